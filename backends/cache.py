@@ -1,0 +1,327 @@
+"""Compiled code on disk: one self-checking file per entry, in a folder only its owner can write.
+
+An entry is a header (magic, schema, key, length, SHA-256) and a payload (JSON metadata, generated
+source, object). It is written beside its place and renamed, so a reader meets all of it or none;
+it is read without following links, and its owner, mode, size and digest are checked before a byte
+of it is used. Nothing here fails a user's call: what cannot be trusted is told once and compiled
+again, what cannot be written stays in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import stat
+import struct
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..lowering import settings
+
+SCHEMA = 1
+"""Part of the folder's name and of every key: raised when the format of an entry changes."""
+MAGIC = b"pluseq\r\n"
+_HEADER = struct.Struct("<8sI32sQ32s")
+_PARTS = struct.Struct("<IQ")
+_STALE = 24 * 3600.0
+"""Seconds after which what a killed process left behind is swept away."""
+
+
+class CacheWarning(RuntimeWarning):
+    """The cache could not be used as asked; the call itself is unharmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one key stands for."""
+
+    metadata: dict[str, Any]
+    source: str
+    object: bytes
+
+
+class Refused(Exception):
+    """An entry that exists and is not to be trusted; says why."""
+
+
+def content_key(**parts: object) -> str:
+    """Return the key of everything that decides what is compiled, as 64 hexadecimal digits.
+
+    The sources of this folder are part of it, because they decide how compiled code is called; the
+    front of the package is not, because all that it decides is in the text.
+    """
+    parts |= {"schema": SCHEMA, "package": package_digest("backends")}
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def package_digest(*folders: str) -> str:
+    """Return a digest of the package's own sources in those folders, of all without any."""
+    digest = hashlib.sha256()
+    package = Path(__file__).parent.parent
+    for folder in folders or ("dsl", "lowering", "backends"):
+        for path in sorted((package / folder).rglob("*")):
+            if path.suffix in (".py", ".c", ".h", ".cu"):
+                digest.update(str(path.relative_to(package)).encode() + b"\0")
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def pack(key: str, entry: Entry) -> bytes:
+    """Return the bytes of an entry's file."""
+    metadata = json.dumps(entry.metadata, sort_keys=True).encode()
+    source = entry.source.encode()
+    payload = _PARTS.pack(len(metadata), len(source)) + metadata + source + entry.object
+    name = bytes.fromhex(key)
+    digest = hashlib.sha256(name + payload).digest()
+    return _HEADER.pack(MAGIC, SCHEMA, name, len(payload), digest) + payload
+
+
+def unpack(key: str, data: bytes) -> Entry:
+    """Return the entry in the bytes of a file; raises Refused unless every byte is accounted for.
+
+    >>> entry = Entry({"entry": "f"}, "int f;", b"code")
+    >>> unpack("ab" * 32, pack("ab" * 32, entry)) == entry
+    True
+    """
+    if len(data) < _HEADER.size + _PARTS.size:
+        raise Refused("it is cut short")
+    magic, schema, name, length, digest = _HEADER.unpack_from(data)
+    payload = memoryview(data)[_HEADER.size :]
+    if (magic, schema, name) != (MAGIC, SCHEMA, bytes.fromhex(key)):
+        raise Refused("its header is not that of this entry")
+    if length != len(payload):
+        raise Refused("its length is not what its header says")
+    if hashlib.sha256(name + payload).digest() != digest:
+        raise Refused("its content does not match its digest")
+    metadata, source = _PARTS.unpack_from(payload)
+    rest = bytes(payload[_PARTS.size :])
+    text = rest[metadata : metadata + source].decode()
+    return Entry(json.loads(rest[:metadata]), text, rest[metadata + source :])
+
+
+class Cache:
+    """The folder of entries. One instance may be used by any number of threads and processes."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+        self._swept: set[Path] = set()
+
+    def get(self, key: str) -> Entry | None:
+        """Return the entry, None where there is none that can be trusted."""
+        with self._folder(create=False) as folder:
+            if folder is None:
+                return None
+            try:
+                return unpack(key, _read(folder, _name(key)))
+            except FileNotFoundError:
+                return None
+            except (Refused, OSError, ValueError) as why:
+                self._tell(f"the cached entry {key[:12]} is not used, and made again: {why}")
+                return None
+
+    def put(self, key: str, entry: Entry) -> bool:
+        """Write the entry, replacing what was there; return whether that worked."""
+        with self._folder(create=True) as folder:
+            if folder is None:
+                return False
+            try:
+                _write(folder, _name(key), pack(key, entry))
+            except OSError as why:
+                self._tell(f"compiled code could not be kept on disk: {why.strerror or why}")
+                return False
+            self._sweep()
+            return True
+
+    @contextlib.contextmanager
+    def building(self, key: str) -> Iterator[None]:
+        """Keep other processes from building this key inside the `with`, as far as can be.
+
+        The lock is the operating system's: it ends with its process. Who waits longer than the
+        setting `cache_timeout` builds as well, which costs time and nothing else.
+        """
+        from filelock import FileLock, Timeout  # only needed where something is compiled
+
+        with self._folder(create=True) as folder:
+            usable = folder is not None
+        lock = FileLock(root() / f"lock-{key[:2]}") if usable else None
+        try:
+            if lock is not None:
+                lock.acquire(timeout=settings.current().cache_timeout)
+        except (Timeout, OSError, NotImplementedError):
+            lock = None
+        try:
+            yield
+        finally:
+            if lock is not None:
+                lock.release()
+
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """Yield a new private folder, in the cache where that can be written, and remove it."""
+        with self._folder(create=True) as folder:
+            homes = [root()] if folder is not None else []
+        homes += [Path(tempfile.gettempdir()), Path("/dev/shm")]
+        made = _first_made(homes)
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _folder(self, create: bool) -> Iterator[int | None]:
+        """Yield the opened folder of entries, None where there is none or it is not ours alone."""
+        opened: int | None = None
+        if settings.current().cache:
+            try:
+                opened = _open_folder(root(), create)
+            except FileNotFoundError:
+                pass
+            except (Refused, OSError) as why:
+                self._tell(f"the cache {root()} is not used: {why}; set `cache_dir` for another")
+        try:
+            yield opened
+        finally:
+            if opened is not None:
+                os.close(opened)
+
+    def _tell(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            warnings.warn(CacheWarning(text), stacklevel=2)
+
+    def _sweep(self) -> None:
+        """Remove, once per process, what killed processes left and what exceeds the size limit."""
+        here = root()
+        if here in self._swept:
+            return
+        self._swept.add(here)
+        with contextlib.suppress(OSError):
+            _remove_leftovers(here, time.time() - _STALE)
+            _remove_oldest(here, settings.current().cache_size * 2**20)
+
+
+def root() -> Path:
+    """Return the folder of entries under the current settings, whether or not it exists."""
+    from platformdirs import user_cache_path  # costs start-up, and only used here
+
+    chosen = settings.current().cache_dir
+    base = Path(chosen).expanduser().absolute() if chosen else user_cache_path("plusequals")
+    return base / f"v{SCHEMA}"
+
+
+def distrust(path: Path) -> str | None:
+    """Return why what is stored under a folder cannot be trusted, None where it can.
+
+    The folder has to be ours and writable by nobody else; so do the folders above it up to the
+    home folder, where the system's own and those like `/tmp` (sticky) pass as well.
+    """
+    home = Path.home()
+    for folder in (path, *path.parents):
+        found = os.lstat(folder)
+        if stat.S_ISLNK(found.st_mode):
+            if folder == path:
+                return f"{folder} is a link"
+            found = os.stat(folder)
+        if not stat.S_ISDIR(found.st_mode):
+            return f"{folder} is not a folder"
+        if found.st_uid != os.geteuid() and (folder == path or found.st_uid != 0):
+            return f"{folder} belongs to another user"
+        sticky = folder != path and found.st_mode & stat.S_ISVTX
+        if found.st_mode & 0o022 and not sticky:
+            return f"others can write to {folder} (`chmod go-w {folder}` makes it yours)"
+        if folder == home:
+            break
+    return None
+
+
+def _open_folder(path: Path, create: bool) -> int:
+    if create:
+        _make(path)
+    opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if why := distrust(path):
+            raise Refused(why)
+        seen, held = os.lstat(path), os.fstat(opened)
+        if (seen.st_dev, seen.st_ino) != (held.st_dev, held.st_ino):
+            raise Refused(f"{path} was exchanged while it was looked at")
+    except BaseException:
+        os.close(opened)
+        raise
+    return opened
+
+
+def _make(path: Path) -> None:
+    """Make the folder and those above it, each for the owner only whatever the umask allows."""
+    for folder in (*reversed(path.parents), path):
+        if not folder.exists():
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
+
+
+def _name(key: str) -> str:
+    return f"{key}.entry"
+
+
+def _read(folder: int, name: str) -> bytes:
+    opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    with open(opened, "rb") as file:
+        found = os.fstat(opened)
+        if not stat.S_ISREG(found.st_mode):
+            raise Refused("it is not a file")
+        if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+            raise Refused("others than its owner can write it")
+        return file.read()
+
+
+def _write(folder: int, name: str, data: bytes) -> None:
+    temporary = f"{name}.{os.getpid()}.{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    opened = os.open(temporary, flags, 0o600, dir_fd=folder)
+    try:
+        with open(opened, "wb") as file:
+            file.write(data)
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary, dir_fd=folder)
+        raise
+
+
+def _first_made(homes: list[Path]) -> Path:
+    """Return a new private folder in the first place that allows one; raises the last OSError."""
+    for home in homes[:-1]:
+        with contextlib.suppress(OSError):
+            return Path(tempfile.mkdtemp(prefix="build-", dir=home))
+    return Path(tempfile.mkdtemp(prefix="build-", dir=homes[-1]))
+
+
+def _remove_leftovers(path: Path, before: float) -> None:
+    for found in path.iterdir():
+        if found.lstat().st_mtime < before:
+            if found.name.startswith("build-"):
+                shutil.rmtree(found, ignore_errors=True)
+            elif found.suffix == ".tmp":
+                found.unlink(missing_ok=True)
+
+
+def _remove_oldest(path: Path, limit: int) -> None:
+    """Remove the entries written first until the rest takes less than `limit` bytes."""
+    entries = sorted((x.lstat().st_mtime, x.lstat().st_size, x) for x in path.glob("*.entry"))
+    excess = sum(size for _, size, _ in entries) - limit
+    for _, size, entry in entries:
+        if excess <= 0:
+            break
+        entry.unlink(missing_ok=True)
+        excess -= size

@@ -1,0 +1,156 @@
+"""The backend `cc`: any C compiler, its code kept in memory while used and on disk for later."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import asdict
+from weakref import WeakValueDictionary
+
+from ...lowering import settings
+from ...lowering.diagnostic import CdBackendError, CdError, Diagnostic
+from ...lowering.ir.assignments import Procedure
+from ...lowering.ir.verify import verify_procedure, verify_program
+from ...lowering.lower import lower
+from ...lowering.pipeline import optimize
+from ..cache import Cache, Entry, content_key
+from ..dump import observer, save, tell
+from ..emit.c_syntax import Source, emit
+from ..interface import API_VERSION, Origin
+from . import toolchain
+from .code import CompiledCode
+from .compiler import build, flags
+from .host import target
+from .library import Broken, Library
+from .toolchain import Toolchain
+
+_LOCKS = 16
+
+
+class CompiledC:
+    """Compiles with the C compiler that the settings choose, once for each different text."""
+
+    name = "cc"
+    api_version = API_VERSION
+
+    def __init__(self) -> None:
+        self.cache = Cache()
+        self._toolchains: dict[tuple[str, ...], Toolchain] = {}
+        self._libraries: WeakValueDictionary[str, Library] = WeakValueDictionary()
+        self.after_fork()
+
+    def unavailable(self) -> str | None:
+        """Return why no C can be compiled here, None where it can."""
+        try:
+            self.toolchain()
+        except CdError as why:
+            return why.diagnostics[0].message
+        return None
+
+    def toolchain(self) -> Toolchain:
+        """Return the compiler that the settings choose; raises CdBackendError."""
+        command = toolchain.find()
+        with self._locks[0]:
+            if command not in self._toolchains:
+                self._toolchains[command] = self._inspected(command)
+            return self._toolchains[command]
+
+    def compile(self, procedure: Procedure) -> CompiledCode:
+        """Return code for the procedure; raises CdBackendError where it cannot be compiled."""
+        started = time.perf_counter()
+        source = translate(procedure)
+        library, origin = self.load(source, procedure.name)
+        took = 1000 * (time.perf_counter() - started)
+        tell(1, f"plusequals: {procedure.name}: cc, {origin}, {took:.1f} ms")
+        tell(4, source.text)
+        nodes = tuple(parameter.node for parameter in procedure.parameters)
+        function = library.function(source.entry)
+        return CompiledCode(
+            procedure.name, source, nodes, procedure.results, origin, library, function
+        )
+
+    def load(self, source: Source, name: str) -> tuple[Library, Origin]:
+        """Return the library of generated text and where it came from; raises CdBackendError."""
+        compiler = self.toolchain()
+        key = content_key(text=source.text, flags=flags(compiler), compiler=asdict(compiler))
+        with self._locks[int(key[:4], 16) % (_LOCKS - 1) + 1]:
+            library = self._libraries.get(key)
+            if library is not None:
+                return library, "memory"
+            library = self._from_disk(key, source)
+            origin: Origin = "disk"
+            if library is None:
+                library, origin = self._made(key, source, name, compiler)
+            self._libraries[key] = library
+            return library, origin
+
+    def _inspected(self, command: tuple[str, ...]) -> Toolchain:
+        """Return what a compiler is; as long as nothing about it changed, from the cache."""
+        stamp = toolchain.stamp(command)
+        key = content_key(toolchain=stamp)
+        entry = self.cache.get(key) if stamp else None
+        if entry is not None:
+            return Toolchain.of(entry.metadata)
+        with self.cache.scratch() as scratch:
+            found = toolchain.inspect(command, scratch)
+        if stamp:
+            self.cache.put(key, Entry(asdict(found), "", b""))
+        return found
+
+    def _from_disk(self, key: str, source: Source) -> Library | None:
+        entry = self.cache.get(key)
+        if entry is None:
+            return None
+        try:
+            return _loaded(entry.object, source)
+        except Broken as why:
+            tell(1, f"plusequals: a cached library could not be loaded, and is made again: {why}")
+            return None
+
+    def _made(
+        self, key: str, source: Source, name: str, compiler: Toolchain
+    ) -> tuple[Library, Origin]:
+        """Compile, unless another process does: then wait for what it puts on disk."""
+        with self.cache.building(key):
+            library = self._from_disk(key, source)
+            if library is not None:
+                return library, "disk"
+            code = build(source.text, name, compiler, source.line_map.get, self.cache)
+            try:
+                library = _loaded(code, source)
+            except Broken as why:
+                message = f"what {compiler.name} made of `{name}` cannot be loaded: {why}"
+                raise CdBackendError(
+                    Diagnostic(
+                        "CD0813", message, helps=("the setting `compiler` names another one",)
+                    )
+                ) from None
+            metadata = {"name": name, "entry": source.entry, "compiler": compiler.version}
+            self.cache.put(key, Entry(metadata, source.text, code))
+            return library, "compiled"
+
+    def after_fork(self) -> None:
+        """Make the locks, again in a forked child: those of before may be held by no thread."""
+        self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
+
+
+def translate(procedure: Procedure) -> Source:
+    """Return the C text of a procedure for this machine, showing and checking as settings ask."""
+    if settings.current().verify:
+        verify_procedure(procedure)
+    program, placement = optimize(
+        lower(procedure),
+        target(),
+        observer(procedure.name),
+        verify_program if settings.current().verify else None,
+    )
+    source = emit(program, placement)
+    save(procedure.name, "source.c", source.text)
+    return source
+
+
+def _loaded(code: bytes, source: Source) -> Library:
+    """Return the library in the bytes if it has the entry. Raises Broken."""
+    library = Library(code, source.entry)
+    library.function(source.entry)
+    return library

@@ -1,0 +1,163 @@
+"""A loaded entry with the meaning of its numbers: arguments in, results and faults out."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...lowering.diagnostic import CdMemoryError, Diagnostic
+from ...lowering.ir.assignments import Print
+from ...lowering.ir.faults import raise_fault
+from ...lowering.ir.node import Node
+from ..emit import record
+from ..emit.c_syntax import Source
+from ..interface import Array, Origin
+from .library import Library, ffi, free
+
+_POINTERS: Any = ffi.typeof("void *[]")
+_ADDRESS: Any = ffi.typeof("void *")
+_NUMBERS: Any = ffi.typeof("int64_t[]")
+_FAULT: Any = ffi.typeof(f"int64_t[{record.SLOTS}]")
+_SHOW: Any = ffi.typeof("void(*)(int64_t, const int64_t *)")
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledCode:
+    """A function in memory. Calls share nothing, so any number of threads may run it."""
+
+    name: str
+    source: Source
+    parameters: tuple[Node, ...]
+    results: tuple[Node, ...]
+    origin: Origin
+    library: Library
+    """Kept here, since closing it takes the function away."""
+    function: Any
+
+    @property
+    def text(self) -> str:
+        """The C that was compiled."""
+        return self.source.text
+
+    def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
+        """Run on parameters, then results; return the results.
+
+        Raises what a failed check names, CdMemoryError, and what printing raised.
+        """
+        return self.bind(arrays)()
+
+    def bind(self, arrays: Sequence[Array | None]) -> Call:
+        """Return the call of this function with these arrays, which can be repeated."""
+        return Call(self, arrays)
+
+
+class Call:
+    """An argument block, ready to be used any number of times, by one thread at a time."""
+
+    __slots__ = ("_arrays", "_block", "_blocks", "_code", "_fault", "_held", "_printing")
+
+    def __init__(self, code: CompiledCode, arrays: Sequence[Array | None]) -> None:
+        source, first = code.source, len(code.parameters)
+        self._code, self._arrays = code, arrays
+        self._blocks = {
+            k: ffi.new(_NUMBERS, 1 + code.results[k - first].rank)
+            for k, array in enumerate(arrays) if array is None
+        }  # fmt: skip
+        self._fault = ffi.new(_FAULT)
+        held = [_data(a) if a is not None else self._blocks[k] for k, a in enumerate(arrays)]
+        held += [self._fault, ffi.NULL, ffi.NULL]
+        self._printing: _Printing | None = None
+        if source.prints:
+            self._printing = _Printing(source.prints)
+            held[-2] = ffi.callback(_SHOW, self._printing)
+        if source.sizes:
+            extents = [_extent(arrays[k], axis) for k, axis in source.sizes]
+            held[-1] = ffi.new(_NUMBERS, extents)
+        self._held = held
+        self._block = ffi.new(_POINTERS, held)
+
+    def __call__(self) -> tuple[Array, ...]:
+        """Run, and return the results; raises as `CompiledCode.run`."""
+        status = self._code.function(self._block)
+        printing = self._printing
+        if printing is not None and printing.error is not None:
+            error, printing.error = printing.error, None
+            raise error
+        if status:
+            self._raise(status)
+        first = len(self._code.parameters)
+        if len(self._arrays) == first:
+            return ()
+        return tuple(
+            _taken(self._blocks[k], self._code.results[k - first]) if array is None else array
+            for k, array in enumerate(self._arrays) if k >= first
+        )  # fmt: skip
+
+    def _raise(self, status: int) -> None:
+        """Raise the error that a status means."""
+        values = ffi.unpack(self._fault, record.SLOTS)
+        if status == 1:
+            fault, span = self._code.source.faults[values[0]]
+            known = [value.item() for value in record.decode(values)]
+            # A record keeps as many values as fit; the rest of a long message says so.
+            raise_fault(fault, [*known, *["..."] * record.SLOTS], span)
+        asked = f"{values[0]} bytes" if values[0] < 2**62 else "more bytes than can be counted"
+        name = self._code.name
+        message = f"there is not enough memory for the temporaries of `{name}`: {asked}"
+        raise CdMemoryError(Diagnostic("CD0705", message))
+
+
+class _Printing:
+    """Turns the records of prints into text; keeps the first error, which C cannot pass on."""
+
+    __slots__ = ("_prints", "error")
+
+    def __init__(self, prints: tuple[Print, ...]) -> None:
+        self._prints = prints
+        self.error: BaseException | None = None
+
+    def __call__(self, number: int, values: Any) -> None:
+        """Print what the record of a print says, unless printing has failed before."""
+        if self.error is not None:
+            return
+        try:
+            sys.stdout.write(_printed(self._prints[number], values))
+        except BaseException as error:  # also Ctrl-C: raised when the function has returned
+            self.error = error
+
+
+def _printed(statement: Print, values: Any) -> str:
+    widths = (record.width(p.dtype) for p in statement.pieces if not isinstance(p, str))
+    shown = iter(record.decode([*ffi.unpack(values, 1 + sum(widths)), 0, 0]))
+    texts = (p if isinstance(p, str) else str(next(shown).item()) for p in statement.pieces)
+    return "".join(texts) + "\n"
+
+
+def _extent(array: Array | None, axis: int) -> int:
+    assert array is not None  # only parameters have sizes to pass
+    return int(array.shape[axis])
+
+
+def _data(array: Array) -> Any:
+    """Return a pointer to an array's first element; it keeps the array's memory alive."""
+    if array.flags.c_contiguous:
+        return ffi.from_buffer(array)
+    return ffi.cast(_ADDRESS, array.__array_interface__["data"][0])
+
+
+def _taken(block: Any, node: Node) -> Array:
+    """Return the array in a block that the routine allocated; it is freed with the array."""
+    address, *shape = ffi.unpack(block, 1 + node.rank)
+    dtype = node.dtype.numpy
+    size = math.prod(shape) * dtype.itemsize
+    if not address:
+        return np.zeros(shape, dtype)
+    owner = ffi.gc(ffi.cast(_ADDRESS, address), free())
+    if size == 0:
+        return np.zeros(shape, dtype)
+    return np.frombuffer(ffi.buffer(owner, size), dtype).reshape(shape)

@@ -1,0 +1,101 @@
+"""From C text to the bytes of a shared object: one run of the compiler, its complaint made ours.
+
+What a compiler says about generated code is of no use to who wrote the function, so it goes into
+a report file beside the text it is about; the error names the user's line and the report.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import platform
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from ...lowering import settings
+from ...lowering.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, Span
+from ..cache import Cache
+from . import library
+from .toolchain import Ran, Toolchain, first_line, run
+
+Places = Callable[[int], Span | None]
+"""From a line of generated text, 1-based, to the user's place that it comes from."""
+
+
+def flags(toolchain: Toolchain) -> tuple[str, ...]:
+    """Return every flag of a compilation under the current settings; all are part of the key."""
+    return (*toolchain.flags, f"-O{settings.current().optimize}", "-shared")
+
+
+def build(text: str, name: str, toolchain: Toolchain, places: Places, cache: Cache) -> bytes:
+    """Return the shared object that the compiler makes of C text.
+
+    Raises CdBackendError: CD0802 where it refuses the text, CD0812 where it fails by itself.
+    """
+    with cache.scratch() as folder:
+        command = (*toolchain.command, *flags(toolchain), "-o", "kernel.so", "kernel.c", "-lm")
+        try:
+            (folder / "kernel.c").write_text(text, encoding="ascii", newline="\n")
+            ran = run(command, folder)
+            made = folder / "kernel.so"
+            code = made.read_bytes() if ran.status == 0 and made.exists() else b""
+        except OSError as why:
+            raise _no_place(folder, why) from None
+        if ran.status == 0 and library.unsound(code) is None:
+            return code
+        raise _complaint(ran, text, name, toolchain, command, places)
+
+
+def _complaint(
+    ran: Ran, text: str, name: str, toolchain: Toolchain, command: tuple[str, ...], places: Places
+) -> CdBackendError:
+    """Return the error that a failed compilation means."""
+    report = _report(name, text, ran, toolchain, command)
+    note = f"everything needed to look into it is in {report}"
+    refused = re.search(r"kernel\.c:(\d+):(?:\d+:)? (?:fatal )?error: ", ran.said)
+    if ran.status > 0 and refused and "o space left" not in ran.said:
+        span = places(int(refused[1])) or NOWHERE
+        message = f"the C made of `{name}` was refused by {toolchain.name}"
+        helps = (
+            "this is a fault of plusequals, not of your function: please send that file",
+            'until then backend="numpy" runs it, slowly',
+        )
+        return CdBackendError(Diagnostic("CD0802", message, (Label(span),), (note,), helps))
+    why = first_line(ran) if ran.status else "wrote an incomplete library"
+    message = f"{toolchain.name} failed on `{name}`: {why}"
+    helps = ("the setting `compiler` names another one", 'backend="numpy" needs none')
+    return CdBackendError(Diagnostic("CD0812", message, (), (note,), helps))
+
+
+def _report(name: str, text: str, ran: Ran, toolchain: Toolchain, command: tuple[str, ...]) -> str:
+    """Save what a person needs to look into a failure; return where it is."""
+    lines = [
+        f"function   {name}",
+        f"command    {' '.join(command)}",
+        f"ended      {ran.status}",
+        f"system     {platform.platform()}, Python {platform.python_version()}",
+        f"compiler   {toolchain.version}",
+        "", "What it said:", "", ran.said, "", "What it was given:", "", text,
+    ]  # fmt: skip
+    chosen = settings.current().dump_dir
+    for folder in (chosen, None) if chosen else (None,):
+        with contextlib.suppress(OSError):
+            held, path = tempfile.mkstemp(prefix="plusequals-report-", suffix=".txt", dir=folder)
+            with open(held, "w", encoding="utf-8") as file:
+                file.write("\n".join(lines))
+            return path
+    return "no file, for no folder could be written"
+
+
+def _no_place(folder: Path, why: OSError) -> CdBackendError:
+    full = why.errno in (errno.ENOSPC, errno.EDQUOT)
+    message = f"nothing can be compiled in {folder}: {why.strerror or why}"
+    helps = (
+        "free some space, or let TMPDIR or the setting `cache_dir` name another folder"
+        if full
+        else "let TMPDIR or the setting `cache_dir` name a folder that can be written",
+        'backend="numpy" writes no files',
+    )
+    return CdBackendError(Diagnostic("CD0814", message, helps=helps))

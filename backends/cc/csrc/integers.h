@@ -1,0 +1,98 @@
+// Integer operations as NumPy defines them: nothing traps, everything wraps to its own width.
+// Pieces start at `//!`: the names they define, then the types they exist for. In a piece $t is
+// the type's short name, $T its C type, $U the unsigned type of its width, $b its bits, $L and $H
+// its limits, $R and $r the C type and short name of a complex type's parts, $f the suffix of
+// the C library's functions. Signed overflow relies on -fwrapv.
+
+//! floordiv_$t: i8 i16 i32 i64
+static inline $T floordiv_$t($T a, $T b)
+{
+    if (b == 0) return 0;
+    if (b == -1) return ($T)-a;
+    return ($T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));
+}
+
+//! floordiv_$t: u8 u16 u32 u64
+static inline $T floordiv_$t($T a, $T b) { return b == 0 ? 0 : ($T)(a / b); }
+
+//! mod_$t: i8 i16 i32 i64
+static inline $T mod_$t($T a, $T b)
+{
+    if (b == 0 || b == -1) return 0;
+    $T r = ($T)(a % b);
+    return r != 0 && (r < 0) != (b < 0) ? ($T)(r + b) : r;
+}
+
+//! fmod_$t: i8 i16 i32 i64
+static inline $T fmod_$t($T a, $T b) { return b == 0 || b == -1 ? 0 : ($T)(a % b); }
+
+//! mod_$t: u8 u16 u32 u64
+static inline $T mod_$t($T a, $T b) { return b == 0 ? 0 : ($T)(a % b); }
+
+//! fmod_$t: u8 u16 u32 u64
+static inline $T fmod_$t($T a, $T b) { return b == 0 ? 0 : ($T)(a % b); }
+
+//! pow_$t: i8 i16 i32 i64
+static inline $T pow_$t($T a, $T b)
+{
+    if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
+    $U result = 1, factor = ($U)a;
+    for (; b > 0; b >>= 1) {
+        if (b & 1) result = ($U)(result * factor);
+        factor = ($U)(factor * factor);
+    }
+    return ($T)result;
+}
+
+//! pow_$t: u8 u16 u32 u64
+static inline $T pow_$t($T a, $T b)
+{
+    $T result = 1;
+    for (; b > 0; b >>= 1) {
+        if (b & 1) result = ($T)(result * a);
+        a = ($T)(a * a);
+    }
+    return result;
+}
+
+//! shl_$t: i8 i16 i32 i64 u8 u16 u32 u64
+static inline $T shl_$t($T a, $T b) { return ($U)b < $b ? ($T)(($U)a << b) : 0; }
+
+//! shr_$t: i8 i16 i32 i64
+static inline $T shr_$t($T a, $T b) { return ($T)(a >> (($U)b < $b ? b : $b - 1)); }
+
+//! shr_$t: u8 u16 u32 u64
+static inline $T shr_$t($T a, $T b) { return b < $b ? ($T)(a >> b) : 0; }
+
+//! max_$t: i8 i16 i32 i64 u8 u16 u32 u64
+static inline $T max_$t($T a, $T b) { return a >= b ? a : b; }
+
+//! min_$t: i8 i16 i32 i64 u8 u16 u32 u64
+static inline $T min_$t($T a, $T b) { return a <= b ? a : b; }
+
+//! abs_$t: i8 i16 i32 i64
+static inline $T abs_$t($T a) { return a < 0 ? ($T)-a : a; }
+
+//! abs_$t: u8 u16 u32 u64
+static inline $T abs_$t($T a) { return a; }
+
+//! sign_$t: i8 i16 i32 i64
+static inline $T sign_$t($T a) { return ($T)((a > 0) - (a < 0)); }
+
+//! sign_$t: u8 u16 u32 u64
+static inline $T sign_$t($T a) { return a > 0; }
+
+//! relu_$t: i8 i16 i32 i64 u8 u16 u32 u64
+static inline $T relu_$t($T a) { return a > 0 ? a : 0; }
+
+//! relu_gate_$t: i8 i16 i32 i64 u8 u16 u32 u64
+static inline $T relu_gate_$t($T gate, $T a) { return gate > 0 ? a : 0; }
+
+//! max_bool
+static inline bool max_bool(bool a, bool b) { return a || b; }
+
+//! min_bool
+static inline bool min_bool(bool a, bool b) { return a && b; }
+
+//! invert_bool
+static inline bool invert_bool(bool a) { return !a; }

@@ -1,0 +1,60 @@
+// Storage of run-time size, and the records of faults and prints.
+
+//! bytes_of
+static inline int64_t bytes_of(int64_t count, int64_t extent)
+{
+    int64_t bytes;
+    if (extent <= 0 || count == 0) return 0;
+    return __builtin_mul_overflow(count, extent, &bytes) ? INT64_MAX : bytes;
+}
+
+//! zeroed
+static inline void *zeroed(int64_t bytes)
+{
+    return bytes == INT64_MAX ? NULL : calloc(1, bytes > 0 ? (size_t)bytes : 1);
+}
+
+//! grown
+static inline void *grown(void *array, int64_t *room, int64_t bytes)
+{
+    if (array && bytes <= *room) return memset(array, 0, (size_t)bytes);
+    free(array);
+    array = zeroed(bytes);
+    *room = array ? bytes : 0;
+    return array;
+}
+
+//! record_int
+static inline void record_int(int64_t *at, int64_t type, int64_t value)
+{
+    at[0] = type;
+    at[1] = value;
+}
+
+//! record_real
+static inline void record_real(int64_t *at, int64_t type, double value)
+{
+    at[0] = type;
+    memcpy(at + 1, &value, sizeof value);
+}
+
+//! chained
+static inline void *chained(void **chain, int64_t bytes)
+{
+    const int64_t head = 64;
+    void **block = zeroed(bytes > INT64_MAX - head ? INT64_MAX : bytes + head);
+    if (!block) return NULL;
+    block[0] = *chain;
+    *chain = block;
+    return (char *)block + head;
+}
+
+//! unchained
+static inline void unchained(void *chain)
+{
+    while (chain) {
+        void *next = *(void **)chain;
+        free(chain);
+        chain = next;
+    }
+}

@@ -1,0 +1,63 @@
+"""What this machine's processor is: as numbers for schedules, and as a digest for keys."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+from functools import cache
+from pathlib import Path
+
+from ...lowering import settings
+from ...lowering.target import Target
+
+_CPUINFO = Path("/proc/cpuinfo")
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_NAMED = ("vendor_id", "model", "cpu family", "stepping", "flags", "features", "cpu part")
+
+
+def processor() -> str:
+    """Return a digest of what the system says this processor is."""
+    text = "\n".join((platform.machine(), platform.processor(), *_described()))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def target() -> Target:
+    """Return what a schedule may know of this machine, under the current settings."""
+    words = {word for line in _described() for word in line.split()}
+    wide = "avx512f" in words
+    bits = 512 if wide else 256 if "avx2" in words else 128
+    sizes = {"l1_bytes": 1, "l2_bytes": 2, "l3_bytes": 3}
+    known = {name: size for name, level in sizes.items() if (size := _cache_bytes(level))}
+    available = _processors()
+    threads = min(settings.current().threads or available, available)
+    registers = 32 if wide or platform.machine() in ("aarch64", "arm64") else 16
+    return Target("cc", bits, registers, threads, **known)
+
+
+def _processors() -> int:
+    """How many processors this process may run on."""
+    with contextlib.suppress(AttributeError):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def _described() -> tuple[str, ...]:
+    """The lines of the system's description that decide which instructions there are."""
+    with contextlib.suppress(OSError):
+        first = _CPUINFO.read_text(errors="replace").split("\n\n")[0]
+        return tuple(line for line in first.splitlines() if line.lower().startswith(_NAMED))
+    return ()
+
+
+@cache
+def _cache_bytes(level: int) -> int:
+    """The size of the data cache of a level, 0 where the system does not say."""
+    with contextlib.suppress(OSError, ValueError):
+        for place in sorted(_CACHES.glob("index*")):
+            kind = (place / "type").read_text().strip()
+            if kind != "Instruction" and int((place / "level").read_text()) == level:
+                return int((place / "size").read_text().strip().removesuffix("K")) * 1024
+    return 0

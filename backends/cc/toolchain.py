@@ -1,0 +1,249 @@
+"""Which C compiler there is, what it is exactly, which flags it takes, and how to run it.
+
+The compiler is the setting `compiler`, else `CC`, else the first of `cc gcc clang` on the path,
+else the package `ziglang`. What was asked for by name and is not there is an error: another
+compiler is never taken in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ...lowering import settings
+from ...lowering.diagnostic import CdBackendError, Diagnostic
+from .host import processor
+
+NAMES = ("cc", "gcc", "clang")
+MEANING = ("-std=gnu11", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off")
+"""Flags that results depend on: a compiler that lacks one of them is refused. There is no
+`-ffast-math`: linked with it, a library switches its whole process to flush-to-zero."""
+SPEED = ("-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd")
+NATIVE = ("-march=native", "-mcpu=native")
+"""Either makes code for this very processor; compilers differ in which they know."""
+_KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "SDKROOT", "DEVELOPER_DIR", "MACOSX_DEPLOYMENT_TARGET")
+_KEPT_STARTS = ("NIX_C", "NIX_LD", "NIX_BINTOOLS", "ZIG_")
+_SAID = 1 << 20
+"""How many bytes of what a compiler says are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command ended: its exit status (negative: the signal), and what it said."""
+
+    status: int
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A compiler that works here. All of it decides what code comes out, so all is in the key."""
+
+    command: tuple[str, ...]
+    version: str
+    target: str
+    """Digest of everything that the compiler takes this machine's processor to have."""
+    flags: tuple[str, ...]
+    environment: tuple[str, ...]
+
+    @classmethod
+    def of(cls, written: dict[str, Any]) -> Toolchain:
+        """Return the toolchain that `asdict` made a dictionary of."""
+        lists = {k: tuple(v) if isinstance(v, list) else v for k, v in written.items()}
+        values: dict[str, Any] = lists
+        return cls(**values)
+
+    @property
+    def name(self) -> str:
+        """What people call it: `gcc (Debian 12.2.0) 12.2.0`."""
+        return self.version.splitlines()[0] if self.version else self.command[0]
+
+
+def find() -> tuple[str, ...]:
+    """Return the command of the compiler to use, its path resolved.
+
+    Raises CdBackendError where there is none, or not the one that was asked for.
+    """
+    asked = settings.current().compiler
+    for origin, text in (("the setting `compiler`", asked), ("`CC`", settings.variable("CC"))):
+        if text.strip():
+            return _asked(text.strip(), origin)
+    for name in NAMES:
+        if path := shutil.which(name):
+            return (os.path.realpath(path),) if _is_itself(path) else (path,)
+    if find_spec("ziglang"):
+        return (sys.executable, "-m", "ziglang", "cc")
+    raise _missing("no C compiler was found: not " + ", ".join(NAMES) + " nor the package ziglang")
+
+
+def stamp(command: tuple[str, ...]) -> list[object] | None:
+    """Return what changes whenever a compiler does and costs nothing to ask.
+
+    None where there is no such thing: for a wrapper, which may run another compiler tomorrow.
+    """
+    if len(command) > 1 or not _is_itself(command[0]):
+        return None
+    found = os.stat(command[0])
+    return [*command, found.st_size, found.st_mtime_ns, found.st_ino, processor(), *_environment()]
+
+
+def inspect(command: tuple[str, ...], scratch: Path) -> Toolchain:
+    """Return what a compiler is and takes, by running it a few times in an empty folder.
+
+    Raises CdBackendError where it cannot run, or cannot compile what results depend on.
+    """
+    version = _answer(command, ("--version",), scratch)
+    native, target = _target(command, scratch)
+    zig = ("-fno-sanitize=undefined",) if "zig" in " ".join(command) else ()
+    flags = _admitted(command, (*native, *SPEED, *zig), scratch)
+    return Toolchain(command, version, target, (*MEANING, *flags), _environment())
+
+
+def run(command: Sequence[str], folder: Path) -> Ran:
+    """Run a command in a folder with a closed input and a small environment; return how it ended.
+
+    It is a process group of its own and ends with this call, however that ends. Raises
+    CdBackendError where it cannot be started or takes longer than the setting allows.
+    """
+    limit = settings.current().compiler_timeout
+    environment = settings.variables(_KEPT, _KEPT_STARTS)
+    environment |= {"LC_ALL": "C", "TMPDIR": str(folder)}
+    with open(folder / "said.txt", "wb+") as said:
+        try:
+            process = subprocess.Popen(
+                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=said,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        except OSError as why:
+            raise _failed(command, f"cannot be started: {why.strerror or why}") from None
+        try:
+            status = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            raise _failed(
+                command, f"did not finish in {limit:g} seconds (`compiler_timeout` allows more)"
+            ) from None
+        finally:
+            _end(process)
+        said.seek(0)
+        return Ran(status, said.read(_SAID).decode(errors="replace"))
+
+
+def _environment() -> tuple[str, ...]:
+    """Return those variables that a compiler sees and that may change what it makes."""
+    kept = settings.variables(_KEPT, _KEPT_STARTS)
+    return tuple(f"{name}={kept[name]}" for name in kept if name not in ("PATH", "HOME"))
+
+
+def _asked(text: str, origin: str) -> tuple[str, ...]:
+    """Return the command that a person wrote: a path with or without spaces, or with arguments."""
+    for words in ([text], shlex.split(text)):
+        if path := shutil.which(os.path.expanduser(words[0])):
+            return (path, *words[1:])
+    found = Path(text).expanduser()
+    why = "is not executable" if found.exists() else "was not found"
+    raise _missing(f"the C compiler `{text}` of {origin} {why}")
+
+
+def _is_itself(path: str) -> bool:
+    """Whether a link may be followed: not where a wrapper (ccache) goes by the name it is given."""
+    real = os.path.basename(os.path.realpath(path))
+    return re.search(r"(^|-)(gcc|clang|cc)(-[\d.]+)?$", real) is not None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process and those it started, if it has not ended by itself."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _answer(command: tuple[str, ...], flags: tuple[str, ...], scratch: Path) -> str:
+    ran = run((*command, *flags), scratch)
+    if ran.status != 0:
+        raise _failed(command, f"does not answer {' '.join(flags)}: {first_line(ran)}")
+    return ran.said.strip()
+
+
+def _target(command: tuple[str, ...], scratch: Path) -> tuple[tuple[str, ...], str]:
+    """Return the flag for this very processor, and a digest of what it resolves to."""
+    for native in NATIVE:
+        gcc = run((*command, native, "-Q", "--help=target"), scratch)
+        if gcc.status == 0 and "-m" in gcc.said:
+            return (native,), _digest(gcc.said)
+        clang = run((*command, native, "-###", "-x", "c", "-c", os.devnull), scratch)
+        found = re.findall(r'"-target-(?:cpu|feature|abi)" "[^"]*"', clang.said)
+        if clang.status == 0 and found:
+            return (native,), _digest("\n".join(sorted(found)))
+    return (), processor()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256((processor() + text).encode()).hexdigest()
+
+
+def _admitted(command: tuple[str, ...], wished: tuple[str, ...], scratch: Path) -> tuple[str, ...]:
+    """Return those flags that the compiler takes, tried together, then one by one."""
+    (scratch / "probe.c").write_text("int probe(void) { return 0; }\n")
+
+    def takes(*flags: str) -> Ran:
+        return run((*command, *flags, "-fsyntax-only", "probe.c"), scratch)
+
+    if takes(*MEANING, *wished).status == 0:
+        return wished
+    plain = takes()
+    if plain.status != 0:
+        raise _failed(command, f"cannot compile an empty function: {first_line(plain)}")
+    for flag in MEANING:
+        if takes(flag).status != 0:
+            raise _failed(command, f"does not know {flag}, which results depend on")
+    return tuple(flag for flag in wished if takes(flag).status == 0)
+
+
+def first_line(ran: Ran) -> str:
+    """Return the first line of what a command said that tells why, or how it ended."""
+    lines = [line.strip() for line in ran.said.splitlines() if line.strip()]
+    told = [line for line in lines if "error" in line.lower()] or lines
+    if told:
+        return told[0][:200]
+    return f"killed by signal {-ran.status}" if ran.status < 0 else f"exit status {ran.status}"
+
+
+def _missing(message: str) -> CdBackendError:
+    return CdBackendError(
+        Diagnostic(
+            "CD0811",
+            message,
+            helps=(
+                "`pip install 'plusequals[zig]'` brings a compiler along, on every system",
+                "or install one: `apt install gcc` (Debian, Ubuntu), `dnf install gcc` (Fedora), "
+                "`brew install llvm` or `xcode-select --install` (macOS)",
+                'backend="numpy" needs none, and is slow: `plusequals.use("numpy")`',
+            ),
+        )
+    )
+
+
+def _failed(command: Sequence[str], why: str) -> CdBackendError:
+    return CdBackendError(
+        Diagnostic(
+            "CD0812",
+            f"the C compiler `{' '.join(command[: 4 if '-m' in command else 1])}` {why}",
+            helps=(
+                "the setting `compiler` names another one (`PLUSEQUALS_COMPILER=clang`)",
+                'backend="numpy" needs none, and is slow: `plusequals.use("numpy")`',
+            ),
+        )
+    )

@@ -1,0 +1,241 @@
+"""Expressions as C text, with as few brackets as their precedence needs.
+
+Operands of `Apply` are of one compute type; C promotes integers narrower than `int`, so results
+that could leave their type are cast back to it. Floating operators keep the order of the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, assert_never
+
+from ...lowering.ir import dtypes
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import (
+    Apply,
+    Cast,
+    Const,
+    Dynamic,
+    Expr,
+    Index,
+    Position,
+    Read,
+    Reduce,
+    Select,
+)
+from ...lowering.ir.indexing import Affine, Atom, Quasi, Symbol, const
+from ...lowering.ir.node import Node
+from .dialect import Dialect
+
+CHOOSE, OR, AND, BITOR, BITXOR, BITAND, EQUAL, RELATE, SHIFT, ADD, MUL, UNARY, POSTFIX = range(13)
+_INFIX = {
+    "||": (OR, OR, EQUAL), "&&": (AND, AND, BITAND),
+    "|": (BITOR, BITOR, UNARY), "^": (BITXOR, BITXOR, UNARY), "&": (BITAND, BITAND, UNARY),
+    "==": (EQUAL, RELATE, RELATE), "!=": (EQUAL, RELATE, RELATE),
+    "<": (RELATE, ADD, ADD), "<=": (RELATE, ADD, ADD),
+    ">": (RELATE, ADD, ADD), ">=": (RELATE, ADD, ADD),
+    "+": (ADD, ADD, MUL), "-": (ADD, ADD, MUL), "*": (MUL, MUL, UNARY), "/": (MUL, MUL, UNARY),
+}  # fmt: skip
+"""Of each operator: its level, and the least level its left and right operand may have bare."""
+_WIDENED = ("+", "-", "*", "~")
+"""Operators whose result, computed in `int`, may not fit a narrower type."""
+
+
+class Text(NamedTuple):
+    """A piece of C and how tightly its outermost operator binds."""
+
+    text: str
+    level: int
+
+    def within(self, level: int) -> str:
+        """Return the text, in brackets where something of that level or tighter is needed."""
+        return self.text if self.level >= level else f"({self.text})"
+
+
+@dataclass(slots=True)
+class Scope:
+    """What names mean at a place in the text: nodes, index symbols, and nodes held by value."""
+
+    dialect: Dialect
+    nodes: Mapping[int, str]
+    by_value: frozenset[int]
+    symbols: dict[Symbol, str] = field(default_factory=dict)
+
+    def expression(self, expr: Expr) -> Text:
+        """Return the C text of an expression."""
+        match expr:
+            case Const(value, dtype):
+                text = self.dialect.literal(value, dtype)
+                return Text(text, UNARY if text[0] in "-(" else POSTFIX)
+            case Read(node, index):
+                return Text(self.element(node, index), POSTFIX)
+            case Position(index):
+                return self.affine(index)
+            case Apply():
+                return self._apply(expr)
+            case Cast(value, dtype):
+                return self._cast(self.expression(value), value.dtype, dtype)
+            case Select(test, yes, no):
+                return self._select(test, yes, no)
+            case Reduce():
+                raise AssertionError("a Reduce does not outlive build")
+            case _:
+                assert_never(expr)
+
+    def element(self, node: Node, index: tuple[Index, ...]) -> str:
+        """Return an element as something that can be read or assigned to."""
+        name = self.nodes[node.id]
+        return name if node.id in self.by_value else f"{name}[{self._offset(node, index)}]"
+
+    def affine(self, index: Affine, factor: Affine = const(1)) -> Text:
+        """Return an index expression times a factor; one term takes the factor into itself."""
+        if factor.constant is not None and len(index.terms) <= 1:
+            index, factor = index * factor.constant, const(1)
+        sum_ = self._sum(index)
+        if factor == const(1):
+            return sum_
+        product = f"{sum_.within(MUL)}*{self._sum(factor).within(MUL)}"
+        return Text(product, MUL)
+
+    def _sum(self, index: Affine) -> Text:
+        out = ""
+        for atom, k in sorted(index.terms, key=lambda term: term[1] < 0):
+            text = self._atom(atom, alone=k == 1 or k == -1)
+            body = text if abs(k) == 1 else f"{text}*{abs(k)}"
+            out += (f" {'-' if k < 0 else '+'} " if out else "-" if k < 0 else "") + body
+        if index.offset and out:
+            out += f" {'-' if index.offset < 0 else '+'} {abs(index.offset)}"
+        if not out:
+            text = self.dialect.literal(index.offset, dtypes.int64)
+            return Text(text, UNARY if index.offset < 0 else POSTFIX)
+        if len(index.terms) > 1 or index.offset:
+            return Text(out, ADD)
+        k = index.terms[0][1]
+        return Text(out, UNARY if k == -1 else MUL if k != 1 else _atom_level(index.terms[0][0]))
+
+    def _atom(self, atom: Atom, alone: bool) -> str:
+        match atom:
+            case Symbol():
+                return self.symbols[atom]
+            case Quasi("mul", left, right):
+                text = f"{self.affine(left).within(MUL)}*{self.affine(right).within(UNARY)}"
+                return text if alone else f"({text})"
+            case Quasi(op, left, right):
+                return f"{op}_i64({self.affine(left).text}, {self.affine(right).text})"
+
+    def _offset(self, node: Node, index: tuple[Index, ...]) -> str:
+        out, constant = "", 0
+        for at, stride in zip(index, node.element_strides, strict=True):
+            match at:
+                case Affine():
+                    if stride.constant is not None:
+                        constant += at.offset * stride.constant
+                        at = Affine(at.terms)
+                    if at == const(0):
+                        continue
+                    text = self.affine(at, stride)
+                case Dynamic(value):
+                    text = self.expression(value)
+                    if stride != const(1):
+                        step = self.affine(stride)
+                        text = Text(f"{text.within(MUL)}*{step.within(UNARY)}", MUL)
+                case _:
+                    assert_never(at)
+            body = text.within(ADD)
+            out = body if not out else f"{out} - {body[1:]}" if body[0] == "-" else f"{out} + {body}"
+        if not out:
+            return str(constant)
+        return out if not constant else f"{out} {'-' if constant < 0 else '+'} {abs(constant)}"
+
+    def _apply(self, expr: Apply) -> Text:
+        operand = expr.args[0].dtype
+        if operand.compute is not operand:
+            return self.expression(_widened(expr))
+        op = expr.op
+        if not op.infix or operand.kind not in op.infix_kinds:
+            assert op.call, f"{op.name} has no spelling for {operand}"
+            args = ", ".join(self.expression(arg).text for arg in expr.args)
+            return Text(f"{op.call}_{operand.short}({args})", POSTFIX)
+        args_ = [self.expression(arg) for arg in expr.args]
+        if operand is dtypes.int64 and all(_is_int(arg) for arg in expr.args):
+            args_[0] = Text(f"(int64_t){args_[0].within(UNARY)}", UNARY)
+        out = infix(op.infix, args_)
+        narrow = operand.kind in "iu" and operand.bits < 32
+        if narrow and op.infix in _WIDENED:
+            return Text(f"({self.dialect.types[operand]}){out.within(UNARY)}", UNARY)
+        return out
+
+    def _select(self, test: Expr, yes: Expr, no: Expr) -> Text:
+        first = self.expression(test)
+        if yes.dtype is dtypes.bool_:
+            if no == Const(False, dtypes.bool_):
+                return infix("&&", [first, self.expression(yes)])
+            if yes == Const(True, dtypes.bool_):
+                return infix("||", [first, self.expression(no)])
+        sides = self.expression(yes).within(OR), self.expression(no).within(CHOOSE)
+        return Text(f"{first.within(OR)} ? {sides[0]} : {sides[1]}", CHOOSE)
+
+    def _cast(self, value: Text, source: DType, to: DType) -> Text:
+        """Return a conversion: a function of the prelude, a comparison with zero, or a C cast."""
+        if source is to:
+            return value
+        function = self.dialect.casts.get((source, to))
+        if function is not None:
+            return Text(f"{function}({value.text})", POSTFIX)
+        through = _detour(source, to)
+        if through is not None:
+            return self._cast(self._cast(value, source, through), through, to)
+        if to.kind == "c":
+            re = self._cast(value, source, to.real).text
+            zero = self.dialect.literal(0.0, to.real)
+            return Text(f"complex_{to.real.short}({re}, {zero})", POSTFIX)
+        if to.kind == "b":
+            return Text(f"{value.within(RELATE)} != 0", EQUAL)
+        return Text(f"({self.dialect.types[to]}){value.within(UNARY)}", UNARY)
+
+
+def infix(operator: str, args: list[Text]) -> Text:
+    """Return one or two operands joined by a C operator, bracketed only where needed."""
+    if len(args) == 1:
+        body = args[0].within(UNARY)
+        return Text(operator + (f"({body})" if body[0] == operator else body), UNARY)
+    level, left, right = _INFIX[operator]
+    return Text(f"{args[0].within(left)} {operator} {args[1].within(right)}", level)
+
+
+def _widened(expr: Apply) -> Expr:
+    """Return an operation on 16-bit floats as one on float, its result rounded back."""
+    compute = expr.args[0].dtype.compute
+    args = tuple(Cast(arg, compute) for arg in expr.args)
+    if expr.dtype.compute is expr.dtype:
+        return Apply(expr.op, args, expr.dtype)
+    return Cast(Apply(expr.op, args, compute), expr.dtype)
+
+
+def _detour(source: DType, to: DType) -> DType | None:
+    """Return the type to convert through first, None where one step is right."""
+    if source.kind == "c":
+        return source.real
+    if dtypes.bfloat16 in (source, to) and dtypes.float32 not in (source, to):
+        return dtypes.float32
+    if source is dtypes.float16 and to.kind in "iuc":
+        return dtypes.float32
+    return None
+
+
+def _is_int(expr: Expr) -> bool:
+    """Whether the C text of an int64 expression may be of type `int`: nothing but small constants."""
+    match expr:
+        case Const():
+            return True
+        case Position(index):
+            return index.constant is not None
+        case Select(_, yes, no):
+            return _is_int(yes) and _is_int(no)
+        case _:
+            return False
+
+
+def _atom_level(atom: Atom) -> int:
+    return MUL if isinstance(atom, Quasi) and atom.op == "mul" else POSTFIX

@@ -1,0 +1,139 @@
+"""The spellings of a C-like language as data: one walk, many dialects.
+
+A dialect says how types, literals and the parts of a function are written. It never decides what
+is written: that is the walk in `c_syntax` and `c_expression`, the same for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from ...lowering.ir import dtypes
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.loops import LoopKind
+
+Number = bool | int | float | complex
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one language spells what the emitter writes; `{}` slots are filled by `str.format`."""
+
+    name: str
+    header: str
+    """What the text starts with: the includes."""
+    types: Mapping[DType, str]
+    """The C type of an element in memory; both 16-bit floats are only converted, never computed."""
+    literals: Mapping[DType, str]
+    """How the digits of a number become a constant of that type, where more than digits is needed."""
+    limits: Mapping[tuple[DType, int], str]
+    """Integers that have no literal: the most negative of each size."""
+    specials: Mapping[str, str]
+    """Floats that have no digits: `inf` and `nan`, as float constants."""
+    casts: Mapping[tuple[DType, DType], str]
+    """Conversions (from, to) that are a function, by its name; all others are a plain C cast."""
+    record: str
+    """A complex constant: type, real part, imaginary part."""
+    restrict: str
+    function: str
+    """What stands before every helper and body function."""
+    entry: str
+    """The head of the function that a caller finds: its name."""
+    loop_hooks: Mapping[LoopKind, str]
+    """What stands on a line above a loop of that kind; nothing where a kind is missing."""
+    stack_bytes: int
+    """Local arrays up to this size live on the stack."""
+
+    def literal(self, value: Number, dtype: DType) -> str:
+        """Return a constant of an element type. Floats come out with every bit they had."""
+        match dtype.kind:
+            case "b":
+                return "true" if value else "false"
+            case "i" | "u":
+                number = int(value.real)
+                limit = self.limits.get((dtype, number))
+                return limit or self.literals.get(dtype, "{}").format(number)
+            case "f":
+                return self._float(float(value.real), dtype)
+            case "c":
+                number_ = complex(value)
+                parts = (self._float(part, dtype.real) for part in (number_.real, number_.imag))
+                return self.record.format(self.types[dtype], *parts)
+
+    def _float(self, value: float, dtype: DType) -> str:
+        if dtype is dtypes.bfloat16:
+            return f"0x{_bfloat16_bits(value):04x}"
+        if math.isnan(value) or math.isinf(value):
+            sign = "-" if math.copysign(1.0, value) < 0 else ""
+            return sign + self.specials["nan" if math.isnan(value) else "inf"]
+        return self.literals.get(dtype, "{}").format(_digits(value, dtype))
+
+
+def _digits(value: float, dtype: DType) -> str:
+    """Return the shortest decimal that reads back as the value, or its hexadecimal form."""
+    scalar = dtype.numpy.type
+    with np.errstate(all="ignore"):
+        exact = scalar(value)
+    text = str(exact)
+    if float(scalar(text)) != float(exact):
+        return float(exact).hex()
+    return text if any(mark in text for mark in ".e") else text + ".0"
+
+
+def _bfloat16_bits(value: float) -> int:
+    bits = int(np.float32(value).view(np.uint32))
+    if math.isnan(value):
+        return bits >> 16 | 0x40
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16) & 0xFFFF
+
+
+_TYPES = {
+    dtypes.bool_: "bool", dtypes.float16: "_Float16", dtypes.bfloat16: "uint16_t",
+    dtypes.float32: "float", dtypes.float64: "double",
+    dtypes.complex64: "pe_c64", dtypes.complex128: "pe_c128",
+} | {
+    dtype: f"{'u' if dtype.kind == 'u' else ''}int{dtype.bits}_t"
+    for dtype in dtypes.ALL if dtype.kind in "iu"
+}  # fmt: skip
+_CASTS = {
+    (source, to): f"{to.short}_from_{source.short}"
+    for source in (dtypes.float32, dtypes.float64)
+    for to in dtypes.ALL if to.kind in "iu"
+} | {
+    (dtypes.bfloat16, dtypes.float32): "f32_from_bf16",
+    (dtypes.float32, dtypes.bfloat16): "bf16_from_f32",
+    (dtypes.complex64, dtypes.complex128): "c128_from_c64",
+    (dtypes.complex128, dtypes.complex64): "c64_from_c128",
+    (dtypes.complex64, dtypes.float32): "real_c64",
+    (dtypes.complex128, dtypes.float64): "real_c128",
+    (dtypes.complex64, dtypes.bool_): "bool_from_c64",
+    (dtypes.complex128, dtypes.bool_): "bool_from_c128",
+}  # fmt: skip
+
+C = Dialect(
+    name="C",
+    header="#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <stdlib.h>\n"
+    "#include <string.h>",
+    types=MappingProxyType(_TYPES),
+    literals=MappingProxyType({
+        dtypes.uint32: "{}u", dtypes.uint64: "{}ull",
+        dtypes.float32: "{}f", dtypes.float16: "(_Float16){}f",
+    }),
+    limits=MappingProxyType({
+        (dtypes.int32, -(2**31)): "INT32_MIN", (dtypes.int64, -(2**63)): "INT64_MIN",
+    }),
+    specials=MappingProxyType({"inf": "INFINITY", "nan": "NAN"}),
+    casts=MappingProxyType(_CASTS),
+    record="({}){{{}, {}}}",
+    restrict="restrict",
+    function="static",
+    entry="int {}(void **args)",
+    loop_hooks=MappingProxyType({}),
+    stack_bytes=4096,
+)  # fmt: skip
+"""C11 with the GNU extensions that gcc, clang and zig share."""

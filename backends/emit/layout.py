@@ -1,0 +1,72 @@
+"""The look of generated text: lines of at most 100 columns, and user text made harmless."""
+
+from __future__ import annotations
+
+import re
+
+WIDTH = 100
+STEP = "    "
+
+
+def broken(text: str, depth: int) -> list[str]:
+    """Return a statement as indented lines, broken at spaces where the fewest brackets are open.
+
+    Every space of a generated statement may become a line end: it holds no string literals.
+    """
+    indent = STEP * depth
+    lines: list[str] = []
+    while len(indent) + len(text) > WIDTH:
+        at = _best_break(text, WIDTH - len(indent))
+        if at is None:
+            break
+        lines.append(indent + text[:at])
+        text = text[at + 1 :]
+        indent = STEP * (depth + 2)
+    return [*lines, indent + text]
+
+
+def comment(text: str, depth: int) -> str:
+    """Return user text as one indented comment line that no text can get out of."""
+    indent = STEP * depth
+    return f"{indent}/* {harmless(text, WIDTH - len(indent) - 6)} */"
+
+
+def harmless(text: str, width: int) -> str:
+    """Return text that is safe inside a C comment: printable ASCII, one line, cut to the width.
+
+    >>> harmless("a */ b /* c ??/\\\\n d \\u00fc", 60)
+    'a * / b / * c ? ?/\\\\n d \\\\u00fc'
+    >>> harmless("x" * 20, 10)
+    'xxxxxxx...'
+    """
+    text = re.sub(r"\s+", " ", text).strip()
+    text = "".join(c if " " <= c <= "~" else _escape(c) for c in text)
+    text = re.sub(r"\*(?=/)", "* ", text)
+    text = re.sub(r"/(?=\*)", "/ ", text)
+    text = re.sub(r"\?(?=\?)", "? ", text)
+    return text if len(text) <= width else text[: max(width - 3, 1)] + "..."
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def _best_break(text: str, limit: int) -> int | None:
+    """Return where to break: among spaces in the last third, the least nested; else any; or None."""
+    best: tuple[int, int] | None = None
+    nesting = 0
+    first_fit = 2 * limit // 3
+    fallback: int | None = None
+    for at, character in enumerate(text):
+        if at > limit and (best is not None or fallback is not None):
+            break
+        if character in "([{":
+            nesting += 1
+        elif character in ")]}":
+            nesting -= 1
+        elif character == " ":
+            fallback = at
+            if first_fit <= at <= limit and (best is None or nesting <= best[0]):
+                best = (nesting, at)
+    return best[1] if best is not None else fallback

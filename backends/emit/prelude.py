@@ -1,0 +1,94 @@
+"""The pieces of C that generated code may call: each is pulled in only where it is named.
+
+The pieces are the files of `backends/cc/csrc`; `integers.h` says at its top how they are written.
+What a piece needs is whatever other pieces its text names, so there is no list to forget.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from ...lowering.ir import dtypes
+from ...lowering.ir.dtypes import DType
+
+_FOLDER = Path(__file__).parent.parent / "cc" / "csrc"
+_FILES = ("complexes.h", "integers.h", "casts.h", "reals.h", "memory.h")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_C_TYPES = {
+    "bool": "bool", "f32": "float", "f64": "double", "c64": "pe_c64", "c128": "pe_c128",
+    **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+
+
+@cache
+def pieces() -> Mapping[str, str]:
+    """Return every piece by the name that it defines, in the order of the files."""
+    found: dict[str, str] = {}
+    for file in _FILES:
+        _, *parts = re.split(r"^//! ", (_FOLDER / file).read_text("ascii"), flags=re.MULTILINE)
+        for part in parts:
+            head, _, body = part.partition("\n")
+            for name, text in _instances(head, body.strip() + "\n"):
+                assert name not in found, f"two pieces define {name}"
+                found[name] = text
+    return found
+
+
+def is_piece(name: str) -> bool:
+    """Whether the prelude defines that name."""
+    return name in pieces()
+
+
+def needed(text: str) -> tuple[str, ...]:
+    """Return the pieces that a text names, and those that they name, each after what it needs."""
+    order: dict[str, str] = {}
+    _collect(text, order)
+    return tuple(order.values())
+
+
+def _collect(text: str, order: dict[str, str]) -> None:
+    for word in _WORD.findall(_COMMENT.sub(" ", text)):
+        piece = pieces().get(word)
+        if piece is not None and word not in order:
+            others = re.sub(rf"\b{word}\b", " ", piece)
+            _collect(others, order)
+            order[word] = piece
+
+
+def _instances(head: str, body: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of a piece for each type of its head, or of the one that it is."""
+    name, _, types = head.partition(":")
+    if not types:
+        yield name.strip(), body
+    for short in types.split():
+        words = _words(dtypes.BY_SHORT[short])
+        yield _filled(name.strip(), words), _filled(body, words)
+
+
+def _filled(text: str, words: Mapping[str, str]) -> str:
+    return re.sub(r"\$(lf|hf|[A-Za-z])", lambda found: words[found[1]], text)
+
+
+def _words(dtype: DType) -> dict[str, str]:
+    """Return what stands for each placeholder in a piece for that type."""
+    real = dtype.real
+    words = {
+        "t": dtype.short, "T": _C_TYPES[dtype.short], "b": str(dtype.bits),
+        "r": real.short, "R": _C_TYPES[real.short], "f": "f" if real is dtypes.float32 else "",
+    }  # fmt: skip
+    if dtype.kind in "iu":
+        signed = dtype.kind == "i"
+        below, above = (2 ** (dtype.bits - 1), 2 ** (dtype.bits - 1)) if signed else (0, 2**dtype.bits)
+        words |= {
+            "U": f"uint{dtype.bits}_t",
+            "L": f"INT{dtype.bits}_MIN" if signed else "0",
+            "H": f"{'' if signed else 'U'}INT{dtype.bits}_MAX",
+            "l": f"{'-' if below else ''}{below}.0", "h": f"{above}.0",
+        }  # fmt: skip
+        words |= {"lf": words["l"] + "f", "hf": words["h"] + "f"}
+    return words

@@ -1,0 +1,58 @@
+"""How generated code hands values back: the record of a fault and of a print, and how to read it.
+
+    record[0]      number of the fault or print: its place in the source's table
+    record[1 + 2k] type of value k: its place in `dtypes.ALL` plus one; 0 ends the record
+    record[2 + 2k] value k: integers as they are, floats as the bits of a double
+
+A complex value takes two places, real part first. A fault's record has `SLOTS` places and keeps
+only the values that fit; a print's is as long as it needs. Out of memory has no record: place 0
+is then the number of bytes asked for.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...lowering.ir import dtypes
+from ...lowering.ir.dtypes import DType
+
+SLOTS = 16
+
+
+def tag(dtype: DType) -> int:
+    """Return the number that stands for an element type in a record."""
+    return dtypes.ALL.index(dtype) + 1
+
+
+def width(dtype: DType) -> int:
+    """Return how many slots of a record an element takes."""
+    return 4 if dtype.kind == "c" else 2
+
+
+def decode(record: Sequence[int]) -> tuple[Any, ...]:
+    """Return the values of a record as NumPy scalars of their own types."""
+    return tuple(_decode(record))
+
+
+def _decode(record: Sequence[int]) -> Iterator[Any]:
+    at = 1
+    while at + 1 < len(record) and record[at]:
+        dtype = dtypes.ALL[record[at] - 1]
+        scalar = dtype.numpy.type
+        match dtype.kind:
+            case "f":
+                yield scalar(_double(record[at + 1]))
+            case "c":
+                yield scalar(complex(_double(record[at + 1]), _double(record[at + 3])))
+            case "u":
+                yield scalar(record[at + 1] & 0xFFFF_FFFF_FFFF_FFFF)
+            case _:
+                yield scalar(record[at + 1])
+        at += width(dtype)
+
+
+def _double(bits: int) -> float:
+    value: float = struct.unpack("<d", struct.pack("<q", bits))[0]
+    return value

@@ -1,0 +1,59 @@
+"""What a backend is to the rest of the project: a few small Protocols.
+
+    Backend := name, unavailable() -> why not, compile(procedure) -> Code
+    Code    := text, origin, run(arrays) -> results
+
+Code is independent of where it runs; devices, streams and events join as Protocols of their own
+beside these, and a concrete pointer never appears in any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import numpy.typing as npt
+
+from ..lowering.ir.assignments import Procedure
+
+API_VERSION = 1
+"""Raised when a Protocol of this file changes so that an older plug-in cannot go on."""
+
+Array = npt.NDArray[Any]
+Origin = Literal["compiled", "disk", "memory", "interpreted"]
+"""How code came to be: built now, read from the cache, already loaded, or never compiled."""
+
+
+class Code(Protocol):
+    """A compiled procedure. Any number of threads may run it at once."""
+
+    @property
+    def text(self) -> str:
+        """What was compiled, for people: C, CUDA or printed assignments."""
+
+    @property
+    def origin(self) -> Origin:
+        """How it came to be."""
+
+    def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
+        """Run on parameters in call order, then results; return the results when it is done.
+
+        Every array has its node's dtype, shape and strides; results start as zeros, and one whose
+        shape only the run knows is given as None. Raises the `CdError` of the check that failed.
+        """
+
+
+class Backend(Protocol):
+    """Something that runs procedures."""
+
+    name: str
+    api_version: int
+
+    def unavailable(self) -> str | None:
+        """Return the sentence why it cannot run here, None where it can."""
+
+    def compile(self, procedure: Procedure) -> Code:
+        """Return code for the procedure under the current settings; raises CdBackendError."""
+
+    def after_fork(self) -> None:
+        """Make whole again, in a forked child, what threads of the parent may have held."""

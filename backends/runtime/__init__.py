@@ -1,0 +1,1 @@
+"""What runs when, on what memory."""

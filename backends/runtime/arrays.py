@@ -1,0 +1,222 @@
+"""From whatever a user passes to an array that compiled code may touch.
+
+    as_array(value)            NumPy's view of it, copied only where there is no array yet
+    prepare(array, written)    the same or a packed copy, and what to write back afterwards
+    describe(array)            its layout, which is part of the specialisation
+    overlaps(arrays)           which of them share memory
+
+Everything that cannot be done right is refused here, before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.array_utils import byte_bounds
+
+from ...lowering.diagnostic import CdTypeError, CdValueError, Diagnostic
+from ...lowering.ir import dtypes
+from ...lowering.ir.dtypes import DType
+
+Array = npt.NDArray[Any]
+EFFORT = 100_000
+"""How much work one pair may cost to find out whether it shares memory; beyond, it does."""
+_FEW = 1 << 20
+"""Arrays of more elements than this are not searched for overlap with themselves."""
+_CASTS = {"g": "float64", "G": "complex128"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How an array lies in memory, without where. Equal layouts run the same code."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    """In elements; None for C order without gaps."""
+    aligned: bool = True
+    native: bool = True
+    writable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Two arrays, by position, that share memory; `identical`: element by element the same."""
+
+    first: int
+    second: int
+    identical: bool
+
+
+def as_array(value: object, name: str = "the argument") -> Array:
+    """Return a value as a NumPy array that shares its memory wherever it has any.
+
+    Raises CdTypeError: CD0701 for an element type that is not ours and for memory that is not
+    the host's, CD0702 for lists that make no array.
+    """
+    if type(value) is np.ndarray:
+        return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise _refused("CD0701", f"`{name}` is a masked array, and its mask would be lost",
+                       "pass `x.filled(fill)`, or the data and the mask as two arrays")  # fmt: skip
+    if isinstance(value, np.ndarray):
+        return value.view(np.ndarray)
+    if hasattr(value, "__cuda_array_interface__") and not hasattr(value, "__array__"):
+        raise _refused("CD0701", f"`{name}` lies in the memory of a GPU",
+                       "copy it to the host first")  # fmt: skip
+    try:
+        return _converted(value)
+    except (ValueError, TypeError, BufferError, RuntimeError) as why:
+        if isinstance(value, list | tuple):
+            message = f"the rows of `{name}` are of different lengths"
+            fix = "make them equal, or pass the rows as separate arrays"
+            raise _refused("CD0702", message, fix) from None
+        message = f"`{name}` ({type(value).__name__}) makes no array: {why}"
+        raise _refused("CD0701", message, f"pass a NumPy array as `{name}`") from None
+
+
+def describe(value: object, name: str = "the argument") -> Layout:
+    """Return the layout of an array or of what makes one; raises as `as_array` does, and CD0701."""
+    array = as_array(value, name)
+    dtype, size = element_type(array, name), array.itemsize
+    whole = all(step % size == 0 for step in array.strides)
+    strides = None
+    if not array.flags.c_contiguous and whole:
+        strides = tuple(step // size for step in array.strides)
+    flags = array.flags
+    return Layout(
+        dtype, array.shape, strides, flags.aligned and whole, array.dtype.isnative, flags.writeable
+    )
+
+
+def element_type(array: Array, name: str = "the argument") -> DType:
+    """Return the element type of an array. Raises CdTypeError CD0701 where it is not ours."""
+    found = dtypes.from_numpy(array.dtype)
+    if found is None:
+        near = _CASTS.get(array.dtype.char)
+        raise _refused(
+            "CD0701",
+            f"`{name}` has elements of type {array.dtype}, which is none of "
+            + ", ".join(dtype.name for dtype in dtypes.ALL),
+            f'convert it: `{name}.astype("{near or "float64"}")`'
+            if array.dtype.kind in "OgGfc"
+            else "encode its elements as numbers, for example with `np.unique(..., "
+            "return_inverse=True)`",
+        )
+    return found
+
+
+def prepare(
+    array: Array, written: bool, name: str = "the argument"
+) -> tuple[Array, Callable[[], None] | None]:
+    """Return an array that compiled code can use, and what to call after a call that writes it.
+
+    It is the array itself unless its bytes are swapped, misaligned, or no whole elements apart:
+    then a packed copy, and the second value copies back. Raises CdValueError where it is written:
+    CD0703 if it is read-only, CD0704 if elements of it share memory.
+    """
+    if written:
+        _writable(array, name)
+    size = array.itemsize
+    if (
+        array.flags.c_contiguous or all(step % size == 0 for step in array.strides)
+    ) and array.flags.aligned and array.dtype.isnative:  # fmt: skip
+        return array, None
+    packed = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")).reshape(array.shape)
+    if np.may_share_memory(packed, array):  # pragma: no cover - NumPy copies in all these cases
+        packed = packed.copy()
+    return packed, (lambda: np.copyto(array, packed)) if written else None
+
+
+def overlaps(arrays: Sequence[Array]) -> tuple[Overlap, ...]:
+    """Return every pair that shares memory, by position, exactly unless that is too hard to say.
+
+    >>> x = np.zeros(8)
+    >>> overlaps([x[::2], x[1::2], x[::2]])
+    (Overlap(first=0, second=2, identical=True),)
+    """
+    spans = [byte_bounds(array) if array.size else (0, 0) for array in arrays]
+    return tuple(
+        Overlap(one, two, _identical(arrays[one], arrays[two]))
+        for two in range(len(arrays))
+        for one in range(two)
+        if spans[one][0] < spans[two][1]
+        and spans[two][0] < spans[one][1]
+        and _share(arrays[one], arrays[two])
+    )
+
+
+def overlaps_itself(array: Array) -> bool:
+    """Whether two elements of an array share memory, or it is too large to say.
+
+    >>> overlaps_itself(np.broadcast_to(1.0, (3,))), overlaps_itself(np.zeros((2, 3)).T)
+    (True, False)
+    """
+    if array.size < 2:
+        return False
+    axes = [(abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
+    reach = array.itemsize
+    for step, extent in sorted(axes):
+        if step < reach:
+            break
+        reach += step * (extent - 1)
+    else:
+        return False  # each axis steps over all that the finer ones reach
+    if array.size > _FEW or any(step == 0 for step, _ in axes):
+        return True
+    offsets = np.zeros(1, np.int64)
+    for step, extent in axes:
+        offsets = np.add.outer(offsets, step * np.arange(extent)).ravel()
+    offsets.sort()
+    return bool((np.diff(offsets) < array.itemsize).any())
+
+
+def _converted(value: object) -> Array:
+    """Return an array of a foreign value: by NumPy's protocols, else by DLPack."""
+    if hasattr(value, "__dlpack__") and not (
+        hasattr(value, "__array__") or hasattr(value, "__array_interface__")
+    ):
+        return np.from_dlpack(value)
+    return np.asarray(value)
+
+
+def _writable(array: Array, name: str) -> None:
+    if not array.flags.writeable:
+        raise CdValueError(
+            Diagnostic(
+                "CD0703",
+                f"`{name}` is read-only, and the function writes it",
+                helps=(f"pass a copy, `{name}.copy()`", f"or `{name}.flags.writeable = True`"),
+            )
+        )
+    if not array.flags.c_contiguous and overlaps_itself(array):
+        raise CdValueError(
+            Diagnostic(
+                "CD0704",
+                f"elements of `{name}` share memory (shape {array.shape}, strides in bytes "
+                f"{array.strides}), and the function writes it",
+                helps=(f"pass a copy, `{name}.copy()`",),
+            )
+        )
+
+
+def _share(one: Array, two: Array) -> bool:
+    try:
+        return np.shares_memory(one, two, max_work=EFFORT)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _identical(one: Array, two: Array) -> bool:
+    place_one, place_two = (array.__array_interface__["data"][0] for array in (one, two))
+    return (place_one, one.shape, one.strides, one.dtype) == (
+        place_two, two.shape, two.strides, two.dtype,
+    )  # fmt: skip
+
+
+def _refused(code: str, message: str, fix: str) -> CdTypeError:
+    return CdTypeError(Diagnostic(code, message, helps=(fix,)))

@@ -1,0 +1,73 @@
+"""From code to something that can be called with arrays: results allocated, arguments checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...lowering.diagnostic import CdInternalError, Diagnostic
+from ...lowering.ir.assignments import Parameter, Procedure
+from ...lowering.ir.node import Node
+from ..interface import Array, Code
+from .state import RUNTIME, Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """Code and what it expects: parameters in call order, then results, which it makes."""
+
+    code: Code
+    parameters: tuple[Parameter, ...]
+    results: tuple[Node, ...]
+
+    def __call__(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
+        """Run on arrays for the parameters; return new arrays, one for each result.
+
+        Raises the `CdError` of a check that failed, and CdInternalError for an array that is not
+        what was compiled for: compiled code trusts its arguments.
+        """
+        for parameter, array in zip(self.parameters, arrays, strict=True):
+            if why := _unfit(parameter, array):
+                raise _wrong(f"`{parameter.node.label}` {why}")
+        return self.code.run((*arrays, *map(_allocate, self.results)))
+
+
+def link(procedure: Procedure, backend: str | None = None, runtime: Runtime = RUNTIME) -> Routine:
+    """Return the procedure as a routine; raises CdBackendError where it cannot be compiled."""
+    code = runtime.compile(procedure, backend)
+    return Routine(code, procedure.parameters, procedure.results)
+
+
+def _allocate(node: Node) -> Array | None:
+    shape = node.static_shape
+    return None if shape is None else np.zeros(shape, node.dtype.numpy)
+
+
+def _unfit(parameter: Parameter, array: Array) -> str | None:
+    """Return how an array differs from the node it is for, None where it does not."""
+    node, flags = parameter.node, array.flags
+    shape = node.static_shape
+    if array.dtype != node.dtype.numpy:
+        return f"has elements of type {array.dtype}, compiled for {node.dtype.name}"
+    if array.ndim != node.rank or (shape is not None and array.shape != shape):
+        return f"has shape {array.shape}, compiled for {shape}"
+    if node.strides is None and not flags.c_contiguous:
+        return "is not in C order, compiled for that"
+    if node.strides is not None and array.size and not _strided(array, node.strides):
+        return f"has strides in bytes {array.strides}, compiled for {node.strides} in elements"
+    if not flags.aligned or (parameter.written and not flags.writeable):
+        return "is misaligned or read-only"
+    return None
+
+
+def _strided(array: Array, strides: tuple[int, ...]) -> bool:
+    """Whether an array has these strides in elements, along the axes where that matters."""
+    steps = zip(array.strides, strides, array.shape, strict=True)
+    return all(extent == 1 or step == s * array.itemsize for step, s, extent in steps)
+
+
+def _wrong(message: str) -> CdInternalError:
+    helps = ("this is a fault of plusequals, not of your function: please report it",)
+    return CdInternalError(Diagnostic("CD0903", message, helps=helps))

@@ -1,0 +1,123 @@
+"""Whether the text found for a function is the text that was run.
+
+The text is compiled again, alone, and the byte code compared. Import hooks that add checks
+(assertions of a test runner, type checkers) rewrite byte code, so where their marks are seen only
+names are compared. In doubt the answer is "not edited": a wrong refusal is worse than a missed
+edit.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import copy
+import dis
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+
+_FUTURES = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+_JUMPS = frozenset([*dis.hasjrel, *dis.hasjabs])
+_REWRITERS = ("@py", "typeguard", "TypeCheckMemo", "check_argument_types", "beartype", "jaxtyping")
+
+
+def is_edited(function: FunctionType, tree: ast.AST) -> bool:
+    """Return whether `tree`, found as the text of `function`, compiles to something else."""
+    code = function.__code__
+    near: list[CodeType] = []
+    for optimize in (-1, 0, 1, 2):
+        fresh = _compile_alone(function, tree, optimize)
+        if fresh is None or _alike(code, fresh):
+            return False
+        near.append(fresh)
+    if _is_rewritten(code):
+        return not _names(near[0]) <= _names(code)
+    return True
+
+
+def _compile_alone(function: FunctionType, tree: ast.AST, optimize: int) -> CodeType | None:
+    """Return the code of the definition without its decorators and defaults, or None.
+
+    Names of enclosing functions and the class are stood in for, since they decide which
+    instructions read a captured name and how `self.__name` is spelled.
+    """
+    code = function.__code__
+    statement = _bare(tree)
+    owner = function.__qualname__.split(".")[-2:-1]
+    if owner and owner[0].isidentifier():
+        skeleton = ast.parse(f"class {owner[0]}:\n pass").body[0]
+        skeleton.body = [statement]  # type: ignore[attr-defined]
+        statement = skeleton
+    captured = [name for name in code.co_freevars if name != "__class__"]
+    if captured:
+        skeleton = ast.parse(f"def _():\n {' = '.join(captured)} = None").body[0]
+        skeleton.body.append(statement)  # type: ignore[attr-defined]
+        statement = skeleton
+    module = ast.Module(body=[statement], type_ignores=[])
+    try:
+        flags = code.co_flags & _FUTURES
+        whole = compile(module, code.co_filename, "exec", flags, True, optimize)
+    except (SyntaxError, ValueError):
+        return None
+    return next((inner for inner in _codes(whole) if inner.co_name == code.co_name), None)
+
+
+def _bare(tree: ast.AST) -> ast.stmt:
+    """Return the definition as a statement without what is evaluated outside it."""
+    node = copy.copy(tree)
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    node.args = copy.copy(node.args)
+    node.args.defaults = []
+    node.args.kw_defaults = [None] * len(node.args.kwonlyargs)
+    if isinstance(node, ast.Lambda):
+        return ast.copy_location(ast.Expr(node), node)
+    node.decorator_list = []
+    return node
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code objects inside `code`, outer ones first."""
+    level = [const for const in code.co_consts if isinstance(const, CodeType)]
+    while level:
+        yield from level
+        level = [c for inner in level for c in inner.co_consts if isinstance(c, CodeType)]
+
+
+def _alike(one: CodeType, two: CodeType) -> bool:
+    return (
+        (one.co_code == two.co_code or _steps(one) == _steps(two))
+        and one.co_names == two.co_names
+        and one.co_varnames == two.co_varnames
+        and one.co_freevars == two.co_freevars
+        and len(one.co_consts) == len(two.co_consts)
+        and all(map(_alike_constants, one.co_consts, two.co_consts))
+    )
+
+
+def _steps(code: CodeType) -> list[tuple[str, object]]:
+    """Return the instructions, without what depends on the rest of the module.
+
+    `os.stat()` is compiled as an attribute and a call where the module imports `os`, as a method
+    call where it does not; the lengths of jumps follow.
+    """
+    return [
+        (
+            "LOAD_ATTR" if step.opname == "LOAD_METHOD" else step.opname,
+            None if step.opcode in _JUMPS or step.opname == "LOAD_CONST" else step.argval,
+        )
+        for step in dis.get_instructions(code)
+        if step.opname not in ("PUSH_NULL", "EXTENDED_ARG", "NOP")
+    ]
+
+
+def _alike_constants(one: object, two: object) -> bool:
+    if isinstance(one, CodeType) and isinstance(two, CodeType):
+        return _alike(one, two)
+    return type(one) is type(two) and (one == two or repr(one) == repr(two))
+
+
+def _is_rewritten(code: CodeType) -> bool:
+    return any(name.startswith(_REWRITERS) for name in _names(code))
+
+
+def _names(code: CodeType) -> set[str]:
+    return {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}

@@ -1,0 +1,323 @@
+"""The primitives of array notation: broadcasting, elementwise work, reductions, contractions.
+
+Each takes values and gives a value; only `materialize` and run-time checks emit statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...lowering.diagnostic import CdShapeError, CdTypeError, Span
+from ...lowering.ir import dtypes
+from ...lowering.ir.expressions import Cast, Const, Domain, Expr, Position, Read, Reduce, walk
+from ...lowering.ir.indexing import Affine, Range, const, multiply, var
+from ...lowering.ir.ops import OPS, Op
+from .context import Context, error
+from .types import Kind, apply, cast, join, kind_of_number, number
+from .values import Array, Group, Masked, Scalar, Static, Value, replace_symbols
+
+
+def describe(value: Value) -> str:
+    """Return what a value is, in a user's words: `f32[512, 1024]`, `a Python float`, `a tuple`."""
+    match value:
+        case Array():
+            sizes = ", ".join(str(extent) for extent in value.shape)
+            return f"{value.kind.dtype.short}[{sizes}]"
+        case Scalar(_, kind):
+            return f"a run-time {kind}"
+        case Static(inner):
+            return f"{type(inner).__name__} {inner!r}" if inner is not None else "None"
+        case Group(items, kind):
+            return f"a {kind} of {len(items)}"
+        case Masked(array, _):
+            return f"{array.kind.dtype.short} elements under a mask"
+        case _:
+            return f"a {type(value).__name__.lower()}"
+
+
+def as_scalar(value: Value, span: Span, what: str = "this") -> Scalar:
+    """Return a number as a run-time scalar. CdTypeError CD0401 where it is not one number."""
+    match value:
+        case Scalar():
+            return value
+        case Static(inner) if (kind := kind_of_number(inner)) is not None:
+            plain = inner.item() if hasattr(inner, "item") else inner
+            return Scalar(number(plain, kind), kind)  # type: ignore[arg-type]
+        case Array() if value.rank == 0:
+            return Scalar(value.body, value.kind)
+        case _:
+            raise error(
+                "CD0401", CdTypeError, f"{what} has to be one number, and is {describe(value)}", span
+            )
+
+
+def as_array(ctx: Context, value: Value, span: Span) -> Array:
+    """Return a value as an array: numbers have rank 0, sequences are stacked.
+
+    CdTypeError CD0402 where the value has no element type.
+    """
+    match value:
+        case Array():
+            return value
+        case Scalar(expr, kind):
+            return Array((), (), expr, kind)
+        case Static(inner) if kind_of_number(inner) is not None:
+            scalar = as_scalar(value, span)
+            return Array((), (), scalar.expr, scalar.kind)
+        case Group(items, _) if items:
+            return stack(ctx, [as_array(ctx, item, span) for item in items], 0, span)
+        case Group():
+            return Array(ctx.axes(1), (const(0),), number(0.0, Kind(dtypes.float64)),
+                         Kind(dtypes.float64))  # fmt: skip
+        case Masked():
+            raise error(
+                "CD0403", CdTypeError,
+                "the length of a masked selection is known only at run time", span,
+                helps=("use `np.where(mask, x, other)`, or reduce it at once: `x[mask].sum()`",),
+            )  # fmt: skip
+        case _:
+            raise error("CD0402", CdTypeError, f"{describe(value)} is not an array", span)
+
+
+def strong(kind: Kind) -> Kind:
+    """Return the kind of an array made of such numbers."""
+    return Kind(kind.dtype)
+
+
+def broadcast_shape(
+    ctx: Context, shapes: Sequence[tuple[Affine, ...]], span: Span
+) -> tuple[Affine, ...]:
+    """Return the common shape, NumPy's rule. CdShapeError CD0302 where there is none."""
+    rank = max((len(shape) for shape in shapes), default=0)
+    out: list[Affine] = []
+    for axis in range(-rank, 0):
+        sizes = [shape[axis] for shape in shapes if len(shape) >= -axis]
+        wide = [size for size in sizes if size.constant != 1]
+        chosen = wide[0] if wide else const(1)
+        for size in wide[1:]:
+            if ctx.known.differ(chosen, size):
+                texts = " and ".join(shape_text(shape) for shape in shapes if shape)
+                raise error(
+                    "CD0302", CdShapeError, f"shapes {texts} do not broadcast together", span,
+                    label=f"axis {axis}: {chosen} against {size}",
+                )  # fmt: skip
+            ctx.equal_extents(chosen, size, "the shapes do not broadcast together", span)
+        out.append(chosen)
+    return tuple(out)
+
+
+def shape_text(shape: Sequence[Affine]) -> str:
+    """Return a shape as Python writes it: `(3,)`, `(3, 4)`."""
+    inner = ", ".join(str(extent) for extent in shape)
+    return f"({inner},)" if len(shape) == 1 else f"({inner})"
+
+
+def broadcast_to(ctx: Context, value: Array, shape: tuple[Affine, ...], span: Span) -> Array:
+    """Return the array repeated over size-1 and missing axes up to `shape`; never a writable view."""
+    if value.shape == shape:
+        return value
+    if len(value.shape) > len(shape):
+        raise error(
+            "CD0302", CdShapeError,
+            f"shape {shape_text(value.shape)} does not broadcast to {shape_text(shape)}", span,
+        )  # fmt: skip
+    axes = ctx.axes(len(shape))
+    index: list[Affine] = []
+    for own, wanted, axis in zip(
+        value.shape, shape[len(shape) - value.rank :], axes[len(shape) - value.rank :], strict=True
+    ):
+        stretched = own.constant == 1 and wanted.constant != 1
+        if not stretched:
+            what = f"shape {shape_text(value.shape)} does not broadcast to {shape_text(shape)}"
+            ctx.equal_extents(own, wanted, what, span)
+        index.append(const(0) if stretched else var(axis))
+    return Array(axes, shape, value.at(tuple(index)), value.kind, copied=True)
+
+
+def elementwise(
+    ctx: Context, combine: Callable[..., tuple[Expr, Kind]], values: Sequence[Value], span: Span
+) -> Value:
+    """Return `combine` applied to the elements of broadcast values; a scalar where all are numbers.
+
+    `combine` takes (expression, kind) pairs and gives one. Its TypeError becomes CD0404.
+    """
+    masked = next((value for value in values if isinstance(value, Masked)), None)
+    if masked is not None:
+        return _under_mask(ctx, combine, values, masked, span)
+    arrays = [as_array(ctx, value, span) for value in values]
+    try:
+        if all(not isinstance(value, Array | Group) for value in values):
+            expr, kind = combine(*((array.body, array.kind) for array in arrays))
+            return Scalar(expr, kind)
+        shape = broadcast_shape(ctx, [array.shape for array in arrays], span)
+        axes = ctx.axes(len(shape))
+        index = tuple(var(axis) for axis in axes)
+        spread = [broadcast_to(ctx, array, shape, span) for array in arrays]
+        expr, kind = combine(*((array.at(index), array.kind) for array in spread))
+    except TypeError as problem:
+        if isinstance(problem, CdTypeError):
+            raise
+        kinds = " and ".join(describe(value) for value in values)
+        raise error("CD0404", CdTypeError, f"{problem} (here: {kinds})", span) from None
+    return Array(axes, shape, expr, strong(kind), copied=True)
+
+
+def operate(ctx: Context, op: str | Op, values: Sequence[Value], span: Span) -> Value:
+    """Return an operation of the table applied elementwise."""
+    return elementwise(ctx, lambda *pairs: apply(op, *pairs), values, span)
+
+
+def astype(ctx: Context, value: Value, dtype: dtypes.DType, span: Span) -> Value:
+    """Return the value converted, a new array where it is one."""
+    return elementwise(
+        ctx, lambda pair: (cast(cast(pair[0], dtype), dtype.compute), Kind(dtype)), [value], span
+    )
+
+
+def is_cheap(value: Array) -> bool:
+    """Whether reading an element costs a load and index arithmetic at most: no temporary pays."""
+    return all(isinstance(e, Read | Position | Const | Cast) for e in walk(value.body))
+
+
+def settled(ctx: Context, value: Array, label: str, span: Span) -> Array:
+    """Return the array itself where elements are cheap to read, else materialized."""
+    return value if is_cheap(value) else ctx.materialize(value, label, span)
+
+
+def reduce(
+    ctx: Context,
+    op: Op,
+    value: Array,
+    axes: Sequence[int],
+    span: Span,
+    keepdims: bool = False,
+    kind: Kind | None = None,
+) -> Value:
+    """Return the accumulation over some axes, in the kind given (default: the value's own).
+
+    A scalar where no axis is left.
+    """
+    result = kind or value.kind
+    names = ctx.axes(value.rank)
+    body = cast(value.at(tuple(var(name) for name in names)), result.dtype.compute)
+    ranges = tuple(Range(names[axis], const(0), value.shape[axis]) for axis in axes)
+    expr = Reduce(op, Domain(ranges), body, result.dtype.compute, span=span)
+    kept = [axis for axis in range(value.rank) if axis not in axes]
+    if keepdims:
+        fresh = {axis: ctx.symbol("i") for axis in axes}
+        out = tuple(fresh.get(axis, names[axis]) for axis in range(value.rank))
+        shape = tuple(
+            const(1) if axis in fresh else value.shape[axis] for axis in range(value.rank)
+        )
+        return Array(out, shape, expr, strong(result), copied=True)
+    if not kept:
+        return Scalar(expr, strong(result))
+    return Array(
+        tuple(names[axis] for axis in kept),
+        tuple(value.shape[axis] for axis in kept),
+        expr, strong(result), copied=True,
+    )  # fmt: skip
+
+
+def count(shape: Sequence[Affine], axes: Sequence[int]) -> Affine:
+    """Return the number of elements along some axes."""
+    total = const(1)
+    for axis in axes:
+        total = multiply(total, shape[axis])
+    return total
+
+
+def stack(ctx: Context, arrays: Sequence[Array], axis: int, span: Span) -> Array:
+    """Return the arrays joined along a new axis, as a new array of their joined type."""
+    kind = arrays[0].kind
+    for array in arrays[1:]:
+        kind = join(kind, array.kind)
+    shape = broadcast_shape(ctx, [array.shape for array in arrays], span)
+    at = axis % (len(shape) + 1)
+    full = (*shape[:at], const(len(arrays)), *shape[at:])
+    node = ctx.node("stacked", full, kind.dtype)
+    for position, array in enumerate(arrays):
+        spread = broadcast_to(ctx, array, shape, span)
+        axes = ctx.axes(len(shape))
+        index = tuple(var(a) for a in axes)
+        target = Array(
+            axes, shape, Read(node, (*index[:at], const(position), *index[at:]), span),
+            Kind(kind.dtype),
+        )  # fmt: skip
+        ctx.store(target, cast(spread.at(index), kind.dtype), span)
+    return ctx.whole(node, span)
+
+
+def contract(
+    ctx: Context, left: Array, right: Array, pairs: Sequence[tuple[int, int]], span: Span
+) -> Value:
+    """Return the sum over paired axes of left * right: the free axes of left, then of right."""
+    left, right = settled(ctx, left, "left", span), settled(ctx, right, "right", span)
+    for a, b in pairs:
+        ctx.equal_extents(left.shape[a], right.shape[b], "the contracted axes differ", span)
+    names_left, names_right = list(ctx.axes(left.rank)), list(ctx.axes(right.rank))
+    for a, b in pairs:
+        names_right[b] = names_left[a]
+    expr, kind = apply(
+        "mul",
+        (left.at(tuple(var(n) for n in names_left)), left.kind),
+        (right.at(tuple(var(n) for n in names_right)), right.kind),
+    )
+    ranges = tuple(Range(names_left[a], const(0), left.shape[a]) for a, _ in pairs)
+    op = OPS["or"] if kind.dtype.kind == "b" else OPS["add"]
+    total = Reduce(op, Domain(ranges), expr, kind.dtype.compute, span=span) if pairs else expr
+    free_left = [n for n in range(left.rank) if n not in {a for a, _ in pairs}]
+    free_right = [n for n in range(right.rank) if n not in {b for _, b in pairs}]
+    axes = (*(names_left[n] for n in free_left), *(names_right[n] for n in free_right))
+    shape = (*(left.shape[n] for n in free_left), *(right.shape[n] for n in free_right))
+    if not axes:
+        return Scalar(total, strong(kind))
+    return Array(axes, shape, total, strong(kind), copied=True)
+
+
+def permuted(value: Array, order: Sequence[int]) -> Array:
+    """Return the array with its axes in another order; a view of a view."""
+    return Array(
+        tuple(value.axes[n] for n in order), tuple(value.shape[n] for n in order),
+        value.body, value.kind, value.copied,
+    )  # fmt: skip
+
+
+def renamed(ctx: Context, value: Array) -> Array:
+    """Return the same array over new axis symbols, so that it can stand beside itself."""
+    axes = ctx.axes(value.rank)
+    body = replace_symbols(value.body, dict(zip(value.axes, map(var, axes), strict=True)))
+    return Array(axes, value.shape, body, value.kind, value.copied)
+
+
+def _under_mask(
+    ctx: Context,
+    combine: Callable[..., tuple[Expr, Kind]],
+    values: Sequence[Value],
+    masked: Masked,
+    span: Span,
+) -> Value:
+    """Return elementwise work on masked selections: all under one mask, or numbers."""
+    plain: list[Value] = []
+    for value in values:
+        match value:
+            case Masked(array, mask) if same_mask(mask, masked.mask):
+                plain.append(array)
+            case Scalar() | Static():
+                plain.append(value)
+            case _:
+                raise error(
+                    "CD0403", CdTypeError,
+                    "a masked selection combines only with numbers and selections under the same mask",
+                    span, helps=("use `np.where(mask, ..., ...)` on whole arrays",),
+                )  # fmt: skip
+    result = elementwise(ctx, combine, plain, span)
+    assert isinstance(result, Array), "a selection of an array is an array"
+    return Masked(result, masked.mask)
+
+
+def same_mask(left: Array, right: Array) -> bool:
+    """Whether two masks are the same expression of the same arrays."""
+    if left.rank != right.rank or left.shape != right.shape:
+        return False
+    return right.at(tuple(var(axis) for axis in left.axes)) == left.body

@@ -1,0 +1,86 @@
+"""Attributes of arrays and numbers: shape, type, transpose, real and imaginary part."""
+
+from __future__ import annotations
+
+from ...lowering.diagnostic import CdTypeError
+from ...lowering.ir.indexing import const, multiply
+from .averages import number_of_elements
+from .context import error
+from .elementwise import imag, real
+from .python_reductions import as_number
+from .reductions import operand
+from .shaping import matrix_transpose, total_size, transpose
+from .site import Site, array_of
+from .types import kind_of_number
+from .ufuncs import strong_of
+from .values import Array, Group, Masked, Scalar, Static, Value
+
+_REFUSED = {
+    "flat": ("`.flat` is not supported", "use `.ravel()` or `.reshape(-1)`"),
+    "base": ("`.base` is not supported", "the language decides where arrays live"),
+    "data": ("the memory of an array cannot be asked for", "pass the array itself"),
+    "strides": ("the strides of an array are chosen by the compiler", "use `.shape`"),
+    "flags": ("the flags of an array are chosen by the compiler", "leave the test out"),
+    "ctypes": ("the memory of an array cannot be asked for", "pass the array itself"),
+}
+
+
+def attribute(site: Site, value: Value, name: str) -> Value | None:
+    """Return an attribute of a number or array, None where the name is not one.
+
+    CdTypeError CD0525 for attributes that the language refuses.
+    """
+    if name in _REFUSED:
+        message, way_out = _REFUSED[name]
+        raise error("CD0525", CdTypeError, message, site.span, helps=(way_out,))
+    if isinstance(value, Masked):
+        return _of_selection(site, value, name)
+    if isinstance(value, Static) and kind_of_number(value.value) is None:
+        return None
+    if not isinstance(value, Array | Scalar | Static | Group):
+        return None
+    return _of_array(site, value, array_of(site, value), name)
+
+
+def _of_array(site: Site, value: Value, array: Array, name: str) -> Value | None:
+    dtype = strong_of(array.kind)
+    match name:
+        case "shape":
+            return Group(tuple(as_number(extent) for extent in array.shape))
+        case "ndim":
+            return Static(array.rank)
+        case "dtype":
+            return Static(dtype.numpy)
+        case "size":
+            return as_number(total_size(array.shape))
+        case "itemsize":
+            return Static(dtype.itemsize)
+        case "nbytes":
+            return as_number(multiply(total_size(array.shape), const(dtype.itemsize)))
+        case "T":
+            return transpose(site, array) if array.rank else value
+        case "mT":
+            return matrix_transpose(site, array)
+        case "real":
+            return real(site, value)
+        case "imag":
+            return imag(site, value)
+        case _:
+            return None
+
+
+def _of_selection(site: Site, value: Masked, name: str) -> Value | None:
+    match name:
+        case "size":
+            array, where = operand(site, value)
+            return number_of_elements(site, array, tuple(range(array.rank)), where)
+        case "shape":
+            size = _of_selection(site, value, "size")
+            assert size is not None
+            return Group((size,))
+        case "dtype":
+            return Static(value.array.kind.dtype.numpy)
+        case "ndim":
+            return Static(1)
+        case _:
+            return None

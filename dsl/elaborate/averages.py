@@ -1,0 +1,230 @@
+"""Means, variances and what else divides by a number of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...lowering.ir import dtypes
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select
+from ...lowering.ir.indexing import const, var
+from ...lowering.ir.ops import OPS
+from .arrays import as_array, count, elementwise, settled
+from .elementwise import arithmetic
+from .reductions import accumulate, operand, reducer, require_elements
+from .site import (
+    NO,
+    NONE,
+    ZERO,
+    Body,
+    Site,
+    array_of,
+    axes_of,
+    axis_of,
+    dtype_of,
+    static_bool,
+    static_number,
+)  # fmt: skip
+from .types import BOOL, TRUE, Kind, cast
+from .ufuncs import combine_of
+from .values import Array, Scalar, Static, Value
+
+
+def number_of_elements(
+    site: Site, array: Array, axes: Sequence[int], where: Expr | None, keepdims: bool = False
+) -> Value:
+    """Return how many elements a reduction takes, as an integer (per kept position if masked)."""
+    if where is None:
+        return Scalar(Position(count(array.shape, axes)), Kind(dtypes.int64, True))
+    ones = Array(array.axes, array.shape, Position(const(1)), Kind(dtypes.int64), copied=True)
+    return accumulate(site, OPS["add"], ones, axes, Kind(dtypes.int64), keepdims, where)
+
+
+def mean(
+    site: Site, a: Value, axis: Value = NONE, dtype: Value = NONE, *, keepdims: Value = NO
+) -> Value:
+    """Return `np.mean`: integers are averaged in float64, half floats summed in float32."""
+    array, where = operand(site, a)
+    axes = axes_of(site, axis, array.rank)
+    return mean_of(
+        site, array, axes, dtype_of(site, dtype), static_bool(site, keepdims, "keepdims"), where
+    )
+
+
+def mean_of(
+    site: Site,
+    array: Array,
+    axes: Sequence[int],
+    dtype: DType | None = None,
+    keepdims: bool = False,
+    where: Expr | None = None,
+) -> Value:
+    """Return the mean over some axes of an array."""
+    own = array.kind.dtype
+    kind = Kind(dtype or (dtypes.float64 if own.kind in "biu" else own))
+    total = accumulate(site, OPS["add"], array, axes, kind, keepdims, where)
+    number = number_of_elements(site, array, axes, where, keepdims)
+    return _divided(site, total, number, kind)
+
+
+def _divided(site: Site, total: Value, number: Value, kind: Kind) -> Value:
+    """Return total / number in the type of the total."""
+    dtype = kind.dtype.compute
+
+    def combine(left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
+        by = cast(right[0], dtype.real) if dtype.kind != "c" else cast(right[0], dtype)
+        return Apply(OPS["div"], (cast(left[0], dtype), by), dtype), kind
+
+    return elementwise(site.ctx, combine, [total, number], site.span)
+
+
+def variance(root: bool) -> Body:
+    """Return `np.var`, or `np.std` with `root`."""
+
+    def body(
+        site: Site,
+        a: Value,
+        axis: Value = NONE,
+        dtype: Value = NONE,
+        ddof: Value = ZERO,
+        *,
+        keepdims: Value = NO,
+        correction: Value = NONE,
+    ) -> Value:
+        array, where = operand(site, a)
+        axes = axes_of(site, axis, array.rank)
+        freedom = static_number(site, ddof if correction == NONE else correction, "ddof")
+        kept = static_bool(site, keepdims, "keepdims")
+        result = _variance(site, array, axes, dtype_of(site, dtype), freedom, kept, where)
+        if not root:
+            return result
+        return elementwise(site.ctx, combine_of(np.sqrt), [result], site.span)
+
+    return body
+
+
+def _variance(
+    site: Site,
+    array: Array,
+    axes: Sequence[int],
+    dtype: DType | None,
+    freedom: float,
+    keepdims: bool,
+    where: Expr | None,
+) -> Value:
+    """Mean first, then the mean of squared distances from it, as NumPy does."""
+    array = settled(site.ctx, array, "values", site.span)
+    own = array.kind.dtype
+    kind = Kind(dtype or (dtypes.float64 if own.kind in "biu" else own))
+    centre = mean_of(site, array, axes, kind.dtype, keepdims=True, where=where)
+    centre = stored_once(site, centre, "mean")
+    distance = elementwise(
+        site.ctx,
+        lambda x, m: (
+            Apply(OPS["sub"], (cast(x[0], kind.dtype.compute), cast(m[0], kind.dtype.compute)),
+                  kind.dtype.compute), kind,
+        ),
+        [array, centre], site.span,
+    )  # fmt: skip
+    square = _squared(site, as_array(site.ctx, distance, site.span))
+    real_kind = square.kind
+    if where is not None:
+        where = _over(where, array, square)
+    total = accumulate(site, OPS["add"], square, axes, real_kind, keepdims, where)
+    number = number_of_elements(site, square, axes, where, keepdims)
+    if freedom:
+        number = arithmetic(site, "-", number, Static(freedom))
+        number = elementwise(site.ctx, combine_of(np.maximum, True), [number, ZERO], site.span)
+    return _divided(site, total, number, real_kind)
+
+
+def _over(where: Expr, old: Array, new: Array) -> Expr:
+    """Return a predicate over the axes of one array as one over those of another."""
+    moved = Array(old.axes, old.shape, where, BOOL)
+    return moved.at(tuple(var(axis) for axis in new.axes))
+
+
+def _squared(site: Site, value: Array) -> Array:
+    """Return |x|**2, real also for complex values."""
+    if value.kind.dtype.kind != "c":
+        squared = elementwise(site.ctx, combine_of(np.square), [value], site.span)
+        return as_array(site.ctx, squared, site.span)
+    dtype = value.kind.dtype.real
+    re, im = (Apply(OPS[part], (value.body,), dtype) for part in ("real", "imag"))
+    squares = [Apply(OPS["mul"], (part, part), dtype) for part in (re, im)]
+    body = Apply(OPS["add"], (squares[0], squares[1]), dtype)
+    return Array(value.axes, value.shape, body, Kind(dtype), copied=True)
+
+
+def stored_once(site: Site, value: Value, label: str) -> Value:
+    """Return a computed value from storage, so that each use of it is a read."""
+    match value:
+        case Array():
+            return site.ctx.materialize(value, label, site.span)
+        case Scalar():
+            node = site.ctx.variable(label, value, site.span)
+            whole = site.ctx.whole(node, site.span, Kind(node.dtype, value.kind.weak))
+            return Scalar(whole.body, whole.kind)
+        case _:
+            return value
+
+
+def peak_to_peak(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
+    """Return `np.ptp`: the maximum minus the minimum."""
+    ends = [reducer(name)(site, a, axis, keepdims=keepdims) for name in ("max", "min")]
+    return arithmetic(site, "-", ends[0], ends[1])
+
+
+def average(
+    site: Site, a: Value, axis: Value = NONE, weights: Value = NONE, *, keepdims: Value = NO
+) -> Value:
+    """Return `np.average`, weighted along the axis where weights are given."""
+    if weights == NONE:
+        return mean(site, a, axis, keepdims=keepdims)
+    array, factor = array_of(site, a), array_of(site, weights)
+    if axis != NONE and factor.rank < array.rank:
+        at = axis_of(site, axis, array.rank)
+        names = site.ctx.axes(array.rank)
+        shape = tuple(const(1) if n != at else factor.shape[0] for n in range(array.rank))
+        factor = Array(names, shape, factor.at((var(names[at]),)), factor.kind, factor.copied)
+    total = reducer("sum")
+    spread = elementwise(
+        site.ctx, lambda x, w: (cast(w[0], w[1].dtype.compute), w[1]), [array, factor], site.span
+    )
+    above = total(site, arithmetic(site, "*", array, factor), axis, keepdims=keepdims)
+    return arithmetic(site, "/", above, total(site, spread, axis, keepdims=keepdims))
+
+
+def skipping_nan(name: str) -> Body:
+    """Return `np.nansum`, `np.nanprod`, `np.nanmax`, `np.nanmin` or `np.nanmean`."""
+
+    def body(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
+        array = array_of(site, a)
+        if array.kind.dtype.kind not in "fc":
+            whole = mean if name == "mean" else reducer(name)
+            return whole(site, array, axis, keepdims=keepdims)
+        axes = axes_of(site, axis, array.rank)
+        kept = static_bool(site, keepdims, "keepdims")
+        missing = Apply(OPS["isnan"], (cast(array.body, array.kind.dtype.compute),), dtypes.bool_)
+        where = Select(missing, cast(Const(False, dtypes.bool_), dtypes.bool_), TRUE)
+        if name == "mean":
+            return mean_of(site, array, axes, None, kept, where)
+        op = OPS[{"sum": "add", "prod": "mul"}.get(name, name)]
+        kind = Kind(array.kind.dtype)
+        result = accumulate(site, op, array, axes, kind, kept, where)
+        if name in ("sum", "prod"):
+            return result
+        require_elements(site, array, axes, f"nan{name}")
+        number = number_of_elements(site, array, axes, where, kept)
+        return elementwise(site.ctx, _nan_if_none, [number, result], site.span)
+
+    return body
+
+
+def _nan_if_none(number: tuple[Expr, Kind], result: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
+    nothing = Apply(OPS["eq"], (number[0], Position(const(0))), dtypes.bool_)
+    return Select(nothing, cast(Const(float("nan"), dtypes.float64), result[0].dtype), result[0]), (
+        result[1]
+    )

@@ -1,0 +1,190 @@
+"""What names are bound to: scalars in variables, arrays by reference, values made real.
+
+A scalar lives in a rank-0 node per name; an array name is an alias of a view or of a new array.
+A name that lives across rounds of a loop has a slot: a variable or an array that every assignment
+writes, so that all paths through the loop agree on where it is.
+"""
+
+from __future__ import annotations
+
+from ...lowering.diagnostic import CdNameError, CdShapeError, CdTypeError, Span
+from ...lowering.ir.expressions import Position, Read
+from ...lowering.ir.indexing import Affine, var
+from .arrays import as_scalar, describe
+from .context import Context, NeedKind, error
+from .frame import Frame
+from .types import Kind, cast, join, kind_of_number
+from .values import Array, Group, Masked, Scalar, Static, Unset, Value
+
+
+def bind(frame: Frame, name: str, value: Value, span: Span) -> None:
+    """Bind a name: numbers are stored in its variable, expressions of arrays made arrays."""
+    if isinstance(value, Unset):
+        raise error("CD0202", CdNameError, f"this {value.reason}", span)
+    if name in frame.slots:
+        _into_slot(frame, name, value, span)
+    elif frame.ctx.pointwise:
+        frame.names[name] = value
+    elif isinstance(value, Scalar) and not _stays(frame, value):
+        frame.names[name] = _stored(frame, name, value, span)
+    elif isinstance(value, Array | Group | Masked):
+        frame.names[name] = settled(frame.ctx, value, name, span)
+    else:
+        frame.names[name] = value
+
+
+def _stays(frame: Frame, value: Scalar) -> bool:
+    """Whether a number is an index expression of loop variables: it needs no storage."""
+    if not isinstance(value.expr, Position):
+        return False
+    stable = frame.ctx.loop_symbols | frame.ctx.origin.keys()
+    return value.expr.index.symbols() <= stable
+
+
+def _stored(frame: Frame, name: str, value: Scalar, span: Span) -> Scalar:
+    ctx = frame.ctx
+    node = frame.variables.get(name)
+    if node is not None and frame.names.get(name) == Scalar(Read(node, ()), value.kind):
+        ctx.set(node, value.expr, span)
+    else:
+        node = ctx.variable(name, value, span)
+        frame.variables[name] = node
+    return Scalar(Read(node, ()), value.kind)
+
+
+def _into_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
+    slot = frame.slots[name]
+    frame.names[name] = slot
+    if isinstance(slot, Scalar):
+        if not is_number(value):
+            raise error(
+                "CD0208", CdTypeError, f"`{name}` is a number before the loop and "
+                f"{describe(value)} inside", span, helps=("use another name inside the loop",),
+            )  # fmt: skip
+        scalar = as_scalar(value, span)
+        kind = join(slot.kind, scalar.kind)
+        if kind != slot.kind:
+            raise NeedKind(name, kind)
+        assert isinstance(slot.expr, Read)
+        frame.ctx.set(slot.expr.node, cast(scalar.expr, kind.dtype), span)
+        return
+    assert isinstance(slot, Array)
+    if not isinstance(value, Array):
+        raise error(
+            "CD0208", CdTypeError,
+            f"`{name}` is an array before the loop and {describe(value)} inside", span,
+        )  # fmt: skip
+    if value.rank != slot.rank:
+        raise error(
+            "CD0209", CdShapeError, f"`{name}` changes its shape in the loop: {describe(slot)} "
+            f"before, {describe(value)} inside", span, helps=("use another name inside the loop",),
+        )  # fmt: skip
+    for axis, (a, b) in enumerate(zip(slot.shape, value.shape, strict=True)):
+        frame.ctx.equal_extents(a, b, f"`{name}` changes its size along axis {axis} in the loop", span)
+    kind = join(slot.kind, value.kind)
+    if kind != slot.kind:
+        raise NeedKind(name, kind)
+    _detach(frame, name, slot, span)
+    copy_into(frame.ctx, slot, value, span)
+
+
+def _detach(frame: Frame, name: str, slot: Array, span: Span) -> None:
+    """Give other names that still see the slot's present contents a copy, before it is written."""
+    assert slot.place is not None
+    for other, value in list(frame.names.items()):
+        if other == name or not isinstance(value, Array) or other in frame.slots:
+            continue
+        if value.place is not None and value.place.node == slot.place.node:
+            frame.names[other] = frame.ctx.materialize(value, other, span)
+
+
+def copy_into(ctx: Context, target: Array, value: Array, span: Span) -> None:
+    """Emit a whole copy between arrays of one shape; nothing where they are the same place."""
+    index = tuple(var(axis) for axis in target.axes)
+    body = value.at(index)
+    if body != target.body:
+        ctx.store(target, cast(body, target.kind.dtype), span)
+
+
+def settled(ctx: Context, value: Value, label: str, span: Span) -> Value:
+    """Return the value with array expressions made arrays; views stay views."""
+    match value:
+        case Array():
+            return value if value.view is not None else ctx.materialize(value, label, span)
+        case Group(items, kind):
+            parts = (settled(ctx, item, f"{label}_{n}", span) for n, item in enumerate(items))
+            return Group(tuple(parts), kind)
+        case Masked(array, mask):
+            plain = Array(array.axes, array.shape, array.body, array.kind, copied=True)
+            return Masked(ctx.materialize(plain, label, span), mask_held(ctx, mask, span))
+        case _:
+            return value
+
+
+def mask_held(ctx: Context, mask: Array, span: Span) -> Array:
+    """Return a mask as an array of its own."""
+    return ctx.materialize(mask, "mask", span)
+
+
+def frozen(frame: Frame, value: Value, label: str, span: Span) -> Value:
+    """Return the value so that assigning names does not change it (views of arrays stay views)."""
+    ctx = frame.ctx
+    match value:
+        case Scalar() if ctx.pointwise or _stays(frame, value):
+            return value
+        case Scalar():
+            return Scalar(Read(ctx.variable(label, value, span), ()), value.kind)
+        case Group(items, kind):
+            parts = (frozen(frame, item, f"{label}_{n}", span) for n, item in enumerate(items))
+            return Group(tuple(parts), kind)
+        case Array() if value.place is not None and _in_slot(frame, value):
+            return ctx.materialize(value, label, span)
+        case _:
+            return settled(ctx, value, label, span)
+
+
+def _in_slot(frame: Frame, value: Array) -> bool:
+    assert value.place is not None
+    nodes = {x.place.node for x in frame.slots.values() if isinstance(x, Array) and x.place}
+    return value.place.node in nodes
+
+
+def is_number(value: Value) -> bool:
+    """Whether a value is one number, run-time or known."""
+    if isinstance(value, Static):
+        return kind_of_number(value.value) is not None
+    return isinstance(value, Scalar)
+
+
+def open_slot(frame: Frame, name: str, kind: Kind | None, span: Span) -> None:
+    """Give a bound name a slot that holds its present value, wide enough for `kind`."""
+    value = frame.names[name]
+    if isinstance(value, Array):
+        wide = value.kind if kind is None else join(value.kind, kind)
+        slot: Value = frame.ctx.materialize(value, name, span, wide.dtype)
+    else:
+        scalar = as_scalar(value, span)
+        wide = scalar.kind if kind is None else join(scalar.kind, kind)
+        node = frame.ctx.variable(name, Scalar(scalar.expr, wide), span)
+        frame.variables[name] = node
+        slot = Scalar(Read(node, ()), wide)
+    frame.slots[name] = slot
+    frame.names[name] = slot
+
+
+def uses_symbols(value: Value, symbols: frozenset[object]) -> bool:
+    """Whether a binding depends on symbols that are about to go out of scope."""
+    match value:
+        case Scalar(Position(index), _):
+            return bool(index.symbols() & symbols)
+        case Array():
+            shape_symbols = {x for extent in value.shape for x in extent.symbols()}
+            if shape_symbols & symbols:
+                return True
+            place = value.place
+            inner = () if place is None else place.index
+            return any(isinstance(i, Affine) and i.symbols() & symbols for i in inner)
+        case Group(items, _):
+            return any(uses_symbols(item, symbols) for item in items)
+        case _:
+            return False

@@ -1,0 +1,314 @@
+"""Calls: reductions over letters, the NumPy table, methods, and functions whose bodies are inlined."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Mapping
+
+from ...lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Span
+from ...lowering.ir.assignments import Block, Let
+from .. import surface as s
+from ..parse import parse
+from ..source import read_source, scope_of, scope_of_namespace, source_from_text
+from . import numpy_table as table
+from .arrays import describe
+from .bindings import frozen, settled
+from .context import error
+from .control import bind_target
+from .expressions import elements, evaluate, now, test_of
+from .frame import RESULT, Frame, assigned_names
+from .index_reductions import reduce_letters
+from .numpy_table import Site
+from .statements import dtype_of, run
+from .types import Kind
+from .values import Array, Bound, Group, Handle, Lazy, Opaque, Path, Static, Unset, Value
+
+_DEPTH = 40
+
+
+def call(frame: Frame, e: s.Call) -> Value:
+    """Return the value of a call."""
+    if isinstance(e.function, s.Subscript):
+        reduced = _bound_reduction(frame, e)
+        if reduced is not None:
+            return reduced
+    function = evaluate(frame, e.function)
+    name = table.reduction_of(function.value) if isinstance(function, Static) else None
+    if frame.letters is not None and name is not None and len(e.args) == 1:
+        accumulate = _accumulate(frame, e.keywords)
+        if accumulate is not None or not e.keywords:
+            value = reduce_letters(frame, name, e.args[0], None, accumulate, e.span)
+            if not isinstance(value, Array | Group | Handle):
+                return value
+            return _call_value(frame, function, (value,), {}, e)
+    args: list[Value] = []
+    for arg in e.args:
+        if isinstance(arg, s.Starred):
+            args += elements(frame, evaluate(frame, arg.value), arg.span)
+        else:
+            args.append(evaluate(frame, arg))
+    keywords = {k.name or "": evaluate(frame, k.value) for k in e.keywords}
+    return _call_value(frame, function, tuple(args), keywords, e)
+
+
+def _bound_reduction(frame: Frame, e: s.Call) -> Value | None:
+    assert isinstance(e.function, s.Subscript)
+    if not isinstance(e.function.value, s.Name | s.Attribute):
+        return None
+    owner = evaluate(frame, e.function.value)
+    name = table.reduction_of(owner.value) if isinstance(owner, Static) else None
+    if name is None:
+        return None
+    if frame.letters is None or len(e.args) != 1:
+        raise error(
+            "CD0521", CdSyntaxError, f"`{name}[...]` binds index letters and takes one expression",
+            e.span,
+        )  # fmt: skip
+    accumulate = _accumulate(frame, e.keywords)
+    return reduce_letters(frame, name, e.args[0], e.function.items, accumulate, e.span)
+
+
+def _accumulate(frame: Frame, keywords: tuple[s.Keyword, ...]) -> Kind | None:
+    """Return the type that `acc=` names, None where it is not given."""
+    for keyword in keywords:
+        if keyword.name == "acc":
+            dtype = dtype_of(evaluate(frame, keyword.value))
+            if dtype is None:
+                raise error("CD0420", CdTypeError, "`acc=` names an element type", keyword.span)
+            return Kind(dtype)
+    return None
+
+
+def _call_value(
+    frame: Frame, function: Value, args: tuple[Value, ...], keywords: dict[str, Value], e: s.Call
+) -> Value:
+    args = tuple(_argument(frame, arg, e.span) for arg in args)
+    keywords = {key: _argument(frame, value, e.span) for key, value in keywords.items()}
+    site = Site(frame.ctx, e.span)
+    match function:
+        case Bound(value, name):
+            handler = table.method(name)
+            if isinstance(value, Group) or handler is None:
+                raise error(
+                    "CD0426", CdTypeError, f"{describe(value)} has no method `{name}` here", e.span,
+                    helps=("lists do not grow in a compiled function; make an array of the final size",)
+                    if isinstance(value, Group) else (),
+                )  # fmt: skip
+            return handler(site, (value, *args), keywords)
+        case Lazy(inner, scope):
+            assert isinstance(scope, Frame) and isinstance(inner, s.Function | s.Lambda)
+            return inline(frame, _as_function(inner), scope.lookup, args, keywords, e.span, scope)
+        case Static(inner):
+            return _call_object(frame, inner, site, args, keywords, e)
+        case Opaque(inner, _) if callable(inner):
+            return _call_object(frame, inner, site, args, keywords, e)
+        case _:
+            raise error("CD0427", CdTypeError, f"{describe(function)} cannot be called", e.span)
+
+
+def _argument(frame: Frame, value: Value, span: Span) -> Value:
+    """Return an argument: a tensor stands for its value, an unset name is an error."""
+    if isinstance(value, Unset):
+        raise error("CD0202", CdTypeError, f"this {value.reason}", span)
+    return value
+
+
+def _call_object(
+    frame: Frame,
+    function: object,
+    site: Site,
+    args: tuple[Value, ...],
+    keywords: dict[str, Value],
+    e: s.Call,
+) -> Value:
+    """Return what calling a Python object means: the table, an inlined body, or a known value."""
+    handler = table.lookup(function)
+    if handler is not None:
+        plain = tuple(_as_array(frame, arg, e.span) for arg in args)
+        return handler(site, plain, keywords)
+    refused = table.refusal(function)
+    if refused is not None:
+        raise error("CD0428", CdTypeError, refused[0], e.span, helps=(refused[1],))
+    inner = getattr(function, "__cd_function__", None)
+    if inner is not None:
+        surface, lookup = inner()
+        return inline(frame, surface, lookup, args, keywords, e.span, None, function)
+    if isinstance(function, functools.partial):
+        bound = tuple(map(Static, function.args))
+        named = {key: Static(value) for key, value in function.keywords.items()}
+        return _call_object(frame, function.func, site, (*bound, *args), {**named, **keywords}, e)
+    if isinstance(function, types.MethodType):
+        owner = frame.inputs.wrap(
+            frame.ctx, Path(frame.key + "self", (), True), function.__self__, True, e.span
+        )
+        return _call_object(frame, function.__func__, site, (owner, *args), keywords, e)
+    if isinstance(function, types.FunctionType):
+        surface = _surface(frame, function, e.span)
+        return inline(
+            frame, surface, scope_of(function).lookup, args, keywords, e.span, None, function
+        )
+    known = all(isinstance(arg, Static) for arg in (*args, *keywords.values()))
+    if known and callable(function):
+        values = [arg.value for arg in args if isinstance(arg, Static)]
+        named_values = {k: v.value for k, v in keywords.items() if isinstance(v, Static)}
+        return now(lambda *a: function(*a, **named_values), tuple(values), e.span)
+    name = getattr(function, "__name__", repr(function))
+    raise error(
+        "CD0427", CdTypeError, f"`{name}` is not known to the language and has no Python source",
+        e.span, helps=("call it outside and pass its result in",),
+    )  # fmt: skip
+
+
+def _as_array(frame: Frame, value: Value, span: Span) -> Value:
+    if isinstance(value, Handle):
+        return frame.inputs.field(frame.ctx, value, "value", span)
+    return value
+
+
+def _surface(frame: Frame, function: types.FunctionType, span: Span) -> s.Function:
+    parsed = frame.inputs.parsed
+    if function not in parsed:
+        parsed[function] = parse(read_source(function))
+    return parsed[function]
+
+
+def _as_function(inner: s.Function | s.Lambda) -> s.Function:
+    if isinstance(inner, s.Function):
+        return inner
+    body = (s.Return(inner.body, inner.body.span),)
+    return s.Function("lambda", inner.params, body, None, inner.span)
+
+
+def inline(
+    frame: Frame,
+    function: s.Function,
+    lookup: Callable[[str], object],
+    args: tuple[Value, ...],
+    keywords: Mapping[str, Value],
+    span: Span,
+    parent: Frame | None = None,
+    owner: object = None,
+) -> Value:
+    """Return what a function's body returns, its statements emitted here under its own comment.
+
+    CdTypeError CD0429 where arguments do not fit, CD0430 for recursion.
+    """
+    ctx = frame.ctx
+    if len(ctx.stack) >= _DEPTH:
+        raise error(
+            "CD0430", CdTypeError, f"`{function.name}` calls itself, or calls nest too deeply", span,
+            helps=("write the recursion as a loop",),
+        )  # fmt: skip
+    key = frame.inputs.root(owner, lookup) if parent is None else parent.key
+    inner = Frame(
+        ctx, frame.inputs, function, {}, frozenset(assigned_names(function.body)), lookup,
+        frame.hooks, key, parent=parent, parameters=frozenset(p.name for p in function.params),
+    )  # fmt: skip
+    defaults = getattr(owner, "__defaults__", None), getattr(owner, "__kwdefaults__", None)
+    inner.names = bind_arguments(frame, inner, function, args, keywords, defaults, span)
+    outer = ctx.stack
+    ctx.stack = (*outer, span)
+    try:
+        with ctx.block() as out:
+            result = frame.hooks.run(inner)
+    except CdError as problem:
+        raise _with_stack(problem, span) from None
+    finally:
+        ctx.stack = outer
+    if any(isinstance(statement, Let) for statement in out) or len(out) < 2:
+        ctx.out += out
+    elif out:
+        ctx.emit(Block(f"{function.name}(...)", tuple(out), span))
+    return result
+
+
+def _with_stack(problem: CdError, span: Span) -> CdError:
+    """Return the error with the place of the call it came through."""
+    return type(problem)(
+        *(
+            Diagnostic(d.code, d.message, d.labels, d.notes, d.helps, (span, *d.stack))
+            for d in problem.diagnostics
+        )
+    )
+
+
+def bind_arguments(
+    frame: Frame,
+    inner: Frame,
+    function: s.Function,
+    args: tuple[Value, ...],
+    keywords: Mapping[str, Value],
+    defaults: tuple[tuple[object, ...] | None, Mapping[str, object] | None],
+    span: Span,
+) -> dict[str, Value]:
+    """Return parameter bindings, as Python binds arguments."""
+    names: dict[str, Value] = {}
+    rest, left = list(args), dict(keywords)
+    plain = [p for p in function.params if p.kind in ("positional", "any")]
+    given_defaults = dict(zip([p.name for p in plain][::-1], (defaults[0] or ())[::-1], strict=False))
+    given_defaults.update(defaults[1] or {})
+    for param in function.params:
+        if param.kind == "*":
+            names[param.name], rest = Group(tuple(rest)), []
+        elif param.kind == "**":
+            raise error("CD0429", CdTypeError, "`**` parameters cannot be inlined", span)
+        elif param.kind != "keyword" and rest:
+            names[param.name] = rest.pop(0)
+        elif param.name in left and param.kind != "positional":
+            names[param.name] = left.pop(param.name)
+        elif param.name in given_defaults:
+            path = Path(f"{inner.key}{param.name}", (), captured=True)
+            value = given_defaults[param.name]
+            frame.inputs.constants[path.root] = value
+            names[param.name] = frame.inputs.wrap(frame.ctx, path, value, True, span)
+        elif param.default is not None:
+            names[param.name] = evaluate(inner, param.default)
+        else:
+            message = f"`{function.name}` is called without its argument `{param.name}`"
+            raise error("CD0429", CdTypeError, message, span)
+    if rest or left:
+        extra = f"unknown argument `{next(iter(left))}`" if left else f"{len(rest)} arguments too many"
+        raise error("CD0429", CdTypeError, f"`{function.name}` is called with {extra}", span)
+    if frame.ctx.pointwise:
+        return names
+    return {name: settled_argument(frame, name, value, span) for name, value in names.items()}
+
+
+def settled_argument(frame: Frame, name: str, value: Value, span: Span) -> Value:
+    """Return an argument that the body can refer to many times: expressions are computed once."""
+    return frozen(frame, value, name, span)
+
+
+def run_function(frame: Frame) -> Value:
+    """Elaborate a function's body; return what it returns (None where it returns nothing)."""
+    run(frame, frame.function.body)
+    return frame.names.get(RESULT, Static(None))
+
+
+def comprehend(frame: Frame, e: s.Comprehension) -> Value:
+    """Return a comprehension over something known now, as a list."""
+    source = evaluate(frame, e.iterable)
+    items = elements(frame, source, e.iterable.span)
+    outer = dict(frame.names)
+    out: list[Value] = []
+    for item in items:
+        bind_target(frame, e.target, item, e.span)
+        tests = [test_of(frame, evaluate(frame, test), test.span) for test in e.tests]
+        if any(not isinstance(test, Static) for test in tests):
+            raise error(
+                "CD0431", CdTypeError, "a comprehension's test has to be known when compiling", e.span
+            )
+        if all(isinstance(test, Static) and test.value for test in tests):
+            out.append(settled(frame.ctx, evaluate(frame, e.element), "item", e.span))
+    frame.names = outer
+    return Group(tuple(out), "list")
+
+
+def library_call(frame: Frame, text: str, args: tuple[Value, ...], span: Span) -> Value:
+    """Return what a function of the library, given as text, returns for the arguments."""
+    parsed = frame.inputs.parsed
+    if text not in parsed:
+        parsed[text] = parse(source_from_text(text, "<library>"))
+    lookup = scope_of_namespace(table.LIBRARY_SCOPE).lookup
+    return inline(frame, parsed[text], lookup, args, {}, span, None, text)

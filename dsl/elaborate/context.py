@@ -1,0 +1,300 @@
+"""The state of one elaboration: statements emitted so far, fresh symbols and nodes, what is known.
+
+One `Context` lives for one elaboration of one function. Blocks are emitted into lists that are
+swapped while a body is elaborated, so that a body can be thrown away and done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ...lowering.diagnostic import (
+    CdError, CdIndexError, CdShapeError, Diagnostic, Label, Span,
+)  # fmt: skip
+from ...lowering.ir.assignments import (
+    Access, Alloc, Assign, Check, Fault, Let, Parameter, Statement,
+)  # fmt: skip
+from ...lowering.ir import dtypes
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import Apply, Domain, Expr, Position, Read, Select
+from ...lowering.ir.indexing import Affine, Range, Symbol, const, substitute, var
+from ...lowering.ir.node import Node
+from ...lowering.ir.ops import OPS, Op
+from .proof import Known, corner, facts_of
+from .types import TRUE, WEAK_INT, Kind, cast
+from .values import Array, Path, Scalar, Value, whole
+
+AXIS_NAMES = "ijklmnopqrstuvw"
+
+
+class NeedStatic(Exception):
+    """An integer parameter turned out to be needed now; elaboration starts again with it static."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        super().__init__(names)
+        self.names = names
+
+
+class NeedKind(Exception):
+    """A name that lives across rounds of a loop needs a wider kind; the loop is done again."""
+
+    def __init__(self, name: str, kind: Kind) -> None:
+        super().__init__(name, kind)
+        self.name = name
+        self.kind = kind
+
+
+class NeedUnroll(Exception):
+    """A loop variable turned out to be needed as a number; its loop is done again, unrolled."""
+
+    def __init__(self, symbol: Symbol) -> None:
+        super().__init__(symbol)
+        self.symbol = symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An index expression and the axis that it subscripts."""
+
+    index: Affine | Expr
+    extent: Affine
+    axis: int
+    name: str
+    span: Span
+
+
+@dataclass
+class Context:
+    """Emission state; see the module's text. `origin` maps a parameter's symbol to its name."""
+
+    function_name: str
+    prologue: list[Statement] = field(default_factory=list)
+    """Statements before all others: run-time integers read once."""
+    out: list[Statement] = field(default_factory=list)
+    known: Known = field(default_factory=Known)
+    conditions: tuple[Expr, ...] = ()
+    """Tests under which the expression now being elaborated is evaluated (`a if c else b`)."""
+    parameters: dict[Path, Parameter] = field(default_factory=dict)
+    locals: list[Node] = field(default_factory=list)
+    origin: dict[Symbol, str] = field(default_factory=dict)
+    loop_symbols: set[Symbol] = field(default_factory=set)
+    unrollable: dict[Symbol, object] = field(default_factory=dict)
+    """The loop statement of each loop variable, to unroll it where its number is needed."""
+    domain: tuple[Range, ...] = ()
+    """The ranges of the index letters in scope, outermost first."""
+    inline_source: Callable[[str, Sequence[Value], Span], Value] | None = None
+    """Inlines a function of the library, given as text; set by `elaborate`."""
+    uses: list[Use] | None = None
+    """While the ranges of letters are being collected: where they index what; nothing is checked."""
+    serial: int = 0
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether expressions are being elaborated at each point of index letters."""
+        return bool(self.domain) or self.uses is not None
+
+    def symbol(self, name: str) -> Symbol:
+        """Return a new symbol."""
+        self.serial += 1
+        return Symbol(name, self.serial)
+
+    def axes(self, rank: int) -> tuple[Symbol, ...]:
+        """Return new symbols for the axes of an array."""
+        return tuple(self.symbol(AXIS_NAMES[n % len(AXIS_NAMES)]) for n in range(rank))
+
+    def node(self, label: str, shape: tuple[Affine, ...], dtype: DType) -> Node:
+        """Return a new local node; one of run-time shape is allocated here."""
+        self.serial += 1
+        node = Node(self.serial, label, shape, dtype)
+        self.locals.append(node)
+        if node.static_shape is None:
+            self.emit(Alloc(node))
+        return node
+
+    def whole(self, node: Node, span: Span, kind: Kind | None = None) -> Array:
+        """Return the array of a whole node."""
+        return whole(node, self.axes(node.rank), kind or Kind(node.dtype), span)
+
+    def emit(self, statement: Statement) -> None:
+        """Append a statement to the block being built."""
+        self.out.append(statement)
+
+    @contextmanager
+    def block(self) -> Iterator[list[Statement]]:
+        """Collect what is emitted inside into a new list, which is the value."""
+        outer, self.out = self.out, []
+        try:
+            yield self.out
+        finally:
+            self.out = outer
+
+    @contextmanager
+    def knowing(self, known: Known) -> Iterator[None]:
+        """Replace what is known inside."""
+        outer, self.known = self.known, known
+        try:
+            yield
+        finally:
+            self.known = outer
+
+    @contextmanager
+    def under(self, test: Expr) -> Iterator[None]:
+        """Inside, expressions are evaluated only where the test holds."""
+        outer, self.conditions = self.conditions, (*self.conditions, test)
+        facts = facts_of(test)
+        try:
+            with self.knowing(self.known.with_facts(*facts)):
+                yield
+        finally:
+            self.conditions = outer
+
+    def let(self, name: str, value: Expr, span: Span) -> Symbol:
+        """Return a symbol that holds an int64 value, read here."""
+        symbol = self.symbol(name)
+        self.emit(Let(symbol, value, span))
+        return symbol
+
+    def store(
+        self,
+        target: Array,
+        value: Expr,
+        span: Span,
+        op: Op | None = None,
+        where: Expr | None = None,
+    ) -> None:
+        """Emit `target op= value` over all axes of a place; `value` is over the target's axes."""
+        place = target.place
+        assert place is not None, "a store needs a place"
+        free = Domain(target.ranges, where)
+        self.emit(Assign(Access(place.node, place.index), op, False, value, free, span=span))
+
+    def materialize(self, value: Array, label: str, span: Span, dtype: DType | None = None) -> Array:
+        """Return a new array that holds the value."""
+        node = self.node(label, value.shape, dtype or value.kind.dtype)
+        target = self.whole(node, span)
+        index = tuple(var(axis) for axis in target.axes)
+        self.store(target, cast(value.at(index), node.dtype), span)
+        return target
+
+    def variable(self, label: str, value: Scalar, span: Span) -> Node:
+        """Return a new rank-0 node set to the value."""
+        node = self.node(label, (), value.kind.dtype)
+        self.set(node, value.expr, span)
+        return node
+
+    def set(self, node: Node, expr: Expr, span: Span) -> None:
+        """Emit `node = expr` for a rank-0 node."""
+        value = cast(expr, node.dtype)
+        if value != Read(node, ()):
+            self.emit(Assign(Access(node, ()), None, False, value, Domain(), span=span))
+
+    def check(self, test: Expr, fault: Fault, values: tuple[Expr, ...], span: Span, over: Domain) -> None:
+        """Emit a run-time check, under the conditions of the expression being elaborated."""
+        self.emit(Check(self.guarded(test), fault, values, over, span))
+
+    def guarded(self, test: Expr) -> Expr:
+        """Return `test`, or true where the enclosing conditions do not hold."""
+        for condition in reversed(self.conditions):
+            test = Select(condition, test, TRUE)
+        return test
+
+    def require(self, index: Affine | Expr, extent: Affine, axis: int, name: str, span: Span) -> None:
+        """Require `0 <= index < extent` here: proven, or checked in the run at every point.
+
+        A failing check raises CdIndexError CD0601 with the index and the size.
+        """
+        if self.uses is not None:
+            self.uses.append(Use(index, extent, axis, name, span))
+            return
+        if isinstance(index, Affine):
+            known = self.known
+            above = known.nonnegative(index)
+            below = known.less(index, extent)
+            if above and below:
+                return
+            self._refute(index, extent, axis, name, span)
+            value: Expr = Position(index)
+        else:
+            above = below = False
+            value = index
+        low = Apply(OPS["le"], (Position(const(0)), value), dtypes.bool_)
+        high = Apply(OPS["lt"], (value, Position(extent)), dtypes.bool_)
+        test = high if above else low if below else Apply(OPS["and"], (low, high), dtypes.bool_)
+        message = f"index {{0}} is out of range for axis {axis} of `{name}` with size {{1}}"
+        fault = Fault("CD0601", "CdIndexError", message)
+        self.check(test, fault, (value, Position(extent)), span, Domain(self.domain))
+
+    def _refute(self, index: Affine, extent: Affine, axis: int, name: str, span: Span) -> None:
+        """Raise CdIndexError CD0602 where a point of the letters' ranges is surely out of range."""
+        letters = {r.symbol for r in self.domain}
+        if self.conditions or not index.symbols() or not index.symbols() <= letters:
+            return
+        for upwards in (False, True):
+            point = corner(index, self.domain, upwards)
+            at, size = substitute(index, point).constant, extent.constant
+            if at is None or size is None or 0 <= at < size:
+                continue
+            inside = (
+                (point[r.symbol] - substitute(r.lo, point), substitute(r.hi, point) - point[r.symbol])
+                for r in self.domain
+            )
+            if all((a.constant or 0) >= 0 and (b.constant or 0) > 0 for a, b in inside):
+                shown = ", ".join(f"{s.name} = {point[s]}" for s in sorted(index.symbols(), key=str))
+                raise error(
+                    "CD0602", CdIndexError,
+                    f"`{name}` is read at {index} = {at} when {shown}, but axis {axis} has size {size}",
+                    span,
+                    helps=(
+                        f"say what is outside: `pad({index})`, `clamp({index})` or `wrap({index})`",
+                        "or restrict the index: an `if` on it, a binder's range, or a slice",
+                    ),
+                )  # fmt: skip
+
+    def equal_extents(self, left: Affine, right: Affine, what: str, span: Span) -> None:
+        """Require two extents to be equal: proven, refused (CdShapeError) or checked in the run."""
+        if self.known.equal(left, right):
+            return
+        message = f"{what}: sizes {left} and {right} differ"
+        if self.known.differ(left, right):
+            raise error("CD0301", CdShapeError, message, span)
+        test = compare("eq", left, right)
+        fault = Fault("CD0301", "CdShapeError", f"{what}: sizes {{0}} and {{1}} differ")
+        self.check(test, fault, (Position(left), Position(right)), span, Domain())
+
+    def scalar_index(self, symbol: Symbol) -> Scalar:
+        """Return a symbol as a number, of the kind of a Python int."""
+        return Scalar(Position(var(symbol)), WEAK_INT)
+
+    def require_static_parameters(self, index: Affine) -> None:
+        """Ask for another elaboration in which integer parameters in `index` are numbers."""
+        names = {self.origin[symbol] for symbol in index.symbols() if symbol in self.origin}
+        if names:
+            raise NeedStatic(frozenset(names))
+
+    def require_static(self, index: Affine) -> None:
+        """Ask for another elaboration in which the symbols of `index` are numbers, if that helps."""
+        self.require_static_parameters(index)
+        for symbol in index.symbols():
+            if symbol in self.loop_symbols:
+                raise NeedUnroll(symbol)
+
+
+def error(
+    code: str,
+    kind: type[CdError],
+    message: str,
+    span: Span,
+    *labels: Label,
+    label: str = "",
+    notes: tuple[str, ...] = (),
+    helps: tuple[str, ...] = (),
+) -> CdError:
+    """Return an error of one diagnostic whose first place is `span`."""
+    return kind(Diagnostic(code, message, (Label(span, label), *labels), notes, helps))
+
+
+def compare(op: str, left: Affine, right: Affine) -> Expr:
+    """Return the comparison of two index expressions as a bool expression."""
+    return Apply(OPS[op], (Position(left), Position(right)), dtypes.bool_)

@@ -1,0 +1,452 @@
+"""Arrays out of nothing: filled ones, ranges, grids, identities, and copies of what is given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ...lowering.diagnostic import CdTypeError, CdValueError
+from ...lowering.ir import dtypes
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import Apply, Const, Expr, Position, Read, Select
+from ...lowering.ir.indexing import Affine, const, floordiv, var
+from ...lowering.ir.ops import OPS
+from .arrays import as_scalar, broadcast_to, describe, stack
+from .averages import stored_once
+from .context import compare, error
+from .elementwise import arithmetic, converted
+from .joining import column_stack, concatenate, own_type
+from .shaping import at_least
+from .site import (
+    NO,
+    NONE,
+    NOT_CONSTANT,
+    ONE,
+    YES,
+    ZERO,
+    Handler,
+    Site,
+    array_of,
+    constant,
+    dtype_of,
+    extent_of,
+    index_in,
+    items_of,
+    needs,
+    static_bool,
+    static_int,
+    static_shape,
+    takes,
+    text_of,
+)
+from .stores import assign
+from .types import Kind, cast
+from .values import Array, Group, Masked, Scalar, Section, Static, Value
+from .views import subscript
+
+
+def filled(site: Site, shape: tuple[Affine, ...], number: float, dtype: DType) -> Array:
+    """Return an array of one constant."""
+    body = cast(Const(number, dtypes.int64), dtype.compute)
+    return Array(site.ctx.axes(len(shape)), shape, body, Kind(dtype), copied=True)
+
+
+def filler(number: int) -> Callable[..., Value]:
+    """Return `np.zeros`, `np.ones` or `np.empty` (which is zeros here)."""
+
+    def body(site: Site, shape: Value, dtype: Value = NONE, order: Value = NONE) -> Value:
+        sizes = static_shape(site, shape)
+        return filled(site, sizes, number, dtype_of(site, dtype) or dtypes.float64)
+
+    return body
+
+
+def filler_like(number: int) -> Callable[..., Value]:
+    """Return `np.zeros_like` and its kind."""
+
+    def body(
+        site: Site,
+        a: Value,
+        dtype: Value = NONE,
+        order: Value = NONE,
+        subok: Value = NONE,
+        shape: Value = NONE,
+    ) -> Value:
+        model = own_type(array_of(site, a))
+        sizes = model.shape if shape == NONE else static_shape(site, shape)
+        return filled(site, sizes, number, dtype_of(site, dtype) or model.kind.dtype)
+
+    return body
+
+
+def full(
+    site: Site, shape: Value, fill_value: Value, dtype: Value = NONE, order: Value = NONE
+) -> Value:
+    """Return an array of one value, of that value's type."""
+    value = own_type(array_of(site, fill_value))
+    made = broadcast_to(site.ctx, value, static_shape(site, shape), site.span)
+    element = dtype_of(site, dtype)
+    return made if element is None else converted(site, made, element)
+
+
+def full_like(
+    site: Site, a: Value, fill_value: Value, dtype: Value = NONE, shape: Value = NONE
+) -> Value:
+    """Return an array of one value with the shape and type of another array."""
+    model = own_type(array_of(site, a))
+    sizes = model.shape if shape == NONE else static_shape(site, shape)
+    made = broadcast_to(site.ctx, array_of(site, fill_value), sizes, site.span)
+    return converted(site, made, dtype_of(site, dtype) or model.kind.dtype)
+
+
+def array(
+    site: Site, object: Value, dtype: Value = NONE, *, copy: Value = YES, ndmin: Value = ZERO
+) -> Value:
+    """Return a new array of what is given: an array, numbers, or sequences of them."""
+    if isinstance(object, Masked):
+        return array_of(site, object)
+    element = dtype_of(site, dtype)
+    if isinstance(object, Array):
+        made = object
+    else:
+        made = _nested(site, object)
+    if element is not None and made.kind.dtype is not element:
+        made = array_of(site, converted(site, made, element))
+    made = at_least(static_int(site, ndmin, "ndmin"), site, made)
+    if not made.rank:
+        return Scalar(made.body, Kind(made.kind.dtype))
+    return Array(made.axes, made.shape, made.body, Kind(made.kind.dtype), copied=True)
+
+
+def _nested(site: Site, value: Value) -> Array:
+    """Return sequences as an array; Python numbers have their full type here."""
+    items = items_of(value)
+    if items is None or not items:
+        return own_type(array_of(site, value))
+    return stack(site.ctx, [_nested(site, item) for item in items], 0, site.span)
+
+
+def asarray(site: Site, a: Value, dtype: Value = NONE, order: Value = NONE) -> Value:
+    """Return the array itself where it is one of that type, else a new one."""
+    element = dtype_of(site, dtype)
+    if isinstance(a, Array) and element in (None, a.kind.dtype):
+        return a
+    return array(site, a, dtype)
+
+
+def copy(site: Site, a: Value, order: Value = NONE) -> Value:
+    """Return a new array with the same elements."""
+    return array(site, a)
+
+
+def new_array(
+    site: Site, shape: Value, dtype: Value = NONE, buffer: Value = NONE, order: Value = NONE
+) -> Value:
+    """Return `np.ndarray(shape, dtype)`."""
+    if buffer != NONE:
+        raise error("CD0453", CdTypeError, "`np.ndarray` over a buffer is not supported", site.span)
+    return filler(0)(site, shape, dtype)
+
+
+def sized(site: Site, extent: Affine) -> Affine:
+    """Return a computed size: not negative, without run-time parameters."""
+    if extent.symbols() & site.ctx.origin.keys():
+        site.ctx.require_static(extent)
+    return site.ctx.known.maximum(extent, const(0))
+
+
+def arange(
+    site: Site, start: Value, stop: Value = NONE, step: Value = ONE, dtype: Value = NONE
+) -> Value:
+    """Return evenly spaced numbers below `stop`."""
+    if stop == NONE:
+        start, stop = ZERO, start
+    element = dtype_of(site, dtype)
+    scalars = [as_scalar(value, site.span, "an end of `arange`") for value in (start, stop, step)]
+    axis = site.ctx.symbol("i")
+    if all(scalar.kind.dtype.kind in "biu" for scalar in scalars):
+        by = static_int(site, step, "the step of `arange`")
+        if by == 0:
+            raise error("CD0453", CdValueError, "the step of `arange` is zero", site.span)
+        first, last = index_in(site, start, "the start"), index_in(site, stop, "the stop")
+        gap = last - first + (by - 1) if by > 0 else first - last - (by + 1)
+        extent = sized(site, floordiv(gap, const(abs(by))))
+        body: Expr = Position(var(axis) * by + first)
+        own = dtypes.int64
+    else:
+        extent, body = _float_range(site, start, stop, step, Position(var(axis)))
+        own = dtypes.float64
+    dtype_now = element or own
+    return Array(
+        (axis,), (extent,), cast(body, dtype_now.compute), Kind(dtype_now), copied=True
+    )  # fmt: skip
+
+
+def _float_range(
+    site: Site, start: Value, stop: Value, step: Value, at: Expr
+) -> tuple[Affine, Expr]:
+    """Return the length and the element of a range of floats, computed as NumPy does."""
+    plain = [constant(value) for value in (start, stop, step)]
+    place = cast(at, dtypes.float64)
+    if all(isinstance(number, int | float | np.number) for number in plain):
+        first, last, by = (float(number) for number in plain)  # type: ignore[arg-type]
+        length = max(0, math.ceil((last - first) / by)) if by else 0
+        delta = (first + by) - first
+        element = Apply(OPS["mul"], (place, Const(delta, dtypes.float64)), dtypes.float64)
+        return const(length), Apply(OPS["add"], (Const(first, dtypes.float64), element),
+                                    dtypes.float64)  # fmt: skip
+    first_value = stored_once(site, converted(site, start, dtypes.float64), "start")
+    by_value = stored_once(site, converted(site, step, dtypes.float64), "step")
+    ratio = arithmetic(site, "/", arithmetic(site, "-", stop, first_value), by_value)
+    scalar = as_scalar(ratio, site.span)
+    whole = cast(Apply(OPS["ceil"], (scalar.expr,), dtypes.float64), dtypes.int64)
+    extent = var(site.ctx.let("n", whole, site.span))
+    first_expr, by_expr = (as_scalar(v, site.span).expr for v in (first_value, by_value))
+    element = Apply(OPS["mul"], (place, by_expr), dtypes.float64)
+    return site.ctx.known.maximum(extent, const(0)), Apply(
+        OPS["add"], (first_expr, element), dtypes.float64
+    )
+
+
+def linspace(
+    site: Site,
+    start: Value,
+    stop: Value,
+    num: Value = Static(50),  # noqa: B008
+    endpoint: Value = YES,
+    retstep: Value = NO,
+    dtype: Value = NONE,
+) -> Value:
+    """Return `num` evenly spaced numbers between two ends."""
+    size = extent_of(site, num, "the number of points")
+    closed = static_bool(site, endpoint, "endpoint")
+    gaps = size - 1 if closed else size
+    ends = [own_type(array_of(site, value)) for value in (start, stop)]
+    if any(end.rank for end in ends):
+        raise error("CD0453", CdTypeError, "`linspace` takes numbers as its ends here", site.span)
+    kind = dtypes.promote(ends[0].kind.dtype, ends[1].kind.dtype)
+    kind = dtypes.float64 if kind.kind in "biu" else kind
+    first, last = (converted(site, value, kind) for value in (start, stop))
+    if all(constant(value) is NOT_CONSTANT for value in (start, stop)):
+        first, last = stored_once(site, first, "start"), stored_once(site, last, "stop")
+    number = Scalar(Position(gaps), Kind(dtypes.int64, True))
+    step = arithmetic(site, "/", arithmetic(site, "-", last, first), number)
+    if gaps.constant == 0:
+        step = Static(float("nan"))
+    step = stored_once(site, step, "step") if isinstance(step, Scalar) else step
+    axis = site.ctx.symbol("i")
+    at = Array((axis,), (size,), cast(Position(var(axis)), kind), Kind(kind), copied=True)
+    line = arithmetic(site, "+", arithmetic(site, "*", at, step), first)
+    if gaps.constant == 0:
+        line = arithmetic(site, "+", arithmetic(site, "*", at, ZERO), first)
+    elif closed:
+        line = _ending(site, array_of(site, line), last)
+    element = dtype_of(site, dtype)
+    if element is not None:
+        line = converted(site, line, element)
+    return Group((line, step)) if static_bool(site, retstep, "retstep") else line
+
+
+def _ending(site: Site, line: Array, last: Value) -> Array:
+    """Return the line with its last element exactly the given end."""
+    dtype = line.kind.dtype.compute
+    end = cast(as_scalar(last, site.span).expr, dtype)
+    test = compare("eq", var(line.axes[0]), line.shape[0] - 1)
+    return Array(line.axes, line.shape, Select(test, end, line.body), line.kind, copied=True)
+
+
+def eye(
+    site: Site, N: Value, M: Value = NONE, k: Value = ZERO, dtype: Value = NONE
+) -> Value:
+    """Return ones on a diagonal, zeros elsewhere."""
+    rows = extent_of(site, N, "a size")
+    columns = rows if M == NONE else extent_of(site, M, "a size")
+    return _banded(site, rows, columns, k, dtype, "eq")
+
+
+def identity(site: Site, n: Value, dtype: Value = NONE) -> Value:
+    """Return the identity matrix."""
+    return eye(site, n, NONE, ZERO, dtype)
+
+
+def tri(
+    site: Site, N: Value, M: Value = NONE, k: Value = ZERO, dtype: Value = NONE
+) -> Value:
+    """Return ones on and below a diagonal."""
+    rows = extent_of(site, N, "a size")
+    columns = rows if M == NONE else extent_of(site, M, "a size")
+    return _banded(site, rows, columns, k, dtype, "le")
+
+
+def _banded(
+    site: Site, rows: Affine, columns: Affine, k: Value, dtype: Value, op: str
+) -> Array:
+    element = dtype_of(site, dtype) or dtypes.float64
+    axes = site.ctx.axes(2)
+    test = compare(op, var(axes[1]) - var(axes[0]), index_in(site, k, "the offset"))
+    one, zero = (cast(Const(n, dtypes.int64), element.compute) for n in (1, 0))
+    body = Select(test, one, zero)
+    return Array(axes, (rows, columns), body, Kind(element), copied=True)
+
+
+# Grids
+
+
+def _points(site: Site, item: Value) -> Array:
+    """Return the points of one section of a grid: a range, or a number of points for `5j`."""
+    if not isinstance(item, Section):
+        raise error("CD0453", CdTypeError, "a grid is made of slices", site.span)
+    lower = ZERO if item.lower in (None, NONE) else item.lower
+    assert lower is not None
+    if item.upper is None:
+        raise error("CD0453", CdTypeError, "a slice of a grid needs its end", site.span)
+    step = None if item.step in (None, NONE) else item.step
+    number = None if step is None else constant(step)
+    if isinstance(number, complex):
+        points = linspace(site, lower, item.upper, Static(int(abs(number))))
+    else:
+        points = arange(site, lower, item.upper, ONE if step is None else step)
+    return array_of(site, points)
+
+
+def _open_grid(site: Site, points: list[Array]) -> tuple[Array, ...]:
+    """Return each line of points along its own axis of the common rank."""
+    rank = len(points)
+    out = []
+    for n, line in enumerate(points):
+        axes = site.ctx.axes(rank)
+        shape = tuple(line.shape[0] if m == n else const(1) for m in range(rank))
+        out.append(Array(axes, shape, line.at((var(axes[n]),)), line.kind, copied=True))
+    return tuple(out)
+
+
+def _dense_grid(site: Site, points: list[Array]) -> Array:
+    kind = points[0].kind
+    for line in points[1:]:
+        kind = Kind(dtypes.promote(kind.dtype, line.kind.dtype))
+    shape = tuple(line.shape[0] for line in points)
+    node = site.ctx.node("grid", (const(len(points)), *shape), kind.dtype)
+    for n, line in enumerate(points):
+        axes = site.ctx.axes(len(points))
+        place = Read(node, (const(n), *map(var, axes)), site.span)
+        target = Array(axes, shape, place, kind)
+        site.ctx.store(target, cast(line.at((var(axes[n]),)), kind.dtype), site.span)
+    return site.ctx.whole(node, site.span)
+
+
+def mgrid(site: Site, items: tuple[Value, ...]) -> Value:
+    """Return `np.mgrid[...]`."""
+    points = [_points(site, item) for item in items]
+    return points[0] if len(points) == 1 else _dense_grid(site, points)
+
+
+def ogrid(site: Site, items: tuple[Value, ...]) -> Value:
+    """Return `np.ogrid[...]`."""
+    points = [_points(site, item) for item in items]
+    return points[0] if len(points) == 1 else Group(_open_grid(site, points))
+
+
+def row_items(site: Site, items: tuple[Value, ...]) -> Value:
+    """Return `np.r_[...]`: slices and arrays joined."""
+    parts = [_points(site, item) if isinstance(item, Section) else item for item in items]
+    return concatenate(site, Group(tuple(at_least(1, site, part) for part in parts)))
+
+
+def column_items(site: Site, items: tuple[Value, ...]) -> Value:
+    """Return `np.c_[...]`: slices and arrays as columns."""
+    parts = [_points(site, item) if isinstance(item, Section) else item for item in items]
+    return column_stack(site, Group(tuple(parts)))
+
+
+SPECIAL: tuple[tuple[object, Callable[[Site, tuple[Value, ...]], Value]], ...] = (
+    (np.mgrid, mgrid), (np.ogrid, ogrid), (np.r_, row_items), (np.c_, column_items),
+)  # fmt: skip
+
+
+def indices(site: Site, dimensions: Value, dtype: Value = NONE, sparse: Value = NO) -> Value:
+    """Return the index of every element along each axis."""
+    sizes = static_shape(site, dimensions)
+    lines = []
+    for size in sizes:
+        axis = site.ctx.symbol("i")
+        line = Array((axis,), (size,), Position(var(axis)), Kind(dtypes.int64), copied=True)
+        element = dtype_of(site, dtype)
+        lines.append(line if element is None else array_of(site, converted(site, line, element)))
+    if static_bool(site, sparse, "sparse"):
+        return Group(_open_grid(site, lines))
+    return _dense_grid(site, lines)
+
+
+def meshgrid(
+    site: Site,
+    *xi: Value,
+    indexing: Value = Static("xy"),  # noqa: B008
+    sparse: Value = NO,
+    copy: Value = YES,
+) -> Value:
+    """Return coordinate arrays of lines of points."""
+    lines = [array_of(site, item) for item in xi]
+    swapped = text_of(site, indexing, "indexing", ("xy", "ij")) == "xy" and len(lines) > 1
+    order = [1, 0, *range(2, len(lines))] if swapped else list(range(len(lines)))
+    grid = list(_open_grid(site, [lines[n] for n in order]))
+    if not static_bool(site, sparse, "sparse"):
+        shape = tuple(lines[n].shape[0] for n in order)
+        grid = [broadcast_to(site.ctx, line, shape, site.span) for line in grid]
+    return Group(tuple(grid[n] for n in order))
+
+
+# Constants of types, methods that give or fill arrays
+
+
+def finfo(function: Callable[..., object]) -> Handler:
+    """Return `np.finfo` or `np.iinfo`, known now."""
+
+    def body(site: Site, dtype: Value) -> Value:
+        element = dtype_of(site, dtype) if not isinstance(dtype, Array) else dtype.kind.dtype
+        if element is None:
+            raise needs(site, "the type", dtype)
+        return Static(function(element.numpy))
+
+    return takes(getattr(function, "__name__", "finfo"), body)
+
+
+def make_dtype(site: Site, dtype: Value) -> Value:
+    """Return `np.dtype(...)`."""
+    found = dtype_of(site, dtype)
+    return dtype if found is None else Static(found.numpy)
+
+
+def fill(site: Site, a: Value, value: Value) -> Value:
+    """Write one value everywhere, in place."""
+    assign(site.ctx, array_of(site, a), value, site.span)
+    return NONE
+
+
+def astype(
+    site: Site, a: Value, dtype: Value, order: Value = NONE, casting: Value = NONE, copy: Value = YES
+) -> Value:
+    """Return the values in another element type."""
+    element = dtype_of(site, dtype)
+    if element is None:
+        element = dtypes.float64
+    result = converted(site, a, element)
+    if isinstance(result, Array):
+        return Array(result.axes, result.shape, result.body, result.kind, copied=True)
+    return result
+
+
+def item(site: Site, a: Value, *args: Value) -> Value:
+    """Return one element of an array as a number."""
+    made = array_of(site, a)
+    position = items_of(args[0]) if len(args) == 1 else args
+    chosen = position if position is not None else args
+    if not chosen:
+        chosen = (ZERO,) * made.rank
+        if any(size.constant != 1 for size in made.shape):
+            raise error(
+                "CD0453", CdValueError, f"`item` of {describe(made)} needs a position", site.span
+            )
+    found = subscript(site.ctx, made, list(chosen), site.span, "the array")
+    return as_scalar(found, site.span)

@@ -1,0 +1,215 @@
+"""`elaborate`: a surface function and its argument specifications become `Typed`.
+
+Elaboration starts again when an integer parameter turns out to be needed as a number; each start
+adds to the static ones, so it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from ...lowering.diagnostic import CdError, CdInternalError, CdSyntaxError, CdTypeError
+from ...lowering.ir.assignments import Parameter, Procedure
+from ...lowering.ir.expressions import Read
+from ...lowering.ir.indexing import Affine, const, var
+from ...lowering.ir.node import Node
+from ...lowering.ir.walk import writes
+from .. import surface as s
+from .arrays import describe
+from .calls import call, comprehend, library_call, run_function
+from .context import Context, NeedStatic, NeedUnroll, error
+from .frame import Frame, Hooks, assigned_names
+from .inputs import Inputs, Spec
+from .typed import Argument, Constant, Many, New, Return, Strided, Typed
+from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, Value
+
+_HOOKS = Hooks(call, comprehend, run_function)
+
+
+def elaborate(
+    function: s.Function,
+    arguments: Mapping[str, object],
+    describe_input: Callable[[object, bool], Spec],
+    lookup: Callable[[str], object],
+    alias: Mapping[Path, Path],
+    statics: frozenset[str],
+) -> Typed:
+    """Return the typed form of a function for its arguments (objects by parameter name).
+
+    `describe_input(value, static)` gives specifications, `lookup` captured objects. Raises the
+    `CdError` family for whatever the function does wrong.
+    """
+    while True:
+        try:
+            return _elaborate(function, arguments, describe_input, lookup, alias, statics)
+        except NeedStatic as need:
+            roots = frozenset(name.split("[")[0].split(".")[0] for name in need.names)
+            if roots <= statics:
+                raise CdInternalError(
+                    *error(
+                        "CD0902", CdInternalError, f"{sorted(roots)} stay unknown", function.span
+                    ).diagnostics
+                ) from None
+            statics |= roots
+        except NeedUnroll:
+            raise error(
+                "CD0432", CdTypeError, "a size here depends on a loop variable in a way that needs the "
+                "loop unrolled, and its length is not known when compiling", function.span,
+            ) from None  # fmt: skip
+        except RecursionError:
+            raise error(
+                "CD0433", CdSyntaxError, "an expression or call nests too deeply to be compiled",
+                function.span, helps=("split it over several statements",),
+            ) from None  # fmt: skip
+
+
+def _elaborate(
+    function: s.Function,
+    arguments: Mapping[str, object],
+    describe_input: Callable[[object, bool], Spec],
+    lookup: Callable[[str], object],
+    alias: Mapping[Path, Path],
+    statics: frozenset[str],
+) -> Typed:
+    ctx = Context(function.name)
+    inputs = Inputs(describe_input, alias)
+    frame = Frame(
+        ctx, inputs, function, {}, frozenset(assigned_names(function.body)), lookup, _HOOKS,
+        parameters=frozenset(param.name for param in function.params),
+    )  # fmt: skip
+    ctx.inline_source = lambda text, args, span: library_call(frame, text, tuple(args), span)
+    for param in function.params:
+        path = Path(param.name)
+        value = arguments[param.name]
+        frame.names[param.name] = inputs.wrap(ctx, path, value, param.name in statics, param.span)
+    _check_annotations(frame, function)
+    result = run_function(frame)
+    results: list[Node] = []
+    returns = _returned(ctx, inputs, result, results, function)
+    body = (*ctx.prologue, *ctx.out)
+    written = set(writes(body))
+    passed = tuple(ctx.parameters)
+    procedure = Procedure(
+        function.name,
+        tuple(Parameter(p.node, p.node in written) for p in ctx.parameters.values()),
+        tuple(node for node in ctx.locals if node not in results),
+        tuple(results),
+        body,
+        function.span,
+    )
+    return Typed(
+        procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics
+    )
+
+
+def _check_annotations(frame: Frame, function: s.Function) -> None:
+    """Check arguments against annotations that are contracts: `x: f32[n, m]`."""
+    from .statements import check_contract, declared
+
+    sizes: dict[str, Affine] = {}
+    for param in function.params:
+        note, value = param.annotation, frame.names[param.name]
+        if not isinstance(note, s.Subscript) or not isinstance(value, Array):
+            continue
+        try:
+            base = declared(frame, note.value)
+        except CdError:
+            continue  # an annotation for other readers
+        shape: list[Affine] = []
+        for axis, item in enumerate(note.items):
+            free = isinstance(item, s.Slice) or (
+                isinstance(item, s.Name) and _is_size(frame, item) and item.id not in sizes
+            )
+            if free and axis < value.rank:
+                shape.append(value.shape[axis])
+                if isinstance(item, s.Name):
+                    sizes[item.id] = value.shape[axis]
+            elif isinstance(item, s.Name) and item.id in sizes:
+                shape.append(sizes[item.id])
+            else:
+                shape += declared(frame, s.Subscript(note.value, (item,), item.span))[1]
+        check_contract(frame, param.name, value, base[0], tuple(shape), param.span)
+
+
+def _is_size(frame: Frame, name: s.Name) -> bool:
+    """Whether a name in an annotation stands for a size: it has no number of its own."""
+    from ..source import MISSING
+
+    found = frame.lookup(name.id)
+    return name.id not in frame.names and (found is MISSING or not isinstance(found, int))
+
+
+def _returned(
+    ctx: Context, inputs: Inputs, value: Value, results: list[Node], function: s.Function
+) -> Return:
+    """Return how the caller gets a value back; new arrays are added to `results`."""
+    match value:
+        case Static(inner):
+            return Constant(inner)
+        case Group(items, kind):
+            parts = tuple(_returned(ctx, inputs, item, results, function) for item in items)
+            return Many(parts, kind)
+        case Scalar(expr, kind):
+            node = expr.node if isinstance(expr, Read) and not expr.index else None
+            if node is None or node not in ctx.locals or node in results:
+                node = ctx.variable("result", value, function.span)
+            results.append(node)
+            return New(len(results) - 1, None, kind)
+        case Array():
+            return _returned_array(ctx, inputs, value, results, function)
+        case Handle(_, path) | Opaque(_, path):
+            return Argument(path, None)
+        case _:
+            raise error(
+                "CD0434", CdTypeError, f"{describe(value)} cannot be returned", function.span
+            )
+
+
+def _returned_array(
+    ctx: Context, inputs: Inputs, value: Array, results: list[Node], function: s.Function
+) -> Return:
+    read = value.view
+    if read is None:
+        value = ctx.materialize(value, "result", function.span)
+        read = value.view
+        assert read is not None
+    node = read.node
+    if node.static_shape is None or any(extent.constant is None for extent in value.shape):
+        raise error(
+            "CD0435", CdTypeError, "the size of what is returned is known only at run time",
+            function.span, label=f"it is {describe(value)}",
+            helps=("return an array of the largest size and the number of elements used",),
+        )  # fmt: skip
+    view = _strided(value, node)
+    if view is False:
+        return _returned_array(
+            ctx, inputs, replace(value, copied=True), results, function
+        )
+    path = next((path for path, known in inputs.nodes.items() if known == node), None)
+    if path is not None:
+        return Argument(path, view)
+    if node not in results:
+        results.append(node)
+    return New(results.index(node), view, None)
+
+
+def _strided(value: Array, node: Node) -> Strided | None | bool:
+    """Return a view of a node as offset and strides; None for the whole, False where it is none."""
+    read = value.view
+    assert read is not None
+    plain = tuple(var(axis) for axis in value.axes)
+    if read.index == plain and value.shape == node.shape:
+        return None
+    flat = const(0)
+    for index, stride in zip(read.index, node.element_strides, strict=True):
+        assert isinstance(index, Affine) and stride.constant is not None
+        flat = flat + index * stride.constant
+    if not flat.symbols() <= set(value.axes) or len(flat.terms) > len(flat.symbols()):
+        return False
+    if any(flat.coefficient(symbol) == 0 for symbol in flat.symbols()):
+        return False
+    shape = tuple(extent.constant or 0 for extent in value.shape)
+    return Strided(flat.offset, shape, tuple(flat.coefficient(axis) for axis in value.axes))
+
+

@@ -1,0 +1,248 @@
+"""One function being elaborated, outer or inlined: its bindings, letters and captured scope."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ...lowering.diagnostic import Span
+from ...lowering.ir.indexing import Affine, Symbol
+from ...lowering.ir.node import Node
+from .. import surface as s
+from .context import Context
+from .inputs import Inputs
+from .values import Array, Value
+
+LETTER = re.compile(r"[a-z][0-9_]*")
+RESULT = "return"
+"""The name under which a function's result is bound; no Python name can be it."""
+
+
+@dataclass
+class Letters:
+    """The index letters of one statement.
+
+    `outer` are those on the left of the assignment, `right` those only on its right, `scopes` those
+    bound by reductions around the expression being elaborated (innermost last; the flag says that
+    the reduction names no letters, so that unknown ones become its own). A statement is elaborated
+    twice: first to collect how letters are used, then with their ranges in `extents`; reductions
+    are numbered in order, so that both times find the same symbols in `inner`.
+    """
+
+    outer: dict[str, Symbol] = field(default_factory=dict)
+    right: dict[str, Symbol] = field(default_factory=dict)
+    inner: dict[int, dict[str, Symbol]] = field(default_factory=dict)
+    scopes: list[tuple[dict[str, Symbol], bool]] = field(default_factory=list)
+    opened: int = 0
+    implicit: dict[str, Span] = field(default_factory=dict)
+    spans: dict[Symbol, Span] = field(default_factory=dict)
+    on_left: bool = True
+    extents: dict[Symbol, Affine] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """An `if` on index letters around statements: its test, negated for the `else` side.
+
+    `mask` is the value of the test on entry where it reads arrays (over the guard's letters).
+    """
+
+    test: s.Expr
+    negated: bool
+    names: tuple[str, ...]
+    mask: Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What expressions need of the modules above them: calls, comprehensions, function bodies."""
+
+    call: Callable[[Frame, s.Call], Value]
+    comprehend: Callable[[Frame, s.Comprehension], Value]
+    run: Callable[[Frame], Value]
+
+
+@dataclass
+class Frame:
+    """Bindings of one function. `lookup` finds captured objects; `path` is None when inlined ones
+    are not inputs of the outermost function but constants."""
+
+    ctx: Context
+    inputs: Inputs
+    function: s.Function
+    names: dict[str, Value]
+    locals: frozenset[str]
+    lookup: Callable[[str], object]
+    hooks: Hooks
+    key: str = ""
+    """Prefix of captured names in paths: empty in the outermost function."""
+    variables: dict[str, Node] = field(default_factory=dict)
+    parent: Frame | None = None
+    letters: Letters | None = None
+    guards: tuple[Guard, ...] = ()
+    parameters: frozenset[str] = frozenset()
+    scopes: Mapping[str, object] = field(default_factory=dict)
+    in_loop: bool = False
+    slots: dict[str, Value] = field(default_factory=dict)
+    """Names that live across rounds of a loop that runs: where each is kept."""
+    unrolling: bool = False
+    """Whether `break` and `continue` here belong to a loop that is being unrolled."""
+
+
+def assigned_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
+    """Yield every name that statements assign, subscripted targets and loop targets included."""
+    for statement in body:
+        match statement:
+            case s.Assign(targets, _):
+                for target in targets:
+                    yield from target_names(target)
+            case s.Augment(target, _, _) | s.Declare(target, _, _):
+                yield from target_names(target)
+            case s.For(target, _, inner):
+                yield from target_names(target)
+                yield from assigned_names(inner)
+            case s.While(_, inner) | s.Comment(_, inner):
+                yield from assigned_names(inner)
+            case s.If(_, then, other):
+                yield from assigned_names(then)
+                yield from assigned_names(other)
+            case s.Define(function):
+                yield function.name
+            case s.Return():
+                yield RESULT
+            case _:
+                pass
+
+
+def target_names(target: s.Expr, subscripted: bool = True) -> Iterator[str]:
+    """Yield the names that an assignment target sets."""
+    match target:
+        case s.Name(name):
+            yield name
+        case s.Subscript(value, _) if subscripted:
+            yield from target_names(value)
+        case s.Sequence(items, _):
+            for item in items:
+                yield from target_names(item, subscripted)
+        case s.Starred(value):
+            yield from target_names(value, subscripted)
+        case _:
+            pass
+
+
+def rebound_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
+    """Yield every name that statements bind anew: targets that are bare names, augmented too."""
+    for statement in body:
+        match statement:
+            case s.Assign(targets, _):
+                for target in targets:
+                    yield from target_names(target, subscripted=False)
+            case s.Augment(target, _, _) | s.Declare(target, _, _):
+                yield from target_names(target, subscripted=False)
+            case s.For(target, _, inner):
+                yield from target_names(target, subscripted=False)
+                yield from rebound_names(inner)
+            case s.While(_, inner) | s.Comment(_, inner):
+                yield from rebound_names(inner)
+            case s.If(_, then, other):
+                yield from rebound_names(then)
+                yield from rebound_names(other)
+            case s.Define(function):
+                yield function.name
+            case s.Return():
+                yield RESULT
+            case _:
+                pass
+
+
+def parts(node: object) -> Iterator[object]:
+    """Yield the surface nodes directly inside one (statements, expressions, keywords)."""
+    for name in getattr(node, "__dataclass_fields__", ()):
+        inner = getattr(node, name)
+        if isinstance(inner, tuple):
+            for item in inner:
+                if isinstance(item, tuple):
+                    yield from (part for part in item if hasattr(part, "span"))
+                elif hasattr(item, "span"):
+                    yield item
+        elif hasattr(inner, "span"):
+            yield inner
+
+
+def names_in(node: object) -> Iterator[s.Name]:
+    """Yield every bare name inside a surface node, in order; lambdas hide their own parameters."""
+    match node:
+        case s.Name():
+            yield node
+        case s.Lambda(params, body):
+            own = {param.name for param in params}
+            yield from (name for name in names_in(body) if name.id not in own)
+        case _:
+            for part in parts(node):
+                yield from names_in(part)
+
+
+def loads_in(node: object) -> Iterator[s.Name]:
+    """Yield every bare name that is read inside a node (targets that are bare names are not)."""
+    match node:
+        case s.Assign(targets, value):
+            yield from loads_in(value)
+            for target in targets:
+                yield from _target_loads(target)
+        case s.For(target, iterable, body):
+            yield from loads_in(iterable)
+            yield from _target_loads(target)
+            for statement in body:
+                yield from loads_in(statement)
+        case s.Declare(target, annotation, value):
+            yield from loads_in(annotation)
+            yield from loads_in(value)
+            yield from _target_loads(target)
+        case s.Name():
+            yield node
+        case _:
+            for part in parts(node):
+                yield from loads_in(part)
+
+
+def _target_loads(target: s.Expr) -> Iterator[s.Name]:
+    match target:
+        case s.Name():
+            return
+        case s.Sequence(items, _):
+            for item in items:
+                yield from _target_loads(item)
+        case _:
+            yield from names_in(target)
+
+
+def first_use(body: tuple[s.Statement, ...], name: str) -> str:
+    """Return whether a name is `read`, surely `set`, or `unused` first when the body runs."""
+    for statement in body:
+        found = _first_use(statement, name)
+        if found != "unused":
+            return found
+    return "unused"
+
+
+def _first_use(statement: s.Statement, name: str) -> str:
+    match statement:
+        case s.If(test, then, other):
+            if any(n.id == name for n in names_in(test)):
+                return "read"
+            sides = (first_use(then, name), first_use(other, name))
+            if "read" in sides:
+                return "read"
+            return "set" if sides == ("set", "set") else "unused"
+        case s.Comment(_, inner):
+            return first_use(inner, name)
+        case s.For() | s.While():
+            return "read" if any(n.id == name for n in names_in(statement)) else "unused"
+        case s.Assign(targets, _):
+            if any(n.id == name for n in loads_in(statement)):
+                return "read"
+            plain = {x for target in targets for x in target_names(target, subscripted=False)}
+            return "set" if name in plain else "unused"
+        case _:
+            return "read" if any(n.id == name for n in names_in(statement)) else "unused"

@@ -1,0 +1,394 @@
+"""Statements of index notation: letters found, ranges inferred, then one assignment emitted.
+
+A statement is elaborated twice. The first time collects how its letters subscript arrays and is
+thrown away; ranges follow from that (`ranges`); the second time every access is proven or checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...lowering.diagnostic import CdNameError, CdSyntaxError, CdTypeError, Label, Span
+from ...lowering.ir.assignments import Access, Assign
+from ...lowering.ir.expressions import Apply, Domain, Dynamic, Expr, Read
+from ...lowering.ir.indexing import Range, const, var
+from ...lowering.ir.ops import OPS, Op
+from .. import surface as s
+from . import numpy_table as table
+from .arrays import as_scalar, describe
+from .context import error
+from .expressions import evaluate, subscript_value, test_of, value_of
+from .frame import Frame, Guard, Letters, names_in, parts
+from .names import is_letter
+from .ranges import inferred, no_range, pinned, tighten
+from .stores import logical, operated, require_storable
+from .types import FALSE, TRUE, Kind, both, cast, negate
+from .values import Array, Handle, Scalar, Static, Value
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where a statement writes: a place, or a new array still to be made (place None)."""
+
+    place: Array | None
+    name: str
+    letters: tuple[str, ...]
+
+
+def uses_letters(frame: Frame, node: object) -> bool:
+    """Whether a statement is in index notation: a subscript in it holds an index letter."""
+    match node:
+        case s.Subscript(_, items) if any(
+            is_letter(frame, name) for item in items for name in names_in(item)
+        ):
+            return True
+        case s.Lambda() | s.Define():
+            return False
+        case _:
+            return any(uses_letters(frame, part) for part in parts(node))
+
+
+def index_statement(
+    frame: Frame, target: s.Expr, op: Op | None, value: s.Expr, span: Span
+) -> None:
+    """Emit one statement of index notation, `target op= value`."""
+    if not isinstance(target, s.Subscript):
+        raise error(
+            "CD0512", CdSyntaxError, "a statement with index letters assigns to a subscript", span,
+            helps=(f"write `{target.span.text}[...] = ...`; a scalar is `s[()]` or a reduction over "
+                   "all its letters",),
+        )  # fmt: skip
+    op, value = _accumulator(frame, target, op, value)
+    ctx = frame.ctx
+    letters = frame.letters = Letters()
+    try:
+        fresh = _may_be_new(frame, target, op)
+        with ctx.block():
+            count = len(ctx.locals)
+            ctx.uses = []
+            _target(frame, target, fresh)
+            letters.on_left = False
+            ctx.uses = []
+            _guard_tests(frame, span)
+            _target(frame, target, fresh)
+            kind = _value(frame, value).kind
+            uses, ctx.uses = ctx.uses, None
+            del ctx.locals[count:]
+        fresh = _infer(frame, target, uses, fresh, kind)
+        letters.opened = 0
+        _emit(frame, target, op, value, span, fresh)
+    finally:
+        frame.letters, ctx.uses = None, None
+
+
+def _accumulator(
+    frame: Frame, target: s.Subscript, op: Op | None, value: s.Expr
+) -> tuple[Op | None, s.Expr]:
+    """Return `t[...] = max(t[...], e)` as the accumulation `t[...] max= e`, others unchanged."""
+    if op is not None:
+        return op, value
+    match value:
+        case s.Logical(name, (first, second)) if first == target:
+            return OPS[name], second
+        case s.Call(function, (first, second), ()) if first == target:
+            known = evaluate(frame, function) if isinstance(function, s.Name | s.Attribute) else None
+            if isinstance(known, Static):
+                name = table.elementwise_name(known.value)
+                if name is not None and OPS[name].neutral is not None:
+                    return OPS[name], second
+    return op, value
+
+
+def _may_be_new(frame: Frame, target: s.Subscript, op: Op | None) -> bool:
+    """Whether the target may be a new array: a local that is unset, or one fully overwritten."""
+    if not isinstance(target.value, s.Name) or op is not None:
+        return False
+    name = target.value.id
+    if name not in frame.locals or name in frame.parameters:
+        return False
+    plain = [item.id for item in target.items if isinstance(item, s.Name) and is_letter(frame, item)]
+    if name not in frame.names:
+        return True
+    return len(plain) == len(target.items) == len(set(plain))
+
+
+def _target(frame: Frame, target: s.Subscript, fresh: bool) -> _Target:
+    """Return the target; of a new array only its letters are looked at."""
+    name = target.value.span.text
+    if fresh:
+        found: list[str] = []
+        for item in target.items:
+            if isinstance(item, s.Name) and is_letter(frame, item):
+                evaluate(frame, item)
+                found.append(item.id)
+        if len(found) == len(target.items) and len(set(found)) == len(found):
+            return _Target(None, name, tuple(found))
+        raise error(
+            "CD0205", CdNameError,
+            f"`{name}` has no value yet, so its size cannot be known from `{target.span.text}`",
+            target.span,
+            helps=(f"declare it before: `{name}: f32[n, m]`",
+                   f"or write plain index letters on the left: `{name}[i, j] = ...`"),
+        )  # fmt: skip
+    base = evaluate(frame, target.value)
+    if isinstance(base, Handle):
+        base = frame.inputs.field(frame.ctx, base, "value", target.span)
+    place = subscript_value(frame, base, target, target.value)
+    if not isinstance(place, Array) or place.place is None:
+        raise error("CD0704", CdTypeError, f"`{name}` cannot be assigned to", target.span,
+                    label=f"this is {describe(place)}")  # fmt: skip
+    if place.rank:
+        assert isinstance(base, Array)
+        raise _partial(target, base)
+    return _Target(place, name, ())
+
+
+def _partial(target: s.Subscript, base: Array) -> CdSyntaxError:
+    name, given = target.value.span.text, ", ".join(item.span.text for item in target.items)
+    spare = [x for x in "ijklmnpqrs" if x not in given][: base.rank - len(target.items)]
+    made = error(
+        "CD0513", CdSyntaxError,
+        f"`{target.span.text}` leaves {base.rank - len(target.items)} of {base.rank} axes without "
+        "an index", target.span, label=f"`{name}` is {describe(base)}",
+        helps=(f"index every axis: `{name}[{', '.join([given, *spare])}]`",
+               f"or use no letters at all: `{name}[:] = ...`"),
+    )  # fmt: skip
+    assert isinstance(made, CdSyntaxError)
+    return made
+
+
+def _value(frame: Frame, value: s.Expr) -> Scalar:
+    found = value_of(evaluate(frame, value))
+    if isinstance(found, Array):
+        spans = [x for x in _partials(frame, value)]
+        raise error(
+            "CD0513", CdTypeError,
+            f"`{value.span.text}` is a whole array of rank {found.rank} in a statement with index letters",
+            spans[0].span if spans else value.span, label=f"this is {describe(found)}",
+            helps=("index every axis: `y[i, j] = x[i, j]`", "or use slices only: `y[:] = x`"),
+        )  # fmt: skip
+    return as_scalar(found, value.span, "the right side")
+
+
+def _partials(frame: Frame, value: s.Expr) -> list[s.Expr]:
+    if isinstance(value, s.Name | s.Subscript):
+        return [value]
+    return [found for part in parts(value) for found in _partials(frame, part)]  # type: ignore[arg-type]
+
+
+def _infer(
+    frame: Frame, target: s.Subscript, uses: list, fresh: bool, kind: Kind
+) -> bool:
+    """Fill the extents of the statement's letters; return whether the target is a new array."""
+    ctx, letters = frame.ctx, frame.letters
+    assert letters is not None
+    bound = isinstance(target.value, s.Name) and frame.names.get(target.value.id)
+    all_letters = [*letters.right.values(), *letters.outer.values()]
+    for x in all_letters:
+        extent = pinned(x, uses, ctx.known)
+        if extent is not None:
+            letters.extents[x] = extent
+    if fresh and isinstance(bound, Array):
+        if bound.rank != len(letters.outer) or not bound.place:
+            same = False
+        else:
+            sizes = [letters.extents.get(x) for x in letters.outer.values()]
+            same = all(a is None or a == b for a, b in zip(sizes, bound.shape, strict=True))
+            if same:
+                letters.extents.update(zip(letters.outer.values(), bound.shape, strict=True))
+        fresh = not same
+    for name, x in letters.outer.items():
+        if x in letters.extents:
+            continue
+        extent = inferred(x, uses, letters.extents, ctx.known) if fresh else None
+        if extent is None:
+            raise no_range(x, letters.spans[x], uses)
+        letters.extents[x] = extent
+    for name, x in letters.right.items():
+        if name in letters.implicit:
+            raise error(
+                "CD0514", CdSyntaxError,
+                f"index `{name}` is used inside and outside a reduction that does not name it",
+                letters.spans[x], Label(letters.implicit[name], "reduced here"),
+                helps=("name it in the reduction and rename one of them: `sum[k](...)`",),
+            )  # fmt: skip
+        if x not in letters.extents:
+            raise no_range(x, letters.spans[x], uses)
+    return fresh
+
+
+def _guard_tests(frame: Frame, span: Span) -> list[Expr]:
+    """Return the tests of the guards around a statement, over its letters."""
+    letters = frame.letters
+    assert letters is not None
+    tests: list[Expr] = []
+    for guard in frame.guards:
+        for name in guard.names:
+            if name not in letters.outer:
+                raise error(
+                    "CD0515", CdSyntaxError,
+                    f"the guard's index `{name}` is not on the left of this statement", span,
+                    Label(guard.test.span, "the guard"),
+                    helps=("move the statement out of the `if`, or use the index on its left",),
+                )  # fmt: skip
+        tests.append(_guard_test(frame, guard))
+    return tests
+
+
+def _guard_test(frame: Frame, guard: Guard) -> Expr:
+    letters = frame.letters
+    assert letters is not None
+    if guard.mask is not None:
+        index = tuple(var(letters.outer[name]) for name in guard.names)
+        for axis, at in enumerate(index):
+            extent = guard.mask.shape[axis]
+            frame.ctx.require(at, extent, axis, guard.test.span.text, guard.test.span)
+        expr = guard.mask.at(index)
+    else:
+        test = test_of(frame, evaluate(frame, guard.test), guard.test.span)
+        expr = test.expr if isinstance(test, Scalar) else TRUE if test.value else FALSE
+    return negate(expr) if guard.negated else expr
+
+
+def _emit(
+    frame: Frame, target: s.Subscript, op: Op | None, value: s.Expr, span: Span, fresh: bool
+) -> None:
+    """Elaborate the statement again with its ranges known, and emit the assignment."""
+    ctx, letters = frame.ctx, frame.letters
+    assert letters is not None
+    outer = [Range(x, const(0), letters.extents[x]) for x in letters.outer.values()]
+    right = [Range(x, const(0), letters.extents[x]) for x in letters.right.values()]
+    if right and op is None:
+        raise _implied_sum(frame, target, value, [r.symbol.name for r in right])
+    known, domain, conditions = ctx.known, ctx.domain, ctx.conditions
+    try:
+        ctx.domain = (*outer, *right)
+        ctx.known = known.with_ranges(ctx.domain)
+        tests = _guard_tests(frame, span)
+        free, rest = tighten(outer, tests, known)
+        ctx.domain = (*free, *right)
+        ctx.known = known.with_ranges(ctx.domain)
+        where = both(*rest)
+        if where is None:
+            _emit_body(frame, target, op, value, span, Domain(free), Domain(tuple(right)), fresh)
+        else:
+            with ctx.under(where):
+                _emit_body(
+                    frame, target, op, value, span, Domain(free, where), Domain(tuple(right)), fresh
+                )
+    finally:
+        ctx.known, ctx.domain, ctx.conditions = known, domain, conditions
+
+
+def _implied_sum(
+    frame: Frame, target: s.Subscript, value: s.Expr, names: list[str]
+) -> CdSyntaxError:
+    listed = " and ".join(f"`{name}`" for name in names)
+    left, right = target.span.text, value.span.text
+    made = error(
+        "CD0516", CdSyntaxError,
+        f"index {listed} is only on the right, and `=` does not sum over it", value.span,
+        helps=(f"to sum into a fresh value: `{left} = sum({right})`",
+               f"to accumulate: `{left} += {right}`"),
+    )  # fmt: skip
+    assert isinstance(made, CdSyntaxError)
+    return made
+
+
+def _emit_body(
+    frame: Frame,
+    target: s.Subscript,
+    op: Op | None,
+    value: s.Expr,
+    span: Span,
+    free: Domain,
+    reduced: Domain,
+    fresh: bool,
+) -> None:
+    ctx, letters = frame.ctx, frame.letters
+    assert letters is not None
+    where = _target(frame, target, fresh)
+    scalar = _value(frame, value)
+    if where.place is None:
+        assert isinstance(target.value, s.Name)
+        shape = tuple(letters.extents[letters.outer[name]] for name in where.letters)
+        node = ctx.node(where.name, shape, scalar.kind.dtype)
+        frame.names[target.value.id] = ctx.whole(node, target.span)
+        access = Access(node, tuple(var(letters.outer[name]) for name in where.letters))
+        kind = Kind(node.dtype)
+    else:
+        read = where.place.place
+        assert read is not None
+        access, kind = Access(read.node, read.index), where.place.kind
+    shown: Value = scalar
+    if op is None:
+        require_storable(scalar.kind, kind.dtype, shown, value.span)
+        ctx.emit(Assign(access, None, False, cast(scalar.expr, kind.dtype), free, span=span))
+        return
+    accumulate(frame, access, kind, op, scalar, free, reduced, span)
+
+
+def accumulate(
+    frame: Frame,
+    access: Access,
+    kind: Kind,
+    op: Op,
+    value: Scalar,
+    free: Domain,
+    reduced: Domain,
+    span: Span,
+) -> None:
+    """Emit `access op= value`, in the joined type: through a temporary where that is wider."""
+    ctx = frame.ctx
+    joined = operated(op, kind, value.kind, span)
+    row = logical(op, kind.dtype.kind)
+    dtype = joined.dtype.compute
+    if dtype is kind.dtype:
+        ctx.emit(Assign(access, row, False, cast(value.expr, dtype), free, reduced, span=span))
+        return
+    if not reduced.ranges and not any(isinstance(i, Dynamic) for i in access.index):
+        old = cast(Read(access.node, access.index, span), dtype)
+        new = Apply(row, (old, cast(value.expr, dtype)), dtype)
+        ctx.emit(Assign(access, None, False, cast(new, kind.dtype), free, span=span))
+        return
+    node = access.node
+    wide = ctx.node(node.label + "_wide", node.shape, dtype)
+    copy = ctx.whole(wide, span)
+    index = tuple(var(axis) for axis in copy.axes)
+    ctx.store(copy, cast(Read(node, index, span), dtype), span)
+    total = cast(value.expr, dtype)
+    ctx.emit(Assign(Access(wide, access.index), row, False, total, free, reduced, span=span))
+    whole = ctx.whole(node, span)
+    back = Read(wide, tuple(var(axis) for axis in whole.axes), span)
+    ctx.store(whole, cast(back, node.dtype), span)
+
+
+
+
+def scalar_statement(frame: Frame, value: s.Expr, span: Span) -> Scalar:
+    """Return the number of an expression whose letters are all reduced: `sum(x[i] * y[i])`.
+
+    CdSyntaxError CD0519 where a letter stays free.
+    """
+    ctx = frame.ctx
+    outer = frame.letters
+    letters = frame.letters = Letters(on_left=False)
+    held = ctx.uses
+    try:
+        with ctx.block():
+            count = len(ctx.locals)
+            ctx.uses = []
+            _value(frame, value)
+            ctx.uses = None
+            del ctx.locals[count:]
+        if letters.right:
+            name, symbol = next(iter(letters.right.items()))
+            raise error(
+                "CD0519", CdSyntaxError, f"index `{name}` is not reduced, and there is no array to "
+                "the left for it", letters.spans[symbol],
+                helps=(f"reduce it: `sum[{name}](...)`", f"or keep it: `y[{name}] = ...`"),
+            )  # fmt: skip
+        letters.opened = 0
+        return _value(frame, value)
+    finally:
+        frame.letters, ctx.uses = outer, held

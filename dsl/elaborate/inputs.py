@@ -1,0 +1,254 @@
+"""What a function is given: arguments and captured objects, as specifications and as values.
+
+A specification says what of an input the compiled code depends on: an array's layout, a number's
+kind, a constant's value, an object's identity. Specifications are hashable and compared on every
+call; a changed one means another specialisation, never a stale result.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from ...lowering.diagnostic import CdTypeError, Span
+from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Let, Parameter
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import Read
+from ...lowering.ir.indexing import const
+from ...lowering.ir.node import Node
+from .context import Context, error
+from .types import Kind, cast, kind_of_number
+from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, Value
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """An array: element type, shape, strides in elements (None: C order)."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSpec:
+    """A number whose value is given at run time."""
+
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantSpec:
+    """A constant: compared by type and by value, bit for bit."""
+
+    type: type
+    text: str
+    value: object = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSpec:
+    """An object that is compared by identity: a function, a module, a class, a user's object."""
+
+    id: int
+    value: object = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """A tuple or list of inputs."""
+
+    kind: str
+    items: tuple[Spec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A persistent tensor: its element type, shape and declared fields."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    fields: tuple[str, ...]
+    value: object = field(compare=False)
+
+
+Spec = ArraySpec | NumberSpec | ConstantSpec | ObjectSpec | GroupSpec | TensorSpec
+
+
+class TensorLike(Protocol):
+    """What elaboration knows of a persistent tensor."""
+
+    @property
+    def dtype(self) -> DType: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def fields(self) -> tuple[str, ...]: ...
+
+
+_PLAIN = (str, bytes, type(None), type(...), slice, np.dtype, range)
+_FUNCTIONS = (
+    types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type,
+    np.ufunc, types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
+)  # fmt: skip
+
+
+def spec_of(
+    value: object,
+    describe: Callable[[object], ArraySpec | None],
+    static: bool,
+    is_tensor: Callable[[object], bool],
+) -> Spec:
+    """Return the specification of an input. `static` numbers are constants.
+
+    `describe` gives the layout of anything that is an array, None for what is not.
+    """
+    if isinstance(value, np.ndarray):
+        spec = describe(value)
+        if spec is not None:
+            return spec
+    kind = kind_of_number(value)
+    if kind is not None:
+        plain = static or kind.dtype.kind == "b" or not _fits(value)
+        return ConstantSpec(type(value), repr(value), value) if plain else NumberSpec(kind)
+    if isinstance(value, _PLAIN) or isinstance(value, DType):
+        return ConstantSpec(type(value), repr(value), value)
+    if is_tensor(value):
+        return TensorSpec(value.dtype, value.shape, value.fields, value)  # type: ignore[attr-defined]
+    if isinstance(value, tuple | list):
+        items = tuple(spec_of(item, describe, True, is_tensor) for item in value)
+        numbers = isinstance(value, list) and not static and all(map(_is_numeric, items))
+        if not (numbers and items):
+            return GroupSpec(type(value).__name__ if type(value) is list else "tuple", items)
+    if not isinstance(value, _FUNCTIONS):
+        spec = describe(value)
+        if spec is not None:
+            return spec
+    return ObjectSpec(id(value), value)
+
+
+def _fits(value: object) -> bool:
+    return not isinstance(value, int) or -(2**63) <= value < 2**63
+
+
+def _is_numeric(spec: Spec) -> bool:
+    match spec:
+        case ConstantSpec():
+            return kind_of_number(spec.value) is not None
+        case GroupSpec("list", items):
+            return all(map(_is_numeric, items))
+        case _:
+            return False
+
+
+@dataclass
+class Inputs:
+    """The inputs of one elaboration: how to describe objects, aliases, and what was used.
+
+    `used` maps each path that the compiled code depends on to its specification; `nodes` maps
+    the paths that are passed to it to their nodes, in order.
+    """
+
+    describe: Callable[[object, bool], Spec]
+    alias: Mapping[Path, Path]
+    used: dict[Path, Spec] = field(default_factory=dict)
+    nodes: dict[Path, Node] = field(default_factory=dict)
+    parsed: dict[object, Any] = field(default_factory=dict)
+    """Functions already parsed in this elaboration, by object or text."""
+    roots: dict[str, Callable[[str], object]] = field(default_factory=dict)
+    """How captured names of inlined functions are looked up, by the prefix of their paths."""
+    owners: dict[str, object] = field(default_factory=dict)
+    constants: dict[str, object] = field(default_factory=dict)
+    """Captured roots that are no names: default values of inlined functions."""
+
+    def root(self, owner: object, lookup: Callable[[str], object]) -> str:
+        """Return the prefix of captured paths of an inlined function; the same for the same one."""
+        for prefix, known in self.owners.items():
+            if known is owner:
+                return prefix
+        prefix = f"{getattr(owner, '__name__', 'function')}:{len(self.owners)}:"
+        self.owners[prefix] = owner
+        self.roots[prefix] = lookup
+        return prefix
+
+    def wrap(self, ctx: Context, path: Path, value: object, static: bool, span: Span) -> Value:
+        """Return an input as a value; `static` numbers are constants of the specialisation."""
+        spec = self.describe(value, static)
+        if not (isinstance(spec, GroupSpec) and path in self.used):
+            self.used[path] = spec
+        return self.value(ctx, path, spec, span)
+
+    def value(self, ctx: Context, path: Path, spec: Spec, span: Span) -> Value:
+        """Return the value of an input of a specification."""
+        match spec:
+            case ArraySpec(dtype, shape, strides):
+                label = str(path.steps[-1] if path.steps else path.root)
+                node = self.node(ctx, path, label, dtype, shape, strides)
+                return ctx.whole(node, span)
+            case NumberSpec(kind):
+                return self._number(ctx, path, kind, span)
+            case ConstantSpec(_, _, value) | ObjectSpec(_, value):
+                known = isinstance(spec, ConstantSpec) or isinstance(value, _FUNCTIONS)
+                known = known or callable(value)
+                return Static(value) if known else Opaque(value, path)
+            case GroupSpec(kind, items):
+                parts = tuple(
+                    self.value(ctx, Path(path.root, (*path.steps, n), path.captured), item, span)
+                    for n, item in enumerate(items)
+                )
+                return Group(parts, kind)
+            case TensorSpec():
+                return Handle(spec.value, path)
+
+    def node(
+        self,
+        ctx: Context,
+        path: Path,
+        label: str,
+        dtype: DType,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...] | None,
+    ) -> Node:
+        """Return the parameter node of a path, that of its alias where it has one."""
+        path = self.alias.get(path, path)
+        if path not in self.nodes:
+            ctx.serial += 1
+            node = Node(ctx.serial, label, tuple(const(n) for n in shape), dtype, strides)
+            self.nodes[path] = node
+            ctx.parameters[path] = Parameter(node, False)
+        return self.nodes[path]
+
+    def field(self, ctx: Context, handle: Handle, name: str, span: Span) -> Array:
+        """Return a field of a tensor as an array. CdTypeError CD0803 where it is not declared."""
+        tensor = handle.tensor
+        fields: tuple[str, ...] = tensor.fields  # type: ignore[attr-defined]
+        if name not in fields:
+            declared = ", ".join(fields)
+            raise error(
+                "CD0803", CdTypeError, f"tensor `{handle.path}` has no field `{name}`", span,
+                label=f"declared fields: {declared}",
+                helps=(f"declare it: `pe.tensor(..., fields=({name!r},))`",),
+            )  # fmt: skip
+        path = Path(handle.path.root, (*handle.path.steps, "@" + name), handle.path.captured)
+        label = str(handle.path.steps[-1] if handle.path.steps else handle.path.root)
+        label = label if name == "value" else f"{label}_{name}"
+        node = self.node(ctx, path, label, tensor.dtype, tensor.shape, None)  # type: ignore[attr-defined]
+        return ctx.whole(node, span)
+
+    def _number(self, ctx: Context, path: Path, kind: Kind, span: Span) -> Scalar:
+        name = str(path.steps[-1] if path.steps else path.root)
+        node = self.node(ctx, path, name, kind.dtype, (), None)
+        if kind.dtype.kind not in "iu":
+            return Scalar(Read(node, (), span), kind)
+        symbol = ctx.symbol(name)
+        read = Read(node, (), span)
+        ctx.prologue.append(Let(symbol, cast(read, dtypes.int64), span))
+        ctx.origin[symbol] = str(path)
+        return Scalar(cast(ctx.scalar_index(symbol).expr, kind.dtype), kind)

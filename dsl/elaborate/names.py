@@ -1,0 +1,106 @@
+"""What each name is: a parameter, a local, a captured object, an index letter, a word, or nothing."""
+
+from __future__ import annotations
+
+import difflib
+
+from ...lowering.diagnostic import CdNameError, Span
+from ...lowering.ir.expressions import Position
+from ...lowering.ir.indexing import Symbol, var
+from .. import surface as s
+from ..idx import Letter
+from ..source import MISSING
+from .context import error
+from .frame import LETTER, Frame
+from .numpy_table import WORDS
+from .types import WEAK_INT
+from .values import Path, Scalar, Unset, Value
+
+
+def resolve(frame: Frame, name: s.Name) -> Value:
+    """Return the value of a bare name.
+
+    CdNameError CD0201 where it is nothing, CD0202 where it has no value yet.
+    """
+    owner: Frame | None = frame
+    while owner is not None:
+        if name.id in owner.names:
+            value = owner.names[name.id]
+            if isinstance(value, Unset):
+                raise error("CD0202", CdNameError, f"`{name.id}` {value.reason}", name.span)
+            return value
+        if name.id in owner.locals:
+            raise error(
+                "CD0202", CdNameError, f"`{name.id}` is read before it is assigned", name.span,
+                helps=(f"assign it first: `{name.id} = ...`, or `{name.id}: f32[...]` for zeros",),
+            )  # fmt: skip
+        owner = owner.parent
+    captured = frame.lookup(name.id)
+    if captured is not MISSING and not isinstance(captured, Letter):
+        path = Path(frame.key + name.id, (), captured=True)
+        return frame.inputs.wrap(frame.ctx, path, captured, True, name.span)
+    spelled = captured.name if isinstance(captured, Letter) else name.id
+    if frame.letters is not None and LETTER.fullmatch(spelled):
+        return letter(frame, spelled, name.span)
+    if name.id in WORDS:
+        return WORDS[name.id]
+    raise unknown(frame, name)
+
+
+def letter(frame: Frame, name: str, span: Span) -> Scalar:
+    """Return an index letter as a number; a new one belongs to the innermost scope that takes it."""
+    letters = frame.letters
+    assert letters is not None
+    found = known_letter(frame, name)
+    if found is None:
+        found = frame.ctx.symbol(name)
+        letters.spans[found] = span
+        if letters.on_left:
+            letters.outer[name] = found
+        elif letters.scopes and letters.scopes[-1][1]:
+            letters.scopes[-1][0][name] = found
+        else:
+            letters.right[name] = found
+    return Scalar(Position(var(found)), WEAK_INT)
+
+
+def known_letter(frame: Frame, name: str) -> Symbol | None:
+    """Return the symbol that a letter has here, None where it is new.
+
+    Inside a reduction that names no letters, letters only on the right are its own.
+    """
+    letters = frame.letters
+    assert letters is not None
+    for scope, _ in reversed(letters.scopes):
+        if name in scope:
+            return scope[name]
+    if name in letters.outer:
+        return letters.outer[name]
+    if letters.scopes and letters.scopes[-1][1]:
+        return None
+    return letters.right.get(name)
+
+
+def is_letter(frame: Frame, name: s.Name) -> bool:
+    """Whether a bare name would be an index letter here."""
+    owner: Frame | None = frame
+    while owner is not None:
+        if name.id in owner.names or name.id in owner.locals:
+            return False
+        owner = owner.parent
+    captured = frame.lookup(name.id)
+    if isinstance(captured, Letter):
+        return True
+    return captured is MISSING and LETTER.fullmatch(name.id) is not None
+
+
+def unknown(frame: Frame, name: s.Name) -> CdNameError:
+    """Return the error for a name that is nothing, with the nearest known name."""
+    pool = {*frame.names, *frame.locals, *WORDS, *frame.scopes}
+    near = difflib.get_close_matches(name.id, sorted(map(str, pool)), 1)
+    helps = (f"did you mean `{near[0]}`?",) if near else ()
+    if LETTER.fullmatch(name.id):
+        helps = ("index letters stand inside subscripts: `x[i]`", *helps)
+    made = error("CD0201", CdNameError, f"`{name.id}` is not defined", name.span, helps=helps)
+    assert isinstance(made, CdNameError)
+    return made

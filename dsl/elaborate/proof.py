@@ -1,0 +1,200 @@
+"""What is known of integers, and proofs from it: `e >= 0` for affine `e`, or a counterexample.
+
+`Known` holds, for each symbol, its inclusive bounds (which may use symbols bound further out) and
+affine facts from enclosing tests. A lower bound is found by replacing the innermost symbols with
+the bound that makes the expression smallest: exact for affine bounds of nested loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select
+from ...lowering.ir.indexing import Affine, Quasi, Range, Symbol, substitute, var
+from ...lowering.ir.indexing import maximum as index_max
+from ...lowering.ir.indexing import minimum as index_min
+from ...lowering.ir.ops import Op
+
+_FUEL = 200
+"""Replacements tried in one proof; beyond it the answer is `not proven`, which is safe."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Bounds of symbols (inclusive, None where open) and expressions known to be >= 0."""
+
+    bounds: Mapping[Symbol, tuple[Affine | None, Affine | None]] = field(default_factory=dict)
+    facts: tuple[Affine, ...] = ()
+
+    def with_ranges(self, ranges: Iterable[Range]) -> Known:
+        """Return this knowledge and that each range's symbol lies in it."""
+        added = {r.symbol: (r.lo, r.hi - 1) for r in ranges}
+        return Known({**self.bounds, **added}, self.facts)
+
+    def with_bounds(self, symbol: Symbol, lo: Affine | None, hi: Affine | None) -> Known:
+        """Return this knowledge and the inclusive bounds of one more symbol."""
+        return Known({**self.bounds, symbol: (lo, hi)}, self.facts)
+
+    def with_facts(self, *facts: Affine) -> Known:
+        """Return this knowledge and that each given expression is >= 0."""
+        return Known(self.bounds, self.facts + facts)
+
+    def nonnegative(self, e: Affine) -> bool:
+        """Whether `e >= 0` is proven."""
+        if self._at_least(e, 0):
+            return True
+        if any(self._at_least(e - fact, 0) for fact in self.facts):
+            return True
+        pairs = ((f, g) for n, f in enumerate(self.facts) for g in self.facts[n + 1 :])
+        return any(self._at_least(e - f - g, 0) for f, g in pairs)
+
+    def less(self, left: Affine, right: Affine) -> bool:
+        """Whether `left < right` is proven."""
+        return self.nonnegative(right - left - 1)
+
+    def equal(self, left: Affine, right: Affine) -> bool:
+        """Whether both are proven equal."""
+        if left == right:
+            return True
+        return self.nonnegative(left - right) and self.nonnegative(right - left)
+
+    def differ(self, left: Affine, right: Affine) -> bool:
+        """Whether both are proven different."""
+        return self.less(left, right) or self.less(right, left)
+
+    def minimum(self, left: Affine, right: Affine) -> Affine:
+        """Return min(left, right), the one that is proven smaller where there is one."""
+        if self.nonnegative(right - left):
+            return left
+        return right if self.nonnegative(left - right) else index_min(left, right)
+
+    def maximum(self, left: Affine, right: Affine) -> Affine:
+        """Return max(left, right), the one that is proven larger where there is one."""
+        if self.nonnegative(left - right):
+            return left
+        return right if self.nonnegative(right - left) else index_max(left, right)
+
+    def _at_least(self, e: Affine, bound: int) -> bool:
+        found = _lower(e, self, [_FUEL])
+        return found is not None and found >= bound
+
+
+def facts_of(test: Expr) -> tuple[Affine, ...]:
+    """Return affine expressions that are >= 0 wherever the test holds (those that can be seen)."""
+    match test:
+        case Apply(Op(name="and"), (left, right), _):
+            return facts_of(left) + facts_of(right)
+        case Select(first, second, Const(False, _)):
+            return facts_of(first) + facts_of(second)
+        case Apply(op, (Position(left), Position(right)), _):
+            gap = right - left
+            match op.name:
+                case "lt":
+                    return (gap - 1,)
+                case "le":
+                    return (gap,)
+                case "gt":
+                    return (-gap - 1,)
+                case "ge":
+                    return (-gap,)
+                case "eq":
+                    return (gap, -gap)
+                case _:
+                    return ()
+        case _:
+            return ()
+
+
+def smallest(e: Affine, known: Known) -> int | None:
+    """Return the greatest proven lower bound of an expression as a number, None if there is none."""
+    return _lower(e, known, [_FUEL])
+
+
+def largest(e: Affine, known: Known) -> int | None:
+    """Return the least proven upper bound of an expression as a number, None if there is none."""
+    found = _lower(-e, known, [_FUEL])
+    return None if found is None else -found
+
+
+def extreme(e: Affine, ranges: tuple[Range, ...], upwards: bool) -> Affine:
+    """Return `e` with the symbols of `ranges` replaced, innermost first, so that it is extreme.
+
+    Exact where bounds are affine; a bound that is a min or max is replaced by its sides' extremes.
+    """
+    for r in reversed(ranges):
+        factor = e.coefficient(r.symbol)
+        if factor:
+            e = substitute(e, {r.symbol: r.hi - 1 if (factor > 0) == upwards else r.lo})
+        elif r.symbol in e.symbols():
+            pick = index_max if upwards else index_min
+            low, high = (substitute(e, {r.symbol: end}) for end in (r.lo, r.hi - 1))
+            e = pick(low, high)
+    return e
+
+
+def corner(e: Affine, ranges: tuple[Range, ...], upwards: bool) -> dict[Symbol, Affine]:
+    """Return the point of `ranges` (in order) at which an affine `e` is extreme."""
+    point: dict[Symbol, Affine] = {}
+    for r in reversed(ranges):
+        high = (e.coefficient(r.symbol) > 0) == upwards and e.coefficient(r.symbol) != 0
+        value = r.hi - 1 if high else r.lo
+        point[r.symbol] = value
+        e = substitute(e, {r.symbol: value})
+    for r in ranges:
+        point[r.symbol] = substitute(point[r.symbol], point)
+    return point
+
+
+def _lower(e: Affine, known: Known, fuel: list[int]) -> int | None:
+    """Return the greatest lower bound found for `e`; the fuel is shared by the whole search."""
+    if not e.terms:
+        return e.offset
+    if fuel[0] <= 0:
+        return None
+    fuel[0] -= 1
+    for atom, factor in e.terms:
+        if isinstance(atom, Quasi):
+            rest = e - Affine(((atom, 1),), 0) * factor
+            return _lower_quasi(atom, factor, rest, known, fuel)
+    symbol = max(e.symbols(), key=lambda s: s.serial)
+    lo, hi = known.bounds.get(symbol, (None, None))
+    bound = lo if e.coefficient(symbol) > 0 else hi
+    if bound is None or symbol in bound.symbols():
+        return None
+    return _lower(e + (bound - var(symbol)) * e.coefficient(symbol), known, fuel)
+
+
+def _lower_quasi(
+    atom: Quasi, factor: int, rest: Affine, known: Known, fuel: list[int]
+) -> int | None:
+    """Return a lower bound of `factor * atom + rest`."""
+    left, right = atom.left, atom.right
+    match atom.op:
+        case "min" | "max":
+            sides = [_lower(side * factor + rest, known, fuel) for side in (left, right)]
+            found = [side for side in sides if side is not None]
+            if (atom.op == "max") == (factor > 0):
+                return max(found, default=None)
+            return min(found) if len(found) == 2 else None
+        case "floordiv" if right.constant is not None and right.constant > 0:
+            by = right.constant
+            quotient = (left - (by - 1)) if factor > 0 else left
+            scaled = _lower(quotient * factor + rest * by, known, fuel)
+            return None if scaled is None else -((-scaled) // by)
+        case "mod" if right.constant is not None and right.constant > 0:
+            return _lower(rest + (0 if factor > 0 else factor * (right.constant - 1)), known, fuel)
+        case "mul":
+            ends = [_ends(side, known, fuel) for side in (left, right)]
+            if ends[0] is None or ends[1] is None:
+                return None
+            corners = [a * b * factor for a in ends[0] for b in ends[1]]
+            below = _lower(rest, known, fuel)
+            return None if below is None else below + min(corners)
+        case _:
+            return None
+
+
+def _ends(e: Affine, known: Known, fuel: list[int]) -> tuple[int, int] | None:
+    lo, hi = _lower(e, known, fuel), _lower(-e, known, fuel)
+    return None if lo is None or hi is None else (lo, -hi)

@@ -1,0 +1,112 @@
+"""Python's own `sum`, `max`, `min`, `any`, `all` and `len`: sequences, and arrays of rank 1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...lowering.diagnostic import CdTypeError, CdValueError
+from ...lowering.ir import dtypes
+from ...lowering.ir.expressions import Expr, Position
+from ...lowering.ir.indexing import Affine
+from ...lowering.ir.ops import OPS
+from .arrays import describe, elementwise
+from .averages import number_of_elements
+from .context import error
+from .elementwise import arithmetic, extremum
+from .reductions import accumulate, operand, require_elements, require_ordered, truth_reducer
+from .site import (
+    ZERO,
+    Body,
+    Site,
+    array_of,
+    items_of,
+)  # fmt: skip
+from .types import Kind
+from .ufuncs import combine_of
+from .values import Array, Masked, Scalar, Static, Value
+
+
+def python_sum(site: Site, iterable: Value, start: Value = ZERO) -> Value:
+    """Return Python's `sum`: of the items of a sequence, or of a rank-1 array in its own type."""
+    items = items_of(iterable)
+    if items is not None:
+        for item in items:
+            start = arithmetic(site, "+", start, item)
+        return start
+    array, where = python_operand(site, iterable, "sum")
+    own = array.kind.dtype
+    kind = Kind(dtypes.int64 if own.kind == "b" else own)
+    total = accumulate(site, OPS["add"], array, (0,), kind, False, where)
+    return total if start == ZERO else arithmetic(site, "+", start, total)
+
+
+def python_operand(site: Site, value: Value, name: str) -> tuple[Array, Expr | None]:
+    """Return the rank-1 array that a Python reduction is given. CdTypeError CD0523 for others."""
+    array, where = operand(site, value)
+    if array.rank != 1:
+        what = "one number" if array.rank == 0 else f"{describe(array)}"
+        raise error(
+            "CD0523", CdTypeError,
+            f"Python's `{name}` goes over the first axis only, and is given {what}", site.span,
+            helps=(f"for all elements: `np.{name}(...)`; along one axis: `np.{name}(..., axis=0)`",),
+        )  # fmt: skip
+    return array, where
+
+
+def python_extreme(name: str) -> Body:
+    """Return Python's `max` or `min`: of a rank-1 array or sequence, or of two and more values."""
+
+    def body(site: Site, *values: Value) -> Value:
+        items = values if len(values) > 1 else items_of(values[0]) if values else ()
+        if items is not None:
+            if not items:
+                raise error("CD0451", CdValueError, f"`{name}` of nothing has no value", site.span)
+            return items[0] if len(items) == 1 else extremum(site, name, items)
+        array, where = python_operand(site, values[0], name)
+        require_ordered(site, array, name)
+        require_elements(site, array, (0,), name, where)
+        kind = Kind(array.kind.dtype)
+        return accumulate(site, OPS[name], array, (0,), kind, False, where)
+
+    return body
+
+
+def python_truth(name: str) -> Body:
+    """Return Python's `any` or `all` of a rank-1 array or sequence."""
+
+    def body(site: Site, iterable: Value) -> Value:
+        items = items_of(iterable)
+        if items is not None:
+            ufunc = np.logical_or if name == "any" else np.logical_and
+            result: Value = Static(name == "all")
+            for item in items:
+                result = elementwise(site.ctx, combine_of(ufunc, True), [result, item], site.span)
+            return result
+        array, where = python_operand(site, iterable, name)
+        return truth_reducer(name)(site, array if where is None else iterable)
+
+    return body
+
+
+def python_len(site: Site, obj: Value) -> Value:
+    """Return Python's `len`: the first extent, a number where it is one."""
+    items = items_of(obj)
+    if items is not None:
+        return Static(len(items))
+    if isinstance(obj, Static) and hasattr(obj.value, "__len__"):
+        return Static(len(obj.value))
+    if isinstance(obj, Masked):
+        return number_of_elements(
+            site, obj.array, tuple(range(obj.array.rank)), operand(site, obj)[1]
+        )
+    array = array_of(site, obj)
+    if not array.rank:
+        raise error("CD0523", CdTypeError, "a number has no `len`", site.span)
+    return as_number(array.shape[0])
+
+
+def as_number(extent: Affine) -> Value:
+    """Return a size as a value: a Python int where it is known."""
+    if extent.constant is not None:
+        return Static(extent.constant)
+    return Scalar(Position(extent), Kind(dtypes.int64, True))

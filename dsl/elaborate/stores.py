@@ -1,0 +1,122 @@
+"""Assignment into places: NumPy's broadcasting and casting, plain or with an operator, masked too."""
+
+from __future__ import annotations
+
+from ...lowering.diagnostic import CdTypeError, CdValueError, Span
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import Apply, Cast, Dynamic, Expr, Read
+from ...lowering.ir.indexing import var
+from ...lowering.ir.ops import OPS, Op
+from .arrays import as_array, broadcast_to, describe, same_mask
+from .context import Context, error
+from .types import Kind, admit, cast, join, same_kind
+from .values import Array, Masked, Static, Value
+
+
+def assign(
+    ctx: Context, target: Array | Masked, value: Value, span: Span, op: Op | None = None
+) -> None:
+    """Emit `target = value`, or `target op= value`, over the whole target.
+
+    CdTypeError CD0405 where the value's type cannot be stored, CdValueError CD0704 where the target
+    cannot be written, CdShapeError where shapes do not broadcast.
+    """
+    if isinstance(target, Masked):
+        place, mask = target.array, target.mask
+        if isinstance(value, Masked):
+            if not same_mask(value.mask, mask):
+                raise error(
+                    "CD0403", CdTypeError, "both sides have to be selected by the same mask", span,
+                    helps=("name the mask, and use that name on both sides",),
+                )  # fmt: skip
+            value = value.array
+        elif as_array(ctx, value, span).rank:
+            raise error(
+                "CD0403", CdTypeError,
+                "a masked target takes a number, or a selection under the same mask", span,
+                helps=("write `x[mask] = y[mask]`, or `x[...] = np.where(mask, y, x)`",),
+            )  # fmt: skip
+        where: Expr | None = mask.body
+    else:
+        place, where = target, None
+    read = place.place
+    if read is None:
+        raise error(
+            "CD0704", CdValueError, "this is a new value, not a place that can be assigned to", span
+        )
+    if op is not None and any(isinstance(i, Dynamic) for i in read.index):
+        raise error(
+            "CD0507", CdTypeError, "`x[idx] op= v` drops duplicate positions in NumPy", span,
+            helps=("write it with an index letter, which counts each one: `x[idx[n]] += v[n]`",),
+        )  # fmt: skip
+    spread = broadcast_to(ctx, as_array(ctx, value, span), place.shape, span)
+    element = spread.at(tuple(var(axis) for axis in place.axes))
+    store_element(ctx, place, (element, spread.kind), span, op, where, value)
+
+
+def store_element(
+    ctx: Context,
+    place: Array,
+    pair: tuple[Expr, Kind],
+    span: Span,
+    op: Op | None,
+    where: Expr | None,
+    shown: Value,
+) -> None:
+    """Emit the store of one typed element expression over the axes of a place."""
+    expr, kind = pair
+    dtype = place.kind.dtype
+    if op is not None:
+        computed = operated(op, place.kind, kind, span)
+        if computed.dtype.compute is dtype:
+            ctx.store(place, cast(expr, dtype), span, logical(op, dtype.kind), where)
+            return
+        expr, kind = _combined(op, place, expr, computed), computed
+    require_storable(kind, dtype, shown, span)
+    ctx.store(place, cast(expr, dtype), span, None, where)
+
+
+def operated(op: Op, target: Kind, value: Kind, span: Span) -> Kind:
+    """Return the kind in which `target op= value` is computed; it must be storable in the target.
+
+    CdTypeError CD0404 where the operation has no meaning, CD0405 where the result cannot go back.
+    """
+    try:
+        kind = admit(logical(op, target.dtype.kind), join(target, value))
+    except TypeError as problem:
+        raise error("CD0404", CdTypeError, str(problem), span) from None
+    if not same_kind(kind, target.dtype):
+        raise error(
+            "CD0405", CdTypeError,
+            f"`{op.name}` of {target} and {value} gives {kind}, which cannot be stored in {target}",
+            span, helps=(f"convert: `x = x.astype({kind.dtype.short!r})` before",),
+        )  # fmt: skip
+    return kind
+
+
+def logical(op: Op, kind: str) -> Op:
+    """Return what an operator means on bools: `+` is or, `*` is and, as in NumPy."""
+    names = {"add": "or", "mul": "and"}
+    return OPS[names[op.name]] if kind == "b" and op.name in names else op
+
+
+def require_storable(kind: Kind, dtype: DType, shown: Value, span: Span) -> None:
+    """Refuse (CdTypeError CD0405) a store that loses more than NumPy's `same_kind` permits."""
+    if same_kind(kind, dtype):
+        return
+    if isinstance(shown, Static) and isinstance(shown.value, float) and shown.value.is_integer():
+        fix = f"write `{int(shown.value)}`"
+    else:
+        fix = f"convert it: `{dtype.short}(...)`"
+    raise error(
+        "CD0405", CdTypeError, f"{kind} values cannot be stored in {dtype} without a cast", span,
+        label=f"this is {describe(shown)}", helps=(fix,),
+    )  # fmt: skip
+
+
+def _combined(op: Op, place: Array, expr: Expr, kind: Kind) -> Expr:
+    read = place.place
+    assert isinstance(read, Read)
+    dtype = kind.dtype.compute
+    result = Apply(op, (cast(read, dtype), cast(expr, dtype)), dtype)
+    return Cast(result, place.kind.dtype)

@@ -1,0 +1,80 @@
+"""Where both notations meet: a function as accumulating assignments, every name and size known.
+
+    Typed  := procedure, returns, inputs
+    Return := Nothing | Constant(value) | Argument(path, view) | New(number, view, kind) | Many(items)
+
+The procedure is IR 1 except that values may still hold `Reduce` (reductions in the middle of an
+expression); `build` takes those out. Nothing after this knows which notation was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ...lowering.ir.assignments import Procedure
+from .inputs import Spec
+from .types import Kind
+from .values import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """A view of an array: offset and strides in elements of the array's own layout."""
+
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value known when compiling, `None` included."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An input, the same object as was given, or a view of it."""
+
+    path: Path
+    view: Strided | None
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """A new array by its number among the results; a number where `kind` is given."""
+
+    number: int
+    view: Strided | None
+    kind: Kind | None
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """A tuple or list of returned things."""
+
+    items: tuple[Return, ...]
+    kind: str
+
+
+Return = Constant | Argument | New | Many
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A function for one specialisation.
+
+    `passed` are the paths of the parameters in order; `used` what the specialisation depends on;
+    `roots` how captured names of inlined functions are found; `statics` the integer parameters
+    whose values are part of the specialisation.
+    """
+
+    procedure: Procedure
+    returns: Return
+    passed: tuple[Path, ...]
+    used: Mapping[Path, Spec]
+    roots: Mapping[str, Callable[[str], object]]
+    constants: Mapping[str, object]
+    statics: frozenset[str]

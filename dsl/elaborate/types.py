@@ -1,0 +1,200 @@
+"""Types of values: an element type and whether it adapts (Python scalars do), and conversions.
+
+The functions here turn an operation on typed expressions into `Apply` with explicit `Cast`s, as
+NumPy 2 promotes. Float16 and bfloat16 are computed in float32 and keep their own name in `Kind`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...lowering.ir import dtypes
+from ...lowering.ir.dtypes import DType, promote
+from ...lowering.ir.expressions import Apply, Cast, Const, Expr, Position
+from ...lowering.ir.indexing import const
+from ...lowering.ir.ops import OPS, Op
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """An element type; `weak` for Python scalars, letters and loop variables, which adapt."""
+
+    dtype: DType
+    weak: bool = False
+
+    def __repr__(self) -> str:
+        names = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
+        return f"Python {names[self.dtype.kind]}" if self.weak else self.dtype.name
+
+
+WEAK_BOOL = Kind(dtypes.bool_, True)
+WEAK_INT = Kind(dtypes.int64, True)
+WEAK_FLOAT = Kind(dtypes.float64, True)
+WEAK_COMPLEX = Kind(dtypes.complex128, True)
+BOOL = Kind(dtypes.bool_)
+
+
+def kind_of_number(value: object) -> Kind | None:
+    """Return the kind of a Python or NumPy scalar, None for anything else."""
+    if isinstance(value, np.generic):
+        dtype = dtypes.from_numpy(value.dtype)
+        return None if dtype is None else Kind(dtype)
+    match value:
+        case bool():
+            return WEAK_BOOL
+        case int():
+            return WEAK_INT
+        case float():
+            return WEAK_FLOAT
+        case complex():
+            return WEAK_COMPLEX
+        case _:
+            return None
+
+
+def join(left: Kind, right: Kind) -> Kind:
+    """Return the kind of an operation on both, NumPy 2's rules.
+
+    >>> join(Kind(dtypes.float32), WEAK_FLOAT), join(Kind(dtypes.int32), WEAK_FLOAT)
+    (float32, float64)
+    >>> join(Kind(dtypes.float32), WEAK_COMPLEX), join(WEAK_INT, WEAK_FLOAT)
+    (complex64, Python float)
+    """
+    if left == right:
+        return left
+    if left.weak and right.weak:
+        order = "bifc"
+        return max(left, right, key=lambda kind: order.index(kind.dtype.kind))
+    if not left.weak and not right.weak:
+        return Kind(promote(left.dtype, right.dtype))
+    weak, strong = (left, right) if left.weak else (right, left)
+    if dtypes.is_weaker(weak.dtype.kind, strong.dtype.kind):
+        return strong
+    if weak.dtype.kind == "c" and strong.dtype.kind == "f":
+        return Kind(dtypes.complex128 if strong.dtype.bits == 64 else dtypes.complex64)
+    return Kind(weak.dtype)
+
+
+def same_kind(source: Kind, target: DType) -> bool:
+    """Whether a store may cast silently: within a kind or to a stronger one (NumPy's same_kind).
+
+    Python ints and index letters may go into any integer type (they wrap).
+    """
+    order = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}
+    if source.weak and source.dtype.kind == "i" and target.kind == "u":
+        return True
+    return order[source.dtype.kind] <= order[target.kind]
+
+
+def cast(expr: Expr, dtype: DType) -> Expr:
+    """Return the expression as `dtype`; constants are converted here where that is exact."""
+    if expr.dtype is dtype:
+        return expr
+    if isinstance(expr, Const) and (folded := _fold(expr, dtype)) is not None:
+        return folded
+    if isinstance(expr, Position) and expr.index.constant is not None:
+        return cast(Const(expr.index.constant, dtypes.int64), dtype)
+    return Cast(expr, dtype)
+
+
+def apply(op: str | Op, *args: tuple[Expr, Kind], to: Kind | None = None) -> tuple[Expr, Kind]:
+    """Return the operation on promoted operands and the kind of its result.
+
+    Operands are joined, raised to the weakest kind that the operation admits (`sqrt` of ints is
+    float64), and computed in float32 where the element type has 16 bits.
+    """
+    row = OPS[op] if isinstance(op, str) else op
+    kind = to or args[0][1]
+    if to is None:
+        for _, other in args[1:]:
+            kind = join(kind, other)
+    kind = admit(row, kind)
+    dtype = kind.dtype.compute
+    operands = tuple(cast(expr, dtype) for expr, _ in args)
+    match row.result:
+        case "bool":
+            return Apply(row, operands, dtypes.bool_), Kind(dtypes.bool_, kind.weak)
+        case "real" if kind.dtype.kind == "c":
+            real = Kind(dtype.real, kind.weak)
+            return Apply(row, operands, dtype.real), real
+        case "complex":
+            made = dtypes.complex128 if dtype.bits == 64 else dtypes.complex64
+            return Apply(row, operands, made), Kind(made, kind.weak)
+        case _:
+            return Apply(row, operands, dtype), kind
+
+
+def admit(row: Op, kind: Kind) -> Kind:
+    """Return the kind itself, or the one that NumPy raises it to, for an operation.
+
+    Raises TypeError where the operation has no meaning for the kind at all.
+    """
+    if kind.dtype.kind in row.admits:
+        return kind
+    if kind.dtype.kind == "b" and "i" in row.admits and "f" in row.admits:
+        return WEAK_INT if kind.weak else Kind(dtypes.int8)
+    if kind.dtype.kind in "biu" and "f" in row.admits:
+        if kind.weak:
+            return WEAK_FLOAT
+        small = {} if row.name == "div" else {8: dtypes.float16, 16: dtypes.float32}
+        return Kind(small.get(kind.dtype.bits, dtypes.float64))
+    raise TypeError(f"`{row.name}` is not defined for {kind}")
+
+
+def truth(expr: Expr) -> Expr:
+    """Return the expression as a bool: itself, or `!= 0`."""
+    return cast(expr, dtypes.bool_)
+
+
+def both(*tests: Expr | None) -> Expr | None:
+    """Return the conjunction of tests, None for none; constant true drops out."""
+    out: Expr | None = None
+    for test in tests:
+        if test is None or test == TRUE:
+            continue
+        out = test if out is None else Apply(OPS["and"], (out, test), dtypes.bool_)
+    return out
+
+
+def negate(test: Expr) -> Expr:
+    """Return the negation of a bool expression, comparisons of integers turned around."""
+    match test:
+        case Const(value, _):
+            return Const(not value, dtypes.bool_)
+        case Apply(Op(name="logical_not"), (inner,), _):
+            return inner
+        case Apply(op, (left, right), _) if op.name in _OPPOSITE and left.dtype.kind in "biu":
+            return Apply(OPS[_OPPOSITE[op.name]], (left, right), dtypes.bool_)
+        case _:
+            return Apply(OPS["logical_not"], (test,), dtypes.bool_)
+
+
+TRUE = Const(True, dtypes.bool_)
+FALSE = Const(False, dtypes.bool_)
+ZERO = Position(const(0))
+_OPPOSITE = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
+
+
+def number(value: bool | int | float | complex, kind: Kind) -> Expr:
+    """Return a constant of a kind; whole numbers become index expressions, so that they fold."""
+    if kind.dtype is dtypes.int64 and isinstance(value, int) and abs(value) < 2**62:
+        return Position(const(int(value)))
+    return Const(value, kind.dtype)
+
+
+def _fold(expr: Const, dtype: DType) -> Const | None:
+    value = expr.value
+    match dtype.kind:
+        case "b":
+            return Const(bool(value), dtype)
+        case "f" if not isinstance(value, complex) and dtype.bits >= 32:
+            return Const(float(dtype.numpy.type(value)), dtype)
+        case "c":
+            return Const(complex(dtype.numpy.type(value)), dtype)
+        case "i" | "u" if isinstance(value, bool | int):
+            lo = -(2 ** (dtype.bits - 1)) if dtype.kind == "i" else 0
+            return Const((int(value) - lo) % 2**dtype.bits + lo, dtype)
+        case _:
+            return None

@@ -1,0 +1,204 @@
+"""What an expression of a `@cd` function is while it is elaborated.
+
+    Value := Static(object)              known now: numbers, strings, None, dtypes, functions, modules
+           | Scalar(expr, kind)          one run-time number
+           | Array(axes, shape, body)    a function of index symbols: `body` with `axes` in `shape`
+           | Masked(array, mask)         the elements of an array under a mask
+           | Group(items)                a tuple or list of values
+           | Bound(value, method)        a method taken from a value, not called yet
+           | Handle(tensor, path)        a persistent tensor, whose fields are arrays
+           | Opaque(object, path)        an object of the user's: its attributes are looked up
+           | Lazy(function, scope)       a function or lambda whose body will be inlined
+           | Edge | Section | Unset      inside subscripts; a name that may not be read
+
+An `Array` whose body is a `Read` with affine indices is a view: names bound to it alias its node,
+and it can be written. Any other body is a value that exists only as an expression until a name,
+a contraction or a result needs it as an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...lowering.diagnostic import Span
+from ...lowering.ir.expressions import Dynamic, Expr, Index, Read, rebuild
+from ...lowering.ir.indexing import Affine, Range, Symbol, const, substitute
+from ...lowering.ir.node import Node
+from .types import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Where an input is found at call time: a root name, then attributes and items.
+
+    `captured` roots are looked up in the function's scope, others among its arguments.
+    """
+
+    root: str
+    steps: tuple[str | int, ...] = ()
+    captured: bool = False
+
+    def __str__(self) -> str:
+        return self.root + "".join(
+            f".{step}" if isinstance(step, str) else f"[{step}]" for step in self.steps
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A Python object known while compiling. `weight` is the parameter that made it static."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One run-time number; `expr` is of the kind's element type or its compute type."""
+
+    expr: Expr
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """`body` for each value of `axes` within `shape` (each axis from 0)."""
+
+    axes: tuple[Symbol, ...]
+    shape: tuple[Affine, ...]
+    body: Expr
+    kind: Kind
+    copied: bool = False
+    """True where NumPy made a new array although the body reads like a view."""
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        """The axes as ranges from 0."""
+        return tuple(
+            Range(axis, const(0), extent)
+            for axis, extent in zip(self.axes, self.shape, strict=True)
+        )
+
+    @property
+    def place(self) -> Read | None:
+        """The body where it can be written: elements of a node, gathered ones too; else None."""
+        return self.body if isinstance(self.body, Read) and not self.copied else None
+
+    @property
+    def view(self) -> Read | None:
+        """The body where it is a view of a node in NumPy's sense, else None."""
+        place = self.place
+        if place is None or any(isinstance(i, Dynamic) for i in place.index):
+            return None
+        return place
+
+    def at(self, index: tuple[Affine, ...]) -> Expr:
+        """Return the element at an index, as an expression."""
+        return replace_symbols(self.body, dict(zip(self.axes, index, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """The elements of `array` where `mask` holds, in order; their number is a run-time matter."""
+
+    array: Array
+    mask: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An index that may leave its axis: `clamp`, `wrap`, or `pad` with what is read outside."""
+
+    mode: str
+    index: Scalar
+    fill: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A slice with evaluated parts."""
+
+    lower: Value | None
+    upper: Value | None
+    step: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A tuple or list of values; `kind` is `tuple` or `list`."""
+
+    items: tuple[Value, ...]
+    kind: str = "tuple"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """`value.method`, waiting for its call."""
+
+    value: Value
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A persistent tensor found at `path`; `fields` are its declared field names."""
+
+    tensor: object
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """An object of the user's whose attributes and items are looked up now and at every call."""
+
+    value: object
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Lazy:
+    """A function defined inside or a lambda: its surface and the names it was defined among."""
+
+    function: object
+    scope: object
+
+
+@dataclass(frozen=True, slots=True)
+class Unset:
+    """A name that may not be read: why, in words, and where."""
+
+    reason: str
+    span: Span = field(compare=False, repr=False)
+
+
+Value = (
+    Static | Scalar | Array | Masked | Group | Bound | Handle | Opaque | Lazy | Unset | Edge | Section
+)  # fmt: skip
+
+
+def replace_symbols(expr: Expr, values: Mapping[Symbol, Affine]) -> Expr:
+    """Return the expression with index symbols replaced everywhere."""
+    if not values:
+        return expr
+    return rebuild(
+        expr,
+        lambda child: replace_symbols(child, values),
+        lambda index: substitute(index, values),
+    )
+
+
+def replace_in_index(index: Index, values: Mapping[Symbol, Affine]) -> Index:
+    """Return an index with symbols replaced, dynamic ones inside their expression."""
+    if isinstance(index, Dynamic):
+        return Dynamic(replace_symbols(index.value, values))
+    return substitute(index, values)
+
+
+def whole(node: Node, axes: tuple[Symbol, ...], kind: Kind, span: Span) -> Array:
+    """Return the array of a whole node."""
+    return Array(axes, node.shape, Read(node, tuple(Affine(((a, 1),), 0) for a in axes), span), kind)

@@ -1,0 +1,116 @@
+"""Whether a statement reads what it writes, in a way that loops over the current state would see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+from .ir.assignments import Access, Assign
+from .ir.expressions import Domain, Dynamic, Expr, Index, Position, Read, children
+from .ir.indexing import Affine, Quasi, Range, Symbol, substitute, var
+
+Clash = Literal["value at the cell", "value elsewhere", "place"]
+"""The value reads the cell itself too late; the value reads cells that other points write; or the
+predicate or the place of a point does."""
+OnExpr = Callable[[Expr], Expr]
+OnIndex = Callable[[Affine], Affine]
+
+
+def of(stmt: Assign, access: Access) -> frozenset[Clash]:
+    """Return how reads of the node of one written access clash with the statement's own writes."""
+    ranges = stmt.free.ranges + stmt.reduced.ranges
+    own = is_injective(access.index, stmt.free.ranges) and not uses(access, stmt.reduced)
+    once = not stmt.reduced.ranges and not stmt.initialize
+    found: set[Clash] = set()
+    for place, late, expr in _parts(stmt):
+        for read in _reads(expr, access):
+            if apart(read.index, access.index, ranges):
+                continue
+            if own and read.index == access.index:
+                if late and not once:
+                    found.add("place" if place else "value at the cell")
+            else:
+                found.add("place" if place else "value elsewhere")
+    return frozenset(found)
+
+
+def _parts(stmt: Assign) -> Iterator[tuple[bool, bool, Expr]]:
+    """Yield each expression; whether it decides where to write; whether it runs after a write."""
+    yield False, True, stmt.value
+    if stmt.reduced.where is not None:
+        yield False, True, stmt.reduced.where
+    if stmt.free.where is not None:
+        yield True, False, stmt.free.where
+    accesses = (stmt.target,) if stmt.pair is None else (stmt.target, stmt.pair.access)
+    for access in accesses:
+        yield from ((True, True, at.value) for at in access.index if isinstance(at, Dynamic))
+
+
+def _reads(expr: Expr, access: Access) -> Iterator[Read]:
+    if isinstance(expr, Read) and expr.node == access.node:
+        yield expr
+    for child in children(expr):
+        yield from _reads(child, access)
+
+
+def is_injective(index: tuple[Index, ...], ranges: tuple[Range, ...]) -> bool:
+    """Whether different points surely have different cells: each symbol alone on some axis."""
+    bound = {r.symbol for r in ranges}
+    if not bound:
+        return True
+    alone: set[Symbol] = set()
+    for at in index:
+        if isinstance(at, Dynamic):
+            return False
+        used = at.symbols() & bound
+        if len(used) == 1:
+            (symbol,) = used
+            if at.coefficient(symbol) and not any(isinstance(atom, Quasi) for atom, _ in at.terms):
+                alone.add(symbol)
+    return alone == bound
+
+
+def apart(read: tuple[Index, ...], write: tuple[Index, ...], ranges: tuple[Range, ...]) -> bool:
+    """Whether no two points of the ranges read and write the same cell, for a reason on one axis."""
+    for left, right in zip(read, write, strict=True):
+        if isinstance(left, Dynamic) or isinstance(right, Dynamic):
+            continue
+        for below, above in ((left, right), (right, left)):
+            most, least = extreme(below, ranges, 1), extreme(above, ranges, -1)
+            if most is not None and least is not None:
+                gap = (least - most).constant
+                if gap is not None and gap > 0:
+                    return True
+    return False
+
+
+def extreme(index: Affine, ranges: tuple[Range, ...], sign: int) -> Affine | None:
+    """Return the greatest (sign 1) or least value over the ranges, None where it is not affine."""
+    for r in reversed(ranges):
+        k = index.coefficient(r.symbol)
+        rest = index - var(r.symbol) * k
+        if r.symbol in rest.symbols():
+            return None
+        if k:
+            end = r.hi - 1 if (k > 0) == (sign > 0) else r.lo
+            index = substitute(index, {r.symbol: end})
+    return index
+
+
+def uses(access: Access, domain: Domain) -> bool:
+    """Whether the place of an access depends on a symbol of the domain."""
+    bound = set(domain.symbols)
+    return any(
+        bound & (symbols_of(at.value) if isinstance(at, Dynamic) else at.symbols())
+        for at in access.index
+    )
+
+
+def symbols_of(expr: Expr) -> frozenset[Symbol]:
+    """Return every symbol in an expression."""
+    out: frozenset[Symbol] = frozenset()
+    if isinstance(expr, Position):
+        out = expr.index.symbols()
+    if isinstance(expr, Read):
+        out = out.union(*(at.symbols() for at in expr.index if isinstance(at, Affine)))
+    return out.union(*(symbols_of(child) for child in children(expr)))

@@ -1,0 +1,204 @@
+"""IR 1: what a function means, as accumulating assignments over index domains.
+
+    Procedure := name, parameters, locals, results, body
+    Statement := Assign(target, op, initialize, value, free, reduced, pair)
+               | For(symbol, lo, hi, step, body)       sequential
+               | While(prelude, test, body)            prelude runs before every test
+               | Branch(test, then, other)
+               | Block(comment, body)
+               | Let(symbol, value)                    read an integer once
+               | Alloc(node)                           storage of a run-time shape, zero-filled
+               | Permute(nodes, sources)               exchange the arrays behind nodes
+               | Check(test, fault, values, over)      must hold at every point, or the call raises
+               | Print(pieces) | Break | Continue
+
+The meaning of `Assign`, for the state before the statement (snapshot):
+
+    for each point of `free`:        (in order; outermost range first)
+        if initialize: target := neutral(op)
+        for each point of `reduced`: target := target op value     (op None: target := value)
+
+Where `pair` is given the op is argmin or argmax: the target keeps the best value and the pair's
+access the position of the first best one; `initialize` starts from "nothing found" (position -1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..diagnostic import NOWHERE, Span
+from .expressions import Domain, Expr, Index
+from .indexing import Affine, Symbol
+from .node import Node
+from .ops import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A place that is written."""
+
+    node: Node
+    index: tuple[Index, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Where argmin or argmax keep the position, and what the position of a point is."""
+
+    access: Access
+    position: Affine
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What a failed check raises: a code, an error class by name, a message with `{0}` slots."""
+
+    code: str
+    kind: str
+    """The name of the `CdError` class, for example `CdIndexError`."""
+    message: str
+    """Filled by `str.format` with the values at the failing point."""
+    helps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """For each point of its domain, `target = target op value`; see the module's text."""
+
+    target: Access
+    op: Op | None
+    initialize: bool
+    value: Expr
+    free: Domain
+    reduced: Domain = Domain()
+    pair: Pair | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """`for symbol in range(lo, hi, step)`, sequential; step is a number, never zero."""
+
+    symbol: Symbol
+    lo: Affine
+    hi: Affine
+    step: int
+    body: tuple[Statement, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """Run `prelude`, leave when `test` is false, run `body`, again."""
+
+    prelude: tuple[Statement, ...]
+    test: Expr
+    body: tuple[Statement, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """`if test: then` `else: other`."""
+
+    test: Expr
+    then: tuple[Statement, ...]
+    other: tuple[Statement, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Statements under a comment: `with comment("...")`, or an inlined call."""
+
+    comment: str
+    body: tuple[Statement, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """Bind a symbol to an int64 value for the rest of the enclosing statement list."""
+
+    symbol: Symbol
+    value: Expr
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """Give a node of run-time shape its storage, sized by its shape now and filled with zeros."""
+
+    node: Node
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Permute:
+    """Afterwards `nodes[k]` is the array that `sources[k]` was; shapes and dtypes are equal."""
+
+    nodes: tuple[Node, ...]
+    sources: tuple[Node, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`test` must hold at every point of `over`; the first point where it does not raises."""
+
+    test: Expr
+    fault: Fault
+    values: tuple[Expr, ...] = ()
+    over: Domain = Domain()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """Show text and values as they are now, in Python's spelling."""
+
+    pieces: tuple[str | Expr, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Leave the innermost loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """Go on with the next round of the innermost loop."""
+
+
+Statement = (
+    Assign | For | While | Branch | Block | Let | Alloc | Permute | Check | Print | Break | Continue
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A node that the caller provides; `written` says that the body may write it.
+
+    A scalar argument is a node of rank 0. `written` parameters are writable arrays.
+    """
+
+    node: Node
+    written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A whole function after elaboration.
+
+    `parameters` come in call order (captured arrays last), `results` are new arrays handed to the
+    caller, `locals` all other nodes with storage of their own: all start as zeros.
+    Nodes of run-time shape are among them too, and get their storage where `Alloc` stands.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    locals: tuple[Node, ...]
+    results: tuple[Node, ...]
+    body: tuple[Statement, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)

@@ -1,0 +1,119 @@
+"""The element types, how they promote (NumPy 2), and in what type each is computed and summed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Literal
+
+import numpy as np
+
+Kind = Literal["b", "i", "u", "f", "c"]
+
+
+@dataclass(frozen=True)
+class DType:
+    """An element type: its NumPy name, its kind (bool, int, unsigned, float, complex), its size."""
+
+    name: str
+    kind: Kind
+    bits: int
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def short(self) -> str:
+        """The name used in annotations and generated code: `f32`, `i64`, `u8`, `c128`, `bool`."""
+        if self.kind == "b":
+            return "bool"
+        return "bf16" if self is bfloat16 else f"{self.kind}{self.bits}"
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return max(1, self.bits // 8)
+
+    @cached_property
+    def numpy(self) -> np.dtype[np.generic]:
+        """The NumPy dtype. bfloat16 needs the package ml_dtypes (ImportError without it)."""
+        if self.name == "bfloat16":
+            import ml_dtypes  # heavy, and only needed by those who have such arrays
+
+            found: np.dtype[np.generic] = np.dtype(ml_dtypes.bfloat16)
+            return found
+        return np.dtype(self.name)
+
+    @property
+    def compute(self) -> DType:
+        """The type its arithmetic is done in: itself, but float32 for the two 16-bit floats."""
+        return float32 if self.kind == "f" and self.bits == 16 else self
+
+    @property
+    def summed(self) -> DType:
+        """The type NumPy's sum and prod return: small integers and bool widen to 64 bits."""
+        match self.kind:
+            case "b" | "i":
+                return int64
+            case "u":
+                return uint64
+            case _:
+                return self
+
+    @property
+    def real(self) -> DType:
+        """The type of the real part: float32 for complex64, float64 for complex128, else itself."""
+        return (float32 if self.bits == 64 else float64) if self.kind == "c" else self
+
+
+bool_ = DType("bool", "b", 8)
+int8, int16 = DType("int8", "i", 8), DType("int16", "i", 16)
+int32, int64 = DType("int32", "i", 32), DType("int64", "i", 64)
+uint8, uint16 = DType("uint8", "u", 8), DType("uint16", "u", 16)
+uint32, uint64 = DType("uint32", "u", 32), DType("uint64", "u", 64)
+float16, bfloat16 = DType("float16", "f", 16), DType("bfloat16", "f", 16)
+float32, float64 = DType("float32", "f", 32), DType("float64", "f", 64)
+complex64, complex128 = DType("complex64", "c", 64), DType("complex128", "c", 128)
+
+ALL: tuple[DType, ...] = (
+    bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+    float16, bfloat16, float32, float64, complex64, complex128,
+)  # fmt: skip
+BY_NAME = {dtype.name: dtype for dtype in ALL}
+BY_SHORT = {dtype.short: dtype for dtype in ALL}
+
+
+def from_numpy(dtype: object) -> DType | None:
+    """Return the element type of a NumPy dtype (or what makes one), None where it is not ours."""
+    try:
+        found = np.dtype(dtype)  # type: ignore[call-overload]
+    except TypeError:
+        return None
+    return BY_NAME.get(found.name)
+
+
+@cache
+def promote(left: DType, right: DType) -> DType:
+    """Return the type of `left + right` for two strong operands, as NumPy 2 promotes.
+
+    >>> promote(int32, float32), promote(uint64, int64), promote(bfloat16, float16)
+    (float64, float64, float32)
+    """
+    if left is right:
+        return left
+    if bfloat16 in (left, right):
+        other = right if left is bfloat16 else left
+        if other.kind in "biu":
+            return bfloat16
+        return float32 if other is float16 else other
+    return BY_NAME[np.promote_types(left.name, right.name).name]
+
+
+def is_weaker(kind: Kind, than: Kind) -> bool:
+    """Whether a Python scalar of this kind adapts to an array of kind `than` (NumPy's rule).
+
+    >>> is_weaker("i", "f"), is_weaker("f", "i"), is_weaker("b", "u"), is_weaker("i", "u")
+    (True, False, True, True)
+    """
+    order = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+    return order[kind] <= order[than]

@@ -1,0 +1,245 @@
+"""What expressions, indices and domains are worth: the lower half of the interpreter.
+
+Each is turned once into a Python function of the `State`, which is then called point by point.
+An access outside its array is our bug and raises `CdInternalError`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..diagnostic import CdInternalError, Diagnostic
+from .assignments import Access
+from .dtypes import DType
+from .expressions import (
+    Apply,
+    Cast,
+    Const,
+    Domain,
+    Dynamic,
+    Expr,
+    Index,
+    Position,
+    Read,
+    Reduce,
+    Select,
+)
+from .indexing import Affine, Quasi, Symbol
+from .node import Node
+from .ops import Op, neutral_of
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a running program knows: the array behind each node id, the number of each symbol."""
+
+    show: Callable[[str], None]
+    arrays: dict[int, Array] = field(default_factory=dict)
+    symbols: dict[Symbol, int] = field(default_factory=dict)
+
+    def array(self, node: Node) -> Array:
+        """The array behind a node. Raises CdInternalError where it has no storage yet."""
+        found = self.arrays.get(node.id)
+        if found is None:
+            raise broken(f"{node} has no storage")
+        return found
+
+
+Eval = Callable[[State], Any]
+Place = tuple[Array, tuple[int, ...]]
+
+
+def broken(text: str) -> CdInternalError:
+    """Return the error for a program that no lowering may produce."""
+    return CdInternalError(Diagnostic("CD0991", f"an impossible program was interpreted: {text}"))
+
+
+def value_of(expr: Expr) -> Eval:
+    """Return the function from a state to the expression's value, a NumPy scalar of its dtype."""
+    match expr:
+        case Const(value, dtype):
+            constant = dtype.numpy.type(value)
+            return lambda state: constant
+        case Read(node, index):
+            return _element(place_of(Access(node, index)))
+        case Position(index):
+            number = number_of(index)
+            return lambda state: np.int64(number(state))
+        case Apply(op, args, _):
+            meaning, operands = meaning_of(op, args[0].dtype), [value_of(arg) for arg in args]
+            if len(operands) == 2:  # the most frequent by far
+                left, right = operands
+                return lambda state: meaning(left(state), right(state))
+            return lambda state: meaning(*[operand(state) for operand in operands])
+        case Cast(value, dtype):
+            inner, convert = value_of(value), _conversion(value.dtype, dtype)
+            return lambda state: convert(inner(state))
+        case Select(test, yes, no):
+            holds, if_so, if_not = value_of(test), value_of(yes), value_of(no)
+            return lambda state: if_so(state) if holds(state) else if_not(state)
+        case Reduce():
+            return _reduce(expr)
+        case _:
+            assert_never(expr)
+
+
+def _element(place: Callable[[State], Place]) -> Eval:
+    def read(state: State) -> Any:
+        array, cell = place(state)
+        return array[cell]
+
+    return read
+
+
+def _reduce(expr: Reduce) -> Eval:
+    points, value, position = points_of(expr.domain), value_of(expr.value), expr.position
+    if position is not None:
+        return _reduce_pair(expr.op, points, value, number_of(position))
+    dtype, meaning = expr.dtype, meaning_of(expr.op, expr.dtype)
+    neutral = dtype.numpy.type(neutral_of(expr.op, dtype.kind, dtype.bits))
+
+    def evaluate(state: State) -> Any:
+        total = neutral
+        for _ in points(state):
+            total = meaning(total, value(state))
+        return total
+
+    return evaluate
+
+
+def _reduce_pair(
+    op: Op, points: Callable[[State], Iterator[None]], value: Eval, position: Eval
+) -> Eval:
+    def evaluate(state: State) -> Any:
+        best, found = None, -1
+        for _ in points(state):
+            candidate = value(state)
+            if found < 0 or beats(op, candidate, best):
+                best, found = candidate, position(state)
+        return np.int64(found)
+
+    return evaluate
+
+
+def meaning_of(op: Op, dtype: DType) -> Callable[..., Any]:
+    """The op's NumPy meaning; only integer powers differ (NumPy raises on negative exponents)."""
+    return _integer_power if op.name == "pow" and dtype.kind in "iu" else op.meaning
+
+
+def _integer_power(base: Any, exponent: Any) -> Any:
+    if exponent >= 0:
+        return np.power(base, exponent)
+    if base == 1 or (base == -1 and exponent % 2 == 0):
+        return type(base)(1)
+    return type(base)(-1 if base == -1 else 0)
+
+
+def _conversion(source: DType, target: DType) -> Callable[[Any], Any]:
+    """Return the conversion of a scalar of one type into another; see `Cast`."""
+    numpy_type = target.numpy
+    if target.kind == "b":
+        return lambda value: np.bool_(value != 0)
+    if source.kind == "c" and target.kind != "c":
+        from_real = _conversion(source.real, target)
+        return lambda value: from_real(value.real)
+    if source.kind == "f" and target.kind in "iu":
+        return lambda value: numpy_type.type(_saturate(float(value), target))
+    return lambda value: value.astype(numpy_type)
+
+
+def _saturate(value: float, target: DType) -> int:
+    lo = 0 if target.kind == "u" else -(1 << (target.bits - 1))
+    hi = lo + (1 << target.bits) - 1
+    if math.isnan(value):
+        return 0
+    if math.isinf(value):
+        return hi if value > 0 else lo
+    return min(max(int(value), lo), hi)
+
+
+def points_of(domain: Domain) -> Callable[[State], Iterator[None]]:
+    """Return a function that binds the domain's symbols to each of its points, in order."""
+    ranges = [(r.symbol, number_of(r.lo), number_of(r.hi)) for r in domain.ranges]
+    holds = None if domain.where is None else value_of(domain.where)
+
+    def visit(state: State, depth: int) -> Iterator[None]:
+        if depth == len(ranges):
+            if holds is None or holds(state):
+                yield
+            return
+        symbol, lo, hi = ranges[depth]
+        for value in range(lo(state), hi(state)):
+            state.symbols[symbol] = value
+            yield from visit(state, depth + 1)
+
+    return lambda state: visit(state, 0)
+
+
+def place_of(access: Access) -> Callable[[State], Place]:
+    """Return the function from a state to the array and the cell; raises where it leaves it."""
+    node, indices = access.node, [_subscript(index) for index in access.index]
+
+    def place(state: State) -> Place:
+        array = state.array(node)
+        cell = tuple([index(state) for index in indices])
+        for number, size in zip(cell, array.shape, strict=True):
+            if not 0 <= number < size:
+                raise broken(f"{node} of shape {array.shape} is accessed at {cell}")
+        return array, cell
+
+    return place
+
+
+def _subscript(index: Index) -> Callable[[State], int]:
+    if isinstance(index, Dynamic):
+        value = value_of(index.value)
+        return lambda state: int(value(state))
+    return number_of(index)
+
+
+def number_of(index: Affine) -> Callable[[State], int]:
+    """Return the function from a state to the number of an index expression."""
+    terms = [(_atom(atom), factor) for atom, factor in index.terms]
+    offset = index.offset
+    if not terms:
+        return lambda state: offset
+    if offset == 0 and len(terms) == 1 and terms[0][1] == 1:
+        return terms[0][0]
+    return lambda state: offset + sum(factor * atom(state) for atom, factor in terms)
+
+
+def _atom(atom: Symbol | Quasi) -> Callable[[State], int]:
+    if isinstance(atom, Symbol):
+        symbol = atom
+        return lambda state: state.symbols[symbol]
+    left, right = number_of(atom.left), number_of(atom.right)
+    match atom.op:
+        case "min":
+            return lambda state: min(left(state), right(state))
+        case "max":
+            return lambda state: max(left(state), right(state))
+        case "floordiv":
+            return lambda state: left(state) // right(state)
+        case "mod":
+            return lambda state: left(state) % right(state)
+        case "mul":
+            return lambda state: left(state) * right(state)
+        case _:
+            assert_never(atom.op)
+
+
+def beats(op: Op, candidate: Any, best: Any) -> bool:
+    """Whether the candidate replaces the best so far; the first NaN is best of all, as in NumPy."""
+    if best != best:
+        return False
+    if candidate != candidate:
+        return True
+    return bool(candidate < best if op.name == "argmin" else candidate > best)

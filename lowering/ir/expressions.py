@@ -1,0 +1,188 @@
+"""Scalar expressions, shared by both IRs.
+
+    Expr  := Const(value, dtype)                       a number
+           | Read(node, index)                         one element
+           | Position(index)                           an index as an int64 number
+           | Apply(op, args, dtype)                    an operation of the table, all args evaluated
+           | Cast(value, dtype)                        conversion (float to int saturates)
+           | Select(test, yes, no)                     only the chosen side is evaluated
+           | Reduce(op, domain, value, dtype, position)   before `build` only
+    Index := Affine | Dynamic(value)                   Dynamic: data-dependent, an int64 expression
+    Domain := ranges, where                            ranges outermost first, then a predicate
+
+Every access is in range when it is evaluated: proven by whoever built it, or guarded by a `Check`
+statement before it. Float16 and bfloat16 are read and immediately cast to float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from ..diagnostic import NOWHERE, Span
+from . import dtypes
+from .dtypes import DType
+from .indexing import Affine, Range, Symbol
+from .node import Node
+from .ops import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A number of a type. Floats keep every bit, NaN and signed zero included."""
+
+    value: bool | int | float | complex
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One element of a node."""
+
+    node: Node
+    index: tuple[Index, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def dtype(self) -> DType:
+        """The node's element type."""
+        return self.node.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """An index expression as a number."""
+
+    index: Affine
+
+    @property
+    def dtype(self) -> DType:
+        """Always int64."""
+        return dtypes.int64
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operation on operands that are already of its compute type."""
+
+    op: Op
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The value converted: to bool by `!= 0`, float to int truncating and saturating (NaN to 0),
+    between integers wrapping, complex to real dropping the imaginary part."""
+
+    value: Expr
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`yes` where `test` holds, else `no`; the other side is not evaluated."""
+
+    test: Expr
+    yes: Expr
+    no: Expr
+
+    @property
+    def dtype(self) -> DType:
+        """The common type of both sides."""
+        return self.yes.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """The accumulation of `value` over a domain, from the neutral element; gone after `build`.
+
+    For the pair accumulators `position` is the number returned for the first best value.
+    """
+
+    op: Op
+    domain: Domain
+    value: Expr
+    dtype: DType
+    position: Affine | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """A data-dependent index: an int64 expression that reads arrays."""
+
+    value: Expr
+
+
+Expr = Const | Read | Position | Apply | Cast | Select | Reduce
+Index = Affine | Dynamic
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The points of `ranges`, outermost first, at which `where` holds (None: at all of them)."""
+
+    ranges: tuple[Range, ...] = ()
+    where: Expr | None = None
+
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """The symbols that the domain binds, outermost first."""
+        return tuple(r.symbol for r in self.ranges)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """Return the direct sub-expressions, those inside dynamic indices and predicates included."""
+    match expr:
+        case Const() | Position():
+            return ()
+        case Read(_, index):
+            return tuple(i.value for i in index if isinstance(i, Dynamic))
+        case Apply(_, args, _):
+            return args
+        case Cast(value, _):
+            return (value,)
+        case Select(test, yes, no):
+            return (test, yes, no)
+        case Reduce(_, domain, value, _, _):
+            return (value,) if domain.where is None else (domain.where, value)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Yield the expression and all below it, parents first."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+def rebuild(
+    expr: Expr, on_expr: Callable[[Expr], Expr], on_index: Callable[[Affine], Affine]
+) -> Expr:
+    """Return the expression with each child and each index expression replaced by the functions."""
+
+    def index_of(index: Index) -> Index:
+        return Dynamic(on_expr(index.value)) if isinstance(index, Dynamic) else on_index(index)
+
+    match expr:
+        case Const():
+            return expr
+        case Position(index):
+            return Position(on_index(index))
+        case Read(_, indices):
+            return replace(expr, index=tuple(index_of(i) for i in indices))
+        case Apply(op, args, dtype):
+            return Apply(op, tuple(on_expr(arg) for arg in args), dtype)
+        case Cast(value, dtype):
+            return Cast(on_expr(value), dtype)
+        case Select(test, yes, no):
+            return Select(on_expr(test), on_expr(yes), on_expr(no))
+        case Reduce(_, domain, value, _, position):
+            ranges = tuple(Range(r.symbol, on_index(r.lo), on_index(r.hi)) for r in domain.ranges)
+            where = None if domain.where is None else on_expr(domain.where)
+            return replace(
+                expr,
+                domain=Domain(ranges, where),
+                value=on_expr(value),
+                position=None if position is None else on_index(position),
+            )

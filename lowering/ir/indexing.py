@@ -1,0 +1,273 @@
+"""Where in an array: symbols, and index expressions that are affine in them.
+
+    Affine := offset + sum(coefficient * Atom)
+    Atom   := Symbol | Quasi(op, Affine, Affine)        op: min max floordiv mod mul
+    Range  := symbol in [lo, hi)                         bounds may use symbols bound further out
+
+A symbol is an index letter, a loop variable, a run-time size or a run-time integer read once
+(`Let`). `Quasi` closes the expressions under tile tails, wrapping and reshape. Every constructor
+here normalises, so equal values built differently compare equal where that is cheap to see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+QuasiOp = Literal["min", "max", "floordiv", "mod", "mul"]
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """An integer with a name: unique by `serial` within a function, printed by `name`."""
+
+    name: str
+    serial: int
+
+    def __repr__(self) -> str:
+        return f"{self.name}.{self.serial}"
+
+
+@dataclass(frozen=True, slots=True)
+class Quasi:
+    """An integer function of two affine expressions that is not affine itself."""
+
+    op: QuasiOp
+    left: Affine
+    right: Affine
+
+
+Atom = Symbol | Quasi
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """`offset + sum(coefficient * atom)`; terms are ordered and have no zero coefficient."""
+
+    terms: tuple[tuple[Atom, int], ...] = ()
+    offset: int = 0
+
+    def __add__(self, other: Affine | int) -> Affine:
+        if isinstance(other, int):
+            return Affine(self.terms, self.offset + other)
+        return _sum(((self, 1), (other, 1)))
+
+    def __sub__(self, other: Affine | int) -> Affine:
+        if isinstance(other, int):
+            return Affine(self.terms, self.offset - other)
+        return _sum(((self, 1), (other, -1)))
+
+    def __mul__(self, factor: int) -> Affine:
+        return _sum(((self, factor),))
+
+    def __neg__(self) -> Affine:
+        return self * -1
+
+    @property
+    def constant(self) -> int | None:
+        """The value where it is a plain number, else None."""
+        return None if self.terms else self.offset
+
+    @property
+    def symbol(self) -> Symbol | None:
+        """The symbol where the expression is exactly that symbol, else None."""
+        match self:
+            case Affine(((Symbol() as symbol, 1),), 0):
+                return symbol
+            case _:
+                return None
+
+    def symbols(self) -> frozenset[Symbol]:
+        """Every symbol that appears, also inside `Quasi`."""
+        return frozenset(_symbols(self))
+
+    def coefficient(self, symbol: Symbol) -> int:
+        """The factor of a symbol at top level; 0 where it does not appear there."""
+        return dict(self.terms).get(symbol, 0)
+
+    def __repr__(self) -> str:
+        return show(self)
+
+
+def const(value: int) -> Affine:
+    """Return the index expression of a plain number."""
+    return Affine((), value)
+
+
+def var(symbol: Symbol) -> Affine:
+    """Return the index expression of one symbol."""
+    return Affine(((symbol, 1),), 0)
+
+
+def minimum(left: Affine, right: Affine) -> Affine:
+    """Return min(left, right), folded where the difference is a number."""
+    gap = (left - right).constant
+    if gap is not None:
+        return left if gap <= 0 else right
+    return _commutative("min", left, right)
+
+
+def maximum(left: Affine, right: Affine) -> Affine:
+    """Return max(left, right), folded where the difference is a number."""
+    gap = (left - right).constant
+    if gap is not None:
+        return left if gap >= 0 else right
+    return _commutative("max", left, right)
+
+
+def multiply(left: Affine, right: Affine) -> Affine:
+    """Return left * right; affine when either is a number."""
+    if left.constant is not None:
+        return right * left.constant
+    if right.constant is not None:
+        return left * right.constant
+    return _commutative("mul", left, right)
+
+
+def floordiv(left: Affine, right: Affine) -> Affine:
+    """Return the floor of left / right. `right` must not be zero; a zero number is our bug."""
+    by = right.constant
+    assert by != 0, "index division by zero"
+    if by is not None:
+        if left.constant is not None:
+            return const(left.constant // by)
+        if by == 1:
+            return left
+        whole = tuple((atom, k // by) for atom, k in left.terms if k % by == 0)
+        rest = Affine(tuple((a, k) for a, k in left.terms if k % by), left.offset % by)
+        if not rest.terms:
+            return Affine(whole, left.offset // by)
+        if whole or rest.offset != left.offset:
+            return Affine(whole, left.offset // by) + _atom(Quasi("floordiv", rest, right))
+    return _atom(Quasi("floordiv", left, right))
+
+
+def mod(left: Affine, right: Affine) -> Affine:
+    """Return left modulo right with the sign of right (Python's). `right` must not be zero."""
+    by = right.constant
+    assert by != 0, "index modulo by zero"
+    if by is not None:
+        rest = Affine(tuple((a, k % by) for a, k in left.terms if k % by), left.offset % by)
+        if rest.constant is not None:
+            return const(rest.constant % by)
+        return _atom(Quasi("mod", rest, right))
+    return _atom(Quasi("mod", left, right))
+
+
+def substitute(index: Affine, values: Mapping[Symbol, Affine]) -> Affine:
+    """Return the expression with symbols replaced, inside `Quasi` too."""
+    if not values or not index.terms:
+        return index
+    out = const(index.offset)
+    for atom, factor in index.terms:
+        match atom:
+            case Symbol():
+                out = out + values.get(atom, var(atom)) * factor
+            case Quasi(op, left, right):
+                built = BUILDERS[op](substitute(left, values), substitute(right, values))
+                out = out + built * factor
+    return out
+
+
+def evaluate(index: Affine, values: Mapping[Symbol, int]) -> int:
+    """Return the number an expression has when each symbol has the given value."""
+    total = index.offset
+    for atom, factor in index.terms:
+        match atom:
+            case Symbol():
+                total += factor * values[atom]
+            case Quasi(op, left, right):
+                total += factor * _quasi(op, evaluate(left, values), evaluate(right, values))
+    return total
+
+
+def show(index: Affine, name: Callable[[Symbol], str] = lambda symbol: symbol.name) -> str:
+    """Return the expression as text, symbols spelled by `name`.
+
+    >>> i, j = Symbol("i", 0), Symbol("j", 1)
+    >>> show(var(i) * 2 - var(j) + 1)
+    '2*i - j + 1'
+    """
+    out = ""
+    for atom, factor in index.terms:
+        text = name(atom) if isinstance(atom, Symbol) else _show_quasi(atom, name)
+        body = text if abs(factor) == 1 else f"{abs(factor)}*{text}"
+        out += (("-" if factor < 0 else "") if not out else (" - " if factor < 0 else " + ")) + body
+    if index.offset or not out:
+        minus = index.offset < 0
+        sign = (" - " if minus else " + ") if out else "-" if minus else ""
+        out += sign + str(abs(index.offset))
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A symbol running through `lo <= symbol < hi` in steps of one; empty when hi <= lo."""
+
+    symbol: Symbol
+    lo: Affine
+    hi: Affine
+
+
+BUILDERS: dict[QuasiOp, Callable[[Affine, Affine], Affine]] = {
+    "min": minimum, "max": maximum, "floordiv": floordiv, "mod": mod, "mul": multiply,
+}  # fmt: skip
+
+
+def _sum(parts: tuple[tuple[Affine, int], ...]) -> Affine:
+    totals: dict[Atom, int] = {}
+    offset = 0
+    for affine, factor in parts:
+        offset += affine.offset * factor
+        for atom, k in affine.terms:
+            totals[atom] = totals.get(atom, 0) + k * factor
+    terms = sorted(((a, k) for a, k in totals.items() if k), key=lambda term: _order(term[0]))
+    return Affine(tuple(terms), offset)
+
+
+def _order(atom: Atom) -> tuple[int, int, str]:
+    return (0, atom.serial, "") if isinstance(atom, Symbol) else (1, 0, _show_quasi(atom, repr))
+
+
+def _commutative(op: QuasiOp, left: Affine, right: Affine) -> Affine:
+    first, second = sorted((left, right), key=lambda side: show(side, repr))
+    return _atom(Quasi(op, first, second))
+
+
+def _atom(quasi: Quasi) -> Affine:
+    return Affine(((quasi, 1),), 0)
+
+
+def _symbols(index: Affine) -> Iterator[Symbol]:
+    for atom, _ in index.terms:
+        match atom:
+            case Symbol():
+                yield atom
+            case Quasi(_, left, right):
+                yield from _symbols(left)
+                yield from _symbols(right)
+
+
+def _quasi(op: QuasiOp, left: int, right: int) -> int:
+    match op:
+        case "min":
+            return min(left, right)
+        case "max":
+            return max(left, right)
+        case "floordiv":
+            return left // right
+        case "mod":
+            return left % right
+        case "mul":
+            return left * right
+
+
+def _show_quasi(atom: Quasi, name: Callable[[Symbol], str]) -> str:
+    left, right = show(atom.left, name), show(atom.right, name)
+    match atom.op:
+        case "min" | "max":
+            return f"{atom.op}({left}, {right})"
+        case "floordiv" | "mod" | "mul":
+            sign = {"floordiv": "//", "mod": "%", "mul": "*"}[atom.op]
+            return f"(({left}){sign}({right}))" if atom.right.terms else f"(({left}){sign}{right})"

@@ -1,0 +1,155 @@
+"""IR 2: loops over scalars and array elements, close to what a C compiler is given.
+
+    Program := name, parameters, locals, results, kernels
+    Kernel  := name, body
+    Stmt    := For(symbol, lo, hi, step, kind, body)
+             | While(prelude, test, body)
+             | If(test, then, other)
+             | Store(access, value)                    the element becomes the value
+             | Update(access, op, value, pair)         the element becomes `element op value`
+             | Fill(node, value)                       every element
+             | Let(symbol, value) | Alloc(node) | Permute(nodes, sources)
+             | Check(test, fault, values, span)        must hold now, or the call raises
+             | Print(pieces) | Comment(text) | Break | Continue
+
+Statements run in order on the current state: snapshot semantics are gone, `lower` has added the
+temporaries they need. Expressions are those of `expressions`, without `Reduce`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..diagnostic import NOWHERE, Span
+from .assignments import (
+    Access,
+    Alloc,
+    Break,
+    Continue,
+    Fault,
+    Let,
+    Pair,
+    Parameter,
+    Permute,
+    Print,
+    Statement,
+)
+from .expressions import Expr
+from .indexing import Affine, Symbol
+from .node import Node
+from .ops import Op
+
+LoopKind = Literal["serial", "unrolled", "vector", "parallel", "block", "thread"]
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """`for symbol in range(lo, hi, step)`; `kind` is how it runs, never what it means."""
+
+    symbol: Symbol
+    lo: Affine
+    hi: Affine
+    step: int
+    body: tuple[Stmt, ...]
+    kind: LoopKind = "serial"
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """Run `prelude`, leave when `test` is false, run `body`, again."""
+
+    prelude: tuple[Stmt, ...]
+    test: Expr
+    body: tuple[Stmt, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """`then` where `test` holds, else `other`."""
+
+    test: Expr
+    then: tuple[Stmt, ...]
+    other: tuple[Stmt, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The element becomes the value, which is of the node's type."""
+
+    access: Access
+    value: Expr
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The element becomes `element op value`: what permits parallel and tree reductions later.
+
+    With a pair the op is argmin or argmax and the pair's element becomes the position of the
+    first best value (-1 in it means that nothing was found yet).
+    """
+
+    access: Access
+    op: Op
+    value: Expr
+    pair: Pair | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Every element of the node becomes the value, a constant of the node's type."""
+
+    node: Node
+    value: Expr
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`test` must hold now; otherwise the routine stops and the fault is raised with the values."""
+
+    test: Expr
+    fault: Fault
+    values: tuple[Expr, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A line for the reader: the originating statement, or a block's text."""
+
+    text: str
+
+
+Stmt = (
+    For | While | If | Store | Update | Fill | Check | Comment
+    | Let | Alloc | Permute | Print | Break | Continue
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One function of generated code, run in order after those before it."""
+
+    name: str
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Kernels in order, and the nodes they share. Locals and results start as zeros."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    locals: tuple[Node, ...]
+    results: tuple[Node, ...]
+    kernels: tuple[Kernel, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+AnyStatement = Statement | Stmt
+"""A statement of either IR, for the tools that work on both."""

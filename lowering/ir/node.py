@@ -1,0 +1,53 @@
+"""The tensor node: an array that figures in computations, and what the user asked of its memory.
+
+A node may end with no array at all (inlined), or with a different array in each context. It says
+only what is true of it everywhere; where it lives is the routine's `Placement`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .dtypes import DType
+from .indexing import Affine, const, multiply
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Identity, label, shape and element type of an array.
+
+    `shape` may use run-time symbols; then the node gets its storage where an `Alloc` stands.
+    `strides` is in elements, None for C order; only parameters have anything else.
+    """
+
+    id: int
+    label: str
+    shape: tuple[Affine, ...]
+    dtype: DType
+    strides: tuple[int, ...] | None = field(default=None)
+
+    def __repr__(self) -> str:
+        return f"{self.label}#{self.id}"
+
+    @property
+    def rank(self) -> int:
+        """Number of axes; a scalar has none."""
+        return len(self.shape)
+
+    @property
+    def static_shape(self) -> tuple[int, ...] | None:
+        """The shape as numbers, None where an extent is only known at run time."""
+        sizes = [extent.constant for extent in self.shape]
+        return None if None in sizes else tuple(size for size in sizes if size is not None)
+
+    @property
+    def element_strides(self) -> tuple[Affine, ...]:
+        """Elements between neighbours along each axis (row-major unless a layout was given)."""
+        if self.strides is not None:
+            return tuple(const(stride) for stride in self.strides)
+        out: list[Affine] = []
+        step = const(1)
+        for extent in reversed(self.shape):
+            out.append(step)
+            step = multiply(step, extent)
+        return tuple(reversed(out))

@@ -1,0 +1,279 @@
+"""Both IRs as text: Python-like, deterministic, at most 100 columns.
+
+    procedure softmax(y: f32[512, 1024] written, x: f32[512, 1024]):
+        local m: f32[512]
+        m[i] = max over j in [0, 1024): x[i, j]    for i in [0, 512)
+
+IR 2 says `program`, one `kernel` each, and loops `for i in 0..512:`. Names are the user's; where
+a name is taken in the scope, `_2` is put behind it. Continued lines are indented further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
+from typing import assert_never
+
+from . import assignments, loops
+from .assignments import Access, Assign, Fault, Pair, Parameter, Procedure
+from .expressions import Domain, Expr
+from .indexing import Affine
+from .loops import AnyStatement, Program
+from .node import Node
+from .ops import Op
+from .spelling import (
+    INFIX,
+    Scope,
+    domain_text,
+    element_text,
+    expr_text,
+    index_text,
+    reduction_name,
+)
+
+_WIDTH = 100
+_INDENT = "    "
+
+
+def print_procedure(procedure: Procedure) -> str:
+    """Return IR 1 as text, with a line end after the last line."""
+    p, scope = procedure, Scope()
+    lines = _header("procedure", p.name, p.parameters, p.locals, p.results, scope)
+    return "\n".join(lines + _body(p.body, scope, 1)) + "\n"
+
+
+def print_program(program: Program) -> str:
+    """Return IR 2 as text, with a line end after the last line."""
+    p, scope = program, Scope()
+    lines = _header("program", p.name, p.parameters, p.locals, p.results, scope)
+    for kernel in p.kernels:
+        lines.append(f"{_INDENT}kernel {kernel.name}:")
+        lines += _body(kernel.body, scope, 2)
+    return "\n".join(lines) + "\n"
+
+
+def print_statement(statement: AnyStatement) -> str:
+    """Return a statement of either IR as text, its body included, without a last line end."""
+    return "\n".join(_statement(statement, Scope(), 0))
+
+
+def print_expr(expr: Expr) -> str:
+    """Return an expression as text."""
+    return expr_text(expr, Scope())
+
+
+def print_index(index: Affine) -> str:
+    """Return an index expression as text."""
+    return index_text(index, Scope())
+
+
+def _header(
+    word: str,
+    name: str,
+    parameters: tuple[Parameter, ...],
+    locals_: tuple[Node, ...],
+    results: tuple[Node, ...],
+    scope: Scope,
+) -> list[str]:
+    given = [_declare(p.node, scope) + (" written" if p.written else "") for p in parameters]
+    lines = _fit(f"{word} {name}({', '.join(given)}):", 0)
+    for role, nodes in (("local", locals_), ("result", results)):
+        for node in nodes:
+            lines += _fit(f"{role} {_declare(node, scope)}", 1)
+    return lines
+
+
+def _declare(node: Node, scope: Scope) -> str:
+    shape = ", ".join(index_text(extent, scope) for extent in node.shape)
+    text = f"{scope.node(node)}: {node.dtype.short}" + (f"[{shape}]" if node.shape else "")
+    return text if node.strides is None else f"{text} strides {node.strides}"
+
+
+def _body(statements: Sequence[AnyStatement], scope: Scope, depth: int) -> list[str]:
+    inner = scope.inner()
+    lines = [line for s in statements for line in _statement(s, inner, depth)]
+    return lines or _fit("pass", depth)
+
+
+def _statement(statement: AnyStatement, scope: Scope, depth: int) -> list[str]:
+    """The lines of a statement; a `Let` gives its symbol a name in the scope."""
+    match statement:
+        case assignments.For() | loops.For():
+            return _for(statement, scope, depth)
+        case assignments.While() | loops.While():
+            return _while(statement, scope, depth)
+        case assignments.Branch(test, then, other) | loops.If(test, then, other):
+            return _branch("if", test, then, other, scope, depth)
+        case assignments.Block(comment, body):
+            return _fit(f"with comment({comment!r}):", depth) + _body(body, scope, depth + 1)
+        case loops.Comment(text):
+            return [line for one in text.splitlines() for line in _fit(one, depth, "# ")]
+        case _:
+            return _fit(_simple(statement, scope), depth)
+
+
+def _simple(
+    statement: Assign
+    | assignments.Let
+    | assignments.Alloc
+    | assignments.Permute
+    | assignments.Check
+    | assignments.Print
+    | assignments.Break
+    | assignments.Continue
+    | loops.Store
+    | loops.Update
+    | loops.Fill
+    | loops.Check,
+    scope: Scope,
+) -> str:
+    """The text of a statement without a body."""
+    match statement:
+        case Assign():
+            return _assign(statement, scope.inner())
+        case assignments.Let(symbol, value):
+            text = expr_text(value, scope)
+            return f"let {scope.symbol(symbol)} = {text}"
+        case assignments.Alloc(node):
+            return f"alloc {_declare(node, scope)}"
+        case assignments.Permute(nodes, sources):
+            return f"permute {_names(nodes, scope)} = {_names(sources, scope)}"
+        case assignments.Check(test, fault, values, over):
+            inner = scope.inner()
+            domain = _clause("for", over, inner)
+            return f"check {_check(test, fault, values, inner)}{domain}"
+        case loops.Check(test, fault, values):
+            return f"check {_check(test, fault, values, scope)}"
+        case assignments.Print(pieces):
+            texts = [repr(p) if isinstance(p, str) else expr_text(p, scope) for p in pieces]
+            return f"print({', '.join(texts)})"
+        case assignments.Break():
+            return "break"
+        case assignments.Continue():
+            return "continue"
+        case loops.Store(access, value):
+            return f"{_access(access, scope)} = {expr_text(value, scope)}"
+        case loops.Update(access, op, value, pair):
+            left, at = _target(access, pair, scope)
+            return f"{left} {_sign(op)}= {expr_text(value, scope)}{at}"
+        case loops.Fill(node, value):
+            return f"{scope.node(node)}[...] = {expr_text(value, scope)}"
+        case _:
+            assert_never(statement)
+
+
+def _assign(assign: Assign, scope: Scope) -> str:
+    """`m[i] = max over j in [0, 4): x[i, j]    for i in [0, 4)`; the scope is the statement's."""
+    free = _clause("for", assign.free, scope)
+    left, _ = _target(assign.target, assign.pair, scope)
+    over = _clause("over", assign.reduced, scope).strip()
+    value = expr_text(assign.value, scope) + _target(assign.target, assign.pair, scope)[1]
+    if assign.op is None:
+        head = f"{left} = {over + ': ' if over else ''}"
+    elif assign.initialize:
+        head = f"{left} = {reduction_name(assign.op)}{' ' + over if over else ''}: "
+    else:
+        head = f"{left} {_sign(assign.op)}= {over + ': ' if over else ''}"
+    return head + value + free
+
+
+def _clause(word: str, domain: Domain, scope: Scope) -> str:
+    """`    for i in [0, 4) where x[i] > 0`, the empty text for a domain of one point."""
+    text = domain_text(domain, scope)
+    return f"{_INDENT}{word + ' ' if domain.ranges else ''}{text}" if text else ""
+
+
+def _target(access: Access, pair: Pair | None, scope: Scope) -> tuple[str, str]:
+    """What stands left of the sign, and what stands behind the value."""
+    if pair is None:
+        return _access(access, scope), ""
+    left = f"{_access(access, scope)}, {_access(pair.access, scope)}"
+    return left, f" at {index_text(pair.position, scope)}"
+
+
+def _access(access: Access, scope: Scope) -> str:
+    return element_text(access.node, access.index, scope)
+
+
+def _sign(op: Op) -> str:
+    return INFIX[op.name][0] if op.name in INFIX and INFIX[op.name][1] > 5 else op.name
+
+
+def _names(nodes: Iterable[Node], scope: Scope) -> str:
+    return ", ".join(scope.node(node) for node in nodes)
+
+
+def _check(test: Expr, fault: Fault, values: tuple[Expr, ...], scope: Scope) -> str:
+    parts = [repr(fault.code), repr(fault.message), *(expr_text(v, scope) for v in values)]
+    return f"{expr_text(test, scope)} else {fault.kind}({', '.join(parts)})"
+
+
+def _for(loop: assignments.For | loops.For, scope: Scope, depth: int) -> list[str]:
+    lo, hi = index_text(loop.lo, scope), index_text(loop.hi, scope)
+    step = f" step {loop.step}" if loop.step != 1 else ""
+    kind = f" {loop.kind}" if isinstance(loop, loops.For) and loop.kind != "serial" else ""
+    inner = scope.inner()
+    head = f"for {inner.symbol(loop.symbol)} in {lo}..{hi}{step}{kind}:"
+    return _fit(head, depth) + _body(loop.body, inner, depth + 1)
+
+
+def _while(loop: assignments.While | loops.While, scope: Scope, depth: int) -> list[str]:
+    """Plain where nothing runs before the test, else with the test where it is evaluated."""
+    if not loop.prelude:
+        head = _fit(f"while {expr_text(loop.test, scope)}:", depth)
+        return head + _body(loop.body, scope, depth + 1)
+    inner = scope.inner()
+    lines = _fit("loop:", depth)
+    for statement in loop.prelude:
+        lines += _statement(statement, inner, depth + 1)
+    lines += _fit(f"while {expr_text(loop.test, inner)}", depth + 1)
+    return lines + _body(loop.body, inner, depth + 1)
+
+
+def _branch(
+    word: str,
+    test: Expr,
+    then: Sequence[AnyStatement],
+    other: Sequence[AnyStatement],
+    scope: Scope,
+    depth: int,
+) -> list[str]:
+    lines = _fit(f"{word} {expr_text(test, scope)}:", depth) + _body(then, scope, depth + 1)
+    match other:
+        case ():
+            return lines
+        case (assignments.Branch(again, yes, no) | loops.If(again, yes, no),):
+            return lines + _branch("elif", again, yes, no, scope, depth)
+        case _:
+            return lines + _fit("else:", depth) + _body(other, scope, depth + 1)
+
+
+def _fit(text: str, depth: int, lead: str = "") -> list[str]:
+    """The text as lines of at most 100 columns, broken at spaces outside of quotes."""
+    indent = _INDENT * depth + lead
+    if len(indent) + len(text) <= _WIDTH:
+        return [indent + text]
+    return [
+        line.replace("\0", " ")
+        for line in wrap(
+            text if lead else _keep_quotes(text),
+            max(_WIDTH, len(indent) + 40),
+            initial_indent=indent,
+            subsequent_indent=indent + (_INDENT * 2 if not lead else ""),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    ]
+
+
+def _keep_quotes(text: str) -> str:
+    """The text with the spaces inside quoted strings replaced by NUL, where no line may break."""
+    out, quote, escaped = "", "", False
+    for character in text:
+        if not quote:
+            quote = character if character in "'\"" else ""
+        elif not escaped and character == quote:
+            quote = ""
+        escaped = character == "\\" and not escaped
+        out += "\0" if quote and character == " " else character
+    return out

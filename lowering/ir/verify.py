@@ -1,0 +1,247 @@
+"""What must be true of every program between two passes: one named check each.
+
+A check is a function from a `Unit` (what procedures and programs have in common) to the problems
+it found, each with its statement. `verify_procedure` and `verify_program` run all of them and raise
+with every problem. Checks that look at one statement alone are in `verify_local`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ..diagnostic import NOWHERE, CdInternalError, Diagnostic, Label
+from . import assignments, loops, verify_local
+from .assignments import Block, Parameter, Procedure
+from .indexing import Symbol
+from .loops import AnyStatement, Program
+from .node import Node
+from .printer import print_statement
+from .walk import Body, binds, bodies, free_symbols, reads, statements, uses, with_bodies, writes
+
+Found = Iterator[tuple[AnyStatement, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What the checks look at: a procedure, or a program with its kernels behind one another."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    locals: tuple[Node, ...]
+    results: tuple[Node, ...]
+    body: Body
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Every declared node."""
+        return tuple(p.node for p in self.parameters) + self.locals + self.results
+
+    @property
+    def sizes(self) -> frozenset[Symbol]:
+        """The symbols that get their value from the shapes of the arguments."""
+        extents = (extent for p in self.parameters for extent in p.node.shape)
+        return frozenset(e.symbol for e in extents if e.symbol is not None)
+
+
+def verify_procedure(procedure: Procedure, *, built: bool = True) -> None:
+    """Check IR 1; `built=False` admits `Reduce`. Raises CdInternalError naming every problem."""
+    p = procedure
+    _verify(Unit(p.name, p.parameters, p.locals, p.results, p.body), built)
+
+
+def verify_program(program: Program) -> None:
+    """Check IR 2. Raises CdInternalError naming every problem."""
+    p = program
+    body = tuple(statement for kernel in p.kernels for statement in kernel.body)
+    _verify(Unit(p.name, p.parameters, p.locals, p.results, body), True)
+
+
+def _verify(unit: Unit, built: bool) -> None:
+    problems = [
+        _problem(unit, name, statement, detail)
+        for name, check in CHECKS.items()
+        if built or check is not _no_reduce
+        for statement, detail in check(unit)
+    ]
+    if problems:
+        raise CdInternalError(*problems)
+
+
+def _problem(unit: Unit, check: str, statement: AnyStatement, detail: str) -> Diagnostic:
+    empty = with_bodies(statement, ((), ()))
+    where = print_statement(empty).splitlines()[0].strip()
+    return Diagnostic(
+        "CD0901",
+        f"{unit.name}: {check}: {detail}, in `{where}`",
+        (Label(getattr(statement, "span", NOWHERE)),),
+        ("this is a fault of plusequals, not of your function; please report this text",),
+    )
+
+
+def _each(check: Callable[[AnyStatement], Iterable[str]]) -> Callable[[Unit], Found]:
+    """The check of a unit that asks each statement alone."""
+
+    def run(unit: Unit) -> Found:
+        for statement in statements(unit.body):
+            for detail in check(statement):
+                yield statement, detail
+
+    return run
+
+
+def symbols_are_bound(unit: Unit) -> Found:
+    """Every symbol is bound, once, by what stands around it or before it in its list."""
+    yield from _unbound(unit.body, unit.sizes)
+
+
+def _unbound(body: Body, known: frozenset[Symbol]) -> Found:
+    for statement in body:
+        match statement:
+            case assignments.While() | loops.While():
+                yield from _unbound(statement.prelude, known)
+                lets = (s for s in statement.prelude if isinstance(s, assignments.Let))
+                inner = known | {let.symbol for let in lets}  # the test sees what was read for it
+                yield from _misses(statement, free_symbols(statement.test) - inner)
+                yield from _unbound(statement.body, inner)
+                continue
+            case _:
+                yield from _misses(statement, uses(statement) - known)
+        for symbol in binds(statement):
+            if symbol in known:
+                yield statement, f"symbol {symbol.name} is bound again in its own scope"
+        if isinstance(statement, assignments.Let):
+            known |= {statement.symbol}
+        for one in bodies(statement):
+            yield from _unbound(one, known | frozenset(binds(statement)))
+
+
+def _misses(statement: AnyStatement, symbols: frozenset[Symbol]) -> Found:
+    for name in sorted(symbol.name for symbol in symbols):
+        yield statement, f"symbol {name} is used before it is bound"
+
+
+def nodes_are_declared(unit: Unit) -> Found:
+    """Every node that is accessed is a parameter, local or result, and ids are unique."""
+    declared = {node.id: node for node in unit.nodes}
+    if len(declared) < len(unit.nodes):
+        yield Block("declarations", ()), "two nodes have the same id"
+    for statement, node in _touched(unit.body):
+        if declared.get(node.id) != node:
+            yield statement, f"node {node} is not declared, or declared differently"
+
+
+def _touched(body: Body) -> Iterator[tuple[AnyStatement, Node]]:
+    """Each statement with the nodes that it reads or writes itself."""
+    for statement in statements(body):
+        alone = (with_bodies(statement, ((), ())),)
+        for node in dict.fromkeys(reads(alone) + writes(alone)):
+            yield statement, node
+
+
+def written_nodes_are_writable(unit: Unit) -> Found:
+    """Written are only locals, results, and parameters that say so."""
+    fixed = {p.node.id for p in unit.parameters if not p.written}
+    for statement in statements(unit.body):
+        if isinstance(statement, assignments.Permute):
+            continue  # exchanges arrays, and writes into none
+        for node in writes((with_bodies(statement, ((), ())),)):
+            if node.id in fixed:
+                yield statement, f"parameter {node} is written but not declared as written"
+
+
+def jumps_are_in_loops(unit: Unit) -> Found:
+    """Break and Continue stand inside a loop."""
+    yield from _jumps(unit.body)
+
+
+def _jumps(body: Body) -> Found:
+    for statement in body:
+        match statement:
+            case assignments.Break() | assignments.Continue():
+                yield statement, "there is no loop around it"
+            case assignments.For() | loops.For() | assignments.While() | loops.While():
+                continue
+            case _:
+                for one in bodies(statement):
+                    yield from _jumps(one)
+
+
+def storage_comes_first(unit: Unit) -> Found:
+    """A node of run-time shape is accessed or handed over only after an `Alloc` of it."""
+    sized = [n for n in unit.results if _symbols_of(n) <= unit.sizes]
+    have = frozenset(
+        [p.node.id for p in unit.parameters]
+        + [n.id for n in sized]
+        + [n.id for n in unit.nodes if n.static_shape is not None]
+    )
+    problems: list[tuple[AnyStatement, str]] = []
+    have = _storage(unit.body, have, problems)
+    yield from problems
+    for node in unit.results:
+        if node.id not in have:
+            yield Block("the end", ()), f"result {node} may have no storage"
+
+
+def _symbols_of(node: Node) -> frozenset[Symbol]:
+    return frozenset[Symbol]().union(*(extent.symbols() for extent in node.shape))
+
+
+def _storage(
+    body: Body, have: frozenset[int], problems: list[tuple[AnyStatement, str]]
+) -> frozenset[int]:
+    """Note the accesses without storage; return the ids that surely have it after the body."""
+    for statement in body:
+        for node in _needs(statement):
+            if node.id not in have:
+                problems.append((statement, f"{node} has no storage yet"))
+        match statement:
+            case assignments.Alloc(node):
+                have |= {node.id}
+            case assignments.For() | loops.For():
+                _storage(statement.body, have, problems)
+            case assignments.While() | loops.While():
+                have = _storage(statement.prelude, have, problems)
+                _storage(statement.body, have, problems)
+            case assignments.Block():
+                have = _storage(statement.body, have, problems)
+            case assignments.Branch() | loops.If():
+                then = _storage(statement.then, have, problems)
+                have = then & _storage(statement.other, have, problems)
+            case _:
+                pass
+    return have
+
+
+def _needs(statement: AnyStatement) -> tuple[Node, ...]:
+    """The nodes whose storage a statement itself accesses; a loop's test is left to its list."""
+    if isinstance(statement, assignments.Alloc | assignments.While | loops.While):
+        test = getattr(statement, "test", None)
+        return () if test is None else verify_local.nodes_in(test)
+    alone = (with_bodies(statement, ((), ())),)
+    return tuple(dict.fromkeys(reads(alone) + writes(alone)))
+
+
+_no_reduce = _each(verify_local.no_reduce)
+
+CHECKS: dict[str, Callable[[Unit], Found]] = {
+    "nodes are declared": nodes_are_declared,
+    "symbols are bound": symbols_are_bound,
+    "ranks match": _each(verify_local.ranks_match),
+    "constants fit": _each(verify_local.constants_fit),
+    "operands fit": _each(verify_local.operands_fit),
+    "selects agree": _each(verify_local.selects_agree),
+    "tests are bool": _each(verify_local.tests_are_bool),
+    "indices are integers": _each(verify_local.indices_are_integers),
+    "stored types agree": _each(verify_local.stored_types_agree),
+    "accumulators fit": _each(verify_local.accumulators_fit),
+    "pairs fit": _each(verify_local.pairs_fit),
+    "no reduce": _no_reduce,
+    "written nodes are writable": written_nodes_are_writable,
+    "jumps are in loops": jumps_are_in_loops,
+    "allocations are of run-time shape": _each(verify_local.allocations_are_dynamic),
+    "storage comes first": storage_comes_first,
+    "permutations fit": _each(verify_local.permutations_fit),
+    "faults can be raised": _each(verify_local.faults_can_be_raised),
+    "steps are not zero": _each(verify_local.steps_are_not_zero),
+}

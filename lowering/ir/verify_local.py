@@ -1,0 +1,233 @@
+"""The checks of `verify` that look at one statement alone; each yields what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from string import Formatter
+
+from . import assignments, dtypes, loops
+from .assignments import Access, Assign, Pair
+from .dtypes import DType
+from .expressions import Apply, Const, Dynamic, Expr, Index, Read, Reduce, Select, walk
+from .faults import error_class
+from .loops import AnyStatement
+from .node import Node
+from .ops import PAIR_OPS, Op
+from .walk import expressions_of, parts
+
+Texts = Iterator[str]
+
+
+def nodes_in(expr: Expr) -> tuple[Node, ...]:
+    """Return the nodes that an expression reads."""
+    return tuple(dict.fromkeys(e.node for e in walk(expr) if isinstance(e, Read)))
+
+
+def _all(statement: AnyStatement) -> Iterator[Expr]:
+    for expr in expressions_of(statement):
+        yield from walk(expr)
+
+
+def _accesses(statement: AnyStatement) -> Iterator[tuple[Node, tuple[Index, ...]]]:
+    yield from ((a.node, a.index) for a in parts(statement).targets)
+    yield from ((e.node, e.index) for e in _all(statement) if isinstance(e, Read))
+
+
+def ranks_match(statement: AnyStatement) -> Texts:
+    """An access has one index for each axis."""
+    for node, index in _accesses(statement):
+        if len(index) != node.rank:
+            yield f"{node} of rank {node.rank} has {len(index)} indices"
+
+
+def constants_fit(statement: AnyStatement) -> Texts:
+    """A constant is a value of its type."""
+    for expr in _all(statement):
+        if isinstance(expr, Const) and not _is_value(expr.value, expr.dtype):
+            yield f"{expr.value!r} is no {expr.dtype}"
+
+
+def _is_value(value: object, dtype: DType) -> bool:
+    match dtype.kind:
+        case "b":
+            return isinstance(value, bool)
+        case "i" | "u":
+            lo = 0 if dtype.kind == "u" else -(1 << (dtype.bits - 1))
+            return isinstance(value, int) and lo <= value < lo + (1 << dtype.bits)
+        case "f":
+            return isinstance(value, int | float)
+        case "c":
+            return isinstance(value, int | float | complex)
+
+
+def operands_fit(statement: AnyStatement) -> Texts:
+    """Operands are of one type, which the op admits and computes in; the result is of its type."""
+    for expr in _all(statement):
+        if isinstance(expr, Apply):
+            yield from _operands(expr)
+
+
+def _operands(apply: Apply) -> Texts:
+    op, kinds = apply.op, {arg.dtype for arg in apply.args}
+    if len(apply.args) != op.arity:
+        yield f"{op} takes {op.arity} operands, not {len(apply.args)}"
+    if len(kinds) != 1:
+        yield f"the operands of {op} are of types {sorted(map(repr, kinds))}"
+        return
+    dtype = kinds.pop()
+    yield from _admits(op, dtype)
+    if apply.dtype != _result(op, dtype):
+        yield f"{op} of {dtype} gives {_result(op, dtype)}, not {apply.dtype}"
+
+
+def _admits(op: Op, dtype: DType) -> Texts:
+    if dtype.kind not in op.admits:
+        yield f"{op} does not admit {dtype}"
+    elif dtype != dtype.compute:
+        yield f"{op} is computed in {dtype.compute}, not {dtype}"
+
+
+def _result(op: Op, dtype: DType) -> DType:
+    match op.result:
+        case "same":
+            return dtype
+        case "bool":
+            return dtypes.bool_
+        case "real":
+            return dtype.real
+        case "complex":
+            return dtypes.complex64 if dtype.bits == 32 else dtypes.complex128
+
+
+def selects_agree(statement: AnyStatement) -> Texts:
+    """Both sides of a select are of one type, and its test is bool."""
+    for expr in _all(statement):
+        if isinstance(expr, Select):
+            if expr.yes.dtype != expr.no.dtype:
+                yield f"the sides are {expr.yes.dtype} and {expr.no.dtype}"
+            if expr.test.dtype != dtypes.bool_:
+                yield f"the test is {expr.test.dtype}"
+
+
+def tests_are_bool(statement: AnyStatement) -> Texts:
+    """What decides is bool: tests of branches, loops and checks, predicates of domains."""
+    found = parts(statement)
+    tests = [d.where for d in found.domains if d.where is not None]
+    tests += [e.domain.where for e in _all(statement) if isinstance(e, Reduce) and e.domain.where]
+    match statement:
+        case (
+            assignments.While() | loops.While() | assignments.Branch() | loops.If()
+            | assignments.Check() | loops.Check()
+        ):  # fmt: skip
+            tests.append(statement.test)
+        case _:
+            pass
+    yield from (f"a test is {test.dtype}" for test in tests if test.dtype != dtypes.bool_)
+
+
+def indices_are_integers(statement: AnyStatement) -> Texts:
+    """Data-dependent indices and what `Let` reads are int64."""
+    for node, index in _accesses(statement):
+        for one in index:
+            if isinstance(one, Dynamic) and one.value.dtype != dtypes.int64:
+                yield f"an index of {node} is {one.value.dtype}"
+    if isinstance(statement, assignments.Let) and statement.value.dtype != dtypes.int64:
+        yield f"{statement.symbol.name} is {statement.value.dtype}"
+
+
+def stored_types_agree(statement: AnyStatement) -> Texts:
+    """What is stored or accumulated is of the node's type."""
+    match statement:
+        case Assign(Access(node), _, _, value) | loops.Update(Access(node), _, value):
+            pass
+        case loops.Store(Access(node), value) | loops.Fill(node, value):
+            pass
+        case _:
+            return
+    if value.dtype != node.dtype:
+        yield f"a value of {value.dtype} goes into {node} of {node.dtype}"
+
+
+def accumulators_fit(statement: AnyStatement) -> Texts:
+    """The op of an accumulation admits the node's type; replacing reduces nothing."""
+    match statement:
+        case Assign(_, None, initialize, _, _, reduced):
+            if reduced.ranges:
+                yield "a plain assignment reduces over ranges"
+            if initialize:
+                yield "a plain assignment has no neutral element"
+        case Assign(target, op, initialize) if op is not None:
+            yield from _accumulator(op, target.node)
+            if initialize and op.neutral is None and op.name not in PAIR_OPS:
+                yield f"{op} has no neutral element"
+        case loops.Update(access, op):
+            yield from _accumulator(op, access.node)
+        case _:
+            return
+
+
+def _accumulator(op: Op, node: Node) -> Texts:
+    if op.arity != 2 or op.result != "same" and node.dtype != dtypes.bool_:
+        yield f"{op} does not accumulate"
+    yield from _admits(op, node.dtype)
+
+
+def pairs_fit(statement: AnyStatement) -> Texts:
+    """Pairs go with argmin and argmax and only with them; their position is int64."""
+    match statement:
+        case Assign(_, op, _, _, _, _, pair) | loops.Update(_, op, _, pair):
+            yield from _pair(op, pair)
+        case _:
+            pass
+    for expr in _all(statement):
+        if isinstance(expr, Reduce) and (expr.op.name in PAIR_OPS) != (expr.position is not None):
+            yield f"a reduction by {expr.op} has the wrong kind of position"
+
+
+def _pair(op: Op | None, pair: Pair | None) -> Texts:
+    if (op is not None and op.name in PAIR_OPS) != (pair is not None):
+        yield f"{op} {'has a' if pair else 'has no'} place for the position"
+    if pair is not None and pair.access.node.dtype != dtypes.int64:
+        yield f"the position goes into {pair.access.node} of {pair.access.node.dtype}"
+
+
+def no_reduce(statement: AnyStatement) -> Texts:
+    """Reductions inside expressions are gone."""
+    if any(isinstance(expr, Reduce) for expr in _all(statement)):
+        yield "a reduction is left inside an expression"
+
+
+def allocations_are_dynamic(statement: AnyStatement) -> Texts:
+    """Only nodes of run-time shape are given storage."""
+    if isinstance(statement, assignments.Alloc) and statement.node.static_shape is not None:
+        yield f"{statement.node} has a static shape"
+
+
+def permutations_fit(statement: AnyStatement) -> Texts:
+    """The same nodes stand on both sides of a permutation, of equal shapes and types."""
+    if not isinstance(statement, assignments.Permute):
+        return
+    nodes, sources = statement.nodes, statement.sources
+    if sorted({n.id for n in nodes}) != sorted(n.id for n in sources):
+        yield "the two sides are not the same nodes"
+    elif len({(node.dtype, node.shape) for node in nodes}) > 1:
+        yield f"{', '.join(map(repr, nodes))} are of different shapes or types"
+
+
+def faults_can_be_raised(statement: AnyStatement) -> Texts:
+    """A fault names an error class, and its message has a value for each slot."""
+    if not isinstance(statement, assignments.Check | loops.Check):
+        return
+    try:
+        error_class(statement.fault.kind)
+    except KeyError:
+        yield f"there is no error class {statement.fault.kind}"
+    slots = [slot for _, slot, _, _ in Formatter().parse(statement.fault.message) if slot]
+    if any(not s[0].isdigit() or int(s[0]) >= len(statement.values) for s in slots):
+        yield f"the message has slots {slots} for {len(statement.values)} values"
+
+
+def steps_are_not_zero(statement: AnyStatement) -> Texts:
+    """Loops move."""
+    if isinstance(statement, assignments.For | loops.For) and statement.step == 0:
+        yield "the step is zero"

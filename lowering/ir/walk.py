@@ -1,0 +1,384 @@
+"""Going over both IRs: map, fold, substitute, who reads and writes what, alpha-equality.
+
+One function, `rebuild_statement`, knows the fields of every statement; what changes statements is
+made from it and from `expressions.rebuild`. What only looks is made from `parts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar, assert_never, cast
+
+from . import assignments, expressions, indexing, loops
+from .assignments import Access, Assign, Pair
+from .expressions import Domain, Dynamic, Expr, Index, Position, Read, Reduce
+from .indexing import Affine, Range, Symbol
+from .loops import AnyStatement
+from .node import Node
+
+S = TypeVar("S", bound=AnyStatement)
+T = TypeVar("T")
+Body = tuple[AnyStatement, ...]
+
+
+def bodies(statement: AnyStatement) -> tuple[Body, ...]:
+    """Return the statement lists directly inside a statement, in the order they run."""
+    match statement:
+        case assignments.For() | loops.For() | assignments.Block():
+            return (statement.body,)
+        case assignments.While() | loops.While():
+            return (statement.prelude, statement.body)
+        case assignments.Branch() | loops.If():
+            return (statement.then, statement.other)
+        case _:
+            return ()
+
+
+def with_bodies(statement: S, new: tuple[Body, ...]) -> S:
+    """Return the statement with the lists that `bodies` gives replaced."""
+    match statement:
+        case assignments.For() | loops.For() | assignments.Block():
+            return cast(S, replace(statement, body=new[0]))  # type: ignore[arg-type]
+        case assignments.While() | loops.While():
+            new_loop = replace(statement, prelude=new[0], body=new[1])  # type: ignore[arg-type]
+            return cast(S, new_loop)
+        case assignments.Branch() | loops.If():
+            return cast(S, replace(statement, then=new[0], other=new[1]))  # type: ignore[arg-type]
+        case _:
+            return statement
+
+
+def map_statements(body: tuple[S, ...], change: Callable[[S], Iterable[S]]) -> tuple[S, ...]:
+    """Return the body with each statement replaced by what `change` gives, inner ones first."""
+    out: list[S] = []
+    for statement in body:
+        inner = bodies(statement)
+        if inner:
+            mapped = tuple(map_statements(cast("tuple[S, ...]", one), change) for one in inner)
+            statement = with_bodies(statement, mapped)
+        out += change(statement)
+    return tuple(out)
+
+
+def statements(body: Iterable[S]) -> Iterator[S]:
+    """Yield every statement, those inside others too, parents first, in program order."""
+    for statement in body:
+        yield statement
+        for inner in bodies(statement):
+            yield from statements(cast("tuple[S, ...]", inner))
+
+
+def fold(body: Iterable[S], step: Callable[[T, S], T], start: T) -> T:
+    """Return `step(... step(start, first) ..., last)` over `statements(body)`."""
+    total = start
+    for statement in statements(body):
+        total = step(total, statement)
+    return total
+
+
+# ------------------------------------------------------------------------------- looking inside
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a statement holds itself, without the statements inside of it."""
+
+    targets: tuple[Access, ...] = ()
+    values: tuple[Expr, ...] = ()
+    indices: tuple[Affine, ...] = ()
+    """Index expressions outside of `targets` and `values`: bounds, positions, sizes."""
+    domains: tuple[Domain, ...] = ()
+
+
+def parts(statement: AnyStatement) -> Parts:
+    """Return the accesses, expressions, index expressions and domains of one statement."""
+    match statement:
+        case Assign(target, _, _, value, free, reduced, pair):
+            return Parts(_places(target, pair), (value,), _position(pair), (free, reduced))
+        case loops.Update(access, _, value, pair):
+            return Parts(_places(access, pair), (value,), _position(pair))
+        case loops.Store(access, value):
+            return Parts((access,), (value,))
+        case loops.Fill(_, value) | assignments.Let(_, value):
+            return Parts(values=(value,))
+        case assignments.For() | loops.For():
+            return Parts(indices=(statement.lo, statement.hi))
+        case assignments.While() | loops.While() | assignments.Branch() | loops.If():
+            return Parts(values=(statement.test,))
+        case assignments.Alloc(node):
+            return Parts(indices=node.shape)
+        case assignments.Check(test, _, values, over):
+            return Parts(values=(test, *values), domains=(over,))
+        case loops.Check(test, _, values):
+            return Parts(values=(test, *values))
+        case assignments.Print(pieces):
+            return Parts(values=tuple(p for p in pieces if not isinstance(p, str)))
+        case (
+            assignments.Block() | assignments.Permute() | assignments.Break()
+            | assignments.Continue() | loops.Comment()
+        ):  # fmt: skip
+            return Parts()
+        case _:
+            assert_never(statement)
+
+
+def expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
+    """Return the outermost expressions of one statement: predicates, subscripts, values."""
+    found = parts(statement)
+    predicates = tuple(d.where for d in found.domains if d.where is not None)
+    subscripts = tuple(
+        i.value for access in found.targets for i in access.index if isinstance(i, Dynamic)
+    )
+    return predicates + subscripts + found.values
+
+
+def reads(body: Iterable[AnyStatement]) -> tuple[Node, ...]:
+    """Return the nodes that are read, in order of first use; targets that take part are read."""
+    return tuple(dict.fromkeys(node for s in statements(body) for node in _reads(s)))
+
+
+def writes(body: Iterable[AnyStatement]) -> tuple[Node, ...]:
+    """Return the nodes that are written, given storage or permuted, in order of first use."""
+    return tuple(dict.fromkeys(node for s in statements(body) for node in _writes(s)))
+
+
+def binds(statement: AnyStatement) -> tuple[Symbol, ...]:
+    """Return the symbols that the statement itself binds, those of its reductions included."""
+    own: tuple[Symbol, ...] = ()
+    match statement:
+        case assignments.For() | loops.For() | assignments.Let():
+            own = (statement.symbol,)
+        case _:
+            own = tuple(x for domain in parts(statement).domains for x in domain.symbols)
+    inner = (e for expr in expressions_of(statement) for e in expressions.walk(expr))
+    return own + tuple(x for e in inner if isinstance(e, Reduce) for x in e.domain.symbols)
+
+
+def free_symbols(expr: Expr) -> frozenset[Symbol]:
+    """Return the symbols that an expression uses and does not bind."""
+    match expr:
+        case Position(index):
+            return index.symbols()
+        case Reduce(_, domain, value, _, position):
+            outer, bound = _through(domain, frozenset())
+            last = frozenset() if position is None else position.symbols()
+            return outer | ((free_symbols(value) | last) - bound)
+        case Read(_, index):
+            return _of_subscripts(index)
+        case _:
+            return _union(free_symbols(child) for child in expressions.children(expr))
+
+
+def uses(statement: AnyStatement) -> frozenset[Symbol]:
+    """Return the symbols that a statement itself uses and does not bind, not those inside it.
+
+    The target of an `Assign` is one cell for all points of `reduced`, so their symbols do not
+    count as bound there.
+    """
+    found = parts(statement)
+    targets = _union(_of_subscripts(access.index) for access in found.targets)
+    values = _union(map(free_symbols, found.values)) | _union(i.symbols() for i in found.indices)
+    match statement:
+        case Assign():
+            outer, free = _through(statement.free, frozenset())
+            inner, both = _through(statement.reduced, free)
+            return outer | inner | (targets - free) | (values - both)
+        case assignments.Check():
+            outer, bound = _through(statement.over, frozenset())
+            return outer | (values - bound)
+        case _:
+            return targets | values
+
+
+def _through(
+    domain: Domain, bound: frozenset[Symbol]
+) -> tuple[frozenset[Symbol], frozenset[Symbol]]:
+    """The symbols that a domain uses and does not find bound, and those bound behind it."""
+    used: frozenset[Symbol] = frozenset()
+    for r in domain.ranges:
+        used |= (r.lo.symbols() | r.hi.symbols()) - bound
+        bound |= {r.symbol}
+    if domain.where is not None:
+        used |= free_symbols(domain.where) - bound
+    return used, bound
+
+
+def _of_subscripts(index: tuple[Index, ...]) -> frozenset[Symbol]:
+    return _union(free_symbols(i.value) if isinstance(i, Dynamic) else i.symbols() for i in index)
+
+
+def _union(sets: Iterable[frozenset[Symbol]]) -> frozenset[Symbol]:
+    return frozenset[Symbol]().union(*sets)
+
+
+def _places(access: Access, pair: Pair | None) -> tuple[Access, ...]:
+    return (access,) if pair is None else (access, pair.access)
+
+
+def _position(pair: Pair | None) -> tuple[Affine, ...]:
+    return () if pair is None else (pair.position,)
+
+
+def _reads(statement: AnyStatement) -> Iterator[Node]:
+    for expr in expressions_of(statement):
+        yield from (e.node for e in expressions.walk(expr) if isinstance(e, Read))
+    match statement:
+        case Assign(_, op, initialize) if op is not None and not initialize:
+            yield from (access.node for access in parts(statement).targets)
+        case loops.Update():
+            yield from (access.node for access in parts(statement).targets)
+        case assignments.Permute(_, sources):
+            yield from sources
+        case _:
+            return
+
+
+def _writes(statement: AnyStatement) -> Iterator[Node]:
+    yield from (access.node for access in parts(statement).targets)
+    match statement:
+        case loops.Fill(node) | assignments.Alloc(node):
+            yield node
+        case assignments.Permute(nodes):
+            yield from nodes
+        case _:
+            return
+
+
+# ------------------------------------------------------------------------------------- changing
+
+
+def _same(x: T) -> T:
+    return x
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """What to put in the place of each kind of part; whatever is not given stays as it is.
+
+    `expr` receives outermost expressions and looks inside by itself (`expressions.rebuild`);
+    `symbol` receives only symbols where they are bound.
+    """
+
+    expr: Callable[[Expr], Expr] = _same
+    index: Callable[[Affine], Affine] = _same
+    node: Callable[[Node], Node] = _same
+    symbol: Callable[[Symbol], Symbol] = _same
+
+
+def rebuild_statement(statement: S, by: Rewrite) -> S:
+    """Return one statement with its own parts rewritten; statements inside it stay as they are."""
+    new: AnyStatement = statement
+    match new:
+        case Assign():
+            new = replace(
+                new, target=_access(new.target, by), value=by.expr(new.value),
+                free=_domain(new.free, by), reduced=_domain(new.reduced, by),
+                pair=_pair(new.pair, by),
+            )  # fmt: skip
+        case loops.Update():
+            value, pair = by.expr(new.value), _pair(new.pair, by)
+            new = replace(new, access=_access(new.access, by), value=value, pair=pair)
+        case loops.Store():
+            new = replace(new, access=_access(new.access, by), value=by.expr(new.value))
+        case loops.Fill():
+            new = replace(new, node=by.node(new.node), value=by.expr(new.value))
+        case assignments.Let():
+            new = replace(new, symbol=by.symbol(new.symbol), value=by.expr(new.value))
+        case assignments.For() | loops.For():
+            lo, hi = by.index(new.lo), by.index(new.hi)
+            new = replace(new, symbol=by.symbol(new.symbol), lo=lo, hi=hi)
+        case assignments.While() | loops.While() | assignments.Branch() | loops.If():
+            new = replace(new, test=by.expr(new.test))
+        case assignments.Alloc():
+            new = replace(new, node=by.node(new.node))
+        case assignments.Permute():
+            nodes, sources = map(by.node, new.nodes), map(by.node, new.sources)
+            new = replace(new, nodes=tuple(nodes), sources=tuple(sources))
+        case assignments.Check():
+            values, over = tuple(map(by.expr, new.values)), _domain(new.over, by)
+            new = replace(new, test=by.expr(new.test), values=values, over=over)
+        case loops.Check():
+            values = tuple(map(by.expr, new.values))
+            new = replace(new, test=by.expr(new.test), values=values)
+        case assignments.Print():
+            pieces = (p if isinstance(p, str) else by.expr(p) for p in new.pieces)
+            new = replace(new, pieces=tuple(pieces))
+        case assignments.Block() | assignments.Break() | assignments.Continue() | loops.Comment():
+            pass
+        case _:
+            assert_never(new)
+    return cast(S, new)
+
+
+def rewrite(body: tuple[S, ...], by: Rewrite) -> tuple[S, ...]:
+    """Return the body with the parts of every statement rewritten, those inside others too."""
+    return map_statements(body, lambda statement: (rebuild_statement(statement, by),))
+
+
+def substitute_expr(expr: Expr, values: Mapping[Symbol, Affine]) -> Expr:
+    """Return the expression with free symbols replaced by index expressions."""
+    return expressions.rebuild(
+        expr,
+        lambda child: substitute_expr(child, values),
+        lambda index: indexing.substitute(index, values),
+    )
+
+
+def substitute(body: tuple[S, ...], values: Mapping[Symbol, Affine]) -> tuple[S, ...]:
+    """Return the body with free symbols replaced; shapes of nodes stay as they are."""
+    return rewrite(
+        body,
+        Rewrite(
+            lambda expr: substitute_expr(expr, values),
+            lambda index: indexing.substitute(index, values),
+        ),
+    )
+
+
+def rename(
+    body: tuple[S, ...], symbols: Mapping[Symbol, Symbol], nodes: Mapping[int, Node]
+) -> tuple[S, ...]:
+    """Return the body with symbols (where bound and where used) and nodes (by id) exchanged."""
+    return rewrite(body, _renaming(symbols, nodes))
+
+
+def _renaming(symbols: Mapping[Symbol, Symbol], nodes: Mapping[int, Node]) -> Rewrite:
+    values = {old: indexing.var(new) for old, new in symbols.items()}
+
+    def on_index(index: Affine) -> Affine:
+        return indexing.substitute(index, values)
+
+    def on_expr(expr: Expr) -> Expr:
+        new = expressions.rebuild(expr, on_expr, on_index)
+        if isinstance(new, Read):
+            return replace(new, node=on_node(new.node))
+        if isinstance(new, Reduce):
+            ranges = (replace(r, symbol=on_symbol(r.symbol)) for r in new.domain.ranges)
+            return replace(new, domain=replace(new.domain, ranges=tuple(ranges)))
+        return new
+
+    def on_node(node: Node) -> Node:
+        return nodes.get(node.id, node)
+
+    def on_symbol(symbol: Symbol) -> Symbol:
+        return symbols.get(symbol, symbol)
+
+    return Rewrite(on_expr, on_index, on_node, on_symbol)
+
+
+def _index(index: Index, by: Rewrite) -> Index:
+    return Dynamic(by.expr(index.value)) if isinstance(index, Dynamic) else by.index(index)
+
+
+def _access(access: Access, by: Rewrite) -> Access:
+    return Access(by.node(access.node), tuple(_index(i, by) for i in access.index))
+
+
+def _pair(pair: Pair | None, by: Rewrite) -> Pair | None:
+    return None if pair is None else Pair(_access(pair.access, by), by.index(pair.position))
+
+
+def _domain(domain: Domain, by: Rewrite) -> Domain:
+    ranges = (Range(by.symbol(r.symbol), by.index(r.lo), by.index(r.hi)) for r in domain.ranges)
+    return Domain(tuple(ranges), None if domain.where is None else by.expr(domain.where))

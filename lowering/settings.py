@@ -1,0 +1,223 @@
+"""Every setting: what it means, where its value comes from, and the only reader of the environment.
+
+A value is taken from the last of these that gives one: the default below, the environment
+(`PLUSEQUALS_BACKEND=numpy`), `use(backend="numpy")` for the process, and
+`with override(backend="numpy"):` for the code inside, in this thread or task only.
+
+    current().backend              what holds here and now
+    use("numpy", debug=1)          for the whole process
+    with override(verify=True): ...
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from .diagnostic import CdNameError, CdValueError, Diagnostic, nearest
+
+PREFIX = "PLUSEQUALS_"
+Changes = Mapping[str, Any]
+
+
+def _setting(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"text": text})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The value of every setting at one moment. The texts are what the documentation prints."""
+
+    backend: str = _setting("cc", "what runs the code: `cc`, `numpy`, or the name of a plug-in")
+    profile: Literal["default", "strict"] = _setting(
+        "default", "`strict`: program order, no fma, every operation rounded as written"
+    )
+    checked: bool = _setting(False, "integer division by zero and the like raise")
+    verify: bool = _setting(False, "check the invariants of every stage between passes")
+    optimize: Literal[0, 1, 2, 3] = _setting(3, "how hard the C compiler tries, its `-O` level")
+    compiler: str = _setting("", "the C compiler's command; empty finds one")
+    compiler_timeout: float = _setting(120.0, "seconds after which a compilation is given up")
+    cache: bool = _setting(True, "keep compiled code on disk")
+    cache_dir: str = _setting("", "where; empty is the user's cache folder")
+    cache_size: int = _setting(1024, "megabytes above which the oldest entries are removed")
+    cache_timeout: float = _setting(
+        60.0, "seconds to wait for another process that compiles, before compiling as well"
+    )
+    threads: int = _setting(0, "how many threads one call may use; 0 is all that it may run on")
+    debug: Literal[0, 1, 2, 3, 4, 5, 6] = _setting(0, "how much is told while working, 0 to 6")
+    dump_dir: str = _setting("", "a folder that receives every stage as text; empty for none")
+
+
+class _Process:
+    """What holds for the process: the environment's changes, then those of `use`."""
+
+    __slots__ = ("settings",)
+
+    def __init__(self) -> None:
+        self.settings: Settings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Override:
+    """The changes of the enclosing `with` blocks, and what they made of the process's settings."""
+
+    changes: Changes
+    base: Settings
+    settings: Settings
+
+
+_process = _Process()
+_overrides: ContextVar[_Override | None] = ContextVar("plusequals settings", default=None)
+
+
+def current() -> Settings:
+    """Return the settings that hold here and now.
+
+    Raises CdNameError or CdValueError where the environment has a setting that is unknown or bad.
+    """
+    base = _process.settings
+    if base is None:
+        base = _process.settings = replace(Settings(), **from_environment(os.environ))
+    over = _overrides.get()
+    if over is None:
+        return base
+    return over.settings if over.base is base else replace(base, **over.changes)
+
+
+def use(backend: str | None = None, **changes: Any) -> Settings:
+    """Change settings for the whole process; return what holds now.
+
+    Raises CdNameError for an unknown setting, CdValueError for a value that does not fit.
+    """
+    if backend is not None:
+        changes["backend"] = backend
+    base = _process.settings or replace(Settings(), **from_environment(os.environ))
+    _process.settings = replace(base, **_checked(changes))
+    return current()
+
+
+@contextmanager
+def override(backend: str | None = None, **changes: Any) -> Iterator[Settings]:
+    """Change settings inside the `with`, in this thread or task only; yield what holds there.
+
+    Raises CdNameError for an unknown setting, CdValueError for a value that does not fit.
+    """
+    if backend is not None:
+        changes["backend"] = backend
+    outer = _overrides.get()
+    settings = replace(current(), **_checked(changes))
+    merged = {**(outer.changes if outer else {}), **changes}
+    token = _overrides.set(_Override(merged, _process.settings or Settings(), settings))
+    try:
+        yield settings
+    finally:
+        _overrides.reset(token)
+
+
+def reset() -> None:
+    """Forget what `use` changed and read the environment again; returns nothing."""
+    _process.settings = None
+
+
+def describe() -> list[tuple[str, str, str]]:
+    """Return name, default and meaning of every setting, for documentation and for people."""
+    return [(x.name, repr(x.default), str(x.metadata["text"])) for x in fields(Settings)]
+
+
+def from_environment(environment: Mapping[str, str]) -> Changes:
+    """Return the changes that `PLUSEQUALS_*` variables ask for.
+
+    Raises CdNameError for a variable that is no setting, CdValueError for an unreadable value.
+    """
+    changes: dict[str, Any] = {}
+    for variable in sorted(environment):
+        if variable.startswith(PREFIX):
+            name = variable[len(PREFIX) :].lower()
+            if name not in _hints():
+                raise _unknown(variable, [PREFIX + known.upper() for known in _hints()])
+            changes[name] = _read(variable, environment[variable], _hints()[name])
+    return changes
+
+
+def variable(name: str) -> str:
+    """Return a variable of the environment that is not ours, such as `CC`; empty if not set."""
+    return os.environ.get(name, "")
+
+
+def variables(names: tuple[str, ...], prefixes: tuple[str, ...] = ()) -> dict[str, str]:
+    """Return those variables of the environment, by name or by how they start, that are set."""
+    kept = (name for name in os.environ if name in names or name.startswith(prefixes))
+    return {name: os.environ[name] for name in sorted(kept)}
+
+
+@cache
+def _hints() -> dict[str, Any]:
+    return get_type_hints(Settings)
+
+
+def _unknown(name: str, known: list[str]) -> CdNameError:
+    near = nearest(name, known)
+    return CdNameError(
+        Diagnostic(
+            "CD0821",
+            f"there is no setting `{name}`",
+            notes=("the settings are " + ", ".join(known),),
+            helps=(f"did you mean `{near}`?",) if near else (),
+        )
+    )
+
+
+def _unfit(name: str, value: object, hint: Any) -> CdValueError:
+    return CdValueError(
+        Diagnostic("CD0822", f"`{name}` cannot be {value!r}: it takes {_spelled(hint)}")
+    )
+
+
+def _spelled(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return " or ".join(str(choice) for choice in get_args(hint))
+    return {bool: "on or off", int: "a whole number", float: "a number", str: "text"}[hint]
+
+
+def _read(variable: str, text: str, hint: Any) -> Any:
+    """Return the value that a variable's text means for a setting of this type."""
+    words = {"1": True, "true": True, "yes": True, "on": True,
+             "0": False, "false": False, "no": False, "off": False}  # fmt: skip
+    if hint is bool:
+        if text.strip().lower() not in words:
+            raise _unfit(variable, text, hint)
+        return words[text.strip().lower()]
+    if get_origin(hint) is Literal:
+        choices = {str(choice): choice for choice in get_args(hint)}
+        if text.strip() not in choices:
+            raise _unfit(variable, text, hint)
+        return choices[text.strip()]
+    try:
+        value = hint(text)
+    except ValueError:
+        raise _unfit(variable, text, hint) from None
+    if hint in (int, float) and not 0 <= value < float("inf"):
+        raise _unfit(variable, text, hint)
+    return value
+
+
+def _checked(changes: dict[str, Any]) -> Changes:
+    """Return the changes if every name is a setting and every value is of its type."""
+    from typeguard import TypeCheckError, check_type  # costs start-up, and only used here
+
+    for name, value in changes.items():
+        if name not in _hints():
+            raise _unknown(name, list(_hints()))
+        hint = _hints()[name]
+        try:
+            check_type(value, hint)
+        except TypeCheckError:
+            raise _unfit(name, value, hint) from None
+        if hint in (int, float) and not (type(value) in (int, float) and 0 <= value < 1e300):
+            raise _unfit(name, value, hint)
+    return changes

@@ -1,0 +1,31 @@
+"""What a schedule may know of the hardware, as plain numbers; a backend fills it in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The capabilities of a processor that decide the shape of loops, never their meaning."""
+
+    name: str = "cc"
+    """The backend it belongs to."""
+    vector_bits: int = 256
+    """Width of one vector register; 64 where there are none."""
+    vector_registers: int = 16
+    """How many of them a micro-kernel may keep busy."""
+    threads: int = 1
+    """Workers that a parallel loop may use."""
+    line_bytes: int = 64
+    l1_bytes: int = 32 * 1024
+    l2_bytes: int = 512 * 1024
+    l3_bytes: int = 8 * 1024 * 1024
+
+    def lanes(self, bits: int) -> int:
+        """Return how many elements of that many bits one vector holds, at least one."""
+        return max(1, self.vector_bits // bits)
+
+
+HOST = Target()
+"""A modest processor: what is assumed where nothing was asked of the machine."""

@@ -1,0 +1,124 @@
+"""`python -m plusequals`: what is here. Backends, compiler, cache, changed settings.
+
+It is what to look at when something is slow or missing, and what to send with a report.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import stat
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from . import __version__
+from .backends import cache, registry
+from .backends.cc import compiler, toolchain
+from .lowering import settings
+from .lowering.diagnostic import CdError
+
+Facts = list[tuple[str, str]]
+OPTIONAL = ("pycuda", "cuda.bindings", "ziglang", "ml_dtypes")
+
+
+def main() -> int:
+    """Print the report; return 0 where the chosen backend can run, 1 where it cannot."""
+    sections: dict[str, Callable[[], Facts]] = {
+        "versions": _versions,
+        "cache": _cache,  # first: asking a backend may make the folder
+        "backends": _backends,
+        "compiler": _compiler,
+        "settings that were changed": _settings,
+    }
+    for title, facts in sections.items():
+        print(title)
+        try:
+            found = facts()
+        except (CdError, OSError) as why:
+            found = [("problem", str(why).replace("\n", "\n" + " " * 16))]
+        for name, text in found or [("none", "")]:
+            print(f"  {name:<13} {text}".rstrip())
+    try:
+        return int(registry.backends().get(settings.current().backend) != "available")
+    except CdError:
+        return 1
+
+
+def _versions() -> Facts:
+    numpy = sys.modules["numpy"].__version__
+    there = [name for name in OPTIONAL if _is_installed(name)]
+    return [
+        ("plusequals", f"{__version__} in {Path(__file__).parent}"),
+        ("python", f"{platform.python_version()} ({sys.executable})"),
+        ("numpy", numpy),
+        ("machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"),
+        ("also there", ", ".join(there) or "none of " + ", ".join(OPTIONAL)),
+    ]
+
+
+def _is_installed(package: str) -> bool:
+    """Whether a package could be imported; importing it would load its driver."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _backends() -> Facts:
+    return list(registry.backends().items())
+
+
+def _compiler() -> Facts:
+    command = toolchain.find()
+    with tempfile.TemporaryDirectory() as scratch:
+        found = toolchain.inspect(command, Path(scratch))
+    kept = " ".join(f"{name}={text}" for name, text in found.environment)
+    return [
+        ("command", " ".join(found.command)),
+        ("version", found.name),
+        ("flags", " ".join(compiler.flags(found))),
+        ("processor", found.target[:16]),
+        ("environment", kept or "nothing that changes what it makes"),
+    ]
+
+
+def _cache() -> Facts:
+    root = cache.root()
+    if not root.exists():
+        return [("path", str(root)), ("state", "not there yet; made by the first compilation")]
+    status = root.stat()
+    entries = [path for path in root.iterdir() if path.is_file() and path.stat().st_size]
+    size = sum(path.stat().st_size for path in entries)
+    why = cache.distrust(root)
+    return [
+        ("path", str(root)),
+        ("owner", _owner(root)),
+        ("modes", f"{stat.S_IMODE(status.st_mode):04o}"),
+        (
+            "used",
+            f"no: {why}" if why else "yes" if settings.current().cache else "no: switched off",
+        ),
+        ("holds", f"{len(entries)} files, {size / 2**20:.1f} MB"),
+    ]
+
+
+def _owner(path: Path) -> str:
+    try:
+        name = path.owner()
+    except (KeyError, NotImplementedError):  # a user without a name, as in some containers
+        name = str(path.stat().st_uid)
+    return name + (" (you)" if path.stat().st_uid == os.geteuid() else " (not you)")
+
+
+def _settings() -> Facts:
+    now = settings.current()
+    defaults = {name: default for name, default, _ in settings.describe()}
+    values = {name: repr(getattr(now, name)) for name in defaults}
+    return [(name, value) for name, value in values.items() if value != defaults[name]]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

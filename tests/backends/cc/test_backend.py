@@ -1,0 +1,248 @@
+"""The whole way through a C compiler: results, faults, prints, and everything that can go wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plusequals.backends.cache import CacheWarning
+from plusequals.backends.cc.backend import CompiledC
+from plusequals.lowering import settings
+from plusequals.lowering.diagnostic import CdBackendError
+from plusequals.lowering.ir.assignments import Procedure
+
+from .. import procedures
+
+Fake = Callable[..., str]
+ROOT = Path(__file__).parents[3]
+
+
+def doubled(cc: CompiledC, procedure: Procedure | None = None) -> tuple[str, list[float]]:
+    """Where the code of `scale` came from, and what it computes."""
+    code = cc.compile(procedure or procedures.scale())
+    y = np.zeros(4)
+    assert code.run((y, np.arange(4.0))) == ()
+    return code.origin, y.tolist()
+
+
+RIGHT = [0.0, 2.0, 4.0, 6.0]
+
+
+def entries(cache_dir: Path, source: str = "scale") -> list[Path]:
+    return [p for p in cache_dir.glob("v*/*.entry") if b"pe_" + source.encode() in p.read_bytes()]
+
+
+def test_compiled_then_memory_then_disk(cc: CompiledC) -> None:
+    kept = cc.compile(procedures.scale())
+    assert kept.origin == "compiled"
+    assert "* 2.0" in kept.text
+    assert doubled(cc) == ("memory", RIGHT)
+    assert doubled(CompiledC()) == ("disk", RIGHT)
+    del kept
+    assert doubled(cc) == ("disk", RIGHT)
+    with settings.override(cache=False):
+        assert doubled(CompiledC()) == ("compiled", RIGHT)
+
+
+def test_what_decides_the_code_decides_the_key(cc: CompiledC) -> None:
+    kept = [cc.compile(procedures.scale()), cc.compile(procedures.scale(3.0))]
+    with settings.override(optimize=0):
+        kept.append(cc.compile(procedures.scale()))
+    assert [code.origin for code in kept] == ["compiled"] * 3
+
+
+def test_a_library_without_its_function_is_told(cc: CompiledC, fake: Fake) -> None:
+    script = 'echo "int other;" > kernel.c; exec "$real" "$@"'
+    with settings.override(compiler=fake(script)), pytest.raises(CdBackendError) as caught:
+        cc.compile(procedures.scale())
+    assert caught.value.code == "CD0813"
+    assert "has no function `pe_scale`" in str(caught.value)
+
+
+def test_damaged_entries_are_made_again(cc: CompiledC, cache_dir: Path) -> None:
+    doubled(cc)
+    (entry,) = entries(cache_dir)
+    whole = entry.read_bytes()
+    for damaged in (whole[:100], whole[: len(whole) // 2], whole[:-1] + b"?"):
+        entry.write_bytes(damaged)
+        with pytest.warns(CacheWarning, match="made again") as told:
+            assert doubled(CompiledC()) == ("compiled", RIGHT)
+        assert len(told) == 1
+        assert doubled(CompiledC()) == ("disk", RIGHT)
+    assert entry.read_bytes()[:64] == whole[:64]
+
+
+@pytest.mark.parametrize("obstacle", ["file", "open", "gone"])
+def test_a_cache_that_cannot_be_used_harms_no_call(
+    cc: CompiledC, cache_dir: Path, obstacle: str, recwarn: pytest.WarningsRecorder
+) -> None:
+    cc.toolchain()
+    (root,) = cache_dir.iterdir()
+    for path in root.iterdir():
+        path.unlink()
+    match obstacle:
+        case "file":
+            root.rmdir()
+            root.write_text("")
+        case "open":
+            root.chmod(0o777)
+        case _:
+            root.rmdir()
+    assert doubled(cc) == ("compiled", RIGHT)
+    assert len(recwarn) == (0 if obstacle == "gone" else 1)
+
+
+def test_a_full_disk_harms_no_call(cc: CompiledC, monkeypatch: pytest.MonkeyPatch) -> None:
+    cc.toolchain()
+
+    def full(*args: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.warns(CacheWarning, match="No space left"):
+        assert doubled(cc) == ("compiled", RIGHT)
+
+
+@pytest.mark.parametrize("name", ["with space & $(id)", "größe-数-🙂", "x" * 200])
+def test_any_folder_will_do(tmp_path: Path, name: str) -> None:
+    with settings.override(cache_dir=str(tmp_path / name / name)):
+        assert doubled(CompiledC()) == ("compiled", RIGHT)
+        assert doubled(CompiledC()) == ("disk", RIGHT)
+
+
+def test_threads_compile_once_and_share_the_code(cc: CompiledC) -> None:
+    barrier = threading.Barrier(8)
+    chosen = {"cache_dir": settings.current().cache_dir, "optimize": 1}
+    kept = []
+
+    def work(number: int) -> bool:
+        with settings.override(**chosen):
+            barrier.wait()
+            code = cc.compile(procedures.scale(size=1000))
+        kept.append(code)
+        x, y = np.full(1000, float(number)), np.zeros(1000)
+        for _ in range(50):
+            y[...] = 0
+            code.run((y, x))
+            if not (y == 2 * number).all():
+                return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
+    assert sorted(code.origin for code in kept) == ["compiled", *["memory"] * 7]
+
+
+def script(cache_dir: Path, body: str, **changes: object) -> subprocess.Popen[str]:
+    """A process that runs a body with a backend `cc` on the same cache."""
+    head = f"""
+        import numpy as np, os, sys
+        from plusequals.lowering import settings
+        from plusequals.backends.cc.backend import CompiledC
+        from tests.backends import procedures
+        settings.use(cache_dir={str(cache_dir)!r}, optimize=1, **{changes!r})
+        cc, y, x = CompiledC(), np.zeros(4), np.arange(4.0)
+    """
+    text = textwrap.dedent(head) + textwrap.dedent(body)
+    return subprocess.Popen(
+        [sys.executable, "-c", text], cwd=ROOT, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+def test_processes_on_an_empty_cache_compile_once(
+    cc: CompiledC, cache_dir: Path, fake: Fake, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    compiler = fake(f'echo x >> {log}; sleep 0.5; exec "$real" "$@"')
+    body = """
+        code = cc.compile(procedures.scale())
+        code.run((y, x))
+        print(code.origin, y.tolist())
+    """
+    running = [script(cache_dir, body, compiler=compiler) for _ in range(2)]
+    said = sorted(process.communicate(timeout=60) for process in running)
+    assert said == [(f"compiled {RIGHT}\n", ""), (f"disk {RIGHT}\n", "")]
+    assert log.read_text() == "x\n"
+    left = [p.name for p in cache_dir.glob("v*/*") if not p.name.startswith("lock-")]
+    assert all(name.endswith(".entry") for name in left)
+
+
+def test_a_process_killed_while_compiling_holds_up_nobody(
+    cc: CompiledC, cache_dir: Path, fake: Fake, tmp_path: Path
+) -> None:
+    started = tmp_path / "started"
+    compiler = fake(f'[ -e {started} ] && exec "$real" "$@"; echo $$ > {started}; exec sleep 30')
+    process = script(cache_dir, "cc.compile(procedures.scale())", compiler=compiler)
+    for _ in range(600):
+        if started.exists() and started.read_text():
+            break
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    with settings.override(compiler=compiler, cache_timeout=20.0):
+        begun = time.monotonic()
+        assert doubled(cc) == ("compiled", RIGHT)
+        assert time.monotonic() - begun < 15
+    os.kill(int(started.read_text()), signal.SIGKILL)
+
+
+def test_a_forked_child_runs_and_compiles(cc: CompiledC, cache_dir: Path) -> None:
+    body = """
+        from plusequals.backends.runtime.state import Runtime
+        runtime = Runtime()
+        code = runtime.compile(procedures.scale(), "cc")
+        code.run((y, x))
+        runtime._lock.acquire()                       # as a thread of the parent might
+        for lock in runtime.backend("cc")._locks:
+            lock.acquire()
+        child = os.fork()
+        if child == 0:
+            y[...] = 0
+            code.run((y, x))
+            other = runtime.compile(procedures.scale(3.0), "cc")
+            z = np.zeros(4)
+            other.run((z, x))
+            print(y.tolist(), z.tolist(), other.origin, flush=True)
+            os._exit(0)
+        print(os.waitpid(child, 0)[1])
+    """
+    out, error = script(cache_dir, body).communicate(timeout=60)
+    assert error == ""
+    assert out == f"{RIGHT} [0.0, 3.0, 6.0, 9.0] compiled\n0\n"
+
+
+def test_exit_while_a_thread_is_inside_is_clean(cache_dir: Path) -> None:
+    body = """
+        import threading
+        code = cc.compile(procedures.scale(size=1 << 20))
+        y, x = np.zeros(1 << 20), np.zeros(1 << 20)
+        def forever():
+            while True:
+                code.run((y, x))
+        threading.Thread(target=forever, daemon=True).start()
+    """
+    process = script(cache_dir, body)
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 0
+
+
+def test_debug_tells_one_line_for_each_function(
+    cc: CompiledC, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with settings.override(debug=1, dump_dir=str(tmp_path / "dump"), verify=True):
+        cc.compile(procedures.scale())
+    assert re.fullmatch(r"plusequals: scale: cc, compiled, [\d.]+ ms\n", capsys.readouterr().err)
+    assert "pe_scale" in (tmp_path / "dump" / "scale-source.c").read_text()

@@ -1,0 +1,177 @@
+"""Finding a compiler, learning what it is, and running it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plusequals.backends.cc import toolchain
+from plusequals.backends.cc.backend import CompiledC
+from plusequals.backends.cc.toolchain import MEANING, Toolchain, find, inspect, run
+from plusequals.lowering import settings
+from plusequals.lowering.diagnostic import CdBackendError
+
+Fake = Callable[..., str]
+
+
+def test_no_compiler_says_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cc: CompiledC
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(toolchain, "find_spec", lambda name: None)
+    with pytest.raises(CdBackendError) as caught:
+        find()
+    text = str(caught.value)
+    assert caught.value.code == "CD0811"
+    for way in ("pip install 'plusequals[zig]'", "apt install", "brew install", "xcode-select",
+                'backend="numpy" needs none'):  # fmt: skip
+        assert way in text
+    assert "no C compiler was found" in (cc.unavailable() or "")
+
+
+def test_ziglang_is_taken_where_nothing_else_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(toolchain, "find_spec", lambda name: object())
+    assert find()[1:] == ("-m", "ziglang", "cc")
+
+
+def test_setting_comes_before_cc_before_path(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = fake("exit 1", "first cc"), fake("exit 1", "second")
+    monkeypatch.setenv("CC", second + " -pipe")
+    assert find() == (second, "-pipe")
+    with settings.override(compiler=first):
+        assert find() == (first,)
+
+
+@pytest.mark.parametrize("origin", ["setting", "CC"])
+def test_what_was_asked_for_is_never_replaced(
+    origin: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = tmp_path / "not executable"
+    plain.write_text("")
+    for asked, why in ((str(plain), "is not executable"), ("no-such-cc", "was not found")):
+        with settings.override(compiler=asked if origin == "setting" else ""):
+            monkeypatch.setenv("CC", asked if origin == "CC" else "")
+            with pytest.raises(CdBackendError, match=why) as caught:
+                find()
+            assert f"the C compiler `{asked}`" in str(caught.value)
+
+
+def test_a_compiler_that_cannot_start_is_told(tmp_path: Path, cc: CompiledC) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text("#!/no/such/interpreter\n")
+    broken.chmod(0o755)
+    with settings.override(compiler=str(broken)):
+        with pytest.raises(CdBackendError, match="cannot be started") as caught:
+            cc.toolchain()
+    assert caught.value.code == "CD0812"
+
+
+def test_all_that_results_depend_on_is_asked_for(tmp_path: Path) -> None:
+    found = inspect(find(), tmp_path)
+    assert set(MEANING) <= set(found.flags)
+    assert not any("fast" in flag for flag in found.flags)
+    assert "-march=native" in found.flags or "-mcpu=native" in found.flags
+    assert len(found.target) == 64
+    assert found.version
+
+
+def test_flags_that_it_lacks_are_left_out_or_refused(tmp_path: Path, real_compiler: str) -> None:
+    def lacking(flag: str) -> str:
+        path = tmp_path / f"without{flag}"
+        path.write_text(
+            f'#!/bin/sh\ncase "$*" in *{flag}*) echo "error: unknown {flag}"; exit 1;; esac\n'
+            f'exec "{real_compiler}" "$@"\n'
+        )
+        path.chmod(0o755)
+        return str(path)
+
+    found = inspect((lacking("-fopenmp-simd"),), tmp_path)
+    assert "-fopenmp-simd" not in found.flags
+    assert "-fno-math-errno" in found.flags
+    found = inspect((lacking("-march=native"),), tmp_path)
+    assert "-march=native" not in found.flags
+    with pytest.raises(CdBackendError, match="does not know -fwrapv, which results depend on"):
+        inspect((lacking("-fwrapv"),), tmp_path)
+
+
+def test_environment_is_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_PRELOAD_NOT", "x")
+    monkeypatch.setenv("CPATH", "/elsewhere")
+    said = run(("env",), tmp_path).said
+    names = {line.split("=")[0] for line in said.splitlines() if "=" in line}
+    assert {"PATH", "LC_ALL", "TMPDIR"} <= names
+    assert not {"LD_PRELOAD_NOT", "CPATH", "CFLAGS"} & names
+
+
+def test_no_shell_reads_the_command(tmp_path: Path) -> None:
+    assert run(("echo", "a b; echo $HOME"), tmp_path).said == "a b; echo $HOME\n"
+
+
+def test_what_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    script = "sleep 61 & echo $! > child; sleep 62"
+    started = time.monotonic()
+    with settings.override(compiler_timeout=0.3):
+        with pytest.raises(CdBackendError, match="did not finish in 0.3 seconds"):
+            run(("sh", "-c", script), tmp_path)
+    assert time.monotonic() - started < 30
+    child = int((tmp_path / "child").read_text())
+    assert _gone(child)
+
+
+def test_interrupt_ends_the_compiler_too(tmp_path: Path) -> None:
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        run(("sh", "-c", "echo $$ > child; exec sleep 63"), tmp_path)
+    assert _gone(int((tmp_path / "child").read_text()))
+
+
+def test_input_is_closed(tmp_path: Path) -> None:
+    assert run(("cat",), tmp_path) == toolchain.Ran(0, "")
+
+
+def test_stamp_changes_with_the_compiler_and_is_none_for_wrappers(
+    fake: Fake, tmp_path: Path
+) -> None:
+    path = tmp_path / "gcc"
+    path.write_text("1")
+    one = toolchain.stamp((str(path),))
+    path.write_text("22")
+    assert one != toolchain.stamp((str(path),))
+    assert toolchain.stamp((fake("exit 1", "ccache"),)) is None
+    assert toolchain.stamp((str(path), "-m", "ziglang")) is None
+
+
+def test_what_a_compiler_is_comes_from_disk_next_time(
+    cc: CompiledC, monkeypatch: pytest.MonkeyPatch, cache_dir: Path
+) -> None:
+    shutil.rmtree(cache_dir)
+    first = cc.toolchain()
+
+    def never(*args: object) -> Toolchain:
+        raise AssertionError("inspected again")
+
+    monkeypatch.setattr(toolchain, "inspect", never)
+    assert CompiledC().toolchain() == first
+    assert cc.toolchain() is first
+
+
+def _gone(process: int) -> bool:
+    for _ in range(100):
+        try:
+            with open(f"/proc/{process}/stat") as file:
+                if file.read().split()[2] == "Z":
+                    return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.05)
+    return False

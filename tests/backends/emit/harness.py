@@ -1,0 +1,96 @@
+"""Emitted text through gcc and cffi, with nothing of the run-time between: what emit's tests need."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cffi
+import numpy as np
+import pytest
+
+from plusequals.backends.emit import record
+from plusequals.backends.emit.c_syntax import Source, emit
+from plusequals.lowering.ir.assignments import Procedure
+from plusequals.lowering.ir.loops import Program
+from plusequals.lowering.lower import lower
+from plusequals.lowering.pipeline import optimize
+from plusequals.lowering.target import HOST
+
+FLAGS = (
+    "-std=gnu11 -O2 -fwrapv -fno-strict-aliasing -ffp-contract=off -fno-math-errno"
+    " -fPIC -shared -Wall -Wextra -Werror -Wno-missing-braces"
+).split()
+COMPILER = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler on this machine")
+FFI = cffi.FFI()
+
+
+def load(text: str, declarations: str, flags: Sequence[str] = ()) -> Any:
+    """Return a compiled text as a cffi library; any warning fails the test."""
+    assert COMPILER is not None
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder, "code.c"), Path(folder, "code.so")
+        source.write_text(text, "ascii")
+        command = [COMPILER, *FLAGS, *flags, "-o", str(made), str(source), "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[:4000]
+        ffi = cffi.FFI()
+        ffi.cdef(declarations)
+        return ffi.dlopen(str(made))
+
+
+@dataclass
+class Run:
+    """What a call came to."""
+
+    status: int
+    fault: list[int]
+    printed: list[tuple[int, tuple[Any, ...]]] = field(default_factory=list)
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        return record.decode(self.fault)
+
+
+@dataclass
+class Compiled:
+    """A source and its loaded entry."""
+
+    source: Source
+    program: Program
+    library: Any
+    """Kept: closing it takes the entry away."""
+
+    def __call__(self, *arrays: np.ndarray[Any, Any], blocks: Sequence[Any] = ()) -> Run:
+        """Run on parameters, then results; `blocks` are the last results, of run-time shape."""
+        fault = FFI.new(f"int64_t[{record.SLOTS}]")
+        out = Run(0, [])
+
+        def show(number: int, at: Any) -> None:
+            slots = [at[0]]
+            while at[len(slots)]:
+                slots += [at[len(slots)], at[len(slots) + 1]]
+            out.printed.append((number, record.decode([*slots, 0])))
+
+        callback = FFI.callback("void(int64_t, int64_t *)", show)
+        sizes = FFI.new("int64_t[]", [arrays[k].shape[axis] for k, axis in self.source.sizes] or 1)
+        pointers = [FFI.cast("void *", a.ctypes.data) for a in arrays]
+        args = FFI.new("void *[]", [*pointers, *blocks, fault, callback, sizes])
+        out.status = getattr(self.library, self.source.entry)(args)
+        out.fault = list(fault)
+        return out
+
+
+def compiled(program: Procedure | Program) -> Compiled:
+    """Return a procedure or program compiled."""
+    if isinstance(program, Procedure):
+        program = lower(program)
+    program, placement = optimize(program, HOST)
+    source = emit(program, placement)
+    return Compiled(source, program, load(source.text, f"int {source.entry}(void **);"))

@@ -1,0 +1,35 @@
+from plusequals.backends.emit import prelude
+from plusequals.backends.emit.dialect import C
+from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.ops import OPS
+
+from .harness import load, needs_compiler
+
+
+def test_every_operation_has_a_spelling_for_every_type_it_admits() -> None:
+    missing = [
+        f"{op.call}_{dtype.short}"
+        for op in OPS.values() for dtype in dtypes.ALL
+        if dtype.kind in op.admits and dtype.compute is dtype and dtype.kind not in op.infix_kinds
+        and not prelude.is_piece(f"{op.call}_{dtype.short}")
+    ]  # fmt: skip
+    assert not missing
+
+
+def test_every_cast_function_of_the_dialect_exists() -> None:
+    assert all(prelude.is_piece(name) for name in C.casts.values())
+
+
+def test_pieces_come_after_what_they_need_and_only_once() -> None:
+    assert prelude.needed("y = 2 * x; /* exp_f32 */ // exp_f32") == ()
+    found = prelude.needed("recip_c64(x); div_c64(x, y); max_f32(a, b);")
+    defined = ["} pe_c64;", " div_c64(", " recip_c64(", " max_f32("]
+    assert len(found) == len(defined)
+    assert all(name in text for name, text in zip(defined, found))
+
+
+@needs_compiler
+def test_the_whole_prelude_compiles_without_a_warning() -> None:
+    whole = prelude.needed(" ".join(prelude.pieces()))
+    assert len(whole) == len(prelude.pieces())
+    load("\n".join([C.header, *whole, "int unit(void) { return 1; }"]), "int unit(void);")

@@ -1,0 +1,49 @@
+"""The runtime: one instance of each backend, what it counts, and what it says of a missing one."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from plusequals.backends.runtime.state import Runtime
+from plusequals.lowering import settings
+from plusequals.lowering.diagnostic import CdBackendError
+
+from .. import procedures
+
+
+@pytest.fixture
+def runtime() -> Runtime:
+    return Runtime()
+
+
+def test_settings_choose_the_backend(runtime: Runtime) -> None:
+    with settings.override("numpy"):
+        assert runtime.compile(procedures.scale()).origin == "interpreted"
+    assert runtime.counts() == {"interpreted": 1}
+
+
+def test_a_backend_that_cannot_run_says_why_and_is_tried_again(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with settings.override(compiler="/no/such/cc"):
+        with pytest.raises(CdBackendError, match="cannot run here: .*was not found") as caught:
+            runtime.backend("cc")
+    assert caught.value.code == "CD0801"
+    with pytest.raises(CdBackendError, match='did you mean "numpy"?'):
+        runtime.backend("nunpy")
+
+
+def test_threads_get_one_backend_and_all_is_counted(runtime: Runtime) -> None:
+    barrier = threading.Barrier(8)
+
+    def work(number: int) -> int:
+        barrier.wait()
+        runtime.compile(procedures.scale(float(number)), "numpy")
+        return id(runtime.backend("numpy"))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(work, range(8)))) == 1
+    assert runtime.counts() == {"interpreted": 8}

@@ -1,0 +1,291 @@
+"""The cache: what it refuses to read, what it survives, and that nothing of it fails a call."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plusequals.backends import cache
+from plusequals.backends.cache import Cache, CacheWarning, Entry, Refused, content_key, pack, unpack
+from plusequals.lowering import settings
+
+KEY = "ab" * 32
+ENTRY = Entry({"entry": "softmax"}, "int softmax;\n", bytes(range(256)))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path) -> Iterator[Path]:
+    with settings.override(cache_dir=str(tmp_path / "cache")):
+        yield tmp_path / "cache" / f"v{cache.SCHEMA}"
+
+
+def test_what_is_put_is_got(folder: Path) -> None:
+    assert Cache().get(KEY) is None
+    assert not folder.exists()
+    assert Cache().put(KEY, ENTRY)
+    assert Cache().get(KEY) == ENTRY
+    assert [x.name for x in folder.iterdir()] == [f"{KEY}.entry"]
+
+
+def test_only_the_owner_may_enter_whatever_the_umask(folder: Path) -> None:
+    old = os.umask(0)
+    try:
+        assert Cache().put(KEY, ENTRY)
+    finally:
+        os.umask(old)
+    modes = [stat.S_IMODE(x.stat().st_mode) for x in (folder.parent, folder)]
+    assert modes == [0o700, 0o700]
+    assert stat.S_IMODE((folder / f"{KEY}.entry").stat().st_mode) == 0o600
+
+
+def test_no_prefix_and_no_flipped_byte_is_accepted() -> None:
+    whole = pack(KEY, ENTRY)
+    assert unpack(KEY, whole) == ENTRY
+    for size in range(len(whole)):
+        with pytest.raises(Refused):
+            unpack(KEY, whole[:size])
+    for at in range(len(whole)):
+        with pytest.raises(Refused):
+            unpack(KEY, whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    with pytest.raises(Refused):
+        unpack(KEY, whole + b"\0")
+    with pytest.raises(Refused):
+        unpack("cd" * 32, whole)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "link", "open", "folder", "fifo", "empty"])
+def test_a_damaged_entry_is_told_once_and_replaced(folder: Path, damage: str) -> None:
+    store = Cache()
+    store.put(KEY, ENTRY)
+    path = folder / f"{KEY}.entry"
+    data = path.read_bytes()
+    match damage:
+        case "cut" | "empty":
+            path.write_bytes(data[: len(data) // 2 if damage == "cut" else 0])
+        case "flip":
+            path.write_bytes(data[:-1] + bytes([data[-1] ^ 0x80]))
+        case "link":
+            path.rename(folder / "elsewhere")
+            path.symlink_to(folder / "elsewhere")
+        case "open":
+            path.chmod(0o666)
+        case _:
+            path.unlink()
+            path.mkdir() if damage == "folder" else os.mkfifo(path)
+    with pytest.warns(CacheWarning, match="not used, and made again") as told:
+        assert store.get(KEY) is None
+    assert len(told) == 1
+    if damage == "folder":
+        path.rmdir()
+    assert store.put(KEY, ENTRY)
+    assert store.get(KEY) == ENTRY
+    assert not path.is_symlink()
+
+
+def test_folder_open_to_others_is_not_used(folder: Path) -> None:
+    Cache().put(KEY, ENTRY)
+    for place, mode in ((folder, 0o770), (folder, 0o702), (folder.parent, 0o777)):
+        place.chmod(mode)
+        store = Cache()
+        with pytest.warns(CacheWarning, match="others can write to .* makes it yours") as told:
+            assert store.get(KEY) is None
+            assert not store.put(KEY, ENTRY)
+        assert len(told) == 1
+        place.chmod(0o700)
+    assert Cache().get(KEY) == ENTRY
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_folder_that_is_none_is_not_used(folder: Path, kind: str) -> None:
+    folder.parent.mkdir(mode=0o700)
+    if kind == "link":
+        (folder.parent / "real").mkdir(mode=0o700)
+        folder.symlink_to(folder.parent / "real")
+    else:
+        folder.write_text("")
+    store = Cache()
+    with pytest.warns(CacheWarning, match="is not used"):
+        assert not store.put(KEY, ENTRY)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert store.get(KEY) is None
+        with store.scratch() as scratch, store.building(KEY):
+            assert scratch.is_dir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_folder_and_entry_of_another_user_are_not_used(folder: Path) -> None:
+    store = Cache()
+    store.put(KEY, ENTRY)
+    os.chown(folder / f"{KEY}.entry", 12345, 12345)
+    with pytest.warns(CacheWarning, match="others than its owner"):
+        assert store.get(KEY) is None
+    os.chown(folder, 12345, 12345)
+    with pytest.warns(CacheWarning, match="belongs to another user"):
+        assert Cache().get(KEY) is None
+
+
+def test_a_full_disk_harms_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    store = Cache()
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.warns(CacheWarning, match="could not be kept on disk: No space left") as told:
+        assert not store.put(KEY, ENTRY)
+        assert not store.put("cd" * 32, ENTRY)
+    assert len(told) == 1
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_harms_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    Cache().put(KEY, ENTRY)
+    opening = os.open
+
+    def read_only(path: str, flags: int, *rest: int, **options: int) -> int:
+        if flags & os.O_CREAT and str(path).endswith(".tmp"):
+            raise OSError(30, "Read-only file system")
+        return opening(path, flags, *rest, **options)
+
+    monkeypatch.setattr(os, "open", read_only)
+    store = Cache()
+    with pytest.warns(CacheWarning, match="could not be kept on disk: Read-only"):
+        assert not store.put("cd" * 32, ENTRY)
+    assert store.get(KEY) == ENTRY
+
+
+def test_scratch_is_elsewhere_where_the_cache_cannot_be_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    making = tempfile.mkdtemp
+
+    def refusing(prefix: str, dir: Path) -> str:
+        if dir == folder:
+            raise OSError(30, "Read-only file system")
+        return making(prefix=prefix, dir=dir)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refusing)
+    with Cache().scratch() as scratch:
+        assert scratch.is_dir()
+        assert scratch.parent != folder
+    assert not scratch.exists()
+
+
+def test_deleted_while_running_is_made_again(folder: Path) -> None:
+    store = Cache()
+    store.put(KEY, ENTRY)
+    shutil.rmtree(folder.parent)
+    assert store.get(KEY) is None
+    assert store.put(KEY, ENTRY)
+    assert store.get(KEY) == ENTRY
+
+
+@pytest.mark.parametrize("name", ["with space", "größe-数", "x" * 210, "quo'te\"s;$(id)"])
+def test_any_folder_name_will_do(tmp_path: Path, name: str) -> None:
+    with settings.override(cache_dir=str(tmp_path / name)):
+        assert Cache().put(KEY, ENTRY)
+        assert Cache().get(KEY) == ENTRY
+        assert (tmp_path / name / f"v{cache.SCHEMA}").is_dir()
+
+
+def test_switched_off_writes_nothing(folder: Path) -> None:
+    with settings.override(cache=False):
+        assert not Cache().put(KEY, ENTRY)
+        assert Cache().get(KEY) is None
+        with Cache().building(KEY), Cache().scratch() as scratch:
+            assert scratch.is_dir()
+            assert folder not in scratch.parents
+    assert not folder.exists()
+
+
+def test_scratch_is_private_and_removed(folder: Path) -> None:
+    with Cache().scratch() as scratch:
+        assert scratch.parent == folder
+        assert stat.S_IMODE(scratch.stat().st_mode) == 0o700
+        (scratch / "x").write_text("x")
+    assert not scratch.exists()
+
+
+def test_a_lock_that_is_held_only_costs_its_timeout() -> None:
+    entered = []
+    with Cache().building(KEY), settings.override(cache_timeout=0.05), Cache().building(KEY):
+        entered.append(True)
+    assert entered
+
+
+def test_the_lock_keeps_a_second_builder_out() -> None:
+    order: list[str] = []
+    inside = threading.Event()
+    chosen = settings.current().cache_dir
+
+    def second() -> None:
+        inside.wait(10)
+        with settings.override(cache_dir=chosen), Cache().building(KEY):
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    thread.start()
+    with Cache().building(KEY):
+        inside.set()
+        time.sleep(0.2)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+
+
+def test_what_killed_processes_left_is_swept(folder: Path) -> None:
+    Cache().put(KEY, ENTRY)
+    old = time.time() - 3 * 24 * 3600
+    for name, made in (("build-old", old), ("build-new", time.time())):
+        (folder / name).mkdir()
+        os.utime(folder / name, (made, made))
+    (folder / "x.1.tmp").write_text("")
+    os.utime(folder / "x.1.tmp", (old, old))
+    Cache().put(KEY, ENTRY)
+    assert sorted(x.name for x in folder.iterdir()) == [f"{KEY}.entry", "build-new"]
+
+
+def test_the_oldest_entries_give_way(folder: Path) -> None:
+    large = Entry({}, "", bytes(400_000))
+    keys = [f"{number:02d}" * 32 for number in range(4)]
+    for age, key in enumerate(reversed(keys)):
+        Cache().put(key, large)
+        made = time.time() - 100 * age
+        os.utime(folder / f"{key}.entry", (made, made))
+    with settings.override(cache_size=1):
+        Cache().put(KEY, ENTRY)
+    left = sorted(x.name[:2] for x in folder.glob("*.entry"))
+    assert left == ["02", "03", "ab"]
+
+
+def test_any_part_changes_the_key_and_order_does_not() -> None:
+    one = content_key(text="int f;", flags=["-O2"], target="x")
+    assert one == content_key(target="x", flags=["-O2"], text="int f;")
+    others = [
+        content_key(text="int g;", flags=["-O2"], target="x"),
+        content_key(text="int f;", flags=["-O3"], target="x"),
+        content_key(text="int f;", flags=["-O2"], target="y"),
+    ]
+    assert len({one, *others}) == 4
+
+
+def test_key_is_the_same_in_every_process() -> None:
+    text = "from plusequals.backends.cache import content_key; print(content_key(a=1, b=['x']))"
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        ran = subprocess.run(
+            [sys.executable, "-c", text], env=environment, capture_output=True, text=True,
+            cwd=Path(__file__).parents[2],
+        )  # fmt: skip
+        assert ran.stdout.strip() == content_key(a=1, b=["x"])

@@ -1,0 +1,58 @@
+"""What all tests share: golden files and the choice of backends.
+
+`golden("name.ext")(text)` compares the whole text with `tests/golden/<path of the test>/name.ext`;
+with `--update-golden` it writes the file instead. A test that takes `backend` runs once for each
+`--backend` given, by default once for each in `DEFAULT_BACKENDS`.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+DEFAULT_BACKENDS = ("numpy", "cc")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="write the golden files instead of comparing"
+    )
+    parser.addoption(
+        "--backend", action="append", default=[], help="run tests on this backend (repeatable)"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "backend" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--backend") or DEFAULT_BACKENDS
+        metafunc.parametrize("backend", chosen)
+
+
+@pytest.fixture
+def golden_folder(request: pytest.FixtureRequest) -> Path:
+    """The folder of golden files of the test's file."""
+    return TESTS / "golden" / request.path.relative_to(TESTS).with_suffix("")
+
+
+@pytest.fixture
+def golden(
+    request: pytest.FixtureRequest, golden_folder: Path
+) -> Callable[[str], Callable[[str], None]]:
+    """A function from the name of a golden file to a comparison with its whole text."""
+
+    def of(name: str) -> Callable[[str], None]:
+        path = golden_folder / name
+
+        def compare(text: str) -> None:
+            whole = text.rstrip("\n") + "\n"
+            if request.config.getoption("--update-golden"):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(whole, encoding="utf-8")
+                return
+            assert path.exists(), f"no {path.name}: run with --update-golden, then read it"
+            assert whole == path.read_text(encoding="utf-8")
+
+        return compare
+
+    return of

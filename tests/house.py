@@ -1,0 +1,65 @@
+"""The plan of the house, as data; test_house.py holds the sources to it.
+
+`ORDER` is read from top to bottom: a file imports only files below it. A new source file takes a
+line there. Every other table holds exceptions, each with its reason.
+"""
+
+ORDER = """
+plusequals: __main__ __init__
+dsl: __init__ cd trace explain build
+dsl/elaborate: __init__ elaborate index_reductions python_reductions averages reductions elementwise
+dsl/elaborate: site statements bindings index_notation ranges inline statics expressions views names
+dsl/elaborate: frame inputs stores arrays context proof ufuncs numpy_table values types typed
+dsl: parse refused surface source listing edited idx
+backends: __init__
+backends/runtime: __init__ link context transfer tensor order state memory arrays records
+backends/cuda: __init__ device nvrtc dialect driver
+backends/cc: __init__ backend stream compiler code library toolchain host
+backends: interpreter registry
+backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude record
+backends: cache dump interface
+lowering: __init__ pipeline
+lowering/passes: __init__ virtualize fuse shrink simplify cse hoist gather dead buffers access
+lowering/schedule: __init__ presets contraction stencil stage kinds split legal
+lowering: lower clash
+lowering/ir: __init__ interpret evaluate verify verify_local printer spelling alpha walk faults
+lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes
+lowering: target settings diagnostic
+"""
+
+FILE_LINES = 400
+LONG_FILES = {
+    "dsl/parse.py": (500, "one case for each kind of Python syntax"),
+    "backends/emit/c_syntax.py": (500, "the only walk from loops to C: one case for each kind"),
+    "lowering/passes/virtualize.py": (450, "the decisions and their sentences read as one list"),
+}
+SHORT_FILES = {  # the files that a newcomer reads first
+    "plusequals/__init__.py": 60,
+    "lowering/pipeline.py": 250,
+    "lowering/ir/assignments.py": 250,
+    "lowering/ir/loops.py": 250,
+    "backends/interface.py": 250,
+}
+FUNCTION_LINES = 60
+LONG_FUNCTIONS: dict[str, tuple[int, str]] = {}
+LINE_LENGTH = 100
+TUTORIAL_LINES = 250
+
+LAZY_PACKAGES = {
+    "astor": "listings only; 40 ms of start-up",
+    "cuda": "the driver is missing on most machines",
+    "filelock": "only when something is compiled",
+    "matplotlib": "pictures only",
+    "ml_dtypes": "only for bfloat16 arrays; 60 ms of start-up",
+    "platformdirs": "only when something is compiled",
+    "pycuda": "the driver is missing on most machines, and importing it without one warns",
+    "sklearn": "data of the tutorials only",
+    "typeguard": "checks of options, off the hot path; 70 ms of start-up",
+    "ziglang": "a compiler where there is none",
+}
+
+WITHOUT_TESTS = {
+    "dsl/surface.py": "a grammar without behaviour; tests/dsl/test_parse.py builds all of it",
+    "dsl/elaborate/typed.py": "a grammar without behaviour; tests of elaborate build all of it",
+    "backends/interface.py": "protocols without behaviour",
+}

@@ -1,0 +1,1 @@
+"""Programs as NumPy users write them, run plain and compiled, and compared."""

@@ -1,0 +1,1 @@
+"""The language page, case by case: notation, examples, rulings, errors."""

@@ -1,0 +1,1 @@
+"""Tests of the two IRs and their tools."""

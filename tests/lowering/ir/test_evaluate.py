@@ -1,0 +1,150 @@
+"""What expressions and indices are worth: conversions, wrapping, rounding, and integer powers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plusequals.lowering.diagnostic import CdInternalError
+from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.evaluate import State, number_of, place_of, points_of, value_of
+from plusequals.lowering.ir.expressions import Cast, Expr, Reduce, Select
+from plusequals.lowering.ir.indexing import (
+    Affine,
+    const,
+    floordiv,
+    maximum,
+    minimum,
+    mod,
+    multiply,
+    var,
+)
+from plusequals.lowering.ir.ops import OPS, PAIR_OPS
+
+from .build import aff, ap, at, bool_, f32, f64, i32, i64, node, num, over, pos, read, rng, symbols
+
+I, J = symbols("i j")
+
+
+def value(expr: Expr, **numbers: int) -> Any:
+    state = State(print, symbols={s: numbers[s.name] for s in (I, J) if s.name in numbers})
+    with np.errstate(all="ignore"):
+        return value_of(expr)(state)
+
+
+def test_select_evaluates_only_the_chosen_side() -> None:
+    x = node(0, "x", 3)
+    expr = Select(ap("gt", pos(I), num(0, i64)), read(x, aff(I) - 1), num(-1.0))
+    state = State(print, {0: np.float32([5, 6, 7])})
+    found = []
+    for state.symbols[I] in range(3):
+        found.append(float(value_of(expr)(state)))
+    assert found == [-1, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("index", "wanted"),
+    [
+        (minimum(var(I), var(J)), 3),
+        (maximum(var(I), var(J)), 5),
+        (multiply(var(I), var(J)), 15),
+        (floordiv(var(I) * 3 - var(J), const(5)), 2),
+        (floordiv(-var(I), var(J)), -2),
+        (mod(var(J) - var(I), var(I)), 3),
+        (var(I) * 2 - var(J) + 1, 8),
+        (const(4), 4),
+    ],
+)
+def test_index_arithmetic(index: Affine, wanted: int) -> None:
+    assert number_of(index)(State(print, symbols={I: 5, J: 3})) == wanted
+
+
+def test_points_come_in_order_where_the_predicate_holds() -> None:
+    domain = over(rng(I, 0, 3), rng(J, I, 3), where=ap("ne", pos(J), num(1, i64)))
+    state = State(print)
+    seen = [(state.symbols[I], state.symbols[J]) for _ in points_of(domain)(state)]
+    assert seen == [(0, 0), (0, 2), (1, 2), (2, 2)]
+
+
+def test_place_is_the_array_and_the_cell() -> None:
+    array = np.zeros((2, 3), "f")
+    found, cell = place_of(at(node(0, "x", 2, 3), 1, aff(I) - 1))(State(print, {0: array}, {I: 3}))
+    assert (found is array, cell) == (True, (1, 2))
+
+
+def test_node_without_storage_is_an_internal_error() -> None:
+    with pytest.raises(CdInternalError, match="row#0 has no storage"):
+        place_of(at(node(0, "row", I), 0))(State(print))
+
+
+def test_nan_constants_and_signed_zeros_survive() -> None:
+    assert math.isnan(value(num(float("nan"))))
+    assert np.signbit(value(num(-0.0)))
+
+
+def test_reduce_inside_an_expression() -> None:
+    (i,) = symbols("i")
+    square = ap("mul", pos(i), pos(i))
+    total = Reduce(OPS["add"], over(rng(i, 0, 4)), square, i64)
+    last = Reduce(PAIR_OPS["argmax"], over(rng(i, 0, 4)), square, i64, aff(i))
+    assert (value(total), value(last)) == (14, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "source", "target", "wanted"),
+    [
+        (2.9, f64, i32, 2),
+        (-2.9, f32, i64, -2),
+        (1e30, f32, i32, 2**31 - 1),
+        (-1e30, f64, dtypes.int8, -128),
+        (-1.0, f32, dtypes.uint8, 0),
+        (float("inf"), f32, dtypes.uint64, 2**64 - 1),
+        (float("-inf"), f64, i64, -(2**63)),
+        (float("nan"), f32, i32, 0),
+        (300, i32, dtypes.uint8, 44),
+        (-1, i64, dtypes.uint16, 65535),
+        (2**63, dtypes.uint64, i64, -(2**63)),
+        (0.5, f32, bool_, True),
+        (float("nan"), f32, bool_, True),
+        (1j, dtypes.complex64, bool_, True),
+        (3.7 + 2j, dtypes.complex128, i32, 3),
+        (3.5 + 2j, dtypes.complex128, f32, 3.5),
+        (True, bool_, f64, 1.0),
+        (1 + 2**-11, f32, dtypes.float16, 1.0),
+        (1 + 2**-8, f32, dtypes.bfloat16, 1.0),
+        (1 + 3 * 2**-8, f32, dtypes.bfloat16, 1 + 2**-6),
+    ],
+)
+def test_cast(given: complex, source: dtypes.DType, target: dtypes.DType, wanted: complex) -> None:
+    got = value(Cast(num(given, source), target))
+    assert got == wanted
+    assert got.dtype == target.numpy
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "dtype", "wanted"),
+    [
+        ("floordiv", (7, 0), i32, 0),
+        ("mod", (7, 0), i32, 0),
+        ("mod", (-7, 3), i32, 2),
+        ("floordiv", (-7, 2), i64, -4),
+        ("add", (2**31 - 1, 1), i32, -(2**31)),
+        ("mul", (200, 2), dtypes.uint8, 144),
+        ("pow", (3, 4), i64, 81),
+        ("pow", (2, -1), i32, 0),
+        ("pow", (-1, -3), i32, -1),
+        ("pow", (-1, -2), i32, 1),
+        ("pow", (1, -2), i32, 1),
+        ("add", (1e8, 1.0), f32, 1e8),
+        ("div", (1.0, 0.0), f32, np.inf),
+    ],
+)
+def test_arithmetic_wraps_rounds_and_never_raises(
+    name: str, args: tuple[float, ...], dtype: dtypes.DType, wanted: float
+) -> None:
+    got = value(ap(name, *(num(arg, dtype) for arg in args)))
+    assert got == wanted
+    assert got.dtype == dtype.numpy

@@ -1,0 +1,103 @@
+"""The operation table: neutral elements, result types, and that each row is complete."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.dtypes import DType
+from plusequals.lowering.ir.ops import OPS, PAIR_OPS, Op, neutral_of
+
+COMPUTE = [dtype for dtype in dtypes.ALL if dtype is dtype.compute]
+SAMPLES = {
+    "b": [False, True],
+    "i": [-128, -3, -1, 0, 1, 2, 127],
+    "u": [0, 1, 2, 7, 255],
+    "f": [-np.inf, -2.5, -0.0, 0.0, 0.25, 1.0, 3.0, np.inf, np.nan],
+    "c": [0j, 1 + 2j, -2.5 + 0.5j],
+}
+
+
+def admitted(*, neutral: bool) -> list[tuple[Op, DType]]:
+    return [
+        (op, dtype)
+        for op in OPS.values()
+        for dtype in COMPUTE
+        if dtype.kind in op.admits and not (neutral and op.neutral is None)
+    ]
+
+
+def scalar(value: object, dtype: DType) -> np.generic:
+    return dtype.numpy.type(value)
+
+
+@pytest.mark.parametrize(("op", "dtype"), admitted(neutral=True))
+def test_neutral_elements_are_neutral_on_the_side_stated(op: Op, dtype: DType) -> None:
+    neutral = scalar(neutral_of(op, dtype.kind, dtype.bits), dtype)
+    sides = {"both": (True, True), "right": (True, False), "none": (False, False)}[op.side]
+    with np.errstate(all="ignore"):
+        for value in (scalar(v, dtype) for v in SAMPLES[dtype.kind]):
+            # by ==, for which -0.0 and 0.0 are one: the neutral 0 of a sum makes -0.0 positive
+            assert not sides[0] or _equal(op.meaning(value, neutral), value)
+            assert not sides[1] or _equal(op.meaning(neutral, value), value)
+
+
+def _equal(got: np.generic, wanted: np.generic) -> bool:
+    return bool(got == wanted or (got != got and wanted != wanted))
+
+
+@pytest.mark.parametrize(("op", "dtype"), admitted(neutral=False))
+def test_results_are_of_the_type_stated(op: Op, dtype: DType) -> None:
+    one = scalar(1, dtype)
+    with np.errstate(all="ignore"):
+        got = op.meaning(*[one] * op.arity)
+    wanted = {
+        "same": dtype,
+        "bool": dtypes.bool_,
+        "real": dtype.real,
+        "complex": dtypes.complex64 if dtype.bits == 32 else dtypes.complex128,
+    }[op.result]
+    assert np.asarray(got).dtype == wanted.numpy
+
+
+@pytest.mark.parametrize("op", [*OPS.values(), *PAIR_OPS.values()], ids=repr)
+def test_rows_are_complete(op: Op) -> None:
+    assert op.name in PAIR_OPS or OPS[op.name] is op
+    assert op.name in PAIR_OPS or set(op.admits) <= set(op.infix_kinds) or op.call
+    assert set(op.infix_kinds) <= set(op.admits)
+    assert bool(op.infix) == bool(op.infix_kinds)
+    assert (op.neutral is None) <= (op.side == "none")
+
+
+def test_ops_are_equal_by_name() -> None:
+    assert OPS["add"] == Op("add", 2, "f", np.add)
+    assert len({OPS["add"], Op("add", 2, "f", np.add), OPS["sub"]}) == 2
+    assert OPS["add"] != "add"
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "wanted"),
+    [
+        ("relu", (-2.0,), 0.0),
+        ("relu", (3.0,), 3.0),
+        ("sat01", (0.25,), 0.25),
+        ("sat01", (7.0,), 1.0),
+        ("sat01", (-7.0,), 0.0),
+        ("relu_gate", (0.0, 5.0), 0.0),
+        ("relu_gate", (0.1, 5.0), 5.0),
+        ("sat01_gate", (1.0, 5.0), 0.0),
+        ("sat01_gate", (0.5, 5.0), 5.0),
+        ("recip", (4.0,), 0.25),
+        ("recip_sqrt", (4.0,), 0.5),
+        ("erf", (0.0,), 0.0),
+        ("fma", (2.0, 3.0, 4.0), 10.0),
+        ("round_to", (1.26, 1.0), 1.3),
+        ("mod", (-1.0, 3.0), 2.0),
+        ("fmod", (-1.0, 3.0), -1.0),
+        ("complex", (1.0, np.inf), complex(1.0, np.inf)),
+    ],
+)
+def test_meanings_that_are_ours(name: str, args: tuple[float, ...], wanted: complex) -> None:
+    got = OPS[name].meaning(*(np.float64(arg) for arg in args))
+    assert got == pytest.approx(wanted) if np.isfinite(wanted) else got == wanted

@@ -1,0 +1,73 @@
+"""Every tutorial runs from its file, as a reader runs it, and prints and writes what it says."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPTS = sorted((ROOT / "tutorials").glob("[0-9]*.py"))
+PICTURES = {1: ["01_learning.png", "01_misread.png"], 2: ["02_heat.png"]}
+
+
+def run(script: Path, out: Path) -> str:
+    """Return what the script printed; fails with its complaint where it ended badly."""
+    command = [sys.executable, str(script), "--quick", "--out", str(out)]
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_they_are_numbered_without_gaps() -> None:
+    assert [int(script.name[:2]) for script in SCRIPTS] == list(range(1, len(SCRIPTS) + 1))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_it_is_a_third_prose(script: Path) -> None:
+    text = script.read_text(encoding="utf-8")
+    written = [line.strip() for line in text.splitlines() if line.strip()]
+    docstrings = (ast.get_docstring(node) or "" for node in ast.walk(ast.parse(text)) if _has(node))
+    prose = sum(len(docstring.splitlines()) for docstring in docstrings)
+    prose += sum(line.startswith("#") for line in written)
+    assert 3 * prose >= len(written), f"{prose} of {len(written)} lines are prose"
+
+
+def _has(node: ast.AST) -> bool:
+    return isinstance(node, ast.Module | ast.FunctionDef)
+
+
+def test_digits_are_read(tmp_path: Path) -> None:
+    printed = run(SCRIPTS[0], tmp_path)
+    mean = re.search(r"mean over 1: ([\d.]+)%", printed)
+    assert mean is not None and float(mean[1]) >= 90
+    assert [(tmp_path / name).read_bytes()[:4] for name in PICTURES[1]] == [b"\x89PNG"] * 2
+
+
+def test_heat_spreads(tmp_path: Path) -> None:
+    printed = run(SCRIPTS[1], tmp_path)
+    means = [float(mean) for mean in re.findall(r"mean temperature is ([\d.]+)", printed)]
+    assert len(means) == 3 and means == sorted(means)
+    assert (tmp_path / PICTURES[2][0]).read_bytes()[:4] == b"\x89PNG"
+
+
+def test_every_stage_is_shown_and_means_the_same(tmp_path: Path) -> None:
+    printed = run(SCRIPTS[2], tmp_path)
+    stages = re.findall(r"^--- (.+?) -+$", printed, re.MULTILINE)
+    assert stages == [
+        "source", "surface", "assignments", "loops", "passes", "optimized loops", "places", "C",
+    ]  # fmt: skip
+    assert len(re.findall(r"largest difference from NumPy: \d", printed)) == 3
+
+
+def test_a_tutorial_that_is_not_there_is_named() -> None:
+    command = [sys.executable, str(ROOT / "tutorials" / "start.py"), "99"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "no tutorial 99" in done.stderr and "01_digits.py" in done.stderr

@@ -1,15 +1,23 @@
-"""plusequals: write array assignments in Python, run compiled C.
+"""plusequals: write array assignments in Python, run compiled C or CUDA, see every number.
 
     @cd
     def matmul(c, a, b):
         c[i, j] = sum(a[i, k] * b[k, j])
 
-Write a function of array assignments, put `@cd` above it, call it; `explain` shows what it
-became and why.
+Write a function of array assignments, put `@cd` above it, call it; `explain` shows what it became.
 """
 
+from .dsl import CdFunction, Tensor, backends, cd, cd_from_source, clamp, comment, pad, tensor, wrap
+from .dsl.words import TYPES
+from .lowering import settings
 from .lowering.diagnostic import CdError
+from .lowering.settings import override, use
+
+globals().update(TYPES)
 
 __version__ = "0.1.0"
 
-__all__ = ["CdError", "__version__"]
+__all__ = [
+    "CdError", "CdFunction", "Tensor", "__version__", "backends", "cd", "cd_from_source", "clamp",
+    "comment", "override", "pad", "settings", "tensor", "use", "wrap", *TYPES,
+]  # fmt: skip

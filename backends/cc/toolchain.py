@@ -83,8 +83,8 @@ def find() -> tuple[str, ...]:
     for name in NAMES:
         if path := shutil.which(name):
             return (os.path.realpath(path),) if _is_itself(path) else (path,)
-    if find_spec("ziglang"):
-        return (sys.executable, "-m", "ziglang", "cc")
+    if zig := _zig():
+        return zig
     raise _missing("no C compiler was found: not " + ", ".join(NAMES) + " nor the package ziglang")
 
 
@@ -93,7 +93,8 @@ def stamp(command: tuple[str, ...]) -> list[object] | None:
 
     None where there is no such thing: for a wrapper, which may run another compiler tomorrow.
     """
-    if len(command) > 1 or not _is_itself(command[0]):
+    zig = command[1:] == ("cc",) and os.path.basename(command[0]) == "zig"
+    if not zig and (len(command) > 1 or not _is_itself(command[0])):
         return None
     found = os.stat(command[0])
     return [*command, found.st_size, found.st_mtime_ns, found.st_ino, processor(), *_environment()]
@@ -156,6 +157,18 @@ def _asked(text: str, origin: str) -> tuple[str, ...]:
     raise _missing(f"the C compiler `{text}` of {origin} {why}")
 
 
+def _zig() -> tuple[str, ...] | None:
+    """Return the compiler in the package ziglang: its program, or the package where that hides."""
+    package = find_spec("ziglang")
+    if package is None:
+        return None
+    for folder in package.submodule_search_locations or ():
+        program = os.path.join(folder, "zig")
+        if os.access(program, os.X_OK):
+            return (program, "cc")
+    return (sys.executable, "-m", "ziglang", "cc")
+
+
 def _is_itself(path: str) -> bool:
     """Whether a link may be followed: not where a wrapper (ccache) goes by the name it is given."""
     real = os.path.basename(os.path.realpath(path))
@@ -199,7 +212,7 @@ def _admitted(command: tuple[str, ...], wished: tuple[str, ...], scratch: Path) 
     (scratch / "probe.c").write_text("int probe(void) { return 0; }\n")
 
     def takes(*flags: str) -> Ran:
-        return run((*command, *flags, "-fsyntax-only", "probe.c"), scratch)
+        return run((*command, *flags, "-c", "-o", "probe.o", "probe.c"), scratch)
 
     if takes(*MEANING, *wished).status == 0:
         return wished

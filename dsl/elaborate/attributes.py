@@ -28,11 +28,11 @@ _REFUSED = {
 def attribute(site: Site, value: Value, name: str) -> Value | None:
     """Return an attribute of a number or array, None where the name is not one.
 
-    CdTypeError CD0525 for attributes that the language refuses.
+    CdTypeError CD0555 for attributes that the language refuses.
     """
     if name in _REFUSED:
         message, way_out = _REFUSED[name]
-        raise error("CD0525", CdTypeError, message, site.span, helps=(way_out,))
+        raise error("CD0555", CdTypeError, message, site.span, helps=(way_out,))
     if isinstance(value, Masked):
         return _of_selection(site, value, name)
     if isinstance(value, Static) and kind_of_number(value.value) is None:

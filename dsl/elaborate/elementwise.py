@@ -249,10 +249,10 @@ def _require_nonnegative(site: Site, exponent: Value) -> None:
 
 
 def where(site: Site, condition: Value, x: Value = NONE, y: Value = NONE) -> Value:
-    """Return `x` where the condition holds, else `y`. CdTypeError CD0521 for one argument."""
+    """Return `x` where the condition holds, else `y`. CdTypeError CD0551 for one argument."""
     if x == NONE or y == NONE:
         raise error(
-            "CD0521", CdTypeError,
+            "CD0551", CdTypeError,
             "one-argument `where` gives a list whose length is known only at run time", site.span,
             helps=("use `np.where(condition, x, y)`, or a loop with `if`",),
         )  # fmt: skip
@@ -340,10 +340,10 @@ def python_round(site: Site, number: Value, ndigits: Value = NONE) -> Value:
 
 
 def one_number(site: Site, value: Value, name: str, instead: str) -> Scalar:
-    """Return a number. CdTypeError CD0522 where it is an array, naming what to write instead."""
+    """Return a number. CdTypeError CD0552 where it is an array, naming what to write instead."""
     if isinstance(value, Array | Masked) and not (isinstance(value, Array) and value.rank == 0):
         raise error(
-            "CD0522", CdTypeError, f"`{name}` takes one number, and is given {describe(value)}",
+            "CD0552", CdTypeError, f"`{name}` takes one number, and is given {describe(value)}",
             site.span, helps=(f"for arrays: `{instead}`",),
         )  # fmt: skip
     return as_scalar(value, site.span, f"the argument of `{name}`")
@@ -442,6 +442,11 @@ def parts_of(site: Site, x: Value) -> Value:
     """Return `np.modf`: the fractional and the whole part, both with the sign of `x`."""
     whole = elementwise(site.ctx, combine_of(np.trunc), [converted_float(site, x)], site.span)
     return Group((arithmetic(site, "-", x, whole), whole))
+
+
+def fix(site: Site, x: Value) -> Value:
+    """Return `np.fix`: rounded towards zero."""
+    return elementwise(site.ctx, combine_of(np.trunc), [x], site.span)
 
 
 def converted_float(site: Site, value: Value) -> Value:

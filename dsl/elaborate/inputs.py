@@ -22,6 +22,7 @@ from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import const
 from ...lowering.ir.node import Node
 from .context import Context, error
+from .site import Word
 from .types import Kind, cast, kind_of_number
 from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, Value
 
@@ -118,7 +119,7 @@ def spec_of(
     if kind is not None:
         plain = static or kind.dtype.kind == "b" or not _fits(value)
         return ConstantSpec(type(value), repr(value), value) if plain else NumberSpec(kind)
-    if isinstance(value, _PLAIN) or isinstance(value, DType):
+    if isinstance(value, (*_PLAIN, DType, Word)):
         return ConstantSpec(type(value), repr(value), value)
     if is_tensor(value):
         return TensorSpec(value.dtype, value.shape, value.fields, value)  # type: ignore[attr-defined]

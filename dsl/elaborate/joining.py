@@ -140,14 +140,14 @@ def append(site: Site, arr: Value, values: Value, axis: Value = NONE) -> Value:
 
 
 def repeat(site: Site, a: Value, repeats: Value, axis: Value = NONE) -> Value:
-    """Return each element repeated. CdTypeError CD0524 for a count for each element."""
+    """Return each element repeated. CdTypeError CD0554 for a count for each element."""
     array = array_of(site, a)
     if axis == NONE:
         array, axis = array_of(site, ravel(site, array)), ZERO
     place = axis_of(site, axis, array.rank)
     if isinstance(repeats, Array) and repeats.rank or items_of(repeats) is not None:
         raise error(
-            "CD0524", CdTypeError, "`repeat` takes one number for all elements here", site.span,
+            "CD0554", CdTypeError, "`repeat` takes one number for all elements here", site.span,
             helps=("the length of the result has to be known: write a loop",),
         )  # fmt: skip
     times = extent_of(site, repeats, "the number of repeats")

@@ -41,12 +41,12 @@ def python_sum(site: Site, iterable: Value, start: Value = ZERO) -> Value:
 
 
 def python_operand(site: Site, value: Value, name: str) -> tuple[Array, Expr | None]:
-    """Return the rank-1 array that a Python reduction is given. CdTypeError CD0523 for others."""
+    """Return the rank-1 array that a Python reduction is given. CdTypeError CD0553 for others."""
     array, where = operand(site, value)
     if array.rank != 1:
         what = "one number" if array.rank == 0 else f"{describe(array)}"
         raise error(
-            "CD0523", CdTypeError,
+            "CD0553", CdTypeError,
             f"Python's `{name}` goes over the first axis only, and is given {what}", site.span,
             helps=(f"for all elements: `np.{name}(...)`; along one axis: `np.{name}(..., axis=0)`",),
         )  # fmt: skip
@@ -101,7 +101,7 @@ def python_len(site: Site, obj: Value) -> Value:
         )
     array = array_of(site, obj)
     if not array.rank:
-        raise error("CD0523", CdTypeError, "a number has no `len`", site.span)
+        raise error("CD0553", CdTypeError, "a number has no `len`", site.span)
     return as_number(array.shape[0])
 
 

@@ -7,7 +7,6 @@ from typing import assert_never
 from ...lowering.diagnostic import (
     CdNameError, CdSyntaxError, CdTypeError, CdValueError, Label, Span,
 )  # fmt: skip
-from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Block, Break, Check, Continue, Fault, Print
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Domain, Expr
@@ -303,11 +302,7 @@ def declared(frame: Frame, annotation: s.Expr) -> tuple[DType, tuple[Affine, ...
 
 def dtype_of(value: Value) -> DType | None:
     """Return the element type that a value names, None where it names none."""
-    if not isinstance(value, Static):
-        return None
-    if isinstance(value.value, DType):
-        return value.value
-    return dtypes.from_numpy(value.value)
+    return dtype_object(value.value) if isinstance(value, Static) else None
 
 
 def check_contract(

@@ -282,10 +282,13 @@ def test_any_part_changes_the_key_and_order_does_not() -> None:
 
 def test_key_is_the_same_in_every_process() -> None:
     text = "from plusequals.backends.cache import content_key; print(content_key(a=1, b=['x']))"
-    for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        ran = subprocess.run(
-            [sys.executable, "-c", text], env=environment, capture_output=True, text=True,
-            cwd=Path(__file__).parents[2],
-        )  # fmt: skip
-        assert ran.stdout.strip() == content_key(a=1, b=["x"])
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", text], cwd=Path(__file__).parents[2], stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONHASHSEED": seed}, text=True,
+        )
+        for seed in ("1", "2")
+    ]  # fmt: skip
+    one, two = (process.communicate()[0].strip() for process in running)
+    assert one == two
+    assert len(one) == 64

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -40,8 +41,14 @@ def test_ziglang_is_taken_where_nothing_else_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(toolchain, "find_spec", lambda name: object())
+    package = ModuleSpec("ziglang", None, is_package=True)
+    package.submodule_search_locations = [str(tmp_path)]
+    monkeypatch.setattr(toolchain, "find_spec", lambda name: package)
     assert find()[1:] == ("-m", "ziglang", "cc")
+    (tmp_path / "zig").write_text("")
+    (tmp_path / "zig").chmod(0o755)
+    assert find() == (str(tmp_path / "zig"), "cc")
+    assert toolchain.stamp(find())
 
 
 def test_setting_comes_before_cc_before_path(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:

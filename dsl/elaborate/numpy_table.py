@@ -1,0 +1,87 @@
+"""The table: which operation of the language an object of Python or NumPy is, found by identity.
+
+`lookup` for functions, `method` and `attribute` for arrays, `WORDS` for bare names, `refusal` for
+what is known and refused. The meanings are in the modules beside this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...lowering.diagnostic import CdTypeError
+from . import numpy_functions, python_functions
+from .attributes import attribute
+from .context import error
+from .creation import SPECIAL, finfo
+from .elementwise import arithmetic
+from .refusals import METHOD_REFUSALS, refusal
+from .site import Handler, Site, Word, dtype_object, static_int, static_shape
+from .values import Value
+
+__all__ = [
+    "LIBRARY_SCOPE", "WORDS", "Handler", "Site", "Word", "arithmetic", "attribute",
+    "dtype_object", "elementwise_name", "lookup", "method", "reduction_of", "refusal",
+    "special_subscript", "static_int", "static_shape",
+]  # fmt: skip
+
+_HANDLERS: dict[object, Handler] = {
+    **dict(numpy_functions.handlers()),
+    **dict(python_functions.handlers()),
+    np.finfo: finfo(np.finfo),
+    np.iinfo: finfo(np.iinfo),
+}
+_METHODS: dict[str, Handler] = dict(numpy_functions.methods())
+
+WORDS: dict[str, Value] = python_functions.words()
+"""What a bare name is where it is neither bound, captured nor an index letter."""
+
+LIBRARY_SCOPE: dict[str, object] = {"np": np}
+"""The names that functions of the library see beside the words."""
+
+
+def lookup(function: object) -> Handler | None:
+    """Return the meaning of a function object, None where the table does not know it."""
+    try:
+        return _HANDLERS.get(function)
+    except TypeError:  # an object without a hash is no function of ours
+        return None
+
+
+def method(name: str) -> Handler | None:
+    """Return the meaning of an array method (its first argument is the array), else None.
+
+    A method that the language refuses has a handler that says so (CdTypeError CD0555).
+    """
+    if name in METHOD_REFUSALS:
+        return _refusing(*METHOD_REFUSALS[name])
+    return _METHODS.get(name)
+
+
+def _refusing(message: str, way_out: str) -> Handler:
+    def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        raise error("CD0555", CdTypeError, message, site.span, helps=(way_out,))
+
+    return handle
+
+
+def special_subscript(value: object) -> Callable[[Site, tuple[Value, ...]], Value] | None:
+    """Return what subscripting an object such as `np.mgrid` means, None for other objects."""
+    return next((meaning for known, meaning in SPECIAL if known is value), None)
+
+
+def reduction_of(function: object) -> str | None:
+    """Return the name of the reduction over index letters that a function is, else None."""
+    try:
+        return python_functions.REDUCTIONS.get(function)
+    except TypeError:
+        return None
+
+
+def elementwise_name(function: object) -> str | None:
+    """Return the operation of the table that a function of elements is, else None."""
+    try:
+        return python_functions.ELEMENTWISE.get(function)
+    except TypeError:
+        return None

@@ -1,0 +1,202 @@
+"""Functions of Python itself and words of the language: what each object means."""
+
+from __future__ import annotations
+
+import builtins
+import cmath
+import math
+import operator
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ...lowering.ir import dtypes
+from . import elementwise as e
+from . import python_reductions as p
+from .averages import mean
+from .linear import matmul
+from .reductions import position_reducer, reducer
+from .site import (
+    NONE,
+    NOT_CONSTANT,
+    Handler,
+    Site,
+    Word,
+    called,
+    constant,
+    folds,
+    items_of,
+    needs,
+    takes,
+)
+from .types import WEAK_BOOL, WEAK_FLOAT, WEAK_INT
+from .ufuncs import OP_OF, PYTHON_NAMES
+from .values import Group, Static, Value
+
+OWN_OPS = (
+    "erf", "erfc", "relu", "sat01", "recip", "recip_sqrt", "relu_gate", "sat01_gate", "fma",
+)  # fmt: skip
+"""Operations of the table that are nothing in NumPy."""
+
+_UFUNC_WORDS: dict[str, np.ufunc] = {
+    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2,
+    "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan,
+    "arcsin": np.arcsin, "arccos": np.arccos, "arctan": np.arctan, "sinh": np.sinh,
+    "cosh": np.cosh, "tanh": np.tanh, "arcsinh": np.arcsinh, "arccosh": np.arccosh,
+    "arctanh": np.arctanh, "sqrt": np.sqrt, "cbrt": np.cbrt, "sign": np.sign,
+    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
+    "arctan2": np.arctan2, "hypot": np.hypot, "copysign": np.copysign, "pow": np.power,
+    "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite, "conj": np.conjugate,
+    "minimum": np.minimum, "maximum": np.maximum, "square": np.square,
+}  # fmt: skip
+_REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argmin")
+_HANDLED_ELSEWHERE = ("pad", "clamp", "wrap", "comment")
+
+DTYPE_WORDS: dict[str, object] = {
+    "bool_": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "f16": np.float16,
+    "bf16": Word("bf16"), "f32": np.float32, "f64": np.float64, "c64": np.complex64,
+    "c128": np.complex128,
+}  # fmt: skip
+"""The words for element types, and what object each is."""
+
+
+def words() -> dict[str, Value]:
+    """Return what each word of the language is where the name is nothing else."""
+    found: dict[str, Value] = {name: Static(Word(name)) for name in (*OWN_OPS, *_UFUNC_WORDS)}
+    found |= {name: Static(Word(name)) for name in (*_REDUCTIONS, *_HANDLED_ELSEWHERE)}
+    found |= {name: Static(Word(name)) for name in ("abs", "where", "real", "imag", "angle", "clip")}
+    found |= {name: Static(value) for name, value in DTYPE_WORDS.items()}
+    found |= {"inf": Static(math.inf), "nan": Static(math.nan), "pi": Static(math.pi)}
+    return found
+
+
+def handlers() -> Iterator[tuple[object, Handler]]:
+    """Yield each object of Python and each word that can be called, with its meaning."""
+    yield from _of_python()
+    yield from _of_math()
+    yield from _of_words()
+
+
+def _of_python() -> Iterator[tuple[object, Handler]]:
+    for name in ("max", "min"):
+        handler = takes(name, p.python_extreme(name))
+        yield getattr(builtins, name), handler
+        yield Word(name), handler
+    for name in ("any", "all"):
+        handler = takes(name, p.python_truth(name))
+        yield getattr(builtins, name), handler
+        yield Word(name), handler
+    yield builtins.sum, takes("sum", p.python_sum)
+    yield Word("sum"), takes("sum", p.python_sum)
+    yield len, takes("len", p.python_len)
+    yield round, folds(round, takes("round", e.python_round))
+    integer = e.python_cast("int", WEAK_INT, "x.astype(int)")
+    yield int, folds(int, takes("int", integer))
+    yield operator.index, folds(operator.index, takes("index", integer))
+    yield float, folds(float, takes("float", e.python_cast("float", WEAK_FLOAT, "x.astype(float)")))
+    yield bool, folds(bool, takes("bool", e.python_cast("bool", WEAK_BOOL, "x.astype(bool)")))
+    yield complex, folds(complex, takes("complex", e.python_complex))
+    yield divmod, folds(divmod, takes("divmod", e.division_pair))
+    yield operator.matmul, takes("matmul", matmul)
+    for kind in ("tuple", "list"):
+        yield getattr(builtins, kind), takes(kind, _sequence(kind))
+
+
+def _sequence(kind: str) -> Callable[..., Value]:
+    def body(site: Site, iterable: Value = Static(())) -> Value:  # noqa: B008
+        items = items_of(iterable)
+        if items is None:
+            found = constant(iterable)
+            if found is NOT_CONSTANT or not isinstance(found, range | str):
+                raise needs(site, f"what `{kind}` is made of", iterable)
+            items = tuple(Static(item) for item in found)
+        return Group(items, kind)
+
+    return body
+
+
+def _of_math() -> Iterator[tuple[object, Handler]]:
+    for function, ufunc in PYTHON_NAMES.items():
+        assert callable(function)
+        yield function, folds(function, e.ufunc_handler(ufunc, python=True))
+    for name in ("floor", "ceil", "trunc"):
+        function = getattr(math, name)
+        yield function, folds(function, takes(name, e.to_integer(name)))
+    yield math.log, folds(math.log, takes("log", e.logarithm))
+    yield cmath.log, folds(cmath.log, takes("log", e.logarithm))
+    yield cmath.phase, folds(cmath.phase, takes("phase", e.angle))
+    for name in ("erf", "erfc"):
+        yield getattr(math, name), folds(getattr(math, name), e.word_handler(name))
+    if hasattr(math, "fma"):
+        yield math.fma, folds(math.fma, e.word_handler("fma"))
+    yield math.prod, folds(math.prod, takes("prod", reducer("prod")))
+    for name in ("gcd", "lcm", "isqrt", "factorial", "comb", "perm", "gamma", "lgamma", "dist",
+                 "fsum", "remainder", "ldexp", "frexp", "modf", "isclose", "ulp"):  # fmt: skip
+        function = getattr(math, name)
+        yield function, folds(function, _only_constants(f"math.{name}"))
+
+
+def _only_constants(name: str) -> Handler:
+    def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        given = [*args, *keywords.values()]
+        unknown = next((v for v in given if constant(v) is NOT_CONSTANT), NONE)
+        raise needs(site, f"each argument of `{name}`", unknown)
+
+    return handle
+
+
+def _of_words() -> Iterator[tuple[object, Handler]]:
+    for name in OWN_OPS:
+        yield Word(name), e.word_handler(name)
+    for name, ufunc in _UFUNC_WORDS.items():
+        yield Word(name), _folding_word(ufunc)
+    yield Word("abs"), _folding_word(np.absolute)
+    yield Word("where"), takes("where", e.where)
+    yield Word("clip"), takes("clip", e.clip)
+    yield Word("real"), takes("real", e.real)
+    yield Word("imag"), takes("imag", e.imag)
+    yield Word("angle"), takes("angle", e.angle)
+    yield Word("prod"), takes("prod", reducer("prod"))
+    yield Word("mean"), takes("mean", mean)
+    for name in ("argmax", "argmin"):
+        yield Word(name), takes(name, position_reducer(name))
+    for dtype in dtypes.ALL:
+        yield Word(dtype.short), e.cast_handler(dtype)
+        yield dtype, e.cast_handler(dtype)
+
+
+def _folding_word(ufunc: np.ufunc) -> Handler:
+    """Return a ufunc under its bare name: of Python numbers it gives Python numbers."""
+    general = e.ufunc_handler(ufunc, python=True)
+
+    def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        plain = [constant(value) for value in args]
+        if not keywords and args and all(isinstance(x, int | float | complex) for x in plain):
+            result = called(site, ufunc, plain)
+            if isinstance(result, Static) and isinstance(result.value, np.generic):
+                return Static(result.value.item())
+        return general(site, args, keywords)
+
+    return handle
+
+
+_REDUCTION_OBJECTS: tuple[tuple[object, str], ...] = (
+    (builtins.sum, "sum"), (builtins.max, "max"), (builtins.min, "min"), (builtins.any, "any"),
+    (builtins.all, "all"), (math.prod, "prod"), (np.sum, "sum"), (np.prod, "prod"),
+    (np.max, "max"), (np.min, "min"), (np.amax, "max"), (np.amin, "min"), (np.any, "any"),
+    (np.all, "all"), (np.mean, "mean"), (np.argmax, "argmax"), (np.argmin, "argmin"),
+    *((Word(name), name) for name in _REDUCTIONS),
+)  # fmt: skip
+REDUCTIONS: dict[object, str] = dict(_REDUCTION_OBJECTS)
+"""The objects that reduce over index letters, with the name of what they do."""
+
+ELEMENTWISE: dict[object, str] = {
+    **{ufunc: name for ufunc, name in OP_OF.items() if name in ("add", "mul", "sub", "div", "max",
+       "min", "and", "or", "bitand", "bitor", "bitxor", "shl", "shr", "floordiv", "mod", "pow")},
+    **{function: OP_OF[ufunc] for function, ufunc in PYTHON_NAMES.items()},
+    builtins.max: "max", builtins.min: "min", Word("max"): "max", Word("min"): "min",
+    Word("maximum"): "max", Word("minimum"): "min", Word("pow"): "pow",
+    **{Word(name): name for name in OWN_OPS},
+}  # fmt: skip
+"""The objects whose call `f(t[...], e)` accumulates, with the operation's name."""

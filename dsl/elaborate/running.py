@@ -1,0 +1,311 @@
+"""What runs along an axis: cumulative sums, windows, slopes, covariances and norms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...lowering.diagnostic import CdShapeError, CdTypeError
+from ...lowering.ir.assignments import For
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import Apply, Domain, Read, Reduce
+from ...lowering.ir.indexing import Affine, Range, const, floordiv, var
+from ...lowering.ir.indexing import maximum as index_max
+from ...lowering.ir.indexing import minimum as index_min
+from ...lowering.ir.ops import OPS
+from .arrays import describe, elementwise, settled
+from .averages import mean, stored_once
+from .context import error
+from .elementwise import arithmetic, converted_float
+from .linear import matmul
+from .python_reductions import as_number
+from .reductions import accumulate, count_nonzero, reducer, truth_reducer
+from .shaping import at_least, ravel, remap, squeeze, transpose
+from .site import (
+    NO,
+    NONE,
+    ONE,
+    YES,
+    ZERO,
+    Body,
+    Site,
+    array_of,
+    axes_of,
+    axis_of,
+    constant,
+    dtype_of,
+    static_bool,
+    static_number,
+    text_of,
+)
+from .types import Kind, cast
+from .ufuncs import combine_of, resolved
+from .values import Array, Group, Static, Value
+
+REDUCERS: dict[np.ufunc, str] = {
+    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min",
+    np.logical_and: "all", np.logical_or: "any", np.bitwise_and: "bitand",
+    np.bitwise_or: "bitor", np.bitwise_xor: "bitxor",
+}  # fmt: skip
+"""The ufuncs with a neutral element, and what reducing by them is called."""
+
+
+def ufunc_reduce(ufunc: np.ufunc, name: str) -> Body:
+    """Return `ufunc.reduce`, which goes over the first axis unless told otherwise."""
+
+    def body(
+        site: Site, array: Value, axis: Value = ZERO, dtype: Value = NONE, *, keepdims: Value = NO
+    ) -> Value:
+        if name in ("sum", "prod"):
+            return reducer(name)(site, array, axis, dtype, keepdims=keepdims)
+        if name in ("max", "min"):
+            return reducer(name)(site, array, axis, keepdims=keepdims)
+        if name in ("any", "all"):
+            return truth_reducer(name)(site, array, axis, keepdims=keepdims)
+        values = array_of(site, array)
+        if values.kind.dtype.kind not in "biu":
+            raise error("CD0404", CdTypeError, f"`{name}` of {describe(values)}", site.span)
+        kept = static_bool(site, keepdims, "keepdims")
+        axes = axes_of(site, axis, values.rank)
+        return accumulate(site, OPS[name], values, axes, Kind(values.kind.dtype), kept)
+
+    return body
+
+
+def cumulative(name: str) -> Body:
+    """Return `np.cumsum` or `np.cumprod`."""
+    ufunc = np.add if name == "sum" else np.multiply
+
+    def body(site: Site, a: Value, axis: Value = NONE, dtype: Value = NONE) -> Value:
+        values = array_of(site, a)
+        if axis == NONE:
+            values, axis = array_of(site, ravel(site, at_least(1, site, values))), ZERO
+        element = dtype_of(site, dtype) or values.kind.dtype.summed
+        return _running(site, ufunc, values, axis_of(site, axis, values.rank), element)
+
+    return body
+
+
+def ufunc_accumulate(ufunc: np.ufunc) -> Body:
+    """Return `ufunc.accumulate`, along the first axis unless told otherwise."""
+
+    def body(site: Site, array: Value, axis: Value = ZERO, dtype: Value = NONE) -> Value:
+        values = array_of(site, array)
+        own = values.kind.dtype
+        element = dtype_of(site, dtype) or (
+            own.summed if ufunc in (np.add, np.multiply)
+            else resolved(ufunc, (Kind(own), Kind(own)))[-1]
+        )  # fmt: skip
+        return _running(site, ufunc, values, axis_of(site, axis, values.rank), element)
+
+    return body
+
+
+def _running(site: Site, ufunc: np.ufunc, values: Array, axis: int, dtype: DType) -> Array:
+    """Return every partial result along an axis, by one step after the other."""
+    ctx = site.ctx
+    node = ctx.node("running", values.shape, dtype)
+    size = values.shape[axis]
+    first = tuple(index_min(s, const(1)) if n == axis else s for n, s in enumerate(values.shape))
+    place = tuple(map(var, values.axes))
+    start = Array(values.axes, first, Read(node, place, site.span), Kind(dtype))
+    ctx.store(start, cast(values.body, dtype), site.span)
+    step = ctx.symbol(values.axes[axis].name)
+    rest = [n for n in range(values.rank) if n != axis]
+    names = ctx.axes(values.rank)
+    here = tuple(var(step) if n == axis else var(names[n]) for n in range(values.rank))
+    before = tuple(var(step) - 1 if n == axis else at for n, at in enumerate(here))
+    kind = Kind(dtype)
+    expr, _ = combine_of(ufunc)(
+        (cast(Read(node, before, site.span), dtype.compute), kind),
+        (cast(values.at(here), dtype.compute), kind),
+    )
+    target = Array(
+        tuple(names[n] for n in rest), tuple(values.shape[n] for n in rest),
+        Read(node, here, site.span), kind,
+    )  # fmt: skip
+    with ctx.block() as out:
+        ctx.store(target, cast(expr, dtype), site.span)
+    ctx.emit(For(step, const(1), size, 1, tuple(out), site.span))
+    return ctx.whole(node, site.span)
+
+
+def cov(
+    site: Site,
+    m: Value,
+    y: Value = NONE,
+    rowvar: Value = YES,
+    bias: Value = NO,
+    ddof: Value = NONE,
+) -> Value:
+    """Return the covariance matrix of variables in rows."""
+    if y != NONE:
+        raise error("CD0452", CdTypeError, "`cov` of two arrays: stack them first", site.span)
+    table = at_least(2, site, converted_float(site, array_of(site, m)))
+    if not static_bool(site, rowvar, "rowvar") and array_of(site, m).rank > 1:
+        table = array_of(site, transpose(site, table))
+    table = settled(site.ctx, table, "values", site.span)
+    if ddof == NONE:
+        ddof = ZERO if static_bool(site, bias, "bias") else ONE
+    freedom = static_number(site, ddof, "ddof")
+    centre = stored_once(site, mean(site, table, ONE, keepdims=YES), "mean")
+    centred = stored_once(site, arithmetic(site, "-", table, centre), "centred")
+    turned = elementwise(site.ctx, combine_of(np.conjugate), [transpose(site, centred)], site.span)
+    product = matmul(site, centred, turned)
+    number = arithmetic(site, "-", as_number(table.shape[1]), Static(freedom))
+    factor = arithmetic(site, "/", Static(1.0), number)
+    return squeeze(site, arithmetic(site, "*", product, factor))
+
+
+def corrcoef(site: Site, x: Value, rowvar: Value = YES) -> Value:
+    """Return the correlations of variables in rows."""
+    table = array_of(site, stored_once(site, cov(site, x, NONE, rowvar), "covariance"))
+    if not table.rank:
+        return arithmetic(site, "/", table, table)
+    axis = site.ctx.symbol("i")
+    line = remap(table, (axis,), table.shape[:1], (var(axis), var(axis)))
+    spread = stored_once(site, elementwise(site.ctx, combine_of(np.sqrt), [line], site.span), "std")
+    column = array_of(site, spread)
+    names = site.ctx.axes(2)
+    rows = remap(column, names, (column.shape[0], const(1)), (var(names[0]),))
+    ratio = arithmetic(site, "/", arithmetic(site, "/", table, rows), spread)
+    low = elementwise(site.ctx, combine_of(np.maximum), [ratio, Static(-1.0)], site.span)
+    return elementwise(site.ctx, combine_of(np.minimum), [low, Static(1.0)], site.span)
+
+
+def shifted(value: Array, axis: int, by: int | Affine, size: Affine) -> Array:
+    """Return the elements from a distance on, `size` of them along an axis."""
+    index = [var(a) + by if n == axis else var(a) for n, a in enumerate(value.axes)]
+    shape = [size if n == axis else extent for n, extent in enumerate(value.shape)]
+    return remap(value, value.axes, shape, index)
+
+
+def gradient(site: Site, f: Value, *varargs: Value, axis: Value = NONE) -> Value:
+    """Return slopes: central differences inside, one-sided ones at the ends."""
+    values = settled(site.ctx, array_of(site, converted_float(site, f)), "values", site.span)
+    axes = axes_of(site, axis, values.rank)
+    steps = varargs * len(axes) if len(varargs) == 1 else varargs or (Static(1.0),) * len(axes)
+    slopes = [_slope(site, values, n, step) for n, step in zip(axes, steps, strict=True)]
+    return slopes[0] if len(slopes) == 1 else Group(tuple(slopes))
+
+
+def _slope(site: Site, values: Array, axis: int, step: Value) -> Value:
+    if array_of(site, step).rank:
+        raise error("CD0452", CdTypeError, "`gradient` takes one spacing for an axis", site.span)
+    size = values.shape[axis]
+    if size.constant is not None and size.constant < 2:
+        raise error("CD0313", CdShapeError, "`gradient` needs two points on an axis", site.span)
+    node = site.ctx.node("slope", values.shape, values.kind.dtype)
+    whole = site.ctx.whole(node, site.span)
+    wide = arithmetic(site, "*", Static(2.0), step)
+    pieces = (
+        (1, size - 2, 2, 0, wide), (0, const(1), 1, 0, step), (size - 1, const(1), size - 1,
+                                                              size - 2, step),
+    )  # fmt: skip
+    for at, length, ahead, behind, gap in pieces:
+        rise = arithmetic(
+            site, "-", shifted(values, axis, ahead, length), shifted(values, axis, behind, length)
+        )
+        part = array_of(site, arithmetic(site, "/", rise, gap))
+        target = shifted(whole, axis, at, length)
+        site.ctx.store(
+            target, cast(part.at(tuple(map(var, target.axes))), node.dtype), site.span
+        )
+    return whole
+
+
+def convolve(site: Site, a: Value, v: Value, mode: Value = Static("full")) -> Value:  # noqa: B008
+    """Return the discrete convolution of two lines."""
+    left, right = array_of(site, a), array_of(site, v)
+    if left.rank != 1 or right.rank != 1:
+        raise error("CD0452", CdTypeError, "`convolve` takes arrays of one axis", site.span)
+    left, right = settled(site.ctx, left, "a", site.span), settled(site.ctx, right, "v", site.span)
+    n, m = left.shape[0], right.shape[0]
+    shorter, longer = site.ctx.known.minimum(n, m), site.ctx.known.maximum(n, m)
+    match text_of(site, mode, "mode", ("full", "same", "valid")):
+        case "full":
+            size, offset = n + m - 1, const(0)
+        case "same":
+            size, offset = longer, floordiv(shorter - 1, const(2))
+        case _:
+            size, offset = longer - shorter + 1, shorter - 1
+    out, k = site.ctx.symbol("i"), site.ctx.symbol("k")
+    at = var(out) + offset
+    kind = Kind(resolved(np.multiply, (left.kind, right.kind))[-1])
+    dtype = kind.dtype.compute
+    factors = (left.at((var(k),)), right.at((at - var(k),)))
+    product = Apply(OPS["mul"], (cast(factors[0], dtype), cast(factors[1], dtype)), dtype)
+    window = Range(k, index_max(const(0), at - m + 1), index_min(n, at + 1))
+    total = Reduce(OPS["add"], Domain((window,)), product, dtype, span=site.span)
+    return Array((out,), (size,), total, kind, copied=True)
+
+
+def trapezoid(
+    site: Site, y: Value, x: Value = NONE, dx: Value = Static(1.0), axis: Value = Static(-1)  # noqa: B008
+) -> Value:
+    """Return the integral by trapezoids."""
+    values = settled(site.ctx, array_of(site, y), "values", site.span)
+    place = axis_of(site, axis, values.rank)
+    size = values.shape[place] - 1
+    pair = arithmetic(
+        site, "+", shifted(values, place, 1, size), shifted(values, place, 0, size)
+    )
+    if x == NONE:
+        width: Value = dx
+    else:
+        points = array_of(site, x)
+        if points.rank != 1:
+            raise error("CD0452", CdTypeError, "`trapezoid` takes points along one axis", site.span)
+        gap = array_of(
+            site,
+            arithmetic(site, "-", shifted(points, 0, 1, size), shifted(points, 0, 0, size)),
+        )
+        names = site.ctx.axes(values.rank)
+        shape = [size if n == place else const(1) for n in range(values.rank)]
+        width = remap(gap, names, shape, (var(names[place]),))
+    area = arithmetic(site, "/", arithmetic(site, "*", pair, width), Static(2.0))
+    return reducer("sum")(site, area, Static(place))
+
+
+def norm(
+    site: Site, x: Value, ord: Value = NONE, axis: Value = NONE, keepdims: Value = NO
+) -> Value:
+    """Return the norm of a vector or matrix. CdTypeError CD0456 for norms that need an SVD."""
+    values = array_of(site, converted_float(site, x))
+    axes = axes_of(site, axis, values.rank)
+    kind = constant(ord)
+    size = elementwise(site.ctx, combine_of(np.absolute), [values], site.span)
+    over = Group(tuple(Static(n) for n in axes))
+    total = reducer("sum")
+    if kind is None or kind == "fro" or (kind == 2 and len(axes) == 1):
+        squares = arithmetic(site, "**", size, Static(2))
+        found = total(site, squares, over, keepdims=keepdims)
+        return elementwise(site.ctx, combine_of(np.sqrt), [found], site.span)
+    if len(axes) == 1:
+        return _vector_norm(site, size, over, ord, keepdims)
+    if len(axes) == 2 and kind in (1, -1, math.inf, -math.inf) and not static_bool(
+        site, keepdims, "keepdims"
+    ):
+        assert isinstance(kind, int | float)
+        summed = axes[0] if abs(kind) == 1 else axes[1]
+        sums = total(site, size, Static(summed))
+        left = axes[0] if abs(kind) != 1 else axes[1] - 1
+        return reducer("max" if kind > 0 else "min")(site, sums, Static(left))
+    raise error(
+        "CD0456", CdTypeError, f"the norm {kind!r} of {describe(values)} is not part of the language",
+        site.span, helps=("compute it outside and pass it in",),
+    )  # fmt: skip
+
+
+def _vector_norm(site: Site, size: Value, over: Value, ord: Value, keepdims: Value) -> Value:
+    kind = constant(ord)
+    if kind == math.inf or kind == -math.inf:
+        name = "max" if kind == math.inf else "min"
+        return reducer(name)(site, size, over, keepdims=keepdims)
+    if kind == 0:
+        return count_nonzero(site, size, over, keepdims=keepdims)
+    power = static_number(site, ord, "the order of the norm")
+    raised = arithmetic(site, "**", size, Static(power))
+    found = reducer("sum")(site, raised, over, keepdims=keepdims)
+    return arithmetic(site, "**", found, Static(1.0 / power))

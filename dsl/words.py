@@ -1,0 +1,25 @@
+"""The words of the language as objects, for those who import them (linters then know them).
+
+    from plusequals import pad, clamp, wrap, comment, f32, i64
+
+A word that is bound to nothing else means the same without an import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..lowering.ir import dtypes
+from .elaborate.site import Word
+
+pad, clamp, wrap = Word("pad"), Word("clamp"), Word("wrap")
+
+TYPES = {name: Word(name) for name in dtypes.BY_SHORT if name != "bool"}
+"""The element types as words: `f32[n, m]` in annotations, `f32(e)` as a cast."""
+
+
+@contextmanager
+def comment(text: str) -> Iterator[None]:
+    """Name a block of statements in generated code, routine names and traces."""
+    yield

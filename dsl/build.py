@@ -15,17 +15,38 @@ from dataclasses import dataclass, field, replace
 from ..lowering.diagnostic import Span
 from ..lowering.ir import dtypes
 from ..lowering.ir.assignments import (
-    Access, Alloc, Assign, Block, Branch, Check, Fault, For, Let, Pair, Print, Procedure, Statement,
+    Access,
+    Alloc,
+    Assign,
+    Block,
+    Branch,
+    Check,
+    Fault,
+    For,
+    Let,
+    Pair,
+    Print,
+    Procedure,
+    Statement,
     While,
 )  # fmt: skip
 from ..lowering.ir.expressions import (
-    Apply, Domain, Dynamic, Expr, Position, Read, Reduce, Select, rebuild, walk,
+    Apply,
+    Domain,
+    Dynamic,
+    Expr,
+    Position,
+    Read,
+    Reduce,
+    Select,
+    rebuild,
+    walk,
 )  # fmt: skip
 from ..lowering.ir.indexing import Affine, Range, Symbol, const, var
 from ..lowering.ir.node import Node
 from ..lowering.ir.ops import OPS, PAIR_OPS
 from ..lowering.ir.walk import binds, free_symbols, statements
-from .elaborate.proof import Known, extreme, facts_of
+from .elaborate.proof import Known, extreme
 from .elaborate.types import both, negate
 
 
@@ -80,12 +101,12 @@ def _body(builder: _Builder, body: Sequence[Statement], known: Known) -> tuple[S
             case While(prelude, test, inner):
                 made = list(_body(builder, prelude, known))
                 test = _hoist(builder, test, Domain(), (), made, known, statement.span, {})
-                done = _body(builder, inner, known.with_facts(*facts_of(test)))
+                done = _body(builder, inner, known.assuming(test))
                 out.append(replace(statement, prelude=tuple(made), test=test, body=done))
             case Branch(test, then, other):
                 test = _hoist(builder, test, Domain(), (), out, known, statement.span, {})
-                yes = _body(builder, then, known.with_facts(*facts_of(test)))
-                no = _body(builder, other, known.with_facts(*facts_of(negate(test))))
+                yes = _body(builder, then, known.assuming(test))
+                no = _body(builder, other, known.assuming(negate(test)))
                 out.append(replace(statement, test=test, then=yes, other=no))
             case Block(_, inner):
                 out.append(replace(statement, body=_body(builder, inner, known)))

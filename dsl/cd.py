@@ -24,6 +24,7 @@ from ..lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
 from ..lowering.ir.assignments import Assign, Procedure
 from . import surface as s
 from .build import build
+from .checked import add_checks
 from .elaborate.elaborate import elaborate
 from .elaborate.inputs import ArraySpec, Spec, spec_of
 from .elaborate.typed import Argument, Constant, Many, New, Return, Strided, Typed
@@ -127,6 +128,8 @@ class CdFunction:
         )
         self._statics |= typed.statics
         procedure = build(typed.procedure)
+        if settings.current().checked:
+            procedure = add_checks(procedure)
         routine = link.link(procedure, self._backend)
         captured = tuple((path, spec) for path, spec in typed.used.items() if path.captured)
         return Specialisation(typed, procedure, routine, captured, reason)
@@ -357,7 +360,8 @@ def _viewed(array: Any, view: Strided) -> Any:
     strides = tuple(step * size for step in view.strides)
     base = _at_offset(array, view.offset)
     found = np.lib.stride_tricks.as_strided(base, view.shape, strides)
-    found.flags.writeable = array.flags.writeable
+    if not array.flags.writeable:
+        found.flags.writeable = False
     return found
 
 

@@ -1,4 +1,4 @@
-"""Whether a statement reads what it writes, in a way that loops over the current state would see."""
+"""Whether a statement reads what it writes, in a way that loops on the current state would see."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def is_injective(index: tuple[Index, ...], ranges: tuple[Range, ...]) -> bool:
 
 
 def apart(read: tuple[Index, ...], write: tuple[Index, ...], ranges: tuple[Range, ...]) -> bool:
-    """Whether no two points of the ranges read and write the same cell, for a reason on one axis."""
+    """Whether no two points read and write the same cell, for a reason that one axis gives."""
     for left, right in zip(read, write, strict=True):
         if isinstance(left, Dynamic) or isinstance(right, Dynamic):
             continue

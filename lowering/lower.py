@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from . import clash
+from .diagnostic import Span
 from .ir import assignments as ir1
 from .ir import dtypes, loops
-from .diagnostic import Span
 from .ir.assignments import Access, Assign, Pair, Procedure
 from .ir.expressions import (
     Apply,
@@ -35,6 +35,7 @@ from .ir.indexing import Affine, Range, Symbol, const, substitute, var
 from .ir.loops import Program, Stmt
 from .ir.node import Node
 from .ir.ops import Op, neutral_of
+
 
 def lower(procedure: Procedure) -> Program:
     """Return the procedure as loops, in one kernel; temporaries are added to its locals."""
@@ -143,14 +144,14 @@ def _assign(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
     replaces = stmt.op is None or stmt.initialize
     if len(written) == 1 and clashes[0] <= {"value at the cell"}:
         return _through_scalar(stmt, fresh)
-    rectangular = not any(
-        set(r.symbol for r in stmt.free.ranges) & (r.hi - r.lo).symbols() for r in stmt.free.ranges
-    )
+    free = set(stmt.free.symbols)
+    rectangular = not any(free & (r.hi - r.lo).symbols() for r in stmt.free.ranges)
     known = all(kind.startswith("value") for found in clashes for kind in found)
     fixed = not clash.uses(stmt.target, stmt.reduced)
     if replaces and fixed and len(written) == 1 and known and rectangular:
         return _through_array(stmt, fresh)
-    return _from_copy(stmt, [a.node for a, found in zip(written, clashes, strict=True) if found], fresh)
+    clashing = [access.node for access, found in zip(written, clashes, strict=True) if found]
+    return _from_copy(stmt, clashing, fresh)
 
 
 def _nest_of(stmt: Assign) -> tuple[Stmt, ...]:
@@ -189,7 +190,7 @@ def _through_scalar(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
 
 
 def _through_array(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
-    """Return two nests: all values into a new array over the domain, then from there to the target."""
+    """Return two nests: all values into an array over the domain, then from there to the target."""
     ranges, span = stmt.free.ranges, stmt.span
     shape = tuple(r.hi - r.lo for r in ranges)
     new = fresh.array(f"{stmt.target.node.label}_new", shape, stmt.target.node.dtype)

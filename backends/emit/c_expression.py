@@ -30,14 +30,16 @@ from .dialect import Dialect
 
 CHOOSE, OR, AND, BITOR, BITXOR, BITAND, EQUAL, RELATE, SHIFT, ADD, MUL, UNARY, POSTFIX = range(13)
 _INFIX = {
-    "||": (OR, OR, EQUAL), "&&": (AND, AND, BITAND),
-    "|": (BITOR, BITOR, UNARY), "^": (BITXOR, BITXOR, UNARY), "&": (BITAND, BITAND, UNARY),
-    "==": (EQUAL, RELATE, RELATE), "!=": (EQUAL, RELATE, RELATE),
-    "<": (RELATE, ADD, ADD), "<=": (RELATE, ADD, ADD),
-    ">": (RELATE, ADD, ADD), ">=": (RELATE, ADD, ADD),
-    "+": (ADD, ADD, MUL), "-": (ADD, ADD, MUL), "*": (MUL, MUL, UNARY), "/": (MUL, MUL, UNARY),
+    "||": (OR, EQUAL), "&&": (AND, EQUAL), "|": (BITOR, UNARY), "^": (BITXOR, UNARY),
+    "&": (BITAND, UNARY), "==": (EQUAL, ADD), "!=": (EQUAL, ADD), "<": (RELATE, ADD),
+    "<=": (RELATE, ADD), ">": (RELATE, ADD), ">=": (RELATE, ADD),
+    "+": (ADD, MUL), "-": (ADD, MUL), "*": (MUL, UNARY), "/": (MUL, UNARY),
 }  # fmt: skip
-"""Of each operator: its level, and the least level its left and right operand may have bare."""
+"""Of each operator: its level, and the least level at which operands stand without brackets.
+
+Stricter than C where people misread it: comparisons in comparisons, `&&` in `||`, bit operators.
+"""
+ONE = const(1)
 _WIDENED = ("+", "-", "*", "~")
 """Operators whose result, computed in `int`, may not fit a narrower type."""
 
@@ -88,12 +90,12 @@ class Scope:
         name = self.nodes[node.id]
         return name if node.id in self.by_value else f"{name}[{self._offset(node, index)}]"
 
-    def affine(self, index: Affine, factor: Affine = const(1)) -> Text:
+    def affine(self, index: Affine, factor: Affine = ONE) -> Text:
         """Return an index expression times a factor; one term takes the factor into itself."""
         if factor.constant is not None and len(index.terms) <= 1:
-            index, factor = index * factor.constant, const(1)
+            index, factor = index * factor.constant, ONE
         sum_ = self._sum(index)
-        if factor == const(1):
+        if factor == ONE:
             return sum_
         product = f"{sum_.within(MUL)}*{self._sum(factor).within(MUL)}"
         return Text(product, MUL)
@@ -137,13 +139,16 @@ class Scope:
                     text = self.affine(at, stride)
                 case Dynamic(value):
                     text = self.expression(value)
-                    if stride != const(1):
+                    if stride != ONE:
                         step = self.affine(stride)
                         text = Text(f"{text.within(MUL)}*{step.within(UNARY)}", MUL)
                 case _:
                     assert_never(at)
             body = text.within(ADD)
-            out = body if not out else f"{out} - {body[1:]}" if body[0] == "-" else f"{out} + {body}"
+            if not out:
+                out = body
+            else:
+                out += f" - {body[1:]}" if body[0] == "-" else f" + {body}"
         if not out:
             return str(constant)
         return out if not constant else f"{out} {'-' if constant < 0 else '+'} {abs(constant)}"
@@ -200,8 +205,10 @@ def infix(operator: str, args: list[Text]) -> Text:
     if len(args) == 1:
         body = args[0].within(UNARY)
         return Text(operator + (f"({body})" if body[0] == operator else body), UNARY)
-    level, left, right = _INFIX[operator]
-    return Text(f"{args[0].within(left)} {operator} {args[1].within(right)}", level)
+    level, least = _INFIX[operator]
+    chained = args[0].level == level and level not in (EQUAL, RELATE)
+    left = args[0].text if chained else args[0].within(least)
+    return Text(f"{left} {operator} {args[1].within(least)}", level)
 
 
 def _widened(expr: Apply) -> Expr:
@@ -225,7 +232,7 @@ def _detour(source: DType, to: DType) -> DType | None:
 
 
 def _is_int(expr: Expr) -> bool:
-    """Whether the C text of an int64 expression may be of type `int`: nothing but small constants."""
+    """Whether the C text of an int64 expression may be of type `int`: only small constants."""
     match expr:
         case Const():
             return True

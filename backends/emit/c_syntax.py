@@ -54,7 +54,7 @@ from .c_expression import SHIFT, Scope, infix
 from .dialect import C, Dialect
 from .frame import Frame, frame_of
 from .layout import STEP, broken, comment
-from .names import Names, identifier
+from .names import identifier
 
 _COMPOUND = frozenset("+ - * / & | ^".split())
 
@@ -140,10 +140,9 @@ class _Walk:
                 self.if_(stmt)
             case Store(access, value, span):
                 self.line(f"{self.element(access)} = {self.text(value)};", span)
-            case Update(access, op, value, None, span):
+            case Update(pair=None):
                 self.update(stmt)
-            case Update(access, op, value, pair, span):
-                assert pair is not None
+            case Update(pair=Pair() as pair):
                 self.pair(stmt, pair)
             case Fill(node, value, span):
                 self.statement(_filling(node, value, span))
@@ -185,7 +184,8 @@ class _Walk:
         self.forget({loop.symbol})
 
     def while_(self, loop: While) -> None:
-        leave = If(Apply(OPS["logical_not"], (loop.test,), loop.test.dtype), (Break(),), (), loop.span)
+        over = Apply(OPS["logical_not"], (loop.test,), loop.test.dtype)
+        leave = If(over, (Break(),), (), loop.span)
         self.block("for (;;)", (*loop.prelude, leave, *loop.body), loop.span)
 
     def if_(self, stmt: If) -> None:
@@ -206,13 +206,14 @@ class _Walk:
         self.line(f"{target} = {self.text(after)};", stmt.span)
 
     def pair(self, stmt: Update, pair: Pair) -> None:
-        """Add an argmin or argmax step: nothing found yet, better, or the first NaN, as in NumPy."""
+        """Add an argmin or argmax step: the first found, a better one, or the first NaN."""
         dtype = stmt.access.node.dtype
         best, found = self.element(stmt.access), self.element(pair.access)
         value = self.frame.names.fresh("candidate")
         self.line("{")
         self.depth += 1
-        self.line(f"const {self.dialect.types[dtype]} {value} = {self.text(stmt.value)};", stmt.span)
+        ctype = self.dialect.types[dtype]
+        self.line(f"const {ctype} {value} = {self.text(stmt.value)};", stmt.span)
         sign = "<" if stmt.op.name == "argmin" else ">"
         better = f"{value} {sign} {best}"
         if dtype.kind == "f":

@@ -30,7 +30,7 @@ class Dialect:
     types: Mapping[DType, str]
     """The C type of an element in memory; both 16-bit floats are only converted, never computed."""
     literals: Mapping[DType, str]
-    """How the digits of a number become a constant of that type, where more than digits is needed."""
+    """How the digits of a number become a constant of that type, where digits are not enough."""
     limits: Mapping[tuple[DType, int], str]
     """Integers that have no literal: the most negative of each size."""
     specials: Mapping[str, str]
@@ -68,6 +68,8 @@ class Dialect:
     def _float(self, value: float, dtype: DType) -> str:
         if dtype is dtypes.bfloat16:
             return f"0x{_bfloat16_bits(value):04x}"
+        with np.errstate(all="ignore"):
+            value = float(dtype.numpy.type(value))
         if math.isnan(value) or math.isinf(value):
             sign = "-" if math.copysign(1.0, value) < 0 else ""
             return sign + self.specials["nan" if math.isnan(value) else "inf"]
@@ -77,11 +79,9 @@ class Dialect:
 def _digits(value: float, dtype: DType) -> str:
     """Return the shortest decimal that reads back as the value, or its hexadecimal form."""
     scalar = dtype.numpy.type
-    with np.errstate(all="ignore"):
-        exact = scalar(value)
-    text = str(exact)
-    if float(scalar(text)) != float(exact):
-        return float(exact).hex()
+    text = str(scalar(value))
+    if float(scalar(text)) != value:
+        return value.hex()
     return text if any(mark in text for mark in ".e") else text + ".0"
 
 

@@ -89,12 +89,8 @@ class Frame:
         if self.frees:
             yield "int status = 0;"
         if self.heap:
-            missing = " || ".join(f"!{self._kept(node)}" for node in self.heap)
-            yield f"if ({missing}) {{"
-            yield f"    fault[0] = {sum(_bytes(node) for node in self.heap)};"
-            yield "    status = 2;"
-            yield "    goto done;"
-            yield "}"
+            missing = " || !".join(self._kept(node) for node in self.heap)
+            yield from self._missing(missing, str(sum(_bytes(node) for node in self.heap)))
 
     def closing(self) -> Iterator[str]:
         """Yield what comes after the last statement: results brought home, memory freed."""
@@ -169,15 +165,22 @@ class Frame:
             yield f"{self.ctype(node)} *{self.name(node)} = {name};"
 
     def _settled(self) -> Iterator[str]:
-        """Yield the copies that bring moved results home, through a buffer: they may be in a ring."""
+        """Yield the copies that bring moved results home; several may stand in a ring."""
         moved = [node for node in self.program.results if node.id in self.homes]
-        if not moved:
-            return
-        yield f"char *const moved = zeroed({sum(_bytes(node) for node in moved)});"
-        yield "if (!moved) {"
-        yield f"    fault[0] = {sum(_bytes(node) for node in moved)};"
-        yield from ("    status = 2;", "    goto done;") if self.frees else ("    return 2;",)
-        yield "}"
+        if len(moved) == 1:
+            (node,) = moved
+            home = self.homes[node.id]
+            yield f"if ({self.name(node)} != {home}) {{"
+            yield f"    memcpy({home}, {self.name(node)}, {_bytes(node)});"
+            yield "}"
+        elif moved:
+            total = sum(_bytes(node) for node in moved)
+            yield f"char *const moved = zeroed({total});"
+            yield from self._missing("moved", str(total))
+            yield from self._copies(moved)
+            yield "free(moved);"
+
+    def _copies(self, moved: list[Node]) -> Iterator[str]:
         for back in (False, True):
             at = 0
             for node in moved:
@@ -185,7 +188,13 @@ class Frame:
                 pair = (self.homes[node.id], buffer) if back else (buffer, self.name(node))
                 yield f"memcpy({pair[0]}, {pair[1]}, {_bytes(node)});"
                 at += _bytes(node)
-        yield "free(moved);"
+
+    def _missing(self, test: str, total: str) -> Iterator[str]:
+        """Yield the way out where memory was refused."""
+        yield f"if (!{test}) {{"
+        yield f"    fault[0] = {total};"
+        yield from ("    status = 2;", "    goto done;") if self.frees else ("    return 2;",)
+        yield "}"
 
     def _handed(self, node: Node) -> Iterator[str]:
         """Yield how a result of run-time shape reaches the caller, who frees it."""
@@ -197,12 +206,11 @@ class Frame:
         total = str(node.dtype.itemsize)
         for axis in range(1, node.rank + 1):
             total = f"bytes_of({total}, {block}[{axis}])"
-        yield f"void *const {name}_copy = zeroed({total});"
-        yield f"if (!{name}_copy) {{"
-        yield from (f"    fault[0] = {total};", "    status = 2;", "    goto done;")
-        yield "}"
-        yield f"if ({name}) memcpy({name}_copy, {name}, (size_t){total});"
-        yield f"{block}[0] = (int64_t)(intptr_t){name}_copy;"
+        copy = self.names.fresh(f"{name}_copy")
+        yield f"void *const {copy} = zeroed({total});"
+        yield from self._missing(copy, total)
+        yield f"if ({name}) memcpy({copy}, {name}, (size_t){total});"
+        yield f"{block}[0] = (int64_t)(intptr_t){copy};"
 
 
 def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:

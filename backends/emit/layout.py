@@ -53,11 +53,13 @@ def _escape(character: str) -> str:
 
 
 def _best_break(text: str, limit: int) -> int | None:
-    """Return where to break: among spaces in the last third, the least nested; else any; or None."""
-    best: tuple[int, int] | None = None
-    nesting = 0
-    first_fit = 2 * limit // 3
-    fallback: int | None = None
+    """Return where to break: in the last half the least nested space, best after an operator.
+
+    Where the last half has no space, the last one that fits or the first that does not; None
+    where there is none at all.
+    """
+    best: tuple[int, bool, int] | None = None
+    nesting, fallback = 0, None
     for at, character in enumerate(text):
         if at > limit and (best is not None or fallback is not None):
             break
@@ -67,6 +69,7 @@ def _best_break(text: str, limit: int) -> int | None:
             nesting -= 1
         elif character == " ":
             fallback = at
-            if first_fit <= at <= limit and (best is None or nesting <= best[0]):
-                best = (nesting, at)
-    return best[1] if best is not None else fallback
+            here = (nesting, text[at - 1].isalnum() or text[at - 1] in ")]_", at)
+            if limit // 2 <= at <= limit and (best is None or here[:2] <= best[:2]):
+                best = here
+    return fallback if best is None else best[2]

@@ -1,4 +1,4 @@
-"""Identifiers of generated code: the user's own names, made unique and never a word of the language.
+"""Identifiers of generated code: the user's own names, unique and never a word of the language.
 
 Only ASCII letters, digits and underscores come out, whatever goes in. A node's name holds for the
 whole function; an index name only where its loop is, so that neighbouring loops both read `i`.
@@ -49,7 +49,7 @@ _LIBRARY = """
     INT8_MIN INT16_MIN INT32_MIN INT64_MIN INT8_MAX INT16_MAX INT32_MAX INT64_MAX
     UINT8_MAX UINT16_MAX UINT32_MAX UINT64_MAX SIZE_MAX PTRDIFF_MAX linux unix i386
 """
-_OURS = "args fault show status done printed"
+_OURS = "args fault show status done printed moved chain"
 
 RESERVED = frozenset(" ".join((_C_WORDS, _CPP_WORDS, _CUDA_WORDS, _LIBRARY, _OURS)).split())
 _MATHS = frozenset(_LIBRARY.split())
@@ -60,19 +60,21 @@ def identifier(label: str) -> str:
 
     Not unique by itself. A leading underscore is dropped: those names belong to the compiler.
 
-    >>> identifier("p.grad"), identifier("größe"), identifier("int"), identifier("2x"), identifier("")
-    ('p_grad', 'gr_e', 'int_', 'x2x', 'x')
+    >>> [identifier(label) for label in ("p.grad", "größe", "int", "2x", "")]
+    ['p_grad', 'gr_e', 'int_', 'x2x', 'x']
     """
     text = re.sub(r"[^A-Za-z0-9]+", "_", label).strip("_")[:LONGEST]
     if not text or text[0].isdigit():
         text = "x" + text
+    if text.lower().startswith("pe_"):
+        text = "x_" + text
     return text + "_" if is_reserved(text) else text
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a name has a meaning already: in C, C++, CUDA, the C library or the prelude's types."""
+    """Whether a name has a meaning already: in C, C++, CUDA, the C library or the prelude."""
     bare = name[:-1] if name[-1:] in "fl" else name
-    return name in RESERVED or bare in _MATHS or name.startswith(("pe_", "PE_")) or name == "pe"
+    return name in RESERVED or bare in _MATHS or name.lower().startswith("pe_")
 
 
 class Names:

@@ -83,7 +83,8 @@ def _words(dtype: DType) -> dict[str, str]:
     }  # fmt: skip
     if dtype.kind in "iu":
         signed = dtype.kind == "i"
-        below, above = (2 ** (dtype.bits - 1), 2 ** (dtype.bits - 1)) if signed else (0, 2**dtype.bits)
+        above = 2 ** (dtype.bits - signed)
+        below = above if signed else 0
         words |= {
             "U": f"uint{dtype.bits}_t",
             "L": f"INT{dtype.bits}_MIN" if signed else "0",

@@ -24,6 +24,7 @@ from .site import (
     axes_of,
     axis_of,
     dtype_of,
+    is_none,
     static_bool,
     static_number,
 )  # fmt: skip
@@ -95,7 +96,7 @@ def variance(root: bool) -> Body:
     ) -> Value:
         array, where = operand(site, a)
         axes = axes_of(site, axis, array.rank)
-        freedom = static_number(site, ddof if correction == NONE else correction, "ddof")
+        freedom = static_number(site, ddof if is_none(correction) else correction, "ddof")
         kept = static_bool(site, keepdims, "keepdims")
         result = _variance(site, array, axes, dtype_of(site, dtype), freedom, kept, where)
         if not root:
@@ -181,10 +182,10 @@ def average(
     site: Site, a: Value, axis: Value = NONE, weights: Value = NONE, *, keepdims: Value = NO
 ) -> Value:
     """Return `np.average`, weighted along the axis where weights are given."""
-    if weights == NONE:
+    if is_none(weights):
         return mean(site, a, axis, keepdims=keepdims)
     array, factor = array_of(site, a), array_of(site, weights)
-    if axis != NONE and factor.rank < array.rank:
+    if not is_none(axis) and factor.rank < array.rank:
         at = axis_of(site, axis, array.rank)
         names = site.ctx.axes(array.rank)
         shape = tuple(const(1) if n != at else factor.shape[0] for n in range(array.rank))

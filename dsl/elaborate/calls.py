@@ -16,11 +16,13 @@ from .arrays import describe
 from .bindings import frozen, settled
 from .context import error
 from .control import bind_target
-from .expressions import elements, evaluate, now, test_of
+from .declarations import dtype_of
+from .expressions import elements, evaluate
 from .frame import RESULT, Frame, assigned_names
 from .index_reductions import reduce_letters
-from .numpy_table import Site
-from .statements import dtype_of, run
+from .operators import now, test_of
+from .site import Site
+from .statements import run
 from .types import Kind
 from .values import Array, Bound, Group, Handle, Lazy, Opaque, Path, Static, Unset, Value
 
@@ -89,12 +91,15 @@ def _call_value(
     match function:
         case Bound(value, name):
             handler = table.method(name)
-            if isinstance(value, Group) or handler is None:
+            if isinstance(value, Group):
                 raise error(
-                    "CD0426", CdTypeError, f"{describe(value)} has no method `{name}` here", e.span,
-                    helps=("lists do not grow in a compiled function; make an array of the final size",)
-                    if isinstance(value, Group) else (),
+                    "CD0438", CdTypeError, f"lists do not grow or change here (`{name}`)", e.span,
+                    helps=("make an array of the final size, `np.zeros(n)`, and assign its elements",),
                 )  # fmt: skip
+            if handler is None:
+                raise error(
+                    "CD0426", CdTypeError, f"{describe(value)} has no method `{name}` here", e.span
+                )
             return handler(site, (value, *args), keywords)
         case Lazy(inner, scope):
             assert isinstance(scope, Frame) and isinstance(inner, s.Function | s.Lambda)
@@ -195,7 +200,7 @@ def inline(
     CdTypeError CD0429 where arguments do not fit, CD0430 for recursion.
     """
     ctx = frame.ctx
-    if len(ctx.stack) >= _DEPTH:
+    if any(function is known for known in ctx.active) or len(ctx.stack) >= _DEPTH:
         raise error(
             "CD0430", CdTypeError, f"`{function.name}` calls itself, or calls nest too deeply", span,
             helps=("write the recursion as a loop",),
@@ -207,15 +212,15 @@ def inline(
     )  # fmt: skip
     defaults = getattr(owner, "__defaults__", None), getattr(owner, "__kwdefaults__", None)
     inner.names = bind_arguments(frame, inner, function, args, keywords, defaults, span)
-    outer = ctx.stack
-    ctx.stack = (*outer, span)
+    outer = ctx.stack, ctx.active
+    ctx.stack, ctx.active = (*ctx.stack, span), (*ctx.active, function)
     try:
         with ctx.block() as out:
             result = frame.hooks.run(inner)
     except CdError as problem:
         raise _with_stack(problem, span) from None
     finally:
-        ctx.stack = outer
+        ctx.stack, ctx.active = outer
     if any(isinstance(statement, Let) for statement in out) or len(out) < 2:
         ctx.out += out
     elif out:
@@ -289,6 +294,11 @@ def run_function(frame: Frame) -> Value:
 def comprehend(frame: Frame, e: s.Comprehension) -> Value:
     """Return a comprehension over something known now, as a list."""
     source = evaluate(frame, e.iterable)
+    if isinstance(source, Array):
+        raise error(
+            "CD0437", CdTypeError, "a comprehension over an array would make a list", e.span,
+            helps=(f"work on the whole array: `{e.iterable.span.text} * 2`",),
+        )  # fmt: skip
     items = elements(frame, source, e.iterable.span)
     outer = dict(frame.names)
     out: list[Value] = []

@@ -11,18 +11,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ...lowering.diagnostic import (
-    CdError, CdIndexError, CdShapeError, Diagnostic, Label, Span,
-)  # fmt: skip
-from ...lowering.ir.assignments import (
-    Access, Alloc, Assign, Check, Fault, Let, Parameter, Statement,
+    CdError,
+    CdIndexError,
+    CdShapeError,
+    Diagnostic,
+    Label,
+    Span,
 )  # fmt: skip
 from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import (
+    Access,
+    Alloc,
+    Assign,
+    Check,
+    Fault,
+    Let,
+    Parameter,
+    Statement,
+)  # fmt: skip
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Domain, Expr, Position, Read, Select
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, Op
-from .proof import Known, corner, facts_of
+from .proof import Known, corner, says_of_indices
 from .types import TRUE, WEAK_INT, Kind, cast
 from .values import Array, Path, Scalar, Value, whole
 
@@ -82,6 +94,12 @@ class Context:
     loop_symbols: set[Symbol] = field(default_factory=set)
     unrollable: dict[Symbol, object] = field(default_factory=dict)
     """The loop statement of each loop variable, to unroll it where its number is needed."""
+    stack: tuple[Span, ...] = ()
+    active: tuple[object, ...] = ()
+    """The functions being elaborated, outermost first: none may call itself."""
+    """The calls being inlined, outermost first."""
+    control: int = 0
+    """How many loops and undecided branches are around what is emitted."""
     domain: tuple[Range, ...] = ()
     """The ranges of the index letters in scope, outermost first."""
     inline_source: Callable[[str, Sequence[Value], Span], Value] | None = None
@@ -143,9 +161,8 @@ class Context:
     def under(self, test: Expr) -> Iterator[None]:
         """Inside, expressions are evaluated only where the test holds."""
         outer, self.conditions = self.conditions, (*self.conditions, test)
-        facts = facts_of(test)
         try:
-            with self.knowing(self.known.with_facts(*facts)):
+            with self.knowing(self.known.assuming(test)):
                 yield
         finally:
             self.conditions = outer
@@ -222,14 +239,31 @@ class Context:
         low = Apply(OPS["le"], (Position(const(0)), value), dtypes.bool_)
         high = Apply(OPS["lt"], (value, Position(extent)), dtypes.bool_)
         test = high if above else low if below else Apply(OPS["and"], (low, high), dtypes.bool_)
+        fault, values = self.index_fault(value, extent, axis, name, self.domain)
+        early = isinstance(index, Affine) and index.symbols() <= self.origin.keys()
+        if early and not self.control and not self.conditions and extent.constant is not None:
+            # a run-time integer given by the caller: checked before anything is written
+            fault, values = self.index_fault(value, extent, axis, name, ())
+            self.prologue.append(Check(test, fault, values, Domain(), span))
+            return
+        self.check(test, fault, values, span, Domain(self.domain))
+
+    def index_fault(
+        self, value: Expr, extent: Affine, axis: int, name: str, over: tuple[Range, ...]
+    ) -> tuple[Fault, tuple[Expr, ...]]:
+        """Return the fault of an index out of range, and its values: index, size, the point."""
         message = f"index {{0}} is out of range for axis {axis} of `{name}` with size {{1}}"
-        fault = Fault("CD0601", "CdIndexError", message)
-        self.check(test, fault, (value, Position(extent)), span, Domain(self.domain))
+        shown = over[:5]
+        if shown:
+            point = ", ".join(f"{r.symbol.name} = {{{n}}}" for n, r in enumerate(shown, 2))
+            message += f", at {point}"
+        values = (value, Position(extent), *(Position(var(r.symbol)) for r in shown))
+        return Fault("CD0601", "CdIndexError", message), values
 
     def _refute(self, index: Affine, extent: Affine, axis: int, name: str, span: Span) -> None:
         """Raise CdIndexError CD0602 where a point of the letters' ranges is surely out of range."""
         letters = {r.symbol for r in self.domain}
-        if self.conditions or not index.symbols() or not index.symbols() <= letters:
+        if any(map(says_of_indices, self.conditions)) or not index.symbols() or not index.symbols() <= letters:
             return
         for upwards in (False, True):
             point = corner(index, self.domain, upwards)

@@ -10,14 +10,14 @@ import numpy as np
 from ...lowering.diagnostic import CdTypeError, CdValueError
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Const, Expr, Position, Read, Select
+from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select
 from ...lowering.ir.indexing import Affine, const, floordiv, var
 from ...lowering.ir.ops import OPS
 from .arrays import as_scalar, broadcast_to, describe, stack
 from .averages import stored_once
 from .context import compare, error
 from .elementwise import arithmetic, converted
-from .joining import column_stack, concatenate, own_type
+from .joining import own_type
 from .shaping import at_least
 from .site import (
     NO,
@@ -33,17 +33,17 @@ from .site import (
     dtype_of,
     extent_of,
     index_in,
+    is_none,
     items_of,
     needs,
     static_bool,
     static_int,
     static_shape,
     takes,
-    text_of,
 )
 from .stores import assign
 from .types import Kind, cast
-from .values import Array, Group, Masked, Scalar, Section, Static, Value
+from .values import Array, Group, Masked, Scalar, Static, Value
 from .views import subscript
 
 
@@ -75,7 +75,7 @@ def filler_like(number: int) -> Callable[..., Value]:
         shape: Value = NONE,
     ) -> Value:
         model = own_type(array_of(site, a))
-        sizes = model.shape if shape == NONE else static_shape(site, shape)
+        sizes = model.shape if is_none(shape) else static_shape(site, shape)
         return filled(site, sizes, number, dtype_of(site, dtype) or model.kind.dtype)
 
     return body
@@ -96,7 +96,7 @@ def full_like(
 ) -> Value:
     """Return an array of one value with the shape and type of another array."""
     model = own_type(array_of(site, a))
-    sizes = model.shape if shape == NONE else static_shape(site, shape)
+    sizes = model.shape if is_none(shape) else static_shape(site, shape)
     made = broadcast_to(site.ctx, array_of(site, fill_value), sizes, site.span)
     return converted(site, made, dtype_of(site, dtype) or model.kind.dtype)
 
@@ -145,7 +145,7 @@ def new_array(
     site: Site, shape: Value, dtype: Value = NONE, buffer: Value = NONE, order: Value = NONE
 ) -> Value:
     """Return `np.ndarray(shape, dtype)`."""
-    if buffer != NONE:
+    if not is_none(buffer):
         raise error("CD0453", CdTypeError, "`np.ndarray` over a buffer is not supported", site.span)
     return filler(0)(site, shape, dtype)
 
@@ -161,7 +161,7 @@ def arange(
     site: Site, start: Value, stop: Value = NONE, step: Value = ONE, dtype: Value = NONE
 ) -> Value:
     """Return evenly spaced numbers below `stop`."""
-    if stop == NONE:
+    if is_none(stop):
         start, stop = ZERO, start
     element = dtype_of(site, dtype)
     scalars = [as_scalar(value, site.span, "an end of `arange`") for value in (start, stop, step)]
@@ -262,7 +262,7 @@ def eye(
 ) -> Value:
     """Return ones on a diagonal, zeros elsewhere."""
     rows = extent_of(site, N, "a size")
-    columns = rows if M == NONE else extent_of(site, M, "a size")
+    columns = rows if is_none(M) else extent_of(site, M, "a size")
     return _banded(site, rows, columns, k, dtype, "eq")
 
 
@@ -276,7 +276,7 @@ def tri(
 ) -> Value:
     """Return ones on and below a diagonal."""
     rows = extent_of(site, N, "a size")
-    columns = rows if M == NONE else extent_of(site, M, "a size")
+    columns = rows if is_none(M) else extent_of(site, M, "a size")
     return _banded(site, rows, columns, k, dtype, "le")
 
 
@@ -289,115 +289,6 @@ def _banded(
     one, zero = (cast(Const(n, dtypes.int64), element.compute) for n in (1, 0))
     body = Select(test, one, zero)
     return Array(axes, (rows, columns), body, Kind(element), copied=True)
-
-
-# Grids
-
-
-def _points(site: Site, item: Value) -> Array:
-    """Return the points of one section of a grid: a range, or a number of points for `5j`."""
-    if not isinstance(item, Section):
-        raise error("CD0453", CdTypeError, "a grid is made of slices", site.span)
-    lower = ZERO if item.lower in (None, NONE) else item.lower
-    assert lower is not None
-    if item.upper is None:
-        raise error("CD0453", CdTypeError, "a slice of a grid needs its end", site.span)
-    step = None if item.step in (None, NONE) else item.step
-    number = None if step is None else constant(step)
-    if isinstance(number, complex):
-        points = linspace(site, lower, item.upper, Static(int(abs(number))))
-    else:
-        points = arange(site, lower, item.upper, ONE if step is None else step)
-    return array_of(site, points)
-
-
-def _open_grid(site: Site, points: list[Array]) -> tuple[Array, ...]:
-    """Return each line of points along its own axis of the common rank."""
-    rank = len(points)
-    out = []
-    for n, line in enumerate(points):
-        axes = site.ctx.axes(rank)
-        shape = tuple(line.shape[0] if m == n else const(1) for m in range(rank))
-        out.append(Array(axes, shape, line.at((var(axes[n]),)), line.kind, copied=True))
-    return tuple(out)
-
-
-def _dense_grid(site: Site, points: list[Array]) -> Array:
-    kind = points[0].kind
-    for line in points[1:]:
-        kind = Kind(dtypes.promote(kind.dtype, line.kind.dtype))
-    shape = tuple(line.shape[0] for line in points)
-    node = site.ctx.node("grid", (const(len(points)), *shape), kind.dtype)
-    for n, line in enumerate(points):
-        axes = site.ctx.axes(len(points))
-        place = Read(node, (const(n), *map(var, axes)), site.span)
-        target = Array(axes, shape, place, kind)
-        site.ctx.store(target, cast(line.at((var(axes[n]),)), kind.dtype), site.span)
-    return site.ctx.whole(node, site.span)
-
-
-def mgrid(site: Site, items: tuple[Value, ...]) -> Value:
-    """Return `np.mgrid[...]`."""
-    points = [_points(site, item) for item in items]
-    return points[0] if len(points) == 1 else _dense_grid(site, points)
-
-
-def ogrid(site: Site, items: tuple[Value, ...]) -> Value:
-    """Return `np.ogrid[...]`."""
-    points = [_points(site, item) for item in items]
-    return points[0] if len(points) == 1 else Group(_open_grid(site, points))
-
-
-def row_items(site: Site, items: tuple[Value, ...]) -> Value:
-    """Return `np.r_[...]`: slices and arrays joined."""
-    parts = [_points(site, item) if isinstance(item, Section) else item for item in items]
-    return concatenate(site, Group(tuple(at_least(1, site, part) for part in parts)))
-
-
-def column_items(site: Site, items: tuple[Value, ...]) -> Value:
-    """Return `np.c_[...]`: slices and arrays as columns."""
-    parts = [_points(site, item) if isinstance(item, Section) else item for item in items]
-    return column_stack(site, Group(tuple(parts)))
-
-
-SPECIAL: tuple[tuple[object, Callable[[Site, tuple[Value, ...]], Value]], ...] = (
-    (np.mgrid, mgrid), (np.ogrid, ogrid), (np.r_, row_items), (np.c_, column_items),
-)  # fmt: skip
-
-
-def indices(site: Site, dimensions: Value, dtype: Value = NONE, sparse: Value = NO) -> Value:
-    """Return the index of every element along each axis."""
-    sizes = static_shape(site, dimensions)
-    lines = []
-    for size in sizes:
-        axis = site.ctx.symbol("i")
-        line = Array((axis,), (size,), Position(var(axis)), Kind(dtypes.int64), copied=True)
-        element = dtype_of(site, dtype)
-        lines.append(line if element is None else array_of(site, converted(site, line, element)))
-    if static_bool(site, sparse, "sparse"):
-        return Group(_open_grid(site, lines))
-    return _dense_grid(site, lines)
-
-
-def meshgrid(
-    site: Site,
-    *xi: Value,
-    indexing: Value = Static("xy"),  # noqa: B008
-    sparse: Value = NO,
-    copy: Value = YES,
-) -> Value:
-    """Return coordinate arrays of lines of points."""
-    lines = [array_of(site, item) for item in xi]
-    swapped = text_of(site, indexing, "indexing", ("xy", "ij")) == "xy" and len(lines) > 1
-    order = [1, 0, *range(2, len(lines))] if swapped else list(range(len(lines)))
-    grid = list(_open_grid(site, [lines[n] for n in order]))
-    if not static_bool(site, sparse, "sparse"):
-        shape = tuple(lines[n].shape[0] for n in order)
-        grid = [broadcast_to(site.ctx, line, shape, site.span) for line in grid]
-    return Group(tuple(grid[n] for n in order))
-
-
-# Constants of types, methods that give or fill arrays
 
 
 def finfo(function: Callable[..., object]) -> Handler:
@@ -425,7 +316,12 @@ def fill(site: Site, a: Value, value: Value) -> Value:
 
 
 def astype(
-    site: Site, a: Value, dtype: Value, order: Value = NONE, casting: Value = NONE, copy: Value = YES
+    site: Site,
+    a: Value,
+    dtype: Value,
+    order: Value = NONE,
+    casting: Value = NONE,
+    copy: Value = YES,
 ) -> Value:
     """Return the values in another element type."""
     element = dtype_of(site, dtype)

@@ -9,17 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ...lowering.diagnostic import CdError, CdInternalError, CdSyntaxError, CdTypeError
+import numpy as np
+
+from ...lowering.diagnostic import (
+    CdError,
+    CdInternalError,
+    CdNameError,
+    CdSyntaxError,
+    CdTypeError,
+)  # fmt: skip
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import Affine, const, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import writes
 from .. import surface as s
+from ..source import MISSING
 from .arrays import describe
 from .calls import call, comprehend, library_call, run_function
 from .context import Context, NeedStatic, NeedUnroll, error
-from .frame import Frame, Hooks, assigned_names
+from .declarations import check_contract, declared
+from .frame import Frame, Hooks, assigned_names, names_in, rebound_names
 from .inputs import Inputs, Spec
 from .typed import Argument, Constant, Many, New, Return, Strided, Typed
 from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, Value
@@ -72,7 +82,7 @@ def _elaborate(
     alias: Mapping[Path, Path],
     statics: frozenset[str],
 ) -> Typed:
-    ctx = Context(function.name)
+    ctx = Context(function.name, active=(function,))
     inputs = Inputs(describe_input, alias)
     frame = Frame(
         ctx, inputs, function, {}, frozenset(assigned_names(function.body)), lookup, _HOOKS,
@@ -83,6 +93,7 @@ def _elaborate(
         path = Path(param.name)
         value = arguments[param.name]
         frame.names[param.name] = inputs.wrap(ctx, path, value, param.name in statics, param.span)
+    _refuse_captured_targets(frame, function)
     _check_annotations(frame, function)
     result = run_function(frame)
     results: list[Node] = []
@@ -103,11 +114,27 @@ def _elaborate(
     )
 
 
+def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:
+    """Refuse (CD0207) writing a captured NumPy array; a captured tensor may be written in place."""
+    keep = set(frame.locals)
+    plain = set(rebound_names(function.body))
+    for name in sorted(frame.locals - frame.parameters):
+        captured = frame.lookup(name)
+        if isinstance(captured, np.ndarray):
+            span = next(n.span for n in names_in(function) if n.id == name)
+            raise error(
+                "CD0207", CdNameError, f"`{name}` is an array around the function, and is assigned here",
+                span, helps=(f"pass it as an argument to write it: `def {function.name}({name}, ...)`",
+                             "or use another name for the local array"),
+            )  # fmt: skip
+        if frame.inputs.is_tensor(captured) and name not in plain:
+            keep.discard(name)
+    frame.locals = frozenset(keep)
+
+
 def _check_annotations(frame: Frame, function: s.Function) -> None:
     """Check arguments against annotations that are contracts: `x: f32[n, m]`."""
-    from .statements import check_contract, declared
-
-    sizes: dict[str, Affine] = {}
+    sizes: dict[str, tuple[Affine, str]] = {}
     for param in function.params:
         note, value = param.annotation, frame.names[param.name]
         if not isinstance(note, s.Subscript) or not isinstance(value, Array):
@@ -124,9 +151,12 @@ def _check_annotations(frame: Frame, function: s.Function) -> None:
             if free and axis < value.rank:
                 shape.append(value.shape[axis])
                 if isinstance(item, s.Name):
-                    sizes[item.id] = value.shape[axis]
-            elif isinstance(item, s.Name) and item.id in sizes:
-                shape.append(sizes[item.id])
+                    sizes[item.id] = value.shape[axis], param.name
+            elif isinstance(item, s.Name) and item.id in sizes and axis < value.rank:
+                size, owner = sizes[item.id]
+                what = f"size `{item.id}` of `{param.name}` is not that of `{owner}`"
+                frame.ctx.equal_extents(value.shape[axis], size, what, param.span)
+                shape.append(value.shape[axis])
             else:
                 shape += declared(frame, s.Subscript(note.value, (item,), item.span))[1]
         check_contract(frame, param.name, value, base[0], tuple(shape), param.span)
@@ -134,8 +164,6 @@ def _check_annotations(frame: Frame, function: s.Function) -> None:
 
 def _is_size(frame: Frame, name: s.Name) -> bool:
     """Whether a name in an annotation stands for a size: it has no number of its own."""
-    from ..source import MISSING
-
     found = frame.lookup(name.id)
     return name.id not in frame.names and (found is MISSING or not isinstance(found, int))
 

@@ -11,38 +11,31 @@ import numpy as np
 
 from ...lowering.diagnostic import CdTypeError, CdValueError
 from ...lowering.ir import dtypes
-from ...lowering.ir.assignments import Fault
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Select, walk
+from ...lowering.ir.expressions import Position, Select
 from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply
 from ...lowering.ir.indexing import maximum as index_max
 from ...lowering.ir.indexing import minimum as index_min
 from ...lowering.ir.ops import OPS
-from .arrays import as_array, as_scalar, describe, elementwise, operate
+from .arrays import elementwise, operate
 from .context import error
+from .powers import kind_of, power
 from .site import (
     NONE,
     NOT_CONSTANT,
     ZERO,
-    Body,
     Handler,
     Site,
     called,
     constant,
     dtype_of,
     folds,
-    static_int,
-    takes,
+    is_none,
     with_out,
 )  # fmt: skip
-from .types import WEAK_COMPLEX, WEAK_FLOAT, WEAK_INT, Kind, apply, cast, join, truth
-from .ufuncs import OPERATORS, Combine, Pair, combine_of, resolved, strong_of
-from .values import Array, Group, Masked, Scalar, Static, Value
-
-_LARGEST_PRODUCT = 8
-"""Float powers up to this exponent are products."""
-_MANY = 60
-"""Expressions of more parts than this are stored before a power repeats them."""
+from .types import WEAK_INT, Kind, cast, join, truth
+from .ufuncs import OPERATORS, Combine, Pair, combine_of, strong_of
+from .values import Group, Scalar, Static, Value
 
 PYTHON: dict[str, Callable[..., object]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
@@ -62,7 +55,8 @@ def ufunc_handler(ufunc: np.ufunc, python: bool = False) -> Handler:
         if keywords or len(args) != ufunc.nin:
             what = f"the keyword {next(iter(keywords))!r}" if keywords else f"{len(args)} arguments"
             raise error(
-                "CD0440", CdTypeError, f"`{ufunc.__name__}` with {what} is not supported", site.span,
+                "CD0440", CdTypeError, f"`{ufunc.__name__}` with {what} is not supported",
+                site.span,
                 helps=("use `np.where(condition, ..., ...)` for `where=`",) if keywords else (),
             )  # fmt: skip
         if dtype is not None:
@@ -139,118 +133,9 @@ def converted(site: Site, value: Value, dtype: DType, weak: bool = False) -> Val
     )
 
 
-# Powers
-
-
-def power(site: Site, base: Value, exponent: Value, ufunc: np.ufunc, python: bool) -> Value:
-    """Return `base ** exponent`: small integer powers are products, 0.5 a square root.
-
-    CdValueError CD0450 for an integer to a negative integer power, while compiling or in the run.
-    """
-    number = constant(exponent)
-    if isinstance(number, np.generic) and not isinstance(base, Array):
-        number = NOT_CONSTANT
-    kinds = tuple(_kind(site, value) for value in (base, exponent))
-    all_weak = python and all(kind.weak for kind in kinds)
-    try:
-        result = join(*kinds).dtype if all_weak else resolved(ufunc, kinds)[-1]
-    except TypeError as problem:
-        raise error("CD0404", CdTypeError, str(problem), site.span) from None
-    if result.kind in "iu" and isinstance(number, int | np.integer) and number < 0:
-        if not all_weak:
-            raise _negative_power(site)
-        result = dtypes.float64
-    whole = _whole(number)
-    if whole is not None and 0 <= whole <= (62 if result.kind in "iu" else _LARGEST_PRODUCT):
-        return _product(site, base, whole, Kind(result, all_weak))
-    if whole == -1 and result.kind in "fc":
-        return arithmetic(site, "/", Static(1), base)
-    if number == 0.5 and result.kind == "f":
-        return elementwise(site.ctx, combine_of(np.sqrt, python), [base], site.span)
-    if result.kind == "i":
-        _require_nonnegative(site, exponent)
-    if all_weak:
-        return elementwise(
-            site.ctx, lambda *pairs: apply("pow", *pairs, to=Kind(result, True)),
-            (base, exponent), site.span,
-        )  # fmt: skip
-    return elementwise(site.ctx, combine_of(ufunc), (base, exponent), site.span)
-
-
-def _kind(site: Site, value: Value) -> Kind:
-    if isinstance(value, Masked):
-        return value.array.kind
-    return as_array(site.ctx, value, site.span).kind
-
-
-def _whole(number: object) -> int | None:
-    """Return a constant exponent that is a whole number, else None."""
-    if isinstance(number, bool | np.bool_) or not isinstance(
-        number, int | float | np.integer | np.floating
-    ):
-        return None
-    return int(number) if math.isfinite(number) and number == int(number) else None
-
-
-def _product(site: Site, base: Value, exponent: int, kind: Kind) -> Value:
-    if isinstance(base, Array) and exponent > 1 and sum(1 for _ in walk(base.body)) > _MANY:
-        base = site.ctx.materialize(base, "base", site.span)
-    dtype = kind.dtype.compute
-
-    def combine(pair: Pair) -> Pair:
-        return _repeated(cast(pair[0], dtype), exponent, dtype), kind
-
-    return elementwise(site.ctx, combine, [base], site.span)
-
-
-def _repeated(expr: Expr, exponent: int, dtype: DType) -> Expr:
-    """Return the product of `exponent` factors by squaring.
-
-    >>> x = Const(3.0, dtypes.float64)
-    >>> _repeated(x, 2, dtypes.float64) == Apply(OPS["mul"], (x, x), dtypes.float64)
-    True
-    """
-    if exponent == 0:
-        return cast(Const(1, dtypes.int64), dtype)
-    if exponent == 1:
-        return expr
-    half = _repeated(expr, exponent // 2, dtype)
-    square = Apply(OPS["mul"], (half, half), dtype)
-    return square if exponent % 2 == 0 else Apply(OPS["mul"], (square, expr), dtype)
-
-
-_NO_NEGATIVE = "integers to negative integer powers are not allowed"
-
-
-def _negative_power(site: Site) -> Exception:
-    return error(
-        "CD0450", CdValueError, _NO_NEGATIVE, site.span,
-        helps=("make the base a float: `x.astype(float) ** -1`",),
-    )  # fmt: skip
-
-
-def _require_nonnegative(site: Site, exponent: Value) -> None:
-    ctx = site.ctx
-    array = exponent.array if isinstance(exponent, Masked) else as_array(ctx, exponent, site.span)
-    if array.kind.dtype.kind != "i":
-        return
-    if isinstance(array.body, Position) and ctx.known.with_ranges(array.ranges).nonnegative(
-        array.body.index
-    ):
-        return
-    zero = cast(Position(const(0)), array.body.dtype)
-    test = Apply(OPS["le"], (zero, array.body), dtypes.bool_)
-    fault = Fault("CD0450", "CdValueError", f"{_NO_NEGATIVE}, and an exponent is {{0}}")
-    over = Domain((*ctx.domain, *array.ranges))
-    ctx.check(test, fault, (cast(array.body, dtypes.int64),), site.span, over)
-
-
-# Choices and limits
-
-
 def where(site: Site, condition: Value, x: Value = NONE, y: Value = NONE) -> Value:
     """Return `x` where the condition holds, else `y`. CdTypeError CD0551 for one argument."""
-    if x == NONE or y == NONE:
+    if is_none(x) or is_none(y):
         raise error(
             "CD0551", CdTypeError,
             "one-argument `where` gives a list whose length is known only at run time", site.span,
@@ -282,9 +167,9 @@ def clip(
     max: Value = NONE,
 ) -> Value:
     """Return the values within limits, None for no limit."""
-    low, high = (a_min if min == NONE else min), (a_max if max == NONE else max)
+    low, high = (a_min if is_none(min) else min), (a_max if is_none(max) else max)
     for limit, ufunc in ((low, np.maximum), (high, np.minimum)):
-        if limit != NONE:
+        if not is_none(limit):
             a = elementwise(site.ctx, combine_of(ufunc), [a, limit], site.span)
     return a
 
@@ -302,120 +187,23 @@ def select_list(site: Site, condlist: Value, choicelist: Value, default: Value =
     return default
 
 
-# Rounding and casts
-
-
-def rounded(site: Site, a: Value, decimals: Value = ZERO) -> Value:
-    """Return `np.round`: halves to even, to a number of decimals."""
-    digits = static_int(site, decimals, "the number of decimals")
-    kind = _kind(site, a).dtype.kind
-    if kind in "iu" and digits < 0:
-        raise error(
-            "CD0449", CdTypeError, "integers are not rounded to tens here", site.span,
-            helps=("convert first: `np.round(x.astype(float), -1)`",),
-        )  # fmt: skip
-    if kind in "iu":
-        return elementwise(site.ctx, combine_of(np.positive), [a], site.span)
-    if digits == 0:
-        return elementwise(site.ctx, combine_of(np.rint), [a], site.span)
-
-    def combine(pair: Pair) -> Pair:
-        own = Kind(strong_of(pair[1]))
-        return apply("round_to", pair, (Const(float(digits), own.dtype.compute), own), to=own)
-
-    return elementwise(site.ctx, combine, [a], site.span)
-
-
-def python_round(site: Site, number: Value, ndigits: Value = NONE) -> Value:
-    """Return Python's `round`: an int without digits."""
-    scalar = one_number(site, number, "round", "np.round")
-    if ndigits != NONE:
-        result = rounded(site, scalar, ndigits)
-        assert isinstance(result, Scalar), "a rounded number is a number"
-        return Scalar(result.expr, scalar.kind)
-    if scalar.kind.dtype.kind in "biu":
-        return scalar
-    nearest, _ = apply("rint", (scalar.expr, scalar.kind))
-    return Scalar(cast(nearest, dtypes.int64), WEAK_INT)
-
-
-def one_number(site: Site, value: Value, name: str, instead: str) -> Scalar:
-    """Return a number. CdTypeError CD0552 where it is an array, naming what to write instead."""
-    if isinstance(value, Array | Masked) and not (isinstance(value, Array) and value.rank == 0):
-        raise error(
-            "CD0552", CdTypeError, f"`{name}` takes one number, and is given {describe(value)}",
-            site.span, helps=(f"for arrays: `{instead}`",),
-        )  # fmt: skip
-    return as_scalar(value, site.span, f"the argument of `{name}`")
-
-
-def cast_handler(dtype: DType, function: Callable[..., object] | None = None) -> Handler:
-    """Return the handler of an element type called as a function: `np.float32(e)`, `i32(e)`."""
-
-    def body(site: Site, value: Value = ZERO) -> Value:
-        return converted(site, value, dtype)
-
-    handler = takes(dtype.name, body)
-    return handler if function is None else folds(function, handler)
-
-
-def python_cast(name: str, kind: Kind, instead: str) -> Body:
-    """Return the meaning of `int`, `float` or `bool` on one number."""
-
-    def body(site: Site, value: Value = ZERO) -> Value:
-        scalar = one_number(site, value, name, instead)
-        if scalar.kind.dtype.kind == "c":
-            raise error("CD0404", CdTypeError, f"`{name}` of a complex number", site.span,
-                        helps=("take `.real`",))  # fmt: skip
-        return Scalar(cast(scalar.expr, kind.dtype), kind)
-
-    return body
-
-
-def python_complex(site: Site, real: Value = ZERO, imag: Value = NONE) -> Value:
-    """Return Python's `complex(re, im)`."""
-    re = one_number(site, real, "complex", "x + 1j * y")
-    if imag == NONE:
-        return Scalar(cast(re.expr, dtypes.complex128), WEAK_COMPLEX)
-    im = one_number(site, imag, "complex", "x + 1j * y")
-    expr, _ = apply("complex", (re.expr, re.kind), (im.expr, im.kind), to=WEAK_FLOAT)
-    return Scalar(Apply(OPS["complex"], expr.args, dtypes.complex128)  # type: ignore[union-attr]
-                  , WEAK_COMPLEX)  # fmt: skip
-
-
-def to_integer(op: str) -> Body:
-    """Return the meaning of `math.floor`, `math.ceil` or `math.trunc`: a Python int."""
-
-    def body(site: Site, x: Value) -> Value:
-        scalar = one_number(site, x, f"math.{op}", f"np.{op}")
-        if scalar.kind.dtype.kind in "biu":
-            return Scalar(cast(scalar.expr, dtypes.int64), WEAK_INT)
-        whole, _ = apply(op, (scalar.expr, scalar.kind))
-        return Scalar(cast(whole, dtypes.int64), WEAK_INT)
-
-    return body
-
-
-# Parts of complex numbers, logarithms, pairs
-
-
 def real(site: Site, val: Value) -> Value:
     """Return the real part; a real array is its own."""
-    if _kind(site, val).dtype.kind != "c":
+    if kind_of(site, val).dtype.kind != "c":
         return val
     return operate(site.ctx, "real", [val], site.span)
 
 
 def imag(site: Site, val: Value) -> Value:
     """Return the imaginary part, zeros for real values."""
-    if _kind(site, val).dtype.kind != "c":
+    if kind_of(site, val).dtype.kind != "c":
         return arithmetic(site, "*", val, ZERO)
     return operate(site.ctx, "imag", [val], site.span)
 
 
 def angle(site: Site, z: Value, deg: Value = NONE) -> Value:
     """Return the angle of complex or real values."""
-    if _kind(site, z).dtype.kind == "c":
+    if kind_of(site, z).dtype.kind == "c":
         result = operate(site.ctx, "angle", [z], site.span)
     else:
         result = elementwise(site.ctx, combine_of(np.arctan2), [ZERO, z], site.span)
@@ -428,7 +216,7 @@ def logarithm(site: Site, x: Value, base: Value = NONE) -> Value:
     """Return `math.log(x)` or `math.log(x, base)`."""
     log = combine_of(np.log, True)
     result = elementwise(site.ctx, log, [x], site.span)
-    if base == NONE:
+    if is_none(base):
         return result
     return arithmetic(site, "/", result, elementwise(site.ctx, log, [base], site.span))
 
@@ -451,7 +239,7 @@ def fix(site: Site, x: Value) -> Value:
 
 def converted_float(site: Site, value: Value) -> Value:
     """Return integers as float64, everything else as it is."""
-    if _kind(site, value).dtype.kind in "biu":
+    if kind_of(site, value).dtype.kind in "biu":
         return converted(site, value, dtypes.float64)
     return value
 
@@ -482,10 +270,10 @@ def isclose(
 
 def nan_to_num(site: Site, x: Value, copy: Value = NONE, nan: Value = Static(0.0)) -> Value:  # noqa: B008
     """Return `np.nan_to_num`: NaN becomes `nan`, infinities the largest numbers."""
-    dtype = strong_of(_kind(site, x))
+    dtype = strong_of(kind_of(site, x))
     if dtype.kind != "f":
         return x
-    top = float(np.finfo(dtype.compute.numpy).max)
+    top = float(np.finfo(dtype.compute.name).max)
     limited = clip(site, x, Static(-top), Static(top))
     missing = elementwise(site.ctx, combine_of(np.isnan), [x], site.span)
     return where(site, missing, nan, limited)
@@ -522,5 +310,3 @@ def word_handler(op: str) -> Handler:
         return operate(site.ctx, op, args, site.span)
 
     return handle
-
-

@@ -16,11 +16,12 @@ from ...lowering.ir.ops import OPS, Op
 from .. import surface as s
 from . import numpy_table as table
 from .arrays import as_scalar, describe
-from .context import error
-from .expressions import evaluate, subscript_value, test_of, value_of
+from .context import Use, error
+from .expressions import evaluate, subscript_value
 from .frame import Frame, Guard, Letters, names_in, parts
 from .names import is_letter
-from .ranges import inferred, no_range, pinned, tighten
+from .operators import test_of, value_of
+from .ranges import bounded, inferred, no_range, pinned, tighten
 from .stores import logical, operated, require_storable
 from .types import FALSE, TRUE, Kind, both, cast, negate
 from .values import Array, Handle, Scalar, Static, Value
@@ -69,12 +70,12 @@ def index_statement(
             _target(frame, target, fresh)
             letters.on_left = False
             ctx.uses = []
-            _guard_tests(frame, span)
+            tests = _guard_tests(frame, span)
             _target(frame, target, fresh)
-            kind = _value(frame, value).kind
+            _value(frame, value)
             uses, ctx.uses = ctx.uses, None
             del ctx.locals[count:]
-        fresh = _infer(frame, target, uses, fresh, kind)
+        fresh = _infer(frame, target, uses, tests, fresh)
         letters.opened = 0
         _emit(frame, target, op, value, span, fresh)
     finally:
@@ -135,23 +136,24 @@ def _target(frame: Frame, target: s.Subscript, fresh: bool) -> _Target:
         base = frame.inputs.field(frame.ctx, base, "value", target.span)
     place = subscript_value(frame, base, target, target.value)
     if not isinstance(place, Array) or place.place is None:
-        raise error("CD0704", CdTypeError, f"`{name}` cannot be assigned to", target.span,
+        raise error("CD0451", CdTypeError, f"`{name}` cannot be assigned to", target.span,
                     label=f"this is {describe(place)}")  # fmt: skip
     if place.rank:
         assert isinstance(base, Array)
-        raise _partial(target, base)
+        raise _partial(target, base, frame.letters)
     return _Target(place, name, ())
 
 
-def _partial(target: s.Subscript, base: Array) -> CdSyntaxError:
+def _partial(target: s.Subscript, base: Array, letters: Letters | None) -> CdSyntaxError:
     name, given = target.value.span.text, ", ".join(item.span.text for item in target.items)
     spare = [x for x in "ijklmnpqrs" if x not in given][: base.rank - len(target.items)]
+    wider = ", ".join([given, *spare])
     made = error(
         "CD0513", CdSyntaxError,
         f"`{target.span.text}` leaves {base.rank - len(target.items)} of {base.rank} axes without "
         "an index", target.span, label=f"`{name}` is {describe(base)}",
-        helps=(f"index every axis: `{name}[{', '.join([given, *spare])}]`",
-               f"or use no letters at all: `{name}[:] = ...`"),
+        helps=(f"index every axis, on both sides: `{name}[{wider}] = x[{wider}]`",
+               f"or use no letters at all: `{name}[:] = x`"),
     )  # fmt: skip
     assert isinstance(made, CdSyntaxError)
     return made
@@ -177,7 +179,7 @@ def _partials(frame: Frame, value: s.Expr) -> list[s.Expr]:
 
 
 def _infer(
-    frame: Frame, target: s.Subscript, uses: list, fresh: bool, kind: Kind
+    frame: Frame, target: s.Subscript, uses: list[Use], tests: list[Expr], fresh: bool
 ) -> bool:
     """Fill the extents of the statement's letters; return whether the target is a new array."""
     ctx, letters = frame.ctx, frame.letters
@@ -200,7 +202,9 @@ def _infer(
     for name, x in letters.outer.items():
         if x in letters.extents:
             continue
-        extent = inferred(x, uses, letters.extents, ctx.known) if fresh else None
+        extent = bounded(x, tests, letters.extents, ctx.known)
+        if extent is None and fresh:
+            extent = inferred(x, uses, letters.extents, ctx.known)
         if extent is None:
             raise no_range(x, letters.spans[x], uses)
         letters.extents[x] = extent

@@ -11,10 +11,11 @@ from .. import surface as s
 from . import numpy_table as table
 from .arrays import describe
 from .context import error
-from .expressions import as_affine, evaluate, test_of, value_of
+from .expressions import evaluate
 from .frame import Frame, names_in
 from .names import is_letter, known_letter
-from .ranges import no_range, pinned, tighten
+from .operators import as_affine, test_of, value_of
+from .ranges import bounded, no_range, pinned, tighten
 from .types import Kind, both, cast, truth
 from .values import Scalar, Static, Value
 
@@ -63,6 +64,8 @@ def reduce_letters(
             own_uses = ctx.uses[start:]
             for x in own.values():
                 extent = given[x].hi if x in given else pinned(x, own_uses, known)
+                if extent is None:
+                    extent = bounded(x, tests, letters.extents, known)
                 if extent is None:
                     raise no_range(x, letters.spans[x], own_uses)
                 letters.extents[x] = extent

@@ -179,6 +179,10 @@ class Inputs:
         self.roots[prefix] = lookup
         return prefix
 
+    def is_tensor(self, value: object) -> bool:
+        """Whether an object is a persistent tensor."""
+        return isinstance(self.describe(value, True), TensorSpec)
+
     def wrap(self, ctx: Context, path: Path, value: object, static: bool, span: Span) -> Value:
         """Return an input as a value; `static` numbers are constants of the specialisation."""
         spec = self.describe(value, static)

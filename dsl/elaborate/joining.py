@@ -25,6 +25,7 @@ from .site import (
     dtype_of,
     extent_of,
     index_in,
+    is_none,
     items_of,
     static_int,
     static_shape,
@@ -66,12 +67,13 @@ def own_type(array: Array) -> Array:
 def concatenate(site: Site, arrays: Value, axis: Value = ZERO, *, dtype: Value = NONE) -> Value:
     """Return the arrays joined along an axis they have; None joins all elements."""
     parts = arrays_in(site, arrays)
-    if axis == NONE:
+    if is_none(axis):
         parts, axis = [array_of(site, ravel(site, part)) for part in parts], ZERO
     if any(part.rank != parts[0].rank for part in parts) or not parts[0].rank:
         shown = " and ".join(describe(part) for part in parts)
         raise error(
-            "CD0313", CdShapeError, f"joined arrays need the same number of axes: {shown}", site.span
+            "CD0313", CdShapeError, f"joined arrays need the same number of axes: {shown}",
+            site.span,
         )
     place = axis_of(site, axis, parts[0].rank)
     element = dtype_of(site, dtype) or _joined([part.kind for part in parts]).dtype
@@ -142,7 +144,7 @@ def append(site: Site, arr: Value, values: Value, axis: Value = NONE) -> Value:
 def repeat(site: Site, a: Value, repeats: Value, axis: Value = NONE) -> Value:
     """Return each element repeated. CdTypeError CD0554 for a count for each element."""
     array = array_of(site, a)
-    if axis == NONE:
+    if is_none(axis):
         array, axis = array_of(site, ravel(site, array)), ZERO
     place = axis_of(site, axis, array.rank)
     if isinstance(repeats, Array) and repeats.rank or items_of(repeats) is not None:
@@ -167,7 +169,8 @@ def tile(site: Site, A: Value, reps: Value) -> Value:
     """Return the array laid side by side."""
     array = array_of(site, A)
     items = items_of(reps)
-    times = [extent_of(site, r, "a number of repeats") for r in (items if items is not None else (reps,))]
+    given = items if items is not None else (reps,)
+    times = [extent_of(site, number, "a number of repeats") for number in given]
     times = [const(1)] * (array.rank - len(times)) + times
     extra = len(times) - array.rank
     old = [const(1)] * extra + list(array.shape)
@@ -186,7 +189,7 @@ def tile(site: Site, A: Value, reps: Value) -> Value:
 def roll(site: Site, a: Value, shift: Value, axis: Value = NONE) -> Value:
     """Return the elements moved around an axis; those that fall off come in at the other end."""
     array = array_of(site, a)
-    if axis == NONE:
+    if is_none(axis):
         flat = roll(site, ravel(site, array), shift, ZERO)
         return flat if array.rank == 1 else reshape(site, flat, _shape_value(array))
     axes, shifts = items_of(axis), items_of(shift)
@@ -309,7 +312,7 @@ def _widths(site: Site, value: Value, rank: int) -> list[tuple[Affine, Affine]]:
 def take(site: Site, a: Value, indices: Value, axis: Value = NONE) -> Value:
     """Return the elements at positions along an axis."""
     array = array_of(site, a)
-    if axis == NONE:
+    if is_none(axis):
         array, axis = array_of(site, ravel(site, array)), ZERO
     items: list[Value] = [Section(None, None, None)] * array.rank
     picks = items_of(indices)

@@ -82,7 +82,8 @@ def _extents(site: Site, operands: Sequence[Operand]) -> dict[str, Affine]:
                 if site.ctx.known.differ(known, size):
                     shown = " and ".join(shape_text(o.array.shape) for o in operands)
                     raise error(
-                        "CD0301", CdShapeError, f"shapes {shown} do not fit in a product", site.span,
+                        "CD0301", CdShapeError, f"shapes {shown} do not fit in a product",
+                        site.span,
                         label=f"{known} against {size}",
                     )  # fmt: skip
                 site.ctx.equal_extents(known, size, "the axes of a product differ", site.span)
@@ -313,7 +314,8 @@ def cross(site: Site, a: Value, b: Value) -> Value:
     for array in (left, right):
         if not array.rank or array.shape[-1].constant != 3:
             raise error(
-                "CD0454", CdTypeError, "`cross` takes vectors of three along the last axis", site.span,
+                "CD0454", CdTypeError, "`cross` takes vectors of three along the last axis",
+                site.span,
                 label=f"this is {describe(array)}",
             )  # fmt: skip
 

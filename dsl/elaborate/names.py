@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from ...lowering.diagnostic import CdNameError, Span
+from ...lowering.diagnostic import CdNameError, CdTypeError, Span
 from ...lowering.ir.expressions import Position
 from ...lowering.ir.indexing import Symbol, var
 from .. import surface as s
@@ -27,7 +27,10 @@ def resolve(frame: Frame, name: s.Name) -> Value:
         if name.id in owner.names:
             value = owner.names[name.id]
             if isinstance(value, Unset):
-                raise error("CD0202", CdNameError, f"`{name.id}` {value.reason}", name.span)
+                raise error(
+                    "CD0202", CdNameError, f"`{name.id}` {value.reason}", name.span,
+                    helps=value.helps,
+                )  # fmt: skip
             return value
         if name.id in owner.locals:
             raise error(
@@ -40,10 +43,15 @@ def resolve(frame: Frame, name: s.Name) -> Value:
         path = Path(frame.key + name.id, (), captured=True)
         return frame.inputs.wrap(frame.ctx, path, captured, True, name.span)
     spelled = captured.name if isinstance(captured, Letter) else name.id
-    if frame.letters is not None and LETTER.fullmatch(spelled):
+    if frame.letters is not None and LETTER.fullmatch(spelled) and spelled not in WORDS:
         return letter(frame, spelled, name.span)
     if name.id in WORDS:
         return WORDS[name.id]
+    if name.id == frame.function.name:
+        raise error(
+            "CD0430", CdTypeError, f"`{name.id}` calls itself", name.span,
+            helps=("write the recursion as a loop",),
+        )  # fmt: skip
     raise unknown(frame, name)
 
 
@@ -91,7 +99,8 @@ def is_letter(frame: Frame, name: s.Name) -> bool:
     captured = frame.lookup(name.id)
     if isinstance(captured, Letter):
         return True
-    return captured is MISSING and LETTER.fullmatch(name.id) is not None
+    spelled = LETTER.fullmatch(name.id) is not None and name.id not in WORDS
+    return captured is MISSING and spelled
 
 
 def unknown(frame: Frame, name: s.Name) -> CdNameError:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...lowering.ir import dtypes
 from . import averages as a
+from . import casts, grids, solvers, sorting
 from . import creation as c
 from . import elementwise as e
 from . import joining as j
@@ -16,8 +17,9 @@ from . import linear as l
 from . import reductions as r
 from . import running as run
 from . import shaping as s
-from .site import Body, Handler, Site, folds, takes, with_out
-from .ufuncs import OP_OF
+from .arrays import elementwise
+from .site import ONE, ZERO, Body, Handler, Site, folds, takes, with_out
+from .ufuncs import OP_OF, combine_of
 from .values import Value
 
 
@@ -30,13 +32,14 @@ def handlers() -> Iterator[tuple[object, Handler]]:
                    np.uint64, np.float16, np.float32, np.float64, np.complex64, np.complex128):
         dtype = dtypes.from_numpy(scalar)
         assert dtype is not None
-        yield scalar, e.cast_handler(dtype, scalar)
+        yield scalar, casts.cast_handler(dtype, scalar)
     for ufunc, name in run.REDUCERS.items():
-        yield ufunc.reduce, with_out(takes(f"{ufunc.__name__}.reduce", run.ufunc_reduce(ufunc, name)))
+        reduce_by = takes(f"{ufunc.__name__}.reduce", run.ufunc_reduce(ufunc, name))
+        yield ufunc.reduce, with_out(reduce_by)
         yield ufunc.accumulate, with_out(
             takes(f"{ufunc.__name__}.accumulate", run.ufunc_accumulate(ufunc))
         )
-    for function, body, out in (*_ELEMENTWISE, *_REDUCTIONS, *_SHAPES, *_NEW, *_LINEAR):
+    for function, body, out in (*_ELEMENTWISE, *_REDUCTIONS, *_SHAPES, *_NEW, *_LINEAR, *_ORDER):
         handler = takes(function.__name__, body)
         if function in _FOLDED:
             handler = folds(function, handler)
@@ -48,7 +51,7 @@ Row = tuple[Callable[..., object], Body, int | None]
 
 _ELEMENTWISE: tuple[Row, ...] = (
     (np.where, e.numpy_where, None), (np.clip, e.clip, 3), (np.select, e.select_list, None),
-    (np.round, e.rounded, 2), (np.around, e.rounded, 2), (np.fix, e.fix, 1),
+    (np.round, casts.rounded, 2), (np.around, casts.rounded, 2), (np.fix, e.fix, 1),
     (np.real, e.real, None), (np.imag, e.imag, None), (np.angle, e.angle, None),
     (np.divmod, e.division_pair, None), (np.modf, e.parts_of, None),
     (np.isclose, e.isclose, None), (np.nan_to_num, e.nan_to_num, None), (np.sinc, e.sinc, None),
@@ -82,12 +85,12 @@ _SHAPES: tuple[Row, ...] = (
     (np.atleast_2d, lambda site, *arys: s.atleast(site, 2, arys), None),
     (np.atleast_3d, lambda site, *arys: s.atleast(site, 3, arys), None),
     (np.broadcast_to, s.broadcast, None), (np.flip, s.flip, None),
-    (np.fliplr, lambda site, m: s.flip(site, m, s.ONE), None),
-    (np.flipud, lambda site, m: s.flip(site, m, s.ZERO), None),
+    (np.fliplr, lambda site, m: s.flip(site, m, ONE), None),
+    (np.flipud, lambda site, m: s.flip(site, m, ZERO), None),
     (np.rot90, s.rot90, None), (np.diagonal, s.diagonal, None), (np.split, s.split, None),
     (np.array_split, partial(s.split, uneven=True), None),
-    (np.hsplit, lambda site, ary, at: s.split(site, ary, at, s.ONE), None),
-    (np.vsplit, lambda site, ary, at: s.split(site, ary, at, s.ZERO), None),
+    (np.hsplit, lambda site, ary, at: s.split(site, ary, at, ONE), None),
+    (np.vsplit, lambda site, ary, at: s.split(site, ary, at, ZERO), None),
     (np.roll, j.roll, None), (np.repeat, j.repeat, None), (np.tile, j.tile, None),
     (np.stack, j.stacked, None), (np.concatenate, j.concatenate, None),
     (np.hstack, j.hstack, None), (np.vstack, j.vstack, None), (np.dstack, j.dstack, None),
@@ -106,7 +109,7 @@ _NEW: tuple[Row, ...] = (
     (np.ascontiguousarray, c.asarray, None), (np.copy, c.copy, None),
     (np.ndarray, c.new_array, None), (np.arange, c.arange, None),
     (np.linspace, c.linspace, None), (np.eye, c.eye, None), (np.identity, c.identity, None),
-    (np.tri, c.tri, None), (np.indices, c.indices, None), (np.meshgrid, c.meshgrid, None),
+    (np.tri, c.tri, None), (np.indices, grids.indices, None), (np.meshgrid, grids.meshgrid, None),
     (np.dtype, c.make_dtype, None),
 )  # fmt: skip
 
@@ -118,6 +121,16 @@ _LINEAR: tuple[Row, ...] = (
     (np.linalg.matrix_power, l.matrix_power, None), (np.linalg.multi_dot, l.multi_dot, None),
     (np.linalg.norm, run.norm, None), (np.linalg.outer, l.outer, None),
     (np.linalg.matmul, l.matmul, None), (np.linalg.tensordot, l.tensordot, None),
+)  # fmt: skip
+
+_ORDER: tuple[Row, ...] = (
+    (np.linalg.solve, solvers.solve, None), (np.linalg.inv, solvers.inverse, None),
+    (np.linalg.det, solvers.determinant, None), (np.linalg.cholesky, solvers.cholesky, None),
+    (np.sort, sorting.sort, None), (np.argsort, sorting.argsort, None),
+    (np.searchsorted, sorting.searchsorted, None), (np.digitize, sorting.digitize, None),
+    (np.median, sorting.median, None), (np.quantile, sorting.quantile, None),
+    (np.percentile, sorting.percentile, None), (np.histogram, sorting.histogram, None),
+    (np.bincount, sorting.bincount, None), (np.interp, sorting.interp, None),
 )  # fmt: skip
 
 _FOLDED: frozenset[Callable[..., object]] = frozenset(
@@ -134,7 +147,7 @@ def methods() -> Iterator[tuple[str, Handler]]:
 
 
 def _real_conjugate(site: Site, x: Value) -> Value:
-    return e.elementwise(site.ctx, e.combine_of(np.conjugate), [x], site.span)
+    return elementwise(site.ctx, combine_of(np.conjugate), [x], site.span)
 
 
 _METHODS: tuple[tuple[str, Body, int | None], ...] = (
@@ -148,8 +161,9 @@ _METHODS: tuple[tuple[str, Body, int | None], ...] = (
     ("ravel", s.ravel, None), ("flatten", s.flatten, None),
     ("transpose", s.transpose_method, None), ("swapaxes", s.swapaxes, None),
     ("squeeze", s.squeeze, None), ("dot", l.dot, 2), ("fill", c.fill, None),
-    ("item", c.item, None), ("clip", e.clip, 3), ("round", e.rounded, 2),
+    ("item", c.item, None), ("clip", e.clip, 3), ("round", casts.rounded, 2),
     ("conj", _real_conjugate, None), ("conjugate", _real_conjugate, None),
     ("repeat", j.repeat, None), ("trace", l.trace, 5), ("diagonal", s.diagonal, None),
-    ("take", j.take, None),
+    ("take", j.take, None), ("sort", sorting.sort_in_place, None),
+    ("argsort", sorting.argsort, None), ("searchsorted", sorting.searchsorted, None),
 )  # fmt: skip

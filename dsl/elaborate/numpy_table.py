@@ -14,8 +14,9 @@ from ...lowering.diagnostic import CdTypeError
 from . import numpy_functions, python_functions
 from .attributes import attribute
 from .context import error
-from .creation import SPECIAL, finfo
+from .creation import finfo
 from .elementwise import arithmetic
+from .grids import SPECIAL
 from .refusals import METHOD_REFUSALS, refusal
 from .site import Handler, Site, Word, dtype_object, static_int, static_shape
 from .values import Value

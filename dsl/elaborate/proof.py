@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select
+from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select, walk
 from ...lowering.ir.indexing import Affine, Quasi, Range, Symbol, substitute, var
 from ...lowering.ir.indexing import maximum as index_max
 from ...lowering.ir.indexing import minimum as index_min
@@ -39,6 +39,15 @@ class Known:
     def with_facts(self, *facts: Affine) -> Known:
         """Return this knowledge and that each given expression is >= 0."""
         return Known(self.bounds, self.facts + facts)
+
+    def assuming(self, test: Expr) -> Known:
+        """Return this knowledge and what a test says of integers, where it holds."""
+        facts = list(facts_of(test))
+        for part in _unequal(test):
+            for gap in (part, -part):
+                if self.nonnegative(gap):
+                    facts.append(gap - 1)
+        return self.with_facts(*facts)
 
     def nonnegative(self, e: Affine) -> bool:
         """Whether `e >= 0` is proven."""
@@ -104,6 +113,25 @@ def facts_of(test: Expr) -> tuple[Affine, ...]:
                     return ()
         case _:
             return ()
+
+
+def _unequal(test: Expr) -> list[Affine]:
+    """Return the differences that a test says are not zero."""
+    match test:
+        case Apply(Op(name="and"), (left, right), _) | Select(left, right, Const(False, _)):
+            return _unequal(left) + _unequal(right)
+        case Apply(Op(name="ne"), (Position(left), Position(right)), _):
+            return [left - right]
+        case _:
+            return []
+
+
+def says_of_indices(test: Expr) -> bool:
+    """Whether a test compares index expressions anywhere, so that it may exclude points."""
+    return any(
+        isinstance(part, Apply) and all(isinstance(arg, Position) for arg in part.args)
+        for part in walk(test)
+    )
 
 
 def smallest(e: Affine, known: Known) -> int | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ...lowering.ir import dtypes
+from . import casts
 from . import elementwise as e
 from . import python_reductions as p
 from .averages import mean
@@ -50,6 +51,7 @@ _UFUNC_WORDS: dict[str, np.ufunc] = {
     "minimum": np.minimum, "maximum": np.maximum, "square": np.square,
 }  # fmt: skip
 _REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argmin")
+_OTHERS = ("abs", "where", "real", "imag", "angle", "clip")
 _HANDLED_ELSEWHERE = ("pad", "clamp", "wrap", "comment")
 
 DTYPE_WORDS: dict[str, object] = {
@@ -65,7 +67,7 @@ def words() -> dict[str, Value]:
     """Return what each word of the language is where the name is nothing else."""
     found: dict[str, Value] = {name: Static(Word(name)) for name in (*OWN_OPS, *_UFUNC_WORDS)}
     found |= {name: Static(Word(name)) for name in (*_REDUCTIONS, *_HANDLED_ELSEWHERE)}
-    found |= {name: Static(Word(name)) for name in ("abs", "where", "real", "imag", "angle", "clip")}
+    found |= {name: Static(Word(name)) for name in _OTHERS}
     found |= {name: Static(value) for name, value in DTYPE_WORDS.items()}
     found |= {"inf": Static(math.inf), "nan": Static(math.nan), "pi": Static(math.pi)}
     return found
@@ -90,13 +92,14 @@ def _of_python() -> Iterator[tuple[object, Handler]]:
     yield builtins.sum, takes("sum", p.python_sum)
     yield Word("sum"), takes("sum", p.python_sum)
     yield len, takes("len", p.python_len)
-    yield round, folds(round, takes("round", e.python_round))
-    integer = e.python_cast("int", WEAK_INT, "x.astype(int)")
+    yield round, folds(round, takes("round", casts.python_round))
+    integer = casts.python_cast("int", WEAK_INT, "x.astype(int)")
     yield int, folds(int, takes("int", integer))
     yield operator.index, folds(operator.index, takes("index", integer))
-    yield float, folds(float, takes("float", e.python_cast("float", WEAK_FLOAT, "x.astype(float)")))
-    yield bool, folds(bool, takes("bool", e.python_cast("bool", WEAK_BOOL, "x.astype(bool)")))
-    yield complex, folds(complex, takes("complex", e.python_complex))
+    floating = casts.python_cast("float", WEAK_FLOAT, "x.astype(float)")
+    yield float, folds(float, takes("float", floating))
+    yield bool, folds(bool, takes("bool", casts.python_cast("bool", WEAK_BOOL, "x.astype(bool)")))
+    yield complex, folds(complex, takes("complex", casts.python_complex))
     yield divmod, folds(divmod, takes("divmod", e.division_pair))
     yield operator.matmul, takes("matmul", matmul)
     for kind in ("tuple", "list"):
@@ -122,7 +125,7 @@ def _of_math() -> Iterator[tuple[object, Handler]]:
         yield function, folds(function, e.ufunc_handler(ufunc, python=True))
     for name in ("floor", "ceil", "trunc"):
         function = getattr(math, name)
-        yield function, folds(function, takes(name, e.to_integer(name)))
+        yield function, folds(function, takes(name, casts.to_integer(name)))
     yield math.log, folds(math.log, takes("log", e.logarithm))
     yield cmath.log, folds(cmath.log, takes("log", e.logarithm))
     yield cmath.phase, folds(cmath.phase, takes("phase", e.angle))
@@ -162,8 +165,8 @@ def _of_words() -> Iterator[tuple[object, Handler]]:
     for name in ("argmax", "argmin"):
         yield Word(name), takes(name, position_reducer(name))
     for dtype in dtypes.ALL:
-        yield Word(dtype.short), e.cast_handler(dtype)
-        yield dtype, e.cast_handler(dtype)
+        yield Word(dtype.short), casts.cast_handler(dtype)
+        yield dtype, casts.cast_handler(dtype)
 
 
 def _folding_word(ufunc: np.ufunc) -> Handler:

@@ -48,7 +48,7 @@ def python_operand(site: Site, value: Value, name: str) -> tuple[Array, Expr | N
         raise error(
             "CD0553", CdTypeError,
             f"Python's `{name}` goes over the first axis only, and is given {what}", site.span,
-            helps=(f"for all elements: `np.{name}(...)`; along one axis: `np.{name}(..., axis=0)`",),
+            helps=(f"use `np.{name}(...)` for all elements, `np.{name}(..., axis=0)` along an axis",),
         )  # fmt: skip
     return array, where
 

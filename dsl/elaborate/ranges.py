@@ -63,6 +63,27 @@ def inferred(
     return None if best is None else known.maximum(best, const(0))
 
 
+def bounded(
+    letter: Symbol, tests: Sequence[Expr], extents: Mapping[Symbol, Affine], known: Known
+) -> Affine | None:
+    """Return the extent that guards or binder comparisons give a letter (R2), None for none.
+
+    The letter runs from 0 up to the least bound that uses no letter without an extent.
+    """
+    best: Affine | None = None
+    for test in (part for whole in tests for part in conjuncts(whole)):
+        for fact in facts_of(test):
+            if fact.coefficient(letter) >= 0:
+                continue
+            factor = -fact.coefficient(letter)
+            rest = fact + var(letter) * factor
+            others = tuple(Range(s, const(0), extents[s]) for s in rest.symbols() if s in extents)
+            top = extreme(rest, others, upwards=True)
+            extent = floordiv(top, const(factor)) + 1
+            best = extent if best is None else known.minimum(best, extent)
+    return None if best is None else known.maximum(best, const(0))
+
+
 def no_range(letter: Symbol, span: Span, uses: Sequence[Use]) -> CdIndexError:
     """Return the error for a letter without a range (R5)."""
     shifted = [u for u in uses if isinstance(u.index, Affine) and letter in u.index.symbols()]

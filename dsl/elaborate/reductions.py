@@ -25,6 +25,7 @@ from .site import (
     axes_of,
     axis_of,
     dtype_of,
+    is_none,
     static_bool,
 )  # fmt: skip
 from .types import BOOL, Kind, cast, truth
@@ -100,7 +101,7 @@ def reducer(name: str) -> Body:
         if name in ("max", "min"):
             kind = Kind(array.kind.dtype)
             require_ordered(site, array, name)
-            if initial == NONE:
+            if is_none(initial):
                 require_elements(site, array, axes, name, where)
         else:
             kind = Kind(wanted or array.kind.dtype.summed)
@@ -110,7 +111,7 @@ def reducer(name: str) -> Body:
         chosen = OPS["or" if name == "sum" else "and"] if kind.dtype.kind == "b" and op.name in (
             "add", "mul") else op  # fmt: skip
         result = accumulate(site, chosen, array, axes, kind, kept, where)
-        if initial == NONE:
+        if is_none(initial):
             return result
         ufuncs = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
         return elementwise(site.ctx, combine_of(ufuncs[name]), [result, initial], site.span)
@@ -131,7 +132,8 @@ def reducer(name: str) -> Body:
 def require_ordered(site: Site, array: Array, name: str) -> None:
     """Refuse (CdTypeError CD0404) what compares numbers where they are complex."""
     if array.kind.dtype.kind == "c":
-        raise error("CD0404", CdTypeError, f"`{name}` is not defined for complex numbers", site.span)
+        message = f"`{name}` is not defined for complex numbers"
+        raise error("CD0404", CdTypeError, message, site.span)
 
 
 def require_elements(
@@ -187,14 +189,15 @@ def position_reducer(name: str) -> Body:
     def body(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
         if isinstance(a, Masked):
             raise error(
-                "CD0403", CdTypeError, f"`{name}` of a masked selection is not supported", site.span,
+                "CD0403", CdTypeError, f"`{name}` of a masked selection is not supported",
+                site.span,
                 helps=("use `np.where(mask, x, limit)` and take it of that",),
             )  # fmt: skip
         array = array_of(site, a)
         require_ordered(site, array, name)
-        axes = tuple(range(array.rank)) if axis == NONE else (axis_of(site, axis, array.rank),)
+        axes = tuple(range(array.rank)) if is_none(axis) else (axis_of(site, axis, array.rank),)
         require_elements(site, array, axes, name)
-        at = flat_position(array.axes, array.shape) if axis == NONE else var(array.axes[axes[0]])
+        at = flat_position(array.axes, array.shape) if is_none(axis) else var(array.axes[axes[0]])
         kept = static_bool(site, keepdims, "keepdims")
         if not array.rank:
             return Static(np.int64(0))

@@ -12,7 +12,7 @@ _OUTSIDE = "call it outside and pass its result in"
 
 _FUNCTIONS: tuple[tuple[object, str, str], ...] = (
     (np.nonzero, f"`np.nonzero` {_LENGTH}", "use `np.where(condition, x, y)`, or a loop with `if`"),
-    (np.flatnonzero, f"`np.flatnonzero` {_LENGTH}", "use a mask: `x[condition]` inside a reduction"),
+    (np.flatnonzero, f"`np.flatnonzero` {_LENGTH}", "use a mask inside a reduction"),
     (np.argwhere, f"`np.argwhere` {_LENGTH}", "use a loop with `if`"),
     (np.unique, f"`np.unique` {_LENGTH}", _OUTSIDE),
     (np.extract, f"`np.extract` {_LENGTH}", "use a mask: `x[condition]` inside a reduction"),

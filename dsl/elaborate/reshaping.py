@@ -47,10 +47,10 @@ def reshaped(site: Site, value: Array, sizes: Sequence[Affine | None]) -> Array:
     shape = _completed(site, value.shape, sizes)
     if shape == value.shape:
         return value
-    total = count(value.shape, range(value.rank)).constant
-    if total == 0 or (total is not None and count(shape, range(len(shape))).constant != total):
-        if total != 0 or count(shape, range(len(shape))).constant != 0:
-            raise _mismatch(site, value.shape, shape)
+    sizes_now = [count(each, range(len(each))).constant for each in (value.shape, shape)]
+    if None not in sizes_now and sizes_now[0] != sizes_now[1]:
+        raise _mismatch(site, value.shape, shape)
+    if sizes_now[0] == 0:
         return _copy(site, value, shape, ())
     value = _whole_again(site, value)
     if shape == value.shape:
@@ -170,7 +170,7 @@ def _indices(
 def _copy(
     site: Site, value: Array, shape: tuple[Affine, ...], matches: Sequence[Match]
 ) -> Array:
-    """Return a new array of the shape: stored over the old axes, so that merging divides nothing."""
+    """Return a new array of the shape, stored over the old axes: merging divides nothing."""
     node = site.ctx.node("reshaped", shape, value.kind.dtype)
     if matches or value.rank == 0:
         turned = [Match(match.new, match.old) for match in matches]

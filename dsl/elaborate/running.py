@@ -35,6 +35,7 @@ from .site import (
     axis_of,
     constant,
     dtype_of,
+    is_none,
     static_bool,
     static_number,
     text_of,
@@ -79,7 +80,7 @@ def cumulative(name: str) -> Body:
 
     def body(site: Site, a: Value, axis: Value = NONE, dtype: Value = NONE) -> Value:
         values = array_of(site, a)
-        if axis == NONE:
+        if is_none(axis):
             values, axis = array_of(site, ravel(site, at_least(1, site, values))), ZERO
         element = dtype_of(site, dtype) or values.kind.dtype.summed
         return _running(site, ufunc, values, axis_of(site, axis, values.rank), element)
@@ -140,13 +141,13 @@ def cov(
     ddof: Value = NONE,
 ) -> Value:
     """Return the covariance matrix of variables in rows."""
-    if y != NONE:
+    if not is_none(y):
         raise error("CD0452", CdTypeError, "`cov` of two arrays: stack them first", site.span)
     table = at_least(2, site, converted_float(site, array_of(site, m)))
     if not static_bool(site, rowvar, "rowvar") and array_of(site, m).rank > 1:
         table = array_of(site, transpose(site, table))
     table = settled(site.ctx, table, "values", site.span)
-    if ddof == NONE:
+    if is_none(ddof):
         ddof = ZERO if static_bool(site, bias, "bias") else ONE
     freedom = static_number(site, ddof, "ddof")
     centre = stored_once(site, mean(site, table, ONE, keepdims=YES), "mean")
@@ -251,7 +252,7 @@ def trapezoid(
     pair = arithmetic(
         site, "+", shifted(values, place, 1, size), shifted(values, place, 0, size)
     )
-    if x == NONE:
+    if is_none(x):
         width: Value = dx
     else:
         points = array_of(site, x)
@@ -293,8 +294,9 @@ def norm(
         left = axes[0] if abs(kind) != 1 else axes[1] - 1
         return reducer("max" if kind > 0 else "min")(site, sums, Static(left))
     raise error(
-        "CD0456", CdTypeError, f"the norm {kind!r} of {describe(values)} is not part of the language",
-        site.span, helps=("compute it outside and pass it in",),
+        "CD0456", CdTypeError,
+        f"the norm {kind!r} of {describe(values)} is not part of the language", site.span,
+        helps=("compute it outside and pass it in",),
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from .site import (
     axes_of,
     axis_of,
     index_in,
+    is_none,
     items_of,
     static_int,
     static_shape,
@@ -39,7 +40,7 @@ def remap(
 def transpose(site: Site, a: Value, axes: Value = NONE) -> Value:
     """Return the axes reversed, or in the order given."""
     array = array_of(site, a)
-    if axes == NONE:
+    if is_none(axes):
         return permuted(array, range(array.rank)[::-1])
     items = items_of(axes)
     order = [axis_of(site, item, array.rank) for item in (items if items is not None else (axes,))]
@@ -134,7 +135,7 @@ def expand_dims(site: Site, a: Value, axis: Value) -> Value:
 def squeeze(site: Site, a: Value, axis: Value = NONE) -> Value:
     """Return the array without its axes of size 1, or without those given."""
     array = array_of(site, a)
-    if axis == NONE:
+    if is_none(axis):
         dropped = tuple(n for n, size in enumerate(array.shape) if size.constant == 1)
     else:
         dropped = axes_of(site, axis, array.rank)
@@ -185,7 +186,7 @@ def flip(site: Site, m: Value, axis: Value = NONE) -> Value:
 def rot90(site: Site, m: Value, k: Value = ONE, axes: Value = NONE) -> Value:
     """Return the array turned by quarter turns in the plane of two axes."""
     array = array_of(site, m)
-    items = (ZERO, ONE) if axes == NONE else items_of(axes) or ()
+    items = (ZERO, ONE) if is_none(axes) else items_of(axes) or ()
     first, second = (axis_of(site, item, array.rank) for item in items)
     turns = static_int(site, k, "the number of turns") % 4
     if turns == 0:

@@ -44,6 +44,11 @@ ZERO = Static(0)
 ONE = Static(1)
 
 
+def is_none(value: Value) -> bool:
+    """Whether a value is None (by identity: a NumPy dtype equals None)."""
+    return isinstance(value, Static) and value.value is None
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """A word of the language for which no Python or NumPy object exists."""
@@ -90,7 +95,7 @@ def with_out(handler: Handler, position: int | None = None) -> Handler:
         if isinstance(out, Group) and len(out.items) == 1:
             out = out.items[0]
         result = handler(site, args, keywords)
-        return result if out == NONE else stored(site, out, result)
+        return result if is_none(out) else stored(site, out, result)
 
     return handle
 
@@ -287,7 +292,7 @@ def axis_of(site: Site, value: Value, rank: int) -> int:
     if not -rank <= axis < rank:
         raise error(
             "CD0446", CdIndexError,
-            f"axis {axis} is out of bounds for an array of {rank} {'axis' if rank == 1 else 'axes'}",
+            f"axis {axis} is out of bounds for an array of rank {rank}",
             site.span,
         )  # fmt: skip
     return axis % rank
@@ -295,7 +300,7 @@ def axis_of(site: Site, value: Value, rank: int) -> int:
 
 def axes_of(site: Site, value: Value, rank: int) -> tuple[int, ...]:
     """Return the axes named by None (all), an integer or a tuple, in order."""
-    if value == NONE:
+    if is_none(value):
         return tuple(range(rank))
     items = items_of(value)
     found = [axis_of(site, item, rank) for item in (items if items is not None else (value,))]
@@ -304,7 +309,9 @@ def axes_of(site: Site, value: Value, rank: int) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-_BUILTIN = {bool: dtypes.bool_, int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128}
+_BUILTIN = {
+    bool: dtypes.bool_, int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128,
+}  # fmt: skip
 
 
 def dtype_object(value: object) -> DType | None:
@@ -326,7 +333,7 @@ def dtype_object(value: object) -> DType | None:
 
 def dtype_of(site: Site, value: Value) -> DType | None:
     """Return the element type given as `dtype=`, None for None. CdTypeError CD0447."""
-    if value == NONE:
+    if is_none(value):
         return None
     found = dtype_object(value.value) if isinstance(value, Static) else None
     if found is None:

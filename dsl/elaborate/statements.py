@@ -5,28 +5,29 @@ from __future__ import annotations
 from typing import assert_never
 
 from ...lowering.diagnostic import (
-    CdNameError, CdSyntaxError, CdTypeError, CdValueError, Label, Span,
+    CdNameError,
+    CdSyntaxError,
+    CdTypeError,
+    CdValueError,
+    Label,
+    Span,
 )  # fmt: skip
-from ...lowering.ir.assignments import Block, Break, Check, Continue, Fault, Print
-from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Domain, Expr
-from ...lowering.ir.indexing import Affine
+from ...lowering.ir.assignments import Block, Break, Continue
 from ...lowering.ir.ops import OPS
 from .. import surface as s
-from . import control
-from .arrays import as_array, as_scalar, describe
+from . import branches, control
+from .arrays import as_array, describe
 from .bindings import bind, frozen, settled
 from .context import error
-from .expressions import (
-    BINARY, as_affine, binary, elements, evaluate, settle_test, subscript_value, test_of, value_of,
-)  # fmt: skip
+from .declarations import declare
+from .effects import assertion, evaluate_any, evaluation, raising
+from .expressions import elements, evaluate, subscript_value
 from .frame import RESULT, Frame, names_in
-from .index_notation import index_statement, uses_letters
+from .index_notation import index_statement, scalar_statement, uses_letters
+from .names import is_letter
+from .operators import BINARY, binary
 from .stores import assign
-from .types import FALSE, cast
-from .values import (
-    Array, Group, Handle, Lazy, Masked, Opaque, Scalar, Static, Unset, Value,
-)  # fmt: skip
+from .values import Array, Group, Handle, Lazy, Masked, Opaque, Scalar, Static, Unset, Value
 
 
 def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
@@ -34,10 +35,10 @@ def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
     for at, statement in enumerate(body):
         if isinstance(statement, s.If):
             rest = body[at + 1 :]
-            if control.returns(statement) and rest and not _has_letters(frame, statement.test):
+            if branches.returns(statement) and rest and not _has_letters(frame, statement.test):
                 # `if c: return a` before other statements is an `else` around them
-                whole = control.with_rest(statement, rest)
-                control.branch(frame, whole, run)
+                whole = branches.with_rest(statement, rest)
+                branches.branch(frame, whole, run)
                 return
         step(frame, statement)
         if RESULT in frame.names or isinstance(statement, s.Break | s.Continue):
@@ -45,8 +46,6 @@ def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
 
 
 def _has_letters(frame: Frame, test: s.Expr) -> bool:
-    from .names import is_letter
-
     return any(is_letter(frame, name) for name in names_in(test))
 
 
@@ -58,16 +57,18 @@ def step(frame: Frame, statement: s.Statement) -> None:
             _assign(frame, statement)
         case s.Augment():
             _augment(frame, statement)
+        case s.Declare(target, _, value) if value is not None:
+            _assign(frame, s.Assign((target,), value, statement.span))
         case s.Declare():
-            _declare(frame, statement)
+            declare(frame, statement)
         case s.For():
             control.loop(frame, statement, run)
         case s.While():
             control.repeat(frame, statement, run)
         case s.If(test, _, _) if _has_letters(frame, test):
-            control.guard(frame, statement, run)
+            branches.guard(frame, statement, run)
         case s.If():
-            control.branch(frame, statement, run)
+            branches.branch(frame, statement, run)
         case s.Comment(text, inner):
             value = evaluate(frame, text)
             if not isinstance(value, Static) or not isinstance(value.value, str):
@@ -78,11 +79,11 @@ def step(frame: Frame, statement: s.Statement) -> None:
         case s.Return():
             _return(frame, statement)
         case s.Assert(test, message):
-            _assert(frame, test, message, statement.span)
+            assertion(frame, test, message, statement.span)
         case s.Raise():
-            _raise(frame, statement)
+            raising(frame, statement)
         case s.Evaluate():
-            _evaluate(frame, statement)
+            evaluation(frame, statement)
         case s.Define(function):
             frame.names[function.name] = Lazy(function, frame)
         case s.Break():
@@ -135,8 +136,6 @@ def _refuse_guarded(frame: Frame, span: Span) -> None:
 
 def _index_scalar(frame: Frame, target: s.Name, value: s.Expr, span: Span) -> None:
     """Assign a number made by reductions over all their letters: `s = sum(x[i] * y[i])`."""
-    from .index_notation import scalar_statement
-
     bind(frame, target.id, scalar_statement(frame, value, span), span)
 
 
@@ -163,7 +162,7 @@ def place_of(frame: Frame, target: s.Subscript) -> Array | Masked:
     if isinstance(place, Array | Masked):
         return place
     raise error(
-        "CD0704", CdTypeError, f"`{target.value.span.text}` cannot be assigned to", target.span,
+        "CD0451", CdTypeError, f"`{target.value.span.text}` cannot be assigned to", target.span,
         label=f"this is {describe(base)}",
         helps=("lists and tuples do not change; make an array: `np.zeros(n)`",)
         if isinstance(base, Group) else (),
@@ -257,67 +256,6 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
     assign(frame.ctx, place, value, span, OPS[name])
 
 
-def _declare(frame: Frame, statement: s.Declare) -> None:
-    """`t: f32[n, m]` makes zeros, or checks a parameter; a plain Python annotation says nothing."""
-    if statement.value is not None:
-        step(frame, s.Assign((statement.target,), statement.value, statement.span))
-        return
-    target, annotation = statement.target, statement.annotation
-    if not isinstance(target, s.Name):
-        raise error("CD0143", CdSyntaxError, "a declaration names one array", target.span)
-    dtype, shape = declared(frame, annotation)
-    bound = frame.names.get(target.id)
-    if target.id in frame.parameters and isinstance(bound, Array):
-        check_contract(frame, target.id, bound, dtype, shape, statement.span)
-        return
-    node = frame.ctx.node(target.id, shape, dtype)
-    array = frame.ctx.whole(node, statement.span)
-    if frame.in_loop or bound is not None:
-        assign(frame.ctx, array, Static(0), statement.span)
-    if shape:
-        frame.names[target.id] = array
-    else:
-        bind(frame, target.id, Scalar(array.body, array.kind), statement.span)
-
-
-def declared(frame: Frame, annotation: s.Expr) -> tuple[DType, tuple[Affine, ...]]:
-    """Return the type and shape that `f32[n, m]` declares. CdTypeError CD0420 for anything else."""
-    base = annotation.value if isinstance(annotation, s.Subscript) else annotation
-    value = evaluate(frame, base)
-    dtype = dtype_of(value)
-    if dtype is None:
-        raise error(
-            "CD0420", CdTypeError, f"`{annotation.span.text}` declares no array", annotation.span,
-            helps=("write the element type and the sizes: `f32[n, m]`",),
-        )  # fmt: skip
-    sizes: list[Affine] = []
-    for item in annotation.items if isinstance(annotation, s.Subscript) else ():
-        size = as_affine(value_of(evaluate(frame, item)))
-        if size is None:
-            raise error("CD0420", CdTypeError, "a declared size is an integer", item.span)
-        frame.ctx.require_static_parameters(size)
-        sizes.append(size)
-    return dtype, tuple(sizes)
-
-
-def dtype_of(value: Value) -> DType | None:
-    """Return the element type that a value names, None where it names none."""
-    return dtype_object(value.value) if isinstance(value, Static) else None
-
-
-def check_contract(
-    frame: Frame, name: str, array: Array, dtype: DType, shape: tuple[Affine, ...], span: Span
-) -> None:
-    """Refuse (CdTypeError CD0421) an argument that is not what its declaration says."""
-    if array.kind.dtype is not dtype or array.rank != len(shape):
-        wanted = f"{dtype.short}[{', '.join(map(str, shape))}]"
-        message = f"`{name}` is declared {wanted} and given {describe(array)}"
-        raise error("CD0421", CdTypeError, message, span)
-    for axis, (given, wanted_size) in enumerate(zip(array.shape, shape, strict=True)):
-        what = f"axis {axis} of `{name}` does not have its declared size"
-        frame.ctx.equal_extents(given, wanted_size, what, span)
-
-
 def _return(frame: Frame, statement: s.Return) -> None:
     if frame.in_loop:
         raise error(
@@ -338,112 +276,3 @@ def _return(frame: Frame, statement: s.Return) -> None:
         case _:
             value = settled(frame.ctx, value, "result", statement.span)
     frame.names[RESULT] = value
-
-
-def evaluate_any(frame: Frame, e: s.Expr) -> Value:
-    """Return an expression's value in either notation."""
-    if uses_letters(frame, e):
-        from .index_notation import scalar_statement
-
-        return scalar_statement(frame, e, e.span)
-    return evaluate(frame, e)
-
-
-def _message(frame: Frame, message: s.Expr | None) -> str:
-    if message is None:
-        return ""
-    value = evaluate(frame, message)
-    return str(value.value) if isinstance(value, Static) else message.span.text
-
-
-def _assert(frame: Frame, test: s.Expr, message: s.Expr | None, span: Span) -> None:
-    found = evaluate_any(frame, test)
-    decided = settle_test(frame, test_of(frame, found, test.span))
-    text = _message(frame, message) or f"`{test.span.text}` does not hold"
-    if isinstance(decided, Static):
-        if decided.value:
-            return
-        decided = Scalar(FALSE, as_scalar(Static(True), span).kind)
-    fault = Fault("CD0705", "CdAssertionError", _plain(text))
-    frame.ctx.emit(Check(decided.expr, fault, (), Domain(), span))
-
-
-def _plain(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
-
-
-def _raise(frame: Frame, statement: s.Raise) -> None:
-    """`raise Error("text")`: a check that fails where it stands."""
-    kind, text = "Exception", ""
-    match statement.error:
-        case s.Call(s.Name(name), args, ()):
-            kind = name
-            text = " ".join(_message(frame, arg) for arg in args)
-        case s.Name(name):
-            kind = name
-        case _:
-            raise error(
-                "CD0145", CdSyntaxError, "write `raise Error(\"text\")`", statement.span
-            )
-    families = {
-        "IndexError": "CdIndexError", "TypeError": "CdTypeError", "NameError": "CdNameError",
-        "AssertionError": "CdAssertionError", "ZeroDivisionError": "CdZeroDivisionError",
-    }  # fmt: skip
-    message = f"{kind}: {text}" if text else kind
-    fault = Fault("CD0706", families.get(kind, "CdValueError"), _plain(message))
-    frame.ctx.emit(Check(FALSE, fault, (), Domain(), statement.span))
-
-
-def _evaluate(frame: Frame, statement: s.Evaluate) -> None:
-    value = statement.value
-    if isinstance(value, s.Call) and isinstance(value.function, s.Name):
-        function = evaluate(frame, value.function)
-        if function == Static(print):
-            _print(frame, value, statement.span)
-            return
-    if isinstance(value, s.Call):
-        evaluate(frame, value)
-        return
-    if isinstance(value, s.Literal):
-        return
-    raise error(
-        "CD0146", CdSyntaxError, "this expression has no effect", statement.span,
-        helps=("assign it: `x = ...`, or remove it",),
-    )  # fmt: skip
-
-
-def _print(frame: Frame, call: s.Call, span: Span) -> None:
-    """Emit a print of texts and numbers, in Python's spelling, blanks between them."""
-    if call.keywords:
-        raise error("CD0422", CdTypeError, "`print` here takes values only", call.keywords[0].span)
-    pieces: list[str | Expr] = []
-    for n, arg in enumerate(call.args):
-        if n:
-            pieces.append(" ")
-        for part in arg.pieces if isinstance(arg, s.Format) else (arg,):
-            inner = part[0] if isinstance(part, tuple) else part
-            if isinstance(inner, str):
-                pieces.append(inner)
-                continue
-            pieces.append(_printed(frame, inner))
-    frame.ctx.emit(Print(tuple(pieces), span))
-
-
-def _printed(frame: Frame, e: s.Expr) -> str | Expr:
-    value = evaluate_any(frame, e)
-    match value:
-        case Static(inner):
-            return str(inner)
-        case Group() if (index := [as_affine(item) for item in value.items]) and all(
-            item is not None and item.constant is not None for item in index
-        ):
-            return str(tuple(item.constant for item in index if item is not None))
-        case Scalar(expr, kind):
-            return cast(expr, kind.dtype.compute)
-        case _:
-            raise error(
-                "CD0423", CdTypeError, "`print` shows numbers and texts", e.span,
-                label=f"this is {describe(value)}", helps=("print elements: `print(x[0])`",),
-            )  # fmt: skip
-
-

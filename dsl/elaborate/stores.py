@@ -18,7 +18,7 @@ def assign(
 ) -> None:
     """Emit `target = value`, or `target op= value`, over the whole target.
 
-    CdTypeError CD0405 where the value's type cannot be stored, CdValueError CD0704 where the target
+    CdTypeError CD0405 where the value's type cannot be stored, CdValueError CD0451 where the target
     cannot be written, CdShapeError where shapes do not broadcast.
     """
     if isinstance(target, Masked):
@@ -42,7 +42,7 @@ def assign(
     read = place.place
     if read is None:
         raise error(
-            "CD0704", CdValueError, "this is a new value, not a place that can be assigned to", span
+            "CD0451", CdValueError, "this is a new value, not a place that can be assigned to", span
         )
     if op is not None and any(isinstance(i, Dynamic) for i in read.index):
         raise error(

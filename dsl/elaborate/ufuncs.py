@@ -247,7 +247,8 @@ def _compare_out_of_range(
         if value is not None and dtype.kind in "iu" and not _fits(value, dtype):
             inside = 0
             sides = (inside, value) if at == 1 else (value, inside)
-            return bool(_COMPARISONS[name](*sides))
+            outcome: bool = _COMPARISONS[name](*sides)
+            return outcome
     return None
 
 
@@ -321,7 +322,7 @@ _RULES: dict[str, Rule] = {
     "fmin": _unless("biu", "fmin", _named("min")),
     "positive": _same,
     "square": _square,
-    "recip": _unless("biu", "recip", _refused("the reciprocal of integers is zero or one: use 1/x")),
+    "recip": _unless("biu", "recip", _refused("the reciprocal of integers is 0 or 1: use 1/x")),
     "degrees": _scaled(180.0 / math.pi),
     "radians": _scaled(math.pi / 180.0),
 }

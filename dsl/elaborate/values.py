@@ -174,6 +174,7 @@ class Unset:
 
     reason: str
     span: Span = field(compare=False, repr=False)
+    helps: tuple[str, ...] = ()
 
 
 Value = (

@@ -194,10 +194,10 @@ def _assign(assign: Assign) -> Run:
 
 def _start(assign: Assign) -> Callable[[State], Callable[[], None]]:
     """The write that prepares a cell: the neutral element, or for a pair position -1 (nothing)."""
+    if not assign.initialize or assign.op is None:
+        return lambda state: lambda: None
     if assign.pair is not None:
         return _put(place_of(assign.pair.access), lambda state: np.int64(-1))
-    if assign.op is None:
-        return lambda state: lambda: None
     dtype = assign.target.node.dtype
     neutral = dtype.numpy.type(neutral_of(assign.op, dtype.kind, dtype.bits))
     return _put(place_of(assign.target), lambda state: neutral)

@@ -118,7 +118,7 @@ def everything(family: str) -> tuple[Procedure, list[Array], list[Array]]:
 
 
 def wanted(op: Op, dtype: DType, arrays: list[Array]) -> Array:
-    """Return the meaning of an operation on arrays of a type, rounded from a wider one if inexact."""
+    """Return what an operation means on arrays, rounded from a wider type where it is inexact."""
     meaning = meaning_of(op, dtype)
     result = OPS[op.name].result
     out = (

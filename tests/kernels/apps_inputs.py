@@ -17,7 +17,7 @@ def _csr(r, rows, cols):
 
 def _definite(r, n, limit):
     root = r.random((n, n))
-    return root @ root.T + n * np.eye(n), r.random(n), limit, 1e-8
+    return root @ root.T + n * np.eye(n), r.random(n), limit, 1e-6
 
 
 def _ring(r, n, bins):

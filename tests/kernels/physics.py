@@ -247,7 +247,7 @@ def scattering_self_energies(neighbours, dham, green, phonon, sigma):
                     if e - w >= 0:
                         for a in range(na):
                             for b in range(neighbours.shape[1]):
-                                other = green[k - q, e - w, neighbours[a, b]]
+                                other = green[(k - q) % nkz, e - w, neighbours[a, b]]
                                 for i in range(dham.shape[2]):
                                     left = other @ dham[a, b, i]
                                     for j in range(dham.shape[2]):

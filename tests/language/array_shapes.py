@@ -224,7 +224,6 @@ CASES: tuple[Case, ...] = table({
         ! m &= m2
         ! v[idx] = idx * 1.0
         ! v[perm] = v
-        ! v[perm] += 1
         ! a[[0, 2]] = 5
         ! sq[:] = sq.T
         ! sq += sq.T

@@ -39,17 +39,3 @@ def test_sgd_updates_value_and_velocity(backend: str) -> None:
     run_on(backend, index_functions.get_velocity, seen, p)
     assert_same(seen, expected)
     assert_same(p.numpy(), value - 0.1 * expected)
-
-
-def test_merge_adds_the_other_streams_gradient() -> None:
-    device = pe.device("cc")
-    p = pe.tensor("p", (3,), dtype="float64", init=np.zeros(3))
-    contexts = []
-    for stream, grad in ((device.stream(), np.ones(3)), (device.stream(), np.arange(3.0))):
-        routine = index_functions.set_grad.compile(p, grad).link(stream.context())
-        routine(grad)
-        contexts.append(routine.context)
-    merge = index_functions.merge_grad.compile(p).link(contexts[0])
-    contexts[1].merge_into(merge, p.grad, mode="copy")
-    merge()
-    assert_same(p.grad.numpy(), np.ones(3) + np.arange(3.0))

@@ -218,7 +218,7 @@ def test_a17_small_powers_are_exact_products(backend: str) -> None:
 
 
 def test_a17_an_integer_to_a_negative_power() -> None:
-    refused("x", "return x ** -1", np.arange(1, 4), says=("**",))
+    refused("x", "return x ** -1", np.arange(1, 4), says=("negative", "power"))
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_a19_annotations_that_do_not_hold() -> None:
     params, body = "y: f32[n, m], x: f32[n, m]", "y[i, j] = x[i, j]"
     f32 = A.astype(np.float32)
     refused(params, body, f32.copy(), A, error=CdTypeError, says=("`x`",))
-    refused(params, body, f32.copy(), f32[:, :3], error=CdShapeError, says=("`m`",))
+    refused(params, body, f32.copy(), f32[:, :3], error=CdShapeError, says=("`x`", "3", "4"))
     refused(params, body, f32.copy(), f32[0], says=("`x`",))
     refused('y: f32["n m"], x', body, f32.copy(), f32, offers=("f32[n, m]",))
 

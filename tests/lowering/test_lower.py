@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.lowering.ir import dtypes, loops
 from plusequals.lowering.ir import assignments as ir1
+from plusequals.lowering.ir import dtypes, loops
 from plusequals.lowering.ir.assignments import Access, Pair, Procedure
 from plusequals.lowering.ir.expressions import Cast, Const, Dynamic, Read, Select
 from plusequals.lowering.ir.indexing import Symbol, const, var

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def cache_dir(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_compiler: Path
 ) -> Iterator[Path]:
     monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     shutil.copytree(known_compiler, tmp_path / "cache")
     with settings.override(cache_dir=str(tmp_path / "cache"), optimize=1):
         yield tmp_path / "cache"

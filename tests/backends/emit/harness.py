@@ -1,4 +1,4 @@
-"""Emitted text through gcc and cffi, with nothing of the run-time between: what emit's tests need."""
+"""Emitted text through gcc and cffi, with nothing of the run-time between."""
 
 from __future__ import annotations
 

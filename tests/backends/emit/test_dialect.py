@@ -1,3 +1,5 @@
+"""Literals: what the compiler reads is the number that was meant."""
+
 import math
 
 import numpy as np
@@ -8,8 +10,8 @@ from plusequals.lowering.ir import dtypes
 
 from .harness import load, needs_compiler
 
-FLOATS = [0.0, -0.0, 0.1, 1.0, -2.5, 1e-45, 5e-324, 1.1754944e-38, 3.4028235e38, 1.7976931348623157e308,
-          1 / 3, 16777217.0, 1e22, 123456789.123, math.inf, -math.inf]  # fmt: skip
+FLOATS = [0.0, -0.0, 0.1, 1.0, -2.5, 1e-45, 5e-324, 1.1754944e-38, 3.4028235e38,
+          1.7976931348623157e308, 1 / 3, 16777217.0, 1e22, 123456789.1, math.inf, -math.inf]  # fmt: skip
 
 
 @needs_compiler
@@ -26,7 +28,8 @@ def test_the_compiler_reads_every_literal_back() -> None:
         f"const int64_t i[] = {{{ints}}};\nconst uint64_t u[] = {{{unsigned}}};\n"
     )
     count = len(FLOATS)
-    library = load(text, f"double d[{count}]; float f[{count}]; int64_t i[6]; uint64_t u[3];",
+    library = load(text, f"extern double d[{count}]; extern float f[{count}]; extern int64_t i[6];"
+                   " extern uint64_t u[3];",
                    ["-Wno-overflow"])  # fmt: skip
     assert np.array(list(library.d)).tobytes() == np.array(FLOATS).tobytes()
     assert np.float32(list(library.f)).tobytes() == np.float32(FLOATS).tobytes()

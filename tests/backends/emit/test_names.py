@@ -1,3 +1,5 @@
+"""Identifiers: harmless, unique, and the user's own where that is possible."""
+
 import re
 import shutil
 import subprocess
@@ -11,8 +13,8 @@ from plusequals.backends.emit.names import LONGEST, RESERVED, Names, identifier,
 
 @pytest.mark.parametrize(
     "label",
-    ["int", "restrict", "main", "expf", "y0", "NAN", "I", "__x", "_Bool", "pe_c64", "class", "", "9",
-     "a*/b", "größe", "x\ny", "名前", "a;system()", "x" * 500, "INT64_MIN", "fault", "a\\"],
+    ["int", "restrict", "main", "expf", "y0", "NAN", "I", "__x", "_Bool", "pe_c64", "class", "",
+     "9", "a*/b", "größe", "x\ny", "名前", "a;system()", "x" * 500, "INT64_MIN", "fault", "a\\"],
 )  # fmt: skip
 def test_any_label_becomes_a_harmless_identifier(label: str) -> None:
     name = Names(prelude.is_piece).fresh(label)

@@ -1,3 +1,5 @@
+"""The prelude: complete, each piece after what it needs, and only what is named."""
+
 from plusequals.backends.emit import prelude
 from plusequals.backends.emit.dialect import C
 from plusequals.lowering.ir import dtypes

@@ -1,3 +1,5 @@
+"""Records of faults and prints come back as the values that went in."""
+
 import struct
 
 from plusequals.backends.emit import record

@@ -1,0 +1,236 @@
+"""Branches decided now or in the run, with names merged where sides meet; guards on letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from ...lowering.diagnostic import CdTypeError
+from ...lowering.ir.assignments import Branch
+from ...lowering.ir.expressions import Expr, Read
+from .. import surface as s
+from .arrays import as_scalar, describe
+from .bindings import copy_into, is_number
+from .carried import same_binding
+from .context import error
+from .expressions import evaluate
+from .frame import RESULT, Frame, Guard, names_in, parts
+from .index_notation import index_statement
+from .names import is_letter
+from .operators import select, settle_test, test_of
+from .types import join, negate
+from .values import Array, Group, Scalar, Static, Unset, Value
+
+Run = Callable[[Frame, tuple[s.Statement, ...]], None]
+
+
+def returns(statement: s.If) -> bool:
+    """Whether a side of an `if` ends in `return`."""
+    return any(_ends_in_return(side) for side in (statement.then, statement.other))
+
+
+def _ends_in_return(body: tuple[s.Statement, ...]) -> bool:
+    match body[-1] if body else None:
+        case s.Return() | s.Raise():
+            return True
+        case s.If() as inner:
+            return _ends_in_return(inner.then) and _ends_in_return(inner.other)
+        case _:
+            return False
+
+
+def with_rest(statement: s.If, rest: tuple[s.Statement, ...]) -> s.If:
+    """Return the `if` with what follows it put into the sides that go on."""
+    then = statement.then if _ends_in_return(statement.then) else (*statement.then, *rest)
+    other = statement.other if _ends_in_return(statement.other) else (*statement.other, *rest)
+    return replace(statement, then=then, other=other)
+
+
+def branch(frame: Frame, statement: s.If, run: Run) -> None:
+    """Elaborate an `if` on a test: decided now, or both sides with their names merged."""
+    ctx = frame.ctx
+    found = test_of(frame, evaluate(frame, statement.test), statement.test.span)
+    test = settle_test(frame, found)
+    if isinstance(test, Static):
+        run(frame, statement.then if test.value else statement.other)
+        return
+    if ctx.pointwise:
+        _select_branch(frame, statement, test.expr, run)
+        return
+    outer, frame.unrolling = frame.unrolling, False
+    entry, variables, known = dict(frame.names), dict(frame.variables), ctx.known
+    ctx.control += 1
+    with ctx.block() as then:
+        with ctx.knowing(known.assuming(test.expr)):
+            run(frame, statement.then)
+        first, first_variables = frame.names, frame.variables
+    frame.names, frame.variables = dict(entry), dict(variables)
+    with ctx.block() as other:
+        with ctx.knowing(known.assuming(negate(test.expr))):
+            run(frame, statement.other)
+        second = frame.names
+    ctx.control -= 1
+    frame.unrolling = outer
+    frame.variables = {**first_variables, **frame.variables}
+    leaves = [_jumps(statement.then), _jumps(statement.other)]
+    if leaves[0] or leaves[1]:
+        frame.names = second if leaves[0] else first
+    else:
+        frame.names = _merged(frame, entry, (first, then), (second, other), statement)
+    ctx.emit(Branch(test.expr, tuple(then), tuple(other), statement.span))
+
+
+def _jumps(body: tuple[s.Statement, ...]) -> bool:
+    return bool(body) and isinstance(body[-1], s.Break | s.Continue | s.Raise)
+
+
+def _merged(
+    frame: Frame,
+    entry: dict[str, Value],
+    first: tuple[dict[str, Value], list],  # type: ignore[type-arg]
+    second: tuple[dict[str, Value], list],  # type: ignore[type-arg]
+    statement: s.If,
+) -> dict[str, Value]:
+    """Return one binding for each name after both sides of a branch."""
+    out: dict[str, Value] = {}
+    for name in {**first[0], **second[0]}:
+        left, right = first[0].get(name), second[0].get(name)
+        if left is None or right is None:
+            out[name] = Unset("is set on one side of an `if` only", statement.span)
+        elif same_binding(left, right):
+            out[name] = left
+        else:
+            out[name] = _joined(frame, name, (left, first[1]), (right, second[1]), statement)
+    return out
+
+
+def _joined(
+    frame: Frame, name: str, left: tuple[Value, list], right: tuple[Value, list], statement: s.If  # type: ignore[type-arg]
+) -> Value:
+    ctx, span = frame.ctx, statement.span
+    a, b = left[0], right[0]
+    label = "result" if name == RESULT else name
+    if is_number(a) and is_number(b):
+        kind = join(as_scalar(a, span).kind, as_scalar(b, span).kind)
+        node = ctx.node(label, (), kind.dtype)
+        frame.variables[name] = node
+        for value, block in (left, right):
+            with _into(frame, block):
+                ctx.set(node, as_scalar(value, span).expr, span)
+        return Scalar(Read(node, ()), kind)
+    if isinstance(a, Array) and isinstance(b, Array) and a.shape == b.shape:
+        if name != RESULT and _aliases(frame, a, name) | _aliases(frame, b, name):
+            return Unset(
+                "may be one of two arrays, depending on a test", span,
+                (f"make it an array of its own on each side: `{name} = x.copy()`",),
+            )  # fmt: skip
+        kind = join(a.kind, b.kind)
+        array = ctx.whole(ctx.node(label, a.shape, kind.dtype), span)
+        for value, block in (left, right):
+            assert isinstance(value, Array)
+            with _into(frame, block):
+                copy_into(ctx, array, value, span)
+        return array
+    if isinstance(a, Group) and isinstance(b, Group) and len(a.items) == len(b.items):
+        parts = tuple(
+            x if same_binding(x, y) else
+            _joined(frame, f"{name}_{n}", (x, left[1]), (y, right[1]), statement)
+            for n, (x, y) in enumerate(zip(a.items, b.items, strict=True))
+        )  # fmt: skip
+        return Group(parts, a.kind)
+    if name == RESULT:
+        raise error(
+            "CD0425", CdTypeError,
+            f"the sides of this `if` return different things: {describe(a)} and {describe(b)}", span,
+        )  # fmt: skip
+    return Unset(f"is {describe(a)} or {describe(b)}, depending on a test", span)
+
+
+@contextmanager
+def _into(frame: Frame, block: list) -> Iterator[None]:  # type: ignore[type-arg]
+    outer, frame.ctx.out = frame.ctx.out, block
+    try:
+        yield
+    finally:
+        frame.ctx.out = outer
+
+
+def _aliases(frame: Frame, value: Array, name: str) -> bool:
+    """Whether an array is (part of) a parameter: writing it would be seen outside."""
+    inputs = {parameter.node for parameter in frame.ctx.parameters.values()}
+    return value.place is not None and value.place.node in inputs
+
+
+def _select_branch(frame: Frame, statement: s.If, test: Expr, run: Run) -> None:
+    """Elaborate both sides of an `if` at every point of index letters; names become selections."""
+    entry = dict(frame.names)
+    with frame.ctx.under(test):
+        run(frame, statement.then)
+        first = frame.names
+    frame.names = dict(entry)
+    with frame.ctx.under(negate(test)):
+        run(frame, statement.other)
+        second = frame.names
+    out: dict[str, Value] = {}
+    for name in {**first, **second}:
+        left, right = first.get(name), second.get(name)
+        if left is None or right is None:
+            out[name] = Unset("is set on one side of an `if` only", statement.span)
+        elif left == right:
+            out[name] = left
+        elif is_number(left) and is_number(right):
+            a, b = as_scalar(left, statement.span), as_scalar(right, statement.span)
+            out[name] = Scalar(*select(test, (a.expr, a.kind), (b.expr, b.kind)))
+        else:
+            out[name] = Unset("differs between the sides of an `if`", statement.span)
+    frame.names = out
+
+
+def guard(frame: Frame, statement: s.If, run: Run) -> None:
+    """Elaborate an `if` on index letters: it restricts every statement inside.
+
+    A test that reads arrays and rules more than one statement is evaluated once, into a mask.
+    """
+    names = tuple(
+        dict.fromkeys(name.id for name in names_in(statement.test) if is_letter(frame, name))
+    )
+    many = len(statement.then) > 1 or bool(statement.other)
+    mask = _mask(frame, statement.test, names) if many and _reads(frame, statement.test) else None
+    outer = frame.guards
+    try:
+        frame.guards = (*outer, Guard(statement.test, False, names, mask))
+        run(frame, statement.then)
+        frame.guards = (*outer, Guard(statement.test, True, names, mask))
+        run(frame, statement.other)
+    finally:
+        frame.guards = outer
+
+
+def _reads(frame: Frame, test: s.Expr) -> bool:
+    return any(isinstance(part, s.Subscript) for part in _all_parts(test))
+
+
+def _all_parts(node: object) -> Iterator[object]:
+    yield node
+    for part in parts(node):
+        yield from _all_parts(part)
+
+
+def _mask(frame: Frame, test: s.Expr, names: tuple[str, ...]) -> Array:
+    """Return the guard's test over its letters, evaluated now, as an array of bools."""
+    hidden = "where"
+    while hidden in frame.names or hidden in frame.locals:
+        hidden += "_"
+    letters = tuple(s.Name(name, test.span) for name in names)
+    target = s.Subscript(s.Name(hidden, test.span), letters, test.span)
+    outer, frame.guards = frame.guards, ()
+    frame.locals = frame.locals | {hidden}
+    try:
+        index_statement(frame, target, None, test, test.span)
+        mask = frame.names.pop(hidden)
+    finally:
+        frame.guards = outer
+        frame.locals = frame.locals - {hidden}
+    assert isinstance(mask, Array)
+    return mask

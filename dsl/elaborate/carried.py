@@ -1,0 +1,217 @@
+"""Names that live across the rounds of a loop: slots, swaps of buffers, what holds after the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ...lowering.diagnostic import CdTypeError
+from ...lowering.ir.assignments import Permute
+from ...lowering.ir.expressions import Position, Read
+from ...lowering.ir.indexing import Symbol, var
+from .. import surface as s
+from .bindings import is_number, open_slot, uses_symbols
+from .context import NeedKind, error
+from .frame import RESULT, Frame, first_use, loads_in, rebound_names
+from .proof import Known
+from .types import Kind, join
+from .values import Array, Group, Scalar, Unset, Value
+
+_TRIES = 12
+
+
+def carried(
+    frame: Frame,
+    statement: s.For | s.While,
+    body: tuple[s.Statement, ...],
+    own: frozenset[str],
+    elaborate: Callable[[tuple[s.Statement, ...]], None],
+    symbols: frozenset[Symbol],
+    whole: tuple[s.Statement, ...] | None = None,
+) -> list:  # type: ignore[type-arg]
+    """Return the statements of a loop's body, each name that lives across rounds in one place.
+
+    Elaborated anew, with more or wider slots, until every round ends as it began.
+    """
+    ctx = frame.ctx
+    rebound = [name for name in dict.fromkeys(rebound_names(body)) if name not in own]
+    live = {
+        name for name in rebound
+        if first_use(whole or body, name) != "set" or read_after(frame, statement, name)
+    }  # fmt: skip
+    slots: dict[str, Kind | None] = {
+        name: None for name in live
+        if name in frame.names and is_number(frame.names[name]) and name not in frame.slots
+    }  # fmt: skip
+    state = snapshot(frame)
+    for _ in range(_TRIES):
+        restore(frame, state)
+        for name, kind in slots.items():
+            open_slot(frame, name, kind, statement.span)
+        entry = dict(frame.names)
+        try:
+            with ctx.block() as out, _looping(frame):
+                elaborate(body)
+                wanted = _close(frame, statement, entry, live, rebound, symbols)
+        except NeedKind as need:
+            if need.name not in slots:
+                raise
+            known = slots[need.name]
+            slots[need.name] = need.kind if known is None else join(known, need.kind)
+            continue
+        if not wanted:
+            for name in slots:
+                frame.slots.pop(name, None)
+            return out
+        slots.update(dict.fromkeys(wanted))
+    raise error("CD0210", CdTypeError, "the types of this loop's names do not settle", statement.span)
+
+
+@contextmanager
+def _looping(frame: Frame) -> Iterator[None]:
+    outer = frame.in_loop, frame.unrolling
+    frame.in_loop, frame.unrolling = True, False
+    frame.ctx.control += 1
+    try:
+        yield
+    finally:
+        frame.ctx.control -= 1
+        frame.in_loop, frame.unrolling = outer
+
+
+def _close(
+    frame: Frame,
+    statement: s.For | s.While,
+    entry: dict[str, Value],
+    live: set[str],
+    rebound: list[str],
+    symbols: frozenset[Symbol],
+) -> list[str]:
+    """Make the end of a round agree with its beginning; return names that need slots for it."""
+    changed = [
+        name for name in rebound
+        if name in entry and name in frame.names and not same_binding(frame.names[name], entry[name])
+    ]  # fmt: skip
+    lasting = [name for name in changed if name in live]
+    if lasting and _permute(frame, entry, lasting, statement):
+        lasting = []
+        for name in changed:
+            frame.names[name] = entry[name]
+    wanted: list[str] = []
+    for name in lasting:
+        value = entry[name]
+        if isinstance(value, Array) or is_number(value):
+            wanted.append(name)
+        elif isinstance(value, Group) or not read_after(frame, statement, name):
+            frame.names[name] = Unset("changes from round to round of a loop", statement.span)
+    for name in rebound:
+        now = frame.names.get(name)
+        if now is None or name in wanted or name in frame.slots:
+            continue
+        gone = symbols | _inner_symbols(frame, now)
+        if name not in entry and (uses_symbols(now, gone)):
+            frame.names[name] = _escaped(frame, name, now, statement, symbols)
+        elif name in changed and name not in live:
+            frame.names[name] = now if not uses_symbols(now, gone) else entry[name]
+    return wanted
+
+
+def _inner_symbols(frame: Frame, value: Value) -> frozenset[Symbol]:
+    """Return symbols of a binding that were read inside a block and end with it."""
+    if not isinstance(value, Scalar) or not isinstance(value.expr, Position):
+        return frozenset()
+    stable = frame.ctx.loop_symbols | frame.ctx.origin.keys()
+    return frozenset(x for x in value.expr.index.symbols() if x not in stable)
+
+
+def _escaped(
+    frame: Frame, name: str, value: Value, statement: s.For | s.While, symbols: frozenset[Symbol]
+) -> Value:
+    """Return how a name first set inside a loop is bound after it."""
+    if isinstance(value, Scalar):
+        node = frame.ctx.variable(name, value, statement.span)
+        return Scalar(Read(node, ()), value.kind)
+    return Unset("has another shape or place in each round of a loop that has ended", statement.span)
+
+
+def same_binding(left: Value, right: Value) -> bool:
+    if isinstance(left, Array) and isinstance(right, Array) and left.rank == right.rank:
+        index = tuple(var(axis) for axis in left.axes)
+        return left.shape == right.shape and right.at(index) == left.body
+    return left == right
+
+
+def _permute(
+    frame: Frame, entry: dict[str, Value], names: list[str], statement: s.For | s.While
+) -> bool:
+    """Exchange buffers where the names only swapped their arrays; False where they did more."""
+    if _leaves_early(statement.body):
+        return False
+    before = [_whole_node(entry[name]) for name in names]
+    after = [_whole_node(frame.names[name]) for name in names]
+    if None in before or None in after or len(set(before)) < len(names):
+        return False
+    if set(before) != set(after):
+        return False
+    nodes = [node for node in before if node is not None]
+    if len({(node.shape, node.dtype) for node in nodes}) > 1:
+        return False
+    sources = tuple(node for node in after if node is not None)
+    frame.ctx.emit(Permute(tuple(nodes), sources, statement.span))
+    return True
+
+
+def _whole_node(value: Value):  # type: ignore[no-untyped-def]
+    if not isinstance(value, Array) or value.view is None:
+        return None
+    plain = tuple(var(axis) for axis in value.axes)
+    whole = value.view.index == plain and value.shape == value.view.node.shape
+    return value.view.node if whole else None
+
+
+def _leaves_early(body: tuple[s.Statement, ...]) -> bool:
+    for statement in body:
+        match statement:
+            case s.Break() | s.Continue():
+                return True
+            case s.If(_, then, other):
+                if _leaves_early(then) or _leaves_early(other):
+                    return True
+            case s.Comment(_, inner):
+                if _leaves_early(inner):
+                    return True
+    return False
+
+
+def read_after(frame: Frame, statement: s.For | s.While, name: str) -> bool:
+    """Whether a name is read anywhere outside a loop."""
+    inside = {(n.span.line, n.span.column) for n in loads_in(statement)}
+    if name == RESULT:
+        return True
+    return any(
+        n.id == name and (n.span.line, n.span.column) not in inside
+        for n in loads_in_body(frame.function)
+    )
+
+
+def loads_in_body(function: s.Function) -> Iterator[s.Name]:
+    """Yield every name read in a function's body."""
+    for statement in function.body:
+        yield from loads_in(statement)
+
+
+def snapshot(frame: Frame) -> tuple[object, ...]:
+    ctx = frame.ctx
+    return (dict(frame.names), dict(frame.variables), dict(frame.slots), list(ctx.out),
+            len(ctx.locals), ctx.known)  # fmt: skip
+
+
+def restore(frame: Frame, state: tuple[object, ...]) -> None:
+    names, variables, slots, out, count, known = state
+    ctx = frame.ctx
+    frame.names, frame.variables = dict(names), dict(variables)  # type: ignore[call-overload]
+    frame.slots = dict(slots)  # type: ignore[call-overload]
+    ctx.out[:] = out  # type: ignore[index]
+    del ctx.locals[count:]  # type: ignore[misc]
+    assert isinstance(known, Known)
+    ctx.known = known

@@ -1,0 +1,122 @@
+"""Rounding and casts: `np.round`, element types called as functions, Python's number types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...lowering.diagnostic import CdTypeError
+from ...lowering.ir import dtypes
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import Apply, Const
+from ...lowering.ir.ops import OPS
+from .arrays import as_scalar, describe, elementwise
+from .context import error
+from .elementwise import converted
+from .powers import kind_of
+from .site import (
+    NONE,
+    ZERO,
+    Body,
+    Handler,
+    Site,
+    folds,
+    is_none,
+    static_int,
+    takes,
+)  # fmt: skip
+from .types import WEAK_COMPLEX, WEAK_FLOAT, WEAK_INT, Kind, apply, cast
+from .ufuncs import Pair, combine_of, strong_of
+from .values import Array, Masked, Scalar, Value
+
+
+def rounded(site: Site, a: Value, decimals: Value = ZERO) -> Value:
+    """Return `np.round`: halves to even, to a number of decimals."""
+    digits = static_int(site, decimals, "the number of decimals")
+    kind = kind_of(site, a).dtype.kind
+    if kind in "iu" and digits < 0:
+        raise error(
+            "CD0449", CdTypeError, "integers are not rounded to tens here", site.span,
+            helps=("convert first: `np.round(x.astype(float), -1)`",),
+        )  # fmt: skip
+    if kind in "iu":
+        return elementwise(site.ctx, combine_of(np.positive), [a], site.span)
+    if digits == 0:
+        return elementwise(site.ctx, combine_of(np.rint), [a], site.span)
+
+    def combine(pair: Pair) -> Pair:
+        own = Kind(strong_of(pair[1]))
+        return apply("round_to", pair, (Const(float(digits), own.dtype.compute), own), to=own)
+
+    return elementwise(site.ctx, combine, [a], site.span)
+
+
+def python_round(site: Site, number: Value, ndigits: Value = NONE) -> Value:
+    """Return Python's `round`: an int without digits."""
+    scalar = one_number(site, number, "round", "np.round")
+    if not is_none(ndigits):
+        result = rounded(site, scalar, ndigits)
+        assert isinstance(result, Scalar), "a rounded number is a number"
+        return Scalar(result.expr, scalar.kind)
+    if scalar.kind.dtype.kind in "biu":
+        return scalar
+    nearest, _ = apply("rint", (scalar.expr, scalar.kind))
+    return Scalar(cast(nearest, dtypes.int64), WEAK_INT)
+
+
+def one_number(site: Site, value: Value, name: str, instead: str) -> Scalar:
+    """Return a number. CdTypeError CD0552 where it is an array, naming what to write instead."""
+    if isinstance(value, Array | Masked) and not (isinstance(value, Array) and value.rank == 0):
+        raise error(
+            "CD0552", CdTypeError, f"`{name}` takes one number, and is given {describe(value)}",
+            site.span, helps=(f"for arrays: `{instead}`",),
+        )  # fmt: skip
+    return as_scalar(value, site.span, f"the argument of `{name}`")
+
+
+def cast_handler(dtype: DType, function: Callable[..., object] | None = None) -> Handler:
+    """Return the handler of an element type called as a function: `np.float32(e)`, `i32(e)`."""
+
+    def body(site: Site, value: Value = ZERO) -> Value:
+        return converted(site, value, dtype)
+
+    handler = takes(dtype.name, body)
+    return handler if function is None else folds(function, handler)
+
+
+def python_cast(name: str, kind: Kind, instead: str) -> Body:
+    """Return the meaning of `int`, `float` or `bool` on one number."""
+
+    def body(site: Site, value: Value = ZERO) -> Value:
+        scalar = one_number(site, value, name, instead)
+        if scalar.kind.dtype.kind == "c":
+            raise error("CD0404", CdTypeError, f"`{name}` of a complex number", site.span,
+                        helps=("take `.real`",))  # fmt: skip
+        return Scalar(cast(scalar.expr, kind.dtype), kind)
+
+    return body
+
+
+def python_complex(site: Site, real: Value = ZERO, imag: Value = NONE) -> Value:
+    """Return Python's `complex(re, im)`."""
+    re = one_number(site, real, "complex", "x + 1j * y")
+    if is_none(imag):
+        return Scalar(cast(re.expr, dtypes.complex128), WEAK_COMPLEX)
+    im = one_number(site, imag, "complex", "x + 1j * y")
+    expr, _ = apply("complex", (re.expr, re.kind), (im.expr, im.kind), to=WEAK_FLOAT)
+    return Scalar(Apply(OPS["complex"], expr.args, dtypes.complex128)  # type: ignore[union-attr]
+                  , WEAK_COMPLEX)  # fmt: skip
+
+
+def to_integer(op: str) -> Body:
+    """Return the meaning of `math.floor`, `math.ceil` or `math.trunc`: a Python int."""
+
+    def body(site: Site, x: Value) -> Value:
+        scalar = one_number(site, x, f"math.{op}", f"np.{op}")
+        if scalar.kind.dtype.kind in "biu":
+            return Scalar(cast(scalar.expr, dtypes.int64), WEAK_INT)
+        whole, _ = apply(op, (scalar.expr, scalar.kind))
+        return Scalar(cast(whole, dtypes.int64), WEAK_INT)
+
+    return body

@@ -1,0 +1,82 @@
+"""Declarations and contracts: `t: f32[n, m]` for a local, or for a parameter."""
+
+from __future__ import annotations
+
+from ...lowering.diagnostic import (
+    CdSyntaxError,
+    CdTypeError,
+    Span,
+)  # fmt: skip
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.indexing import Affine
+from .. import surface as s
+from .arrays import describe
+from .bindings import bind
+from .context import error
+from .expressions import evaluate
+from .frame import Frame
+from .operators import as_affine, value_of
+from .site import dtype_object
+from .stores import assign
+from .values import Array, Scalar, Static, Value
+
+
+def declare(frame: Frame, statement: s.Declare) -> None:
+    """`t: f32[n, m]` makes zeros, or checks a parameter; a plain Python annotation says nothing."""
+    target, annotation = statement.target, statement.annotation
+    if not isinstance(target, s.Name):
+        raise error("CD0143", CdSyntaxError, "a declaration names one array", target.span)
+    dtype, shape = declared(frame, annotation)
+    bound = frame.names.get(target.id)
+    if target.id in frame.parameters and isinstance(bound, Array):
+        check_contract(frame, target.id, bound, dtype, shape, statement.span)
+        return
+    node = frame.ctx.node(target.id, shape, dtype)
+    array = frame.ctx.whole(node, statement.span)
+    if frame.in_loop or bound is not None:
+        assign(frame.ctx, array, Static(0), statement.span)
+    if shape:
+        frame.names[target.id] = array
+    else:
+        bind(frame, target.id, Scalar(array.body, array.kind), statement.span)
+
+
+def declared(frame: Frame, annotation: s.Expr) -> tuple[DType, tuple[Affine, ...]]:
+    """Return the type and shape that `f32[n, m]` declares. CdTypeError CD0420 for anything else."""
+    base = annotation.value if isinstance(annotation, s.Subscript) else annotation
+    value = evaluate(frame, base)
+    dtype = dtype_of(value)
+    if dtype is None:
+        raise error(
+            "CD0420", CdTypeError, f"`{annotation.span.text}` declares no array", annotation.span,
+            helps=("write the element type and the sizes: `f32[n, m]`",),
+        )  # fmt: skip
+    sizes: list[Affine] = []
+    for item in annotation.items if isinstance(annotation, s.Subscript) else ():
+        size = as_affine(value_of(evaluate(frame, item)))
+        if size is None:
+            raise error(
+                "CD0420", CdTypeError, "a declared size is an integer", item.span,
+                helps=("write sizes one by one, without quotes: `f32[n, m]`",),
+            )  # fmt: skip
+        frame.ctx.require_static_parameters(size)
+        sizes.append(size)
+    return dtype, tuple(sizes)
+
+
+def dtype_of(value: Value) -> DType | None:
+    """Return the element type that a value names, None where it names none."""
+    return dtype_object(value.value) if isinstance(value, Static) else None
+
+
+def check_contract(
+    frame: Frame, name: str, array: Array, dtype: DType, shape: tuple[Affine, ...], span: Span
+) -> None:
+    """Refuse (CdTypeError CD0421) an argument that is not what its declaration says."""
+    if array.kind.dtype is not dtype or array.rank != len(shape):
+        wanted = f"{dtype.short}[{', '.join(map(str, shape))}]"
+        message = f"`{name}` is declared {wanted} and given {describe(array)}"
+        raise error("CD0421", CdTypeError, message, span)
+    for axis, (given, wanted_size) in enumerate(zip(array.shape, shape, strict=True)):
+        what = f"axis {axis} of `{name}` does not have its declared size"
+        frame.ctx.equal_extents(given, wanted_size, what, span)

@@ -1,0 +1,138 @@
+"""Grids of coordinates: `mgrid`, `ogrid`, `indices`, `meshgrid`, and `r_`, `c_`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...lowering.diagnostic import CdTypeError
+from ...lowering.ir import dtypes
+from ...lowering.ir.expressions import Position, Read
+from ...lowering.ir.indexing import const, var
+from .arrays import broadcast_to
+from .context import error
+from .creation import arange, linspace
+from .elementwise import converted
+from .joining import column_stack, concatenate
+from .shaping import at_least
+from .site import (
+    NO,
+    NONE,
+    ONE,
+    YES,
+    ZERO,
+    Site,
+    array_of,
+    constant,
+    dtype_of,
+    is_none,
+    static_bool,
+    static_shape,
+    text_of,
+)
+from .types import Kind, cast
+from .values import Array, Group, Section, Static, Value
+
+
+def _points(site: Site, item: Value) -> Array:
+    """Return the points of one section of a grid: a range, or a number of points for `5j`."""
+    if not isinstance(item, Section):
+        raise error("CD0453", CdTypeError, "a grid is made of slices", site.span)
+    lower = ZERO if item.lower is None or is_none(item.lower) else item.lower
+    assert lower is not None
+    if item.upper is None:
+        raise error("CD0453", CdTypeError, "a slice of a grid needs its end", site.span)
+    step = None if item.step is None or is_none(item.step) else item.step
+    number = None if step is None else constant(step)
+    if isinstance(number, complex):
+        points = linspace(site, lower, item.upper, Static(int(abs(number))))
+    else:
+        points = arange(site, lower, item.upper, ONE if step is None else step)
+    return array_of(site, points)
+
+
+def _open_grid(site: Site, points: list[Array]) -> tuple[Array, ...]:
+    """Return each line of points along its own axis of the common rank."""
+    rank = len(points)
+    out = []
+    for n, line in enumerate(points):
+        axes = site.ctx.axes(rank)
+        shape = tuple(line.shape[0] if m == n else const(1) for m in range(rank))
+        out.append(Array(axes, shape, line.at((var(axes[n]),)), line.kind, copied=True))
+    return tuple(out)
+
+
+def _dense_grid(site: Site, points: list[Array]) -> Array:
+    kind = points[0].kind
+    for line in points[1:]:
+        kind = Kind(dtypes.promote(kind.dtype, line.kind.dtype))
+    shape = tuple(line.shape[0] for line in points)
+    node = site.ctx.node("grid", (const(len(points)), *shape), kind.dtype)
+    for n, line in enumerate(points):
+        axes = site.ctx.axes(len(points))
+        place = Read(node, (const(n), *map(var, axes)), site.span)
+        target = Array(axes, shape, place, kind)
+        site.ctx.store(target, cast(line.at((var(axes[n]),)), kind.dtype), site.span)
+    return site.ctx.whole(node, site.span)
+
+
+def mgrid(site: Site, items: tuple[Value, ...]) -> Value:
+    """Return `np.mgrid[...]`."""
+    points = [_points(site, item) for item in items]
+    return points[0] if len(points) == 1 else _dense_grid(site, points)
+
+
+def ogrid(site: Site, items: tuple[Value, ...]) -> Value:
+    """Return `np.ogrid[...]`."""
+    points = [_points(site, item) for item in items]
+    return points[0] if len(points) == 1 else Group(_open_grid(site, points))
+
+
+def row_items(site: Site, items: tuple[Value, ...]) -> Value:
+    """Return `np.r_[...]`: slices and arrays joined."""
+    parts = [_points(site, item) if isinstance(item, Section) else item for item in items]
+    return concatenate(site, Group(tuple(at_least(1, site, part) for part in parts)))
+
+
+def column_items(site: Site, items: tuple[Value, ...]) -> Value:
+    """Return `np.c_[...]`: slices and arrays as columns."""
+    parts = [_points(site, item) if isinstance(item, Section) else item for item in items]
+    return column_stack(site, Group(tuple(parts)))
+
+
+SPECIAL: tuple[tuple[object, Callable[[Site, tuple[Value, ...]], Value]], ...] = (
+    (np.mgrid, mgrid), (np.ogrid, ogrid), (np.r_, row_items), (np.c_, column_items),
+)  # fmt: skip
+
+
+def indices(site: Site, dimensions: Value, dtype: Value = NONE, sparse: Value = NO) -> Value:
+    """Return the index of every element along each axis."""
+    sizes = static_shape(site, dimensions)
+    lines = []
+    for size in sizes:
+        axis = site.ctx.symbol("i")
+        line = Array((axis,), (size,), Position(var(axis)), Kind(dtypes.int64), copied=True)
+        element = dtype_of(site, dtype)
+        lines.append(line if element is None else array_of(site, converted(site, line, element)))
+    if static_bool(site, sparse, "sparse"):
+        return Group(_open_grid(site, lines))
+    return _dense_grid(site, lines)
+
+
+def meshgrid(
+    site: Site,
+    *xi: Value,
+    indexing: Value = Static("xy"),  # noqa: B008
+    sparse: Value = NO,
+    copy: Value = YES,
+) -> Value:
+    """Return coordinate arrays of lines of points."""
+    lines = [array_of(site, item) for item in xi]
+    swapped = text_of(site, indexing, "indexing", ("xy", "ij")) == "xy" and len(lines) > 1
+    order = [1, 0, *range(2, len(lines))] if swapped else list(range(len(lines)))
+    grid = list(_open_grid(site, [lines[n] for n in order]))
+    if not static_bool(site, sparse, "sparse"):
+        shape = tuple(lines[n].shape[0] for n in order)
+        grid = [broadcast_to(site.ctx, line, shape, site.span) for line in grid]
+    return Group(tuple(grid[n] for n in order))

@@ -1,0 +1,136 @@
+"""Powers: small whole exponents are products, the half is a square root."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...lowering.diagnostic import CdTypeError, CdValueError
+from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Fault
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, walk
+from ...lowering.ir.indexing import const
+from ...lowering.ir.ops import OPS
+from .arrays import as_array, elementwise
+from .context import error
+from .site import (
+    NOT_CONSTANT,
+    Site,
+    constant,
+)  # fmt: skip
+from .types import Kind, apply, cast, join
+from .ufuncs import Pair, combine_of, resolved
+from .values import Array, Masked, Static, Value
+
+_LARGEST_PRODUCT = 8
+"""Float powers up to this exponent are products."""
+_MANY = 60
+"""Expressions of more parts than this are stored before a power repeats them."""
+
+
+def power(site: Site, base: Value, exponent: Value, ufunc: np.ufunc, python: bool) -> Value:
+    """Return `base ** exponent`: small integer powers are products, 0.5 a square root.
+
+    CdValueError CD0450 for an integer to a negative integer power, while compiling or in the run.
+    """
+    number = constant(exponent)
+    if isinstance(number, np.generic) and not isinstance(base, Array):
+        number = NOT_CONSTANT
+    kinds = tuple(kind_of(site, value) for value in (base, exponent))
+    all_weak = python and all(kind.weak for kind in kinds)
+    try:
+        result = join(*kinds).dtype if all_weak else resolved(ufunc, kinds)[-1]
+    except TypeError as problem:
+        raise error("CD0404", CdTypeError, str(problem), site.span) from None
+    if result.kind in "iu" and isinstance(number, int | np.integer) and number < 0:
+        if not all_weak:
+            raise _negative_power(site)
+        result = dtypes.float64
+    whole = _whole(number)
+    if whole is not None and 0 <= whole <= (62 if result.kind in "iu" else _LARGEST_PRODUCT):
+        return _product(site, base, whole, Kind(result, all_weak))
+    if whole == -1 and result.kind in "fc":
+        return elementwise(
+            site.ctx, combine_of(np.divide, python), [Static(1), base], site.span
+        )
+    if number == 0.5 and result.kind == "f":
+        return elementwise(site.ctx, combine_of(np.sqrt, python), [base], site.span)
+    if result.kind == "i":
+        _require_nonnegative(site, exponent)
+    if all_weak:
+        return elementwise(
+            site.ctx, lambda *pairs: apply("pow", *pairs, to=Kind(result, True)),
+            (base, exponent), site.span,
+        )  # fmt: skip
+    return elementwise(site.ctx, combine_of(ufunc), (base, exponent), site.span)
+
+
+def kind_of(site: Site, value: Value) -> Kind:
+    """Return the kind of a value's elements."""
+    if isinstance(value, Masked):
+        return value.array.kind
+    return as_array(site.ctx, value, site.span).kind
+
+
+def _whole(number: object) -> int | None:
+    """Return a constant exponent that is a whole number, else None."""
+    if isinstance(number, bool | np.bool_) or not isinstance(
+        number, int | float | np.integer | np.floating
+    ):
+        return None
+    return int(number) if math.isfinite(number) and number == int(number) else None
+
+
+def _product(site: Site, base: Value, exponent: int, kind: Kind) -> Value:
+    if isinstance(base, Array) and exponent > 1 and sum(1 for _ in walk(base.body)) > _MANY:
+        base = site.ctx.materialize(base, "base", site.span)
+    dtype = kind.dtype.compute
+
+    def combine(pair: Pair) -> Pair:
+        return _repeated(cast(pair[0], dtype), exponent, dtype), kind
+
+    return elementwise(site.ctx, combine, [base], site.span)
+
+
+def _repeated(expr: Expr, exponent: int, dtype: DType) -> Expr:
+    """Return the product of `exponent` factors by squaring.
+
+    >>> x = Const(3.0, dtypes.float64)
+    >>> _repeated(x, 2, dtypes.float64) == Apply(OPS["mul"], (x, x), dtypes.float64)
+    True
+    """
+    if exponent == 0:
+        return cast(Const(1, dtypes.int64), dtype)
+    if exponent == 1:
+        return expr
+    half = _repeated(expr, exponent // 2, dtype)
+    square = Apply(OPS["mul"], (half, half), dtype)
+    return square if exponent % 2 == 0 else Apply(OPS["mul"], (square, expr), dtype)
+
+
+_NO_NEGATIVE = "integers to negative integer powers are not allowed"
+
+
+def _negative_power(site: Site) -> Exception:
+    return error(
+        "CD0450", CdValueError, _NO_NEGATIVE, site.span,
+        helps=("make the base a float: `x.astype(float) ** -1`",),
+    )  # fmt: skip
+
+
+def _require_nonnegative(site: Site, exponent: Value) -> None:
+    ctx = site.ctx
+    array = exponent.array if isinstance(exponent, Masked) else as_array(ctx, exponent, site.span)
+    if array.kind.dtype.kind != "i":
+        return
+    if isinstance(array.body, Position) and ctx.known.with_ranges(array.ranges).nonnegative(
+        array.body.index
+    ):
+        return
+    zero = cast(Position(const(0)), array.body.dtype)
+    test = Apply(OPS["le"], (zero, array.body), dtypes.bool_)
+    fault = Fault("CD0450", "CdValueError", f"{_NO_NEGATIVE}, and an exponent is {{0}}")
+    over = Domain((*ctx.domain, *array.ranges))
+    ctx.check(test, fault, (cast(array.body, dtypes.int64),), site.span, over)

@@ -1,0 +1,173 @@
+"""What a loop goes over: counted rounds with the target's value in each, or values known now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from ...lowering.diagnostic import CdTypeError, Span
+from ...lowering.ir.expressions import Position
+from ...lowering.ir.indexing import Affine, Symbol, const, var
+from .. import surface as s
+from .context import error
+from .expressions import elements, evaluate
+from .frame import Frame
+from .operators import as_affine, value_of
+from .positions import index_of
+from .types import WEAK_INT
+from .values import Array, Group, Scalar, Section, Static, Value, replace_symbols
+from .views import subscript
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """The rounds of a loop that runs: its counter's range, and the target's value in a round."""
+
+    name: str
+    lo: Affine
+    hi: Affine
+    step: int
+    item: Callable[[Symbol], Value]
+
+
+def round_count(source: Rounds) -> int | None:
+    lo, hi = source.lo.constant, source.hi.constant
+    return None if lo is None or hi is None else len(range(lo, hi, source.step))
+
+
+def static_items(frame: Frame, source: Rounds) -> Iterator[Value]:
+    lo, hi = source.lo.constant, source.hi.constant
+    assert lo is not None and hi is not None
+    for n in range(lo, hi, source.step):
+        symbol = frame.ctx.symbol(source.name)
+        yield _at_number(source.item(symbol), symbol, n)
+
+
+def _at_number(value: Value, symbol: Symbol, n: int) -> Value:
+    values = {symbol: const(n)}
+    match value:
+        case Scalar(Position(index), _) if index.symbol == symbol:
+            return Static(n)
+        case Scalar(expr, kind):
+            found = replace_symbols(expr, values)
+            index = found.index.constant if isinstance(found, Position) else None
+            return Scalar(found, kind) if index is None else Static(index)
+        case Array():
+            return replace(value, body=replace_symbols(value.body, values))
+        case Group(items, kind):
+            return Group(tuple(_at_number(item, symbol, n) for item in items), kind)
+        case _:
+            return value
+
+
+def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[Value]:
+    """Return what a loop goes over: rounds that run, or values to unroll over."""
+    name = target.id if isinstance(target, s.Name) else "n"
+    if isinstance(iterable, s.Call) and not iterable.keywords:
+        function = evaluate(frame, iterable.function)
+        if function == Static(range):
+            return _range(frame, iterable, name)
+        if function == Static(reversed) and len(iterable.args) == 1:
+            return _reversed(frame, iterable, name, target)
+        if function == Static(enumerate):
+            return _enumerate(frame, iterable, target)
+        if function == Static(zip):
+            return _zip(frame, iterable)
+    value = evaluate(frame, iterable)
+    if isinstance(value, Static) and isinstance(value.value, range):
+        steps = value.value
+        return Rounds(name, const(steps.start), const(steps.stop), steps.step, frame.ctx.scalar_index)
+    if isinstance(value, Array) and value.rank:
+        held = value if value.place else frame.ctx.materialize(value, "items", iterable.span)
+        return _over(frame, held, "n", iterable.span)
+    return elements(frame, value, iterable.span)
+
+
+def _over(frame: Frame, array: Array, name: str, span: Span) -> Rounds:
+    def item(symbol: Symbol) -> Value:
+        rest = [Section(None, None, None)] * (array.rank - 1)
+        known = frame.ctx.known.with_bounds(symbol, const(0), array.shape[0] - 1)
+        with frame.ctx.knowing(known):
+            at = frame.ctx.scalar_index(symbol)
+            return value_of(subscript(frame.ctx, array, [at, *rest], span, "the array"))
+
+    return Rounds(name, const(0), array.shape[0], 1, item)
+
+
+def _range(frame: Frame, call: s.Call, name: str) -> Rounds:
+    ctx = frame.ctx
+    if not 1 <= len(call.args) <= 3:
+        raise error("CD0424", CdTypeError, "`range` takes one to three integers", call.span)
+    ends: list[Affine] = []
+    for arg in call.args:
+        at = index_of(ctx, value_of(evaluate(frame, arg)), arg.span, "a range")
+        assert isinstance(at, Affine), "outside index notation every integer is an index"
+        ends.append(at)
+    lo, hi = (const(0), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
+    step = ends[2] if len(ends) == 3 else const(1)
+    ctx.require_static(step)
+    if not step.constant:
+        raise error(
+            "CD0424", CdTypeError, "the step of a range has to be a number other than zero, known "
+            "when compiling", call.args[-1].span,
+        )  # fmt: skip
+    return Rounds(name, lo, hi, step.constant, ctx.scalar_index)
+
+
+def _reversed(frame: Frame, call: s.Call, name: str, target: s.Expr) -> Rounds | list[Value]:
+    inner = rounds_of(frame, call.args[0], target)
+    if not isinstance(inner, Rounds):
+        return inner[::-1]
+    if inner.step != 1:
+        count = round_count(inner)
+        if count is None:
+            raise error("CD0424", CdTypeError, "only plain ranges can be reversed", call.span)
+        assert inner.lo.constant is not None
+        last = inner.lo + (count - 1) * inner.step
+        return replace(inner, lo=last, hi=inner.lo - inner.step, step=-inner.step)
+    return replace(inner, lo=inner.hi - 1, hi=inner.lo - 1, step=-1)
+
+
+def _enumerate(frame: Frame, call: s.Call, target: s.Expr) -> Rounds | list[Value]:
+    start = as_affine(value_of(evaluate(frame, call.args[1]))) if len(call.args) > 1 else const(0)
+    if start is None:
+        raise error("CD0424", CdTypeError, "`enumerate` starts at an integer", call.span)
+    inner = rounds_of(frame, call.args[0], s.Name("n", call.span))
+    if not isinstance(inner, Rounds):
+        assert start.constant is not None
+        first = start.constant
+        return [Group((Static(first + n), item)) for n, item in enumerate(inner)]
+    if inner.lo.constant != 0 or inner.step != 1:
+        raise error("CD0424", CdTypeError, "`enumerate` goes over arrays and sequences", call.span)
+
+    def item(symbol: Symbol) -> Value:
+        return Group((Scalar(Position(var(symbol) + start), WEAK_INT), inner.item(symbol)))
+
+    return replace(inner, item=item)
+
+
+def _zip(frame: Frame, call: s.Call) -> Rounds | list[Value]:
+    inner = [rounds_of(frame, arg, s.Name("n", call.span)) for arg in call.args]
+    running = [one for one in inner if isinstance(one, Rounds)]
+    if len(running) < len(inner):
+        known = [list(static_items(frame, x)) if isinstance(x, Rounds) else x for x in inner]
+        return [Group(tuple(items)) for items in zip(*known, strict=False)]
+    if any(one.step != 1 for one in running):
+        raise error("CD0424", CdTypeError, "`zip` goes over arrays and plain ranges", call.span)
+    count = running[0].hi - running[0].lo
+    for one in running[1:]:
+        count = frame.ctx.known.minimum(count, one.hi - one.lo)
+
+    def item(symbol: Symbol) -> Value:
+        return Group(tuple(_shifted(one, symbol) for one in running))
+
+    return Rounds("n", const(0), count, 1, item)
+
+
+def _shifted(one: Rounds, symbol: Symbol) -> Value:
+    value = one.item(symbol)
+    if one.lo.constant == 0:
+        return value
+    if isinstance(value, Scalar) and isinstance(value.expr, Position):
+        return Scalar(Position(value.expr.index + one.lo), value.kind)
+    return value

@@ -1,0 +1,85 @@
+"""Systems of equations: solve, inverse, determinant, Cholesky factor of one matrix."""
+
+from __future__ import annotations
+
+from ...lowering.diagnostic import CdTypeError
+from ...lowering.ir import dtypes
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.indexing import const, var
+from . import library
+from .arrays import describe
+from .context import error
+from .creation import identity
+from .elementwise import converted
+from .python_reductions import as_number
+from .shaping import remap
+from .site import Site, array_of
+from .sorting import inlined
+from .values import Array, Static, Value
+
+
+def _matrix(site: Site, value: Value, name: str, dtype: DType | None = None) -> Array:
+    """Return a copy of a square matrix, of floats. CdTypeError CD0454 for anything else."""
+    array = array_of(site, value)
+    if array.rank != 2:
+        raise error(
+            "CD0454", CdTypeError, f"`{name}` takes one matrix, and is given {describe(array)}",
+            site.span, helps=("write a loop over the matrices",),
+        )  # fmt: skip
+    site.ctx.equal_extents(array.shape[0], array.shape[1], f"`{name}` takes square matrices",
+                           site.span)  # fmt: skip
+    wanted = dtype or _solved_in(array.kind.dtype)
+    return site.ctx.materialize(array_of(site, converted(site, array, wanted)), "a", site.span)
+
+
+def _solved_in(dtype: DType) -> DType:
+    """Return the type NumPy solves in: integers and half floats as float64 and float32."""
+    if dtype.kind in "biu":
+        return dtypes.float64
+    return dtype.compute
+
+
+def solve(site: Site, a: Value, b: Value) -> Value:
+    """Return `x` with `a @ x == b`; a singular matrix raises in the run."""
+    right = array_of(site, b)
+    if right.rank not in (1, 2):
+        raise error(
+            "CD0454", CdTypeError,
+            f"`solve` takes one or two axes on the right, given {describe(right)}", site.span,
+        )  # fmt: skip
+    dtype = dtypes.promote(
+        _solved_in(array_of(site, a).kind.dtype), _solved_in(right.kind.dtype)
+    )
+    matrix = _matrix(site, a, "solve", dtype)
+    site.ctx.equal_extents(matrix.shape[0], right.shape[0], "`solve`: rows", site.span)
+    made = site.ctx.materialize(array_of(site, converted(site, right, dtype)), "b", site.span)
+    table = made
+    if made.rank == 1:
+        axes = (made.axes[0], site.ctx.symbol("j"))
+        table = remap(made, axes, (made.shape[0], const(1)), (var(axes[0]),))
+    inlined(site, library.SOLVE, matrix, table)
+    return made
+
+
+def inverse(site: Site, a: Value) -> Value:
+    """Return the inverse of a matrix; a singular one raises in the run."""
+    array = array_of(site, a)
+    dtype = _solved_in(array.kind.dtype)
+    matrix = _matrix(site, array, "inv", dtype)
+    unit = identity(site, as_number(matrix.shape[0]), Static(dtype))
+    made = site.ctx.materialize(array_of(site, unit), "inverse", site.span)
+    inlined(site, library.SOLVE, matrix, made)
+    return made
+
+
+def determinant(site: Site, a: Value) -> Value:
+    """Return the determinant of a matrix."""
+    matrix = _matrix(site, a, "det")
+    return converted(site, inlined(site, library.DETERMINANT, matrix), matrix.kind.dtype)
+
+
+def cholesky(site: Site, a: Value) -> Value:
+    """Return the lower Cholesky factor; a matrix that is not positive definite raises."""
+    made = _matrix(site, a, "cholesky")
+    inlined(site, library.CHOLESKY, made)
+    return made

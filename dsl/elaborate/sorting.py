@@ -1,0 +1,399 @@
+"""Order and counts: sort, argsort, searchsorted, medians, histograms, bincount, interpolation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...lowering.diagnostic import CdTypeError
+from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Access, Assign, Fault
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import Apply, Const, Domain, Dynamic, Expr, Position, Reduce
+from ...lowering.ir.indexing import Affine, const, floordiv, var
+from ...lowering.ir.ops import OPS
+from . import library
+from .arrays import as_scalar, count, describe, elementwise, settled
+from .averages import stored_once
+from .context import error
+from .creation import filled, linspace
+from .elementwise import arithmetic, converted, converted_float, where
+from .joining import stacked
+from .python_reductions import as_number
+from .reductions import reducer, require_elements, require_ordered
+from .reshaping import reshaped
+from .shaping import moveaxis, ravel, remap
+from .site import (
+    NO,
+    NONE,
+    NOT_CONSTANT,
+    ZERO,
+    Site,
+    array_of,
+    axis_of,
+    constant,
+    extent_of,
+    index_in,
+    is_none,
+    items_of,
+    static_bool,
+    static_int,
+    static_number,
+    text_of,
+)
+from .stores import assign
+from .types import Kind, cast
+from .ufuncs import combine_of
+from .values import Array, Group, Scalar, Static, Value
+
+
+def inlined(site: Site, text: str, *args: Value) -> Value:
+    """Return what a function of the library returns, its statements emitted here."""
+    inline = site.ctx.inline_source
+    assert inline is not None, "the library is inlined while a function is elaborated"
+    return inline(text, args, site.span)
+
+
+def fresh(site: Site, shape: tuple[Affine, ...], dtype: DType, label: str) -> Array:
+    """Return a new array of zeros with storage of its own."""
+    return site.ctx.materialize(filled(site, shape, 0, dtype), label, site.span)
+
+
+def as_rows(site: Site, array: Array) -> Array:
+    """Return an array of any rank as rows along its last axis; a view of what has storage."""
+    if array.rank == 2:
+        return array
+    if array.rank == 1:
+        axes = (site.ctx.symbol("r"), array.axes[0])
+        return remap(array, axes, (const(1), array.shape[0]), (var(array.axes[0]),))
+    return reshaped(site, array, (None, array.shape[-1]))
+
+
+def flat(site: Site, value: Value, label: str) -> Array:
+    """Return all elements along one axis, cheap to read."""
+    return settled(site.ctx, array_of(site, ravel(site, value)), label, site.span)
+
+
+def _along(site: Site, a: Value, axis: Value, name: str) -> tuple[Array, int]:
+    """Return the array with the axis last, and where the axis was."""
+    array = array_of(site, a)
+    require_ordered(site, array, name)
+    if is_none(axis):
+        array, axis = array_of(site, ravel(site, array)), ZERO
+    if not array.rank:
+        raise error("CD0452", CdTypeError, f"`{name}` needs an axis", site.span)
+    place = axis_of(site, axis, array.rank)
+    return array_of(site, moveaxis(site, array, Static(place), Static(-1))), place
+
+
+def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:  # noqa: B008
+    """Return the values in rising order along an axis, NaN last."""
+    lines, place = _along(site, a, axis, "sort")
+    made = site.ctx.materialize(lines, "sorted", site.span)
+    _sort_rows(site, made)
+    return moveaxis(site, made, Static(-1), Static(place))
+
+
+def _sort_rows(site: Site, lines: Array) -> None:
+    rows = as_rows(site, lines)
+    scratch = fresh(site, rows.shape, rows.kind.dtype, "merged")
+    inlined(site, library.SORT_ROWS, rows, scratch)
+
+
+def sort_in_place(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:  # noqa: B008
+    """Sort an array itself along an axis; returns None."""
+    array = array_of(site, a)
+    lines, _ = _along(site, array, axis, "sort")
+    if lines.rank <= 2 and lines.view is not None:
+        _sort_rows(site, lines)
+    else:
+        assign(site.ctx, array, sort(site, array, axis), site.span)
+    return NONE
+
+
+def argsort(
+    site: Site,
+    a: Value,
+    axis: Value = Static(-1),  # noqa: B008
+    kind: Value = NONE,
+    *,
+    stable: Value = NONE,
+) -> Value:
+    """Return the positions that sort an axis; equal values keep their order."""
+    lines, place = _along(site, a, axis, "argsort")
+    keys = as_rows(site, settled(site.ctx, lines, "keys", site.span))
+    at = Array(lines.axes, lines.shape, Position(var(lines.axes[-1])), Kind(dtypes.int64), True)
+    order = site.ctx.materialize(at, "order", site.span)
+    scratch = fresh(site, keys.shape, dtypes.int64, "merged")
+    inlined(site, library.ARGSORT_ROWS, keys, as_rows(site, order), scratch)
+    return moveaxis(site, order, Static(-1), Static(place))
+
+
+def searchsorted(site: Site, a: Value, v: Value, side: Value = Static("left")) -> Value:  # noqa: B008
+    """Return where values go into a sorted line so that it stays sorted."""
+    after = text_of(site, side, "side", ("left", "right")) == "right"
+    line, values = flat(site, a, "line"), array_of(site, v)
+    found = fresh(site, values.shape, dtypes.int64, "places")
+    wanted = flat(site, _with_axis(site, values), "values")
+    inlined(site, library.SEARCH, line, wanted, _flat_view(site, found), Static(after))
+    return Scalar(found.body, found.kind) if not values.rank else found
+
+
+def _with_axis(site: Site, value: Array) -> Array:
+    if value.rank:
+        return value
+    return Array(site.ctx.axes(1), (const(1),), value.body, value.kind, value.copied)
+
+
+def _flat_view(site: Site, value: Array) -> Array:
+    """Return an array with storage as one line to be written."""
+    if value.rank == 1:
+        return value
+    if value.rank == 0:
+        return _with_axis(site, value)
+    return reshaped(site, value, (None,))
+
+
+def digitize(site: Site, x: Value, bins: Value, right: Value = NO) -> Value:
+    """Return the bin of each value between rising edges."""
+    side = "left" if static_bool(site, right, "right") else "right"
+    return searchsorted(site, bins, x, Static(side))
+
+
+# Order statistics
+
+
+def median(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
+    """Return the middle of the sorted values, the mean of two where their number is even."""
+    return _quantile(site, a, 0.5, axis, static_bool(site, keepdims, "keepdims"), "median")
+
+
+def quantile(site: Site, a: Value, q: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
+    """Return values below which shares of the elements lie, between two elements on a line."""
+    kept = static_bool(site, keepdims, "keepdims")
+    items = items_of(q)
+    if items is None:
+        return _quantile(site, a, static_number(site, q, "the share"), axis, kept, "quantile")
+    shares = [static_number(site, item, "a share") for item in items]
+    return stacked(
+        site, Group(tuple(_quantile(site, a, s, axis, kept, "quantile") for s in shares))
+    )
+
+
+def percentile(
+    site: Site, a: Value, q: Value, axis: Value = NONE, *, keepdims: Value = NO
+) -> Value:
+    """Return `quantile` of shares in percent."""
+    items = items_of(q)
+    if items is None:
+        return quantile(site, a, Static(static_number(site, q, "the share") / 100), axis,
+                        keepdims=keepdims)  # fmt: skip
+    shares = tuple(Static(static_number(site, item, "a share") / 100) for item in items)
+    return quantile(site, a, Group(shares), axis, keepdims=keepdims)
+
+
+def _quantile(
+    site: Site, a: Value, share: float, axis: Value, keepdims: bool, name: str
+) -> Value:
+    source = array_of(site, a)
+    lines, place = _along(site, converted_float(site, source), axis, name)
+    require_elements(site, lines, (lines.rank - 1,), name)
+    made = site.ctx.materialize(lines, "sorted", site.span)
+    _sort_rows(site, made)
+    size = made.shape[-1]
+
+    def element(at: Affine) -> Array:
+        return remap(
+            made, made.axes[:-1], made.shape[:-1], (*(var(x) for x in made.axes[:-1]), at)
+        )
+
+    if share == 0.5:
+        low, high = element(floordiv(size - 1, const(2))), element(floordiv(size, const(2)))
+        middle = arithmetic(site, "/", arithmetic(site, "+", low, high), Static(2.0))
+    else:
+        middle = _between(site, element, size, share)
+    last = element(size - 1)
+    missing = elementwise(site.ctx, combine_of(np.isnan), [last], site.span)
+    result = array_of(site, where(site, missing, last, middle))
+    if keepdims:
+        rank = source.rank
+        axes = site.ctx.axes(rank)
+        kept = [n for n in range(rank) if not is_none(axis) and n != place]
+        shape = [source.shape[n] if n in kept else const(1) for n in range(rank)]
+        return remap(result, axes, shape, [var(axes[n]) for n in kept])
+    return Scalar(result.body, result.kind) if not result.rank else result
+
+
+def _between(site: Site, element: object, size: Affine, share: float) -> Value:
+    """Return the point at a share of the way through the sorted values, as NumPy rounds it."""
+    number = static_int(site, as_number(size), "the number of values")
+    position = share * (number - 1)
+    below = min(int(np.floor(position)), number - 1)
+    above = min(below + 1, number - 1)
+    part = position - below
+    assert callable(element)
+    low, high = element(const(below)), element(const(above))
+    gap = arithmetic(site, "-", high, low)
+    if part >= 0.5:
+        return arithmetic(site, "-", high, arithmetic(site, "*", gap, Static(1.0 - part)))
+    return arithmetic(site, "+", low, arithmetic(site, "*", gap, Static(part)))
+
+
+# Counts
+
+
+def histogram(
+    site: Site,
+    a: Value,
+    bins: Value = Static(10),  # noqa: B008
+    range: Value = NONE,
+    density: Value = NONE,
+    weights: Value = NONE,
+) -> Value:
+    """Return the counts of values in bins, and the edges of the bins."""
+    values = array_of(site, ravel(site, a))
+    edge_type = values.kind.dtype if values.kind.dtype.kind == "f" else dtypes.float64
+    values = settled(site.ctx, array_of(site, converted(site, values, edge_type)), "a", site.span)
+    equal = items_of(bins) is None and not (isinstance(bins, Array) and bins.rank)
+    if equal:
+        number = extent_of(site, bins, "the number of bins")
+        edges = _equal_edges(site, values, number, range, edge_type)
+    else:
+        edges = settled(site.ctx, array_of(site, bins), "edges", site.span)
+        number = edges.shape[0] - 1
+    factor, sums, result = _weights(site, values, weights)
+    counts = fresh(site, (number,), sums, "counts")
+    text = library.HISTOGRAM_EQUAL if equal else library.HISTOGRAM_EDGES
+    inlined(site, text, values, factor, edges, counts)
+    made: Value = counts if sums is result else converted(site, counts, result)
+    if not is_none(density) and static_bool(site, density, "density"):
+        line = array_of(site, edges)
+        ahead, behind = (
+            remap(line, line.axes, (number,), (var(line.axes[0]) + step,)) for step in (1, 0)
+        )
+        width = arithmetic(site, "-", ahead, behind)
+        total = stored_once(site, reducer("sum")(site, made), "total")
+        made = arithmetic(site, "/", arithmetic(site, "/", made, width), total)
+    return Group((made, edges))
+
+
+def _equal_edges(
+    site: Site, values: Array, number: Affine, ends: Value, dtype: DType
+) -> Array:
+    """Return edges of bins of one width between given ends, or the extreme values."""
+    given = items_of(ends)
+    if given is not None:
+        low, high = given
+        plain = [constant(end) for end in given]
+        if plain[0] is not NOT_CONSTANT and plain[0] == plain[1]:
+            low, high = (arithmetic(site, s, end, Static(0.5)) for s, end in zip("-+", given))
+    else:
+        require_elements(site, values, (0,), "the range of a histogram")
+        low, high = (
+            stored_once(site, reducer(name)(site, values), name) for name in ("min", "max")
+        )
+        _require_finite(site, low, high)
+        same = arithmetic(site, "==", low, high)
+        low, high = (
+            stored_once(site, where(site, same, arithmetic(site, "+", end, Static(d)), end), "end")
+            for end, d in ((low, -0.5), (high, 0.5))
+        )
+    low, high = converted(site, low, dtype), converted(site, high, dtype)
+    line = linspace(site, low, high, as_number(number + 1), dtype=Static(dtype))
+    return site.ctx.materialize(array_of(site, line), "edges", site.span)
+
+
+def _require_finite(site: Site, *values: Value) -> None:
+    for value in values:
+        scalar = as_scalar(value, site.span)
+        test = Apply(OPS["isfinite"], (cast(scalar.expr, scalar.kind.dtype.compute),), dtypes.bool_)
+        fault = Fault("CD0457", "CdValueError", "the range of the values is not finite")
+        site.ctx.check(test, fault, (), site.span, Domain())
+
+
+def _weights(site: Site, values: Array, weights: Value) -> tuple[Array, DType, DType]:
+    """Return the weight of each value, the type that sums them, and the type of the result."""
+    if is_none(weights):
+        one = cast(Const(1, dtypes.int64), dtypes.int64)
+        ones = Array(values.axes, values.shape, one, Kind(dtypes.int64), copied=True)
+        return ones, dtypes.int64, dtypes.int64
+    factor = flat(site, weights, "weights")
+    site.ctx.equal_extents(values.shape[0], factor.shape[0], "values and weights", site.span)
+    own = factor.kind.dtype
+    return factor, (own if own.kind == "c" else dtypes.float64), own
+
+
+def bincount(
+    site: Site, x: Value, weights: Value = NONE, minlength: Value = ZERO
+) -> Value:
+    """Return how often each integer occurs. With `minlength` the length is exactly that.
+
+    CdValueError CD0458 for negative values, or values beyond a given `minlength`.
+    """
+    values = array_of(site, x)
+    if values.rank != 1 or values.kind.dtype.kind not in "biu":
+        raise error(
+            "CD0458", CdTypeError, "`bincount` takes integers along one axis", site.span,
+            label=f"this is {describe(values)}",
+        )  # fmt: skip
+    values = settled(site.ctx, values, "values", site.span)
+    element = cast(values.body, dtypes.int64)
+    least = index_in(site, minlength, "minlength")
+    size = _bins_needed(site, values, least) if least.constant == 0 else extent_of(
+        site, minlength, "minlength"
+    )
+    low = Apply(OPS["le"], (Position(const(0)), element), dtypes.bool_)
+    high = Apply(OPS["lt"], (element, Position(size)), dtypes.bool_)
+    test = Apply(OPS["and"], (low, high), dtypes.bool_)
+    fault = Fault(
+        "CD0458", "CdValueError", "`bincount` is given {0}, outside 0 to {1}",
+        ("values are not negative, and below `minlength` where that is given",),
+    )  # fmt: skip
+    site.ctx.check(test, fault, (element, Position(size - 1)), site.span, Domain(values.ranges))
+    if is_none(weights):
+        dtype, amount = dtypes.int64, cast(Const(1, dtypes.int64), dtypes.int64)
+    else:
+        factor = settled(site.ctx, array_of(site, weights), "weights", site.span)
+        site.ctx.equal_extents(values.shape[0], factor.shape[0], "values and weights", site.span)
+        dtype = dtypes.float64
+        amount = cast(factor.at((var(values.axes[0]),)), dtype)
+    counts = fresh(site, (size,), dtype, "counts")
+    view = counts.view
+    assert view is not None
+    access = Access(view.node, (Dynamic(element),))
+    site.ctx.emit(
+        Assign(access, OPS["add"], False, amount, Domain(values.ranges), span=site.span)
+    )
+    return counts
+
+
+def _bins_needed(site: Site, values: Array, least: Affine) -> Affine:
+    """Return the largest value and one, read now."""
+    top: Expr = Reduce(
+        OPS["max"], Domain(values.ranges), cast(values.body, dtypes.int64), dtypes.int64,
+        span=site.span,
+    )  # fmt: skip
+    one_more = Apply(OPS["add"], (top, Position(const(1))), dtypes.int64)
+    most = Apply(OPS["max"], (one_more, Position(const(0))), dtypes.int64)
+    if count(values.shape, (0,)).constant == 0:
+        return const(0)
+    symbol = site.ctx.let("bins", most, site.span)
+    site.ctx.known = site.ctx.known.with_bounds(symbol, const(0), None)
+    return var(symbol)
+
+
+def interp(
+    site: Site, x: Value, xp: Value, fp: Value, left: Value = NONE, right: Value = NONE
+) -> Value:
+    """Return piecewise linear interpolation, the end values outside."""
+    points, places = array_of(site, x), flat(site, xp, "xp")
+    values = flat(site, converted(site, fp, dtypes.float64), "fp")
+    site.ctx.equal_extents(places.shape[0], values.shape[0], "`xp` and `fp`", site.span)
+    require_elements(site, places, (0,), "interp")
+    ends: list[Value] = []
+    for given, at in ((left, const(0)), (right, values.shape[0] - 1)):
+        own = Scalar(values.at((at,)), values.kind)
+        ends.append(own if is_none(given) else given)
+    out = fresh(site, points.shape, dtypes.float64, "between")
+    line = flat(site, converted(site, _with_axis(site, points), dtypes.float64), "x")
+    inlined(site, library.INTERPOLATE, line, places, values, _flat_view(site, out), *ends)
+    return Scalar(out.body, out.kind) if not points.rank else out

@@ -1,0 +1,330 @@
+"""What a compiled form depends on, and where a function keeps those it has.
+
+A specialisation fits a call when the specifications of its arguments, what is found along the
+watched paths (captured names, attributes), the settings, and which of its arrays are one and the
+same all agree. Cheap keys are compared first; full specifications are made only where a key is
+new. Nothing here runs a function.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..backends.runtime import link
+from ..backends.runtime.arrays import overlaps
+from ..lowering import settings
+from ..lowering.diagnostic import CdTypeError, Diagnostic, Label
+from ..lowering.ir.assignments import Procedure
+from ..lowering.settings import Settings
+from . import surface as s
+from .build import build
+from .checked import add_checks
+from .elaborate.elaborate import elaborate
+from .elaborate.inputs import Spec
+from .elaborate.typed import Typed
+from .elaborate.values import Path
+from .keys import describe_input, quick_key
+from .reasons import Situation, why
+
+Arguments = Mapping[str, Any]
+Lookup = Callable[[str], object]
+Getter = Callable[[Arguments], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A captured value, or an attribute of something given: what it has to be for code to fit."""
+
+    path: Path
+    get: Getter
+    spec: Spec
+    key: object
+
+
+@dataclass(frozen=True, slots=True)
+class Specialisation:
+    """One compiled form of a function: for what, why it was made, and what it became."""
+
+    situation: Situation
+    reason: str
+    typed: Typed
+    procedure: Procedure
+    routine: link.Routine | None
+    """None where only the assignments were asked for."""
+    inputs: tuple[Getter, ...]
+    """How to get what the routine is called with, in order."""
+    watched: tuple[Watch, ...]
+    seconds: tuple[float, float]
+    """What it took until there were assignments, and from there until there was code."""
+    pairs: tuple[tuple[int, int], ...]
+    """Inputs, by position, of which one is written: they may not share memory unseen."""
+    direct: set[object] = field(default_factory=set)
+    """Keys of calls whose arrays the code can be given as they are."""
+
+    def match(self, arguments: Arguments, key: object) -> Match | None:
+        """Return how the arguments fit this form, None where they do not."""
+        clear = True
+        for watch in self.watched:
+            try:
+                value = watch.get(arguments)
+            except (AttributeError, LookupError, TypeError):
+                return None
+            if quick_key(value, True) != watch.key:
+                if describe_input(value, True) != watch.spec:
+                    return None
+                clear = False
+        given = [get(arguments) for get in self.inputs]
+        for one, two in self.pairs:
+            if _may_share(given[one], given[two]):
+                if _is_same(given[one], given[two]):
+                    return None
+                clear = False
+        if self.situation.alias:
+            clear = False
+            if not _keeps(self.situation.alias, self.typed, arguments):
+                return None
+        return Match(self, given, key, clear)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A form, what it is called with, the key of the call; `clear` where nothing needs a look."""
+
+    known: Specialisation
+    given: list[Any]
+    key: object
+    clear: bool
+
+
+@dataclass
+class _Table:
+    """The forms made under one choice of settings, by cheap key and by specifications."""
+
+    quick: dict[object, tuple[Specialisation, ...]] = field(default_factory=dict)
+    full: dict[object, tuple[Specialisation, ...]] = field(default_factory=dict)
+
+
+class Specialisations:
+    """The compiled forms of one function. Any number of threads may ask for one."""
+
+    def __init__(self, function: s.Function, lookup: Lookup, backend: str | None) -> None:
+        self.function = function
+        self.lookup = lookup
+        self.backend = backend
+        self._statics: frozenset[str] = frozenset()
+        self._tables: dict[Settings, _Table] = {}
+        self._latest: tuple[Settings | None, _Table] = (None, _Table())
+        self._lock = threading.RLock()
+
+    def find(self, arguments: Arguments) -> Match:
+        """Return a form that fits, made now where there is none, with what it is called with."""
+        key = self._key(arguments)
+        table = self._table()
+        for known in table.quick.get(key, ()):
+            found = known.match(arguments, key)
+            if found is not None:
+                return found
+        return self._found_or_made(table, arguments)
+
+    def peek(self, arguments: Arguments, compiled: bool = True) -> tuple[Specialisation, bool]:
+        """Return the form that a call would use, and whether it is one that is kept already.
+
+        Nothing is kept: a later call decides as if nobody had asked. Without `compiled` a new
+        form has no routine.
+        """
+        key, specs = self._key(arguments), self._specs(arguments)
+        for known in self._table().full.get(tuple(specs.values()), ()):
+            if known.match(arguments, key) is not None:
+                return known, True
+        return self._make(arguments, compiled), False
+
+    def _found_or_made(self, table: _Table, arguments: Arguments) -> Match:
+        with self._lock:
+            key, specs = self._key(arguments), tuple(self._specs(arguments).values())
+            for known in table.full.get(specs, ()):
+                found = known.match(arguments, key)
+                if found is not None:
+                    table.quick[key] = (known, *table.quick.get(key, ()))
+                    return found
+            made = self._make(arguments, True)
+            if not made.typed.statics <= self._statics:
+                self._statics |= made.typed.statics
+                key, specs = self._key(arguments), tuple(self._specs(arguments).values())
+            table.full[specs] = (made, *table.full.get(specs, ()))
+            table.quick[key] = (made, *table.quick.get(key, ()))
+            return Match(made, [get(arguments) for get in made.inputs], key, False)
+
+    def _table(self) -> _Table:
+        """Return the table for the settings that hold now; usually those of the call before."""
+        now, (before, table) = settings.current(), self._latest
+        if now is not before:
+            table = self._tables.setdefault(now, table if before is None else _Table())
+            self._latest = now, table
+        return table
+
+    def _key(self, arguments: Arguments) -> object:
+        statics = self._statics
+        if not statics:
+            return tuple([quick_key(value, False) for value in arguments.values()])
+        return tuple([quick_key(value, name in statics) for name, value in arguments.items()])
+
+    def _specs(self, arguments: Arguments) -> dict[str, Spec]:
+        """Return the specification of every argument; raises CdTypeError, naming the parameter."""
+        found = {}
+        for name, value in arguments.items():
+            try:
+                found[name] = describe_input(value, name in self._statics, name)
+            except CdTypeError as problem:
+                raise _placed(problem, self.function, name) from None
+        return found
+
+    def _make(self, arguments: Arguments, compiled: bool) -> Specialisation:
+        started = time.perf_counter()
+        typed, alias = self._elaborated(arguments)
+        procedure = build(typed.procedure)
+        if settings.current().checked:
+            procedure = add_checks(procedure)
+        between = time.perf_counter()
+        routine = link.link(procedure, self.backend) if compiled else None
+        seconds = between - started, time.perf_counter() - between
+        specs = {
+            name: describe_input(value, name in typed.statics, name)
+            for name, value in arguments.items()
+        }
+        watched = tuple(_watches(typed, self.lookup, arguments))
+        captured = {watch.path: watch.spec for watch in watched}
+        backend = self.backend or settings.current().backend
+        situation = Situation(settings.current(), backend, specs, captured, alias)
+        written = [parameter.written for parameter in procedure.parameters]
+        pairs = tuple(
+            (one, two) for two in range(len(written)) for one in range(two)
+            if written[one] or written[two]
+        )  # fmt: skip
+        inputs = tuple(getter(typed, self.lookup, path) for path in typed.passed)
+        return Specialisation(
+            situation, why(situation, self._situations(arguments)), typed, procedure, routine,
+            inputs, watched, seconds, pairs,
+        )  # fmt: skip
+
+    def _elaborated(self, arguments: Arguments) -> tuple[Typed, dict[Path, Path]]:
+        """Return the typed function, and which inputs are one array because one is written."""
+        alias: dict[Path, Path] = {}
+        while True:
+            typed = elaborate(
+                self.function, arguments, describe_input, self.lookup, alias, self._statics
+            )
+            more = _same(typed, self.lookup, arguments)
+            if not more:
+                return typed, alias
+            alias |= more
+
+    def _situations(self, arguments: Arguments) -> Iterator[tuple[Situation, Mapping[Path, Spec]]]:
+        """Yield what each form was made for, and what its watched paths lead to now."""
+        for table in list(self._tables.values()):
+            for forms in list(table.full.values()):
+                for known in forms:
+                    now = ((watch.path, _spec_now(watch, arguments)) for watch in known.watched)
+                    found = {path: spec for path, spec in now if spec is not None}
+                    yield known.situation, found
+
+
+def getter(typed: Typed, lookup: Lookup, path: Path) -> Getter:
+    """Return the function that finds what a path leads to, given the arguments of a call.
+
+    It raises AttributeError or LookupError where it leads nowhere.
+    """
+    root, steps = path.root, path.steps
+    if not path.captured:
+        start: Getter = lambda arguments: arguments[root]  # noqa: E731 - the shortest of the four
+    elif root in typed.constants:
+        constant = typed.constants[root]
+        start = lambda _: constant  # noqa: E731
+    else:
+        prefix, _, name = root.rpartition(":")
+        found = typed.roots[prefix + ":"] if prefix else lookup
+        start = lambda _: found(name)  # noqa: E731
+    if not steps:
+        return start
+    return lambda arguments: _walk(start(arguments), steps)
+
+
+def _walk(value: Any, steps: Sequence[object]) -> Any:
+    for step in steps:
+        match step:
+            case int():
+                value = value[step]
+            case tuple():
+                value = value[step[0]]
+            case str() if step.startswith("@"):
+                value = value.array(step[1:])
+            case _:
+                value = getattr(value, str(step))
+    return value
+
+
+def _watches(typed: Typed, lookup: Lookup, arguments: Arguments) -> Iterator[Watch]:
+    """Yield what has to stay as it is beside the arguments themselves."""
+    for path, spec in typed.used.items():
+        if path.captured or path.steps:
+            get = getter(typed, lookup, path)
+            yield Watch(path, get, spec, quick_key(get(arguments), True))
+
+
+def _spec_now(watch: Watch, arguments: Arguments) -> Spec | None:
+    try:
+        return describe_input(watch.get(arguments), True)
+    except (AttributeError, LookupError, TypeError):
+        return None
+
+
+def _same(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path, Path]:
+    """Return inputs that are the very array of an earlier input, where one of them is written."""
+    parameters = typed.procedure.parameters
+    if not any(parameter.written for parameter in parameters):
+        return {}
+    found = [
+        (path, parameter.written, value)
+        for path, parameter in zip(typed.passed, parameters, strict=True)
+        if isinstance(value := getter(typed, lookup, path)(arguments), np.ndarray)
+    ]
+    return {
+        found[pair.second][0]: found[pair.first][0]
+        for pair in reversed(overlaps([value for _, _, value in found]))
+        if pair.identical and (found[pair.first][1] or found[pair.second][1])
+    }
+
+
+def _keeps(alias: Mapping[Path, Path], typed: Typed, arguments: Arguments) -> bool:
+    """Whether inputs that were one array are one array in this call too."""
+    raise NotImplementedError
+
+
+def _may_share(one: object, two: object) -> bool:
+    """Whether the extents of two values in memory meet; cheap, and never wrongly false."""
+    return (
+        isinstance(one, np.ndarray)
+        and isinstance(two, np.ndarray)
+        and np.may_share_memory(one, two)
+    )
+
+
+def _is_same(one: Any, two: Any) -> bool:
+    return any(pair.identical for pair in overlaps([one, two]))
+
+
+def _placed(problem: CdTypeError, function: s.Function, name: str) -> CdTypeError:
+    """Return the error about an argument with the place of its parameter."""
+    spans = [param.span for param in function.params if param.name == name]
+    label = Label(spans[0] if spans else function.span)
+    return CdTypeError(
+        *(
+            Diagnostic(d.code, d.message, (label, *d.labels), d.notes, d.helps, d.stack)
+            for d in problem.diagnostics
+        )
+    )

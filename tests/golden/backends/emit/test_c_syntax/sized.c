@@ -1,0 +1,74 @@
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static inline int64_t bytes_of(int64_t count, int64_t extent)
+{
+    int64_t bytes;
+    if (extent <= 0 || count == 0) return 0;
+    return __builtin_mul_overflow(count, extent, &bytes) ? INT64_MAX : bytes;
+}
+
+static inline void *zeroed(int64_t bytes)
+{
+    return bytes == INT64_MAX ? NULL : calloc(1, bytes > 0 ? (size_t)bytes : 1);
+}
+
+static inline void *grown(void *array, int64_t *room, int64_t bytes)
+{
+    if (array && bytes <= *room) return memset(array, 0, (size_t)bytes);
+    free(array);
+    array = zeroed(bytes);
+    *room = array ? bytes : 0;
+    return array;
+}
+
+static int sized_body(const double *restrict x, int64_t *y_out, int64_t *fault, const int64_t n)
+{
+    double *w = NULL;
+    double *y = NULL;
+    int64_t w_room = 0;
+    int64_t y_room = 0;
+    int status = 0;
+    {
+        const int64_t bytes = bytes_of(8, n);
+        w = grown(w, &w_room, bytes);
+        if (!w) {
+            fault[0] = bytes;
+            status = 2;
+            goto done;
+        }
+    }
+    /* w[i] = x[i] */
+    for (int64_t i = 0; i < n; i++) {
+        w[i] = x[i];
+    }
+    {
+        const int64_t bytes = bytes_of(bytes_of(8, n + 1), 2);
+        y = grown(y, &y_room, bytes);
+        if (!y) {
+            fault[0] = bytes;
+            status = 2;
+            goto done;
+        }
+        y_out[1] = n + 1;
+        y_out[2] = 2;
+    }
+    /* y[j, 0] = w[j] */
+    for (int64_t j = 0; j < n; j++) {
+        y[j*2 + 3] = w[j];
+    }
+    y_out[0] = (int64_t)(intptr_t)y;
+    y = NULL;
+done:
+    free(w);
+    free(y);
+    return status;
+}
+
+int pe_sized(void **args)
+{
+    return sized_body(args[0], args[1], args[2], ((const int64_t *)args[4])[0]);
+}

@@ -1,0 +1,39 @@
+"""The pipeline shows every stage, and says of every node where it lives and why."""
+
+from __future__ import annotations
+
+from plusequals.lowering.ir import assignments as ir1
+from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.expressions import Const
+from plusequals.lowering.ir.indexing import const, var
+from plusequals.lowering.lower import lower
+from plusequals.lowering.pipeline import PASSES, exchanged, optimize, place
+from plusequals.lowering.target import HOST
+
+from ..backends.emit.programs import node, procedure, softmax, symbols
+
+
+def test_the_observer_and_the_verifier_see_every_stage() -> None:
+    seen: list[str] = []
+    checked: list[object] = []
+    program = lower(softmax())
+    final, _ = optimize(program, HOST, lambda name, _: seen.append(name), checked.append)
+    assert seen == ["lower", *(step.name for step in PASSES)]
+    assert checked[0] is program
+    assert checked[-1] is final
+
+
+def test_every_node_has_a_place_and_a_reason() -> None:
+    k, n = symbols("k n")
+    x, y = node(0, "x", (4,)), node(1, "y", (4,))
+    s, u, w = node(2, "s", ()), node(3, "u", ()), node(4, "w", (var(n),))
+    swap = ir1.For(k, const(0), const(2), 1, (ir1.Permute((y, x), (x, y)),))
+    nested = ir1.While((), Const(False, dtypes.bool_), (ir1.Permute((u, s), (s, u)),))
+    program = lower(procedure("f", [(x, True)], [swap], [s, u, w], [y]))
+    placement = place(program)
+    where = [placement[one].where for one in (x, y, s, u, w)]
+    assert where == ["parameter", "result", "register", "register", "runtime"]
+    assert all(placement[one].why for one in (x, y, s, u, w))
+    assert exchanged(program) == {x.id, y.id}
+    moved = lower(procedure("g", [], [nested], [s, u]))
+    assert [place(moved)[one].where for one in (s, u)] == ["scratch", "scratch"]

@@ -1,0 +1,1 @@
+"""Random programs over both notations, run on every backend and against plain NumPy."""

@@ -1,0 +1,81 @@
+"""Many procedures in one C file: one run of the compiler for all of them."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plusequals.backends.cc import compiler, toolchain
+from plusequals.backends.cc.backend import CompiledC, translate
+from plusequals.backends.cc.code import CompiledCode
+from plusequals.backends.cc.library import Library
+from plusequals.backends.cc.toolchain import Toolchain
+from plusequals.backends.emit import prelude
+from plusequals.backends.emit.c_syntax import Source
+from plusequals.backends.emit.dialect import C
+from plusequals.lowering.ir.assignments import Procedure
+from plusequals.lowering.ir.interpret import run_program
+from plusequals.lowering.ir.loops import Program
+from plusequals.lowering.ir.verify import verify_procedure, verify_program
+from plusequals.lowering.lower import lower
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """Code that interprets the loops of a procedure."""
+
+    program: Program
+    origin: str = "interpreted"
+    text: str = ""
+
+    def run(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """Run on parameters, then results; return the results."""
+        return run_program(self.program, arrays, lambda text: None)
+
+
+def loops(procedure: Procedure) -> Loops:
+    """Return the loops of a procedure as code, both verified."""
+    verify_procedure(procedure)
+    program = lower(procedure)
+    verify_program(program)
+    return Loops(program)
+
+
+def compile_all(procedures: Sequence[Procedure], extra: tuple[str, ...] = ()) -> list[CompiledCode]:
+    """Return compiled code for procedures of different names. Raises RuntimeError."""
+    sources = [translate(procedure) for procedure in procedures]
+    codes = [_own(source) for source in sources]
+    top = "\n".join([C.header + "\n", *prelude.needed("\n".join(codes))])
+    library = _built(top + "\n" + "\n".join(codes), extra)
+    return [
+        CompiledCode(p.name, source, tuple(x.node for x in p.parameters), p.results, "compiled",
+                     library, library.function(source.entry))
+        for p, source in zip(procedures, sources)
+    ]  # fmt: skip
+
+
+def _own(source: Source) -> str:
+    """Return the text of a source without header and prelude."""
+    body = re.findall(r"return (\w+)\(", source.text)[-1]
+    return source.text[source.text.index(f"static int {body}(") :]
+
+
+def _compiler() -> Toolchain:
+    return CompiledC().toolchain()
+
+
+def _built(text: str, extra: tuple[str, ...]) -> Library:
+    tool = _compiler()
+    with tempfile.TemporaryDirectory(prefix="plusequals-") as name:
+        folder = Path(name)
+        (folder / "kernel.c").write_text(text, encoding="ascii")
+        command = (*tool.command, *compiler.flags(tool), *extra, "-w", "-o", "kernel.so",
+                   "kernel.c", "-lm")  # fmt: skip
+        ran = toolchain.run(command, folder)
+        if ran.status:
+            raise RuntimeError(f"C compiler: {toolchain.first_line(ran)}\n{text}")
+        return Library((folder / "kernel.so").read_bytes(), "batch")

@@ -1,0 +1,168 @@
+"""The checks of random programs: each gives a finding, or nothing.
+
+    loops      the interpreter of loops against that of assignments
+    cc         compiled C against the interpreter
+    plain      the interpreter against plain Python and NumPy
+    refused    a program that Python runs is refused (counted, no finding)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import plusequals as pe
+from plusequals.backends.runtime.link import Routine
+from plusequals.lowering import settings
+from plusequals.lowering.diagnostic import CdError, CdInternalError
+
+from . import batch
+from .model import Program, plain
+from .outcomes import Outcome, difference, run
+
+NAMES: dict[str, Any] = {"np": np, "math": math}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A program and what is wrong about it."""
+
+    check: str
+    why: str
+    program: Program
+
+    def __str__(self) -> str:
+        specs = "\n".join(f"    {spec}" for spec in self.program.args)
+        return f"[{self.check}] {self.why}\n{self.program.text}{specs}\n"
+
+
+@dataclass(slots=True)
+class _Case:
+    """A program on its way through the checks."""
+
+    program: Program
+    function: Any = None
+    known: Any = None
+    outcome: Outcome | None = None
+    finding: Finding | None = None
+    refused: str = ""
+
+
+def check_all(programs: Sequence[Program], c: bool = True) -> list[_Case]:
+    """Return what became of each program; C is compiled for all at once."""
+    cases = [_Case(p) for p in programs]
+    with settings.override(optimize=0, cache=False, profile="strict", verify=True):
+        for number, case in enumerate(cases):
+            guarded(case, "compile", lambda case=case, number=number: _elaborated(case, number))
+            if case.known is not None:
+                guarded(case, "numpy", lambda case=case: _interpreted(case))
+                guarded(case, "loops", lambda case=case: _loops(case))
+                guarded(case, "plain", lambda case=case: _plain(case))
+        if c:
+            _compiled([case for case in cases if case.known is not None])
+    return cases
+
+
+def guarded(case: _Case, check: str, step: Callable[[], None]) -> None:
+    """Run a step; an exception that is no answer becomes a finding."""
+    if case.finding is not None:
+        return
+    try:
+        step()
+    except Exception as why:
+        case.finding = Finding(check, f"{type(why).__name__}: {why}", case.program)
+
+
+def _elaborated(case: _Case, number: int) -> None:
+    text = case.program.text.replace("def f(", f"def f{number}(", 1)
+    function = pe.cd_from_source(text, NAMES, backend="numpy")
+    arguments = case.program.make()
+    try:
+        case.known = function.specialise(*arguments.values())
+        case.function = function
+    except CdInternalError:
+        raise
+    except CdError as why:
+        case.refused = f"{type(why).__name__} {why.code}: {why.diagnostics[0].message}"
+
+
+def _call(case: _Case, code: Any) -> Outcome:
+    """Return what the code gives in the place of the interpreter."""
+    old = case.known.routine
+    known = replace(case.known, routine=Routine(code, old.parameters, old.results))
+    return run(case.program, lambda arguments: case.function._run(known, arguments))
+
+
+def _interpreted(case: _Case) -> None:
+    case.outcome = _call(case, case.known.routine.code)
+    _no_internal(case, "numpy", case.outcome)
+    if case.outcome.error == "CdTypeError CD0701":
+        case.refused = case.outcome.error
+
+
+def _no_internal(case: _Case, check: str, outcome: Outcome) -> None:
+    if outcome.error and not outcome.error.startswith("Cd") or "CdInternal" in outcome.error:
+        case.finding = Finding(check, f"{outcome.error}: {outcome.message}", case.program)
+
+
+def _loops(case: _Case) -> None:
+    _same(case, "loops", _call(case, batch.loops(case.known.procedure)))
+
+
+def _same(case: _Case, check: str, outcome: Outcome) -> None:
+    assert case.outcome is not None
+    if why := difference(outcome, case.outcome):
+        case.finding = Finding(check, why, case.program)
+
+
+def _plain(case: _Case) -> None:
+    program, outcome = case.program, case.outcome
+    if program.oracle is None or outcome is None:
+        return
+    function = plain(program.oracle, NAMES)
+    expected = run(program, lambda arguments: function(**arguments))
+    if expected.error:
+        return
+    if outcome.error:
+        case.refused = f"run time: {outcome.error}: {outcome.message.splitlines()[0]}"
+        return
+    why = difference(outcome, expected, signs=False)
+    if why is not None and not _inexact(program, function, expected):
+        case.finding = Finding("plain", why, program)
+
+
+def _inexact(program: Program, function: Callable[..., Any], expected: Outcome) -> bool:
+    """Whether plain NumPy's own result depends on the order in which it adds."""
+    if not program.reorders:
+        return False
+    wide = run(program, lambda arguments: function(**_widened(arguments)))
+    pairs = zip((*wide.results, *wide.arguments), (*expected.results, *expected.arguments))
+    return any(not np.array_equal(a, b, equal_nan=True) for a, b in pairs)
+
+
+def _widened(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    wide = {"float64": np.longdouble, "float32": np.float64, "complex128": np.clongdouble,
+            "complex64": np.complex128}  # fmt: skip
+    return {
+        name: value.astype(wide.get(value.dtype.newbyteorder("=").name, value.dtype))
+        if isinstance(value, np.ndarray) else value
+        for name, value in arguments.items()
+    }
+
+
+def _compiled(cases: list[_Case]) -> None:
+    try:
+        codes = batch.compile_all([case.known.procedure for case in cases])
+    except Exception as why:
+        if len(cases) == 1:
+            cases[0].finding = Finding("cc", f"{type(why).__name__}: {why}", cases[0].program)
+        for half in (cases[: len(cases) // 2], cases[len(cases) // 2 :]):
+            if len(cases) > 1:
+                _compiled(half)
+        return
+    for case, code in zip(cases, codes):
+        guarded(case, "cc", lambda case=case, code=code: _same(case, "cc", _call(case, code)))

@@ -1,0 +1,86 @@
+"""A random program from a source of random numbers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+
+from . import statements
+from .layouts import READABLE
+from .model import ArgSpec, Program
+from .writer import Refused, Writer
+
+DTYPES = ("float64",) * 6 + ("float32", "int64", "int64", "int32", "bool", "uint8", "int8",
+          "int16", "uint32", "uint64", "uint16", "complex128", "complex64")  # fmt: skip
+SIZES = (3, 4, 2, 5, 1, 3, 4, 3, 7, 0)
+
+
+def generate(rng: random.Random, kind: str | None = None) -> Program:
+    """Return a program; `kind` is `array` or `index`, one of them at random if not given."""
+    while True:
+        try:
+            return _array_program(rng)
+        except Refused:
+            continue
+
+
+def arguments(rng: random.Random, tier: str) -> list[ArgSpec]:
+    """Return two to four arrays of shapes that go together, an index array, and numbers."""
+    sizes = [rng.choice(SIZES) for _ in range(2)]
+    shapes = [(sizes[0],), (sizes[1],), tuple(sizes), tuple(sizes[::-1]), (sizes[0], sizes[0]), (),
+              (2, *sizes), (1, sizes[1])]  # fmt: skip
+    main = rng.choice(DTYPES)
+    specs: list[ArgSpec] = []
+    for name in "abcd"[: rng.randrange(2, 5)]:
+        dtype = main if rng.random() < 0.7 else rng.choice(DTYPES)
+        shape = rng.choice(shapes[:5] if rng.random() < 0.85 else shapes)
+        kind = "exact" if tier == "E" else "wild"
+        layout = rng.choice(READABLE) if rng.random() < 0.5 else "C"
+        specs.append(ArgSpec(name, dtype, shape, kind, layout, rng.randrange(2**31)))
+    if rng.random() < 0.3:
+        size = max(min(sizes), 1)
+        specs.append(ArgSpec("idx", rng.choice(("int64", "int32", "uint8")), (rng.choice(sizes),),
+                             f"index:{size}", "C", rng.randrange(2**31)))  # fmt: skip
+    if rng.random() < 0.3:
+        specs.append(ArgSpec("p", "int", (), str(rng.randrange(-3, 5))))
+    if rng.random() < 0.3:
+        specs.append(ArgSpec("q", "float", (), rng.choice(("0.5", "-1.5", "2.0", "0.0"))))
+    return specs
+
+
+def _array_program(rng: random.Random) -> Program:
+    tier = rng.choice("EES")
+    w = Writer(rng, tier)
+    w.start(_aliased(rng, arguments(rng, tier)))
+    for _ in range(rng.randrange(2, 8)):
+        statements.attempt(w, statements.simple)
+    w.lines.append("    return " + _returned(w))
+    w.replay_body()
+    text = head(w) + "\n".join(w.lines) + "\n"
+    return Program(text, text, tuple(w.args), tier, w.reorders, frozenset(w.features | {"array"}))
+
+
+def _aliased(rng: random.Random, specs: list[ArgSpec]) -> list[ArgSpec]:
+    """Return the arguments, sometimes with one more that is part of another."""
+    arrays = [s for s in specs if s.shape and s.layout not in ("zero", "readonly", "swapped")]
+    if not arrays or rng.random() > 0.12:
+        return specs
+    base = rng.choice(arrays)
+    part = rng.choice(("", "[1:]", "[::-1]", "[:-1]", "[::2]"))
+    return [*specs, ArgSpec("z", base.dtype, base.shape, view=(base.name, part))]
+
+
+def head(w: Writer) -> str:
+    """Return the first line."""
+    return f"def f({', '.join(spec.name for spec in w.args)}):\n"
+
+
+def _returned(w: Writer) -> str:
+    names = [n for n in w.env if n[0] in "vs" and n[1:].isdigit()]
+    names += [n for n in w.arrays() if n in "abcdz" and w.chance(0.1)]
+    kept = [n for n in names if w.chance(0.8)]
+    if not kept:
+        return "0"
+    return kept[0] if len(kept) == 1 and w.chance(0.5) else ", ".join(kept) + ","

@@ -1,0 +1,123 @@
+"""What a random program is: its text, what plain Python makes of it, and its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .layouts import Laid, lay
+
+SPECIAL = {
+    "f": (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-310, 1.0, -1.0),
+    "i": (0, 1, -1, 2, -3, 7),
+    "u": (0, 1, 2, 3, 7, 100),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ArgSpec:
+    """An argument that can be made again: what it holds and how it lies in memory."""
+
+    name: str
+    dtype: str
+    """A NumPy type, or `int`, `float`, `bool` for a Python scalar."""
+    shape: tuple[int, ...] = ()
+    kind: str = "exact"
+    """`exact`: small multiples of 1/4; `wild`: anything; `index:n`: integers below n; or a number."""
+    layout: str = "C"
+    seed: int = 0
+    view: tuple[str, str] | None = None
+    """The argument that this is a view of, and the subscript that makes it."""
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is an array rather than a Python scalar."""
+        return self.dtype not in ("int", "float", "bool")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A function `f` in the language, and the same one for plain Python and NumPy."""
+
+    text: str
+    oracle: str | None
+    args: tuple[ArgSpec, ...]
+    tier: str = "E"
+    reorders: bool = False
+    """Whether plain NumPy may add floats in an order of its own."""
+    features: frozenset[str] = field(default_factory=frozenset)
+
+    def make(self) -> dict[str, Any]:
+        """Return new arguments by name."""
+        return {name: value for name, (value, _) in self.make_rooms().items()}
+
+    def make_rooms(self) -> dict[str, tuple[Any, np.ndarray | None]]:
+        """Return new arguments by name, each with the bytes that it lies in."""
+        made: dict[str, tuple[Any, np.ndarray | None]] = {}
+        for spec in self.args:
+            if spec.view is not None:
+                base, subscript = spec.view
+                made[spec.name] = eval(f"base{subscript}", {"base": made[base][0]}), None
+            elif spec.is_array:
+                laid = laid_out(spec)
+                made[spec.name] = laid.array, laid.room
+            else:
+                made[spec.name] = scalar(spec), None
+        return made
+
+
+def scalar(spec: ArgSpec) -> Any:
+    """Return the Python scalar of a spec."""
+    return {"int": int, "float": float, "bool": lambda text: text == "True"}[spec.dtype](spec.kind)
+
+
+def laid_out(spec: ArgSpec) -> Laid:
+    """Return the array of a spec."""
+    return lay(values(spec), spec.layout)
+
+
+def values(spec: ArgSpec) -> np.ndarray:
+    """Return what an array holds, in C order and native bytes."""
+    rng, dtype = np.random.default_rng(spec.seed), np.dtype(spec.dtype)
+    if spec.kind.startswith("index:"):
+        return rng.integers(0, max(int(spec.kind[6:]), 1), spec.shape).astype(dtype)
+    if dtype.kind == "b":
+        return rng.random(spec.shape) < 0.5
+    if spec.kind == "exact":
+        return _exact(rng, dtype, spec.shape)
+    return _wild(rng, dtype, spec.shape)
+
+
+def _exact(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    if dtype.kind == "c":
+        parts = rng.integers(-6, 7, (2, *shape)) * 0.5
+        return (parts[0] + 1j * parts[1]).astype(dtype)
+    if dtype.kind == "f":
+        return (rng.integers(-12, 13, shape) * 0.25).astype(dtype)
+    low = 0 if dtype.kind == "u" else -9
+    return rng.integers(low, 10, shape).astype(dtype)
+
+
+def _wild(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        if dtype.kind == "c":
+            real = _wild(rng, np.dtype("f8"), shape)
+            return (real + 1j * rng.standard_normal(shape)).astype(dtype)
+        special = rng.random(shape) < 0.25
+        picks = rng.choice(np.array(SPECIAL[dtype.kind]), shape)
+        if dtype.kind == "f":
+            usual = rng.standard_normal(shape) * 10.0 ** rng.integers(-2, 3, shape)
+        else:
+            info = np.iinfo(dtype)
+            usual = rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+        return np.where(special, picks.astype(dtype), usual.astype(dtype))
+
+
+def plain(text: str, names: Mapping[str, Any]) -> Any:
+    """Return the function `f` that Python makes of a text."""
+    scope = dict(names)
+    exec(compile(text, "<program>", "exec"), scope)
+    return scope["f"]

@@ -1,0 +1,116 @@
+"""What a run of a program gave, in a form that can be compared bit by bit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plusequals.lowering.diagnostic import CdError
+
+from .model import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Results, arguments after the run, and what they share; or the error."""
+
+    results: tuple[Any, ...] = ()
+    arguments: tuple[Any, ...] = ()
+    rooms: tuple[bytes, ...] = ()
+    sharing: tuple[tuple[bool, ...], ...] = ()
+    error: str = ""
+    message: str = ""
+
+
+def run(program: Program, call: Callable[[Mapping[str, Any]], Any]) -> Outcome:
+    """Return what a call gives for new arguments."""
+    made = program.make_rooms()
+    arguments = {name: value for name, (value, _) in made.items()}
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            returned = call(arguments)
+        except CdError as why:
+            return _failed(f"{type(why).__name__} {why.code}", why, made)
+        except Exception as why:
+            return _failed(type(why).__name__, why, made)
+    results = returned if isinstance(returned, tuple) else (returned,)
+    return Outcome(results, tuple(arguments.values()), _rooms(made), _sharing(results, arguments))
+
+
+def _failed(error: str, why: Exception, made: Mapping[str, Any]) -> Outcome:
+    arguments = tuple(value for value, _ in made.values())
+    return Outcome((), arguments, _rooms(made), (), error, str(why))
+
+
+def _rooms(made: Mapping[str, Any]) -> tuple[bytes, ...]:
+    return tuple(room.tobytes() for _, room in made.values() if room is not None)
+
+
+def _sharing(results: tuple[Any, ...], arguments: Mapping[str, Any]) -> tuple[tuple[bool, ...], ...]:
+    """Return, for each result and argument, whether they are one object or share memory."""
+    return tuple(
+        tuple(
+            one is other if not isinstance(one, np.ndarray) or one is other
+            else isinstance(other, np.ndarray) and np.shares_memory(one, other)
+            for other in arguments.values() if isinstance(other, np.ndarray)
+        )
+        for one in results
+    )  # fmt: skip
+
+
+def difference(one: Outcome, other: Outcome, signs: bool = True, share: bool = True) -> str | None:
+    """Return how two outcomes differ, None where they are the same bit by bit.
+
+    Without `signs` zeros of different signs are the same.
+    """
+    if one.error != other.error:
+        return f"error {one.error or 'none'} against {other.error or 'none'}: {one.message}{other.message}"
+    if len(one.results) != len(other.results):
+        return f"{len(one.results)} results against {len(other.results)}"
+    for n, (a, b) in enumerate(zip(one.results, other.results)):
+        if why := unlike(a, b, signs):
+            return f"result {n}: {why}"
+    for n, (a, b) in enumerate(zip(one.arguments, other.arguments)):
+        if why := unlike(a, b, signs):
+            return f"argument {n}: {why}"
+    if signs and one.rooms != other.rooms and not _nan_payload(one, other):
+        return "memory around an argument was changed"
+    if share and one.sharing != other.sharing:
+        return f"results share memory with arguments: {one.sharing} against {other.sharing}"
+    return None
+
+
+def _nan_payload(one: Outcome, other: Outcome) -> bool:
+    arrays = (a for a in one.arguments if isinstance(a, np.ndarray))
+    return any(a.dtype.kind in "fc" and np.isnan(a).any() for a in arrays)
+
+
+def unlike(a: Any, b: Any, signs: bool = True) -> str | None:
+    """Return how two values differ, None where they do not."""
+    if isinstance(a, str) or a is None or isinstance(b, str) or b is None:
+        return None if a == b else f"{a!r} against {b!r}"
+    one, other = np.asarray(a), np.asarray(b)
+    if one.dtype.newbyteorder("=") != other.dtype.newbyteorder("="):
+        return f"dtype {one.dtype} against {other.dtype}"
+    if one.shape != other.shape:
+        return f"shape {one.shape} against {other.shape}"
+    one = one.astype(one.dtype.newbyteorder("="))
+    other = other.astype(one.dtype)
+    if one.dtype.kind == "c":
+        for x, y in ((one.real, other.real), (one.imag, other.imag)):
+            if why := unlike(x, y, signs):
+                return why
+        return None
+    same = one == other
+    if one.dtype.kind == "f":
+        if signs:
+            same &= np.signbit(one) == np.signbit(other)
+        same |= np.isnan(one) & np.isnan(other)
+    if np.all(same):
+        return None
+    return f"{one.tolist()!r} against {other.tolist()!r}"

@@ -1,0 +1,238 @@
+"""Random statements of array notation, and the control flow around both notations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .array_text import COMPARE, constant, expression, fitting, subscript
+from .writer import Refused, Writer
+
+AUGMENTED = ("+=", "-=", "*=", "+=", "-=", "*=", "/=", "//=", "%=", "&=", "|=", "^=")
+
+
+def attempt(w: Writer, make: Callable[[Writer], None]) -> bool:
+    """Run a generator of statements; take back what it wrote where that does not work."""
+    kept, depth, serial = list(w.lines), w.indent, w.serial
+    try:
+        make(w)
+        w.replay()
+        return True
+    except Refused:
+        w.lines, w.indent, w.serial = kept, depth, serial
+        w.replay()
+        return False
+
+
+def written(w: Writer, rank: int = 1) -> list[str]:
+    """Return the arrays that may be written."""
+    return [n for n in w.arrays() if w.env[n].flags.writeable and w.env[n].ndim >= rank]
+
+
+def new_local(w: Writer) -> None:
+    """A new name for the value of an expression, or an old one again."""
+    locals_ = [n for n in w.arrays() if n.startswith("v")]
+    name = w.rng.choice(locals_) if locals_ and w.chance(0.25) else w.fresh("v")
+    w.add(f"{name} = {expression(w, w.rng.randrange(1, 4))}")
+
+
+def new_view(w: Writer) -> None:
+    """A new name for part of an array."""
+    name = w.rng.choice([n for n in w.arrays() if w.env[n].ndim] or [""])
+    if not name:
+        raise Refused
+    forms = [subscript(w, name)] * 4 + [f"{name}.T", name, f"{name}.reshape(-1)", f"np.flip({name})"]
+    w.add(f"{w.fresh('v')} = {w.rng.choice(forms)}")
+    w.features.add("view")
+
+
+def write(w: Writer) -> None:
+    """Assign to part of an array, or to all of it."""
+    names = written(w)
+    if not names:
+        raise Refused
+    target = subscript(w, w.rng.choice(names))
+    shape = np.shape(w.evaluate(target))
+    value = expression(w, w.rng.randrange(1, 4), shape)
+    op = w.rng.choice(AUGMENTED) if w.chance(0.5) else "="
+    w.add(f"{target} {op} {value}")
+
+
+def in_place(w: Writer) -> None:
+    """An operator and `=` on a whole name."""
+    names = [n for n in w.arrays() if w.env[n].flags.writeable]
+    if not names:
+        raise Refused
+    name = w.rng.choice(names)
+    value = expression(w, w.rng.randrange(1, 4), np.shape(w.env[name]))
+    w.add(f"{name} {w.rng.choice(AUGMENTED)} {value}")
+
+
+def element(w: Writer) -> None:
+    """Assign to one element."""
+    names = written(w)
+    if not names:
+        raise Refused
+    target = subscript(w, w.rng.choice(names), scalar=True)
+    value = expression(w, 2, ())
+    w.add(f"{target} {w.rng.choice(('=', '+=', '-=', '*='))} {value}")
+
+
+def masked(w: Writer) -> None:
+    """Assign under a mask."""
+    names = written(w)
+    if not names:
+        raise Refused
+    name = w.rng.choice(names)
+    array = w.env[name]
+    mask = f"{name} {w.rng.choice(COMPARE)} {constant(w, array.dtype)}"
+    same = [n for n in w.arrays() if w.env[n].shape == array.shape]
+    if w.chance(0.5):
+        m = w.fresh("v")
+        w.add(f"{m} = {w.rng.choice(same)} {w.rng.choice(COMPARE)} {constant(w, array.dtype)}")
+        mask = m
+    value = constant(w, array.dtype) if w.chance(0.6) else f"{w.rng.choice(same)}[{mask}]"
+    w.add(f"{name}[{mask}] {w.rng.choice(('=', '+=', '*='))} {value}")
+
+
+def number(w: Writer) -> None:
+    """A number: new, or changed."""
+    names = [n for n in w.scalars() if n.startswith("s")]
+    if names and w.chance(0.5):
+        w.add(f"{w.rng.choice(names)} {w.rng.choice(('+=', '-=', '*='))} {expression(w, 1, ())}")
+    else:
+        w.add(f"{w.fresh('s')} = {expression(w, 2, ())}")
+
+
+def swap(w: Writer) -> None:
+    """Exchange two local arrays."""
+    locals_ = [n for n in w.arrays() if n.startswith("v")]
+    pairs = [
+        (a, b) for a in locals_ for b in locals_
+        if a < b and w.env[a].shape == w.env[b].shape and w.env[a].dtype == w.env[b].dtype
+    ]  # fmt: skip
+    if not pairs:
+        raise Refused
+    a, b = w.rng.choice(pairs)
+    w.add(f"{a}, {b} = {b}, {a}")
+    w.features.add("swap")
+
+
+def gather(w: Writer) -> None:
+    """Read or write through an array of indices."""
+    indices = [a.name for a in w.args if a.kind.startswith("index:")]
+    arrays = [n for n in w.arrays() if w.env[n].ndim]
+    if not indices or not arrays:
+        raise Refused
+    index, name = w.rng.choice(indices), w.rng.choice(arrays)
+    if w.chance(0.3) and w.env[name].flags.writeable:
+        shape = np.shape(w.evaluate(f"{name}[{index}]"))
+        w.add(f"{name}[{index}] = {fitting(w, shape)}")
+    else:
+        w.add(f"{w.fresh('v')} = {name}[{index}] {w.rng.choice('+-*')} {constant(w)}")
+    w.features.add("gather")
+
+
+def block(w: Writer, count: int, extra: Callable[[Writer], None] | None = None) -> None:
+    """Write statements one deeper."""
+    w.indent += 1
+    before, known = len(w.lines), set(w.env)
+    for _ in range(count):
+        try:
+            simple(w)
+        except Refused:
+            continue
+    if extra is not None and w.chance(0.3):
+        extra(w)
+    if len(w.lines) == before:
+        w.lines.append("    " * w.indent + "pass")
+    w.indent -= 1
+    for name in set(w.env) - known:
+        del w.env[name]
+
+
+def loop(w: Writer) -> None:
+    """A `for` over a range."""
+    t = w.fresh("t")
+    low, count = w.rng.randrange(0, 3), w.rng.randrange(0, 5)
+    heads = (f"range({count})", f"range({low}, {low + count})", f"range({low + count}, {low}, -1)",
+             f"range({low}, {low + 2 * count}, 2)")  # fmt: skip
+    head = w.rng.choice(heads)
+    sizes = [n for n in w.arrays() if w.env[n].ndim]
+    if sizes and w.chance(0.3):
+        head = f"range(len({w.rng.choice(sizes)}))"
+    w.lines.append("    " * w.indent + f"for {t} in {head}:")
+    w.env[t] = w.rng.randrange(low, low + 2)
+    block(w, w.rng.randrange(1, 4), leave)
+    w.features.add("for")
+
+
+def leave(w: Writer) -> None:
+    """`break` or `continue` under a test."""
+    test = condition(w)
+    w.lines.append("    " * w.indent + f"if {test}:")
+    w.lines.append("    " * (w.indent + 1) + w.rng.choice(("break", "continue")))
+    for _ in range(w.rng.randrange(2)):
+        simple(w)
+
+
+def condition(w: Writer) -> str:
+    """Return a scalar test."""
+    one = expression(w, 2, ())
+    return f"{one} {w.rng.choice(COMPARE)} {constant(w)}"
+
+
+def branch(w: Writer) -> None:
+    """An `if`, sometimes with an `else`."""
+    w.lines.append("    " * w.indent + f"if {condition(w)}:")
+    block(w, w.rng.randrange(1, 3))
+    if w.chance(0.5):
+        w.lines.append("    " * w.indent + "else:")
+        block(w, w.rng.randrange(1, 3))
+    w.features.add("if")
+
+
+def repeat(w: Writer) -> None:
+    """A `while` with a counter."""
+    k = w.fresh("k")
+    w.add(f"{k} = 0")
+    test = f"{k} < {w.rng.randrange(1, 5)}"
+    if w.chance(0.4):
+        test += f" {w.rng.choice(('and', 'or'))} {condition(w)}"
+    w.lines.append("    " * w.indent + f"while {test}:")
+    w.lines.append("    " * (w.indent + 1) + f"{k} += 1")
+    block(w, w.rng.randrange(1, 3))
+    w.lines.append("    " * (w.indent + 1) + f"if {k} > 6:")
+    w.lines.append("    " * (w.indent + 2) + "break")
+    w.features.add("while")
+
+
+def function(w: Writer) -> None:
+    """A nested plain function, called at once."""
+    g = w.fresh("g")
+    body = w.rng.choice(("u * 2 + v", "u - v", "np.where(u > v, u, v)", "u * u - v * 0.5",
+                         "u[::-1] + v", "np.maximum(u, v) - 1"))  # fmt: skip
+    one = expression(w, 1)
+    other = expression(w, 1, np.shape(w.evaluate(one)))
+    forms = (
+        (f"{g} = lambda u, v: {body}",),
+        (f"def {g}(u, v):", f"    return {body}"),
+        (f"def {g}(u, v):", f"    u = {body}", "    u += v", "    return u"),
+    )
+    w.add(*w.rng.choice(forms))
+    w.add(f"{w.fresh('v')} = {g}({one}, {other})")
+    w.features.add("function")
+
+
+SIMPLE = (new_local, new_local, new_view, write, write, write, in_place, in_place, element, masked,
+          number, swap, gather)  # fmt: skip
+COMPOUND = (loop, loop, loop, branch, branch, repeat, function)
+
+
+def simple(w: Writer) -> None:
+    """Write one statement, or one compound one where that is not too deep."""
+    if w.indent < 4 and w.chance(0.25):
+        w.rng.choice(COMPOUND)(w)
+    else:
+        w.rng.choice(SIMPLE)(w)

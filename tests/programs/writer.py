@@ -1,0 +1,122 @@
+"""A program while it grows: its lines, its arguments, and what they make of each other so far.
+
+Whatever is added is run by plain Python at once, on the arguments themselves, so that shapes and
+types need no model here: what NumPy refuses is taken back.
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .model import ArgSpec, Program
+
+LIMIT = 400
+"""Largest number of elements of an array."""
+_STEPS = 3000
+"""How many lines a run may take before it is given up."""
+
+
+class Refused(Exception):
+    """What was to be added does not work in plain Python."""
+
+
+@dataclass
+class Writer:
+    """The text so far. `rng` is random.Random, or Hypothesis's."""
+
+    rng: random.Random
+    tier: str = "E"
+    args: list[ArgSpec] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    indent: int = 1
+    env: dict[str, Any] = field(default_factory=dict)
+    serial: int = 0
+    reorders: bool = False
+    features: set[str] = field(default_factory=set)
+    names: dict[str, Any] = field(default_factory=lambda: {"np": np})
+
+    def fresh(self, prefix: str) -> str:
+        """Return a name that nothing has."""
+        self.serial += 1
+        return f"{prefix}{self.serial}"
+
+    def chance(self, probability: float) -> bool:
+        """Return True that often."""
+        return self.rng.random() < probability
+
+    def start(self, args: list[ArgSpec]) -> None:
+        """Take the arguments."""
+        self.args = args
+        self.env = Program("", None, tuple(args)).make()
+
+    def evaluate(self, text: str) -> Any:
+        """Return the value of an expression here. Raises Refused."""
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                value = eval(text, self.names | self.env)
+            except Exception as why:
+                raise Refused(f"{text}: {why}") from None
+        if isinstance(value, np.ndarray) and (value.size > LIMIT or value.dtype == object):
+            raise Refused("too large")
+        if type(value) is int and abs(value) > 2**40:
+            raise Refused("too large")
+        return value
+
+    def add(self, *lines: str) -> None:
+        """Add lines at this depth after running them. Raises Refused, and leaves no trace of it."""
+        self.run(lines)
+        self.lines += ["    " * self.indent + line for line in lines]
+
+    def run(self, lines: tuple[str, ...] | list[str]) -> None:
+        """Run lines in the environment."""
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                exec(compile("\n".join(lines), "<lines>", "exec"), self.names, self.env)
+            except Exception as why:
+                raise Refused(f"{lines}: {why}") from None
+        for value in self.env.values():
+            if isinstance(value, np.ndarray) and (value.size > LIMIT or value.dtype == object):
+                raise Refused("too large")
+
+    def replay(self) -> None:
+        """Run the program anew from its arguments. Raises Refused."""
+        self.env = Program("", None, tuple(self.args)).make()
+        body = [line[4:] for line in self.lines]
+        self.run(_counted(body))
+        self.env.pop("_steps", None)
+
+    def replay_body(self) -> None:
+        """Run the whole program, `return` included. Raises Refused."""
+        self.env = Program("", None, tuple(self.args)).make()
+        names = ", ".join(spec.name for spec in self.args)
+        lines = [f"def f({names}):", *("    " + line for line in _counted([x[4:] for x in self.lines]))]
+        self.run([*lines, f"f({names})"])
+
+    def arrays(self) -> list[str]:
+        """Return the names of arrays."""
+        return [n for n, v in self.env.items() if isinstance(v, np.ndarray)]
+
+    def scalars(self) -> list[str]:
+        """Return the names of numbers."""
+        return [
+            n for n, v in self.env.items()
+            if isinstance(v, int | float | np.number) and not isinstance(v, bool)
+        ]  # fmt: skip
+
+
+def _counted(body: list[str]) -> list[str]:
+    """Return the lines with a limit on the rounds of every loop."""
+    out = ["_steps = 0"]
+    for line in body:
+        out.append(line)
+        if line.lstrip().startswith("while "):
+            pad = line[: len(line) - len(line.lstrip())] + "    "
+            out += [f"{pad}_steps += 1", f"{pad}assert _steps < {_STEPS}"]
+    return out

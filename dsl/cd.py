@@ -1,214 +1,142 @@
 """`@cd`: a function that is read, compiled for the arguments it is given, and called like any other.
 
-A call finds the specialisation for its arguments' types, shapes and layouts and for the values it
-captures, or makes one: parse once, elaborate, build, link. Nothing captured is frozen: what a
-specialisation depends on is compared on every call.
+A call finds the form for its arguments' types, shapes and layouts and for the values it captures,
+or makes one: parse once, elaborate, build, link. Nothing captured is frozen: what a form depends
+on is compared on every call.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
-from ..backends.runtime import link
-from ..backends.runtime.arrays import as_array, describe, overlaps, prepare
-from ..backends.runtime.tensor import Tensor
-from ..lowering import settings
-from ..lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, Label
-from ..lowering.ir.assignments import Assign, Procedure
+from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label
+from ..lowering.ir.assignments import Procedure
 from . import surface as s
-from .build import build
-from .checked import add_checks
-from .elaborate.elaborate import elaborate
-from .elaborate.inputs import ArraySpec, Spec, spec_of
-from .elaborate.typed import Argument, Constant, Many, New, Return, Strided, Typed
-from .elaborate.values import Path
+from .explain import Explanation, explanation
 from .parse import parse
+from .results import run
 from .source import read_source, scope_of, scope_of_namespace, source_from_text
+from .specialise import Lookup, Specialisation, Specialisations
 
-Lookup = Callable[[str], object]
-
-
-@dataclass(frozen=True)
-class Specialisation:
-    """One compiled form of a function, and why it was compiled."""
-
-    typed: Typed
-    procedure: Procedure
-    routine: link.Routine
-    captured: tuple[tuple[Path, Spec], ...]
-    reason: str
+_POSITIONAL = ("positional", "any")
 
 
 class CdFunction:
     """A function under `@cd`. Call it; `explain(*args)` tells what it becomes for arguments."""
 
     def __init__(
-        self, function: s.Function, lookup: Lookup, signature: inspect.Signature, name: str,
-        doc: str | None, backend: str | None,
-    ) -> None:  # fmt: skip
-        self.surface = function
-        self.__name__ = name
-        self.__doc__ = doc
+        self,
+        surface: s.Function,
+        lookup: Lookup,
+        signature: inspect.Signature,
+        backend: str | None = None,
+        function: Callable[..., Any] | None = None,
+    ) -> None:
+        self.surface = surface
+        self.__name__ = self.__qualname__ = surface.name
+        self.__doc__ = surface.doc
         self.__signature__ = signature
-        self._lookup = lookup
-        self._backend = backend
-        self._statics: frozenset[str] = frozenset()
-        self._known: dict[object, list[Specialisation]] = {}
-        self._lock = threading.RLock()
+        if function is not None:
+            functools.update_wrapper(self, function, updated=())
+        self._forms = Specialisations(surface, lookup, backend)
+        self._elsewhere: dict[str, CdFunction] = {}
+        plain = all(param.kind in _POSITIONAL for param in surface.params)
+        self._names = tuple(param.name for param in surface.params) if plain else None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function; returns what it returns. Raises the `CdError` family."""
         try:
             arguments = self._bind(args, kwargs)
-            return self._run(self._specialise(arguments), arguments)
+            return run(self._forms.find(arguments), arguments)
         except CdError as problem:
             raise problem.with_traceback(None) from None
 
     def __get__(self, owner: object, kind: type | None = None) -> Any:
-        return self if owner is None else functools.partial(self, owner)
+        return self if owner is None else BoundFunction(self, owner)
 
     def __repr__(self) -> str:
         return f"<cd function {self.__name__}{self.__signature__}>"
 
+    def __reduce__(self) -> str:
+        return self.__qualname__  # pickled by name, as functions are
+
     def __cd_function__(self) -> tuple[s.Function, Lookup]:
         """Return what another `@cd` function needs to inline this one."""
-        return self.surface, self._lookup
+        return self.surface, self._forms.lookup
 
     def on(self, backend: str) -> CdFunction:
-        """Return the same function on another backend."""
-        return CdFunction(
-            self.surface, self._lookup, self.__signature__, self.__name__, self.__doc__, backend
-        )
+        """Return the same function on another backend; the same object every time."""
+        if backend not in self._elsewhere:
+            made = CdFunction(
+                self.surface, self._forms.lookup, self.__signature__, backend,
+                getattr(self, "__wrapped__", None),
+            )  # fmt: skip
+            self._elsewhere.setdefault(backend, made)
+        return self._elsewhere[backend]
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Return what a call with these arguments becomes and why, as text and as its sections.
+
+        Nothing is run, and no later call is decided differently for having asked. Raises what
+        compiling such a call raises.
+        """
+        try:
+            form, is_kept = self._forms.peek(self._bind(args, kwargs))
+            return explanation(form, is_kept)
+        except CdError as problem:
+            raise problem.with_traceback(None) from None
+
+    def procedure(self, *args: Any, **kwargs: Any) -> Procedure:
+        """Return the assignments that a call with these arguments means; nothing is compiled."""
+        try:
+            return self._forms.peek(self._bind(args, kwargs), compiled=False)[0].procedure
+        except CdError as problem:
+            raise problem.with_traceback(None) from None
 
     def specialise(self, *args: Any, **kwargs: Any) -> Specialisation:
-        """Return the compiled form for arguments, without running it."""
-        return self._specialise(self._bind(args, kwargs))
+        """Return the form for arguments, compiled and kept as by a call, without running it."""
+        return self._forms.find(self._bind(args, kwargs)).known
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        params = self.surface.params
-        if not kwargs and len(args) == len(params) and all(p.kind in _POSITIONAL for p in params):
-            return {param.name: arg for param, arg in zip(params, args, strict=True)}
+        if not kwargs and self._names is not None and len(args) == len(self._names):
+            return dict(zip(self._names, args, strict=True))
         try:
             bound = self.__signature__.bind(*args, **kwargs)
         except TypeError as problem:
-            message = f"`{self.__name__}`: {problem}"
-            label = Label(self.surface.span)
+            message = f"`{self.__name__}` is called with the wrong arguments: {problem}"
+            label = Label(self.surface.span, f"it takes {self.__signature__}")
             raise CdTypeError(Diagnostic("CD0436", message, (label,))) from None
         bound.apply_defaults()
         return dict(bound.arguments)
 
-    def _specialise(self, arguments: Mapping[str, Any]) -> Specialisation:
-        alias = _aliases(arguments)
-        with self._lock:
-            key = self._key(arguments, alias)
-            for known in self._known.get(key, ()):
-                if all(self._now(known, path) == spec for path, spec in known.captured):
-                    return known
-            made = self._make(arguments, alias)
-            self._known.setdefault(self._key(arguments, alias), []).append(made)
-            return made
 
-    def _key(self, arguments: Mapping[str, Any], alias: Mapping[Path, Path]) -> object:
-        specs = tuple(
-            _input_spec(value, name in self._statics) for name, value in arguments.items()
-        )
-        return specs, tuple(alias.items()), self._backend, settings.current()
+class BoundFunction(functools.partial[Any]):
+    """A `@cd` function taken from an object: the object is its first argument."""
 
-    def _make(self, arguments: Mapping[str, Any], alias: Mapping[Path, Path]) -> Specialisation:
-        reason = self._reason(arguments)
-        typed = elaborate(
-            self.surface, arguments, _input_spec, self._lookup, alias, self._statics
-        )
-        self._statics |= typed.statics
-        procedure = build(typed.procedure)
-        if settings.current().checked:
-            procedure = add_checks(procedure)
-        routine = link.link(procedure, self._backend)
-        captured = tuple((path, spec) for path, spec in typed.used.items() if path.captured)
-        return Specialisation(typed, procedure, routine, captured, reason)
+    func: CdFunction
 
-    def _reason(self, arguments: Mapping[str, Any]) -> str:
-        if not self._known:
-            return "the first call of this function"
-        return "no specialisation so far fits these types, shapes, layouts and captured values"
+    @property
+    def __self__(self) -> object:
+        return self.args[0]
 
-    def _now(self, known: Specialisation, path: Path) -> Spec | None:
-        try:
-            value = self._find(known.typed, path, {})
-        except (AttributeError, LookupError):
-            return None
-        return _input_spec(value, True)
+    @property
+    def __func__(self) -> CdFunction:
+        return self.func
 
-    def _find(self, typed: Typed, path: Path, arguments: Mapping[str, Any]) -> Any:
-        """Return the object that a path leads to now."""
-        if not path.captured:
-            value = arguments[path.root]
-        elif path.root in typed.constants:
-            value = typed.constants[path.root]
-        else:
-            prefix, _, name = path.root.rpartition(":")
-            lookup = typed.roots[prefix + ":"] if prefix else self._lookup
-            value = lookup(name)
-        for step in path.steps:
-            if isinstance(step, int):
-                value = value[step]
-            elif step.startswith("@"):
-                value = value.array(step[1:])
-            else:
-                value = getattr(value, step)
-        return value
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Return what a call becomes; see `CdFunction.explain`."""
+        return self.func.explain(*self.args, *args, **kwargs)
 
-    def _run(self, known: Specialisation, arguments: Mapping[str, Any]) -> Any:
-        typed, procedure = known.typed, known.procedure
-        given = [self._find(typed, path, arguments) for path in typed.passed]
-        arrays: list[Any] = []
-        after: list[Callable[[], None]] = []
-        for value, path, parameter in zip(given, typed.passed, procedure.parameters, strict=True):
-            if not parameter.node.shape and not isinstance(value, np.ndarray):
-                arrays.append(np.asarray(value, parameter.node.dtype.numpy))
-                continue
-            array = as_array(value, str(path))
-            if parameter.written and isinstance(value, list | tuple):
-                raise _written_list(self.surface, path)
-            ready, write_back = prepare(array, parameter.written, str(path))
-            arrays.append(ready)
-            if write_back is not None:
-                after.append(write_back)
-        _separate(arrays, known, self.surface)
-        results = known.routine(arrays)
-        for write_back in after:
-            write_back()
-        return self._returned(typed, typed.returns, results, arguments)
+    def procedure(self, *args: Any, **kwargs: Any) -> Procedure:
+        """Return the assignments that a call means; see `CdFunction.procedure`."""
+        return self.func.procedure(*self.args, *args, **kwargs)
 
-    def _returned(
-        self, typed: Typed, returns: Return, results: Sequence[Any], arguments: Mapping[str, Any]
-    ) -> Any:
-        match returns:
-            case Constant(value):
-                return value
-            case Argument(path, view):
-                value = self._find(typed, path, arguments)
-                if view is None:
-                    return value
-                return _viewed(as_array(value, str(path)), view)
-            case New(number, view, kind):
-                array = results[number]
-                if kind is not None:
-                    return array.item() if kind.weak else array[()]
-                return array if view is None else _viewed(array, view)
-            case Many(items, kind):
-                parts = [self._returned(typed, item, results, arguments) for item in items]
-                return parts if kind == "list" else tuple(parts)
-
-
-_POSITIONAL = ("positional", "any")
+    def on(self, backend: str) -> BoundFunction:
+        """Return the same on another backend."""
+        return BoundFunction(self.func.on(backend), *self.args)
 
 
 def cd(function: Callable[..., Any] | None = None, *, backend: str | None = None) -> Any:
@@ -221,12 +149,8 @@ def cd(function: Callable[..., Any] | None = None, *, backend: str | None = None
         return functools.partial(cd, backend=backend)
     try:
         surface = parse(read_source(function))
-        scope = scope_of(function)
         signature = inspect.signature(function)
-        return CdFunction(
-            surface, scope.lookup, signature, getattr(function, "__name__", "lambda"),
-            function.__doc__, backend,
-        )  # fmt: skip
+        return CdFunction(surface, scope_of(function).lookup, signature, backend, function)
     except CdError as problem:
         raise problem.with_traceback(None) from None
 
@@ -245,15 +169,12 @@ def cd_from_source(
     try:
         surface = parse(source_from_text(text, name))
         scope = scope_of_namespace(globals or {})
-        signature = _signature(text, globals or {}, surface)
-        return CdFunction(surface, scope.lookup, signature, surface.name, surface.doc, backend)
+        return CdFunction(surface, scope.lookup, _signature(globals or {}, surface), backend)
     except CdError as problem:
         raise problem.with_traceback(None) from None
 
 
-def _signature(
-    text: str, namespace: Mapping[str, object], surface: s.Function
-) -> inspect.Signature:
+def _signature(namespace: Mapping[str, object], surface: s.Function) -> inspect.Signature:
     """Return the signature of a function text, default values evaluated in the namespace."""
     kinds = {
         "positional": inspect.Parameter.POSITIONAL_ONLY,
@@ -269,121 +190,3 @@ def _signature(
             default = eval(param.default.span.text, dict(namespace))  # noqa: S307 - the user's own text
         found.append(inspect.Parameter(param.name, kinds[param.kind], default=default))
     return inspect.Signature(found)
-
-
-def _input_spec(value: object, static: bool) -> Spec:
-    return spec_of(value, _array_spec, static, _is_tensor)
-
-
-def _is_tensor(value: object) -> bool:
-    return isinstance(value, Tensor)
-
-
-def _array_spec(value: object) -> ArraySpec | None:
-    """Return the layout that code is compiled for, None for what is no array."""
-    if not _looks_like_array(value):
-        return None
-    layout = describe(value)
-    packed = not (layout.aligned and layout.native)
-    return ArraySpec(layout.dtype, layout.shape, None if packed else layout.strides)
-
-
-def _looks_like_array(value: object) -> bool:
-    if isinstance(value, np.ndarray | list | memoryview | bytearray):
-        return True
-    names = ("__array_interface__", "__array_struct__", "__dlpack__", "__array__")
-    return any(hasattr(value, name) for name in names)
-
-
-def _aliases(arguments: Mapping[str, Any]) -> dict[Path, Path]:
-    """Return arguments that are the same view of the same memory as an earlier one."""
-    arrays = [(Path(name), value) for name, value in arguments.items() if isinstance(value, np.ndarray)]
-    if len(arrays) < 2:
-        return {}
-    return {
-        arrays[pair.second][0]: arrays[pair.first][0]
-        for pair in reversed(overlaps([array for _, array in arrays]))
-        if pair.identical
-    }
-
-
-def _separate(arrays: list[Any], known: Specialisation, function: s.Function) -> None:
-    """Copy read arrays that overlap the one that is written, where that is what NumPy does.
-
-    CdValueError CD0708 where the result would depend on the order of element writes.
-    """
-    parameters = known.procedure.parameters
-    if not any(parameter.written for parameter in parameters):
-        return
-    for pair in overlaps(arrays):
-        one, two = pair.first, pair.second
-        written = parameters[one].written, parameters[two].written
-        if not any(written):
-            continue
-        if not all(written) and _is_one_assignment(known.procedure):
-            spare = two if written[0] else one
-            arrays[spare] = arrays[spare].copy()
-            arrays[spare] = _relaid(arrays[spare], parameters[spare].node.strides)
-            continue
-        names = [str(known.typed.passed[n]) for n in (one, two)]
-        raise CdValueError(
-            Diagnostic(
-                "CD0708", f"arguments `{names[0]}` and `{names[1]}` share memory, and one is written",
-                (Label(function.span),),
-                helps=(f"pass a copy: `{names[1]}.copy()`",),
-            )
-        )  # fmt: skip
-
-
-def _is_one_assignment(procedure: Procedure) -> bool:
-    return len(procedure.body) == 1 and isinstance(procedure.body[0], Assign)
-
-
-def _relaid(array: Any, strides: tuple[int, ...] | None) -> Any:
-    """Return a copy of an array with given element strides (those it was compiled for)."""
-    if strides is None or not array.size:
-        return np.ascontiguousarray(array).reshape(array.shape)
-    low = sum(min(0, (n - 1) * step) for n, step in zip(array.shape, strides, strict=True))
-    high = sum(max(0, (n - 1) * step) for n, step in zip(array.shape, strides, strict=True))
-    room = np.empty(high - low + 1, array.dtype)
-    steps = tuple(step * array.itemsize for step in strides)
-    view = np.lib.stride_tricks.as_strided(room[-low:], array.shape, steps)
-    view[...] = array
-    return view
-
-
-def _viewed(array: Any, view: Strided) -> Any:
-    """Return a view of an array given by offset and strides in elements of the array's layout."""
-    size = array.itemsize
-    if not array.size:
-        return array.reshape(view.shape)
-    strides = tuple(step * size for step in view.strides)
-    base = _at_offset(array, view.offset)
-    found = np.lib.stride_tricks.as_strided(base, view.shape, strides)
-    if not array.flags.writeable:
-        found.flags.writeable = False
-    return found
-
-
-def _at_offset(array: Any, offset: int) -> Any:
-    """Return a one-element view of an array at an offset in elements from its first element."""
-    rest = offset * array.itemsize
-    order = sorted(range(array.ndim), key=lambda n: -abs(array.strides[n]))
-    found: dict[int, int] = {}
-    for n in order:
-        step = array.strides[n]
-        position = 0 if not step else min(max(rest // step, 0), array.shape[n] - 1)
-        found[n] = position
-        rest -= position * step
-    index = [slice(found[n], found[n] + 1) for n in range(array.ndim)]
-    return array[tuple(index)]
-
-
-def _written_list(function: s.Function, path: Path) -> CdTypeError:
-    return CdTypeError(
-        Diagnostic(
-            "CD0707", f"`{path}` is written, and a list cannot be written in place",
-            (Label(function.span),),
-            helps=(f"pass an array: `np.array({path})`",),
-        )
-    )  # fmt: skip

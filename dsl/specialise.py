@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,12 @@ class Specialisation:
     """What it took until there were assignments, and from there until there was code."""
     pairs: tuple[tuple[int, int], ...]
     """Inputs, by position, of which one is written: they may not share memory unseen."""
+    merged: tuple[tuple[Getter, Getter], ...]
+    """Inputs that are taken to be one array."""
+    find: Callable[[Path], Getter]
+    """How what a path leads to is got; see `getter`."""
+    scalars: tuple[Any, ...]
+    """The NumPy type of each input that may come as a number, None for arrays."""
     direct: set[object] = field(default_factory=set)
     """Keys of calls whose arrays the code can be given as they are."""
 
@@ -81,14 +88,17 @@ class Specialisation:
                 clear = False
         given = [get(arguments) for get in self.inputs]
         for one, two in self.pairs:
-            if _may_share(given[one], given[two]):
-                if _is_same(given[one], given[two]):
+            first, second = given[one], given[two]
+            if (
+                isinstance(first, np.ndarray)
+                and isinstance(second, np.ndarray)
+                and np.may_share_memory(first, second)
+            ):
+                if _is_same(first, second):
                     return None
                 clear = False
-        if self.situation.alias:
-            clear = False
-            if not _keeps(self.situation.alias, self.typed, arguments):
-                return None
+        if not all(_is_same(one(arguments), two(arguments)) for one, two in self.merged):
+            return None
         return Match(self, given, key, clear)
 
 
@@ -192,25 +202,42 @@ class Specialisations:
             procedure = add_checks(procedure)
         between = time.perf_counter()
         routine = link.link(procedure, self.backend) if compiled else None
-        seconds = between - started, time.perf_counter() - between
+        ended = time.perf_counter()
+        find = partial(getter, typed, self.lookup)
+        watched = tuple(_watches(typed, find, arguments))
+        situation = self._situation(typed, watched, alias, arguments)
+        return Specialisation(
+            situation=situation,
+            reason=why(situation, self._situations(arguments)),
+            typed=typed,
+            procedure=procedure,
+            routine=routine,
+            inputs=tuple(map(find, typed.passed)),
+            watched=watched,
+            seconds=(between - started, ended - between),
+            pairs=_pairs([parameter.written for parameter in procedure.parameters]),
+            merged=tuple((find(one), find(two)) for one, two in alias.items()),
+            find=find,
+            scalars=tuple(
+                None if parameter.node.shape else parameter.node.dtype.numpy
+                for parameter in procedure.parameters
+            ),
+        )
+
+    def _situation(
+        self,
+        typed: Typed,
+        watched: tuple[Watch, ...],
+        alias: Mapping[Path, Path],
+        arguments: Arguments,
+    ) -> Situation:
         specs = {
             name: describe_input(value, name in typed.statics, name)
             for name, value in arguments.items()
         }
-        watched = tuple(_watches(typed, self.lookup, arguments))
         captured = {watch.path: watch.spec for watch in watched}
-        backend = self.backend or settings.current().backend
-        situation = Situation(settings.current(), backend, specs, captured, alias)
-        written = [parameter.written for parameter in procedure.parameters]
-        pairs = tuple(
-            (one, two) for two in range(len(written)) for one in range(two)
-            if written[one] or written[two]
-        )  # fmt: skip
-        inputs = tuple(getter(typed, self.lookup, path) for path in typed.passed)
-        return Specialisation(
-            situation, why(situation, self._situations(arguments)), typed, procedure, routine,
-            inputs, watched, seconds, pairs,
-        )  # fmt: skip
+        now = settings.current()
+        return Situation(now, self.backend or now.backend, specs, captured, alias)
 
     def _elaborated(self, arguments: Arguments) -> tuple[Typed, dict[Path, Path]]:
         """Return the typed function, and which inputs are one array because one is written."""
@@ -268,11 +295,13 @@ def _walk(value: Any, steps: Sequence[object]) -> Any:
     return value
 
 
-def _watches(typed: Typed, lookup: Lookup, arguments: Arguments) -> Iterator[Watch]:
+def _watches(
+    typed: Typed, find: Callable[[Path], Getter], arguments: Arguments
+) -> Iterator[Watch]:
     """Yield what has to stay as it is beside the arguments themselves."""
     for path, spec in typed.used.items():
         if path.captured or path.steps:
-            get = getter(typed, lookup, path)
+            get = find(path)
             yield Watch(path, get, spec, quick_key(get(arguments), True))
 
 
@@ -300,17 +329,13 @@ def _same(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path, Path
     }
 
 
-def _keeps(alias: Mapping[Path, Path], typed: Typed, arguments: Arguments) -> bool:
-    """Whether inputs that were one array are one array in this call too."""
-    raise NotImplementedError
-
-
-def _may_share(one: object, two: object) -> bool:
-    """Whether the extents of two values in memory meet; cheap, and never wrongly false."""
-    return (
-        isinstance(one, np.ndarray)
-        and isinstance(two, np.ndarray)
-        and np.may_share_memory(one, two)
+def _pairs(written: Sequence[bool]) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of positions of which one at least is written."""
+    return tuple(
+        (one, two)
+        for two in range(len(written))
+        for one in range(two)
+        if written[one] or written[two]
     )
 
 

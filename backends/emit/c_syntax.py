@@ -140,10 +140,11 @@ class _Walk:
                 self.if_(stmt)
             case Store(access, value, span):
                 self.line(f"{self.element(access)} = {self.text(value)};", span)
-            case Update(pair=None):
-                self.update(stmt)
-            case Update(pair=Pair() as pair):
-                self.pair(stmt, pair)
+            case Update():
+                if stmt.pair is None:
+                    self.update(stmt)
+                else:
+                    self.pair(stmt, stmt.pair)
             case Fill(node, value, span):
                 self.statement(_filling(node, value, span))
             case Let(symbol, value, span):

@@ -31,6 +31,12 @@ class Routine:
         for parameter, array in zip(self.parameters, arrays, strict=True):
             if why := _unfit(parameter, array):
                 raise _wrong(f"`{parameter.node.label}` {why}")
+        return self.run(arrays)
+
+    def run(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
+        """Run on arrays that are known to be what was compiled for; otherwise as a call."""
+        if not self.results:
+            return self.code.run(arrays)
         return self.code.run((*arrays, *map(_allocate, self.results)))
 
 

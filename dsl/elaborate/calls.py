@@ -140,13 +140,11 @@ def _call_object(
         surface, lookup = inner()
         return inline(frame, surface, lookup, args, keywords, e.span, None, function)
     if isinstance(function, functools.partial):
-        bound = tuple(map(Static, function.args))
-        named = {key: Static(value) for key, value in function.keywords.items()}
+        bound = tuple(_held(frame, value, e.span) for value in function.args)
+        named = {key: _held(frame, value, e.span) for key, value in function.keywords.items()}
         return _call_object(frame, function.func, site, (*bound, *args), {**named, **keywords}, e)
     if isinstance(function, types.MethodType):
-        owner = frame.inputs.wrap(
-            frame.ctx, Path(frame.key + "self", (), True), function.__self__, True, e.span
-        )
+        owner = _held(frame, function.__self__, e.span)
         return _call_object(frame, function.__func__, site, (owner, *args), keywords, e)
     if isinstance(function, types.FunctionType):
         surface = _surface(frame, function, e.span)
@@ -163,6 +161,13 @@ def _call_object(
         "CD0427", CdTypeError, f"`{name}` is not known to the language and has no Python source",
         e.span, helps=("call it outside and pass its result in",),
     )  # fmt: skip
+
+
+def _held(frame: Frame, value: object, span: Span) -> Value:
+    """Return an object that a callable brings along, such as a method's owner, as an input."""
+    path = Path(f"held:{id(value)}", captured=True)
+    frame.inputs.constants[path.root] = value
+    return frame.inputs.wrap(frame.ctx, path, value, True, span)
 
 
 def _as_array(frame: Frame, value: Value, span: Span) -> Value:

@@ -228,7 +228,7 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
         case Opaque(inner, path):
             key = _static_key(frame, e)
             item = now(operator.getitem, (inner, key), e.span).value
-            step = Path(path.root, (*path.steps, key), path.captured)  # type: ignore[arg-type]
+            step = Path(path.root, (*path.steps, (key,)), path.captured)
             return frame.inputs.wrap(frame.ctx, step, item, True, e.span)
         case Scalar() if not e.items:
             return base

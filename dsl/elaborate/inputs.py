@@ -7,6 +7,7 @@ call; a changed one means another specialisation, never a stale result.
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -101,6 +102,9 @@ _FUNCTIONS = (
 )  # fmt: skip
 
 
+_LIBRARY = frozenset({"numpy", "ml_dtypes", "plusequals", *sys.stdlib_module_names} - {"__main__"})
+
+
 def spec_of(
     value: object,
     describe: Callable[[object], ArraySpec | None],
@@ -132,7 +136,27 @@ def spec_of(
         spec = describe(value)
         if spec is not None:
             return spec
-    return ObjectSpec(id(value), value)
+    return ObjectSpec(_identity(value), value)
+
+
+def _identity(value: object) -> int:
+    """Return a number for the object; the same for a method each time it is taken from its owner."""
+    owner, function = getattr(value, "__self__", None), getattr(value, "__func__", None)
+    if owner is not None and function is not None:
+        return id(owner) << 64 | id(function)
+    return id(value)
+
+
+def _has_state(value: object) -> bool:
+    """Whether attributes of an object may change, so that they are looked up at every call.
+
+    Those of functions and of what Python and NumPy bring along do not; those of the user's
+    modules, classes and objects may.
+    """
+    if isinstance(value, types.ModuleType | type):
+        home = value.__name__ if isinstance(value, types.ModuleType) else value.__module__
+        return home.partition(".")[0] not in _LIBRARY
+    return not isinstance(value, _FUNCTIONS) and not hasattr(value, "__cd_function__")
 
 
 def _fits(value: object) -> bool:
@@ -199,10 +223,10 @@ class Inputs:
                 return ctx.whole(node, span)
             case NumberSpec(kind):
                 return self._number(ctx, path, kind, span)
-            case ConstantSpec(_, _, value) | ObjectSpec(_, value):
-                known = isinstance(spec, ConstantSpec) or isinstance(value, _FUNCTIONS)
-                known = known or callable(value)
-                return Static(value) if known else Opaque(value, path)
+            case ConstantSpec(_, _, value):
+                return Static(value)
+            case ObjectSpec(_, value):
+                return Opaque(value, path) if _has_state(value) else Static(value)
             case GroupSpec(kind, items):
                 parts = tuple(
                     self.value(ctx, Path(path.root, (*path.steps, n), path.captured), item, span)

@@ -48,7 +48,7 @@ def python_operand(site: Site, value: Value, name: str) -> tuple[Array, Expr | N
         raise error(
             "CD0553", CdTypeError,
             f"Python's `{name}` goes over the first axis only, and is given {what}", site.span,
-            helps=(f"use `np.{name}(...)` for all elements, `np.{name}(..., axis=0)` along an axis",),
+            helps=(f"`np.{name}(...)` takes all elements, `np.{name}(..., axis=0)` an axis",),
         )  # fmt: skip
     return array, where
 
@@ -60,7 +60,7 @@ def python_extreme(name: str) -> Body:
         items = values if len(values) > 1 else items_of(values[0]) if values else ()
         if items is not None:
             if not items:
-                raise error("CD0451", CdValueError, f"`{name}` of nothing has no value", site.span)
+                raise error("CD0459", CdValueError, f"`{name}` of nothing has no value", site.span)
             return items[0] if len(items) == 1 else extremum(site, name, items)
         array, where = python_operand(site, values[0], name)
         require_ordered(site, array, name)

@@ -141,7 +141,7 @@ def require_elements(
 ) -> None:
     """Require that there is something to reduce: proven, refused or checked in the run.
 
-    CdValueError CD0451 where there is nothing.
+    CdValueError CD0459 where there is nothing.
     """
     message = f"`{name}` of nothing has no value"
     total = count(array.shape, axes)
@@ -150,15 +150,15 @@ def require_elements(
         number = Reduce(OPS["add"], Domain(ranges, where), _one(dtypes.int64), dtypes.int64,
                         span=site.span)  # fmt: skip
         test: Expr = Apply(OPS["lt"], (Position(const(0)), number), dtypes.bool_)
-        site.ctx.check(test, Fault("CD0451", "CdValueError", message), (), site.span, Domain())
+        site.ctx.check(test, Fault("CD0459", "CdValueError", message), (), site.span, Domain())
         return
     if total.constant == 0:
-        raise error("CD0451", CdValueError, message, site.span, label=f"this is {describe(array)}")
+        raise error("CD0459", CdValueError, message, site.span, label=f"this is {describe(array)}")
     for axis in axes:
         if not site.ctx.known.less(const(0), array.shape[axis]):
             test = compare("lt", const(0), array.shape[axis])
             over = _outer_domain(site)
-            site.ctx.check(test, Fault("CD0451", "CdValueError", message), (), site.span, over)
+            site.ctx.check(test, Fault("CD0459", "CdValueError", message), (), site.span, over)
 
 
 def _outer_domain(site: Site) -> Domain:

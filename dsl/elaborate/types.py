@@ -78,13 +78,8 @@ def join(left: Kind, right: Kind) -> Kind:
 
 
 def same_kind(source: Kind, target: DType) -> bool:
-    """Whether a store may cast silently: within a kind or to a stronger one (NumPy's same_kind).
-
-    Python ints and index letters may go into any integer type (they wrap).
-    """
-    order = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}
-    if source.weak and source.dtype.kind == "i" and target.kind == "u":
-        return True
+    """Whether a store may cast silently: within a kind or to a stronger one; integers wrap."""
+    order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
     return order[source.dtype.kind] <= order[target.kind]
 
 

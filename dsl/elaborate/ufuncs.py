@@ -88,8 +88,10 @@ _PYTHON_DEFAULT = {
 }  # fmt: skip
 _WEAK_TYPE: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
 _LOGICAL = (np.logical_and, np.logical_or, np.logical_xor, np.logical_not)
-_COMPARISONS = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
-                "gt": operator.gt, "ge": operator.ge}  # fmt: skip
+_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
+    "gt": operator.gt, "ge": operator.ge,
+}  # fmt: skip
 
 
 def combine_of(ufunc: np.ufunc, python: bool = False) -> Combine:
@@ -247,8 +249,7 @@ def _compare_out_of_range(
         if value is not None and dtype.kind in "iu" and not _fits(value, dtype):
             inside = 0
             sides = (inside, value) if at == 1 else (value, inside)
-            outcome: bool = _COMPARISONS[name](*sides)
-            return outcome
+            return _COMPARISONS[name](*sides)
     return None
 
 

@@ -32,17 +32,26 @@ from .types import Kind
 class Path:
     """Where an input is found at call time: a root name, then attributes and items.
 
-    `captured` roots are looked up in the function's scope, others among its arguments.
+    `captured` roots are looked up in the function's scope, others among its arguments. A step is
+    the name of an attribute, an item's number, or any other item's key in a tuple of its own.
     """
 
     root: str
-    steps: tuple[str | int, ...] = ()
+    steps: tuple[str | int | tuple[object], ...] = ()
     captured: bool = False
 
     def __str__(self) -> str:
-        return self.root + "".join(
-            f".{step}" if isinstance(step, str) else f"[{step}]" for step in self.steps
-        )
+        return self.root + "".join(map(_step_text, self.steps))
+
+
+def _step_text(step: str | int | tuple[object]) -> str:
+    match step:
+        case str():
+            return f".{step.removeprefix('@')}"
+        case tuple():
+            return f"[{step[0]!r}]"
+        case _:
+            return f"[{step}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from plusequals.lowering import clash
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Assign, For
-from plusequals.lowering.ir.expressions import Apply, Const, Dynamic, Expr
-from plusequals.lowering.ir.indexing import Affine, Range, const, var
+from plusequals.lowering.ir.expressions import Const, Dynamic, Expr, Index
+from plusequals.lowering.ir.indexing import Range, const, var
 from plusequals.lowering.ir.interpret import run_procedure, run_program
 from plusequals.lowering.lower import lower
 
@@ -22,75 +22,54 @@ from ..backends.emit.programs import apply, assign, at, node, over, procedure, r
 t, i, j, k = symbols("t i j k")
 I64 = dtypes.int64
 X = node(0, "x", (6, 6), I64)
-DRAW = st.data()
 
 
-def index(draw: Any, letters: list[Any]) -> Any:
-    """Return an index into an axis of 6 that stays inside for letters in 0..3."""
-    kind = draw(st.sampled_from(["shift", "shift", "back", "sum", "constant", "gather"]))
-    letter = draw(st.sampled_from(letters))
-    match kind:
+def index(draw: Any, letters: str) -> Index:
+    """Return an index into an axis of 6 that stays inside: t and k are below 2, i and j below 4."""
+    letter = {s.name: s for s in (t, i, j, k)}[draw(st.sampled_from(letters))]
+    match draw(st.sampled_from(["shift", "shift", "back", "sum", "constant", "gather"])):
         case "shift":
             return var(letter) + draw(st.integers(0, 2))
         case "back":
             return var(letter) * -1 + 3
         case "sum":
-            return var(letter) + 2 if letter is k else var(letter) + var(k)
+            return var(letter) + var(t)
         case "constant":
             return const(draw(st.integers(0, 5)))
-    cell = read(X, letter, draw(st.integers(0, 5)))
-    return Dynamic(apply("mod", cell, Const(6, I64)))
+        case _:
+            cell = read(X, letter, draw(st.integers(0, 5)))
+            return Dynamic(apply("mod", cell, Const(6, I64)))
 
 
-def value(draw: Any, letters: list[Any]) -> Expr:
-    reads = [read(X, index(draw, letters), index(draw, letters)) for _ in range(2)]
-    return Apply(reads and apply("add", *reads).op, tuple(reads), I64)
+def value(draw: Any, letters: str) -> Expr:
+    cells = [read(X, index(draw, letters), index(draw, letters)) for _ in range(2)]
+    return apply("add", *cells)
 
 
-@settings(max_examples=300, deadline=None)
-@given(DRAW)
-def test_any_statement_reads_the_state_before(data: Any) -> None:
-    draw = data.draw
-    hi = draw(st.sampled_from([const(4), var(i) + 1]))
-    free = over((i, 0, 4), (j, 0, hi))
-    letters = [t, i, j]
-    if draw(st.booleans()):
-        free = over((i, 0, 4), (j, 0, hi), where=apply("lt", value(draw, [t, i, j]), Const(9, I64)))
+def statement(draw: Any) -> Assign:
+    """Return a statement on `x`: any place, reads, predicate, operator and reduction."""
+    test = apply("lt", value(draw, "tij"), Const(9, I64)) if draw(st.booleans()) else None
+    free = over((i, 0, 4), (j, 0, draw(st.sampled_from([const(4), var(i) + 1]))), where=test)
     op = draw(st.sampled_from([None, "add", "max", "mul"]))
-    others: dict[str, Any] = {}
-    if op is not None and draw(st.booleans()):
-        others = {"reduced": over((k, 0, 2)), "initialize": draw(st.booleans())}
-    place = (index(draw, [t, i, j]), index(draw, [t, i, j]))
-    used = {s for a in place if isinstance(a, Affine) for s in a.symbols()}
-    if k in used and "reduced" not in others:
-        place = at(i, j)
-    letters += [k] if "reduced" in others else []
-    stmt = assign("x[...] = ...", X, place, _without_k(value(draw, letters), others), free, op,
-                  **others)  # fmt: skip
-    if stmt.free.where is not None:
-        stmt = _guarded(stmt)
-    whole = procedure("any", [(X, True)], [For(t, const(0), const(2), 1, (stmt,))])
+    reduced = op is not None and draw(st.booleans())
+    ends = draw(st.booleans()) and reduced
+    place = (index(draw, "tij"), index(draw, "tij"))
+    return assign(
+        "x[...] = ...", X, place, value(draw, "tijk" if reduced else "tij"), free, op,
+        reduced=over((k, 0, 2)) if reduced else over(), initialize=ends,
+    )  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_any_statement_reads_the_state_before(data: Any) -> None:
+    loop = For(t, const(0), const(2), 1, (statement(data.draw),))
+    whole = procedure("any", [(X, True)], [loop])
     start = np.random.default_rng(3).integers(0, 9, (6, 6))
     first, second = start.copy(), start.copy()
     run_procedure(whole, [first], print)
     run_program(lower(whole), [second], print)
     np.testing.assert_array_equal(second, first)
-
-
-def _without_k(expr: Expr, others: dict[str, Any]) -> Expr:
-    """Return the expression, or a plain read where it uses the letter that nothing binds."""
-    return expr if "reduced" in others or k not in clash.symbols_of(expr) else read(X, j, i)
-
-
-def _guarded(stmt: Assign) -> Assign:
-    test = stmt.free.where
-    assert test is not None
-    if k in clash.symbols_of(test):
-        test = apply("lt", read(X, i, 0), Const(4, I64))
-    ranges = [(r.symbol, r.lo, r.hi) for r in stmt.free.ranges]
-    return assign("x[...] = ...", X, stmt.target.index, stmt.value, over(*ranges, where=test),
-                  stmt.op.name if stmt.op else None, reduced=stmt.reduced,
-                  initialize=stmt.initialize)  # fmt: skip
 
 
 RANGES = (Range(i, const(1), const(5)), Range(j, const(0), var(i)))

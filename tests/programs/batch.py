@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from plusequals.backends.cc.toolchain import Toolchain
 from plusequals.backends.emit import prelude
 from plusequals.backends.emit.c_syntax import Source
 from plusequals.backends.emit.dialect import C
+from plusequals.backends.interface import API_VERSION, Code, Origin
+from plusequals.backends.interpreter import Interpreted
+from plusequals.backends.runtime.state import RUNTIME
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Program
@@ -24,12 +28,64 @@ from plusequals.lowering.ir.verify import verify_procedure, verify_program
 from plusequals.lowering.lower import lower
 
 
+NAME = "random-programs"
+"""The name of the backend below, while it is installed."""
+
+
+@dataclass(slots=True)
+class Deferred:
+    """Code that other code stands in for: set `code` before each run."""
+
+    procedure: Procedure
+    code: Code
+    origin: Origin = "interpreted"
+    text: str = ""
+
+    def run(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """Run what was set."""
+        return self.code.run(arrays)
+
+
+class Deferring:
+    """A backend that remembers the procedures it was given, and interprets them at first."""
+
+    name = NAME
+    api_version = API_VERSION
+
+    def __init__(self) -> None:
+        self.made: list[Deferred] = []
+
+    def unavailable(self) -> str | None:
+        """Return None: it is always there."""
+        return None
+
+    def compile(self, procedure: Procedure) -> Deferred:
+        """Return the procedure as code."""
+        self.made.append(Deferred(procedure, Interpreted(procedure)))
+        return self.made[-1]
+
+    def after_fork(self) -> None:
+        """Do nothing: there is nothing to hold."""
+
+
+@contextmanager
+def installed() -> Iterator[Deferring]:
+    """Offer the backend inside the `with`."""
+    backend = Deferring()
+    held = RUNTIME._backends
+    held[NAME] = backend
+    try:
+        yield backend
+    finally:
+        del held[NAME]
+
+
 @dataclass(frozen=True, slots=True)
 class Loops:
     """Code that interprets the loops of a procedure."""
 
     program: Program
-    origin: str = "interpreted"
+    origin: Origin = "interpreted"
     text: str = ""
 
     def run(self, arrays: Sequence[Any]) -> tuple[Any, ...]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import plusequals as pe
-from plusequals.backends.runtime.link import Routine
+from plusequals.backends.interface import Code
 from plusequals.lowering import settings
 from plusequals.lowering.diagnostic import CdError, CdInternalError
 
@@ -46,7 +46,7 @@ class _Case:
 
     program: Program
     function: Any = None
-    known: Any = None
+    code: batch.Deferred | None = None
     outcome: Outcome | None = None
     finding: Finding | None = None
     refused: str = ""
@@ -55,15 +55,16 @@ class _Case:
 def check_all(programs: Sequence[Program], c: bool = True) -> list[_Case]:
     """Return what became of each program; C is compiled for all at once."""
     cases = [_Case(p) for p in programs]
-    with settings.override(optimize=0, cache=False, profile="strict", verify=True):
+    options = {"optimize": 0, "cache": False, "profile": "strict", "verify": True}
+    with batch.installed() as backend, settings.override(**options):
         for number, case in enumerate(cases):
-            guarded(case, "compile", lambda case=case, number=number: _elaborated(case, number))
-            if case.known is not None:
+            guarded(case, "compile", lambda case=case, number=number: _elaborated(case, number, backend))
+            if case.code is not None:
                 guarded(case, "numpy", lambda case=case: _interpreted(case))
                 guarded(case, "loops", lambda case=case: _loops(case))
                 guarded(case, "plain", lambda case=case: _plain(case))
         if c:
-            _compiled([case for case in cases if case.known is not None])
+            _compiled([case for case in cases if case.code is not None])
     return cases
 
 
@@ -77,28 +78,27 @@ def guarded(case: _Case, check: str, step: Callable[[], None]) -> None:
         case.finding = Finding(check, f"{type(why).__name__}: {why}", case.program)
 
 
-def _elaborated(case: _Case, number: int) -> None:
+def _elaborated(case: _Case, number: int, backend: batch.Deferring) -> None:
     text = case.program.text.replace("def f(", f"def f{number}(", 1)
-    function = pe.cd_from_source(text, NAMES, backend="numpy")
-    arguments = case.program.make()
     try:
-        case.known = function.specialise(*arguments.values())
-        case.function = function
+        case.function = pe.cd_from_source(text, NAMES, backend=batch.NAME)
+        case.function.specialise(*case.program.make().values())
+        case.code = backend.made[-1]
     except CdInternalError:
         raise
     except CdError as why:
         case.refused = f"{type(why).__name__} {why.code}: {why.diagnostics[0].message}"
 
 
-def _call(case: _Case, code: Any) -> Outcome:
+def _call(case: _Case, code: Code) -> Outcome:
     """Return what the code gives in the place of the interpreter."""
-    old = case.known.routine
-    known = replace(case.known, routine=Routine(code, old.parameters, old.results))
-    return run(case.program, lambda arguments: case.function._run(known, arguments))
+    assert case.code is not None
+    case.code.code = code
+    return run(case.program, lambda arguments: case.function(*arguments.values()))
 
 
 def _interpreted(case: _Case) -> None:
-    case.outcome = _call(case, case.known.routine.code)
+    case.outcome = _call(case, case.code.code)
     _no_internal(case, "numpy", case.outcome)
     if case.outcome.error == "CdTypeError CD0701":
         case.refused = case.outcome.error
@@ -110,7 +110,7 @@ def _no_internal(case: _Case, check: str, outcome: Outcome) -> None:
 
 
 def _loops(case: _Case) -> None:
-    _same(case, "loops", _call(case, batch.loops(case.known.procedure)))
+    _same(case, "loops", _call(case, batch.loops(case.code.procedure)))
 
 
 def _same(case: _Case, check: str, outcome: Outcome) -> None:
@@ -156,7 +156,7 @@ def _widened(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _compiled(cases: list[_Case]) -> None:
     try:
-        codes = batch.compile_all([case.known.procedure for case in cases])
+        codes = batch.compile_all([case.code.procedure for case in cases])
     except Exception as why:
         if len(cases) == 1:
             cases[0].finding = Finding("cc", f"{type(why).__name__}: {why}", cases[0].program)

@@ -23,7 +23,7 @@ class ArgSpec:
 
     name: str
     dtype: str
-    """A NumPy type, or `int`, `float`, `bool` for a Python scalar."""
+    """A NumPy type, or `int`, `float`, `truth` for a Python scalar."""
     shape: tuple[int, ...] = ()
     kind: str = "exact"
     """`exact`: small multiples of 1/4; `wild`: anything; `index:n`: integers below n; or a number."""
@@ -35,7 +35,7 @@ class ArgSpec:
     @property
     def is_array(self) -> bool:
         """Whether it is an array rather than a Python scalar."""
-        return self.dtype not in ("int", "float", "bool")
+        return self.dtype not in ("int", "float", "truth")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Program:
 
 def scalar(spec: ArgSpec) -> Any:
     """Return the Python scalar of a spec."""
-    return {"int": int, "float": float, "bool": lambda text: text == "True"}[spec.dtype](spec.kind)
+    return {"int": int, "float": float, "truth": lambda text: text == "True"}[spec.dtype](spec.kind)
 
 
 def laid_out(spec: ArgSpec) -> Laid:

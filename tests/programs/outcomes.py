@@ -55,8 +55,7 @@ def _sharing(results: tuple[Any, ...], arguments: Mapping[str, Any]) -> tuple[tu
     """Return, for each result and argument, whether they are one object or share memory."""
     return tuple(
         tuple(
-            one is other if not isinstance(one, np.ndarray) or one is other
-            else isinstance(other, np.ndarray) and np.shares_memory(one, other)
+            isinstance(one, np.ndarray) and bool(one.size) and np.shares_memory(one, other)
             for other in arguments.values() if isinstance(other, np.ndarray)
         )
         for one in results

@@ -134,17 +134,24 @@ def gather(w: Writer) -> None:
     w.features.add("gather")
 
 
+def tried(w: Writer, make: Callable[[Writer], None]) -> None:
+    """Run a generator of statements inside of a block, where nothing can be run anew."""
+    kept, depth = len(w.lines), w.indent
+    try:
+        make(w)
+    except Refused:
+        del w.lines[kept:]
+        w.indent = depth
+
+
 def block(w: Writer, count: int, extra: Callable[[Writer], None] | None = None) -> None:
     """Write statements one deeper."""
     w.indent += 1
     before, known = len(w.lines), set(w.env)
     for _ in range(count):
-        try:
-            simple(w)
-        except Refused:
-            continue
+        tried(w, simple)
     if extra is not None and w.chance(0.3):
-        extra(w)
+        tried(w, extra)
     if len(w.lines) == before:
         w.lines.append("    " * w.indent + "pass")
     w.indent -= 1

@@ -11,7 +11,7 @@ from plusequals.lowering.ir import dtypes
 from .harness import load, needs_compiler
 
 FLOATS = [0.0, -0.0, 0.1, 1.0, -2.5, 1e-45, 5e-324, 1.1754944e-38, 3.4028235e38,
-          1.7976931348623157e308, 1 / 3, 16777217.0, 1e22, 123456789.1, math.inf, -math.inf]  # fmt: skip
+          1.7976931348623157e308, 1 / 3, 16777217.0, 1e22, math.inf, -math.inf]  # fmt: skip
 
 
 @needs_compiler

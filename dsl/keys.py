@@ -1,0 +1,73 @@
+"""What is compared on every call: inputs as specifications, and as keys that are cheap to make."""
+
+from __future__ import annotations
+
+import types
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..backends.runtime.arrays import describe
+from ..backends.runtime.tensor import Tensor
+from ..lowering.ir import dtypes
+from .elaborate.inputs import ArraySpec, Spec, spec_of
+
+_FLAGS = 0x0100 | 0x0400
+"""Of an array's flags, those that its strides do not tell: aligned, writable."""
+_NUMBERS = frozenset(
+    [float, complex, *(np.dtype(t.name).type for t in dtypes.ALL if t.name != "bfloat16")]
+) - {np.bool_}  # fmt: skip
+_NAMED = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc)
+
+
+def describe_input(value: object, static: bool, name: str = "the argument") -> Spec:
+    """Return what code depends on of a value; `static` numbers are constants.
+
+    Raises CdTypeError CD0701 or CD0702 for what makes no array that the language has.
+    """
+    return spec_of(value, partial(_array_spec, name=name), static, _is_tensor)
+
+
+def quick_key(value: Any, static: bool) -> object:
+    """Return a key such that values with equal keys have equal specifications, made fast.
+
+    >>> quick_key(2.5, False) == quick_key(3.5, False), quick_key(2, True) == quick_key(3, True)
+    (True, False)
+    """
+    kind = type(value)
+    if kind is np.ndarray:
+        return value.dtype, value.shape, value.strides, value.flags.num & _FLAGS
+    if kind is int:
+        return (int, value) if static or not -(2**63) <= value < 2**63 else int
+    if kind in _NUMBERS and not static:
+        return kind
+    if kind is bool or kind is str:
+        return kind, value
+    if kind in _NAMED:
+        return value
+    if kind is tuple:
+        return (tuple, *[quick_key(item, True) for item in value])
+    if kind is list and any(isinstance(item, np.ndarray) for item in value):
+        return (list, *[quick_key(item, True) for item in value])
+    return describe_input(value, static)
+
+
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, Tensor)
+
+
+def _array_spec(value: object, name: str) -> ArraySpec | None:
+    """Return the layout that code is compiled for, None for what is no array."""
+    if not _looks_like_array(value):
+        return None
+    layout = describe(value, name)
+    packed = not (layout.aligned and layout.native)
+    return ArraySpec(layout.dtype, layout.shape, None if packed else layout.strides)
+
+
+def _looks_like_array(value: object) -> bool:
+    if isinstance(value, np.ndarray | list | memoryview | bytearray):
+        return True
+    names = ("__array_interface__", "__array_struct__", "__dlpack__", "__array__")
+    return any(hasattr(value, name) for name in names)

@@ -1,0 +1,222 @@
+"""Running a form on what a call gives, and handing back what Python expects of the function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..backends.runtime.arrays import as_array, overlaps, prepare
+from ..backends.runtime.tensor import Tensor
+from ..lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, Label, Span
+from ..lowering.ir.assignments import Assign, Procedure
+from .elaborate.typed import Argument, Constant, Many, New, Return, Strided
+from .elaborate.values import Path
+from .specialise import Getter, Match, Specialisation
+
+Arguments = Mapping[str, Any]
+
+
+def run(match: Match, arguments: Arguments) -> Any:
+    """Return what the function returns for the arguments that a form was matched with.
+
+    Raises the `CdError` family; what is refused is refused before anything is written.
+    """
+    known, routine, find = match.known, match.known.routine, match.known.find
+    assert routine is not None, "a form that is called has code"
+    if match.clear and match.key in known.direct:
+        results = routine.run(_as_they_are(known, match.given))
+    else:
+        arrays, after = _prepared(known, match.given, arguments)
+        _separate(arrays, known)
+        results = routine(arrays)
+        for write_back in after:
+            write_back()
+        if match.clear and _is_direct(known, arrays, match.given):
+            known.direct.add(match.key)
+    return _returned(known.typed.returns, results, arguments, find)
+
+
+def _as_they_are(known: Specialisation, given: Sequence[Any]) -> list[Any]:
+    """Return the arrays of a call whose key says that they need no preparation."""
+    return [
+        value if dtype is None or type(value) is np.ndarray else np.asarray(value, dtype)
+        for value, dtype in zip(given, known.scalars, strict=True)
+    ]
+
+
+def _is_direct(known: Specialisation, arrays: Sequence[Any], given: Sequence[Any]) -> bool:
+    """Whether all arrays were passed on as they came, and the key or the watches tell of them."""
+    watched = {watch.path for watch in known.watched}
+    for path, array, value, dtype in zip(
+        known.typed.passed, arrays, given, known.scalars, strict=True
+    ):
+        owner = _owner(path) or path
+        if owner not in watched and (owner.steps or owner.captured):
+            return False
+        if array is not value and (dtype is None or isinstance(value, np.ndarray)):
+            return False
+    return True
+
+
+def _owner(path: Path) -> Path | None:
+    """Return the path of the tensor whose field a path leads to, None where it is no field."""
+    if path.steps and isinstance(path.steps[-1], str) and path.steps[-1].startswith("@"):
+        return Path(path.root, path.steps[:-1], path.captured)
+    return None
+
+
+def _prepared(
+    known: Specialisation, given: Sequence[Any], arguments: Arguments
+) -> tuple[list[Any], list[Callable[[], None]]]:
+    """Return what the code can be given, and what to call after it has run."""
+    arrays: list[Any] = []
+    after: list[Callable[[], None]] = []
+    span, parameters = known.procedure.span, known.procedure.parameters
+    for value, path, parameter in zip(given, known.typed.passed, parameters, strict=True):
+        if not parameter.node.shape and not isinstance(value, np.ndarray):
+            arrays.append(np.asarray(value, parameter.node.dtype.numpy))
+            continue
+        owner = _owner(path)
+        if owner is not None and parameter.written:
+            _refuse_constant(known.find(owner)(arguments), span)
+        try:
+            array = as_array(value, str(path))
+            ready, write_back = prepare(array, parameter.written, str(path))
+        except CdError as problem:
+            raise _placed(problem, span) from None
+        if parameter.written:
+            _refuse_copy(value, array, path, span)
+        arrays.append(ready)
+        if write_back is not None:
+            after.append(write_back)
+    return arrays, after
+
+
+def _placed(problem: CdError, span: Span) -> CdError:
+    """Return the error about an argument with the place of the function."""
+    return type(problem)(
+        *(
+            Diagnostic(d.code, d.message, d.labels or (Label(span),), d.notes, d.helps, d.stack)
+            for d in problem.diagnostics
+        )
+    )
+
+
+def _refuse_constant(tensor: Tensor, span: Span) -> None:
+    if tensor.constant:
+        raise CdTypeError(
+            Diagnostic(
+                "CD0804", f"tensor `{tensor.label}` is constant, and the function writes it",
+                (Label(span),), helps=("make it without `constant=True`",),
+            )
+        )  # fmt: skip
+
+
+def _refuse_copy(value: object, array: Any, path: Path, span: Span) -> None:
+    """Refuse to write what only a copy could be made of: the caller would see nothing of it."""
+    if isinstance(value, np.ndarray) or np.shares_memory(array, as_array(value), max_work=0):
+        return
+    kind = type(value).__name__
+    raise CdTypeError(
+        Diagnostic(
+            "CD0707", f"`{path}` is written, and a {kind} cannot be written in place",
+            (Label(span),), helps=(f"pass an array: `np.array({path})`",),
+        )
+    )  # fmt: skip
+
+
+def _separate(arrays: list[Any], known: Specialisation) -> None:
+    """Copy read arrays that overlap the one that is written, where that is what NumPy does.
+
+    CdValueError CD0708 where the result would depend on the order of element writes.
+    """
+    parameters = known.procedure.parameters
+    if not any(parameter.written for parameter in parameters):
+        return
+    for pair in overlaps(arrays):
+        one, two = pair.first, pair.second
+        written = parameters[one].written, parameters[two].written
+        if not any(written):
+            continue
+        if not all(written) and _is_one_assignment(known.procedure):
+            spare = two if written[0] else one
+            arrays[spare] = _relaid(arrays[spare], parameters[spare].node.strides)
+            continue
+        names = [str(known.typed.passed[n]) for n in (one, two)]
+        raise CdValueError(
+            Diagnostic(
+                "CD0708",
+                f"arguments `{names[0]}` and `{names[1]}` share memory, and one is written",
+                (Label(known.procedure.span),),
+                helps=(f"pass a copy: `{names[1]}.copy()`",),
+            )
+        )
+
+
+def _is_one_assignment(procedure: Procedure) -> bool:
+    return len(procedure.body) == 1 and isinstance(procedure.body[0], Assign)
+
+
+def _returned(
+    returns: Return,
+    results: Sequence[Any],
+    arguments: Arguments,
+    find: Callable[[Path], Getter],
+) -> Any:
+    """Return what Python gets: the given object itself, a view, a new array, or several."""
+    match returns:
+        case Constant(value):
+            return value
+        case Argument(path, view):
+            value = find(path)(arguments)
+            return value if view is None else _viewed(as_array(value, str(path)), view)
+        case New(number, view, kind):
+            array = results[number]
+            if kind is not None:
+                return array.item() if kind.weak else array[()]
+            return array if view is None else _viewed(array, view)
+        case Many(items, kind):
+            parts = [_returned(item, results, arguments, find) for item in items]
+            return parts if kind == "list" else tuple(parts)
+
+
+def _relaid(array: Any, strides: tuple[int, ...] | None) -> Any:
+    """Return a copy of an array with given element strides (those it was compiled for)."""
+    if strides is None or not array.size:
+        return np.ascontiguousarray(array).reshape(array.shape)
+    low = sum(min(0, (n - 1) * step) for n, step in zip(array.shape, strides, strict=True))
+    high = sum(max(0, (n - 1) * step) for n, step in zip(array.shape, strides, strict=True))
+    room = np.empty(high - low + 1, array.dtype)
+    steps = tuple(step * array.itemsize for step in strides)
+    view = np.lib.stride_tricks.as_strided(room[-low:], array.shape, steps)
+    view[...] = array
+    return view
+
+
+def _viewed(array: Any, view: Strided) -> Any:
+    """Return a view of an array given by offset and strides in elements of the array's layout."""
+    size = array.itemsize
+    if not array.size:
+        return array.reshape(view.shape)
+    strides = tuple(step * size for step in view.strides)
+    base = _at_offset(array, view.offset)
+    found = np.lib.stride_tricks.as_strided(base, view.shape, strides)
+    if not array.flags.writeable:
+        found.flags.writeable = False
+    return found
+
+
+def _at_offset(array: Any, offset: int) -> Any:
+    """Return a one-element view of an array at an offset in elements from its first element."""
+    rest = offset * array.itemsize
+    order = sorted(range(array.ndim), key=lambda n: -abs(array.strides[n]))
+    found: dict[int, int] = {}
+    for n in order:
+        step = array.strides[n]
+        position = 0 if not step else min(max(rest // step, 0), array.shape[n] - 1)
+        found[n] = position
+        rest -= position * step
+    index = [slice(found[n], found[n] + 1) for n in range(array.ndim)]
+    return array[tuple(index)]

@@ -1,0 +1,196 @@
+"""A finding made small: statements deleted, expressions replaced by their parts, sizes lowered.
+
+Works on the text alone, so whatever is valid comes out of trying; what is not is no finding.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from .model import ArgSpec, Program
+
+Fails = Callable[[Program], bool]
+_BUDGET = 400
+"""How many programs are tried at most."""
+
+
+def reduced(program: Program, fails: Fails, budget: int = _BUDGET) -> Program:
+    """Return the smallest program found for which `fails` still holds."""
+    left = budget
+    progress = True
+    while progress and left > 0:
+        progress = False
+        for candidate in _candidates(program):
+            left -= 1
+            if left <= 0:
+                break
+            if fails(candidate):
+                program, progress = candidate, True
+                break
+    return program
+
+
+def _candidates(program: Program) -> Iterator[Program]:
+    for text in _texts(program.text):
+        yield replace(program, text=text)
+    yield from _with_arguments(program)
+
+
+def _texts(text: str) -> Iterator[str]:
+    """Yield smaller texts: the largest steps first."""
+    tree = ast.parse(text)
+    yield from _without_statements(tree)
+    yield from _with_smaller_expressions(tree)
+
+
+def _bodies(tree: ast.AST) -> list[tuple[ast.AST, str]]:
+    return [
+        (node, name) for node in ast.walk(tree) for name in ("body", "orelse")
+        if isinstance(getattr(node, name, None), list) and getattr(node, name)
+        and not isinstance(node, ast.Module)
+    ]  # fmt: skip
+
+
+def _without_statements(tree: ast.Module) -> Iterator[str]:
+    bodies = _bodies(tree)
+    for number, (node, name) in enumerate(bodies):
+        body = getattr(node, name)
+        spans = [(0, len(body))] if len(body) > 2 else []
+        if len(body) > 4:
+            half = len(body) // 2
+            spans += [(0, half), (half, len(body))]
+        spans += [(n, n + 1) for n in reversed(range(len(body)))]
+        for low, high in spans:
+            made = copy.deepcopy(tree)
+            parent, field = _bodies(made)[number]
+            kept = getattr(parent, field)
+            removed = kept[low:high]
+            rest = kept[:low] + kept[high:]
+            if len(removed) == 1 and not isinstance(removed[0], ast.FunctionDef):
+                inner = getattr(removed[0], "body", None)
+                if isinstance(inner, list):  # the body in place of the loop
+                    setattr(parent, field, kept[:low] + inner + kept[high:])
+                    yield _written(made)
+            if not rest and field == "body":
+                rest = [ast.Pass()]
+                if isinstance(removed[0], ast.Pass):
+                    continue
+            setattr(parent, field, rest)
+            yield _written(made)
+
+
+def _expressions(tree: ast.AST) -> list[tuple[ast.AST, str, int | None, ast.expr]]:
+    found: list[tuple[ast.AST, str, int | None, ast.expr]] = []
+    for node in ast.walk(tree):
+        for name, value in ast.iter_fields(node):
+            if name in ("func", "ctx", "target", "targets", "args") and not isinstance(node, ast.Call):
+                if name != "target" or isinstance(node, ast.For):
+                    continue
+            if name == "func":
+                continue
+            if isinstance(value, ast.expr):
+                found.append((node, name, None, value))
+            elif isinstance(value, list):
+                found += [(node, name, n, v) for n, v in enumerate(value) if isinstance(v, ast.expr)]
+    return found
+
+
+def _with_smaller_expressions(tree: ast.Module) -> Iterator[str]:
+    for number, (_, _, _, expr) in enumerate(_expressions(tree)):
+        for smaller in _smaller(expr):
+            made = copy.deepcopy(tree)
+            parent, name, position, _ = _expressions(made)[number]
+            if position is None:
+                setattr(parent, name, copy.deepcopy(smaller))
+            elif smaller is None:
+                getattr(parent, name).pop(position)
+            else:
+                getattr(parent, name)[position] = copy.deepcopy(smaller)
+            yield _written(made)
+    for number, node in enumerate(ast.walk(tree)):
+        if isinstance(node, ast.Tuple) and len(node.elts) > 1:
+            for n in range(len(node.elts)):
+                made = copy.deepcopy(tree)
+                other = list(ast.walk(made))[number]
+                assert isinstance(other, ast.Tuple)
+                del other.elts[n]
+                yield _written(made)
+
+
+def _smaller(expr: ast.expr) -> Iterator[ast.expr]:
+    """Yield simpler expressions in the place of one."""
+    if isinstance(expr, ast.Constant):
+        if type(expr.value) in (int, float) and expr.value not in (0, 1):
+            yield ast.Constant(1)
+        return
+    if isinstance(expr, ast.Name | ast.Tuple):
+        return
+    if isinstance(expr, ast.Slice):
+        if expr.lower or expr.upper or expr.step:
+            yield ast.Slice()
+        if expr.step:
+            yield ast.Slice(expr.lower, expr.upper)
+        return
+    for part in ast.iter_child_nodes(expr):
+        if isinstance(part, ast.expr) and not isinstance(part, ast.Slice | ast.Tuple):
+            if not (isinstance(expr, ast.Call) and part is expr.func and isinstance(part, ast.Name)):
+                yield part
+    if not isinstance(expr, ast.UnaryOp):
+        yield ast.Constant(1)
+
+
+def _written(tree: ast.Module) -> str:
+    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+
+
+def _with_arguments(program: Program) -> Iterator[Program]:
+    used = {n.id for n in ast.walk(ast.parse(program.text)) if isinstance(n, ast.Name)}
+    bases = {spec.view[0] for spec in program.args if spec.view}
+    for spec in program.args:
+        if spec.name not in used | bases:
+            args = tuple(s for s in program.args if s is not spec)
+            yield replace(program, args=args, text=_without_parameter(program.text, spec.name))
+    for n, spec in enumerate(program.args):
+        for smaller in _smaller_spec(spec):
+            yield replace(program, args=(*program.args[:n], smaller, *program.args[n + 1 :]))
+    sizes = sorted({e for spec in program.args for e in spec.shape if e > 1})
+    for size in sizes:
+        for less in range(1, size):
+            args = tuple(
+                replace(s, shape=tuple(less if e == size else e for e in s.shape))
+                for s in program.args
+            )
+            yield replace(program, args=args)
+
+
+def _smaller_spec(spec: ArgSpec) -> Iterator[ArgSpec]:
+    if spec.view is not None:
+        yield replace(spec, view=None)
+        return
+    if spec.layout != "C":
+        yield replace(spec, layout="C")
+    if spec.is_array and spec.dtype not in ("float64", "int64", "bool"):
+        yield replace(spec, dtype="float64")
+        yield replace(spec, dtype="int64")
+    if spec.seed > 3:
+        for seed in (1, 2, 3):
+            yield replace(spec, seed=seed)
+    if spec.kind == "wild":
+        yield replace(spec, kind="exact")
+    for axis, extent in enumerate(spec.shape):
+        if extent > 1:
+            for less in (1, 2, extent - 1):
+                if less < extent:
+                    shape = (*spec.shape[:axis], less, *spec.shape[axis + 1 :])
+                    yield replace(spec, shape=shape)
+
+
+def _without_parameter(text: str, name: str) -> str:
+    tree = ast.parse(text)
+    function = tree.body[0]
+    assert isinstance(function, ast.FunctionDef)
+    function.args.args = [a for a in function.args.args if a.arg != name]
+    return _written(tree)

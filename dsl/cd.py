@@ -116,27 +116,27 @@ class CdFunction:
 class BoundFunction(functools.partial[Any]):
     """A `@cd` function taken from an object: the object is its first argument."""
 
-    func: CdFunction
-
     @property
     def __self__(self) -> object:
         return self.args[0]
 
     @property
     def __func__(self) -> CdFunction:
-        return self.func
+        function = self.func
+        assert isinstance(function, CdFunction)
+        return function
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Return what a call becomes; see `CdFunction.explain`."""
-        return self.func.explain(*self.args, *args, **kwargs)
+        return self.__func__.explain(*self.args, *args, **kwargs)
 
     def procedure(self, *args: Any, **kwargs: Any) -> Procedure:
         """Return the assignments that a call means; see `CdFunction.procedure`."""
-        return self.func.procedure(*self.args, *args, **kwargs)
+        return self.__func__.procedure(*self.args, *args, **kwargs)
 
     def on(self, backend: str) -> BoundFunction:
         """Return the same on another backend."""
-        return BoundFunction(self.func.on(backend), *self.args)
+        return BoundFunction(self.__func__.on(backend), *self.args)
 
 
 def cd(function: Callable[..., Any] | None = None, *, backend: str | None = None) -> Any:

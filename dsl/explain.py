@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 from ..backends.cc import host
 from ..backends.interface import Origin
+from ..lowering.ir.loops import Program
 from ..lowering.ir.printer import print_procedure, print_program
 from ..lowering.lower import lower
 from ..lowering.pipeline import Placement, optimize
-from ..lowering.ir.loops import Program
 from ..lowering.target import HOST
-from .reasons import spec_text
+from .elaborate.inputs import ObjectSpec, Spec, is_library
+from .reasons import path_text, spec_text
+from .source import MISSING
 from .specialise import Specialisation
 
 
@@ -82,9 +84,20 @@ def _called(form: Specialisation) -> str:
     """Return a line for each argument, captured value, and pair of names of one array."""
     situation = form.situation
     lines = [f"{name}: {spec_text(spec)}" for name, spec in situation.arguments.items()]
-    lines += [f"{path}: {spec_text(spec)}" for path, spec in situation.captured.items()]
+    lines += [
+        f"{path_text(path)}: {spec_text(spec)}"
+        for path, spec in situation.captured.items()
+        if _is_news(spec)
+    ]
     lines += [f"{two} is the array {one}" for two, one in situation.alias.items()]
     return "\n".join([*lines, f"on the backend `{situation.backend}`"])
+
+
+def _is_news(spec: Spec) -> bool:
+    """Whether a reader wants to see it: not what comes with Python, NumPy or the language."""
+    return not isinstance(spec, ObjectSpec) or (
+        spec.value is not MISSING and not is_library(spec.value)
+    )
 
 
 def _origin(origin: Origin, seconds: tuple[float, float], is_kept: bool) -> str:

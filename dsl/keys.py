@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -12,13 +12,16 @@ from ..backends.runtime.arrays import describe
 from ..backends.runtime.tensor import Tensor
 from ..lowering.ir import dtypes
 from .elaborate.inputs import ArraySpec, Spec, spec_of
+from .source import MISSING
 
 _FLAGS = 0x0100 | 0x0400
 """Of an array's flags, those that its strides do not tell: aligned, writable."""
 _NUMBERS = frozenset(
     [float, complex, *(np.dtype(t.name).type for t in dtypes.ALL if t.name != "bfloat16")]
 ) - {np.bool_}  # fmt: skip
-_NAMED = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc)
+_NAMED = (
+    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc, type(MISSING),
+)  # fmt: skip
 
 
 def describe_input(value: object, static: bool, name: str = "the argument") -> Spec:
@@ -46,6 +49,8 @@ def quick_key(value: Any, static: bool) -> object:
         return kind, value
     if kind in _NAMED:
         return value
+    if kind is Tensor:
+        return Tensor, value.dtype, value.shape, value.fields, value.constant
     if kind is tuple:
         return (tuple, *[quick_key(item, True) for item in value])
     if kind is list and any(isinstance(item, np.ndarray) for item in value):
@@ -53,7 +58,7 @@ def quick_key(value: Any, static: bool) -> object:
     return describe_input(value, static)
 
 
-def _is_tensor(value: object) -> bool:
+def _is_tensor(value: object) -> TypeGuard[Tensor]:
     return isinstance(value, Tensor)
 
 

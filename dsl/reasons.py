@@ -17,6 +17,7 @@ from .elaborate.inputs import (
 )
 from .elaborate.types import kind_of_number
 from .elaborate.values import Path
+from .source import MISSING
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,8 @@ def spec_text(spec: Spec) -> str:
             return f"a {kind}"
         case ConstantSpec(_, text, _):
             return text
+        case ObjectSpec(_, value) if value is MISSING:
+            return "not defined"
         case ObjectSpec(_, value):
             name = getattr(value, "__name__", None)
             kind = type(value).__name__

@@ -185,7 +185,7 @@ def _returned(
 def _relaid(array: Any, strides: tuple[int, ...] | None) -> Any:
     """Return a copy of an array with given element strides (those it was compiled for)."""
     if strides is None or not array.size:
-        return np.ascontiguousarray(array).reshape(array.shape)
+        return np.array(array, order="C", copy=True)
     low = sum(min(0, (n - 1) * step) for n, step in zip(array.shape, strides, strict=True))
     high = sum(max(0, (n - 1) * step) for n, step in zip(array.shape, strides, strict=True))
     room = np.empty(high - low + 1, array.dtype)

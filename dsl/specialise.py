@@ -180,9 +180,13 @@ class Specialisations:
 
     def _key(self, arguments: Arguments) -> object:
         statics = self._statics
-        if not statics:
-            return tuple([quick_key(value, False) for value in arguments.values()])
-        return tuple([quick_key(value, name in statics) for name, value in arguments.items()])
+        try:
+            if not statics:
+                return tuple([quick_key(value, False) for value in arguments.values()])
+            return tuple([quick_key(value, name in statics) for name, value in arguments.items()])
+        except CdTypeError:
+            self._specs(arguments)  # raises it again, with the parameter's name and place
+            raise
 
     def _specs(self, arguments: Arguments) -> dict[str, Spec]:
         """Return the specification of every argument; raises CdTypeError, naming the parameter."""

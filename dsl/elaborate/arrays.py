@@ -5,7 +5,10 @@ Each takes values and gives a value; only `materialize` and run-time checks emit
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from ...lowering.diagnostic import CdShapeError, CdTypeError, Span
 from ...lowering.ir import dtypes
@@ -14,7 +17,22 @@ from ...lowering.ir.indexing import Affine, Range, const, multiply, var
 from ...lowering.ir.ops import OPS, Op
 from .context import Context, error
 from .types import Kind, apply, cast, join, kind_of_number, number
-from .values import Array, Group, Masked, Scalar, Static, Value, replace_symbols
+from .values import (
+    Array,
+    Bound,
+    Edge,
+    Group,
+    Handle,
+    Lazy,
+    Masked,
+    Opaque,
+    Scalar,
+    Section,
+    Static,
+    Unset,
+    Value,
+    replace_symbols,
+)
 
 
 def describe(value: Value) -> str:
@@ -26,13 +44,42 @@ def describe(value: Value) -> str:
         case Scalar(_, kind):
             return f"a run-time {kind}"
         case Static(inner):
-            return f"{type(inner).__name__} {inner!r}" if inner is not None else "None"
+            return _object_text(inner)
         case Group(items, kind):
             return f"a {kind} of {len(items)}"
         case Masked(array, _):
             return f"{array.kind.dtype.short} elements under a mask"
+        case Bound(_, method):
+            return f"the method `{method}`"
+        case Handle():
+            return "a tensor"
+        case Opaque(inner, _):
+            return f"an object of type `{type(inner).__name__}`"
+        case Lazy():
+            return "a function"
+        case Unset():
+            return f"a name that {value.reason}"
+        case Section():
+            return "a slice"
+        case Edge(mode, _, _):
+            return f"`{mode}(...)`, which stands only in subscripts"
+
+
+def _object_text(value: object) -> str:
+    """Return a Python object in a user's words."""
+    match value:
+        case None:
+            return "None"
+        case types.ModuleType() | type() | np.ufunc() | types.FunctionType():
+            kind = {types.ModuleType: "module", type: "type"}.get(type(value), "function")
+            return f"the {kind} `{value.__name__}`"
+        case bool() | int() | float() | complex() | str() | tuple() | list() | np.generic():
+            text = repr(value)
+            return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
         case _:
-            return f"a {type(value).__name__.lower()}"
+            name = getattr(value, "__name__", None)
+            kind = type(value).__name__
+            return f"the function `{name}`" if isinstance(name, str) else f"an object of type `{kind}`"
 
 
 def as_scalar(value: Value, span: Span, what: str = "this") -> Scalar:
@@ -158,8 +205,20 @@ def elementwise(
         if isinstance(problem, CdTypeError):
             raise
         kinds = " and ".join(describe(value) for value in values)
-        raise error("CD0404", CdTypeError, f"{problem} (here: {kinds})", span) from None
+        shown = " and ".join(str(array.kind) for array in arrays)
+        helps = (_ways_out([array.kind.dtype.kind for array in arrays]),)
+        text = f"{problem} (here: {kinds})" if len(kinds) < 200 else f"{problem} (here: {shown})"
+        raise error("CD0404", CdTypeError, text, span, helps=helps) from None
     return Array(axes, shape, expr, strong(kind), copied=True)
+
+
+def _ways_out(kinds: Sequence[str]) -> str:
+    """Return what to type instead of an operation that operands of these kinds do not have."""
+    if "c" in kinds:
+        return "take a real part first: `.real`, `.imag` or `abs(...)`"
+    if "f" in kinds:
+        return "convert to integers first: `x.astype(np.int64)`, or compare: `x > 0`"
+    return "convert the array first: `x.astype(np.int64)` or `x.astype(np.float64)`"
 
 
 def operate(ctx: Context, op: str | Op, values: Sequence[Value], span: Span) -> Value:

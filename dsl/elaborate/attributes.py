@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir.indexing import const, multiply
 from .averages import number_of_elements
@@ -10,8 +12,8 @@ from .elementwise import imag, real
 from .python_reductions import as_number
 from .reductions import operand
 from .shaping import matrix_transpose, total_size, transpose
-from .site import Site, array_of
-from .types import kind_of_number
+from .site import NOT_CONSTANT, Site, array_of, constant, dtype_object
+from .types import Kind, join, kind_of_number
 from .ufuncs import strong_of
 from .values import Array, Group, Masked, Scalar, Static, Value
 
@@ -84,3 +86,40 @@ def _of_selection(site: Site, value: Masked, name: str) -> Value | None:
             return Static(1)
         case _:
             return None
+
+
+def attribute_function(name: str) -> Callable[..., Value]:
+    """Return `np.shape`, `np.ndim` or `np.size`."""
+
+    def body(site: Site, a: Value) -> Value:
+        found = attribute(site, array_of(site, a), name)
+        assert found is not None, "every array has a shape"
+        return found
+
+    return body
+
+
+def is_of_kind(kinds: str) -> Callable[..., Value]:
+    """Return `np.iscomplexobj` or `np.isrealobj`: what is known of an element type."""
+
+    def body(site: Site, x: Value) -> Value:
+        return Static(array_of(site, x).kind.dtype.kind in kinds)
+
+    return body
+
+
+def is_scalar(site: Site, element: Value) -> Value:
+    """Return `np.isscalar`."""
+    return Static(isinstance(element, Scalar) or constant(element) is not NOT_CONSTANT)
+
+
+def result_type(site: Site, *arrays_and_dtypes: Value) -> Value:
+    """Return `np.result_type`: the type that values have together."""
+    kind: Kind | None = None
+    for value in arrays_and_dtypes:
+        named = dtype_object(value.value) if isinstance(value, Static) else None
+        own = Kind(named) if named is not None else array_of(site, value).kind
+        kind = own if kind is None else join(kind, own)
+    if kind is None:
+        raise error("CD0440", CdTypeError, "`np.result_type` takes at least one value", site.span)
+    return Static(strong_of(kind).numpy)

@@ -198,6 +198,33 @@ def average(
     return arithmetic(site, "/", above, total(site, spread, axis, keepdims=keepdims))
 
 
+def variance_skipping_nan(root: bool) -> Body:
+    """Return `np.nanvar`, or `np.nanstd` with `root`."""
+
+    def body(
+        site: Site, a: Value, axis: Value = NONE, *, ddof: Value = ZERO, keepdims: Value = NO
+    ) -> Value:
+        array = array_of(site, a)
+        if array.kind.dtype.kind not in "fc":
+            return variance(root)(site, array, axis, ddof=ddof, keepdims=keepdims)
+        array = settled(site.ctx, array, "values", site.span)
+        freedom = static_number(site, ddof, "ddof")
+        kept = static_bool(site, keepdims, "keepdims")
+        axes = axes_of(site, axis, array.rank)
+        result = _variance(site, array, axes, None, freedom, kept, present(array))
+        if not root:
+            return result
+        return elementwise(site.ctx, combine_of(np.sqrt), [result], site.span)
+
+    return body
+
+
+def present(array: Array) -> Expr:
+    """Return where the elements of a float array are not NaN, over its axes."""
+    missing = Apply(OPS["isnan"], (cast(array.body, array.kind.dtype.compute),), dtypes.bool_)
+    return Select(missing, FALSE, TRUE)
+
+
 def skipping_nan(name: str) -> Body:
     """Return `np.nansum`, `np.nanprod`, `np.nanmax`, `np.nanmin` or `np.nanmean`."""
 
@@ -208,8 +235,7 @@ def skipping_nan(name: str) -> Body:
             return whole(site, array, axis, keepdims=keepdims)
         axes = axes_of(site, axis, array.rank)
         kept = static_bool(site, keepdims, "keepdims")
-        missing = Apply(OPS["isnan"], (cast(array.body, array.kind.dtype.compute),), dtypes.bool_)
-        where = Select(missing, cast(Const(False, dtypes.bool_), dtypes.bool_), TRUE)
+        where = present(array)
         if name == "mean":
             return mean_of(site, array, axes, None, kept, where)
         op = OPS[{"sum": "add", "prod": "mul"}.get(name, name)]

@@ -7,6 +7,8 @@ writes, so that all paths through the loop agree on where it is.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...lowering.diagnostic import CdNameError, CdShapeError, CdTypeError, Span
 from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import Affine, var
@@ -110,7 +112,9 @@ def settled(ctx: Context, value: Value, label: str, span: Span) -> Value:
     """Return the value with array expressions made arrays; views stay views."""
     match value:
         case Array():
-            return value if value.view is not None else ctx.materialize(value, label, span)
+            if value.view is not None:
+                return value
+            return replace(ctx.materialize(value, label, span), sealed=value.sealed)
         case Group(items, kind):
             parts = (settled(ctx, item, f"{label}_{n}", span) for n, item in enumerate(items))
             return Group(tuple(parts), kind)

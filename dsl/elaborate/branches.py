@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ...lowering.diagnostic import CdTypeError
-from ...lowering.ir.assignments import Branch
+from ...lowering.diagnostic import CdTypeError, Span
+from ...lowering.ir.assignments import Branch, Statement
 from ...lowering.ir.expressions import Expr, Read
 from .. import surface as s
 from .arrays import as_scalar, describe
@@ -15,14 +15,12 @@ from .bindings import copy_into, is_number
 from .carried import same_binding
 from .context import error
 from .expressions import evaluate
-from .frame import RESULT, Frame, Guard, names_in, parts
+from .frame import RESULT, Frame, Guard, Run, names_in, parts
 from .index_notation import index_statement
 from .names import is_letter
 from .operators import select, settle_test, test_of
 from .types import join, negate
 from .values import Array, Group, Scalar, Static, Unset, Value
-
-Run = Callable[[Frame, tuple[s.Statement, ...]], None]
 
 
 def returns(statement: s.If) -> bool:
@@ -77,7 +75,7 @@ def branch(frame: Frame, statement: s.If, run: Run) -> None:
     if leaves[0] or leaves[1]:
         frame.names = second if leaves[0] else first
     else:
-        frame.names = _merged(frame, entry, (first, then), (second, other), statement)
+        frame.names = _merged(frame, _Side(first, then), _Side(second, other), statement)
     ctx.emit(Branch(test.expr, tuple(then), tuple(other), statement.span))
 
 
@@ -85,30 +83,38 @@ def _jumps(body: tuple[s.Statement, ...]) -> bool:
     return bool(body) and isinstance(body[-1], s.Break | s.Continue | s.Raise)
 
 
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side of a branch: names after it, and its statements, to which more may be added."""
+
+    names: Mapping[str, Value]
+    block: list[Statement]
+
+
+_End = tuple[Value, list[Statement]]
+"""What a name is bound to after a side of a branch, and that side's statements."""
+
+
 def _merged(
-    frame: Frame,
-    entry: dict[str, Value],
-    first: tuple[dict[str, Value], list],  # type: ignore[type-arg]
-    second: tuple[dict[str, Value], list],  # type: ignore[type-arg]
-    statement: s.If,
+    frame: Frame, first: _Side, second: _Side, statement: s.If
 ) -> dict[str, Value]:
     """Return one binding for each name after both sides of a branch."""
     out: dict[str, Value] = {}
-    for name in {**first[0], **second[0]}:
-        left, right = first[0].get(name), second[0].get(name)
+    for name in {**first.names, **second.names}:
+        left, right = first.names.get(name), second.names.get(name)
         if left is None or right is None:
             out[name] = Unset("is set on one side of an `if` only", statement.span)
         elif same_binding(left, right):
             out[name] = left
         else:
-            out[name] = _joined(frame, name, (left, first[1]), (right, second[1]), statement)
+            ends = (left, first.block), (right, second.block)
+            out[name] = _joined(frame, name, *ends, statement.span)
     return out
 
 
-def _joined(
-    frame: Frame, name: str, left: tuple[Value, list], right: tuple[Value, list], statement: s.If  # type: ignore[type-arg]
-) -> Value:
-    ctx, span = frame.ctx, statement.span
+def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Value:
+    """Return what a name is after a branch on whose sides it is bound to different things."""
+    ctx = frame.ctx
     a, b = left[0], right[0]
     label = "result" if name == RESULT else name
     if is_number(a) and is_number(b):
@@ -120,7 +126,7 @@ def _joined(
                 ctx.set(node, as_scalar(value, span).expr, span)
         return Scalar(Read(node, ()), kind)
     if isinstance(a, Array) and isinstance(b, Array) and a.shape == b.shape:
-        if name != RESULT and _aliases(frame, a, name) | _aliases(frame, b, name):
+        if name != RESULT and (_is_input(frame, a) or _is_input(frame, b)):
             return Unset(
                 "may be one of two arrays, depending on a test", span,
                 (f"make it an array of its own on each side: `{name} = x.copy()`",),
@@ -135,7 +141,7 @@ def _joined(
     if isinstance(a, Group) and isinstance(b, Group) and len(a.items) == len(b.items):
         parts = tuple(
             x if same_binding(x, y) else
-            _joined(frame, f"{name}_{n}", (x, left[1]), (y, right[1]), statement)
+            _joined(frame, f"{name}_{n}", (x, left[1]), (y, right[1]), span)
             for n, (x, y) in enumerate(zip(a.items, b.items, strict=True))
         )  # fmt: skip
         return Group(parts, a.kind)
@@ -148,7 +154,8 @@ def _joined(
 
 
 @contextmanager
-def _into(frame: Frame, block: list) -> Iterator[None]:  # type: ignore[type-arg]
+def _into(frame: Frame, block: list[Statement]) -> Iterator[None]:
+    """Add what is emitted inside to a block that was collected before."""
     outer, frame.ctx.out = frame.ctx.out, block
     try:
         yield
@@ -156,7 +163,7 @@ def _into(frame: Frame, block: list) -> Iterator[None]:  # type: ignore[type-arg
         frame.ctx.out = outer
 
 
-def _aliases(frame: Frame, value: Array, name: str) -> bool:
+def _is_input(frame: Frame, value: Array) -> bool:
     """Whether an array is (part of) a parameter: writing it would be seen outside."""
     inputs = {parameter.node for parameter in frame.ctx.parameters.values()}
     return value.place is not None and value.place.node in inputs
@@ -196,7 +203,7 @@ def guard(frame: Frame, statement: s.If, run: Run) -> None:
         dict.fromkeys(name.id for name in names_in(statement.test) if is_letter(frame, name))
     )
     many = len(statement.then) > 1 or bool(statement.other)
-    mask = _mask(frame, statement.test, names) if many and _reads(frame, statement.test) else None
+    mask = _mask(frame, statement.test, names) if many and _reads(statement.test) else None
     outer = frame.guards
     try:
         frame.guards = (*outer, Guard(statement.test, False, names, mask))
@@ -207,7 +214,7 @@ def guard(frame: Frame, statement: s.If, run: Run) -> None:
         frame.guards = outer
 
 
-def _reads(frame: Frame, test: s.Expr) -> bool:
+def _reads(test: s.Expr) -> bool:
     return any(isinstance(part, s.Subscript) for part in _all_parts(test))
 
 

@@ -17,6 +17,7 @@ from .bindings import frozen, settled
 from .context import error
 from .control import bind_target
 from .declarations import dtype_of
+from .effects import LIBRARY
 from .expressions import elements, evaluate
 from .frame import RESULT, Frame, assigned_names
 from .index_reductions import reduce_letters
@@ -67,6 +68,12 @@ def _bound_reduction(frame: Frame, e: s.Call) -> Value | None:
             "CD0521", CdSyntaxError, f"`{name}[...]` binds index letters and takes one expression",
             e.span,
         )  # fmt: skip
+    extra = next((k for k in e.keywords if k.name != "acc"), None)
+    if extra is not None:
+        raise error(
+            "CD0440", CdTypeError, f"`{name}[...]` over index letters takes no `{extra.name}=`",
+            extra.span, helps=("only `acc=` is known here: `sum[k](x[i, k], acc=f64)`",),
+        )  # fmt: skip
     accumulate = _accumulate(frame, e.keywords)
     return reduce_letters(frame, name, e.args[0], e.function.items, accumulate, e.span)
 
@@ -102,7 +109,7 @@ def _call_value(
                 )
             return handler(site, (value, *args), keywords)
         case Lazy(inner, scope):
-            assert isinstance(scope, Frame) and isinstance(inner, s.Function | s.Lambda)
+            assert isinstance(scope, Frame)
             return inline(frame, _as_function(inner), scope.lookup, args, keywords, e.span, scope)
         case Static(inner):
             return _call_object(frame, inner, site, args, keywords, e)
@@ -151,6 +158,10 @@ def _call_object(
         return inline(
             frame, surface, scope_of(function).lookup, args, keywords, e.span, None, function
         )
+    called = vars(type(function)).get("__call__")
+    if isinstance(called, types.FunctionType) or hasattr(called, "__cd_function__"):
+        owner = _held(frame, function, e.span)
+        return _call_object(frame, called, site, (owner, *args), keywords, e)
     known = all(isinstance(arg, Static) for arg in (*args, *keywords.values()))
     if known and callable(function):
         values = [arg.value for arg in args if isinstance(arg, Static)]
@@ -165,7 +176,7 @@ def _call_object(
 
 def _held(frame: Frame, value: object, span: Span) -> Value:
     """Return an object that a callable brings along, such as a method's owner, as an input."""
-    path = Path(f"held:{id(value)}", captured=True)
+    path = Path(f"{id(value)}:{type(value).__name__}", captured=True)
     frame.inputs.constants[path.root] = value
     return frame.inputs.wrap(frame.ctx, path, value, True, span)
 
@@ -221,7 +232,7 @@ def inline(
     ctx.stack, ctx.active = (*ctx.stack, span), (*ctx.active, function)
     try:
         with ctx.block() as out:
-            result = frame.hooks.run(inner)
+            result = run_function(inner)
     except CdError as problem:
         raise _with_stack(problem, span) from None
     finally:
@@ -324,6 +335,6 @@ def library_call(frame: Frame, text: str, args: tuple[Value, ...], span: Span) -
     """Return what a function of the library, given as text, returns for the arguments."""
     parsed = frame.inputs.parsed
     if text not in parsed:
-        parsed[text] = parse(source_from_text(text, "<library>"))
+        parsed[text] = parse(source_from_text(text, LIBRARY))
     lookup = scope_of_namespace(table.LIBRARY_SCOPE).lookup
     return inline(frame, parsed[text], lookup, args, {}, span, None, text)

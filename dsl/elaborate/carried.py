@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from ...lowering.diagnostic import CdTypeError
-from ...lowering.ir.assignments import Permute
+from ...lowering.ir.assignments import Permute, Statement
 from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import Symbol, var
+from ...lowering.ir.node import Node
 from .. import surface as s
 from .bindings import is_number, open_slot, uses_symbols
 from .context import NeedKind, error
@@ -28,7 +30,7 @@ def carried(
     elaborate: Callable[[tuple[s.Statement, ...]], None],
     symbols: frozenset[Symbol],
     whole: tuple[s.Statement, ...] | None = None,
-) -> list:  # type: ignore[type-arg]
+) -> list[Statement]:
     """Return the statements of a loop's body, each name that lives across rounds in one place.
 
     Elaborated anew, with more or wider slots, until every round ends as it began.
@@ -135,6 +137,7 @@ def _escaped(
 
 
 def same_binding(left: Value, right: Value) -> bool:
+    """Whether two values are one place or one value; arrays by any names of their axes."""
     if isinstance(left, Array) and isinstance(right, Array) and left.rank == right.rank:
         index = tuple(var(axis) for axis in left.axes)
         return left.shape == right.shape and right.at(index) == left.body
@@ -161,7 +164,8 @@ def _permute(
     return True
 
 
-def _whole_node(value: Value):  # type: ignore[no-untyped-def]
+def _whole_node(value: Value) -> Node | None:
+    """Return the node that an array is the whole of, None where it is a part or a number."""
     if not isinstance(value, Array) or value.view is None:
         return None
     plain = tuple(var(axis) for axis in value.axes)
@@ -200,18 +204,32 @@ def loads_in_body(function: s.Function) -> Iterator[s.Name]:
         yield from loads_in(statement)
 
 
-def snapshot(frame: Frame) -> tuple[object, ...]:
-    ctx = frame.ctx
-    return (dict(frame.names), dict(frame.variables), dict(frame.slots), list(ctx.out),
-            len(ctx.locals), ctx.known)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The state of an elaboration before a loop, to which it can go back."""
+
+    names: Mapping[str, Value]
+    variables: Mapping[str, Node]
+    slots: Mapping[str, Value]
+    out: tuple[Statement, ...]
+    locals: int
+    known: Known
 
 
-def restore(frame: Frame, state: tuple[object, ...]) -> None:
-    names, variables, slots, out, count, known = state
+def snapshot(frame: Frame) -> Saved:
+    """Return what elaborating a loop changes, as it is now."""
     ctx = frame.ctx
-    frame.names, frame.variables = dict(names), dict(variables)  # type: ignore[call-overload]
-    frame.slots = dict(slots)  # type: ignore[call-overload]
-    ctx.out[:] = out  # type: ignore[index]
-    del ctx.locals[count:]  # type: ignore[misc]
-    assert isinstance(known, Known)
-    ctx.known = known
+    return Saved(
+        dict(frame.names), dict(frame.variables), dict(frame.slots), tuple(ctx.out),
+        len(ctx.locals), ctx.known,
+    )  # fmt: skip
+
+
+def restore(frame: Frame, saved: Saved) -> None:
+    """Forget what was elaborated since the snapshot."""
+    ctx = frame.ctx
+    frame.names, frame.variables = dict(saved.names), dict(saved.variables)
+    frame.slots = dict(saved.slots)
+    ctx.out[:] = saved.out
+    del ctx.locals[saved.locals :]
+    ctx.known = saved.known

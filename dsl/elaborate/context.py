@@ -37,6 +37,7 @@ from ...lowering.ir.ops import OPS, Op
 from .proof import Known, corner, says_of_indices
 from .types import TRUE, WEAK_INT, Kind, cast
 from .values import Array, Path, Scalar, Value, whole
+from .ways_out import WAYS_OUT
 
 AXIS_NAMES = "ijklmnopqrstuvw"
 
@@ -258,7 +259,7 @@ class Context:
             point = ", ".join(f"{r.symbol.name} = {{{n}}}" for n, r in enumerate(shown, 2))
             message += f", at {point}"
         values = (value, Position(extent), *(Position(var(r.symbol)) for r in shown))
-        return Fault("CD0601", "CdIndexError", message), values
+        return Fault("CD0601", "CdIndexError", message, WAYS_OUT["CD0601"]), values
 
     def _refute(self, index: Affine, extent: Affine, axis: int, name: str, span: Span) -> None:
         """Raise CdIndexError CD0602 where a point of the letters' ranges is surely out of range."""
@@ -294,7 +295,8 @@ class Context:
         if self.known.differ(left, right):
             raise error("CD0301", CdShapeError, message, span)
         test = compare("eq", left, right)
-        fault = Fault("CD0301", "CdShapeError", f"{what}: sizes {{0}} and {{1}} differ")
+        text = f"{what}: sizes {{0}} and {{1}} differ"
+        fault = Fault("CD0301", "CdShapeError", text, WAYS_OUT["CD0301"])
         self.check(test, fault, (Position(left), Position(right)), span, Domain())
 
     def scalar_index(self, symbol: Symbol) -> Scalar:
@@ -326,6 +328,7 @@ def error(
     helps: tuple[str, ...] = (),
 ) -> CdError:
     """Return an error of one diagnostic whose first place is `span`."""
+    helps = helps or WAYS_OUT.get(code, ())
     return kind(Diagnostic(code, message, (Label(span, label), *labels), notes, helps))
 
 

@@ -1,28 +1,25 @@
-"""Control flow: loops that run or unroll, branches decided now or in the run, guards on letters."""
+"""Loops: those that run and those that unroll, `for` and `while`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...lowering.diagnostic import CdSyntaxError, CdTypeError, Span
 from ...lowering.ir import dtypes
-from ...lowering.ir.assignments import For, While
+from ...lowering.ir.assignments import For, Statement, While
 from ...lowering.ir.expressions import Expr, Read
+from ...lowering.ir.node import Node
 from .. import surface as s
 from .arrays import as_scalar
 from .bindings import bind
 from .carried import carried, read_after, restore, snapshot
 from .context import NeedUnroll, error
 from .expressions import elements, evaluate
-from .frame import Frame, rebound_names
+from .frame import Frame, Run, rebound_names
 from .operators import test_of
 from .rounds import Rounds, round_count, rounds_of, static_items
 from .types import WEAK_INT
 from .values import Scalar, Unset, Value
 
-Run = Callable[[Frame, tuple[s.Statement, ...]], None]
 _UNROLL_LIMIT = 4096
-_TRIES = 12
 
 
 class StaticBreak(Exception):
@@ -31,9 +28,6 @@ class StaticBreak(Exception):
 
 class StaticContinue(Exception):
     """`continue` in a loop that is being unrolled."""
-
-
-# -- loops --------------------------------------------------------------------------------------
 
 
 def loop(frame: Frame, statement: s.For, run: Run) -> None:
@@ -69,7 +63,7 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
     last = source.hi - 1 if source.step > 0 else source.lo
     known = ctx.known.with_bounds(symbol, first, last).with_facts(last - first)
     targets = tuple(rebound_names((s.For(statement.target, statement.iterable, (), statement.span),)))
-    after = _keep_last(frame, statement, targets)
+    after = _keep_last(frame, statement)
 
     def body(inner: tuple[s.Statement, ...]) -> None:
         with ctx.knowing(known):
@@ -93,7 +87,7 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
             frame.names[name] = Unset("belongs to a loop that has ended", statement.span)
 
 
-def _keep_last(frame: Frame, statement: s.For, targets: tuple[str, ...]) -> dict[str, object]:
+def _keep_last(frame: Frame, statement: s.For) -> dict[str, Node]:
     """Return variables for loop targets that are read after the loop (numbers only)."""
     if not isinstance(statement.target, s.Name) or frame.in_loop:
         return {}
@@ -152,22 +146,16 @@ def repeat(frame: Frame, statement: s.While, run: Run) -> None:
             statement.span,
         )  # fmt: skip
     tests: list[Expr] = []
-    preludes: list[list[object]] = []
+    preludes: list[list[Statement]] = []
 
     def body(inner: tuple[s.Statement, ...]) -> None:
         with ctx.block() as prelude:
             test = test_of(frame, evaluate(frame, statement.test), statement.test.span)
         expr = as_scalar(test, statement.test.span).expr
-        tests[:], preludes[:] = [expr], [prelude]  # type: ignore[list-item]
+        tests[:], preludes[:] = [expr], [prelude]
         with ctx.knowing(ctx.known.assuming(expr)):
             run(frame, inner)
 
     whole = (s.Evaluate(statement.test, statement.test.span), *statement.body)
     out = carried(frame, statement, statement.body, frozenset(), body, frozenset(), whole)
-    ctx.emit(While(tuple(preludes[0]), tests[0], tuple(out), statement.span))  # type: ignore[arg-type]
-
-
-# -- branches -----------------------------------------------------------------------------------
-
-
-# -- guards -------------------------------------------------------------------------------------
+    ctx.emit(While(tuple(preludes[0]), tests[0], tuple(out), statement.span))

@@ -257,6 +257,18 @@ def _ending(site: Site, line: Array, last: Value) -> Array:
     return Array(line.axes, line.shape, Select(test, end, line.body), line.kind, copied=True)
 
 
+def logspace(
+    site: Site,
+    start: Value,
+    stop: Value,
+    num: Value = Static(50),  # noqa: B008
+    endpoint: Value = YES,
+    base: Value = Static(10.0),  # noqa: B008
+) -> Value:
+    """Return numbers evenly spaced on a logarithmic scale."""
+    return arithmetic(site, "**", base, linspace(site, start, stop, num, endpoint))
+
+
 def eye(
     site: Site, N: Value, M: Value = NONE, k: Value = ZERO, dtype: Value = NONE
 ) -> Value:

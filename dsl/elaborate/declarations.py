@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...lowering.diagnostic import (
     CdSyntaxError,
     CdTypeError,
+    CdValueError,
     Span,
 )  # fmt: skip
 from ...lowering.ir.dtypes import DType
@@ -60,6 +61,10 @@ def declared(frame: Frame, annotation: s.Expr) -> tuple[DType, tuple[Affine, ...
                 helps=("write sizes one by one, without quotes: `f32[n, m]`",),
             )  # fmt: skip
         frame.ctx.require_static_parameters(size)
+        if size.constant is not None and size.constant < 0:
+            raise error(
+                "CD0445", CdValueError, f"a declared size is negative: {size.constant}", item.span
+            )
         sizes.append(size)
     return dtype, tuple(sizes)
 

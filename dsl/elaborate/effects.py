@@ -17,26 +17,54 @@ from .frame import Frame
 from .index_notation import scalar_statement, uses_letters
 from .operators import as_affine, settle_test, test_of
 from .types import FALSE, cast
-from .values import Group, Scalar, Static, Value
+from .values import Array, Group, Scalar, Static, Value
+from .ways_out import WAYS_OUT
+
+LIBRARY = "<library>"
+"""The name of the source that functions of the library are parsed from."""
 
 
-def _message(frame: Frame, message: s.Expr | None) -> str:
-    if message is None:
-        return ""
-    value = evaluate(frame, message)
-    return str(value.value) if isinstance(value, Static) else message.span.text
+def _message(frame: Frame, messages: tuple[s.Expr, ...]) -> tuple[str, tuple[Expr, ...]]:
+    """Return a message as a template for `str.format`, and the run-time numbers that it shows."""
+    text, values = "", []
+    for n, message in enumerate(messages):
+        text += " " if n else ""
+        for piece in message.pieces if isinstance(message, s.Format) else ((message, ""),):
+            if isinstance(piece, str):
+                text += _plain(piece)
+                continue
+            value = evaluate_any(frame, piece[0])
+            if isinstance(value, Array) and not value.rank:
+                value = Scalar(value.body, value.kind)
+            if isinstance(value, Static):
+                text += _plain(_shown(value.value, piece))
+            elif isinstance(value, Scalar):
+                text += f"{{{len(values)}:{piece[1]}}}" if piece[1] else f"{{{len(values)}}}"
+                values.append(cast(value.expr, value.kind.dtype.compute))
+            else:
+                text += f"`{_plain(piece[0].span.text)}`"
+    return text, tuple(values)
+
+
+def _shown(value: object, piece: tuple[s.Expr, str]) -> str:
+    try:
+        return format(value, piece[1])
+    except (TypeError, ValueError) as problem:
+        raise error("CD0407", CdTypeError, str(problem), piece[0].span) from None
 
 
 def assertion(frame: Frame, test: s.Expr, message: s.Expr | None, span: Span) -> None:
+    """Emit an `assert`: a check in the run, nothing where it is known to hold."""
     found = evaluate_any(frame, test)
     decided = settle_test(frame, test_of(frame, found, test.span))
-    text = _message(frame, message) or f"`{test.span.text}` does not hold"
+    text, values = _message(frame, () if message is None else (message,))
+    text = text or _plain(f"`{test.span.text}` does not hold")
     if isinstance(decided, Static):
         if decided.value:
             return
         decided = Scalar(FALSE, as_scalar(Static(True), span).kind)
-    fault = Fault("CD0761", "CdAssertionError", _plain(text))
-    frame.ctx.emit(Check(decided.expr, fault, (), Domain(), span))
+    fault = Fault("CD0761", "CdAssertionError", text)
+    frame.ctx.emit(Check(decided.expr, fault, values, Domain(), span))
 
 
 def _plain(text: str) -> str:
@@ -45,27 +73,32 @@ def _plain(text: str) -> str:
 
 def raising(frame: Frame, statement: s.Raise) -> None:
     """`raise Error("text")`: a check that fails where it stands."""
-    kind, text = "Exception", ""
+    kind, text, values = "Exception", "", ()
     match statement.error:
         case s.Call(s.Name(name), args, ()):
             kind = name
-            text = " ".join(_message(frame, arg) for arg in args)
+            text, values = _message(frame, args)
         case s.Name(name):
             kind = name
         case _:
             raise error(
-                "CD0145", CdSyntaxError, "write `raise Error(\"text\")`", statement.span
+                "CD0145", CdSyntaxError, "`raise` here names an error class and a text",
+                statement.span,
             )
     families = {
         "IndexError": "CdIndexError", "TypeError": "CdTypeError", "NameError": "CdNameError",
         "AssertionError": "CdAssertionError", "ZeroDivisionError": "CdZeroDivisionError",
     }  # fmt: skip
-    message = f"{kind}: {text}" if text else kind
-    fault = Fault("CD0762", families.get(kind, "CdValueError"), _plain(message))
-    frame.ctx.emit(Check(FALSE, fault, (), Domain(), statement.span))
+    message, span = f"{kind}: {text}" if text else kind, statement.span
+    fault = Fault("CD0762", families.get(kind, "CdValueError"), message)
+    if span.source.name == LIBRARY:
+        outside = [call for call in frame.ctx.stack if call.source.name != LIBRARY]
+        fault, span = Fault("CD0460", "CdValueError", text, WAYS_OUT["CD0460"]), outside[-1]
+    frame.ctx.emit(Check(FALSE, fault, values, Domain(), span))
 
 
 def evaluation(frame: Frame, statement: s.Evaluate) -> None:
+    """Elaborate an expression as a statement: a call, a print; CdSyntaxError CD0146 for others."""
     value = statement.value
     if isinstance(value, s.Call) and isinstance(value.function, s.Name):
         function = evaluate(frame, value.function)

@@ -34,7 +34,7 @@ from .inputs import Inputs, Spec
 from .typed import Argument, Constant, Many, New, Return, Strided, Typed
 from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, Value
 
-_HOOKS = Hooks(call, comprehend, run_function)
+_HOOKS = Hooks(call, comprehend)
 
 
 def elaborate(
@@ -209,11 +209,10 @@ def _returned_array(
             function.span, label=f"it is {describe(value)}",
             helps=("return an array of the largest size and the number of elements used",),
         )  # fmt: skip
-    view = _strided(value, node)
-    if view is False:
-        return _returned_array(
-            ctx, inputs, replace(value, copied=True), results, function
-        )
+    is_whole = read.index == tuple(map(var, value.axes)) and value.shape == node.shape
+    view = None if is_whole else _strided(value, read)
+    if view is None and not is_whole:
+        return _returned_array(ctx, inputs, replace(value, copied=True), results, function)
     path = next((path for path, known in inputs.nodes.items() if known == node), None)
     if path is not None:
         return Argument(path, view)
@@ -222,21 +221,16 @@ def _returned_array(
     return New(results.index(node), view, None)
 
 
-def _strided(value: Array, node: Node) -> Strided | None | bool:
-    """Return a view of a node as offset and strides; None for the whole, False where it is none."""
-    read = value.view
-    assert read is not None
-    plain = tuple(var(axis) for axis in value.axes)
-    if read.index == plain and value.shape == node.shape:
-        return None
+def _strided(value: Array, read: Read) -> Strided | None:
+    """Return a view as offset and strides of its node's elements; None where it has no strides."""
     flat = const(0)
-    for index, stride in zip(read.index, node.element_strides, strict=True):
+    for index, stride in zip(read.index, read.node.element_strides, strict=True):
         assert isinstance(index, Affine) and stride.constant is not None
         flat = flat + index * stride.constant
     if not flat.symbols() <= set(value.axes) or len(flat.terms) > len(flat.symbols()):
-        return False
+        return None
     if any(flat.coefficient(symbol) == 0 for symbol in flat.symbols()):
-        return False
+        return None
     shape = tuple(extent.constant or 0 for extent in value.shape)
     return Strided(flat.offset, shape, tuple(flat.coefficient(axis) for axis in value.axes))
 

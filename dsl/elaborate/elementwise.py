@@ -24,6 +24,7 @@ from .site import (
     NONE,
     NOT_CONSTANT,
     ZERO,
+    Body,
     Handler,
     Site,
     called,
@@ -230,6 +231,11 @@ def parts_of(site: Site, x: Value) -> Value:
     """Return `np.modf`: the fractional and the whole part, both with the sign of `x`."""
     whole = elementwise(site.ctx, combine_of(np.trunc), [converted_float(site, x)], site.span)
     return Group((arithmetic(site, "-", x, whole), whole))
+
+
+def infinite(sign: str) -> Body:
+    """Return `np.isposinf` or `np.isneginf`."""
+    return lambda site, x: arithmetic(site, "==", x, Static(float(f"{sign}inf")))
 
 
 def fix(site: Site, x: Value) -> Value:

@@ -21,6 +21,7 @@ from .context import error
 from .frame import LETTER, Frame
 from .names import is_letter, resolve
 from .operators import (
+    PYTHON_UNARY,
     as_affine,
     as_python,
     binary,
@@ -138,8 +139,7 @@ def _unary(frame: Frame, e: s.Unary) -> Value:
     if e.op == "not":
         return negation(frame, operand, e.span)
     if isinstance(operand, Static):
-        function = {"-": operator.neg, "+": operator.pos, "~": operator.invert}[e.op]
-        return now(function, (operand.value,), e.span)
+        return now(PYTHON_UNARY[e.op], (operand.value,), e.span)
     index = as_affine(operand)
     if index is not None and e.op == "-" and isinstance(operand, Scalar):
         return Scalar(Position(-index), operand.kind)
@@ -218,18 +218,18 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
         case Handle():
             return subscript_value(frame, frame.inputs.field(frame.ctx, base, "value", e.span), e, owner)
         case Group(members, kind):
-            return _group_item(frame, Static(members), e, kind)
-        case Static(inner) if table.special_subscript(inner) is not None:
+            return _group_item(frame, members, e, kind)
+        case Static(inner) if (special := table.special_subscript(inner)) is not None:
             sections = tuple(_subscript_item(frame, item) for item in e.items)
-            return table.special_subscript(inner)(Site(frame.ctx, e.span), sections)  # type: ignore[misc]
+            return special(Site(frame.ctx, e.span), sections)
         case Static(inner):
             key = _static_key(frame, e)
             return now(operator.getitem, (inner, key), e.span)
         case Opaque(inner, path):
             key = _static_key(frame, e)
-            item = now(operator.getitem, (inner, key), e.span).value
+            found = now(operator.getitem, (inner, key), e.span).value
             step = Path(path.root, (*path.steps, (key,)), path.captured)
-            return frame.inputs.wrap(frame.ctx, step, item, True, e.span)
+            return frame.inputs.wrap(frame.ctx, step, found, True, e.span)
         case Scalar() if not e.items:
             return base
         case _:
@@ -327,9 +327,14 @@ def _static_key(frame: Frame, e: s.Subscript) -> object:
     return keys[0] if len(keys) == 1 else tuple(keys)
 
 
-def _group_item(frame: Frame, members: Static, e: s.Subscript, kind: str) -> Value:
-    found = now(operator.getitem, (members.value, _static_key(frame, e)), e.span).value
-    return Group(found, kind) if isinstance(found, tuple) else found  # type: ignore[return-value]
+def _group_item(frame: Frame, members: tuple[Value, ...], e: s.Subscript, kind: str) -> Value:
+    """Return one item of a tuple or list, or some of them under a slice."""
+    every = tuple(range(len(members)))
+    positions = now(operator.getitem, (every, _static_key(frame, e)), e.span).value
+    if isinstance(positions, tuple):
+        return Group(tuple(members[at] for at in positions), kind)
+    assert isinstance(positions, int)
+    return members[positions]
 
 
 def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
@@ -366,7 +371,7 @@ _ARRAY_PROPERTIES = ("shape", "ndim", "dtype", "size", "T", "real", "imag", "ite
 
 
 def _fields(handle: Handle) -> tuple[str, ...]:
-    return handle.tensor.fields  # type: ignore[attr-defined, no-any-return]
+    return handle.tensor.fields
 
 
 def _getattr(owner: object, name: str, span: Span) -> object:

@@ -56,14 +56,13 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What expressions need of the modules above them: calls, comprehensions, function bodies."""
+    """What expressions need of the modules above them: calls and comprehensions."""
 
     call: Callable[[Frame, s.Call], Value]
     comprehend: Callable[[Frame, s.Comprehension], Value]
-    run: Callable[[Frame], Value]
 
 
-@dataclass
+@dataclass(slots=True)
 class Frame:
     """Bindings of one function. `lookup` finds captured objects; `path` is None when inlined ones
     are not inputs of the outermost function but constants."""
@@ -88,6 +87,10 @@ class Frame:
     """Names that live across rounds of a loop that runs: where each is kept."""
     unrolling: bool = False
     """Whether `break` and `continue` here belong to a loop that is being unrolled."""
+
+
+Run = Callable[[Frame, tuple[s.Statement, ...]], None]
+"""Elaborates statements: what branches and loops do with their bodies."""
 
 
 def assigned_names(body: tuple[s.Statement, ...]) -> Iterator[str]:

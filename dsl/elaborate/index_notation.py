@@ -94,9 +94,9 @@ def _accumulator(
         case s.Call(function, (first, second), ()) if first == target:
             known = evaluate(frame, function) if isinstance(function, s.Name | s.Attribute) else None
             if isinstance(known, Static):
-                name = table.elementwise_name(known.value)
-                if name is not None and OPS[name].neutral is not None:
-                    return OPS[name], second
+                row = table.elementwise_name(known.value)
+                if row is not None and OPS[row].neutral is not None:
+                    return OPS[row], second
     return op, value
 
 
@@ -162,20 +162,21 @@ def _partial(target: s.Subscript, base: Array, letters: Letters | None) -> CdSyn
 def _value(frame: Frame, value: s.Expr) -> Scalar:
     found = value_of(evaluate(frame, value))
     if isinstance(found, Array):
-        spans = [x for x in _partials(frame, value)]
+        named = _partials(value)
         raise error(
             "CD0513", CdTypeError,
             f"`{value.span.text}` is a whole array of rank {found.rank} in a statement with index letters",
-            spans[0].span if spans else value.span, label=f"this is {describe(found)}",
+            named[0].span if named else value.span, label=f"this is {describe(found)}",
             helps=("index every axis: `y[i, j] = x[i, j]`", "or use slices only: `y[:] = x`"),
         )  # fmt: skip
     return as_scalar(found, value.span, "the right side")
 
 
-def _partials(frame: Frame, value: s.Expr) -> list[s.Expr]:
+def _partials(value: object) -> list[s.Name | s.Subscript]:
+    """Return the names and subscripts that an expression is made of."""
     if isinstance(value, s.Name | s.Subscript):
         return [value]
-    return [found for part in parts(value) for found in _partials(frame, part)]  # type: ignore[arg-type]
+    return [found for part in parts(value) for found in _partials(part)]
 
 
 def _infer(

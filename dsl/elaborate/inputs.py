@@ -7,11 +7,12 @@ call; a changed one means another specialisation, never a stale result.
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TypeGuard
 
 import numpy as np
 
@@ -22,10 +23,11 @@ from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import const
 from ...lowering.ir.node import Node
+from .. import surface as s
 from .context import Context, error
 from .site import Word
 from .types import Kind, cast, kind_of_number
-from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, Value
+from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, TensorLike, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +78,10 @@ class TensorSpec:
     dtype: DType
     shape: tuple[int, ...]
     fields: tuple[str, ...]
-    value: object = field(compare=False)
+    value: TensorLike = field(compare=False)
 
 
 Spec = ArraySpec | NumberSpec | ConstantSpec | ObjectSpec | GroupSpec | TensorSpec
-
-
-class TensorLike(Protocol):
-    """What elaboration knows of a persistent tensor."""
-
-    @property
-    def dtype(self) -> DType: ...
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    @property
-    def fields(self) -> tuple[str, ...]: ...
 
 
 _PLAIN = (str, bytes, type(None), type(...), slice, np.dtype, range)
@@ -109,7 +98,7 @@ def spec_of(
     value: object,
     describe: Callable[[object], ArraySpec | None],
     static: bool,
-    is_tensor: Callable[[object], bool],
+    is_tensor: Callable[[object], TypeGuard[TensorLike]],
 ) -> Spec:
     """Return the specification of an input. `static` numbers are constants.
 
@@ -126,7 +115,7 @@ def spec_of(
     if isinstance(value, (*_PLAIN, DType, Word)):
         return ConstantSpec(type(value), repr(value), value)
     if is_tensor(value):
-        return TensorSpec(value.dtype, value.shape, value.fields, value)  # type: ignore[attr-defined]
+        return TensorSpec(value.dtype, value.shape, value.fields, value)
     if isinstance(value, tuple | list):
         items = tuple(spec_of(item, describe, True, is_tensor) for item in value)
         numbers = isinstance(value, list) and not static and all(map(_is_numeric, items))
@@ -142,9 +131,15 @@ def spec_of(
 def _identity(value: object) -> int:
     """Return a number for the object; the same for a method each time it is taken from its owner."""
     owner, function = getattr(value, "__self__", None), getattr(value, "__func__", None)
-    if owner is not None and function is not None:
+    if isinstance(value, types.MethodType | functools.partial) and function is not None:
         return id(owner) << 64 | id(function)
     return id(value)
+
+
+def is_library(value: object) -> bool:
+    """Return whether a module, class or function comes with Python, NumPy or this package."""
+    name = "__name__" if isinstance(value, types.ModuleType) else "__module__"
+    return str(getattr(value, name, "")).partition(".")[0] in _LIBRARY
 
 
 def _has_state(value: object) -> bool:
@@ -154,8 +149,7 @@ def _has_state(value: object) -> bool:
     modules, classes and objects may.
     """
     if isinstance(value, types.ModuleType | type):
-        home = value.__name__ if isinstance(value, types.ModuleType) else value.__module__
-        return home.partition(".")[0] not in _LIBRARY
+        return not is_library(value)
     return not isinstance(value, _FUNCTIONS) and not hasattr(value, "__cd_function__")
 
 
@@ -185,7 +179,7 @@ class Inputs:
     alias: Mapping[Path, Path]
     used: dict[Path, Spec] = field(default_factory=dict)
     nodes: dict[Path, Node] = field(default_factory=dict)
-    parsed: dict[object, Any] = field(default_factory=dict)
+    parsed: dict[object, s.Function] = field(default_factory=dict)
     """Functions already parsed in this elaboration, by object or text."""
     roots: dict[str, Callable[[str], object]] = field(default_factory=dict)
     """How captured names of inlined functions are looked up, by the prefix of their paths."""
@@ -257,9 +251,8 @@ class Inputs:
     def field(self, ctx: Context, handle: Handle, name: str, span: Span) -> Array:
         """Return a field of a tensor as an array. CdTypeError CD0803 where it is not declared."""
         tensor = handle.tensor
-        fields: tuple[str, ...] = tensor.fields  # type: ignore[attr-defined]
-        if name not in fields:
-            declared = ", ".join(fields)
+        if name not in tensor.fields:
+            declared = ", ".join(tensor.fields)
             raise error(
                 "CD0803", CdTypeError, f"tensor `{handle.path}` has no field `{name}`", span,
                 label=f"declared fields: {declared}",
@@ -268,7 +261,7 @@ class Inputs:
         path = Path(handle.path.root, (*handle.path.steps, "@" + name), handle.path.captured)
         label = str(handle.path.steps[-1] if handle.path.steps else handle.path.root)
         label = label if name == "value" else f"{label}_{name}"
-        node = self.node(ctx, path, label, tensor.dtype, tensor.shape, None)  # type: ignore[attr-defined]
+        node = self.node(ctx, path, label, tensor.dtype, tensor.shape, None)
         return ctx.whole(node, span)
 
     def _number(self, ctx: Context, path: Path, kind: Kind, span: Span) -> Scalar:

@@ -18,7 +18,7 @@ from .elementwise import arithmetic
 from .joining import stacked
 from .python_reductions import as_number
 from .reductions import accumulate
-from .shaping import diagonal, expand_dims, ravel, reshape, total_size
+from .shaping import diagonal, expand_dims, ravel, reshape, squeeze, total_size
 from .site import (
     NONE,
     NOT_CONSTANT,
@@ -241,6 +241,12 @@ def _specification(site: Site, text: str, why: str) -> Exception:
     return error(
         "CD0455", CdTypeError, f"the einsum specification {text!r} does not fit: {why}", site.span
     )
+
+
+def matvec(site: Site, x1: Value, x2: Value) -> Value:
+    """Return matrices times vectors, other axes broadcast."""
+    column = expand_dims(site, x2, Static(-1))
+    return squeeze(site, matmul(site, x1, column), Static(-1))
 
 
 def kron(site: Site, a: Value, b: Value) -> Value:

@@ -46,6 +46,8 @@ def resolve(frame: Frame, name: s.Name) -> Value:
     if frame.letters is not None and LETTER.fullmatch(spelled) and spelled not in WORDS:
         return letter(frame, spelled, name.span)
     if name.id in WORDS:
+        path = Path(frame.key + name.id, (), captured=True)
+        frame.inputs.used[path] = frame.inputs.describe(captured, True)  # as long as it is nothing
         return WORDS[name.id]
     if name.id == frame.function.name:
         raise error(

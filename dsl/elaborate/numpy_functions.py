@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from ...lowering.ir import dtypes
+from . import attributes, casts, grids, solvers, sorting
 from . import averages as a
-from . import casts, grids, solvers, sorting
 from . import creation as c
 from . import elementwise as e
 from . import joining as j
@@ -51,6 +51,7 @@ Row = tuple[Callable[..., object], Body, int | None]
 
 _ELEMENTWISE: tuple[Row, ...] = (
     (np.where, e.numpy_where, None), (np.clip, e.clip, 3), (np.select, e.select_list, None),
+    (np.isposinf, e.infinite("+"), 1), (np.isneginf, e.infinite("-"), 1),
     (np.round, casts.rounded, 2), (np.around, casts.rounded, 2), (np.fix, e.fix, 1),
     (np.real, e.real, None), (np.imag, e.imag, None), (np.angle, e.angle, None),
     (np.divmod, e.division_pair, None), (np.modf, e.parts_of, None),
@@ -69,10 +70,14 @@ _REDUCTIONS: tuple[Row, ...] = (
     (np.nansum, a.skipping_nan("sum"), None), (np.nanprod, a.skipping_nan("prod"), None),
     (np.nanmax, a.skipping_nan("max"), None), (np.nanmin, a.skipping_nan("min"), None),
     (np.nanmean, a.skipping_nan("mean"), None),
+    (np.nanvar, a.variance_skipping_nan(False), None),
+    (np.nanstd, a.variance_skipping_nan(True), None),
     (np.allclose, r.allclose, None), (np.array_equal, r.array_equal, None),
     (np.cumsum, run.cumulative("sum"), 3), (np.cumprod, run.cumulative("prod"), 3),
     (np.diff, j.diff, None), (np.cov, run.cov, None), (np.corrcoef, run.corrcoef, None),
     (np.gradient, run.gradient, None), (np.convolve, run.convolve, None),
+    (np.correlate, run.correlate, None), (np.polyval, run.polyval, None),
+    (np.cumulative_sum, run.cumulative("sum"), None),
     (np.trapezoid, run.trapezoid, None),
 )  # fmt: skip
 
@@ -110,7 +115,13 @@ _NEW: tuple[Row, ...] = (
     (np.ndarray, c.new_array, None), (np.arange, c.arange, None),
     (np.linspace, c.linspace, None), (np.eye, c.eye, None), (np.identity, c.identity, None),
     (np.tri, c.tri, None), (np.indices, grids.indices, None), (np.meshgrid, grids.meshgrid, None),
-    (np.dtype, c.make_dtype, None),
+    (np.dtype, c.make_dtype, None), (np.logspace, c.logspace, None),
+    (np.shape, attributes.attribute_function("shape"), None),
+    (np.ndim, attributes.attribute_function("ndim"), None),
+    (np.size, attributes.attribute_function("size"), None),
+    (np.iscomplexobj, attributes.is_of_kind("c"), None),
+    (np.isrealobj, attributes.is_of_kind("biuf"), None),
+    (np.isscalar, attributes.is_scalar, None), (np.result_type, attributes.result_type, None),
 )  # fmt: skip
 
 _LINEAR: tuple[Row, ...] = (
@@ -119,7 +130,10 @@ _LINEAR: tuple[Row, ...] = (
     (np.tensordot, l.tensordot, None), (np.einsum, l.einsum, -1), (np.kron, l.kron, None),
     (np.trace, l.trace, 5), (np.cross, l.cross, None),
     (np.linalg.matrix_power, l.matrix_power, None), (np.linalg.multi_dot, l.multi_dot, None),
-    (np.linalg.norm, run.norm, None), (np.linalg.outer, l.outer, None),
+    (np.linalg.norm, run.norm, None), (np.linalg.trace, l.trace, None),
+    (np.linalg.diagonal, s.diagonal, None), (np.linalg.cross, l.cross, None),
+    (np.linalg.vector_norm, run.vector_norm, None), (np.linalg.matrix_norm, run.norm, None),
+    (np.matvec, l.matvec, None), (np.linalg.outer, l.outer, None),
     (np.linalg.matmul, l.matmul, None), (np.linalg.tensordot, l.tensordot, None),
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ from ...lowering.diagnostic import (
 )
 from ...lowering.ir import dtypes
 from ...lowering.ir.expressions import Const, Expr, Position, Read, Select, walk
-from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply
+from ...lowering.ir.indexing import Affine, Symbol, const, floordiv, mod, multiply, var
 from . import numpy_table as table
 from .arrays import describe, elementwise, operate
 from .context import error
@@ -64,6 +64,11 @@ PYTHON: dict[str, Callable[..., object]] = {
 }  # fmt: skip
 
 
+PYTHON_UNARY: dict[str, Callable[..., object]] = {
+    "-": operator.neg, "+": operator.pos, "~": operator.invert,
+}  # fmt: skip
+
+
 def value_of(value: Value) -> Value:
     """Return a rank-0 element as a number: `s = x[i]` with no axes left is a value."""
     if isinstance(value, Array) and value.rank == 0:
@@ -75,7 +80,7 @@ def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Valu
     """Return `left op right`: computed now where both are known, folded where both are indices."""
     ctx = frame.ctx
     if op == "@":
-        return table.lookup(np.matmul)(Site(ctx, span), (left, right), {})  # type: ignore[misc]
+        return _by_table(np.matmul, Site(ctx, span), left, right)
     if isinstance(left, Static) and isinstance(right, Static):
         return now(PYTHON[op], (left.value, right.value), span)
     if isinstance(left, Group) or isinstance(right, Group):
@@ -86,9 +91,15 @@ def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Valu
     if folded is not None:
         return folded
     if op == "**":
-        return table.lookup(np.power)(Site(ctx, span), (left, right), {})  # type: ignore[misc]
+        return _by_table(np.power, Site(ctx, span), left, right)
     name = BINARY[op]
     return elementwise(ctx, lambda a, b: arithmetic(name, a, b), (left, right), span)
+
+
+def _by_table(function: np.ufunc, site: Site, left: Value, right: Value) -> Value:
+    handler = table.lookup(function)
+    assert handler is not None
+    return handler(site, (left, right), {})
 
 
 def arithmetic(name: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
@@ -117,8 +128,6 @@ def as_affine(value: Value) -> Affine | None:
     match value:
         case Static(inner) if isinstance(inner, int) and not isinstance(inner, bool):
             return const(inner)
-        case Scalar(Position(index), Kind(dtypes.int64)):
-            return index
         case Scalar(Position(index), kind) if kind.dtype is dtypes.int64:
             return index
         case _:
@@ -162,6 +171,7 @@ def _group_binary(frame: Frame, op: str, left: Value, right: Value, span: Span) 
 
 
 def inverted(pair: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
+    """Return `~x`: the negation of a NumPy bool, the bits of an integer inverted."""
     if pair[1] == BOOL:
         return negate(pair[0]), BOOL
     return apply("invert", pair, to=WEAK_INT if pair[1] == WEAK_BOOL else pair[1])
@@ -197,11 +207,10 @@ def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
 def settle_test(frame: Frame, test: Static | Scalar) -> Static | Scalar:
     """Return a test that run-time integer parameters decide as known, by asking for their values."""
     if isinstance(test, Scalar):
-        symbols = {x for x in _test_symbols(test.expr)}
-        origin = frame.ctx.origin
-        if symbols and all(x in origin for x in symbols):
+        symbols = _test_symbols(test.expr)
+        if symbols and symbols <= frame.ctx.origin.keys():
             for x in symbols:
-                frame.ctx.require_static(Affine(((x, 1),), 0))
+                frame.ctx.require_static(var(x))
         if isinstance(test.expr, Const):
             return Static(bool(test.expr.value))
         folded = folded_test(frame, test.expr)
@@ -221,18 +230,17 @@ def folded_test(frame: Frame, test: Expr) -> bool | None:
     return None
 
 
-def _test_symbols(expr: Expr) -> list[object]:
-    """Return the symbols of a test that reads no array; [None] where it reads one."""
-    found: list[object] = []
-    for part in walk(expr):
-        if isinstance(part, Read):
-            return [None]
-        if isinstance(part, Position):
-            found += part.index.symbols()
-    return found
+def _test_symbols(expr: Expr) -> frozenset[Symbol]:
+    """Return the symbols of a test that reads no array; none where it reads one."""
+    parts = list(walk(expr))
+    if any(isinstance(part, Read) for part in parts):
+        return frozenset()
+    found = (part.index.symbols() for part in parts if isinstance(part, Position))
+    return frozenset().union(*found)
 
 
 def negation(frame: Frame, operand: Value, span: Span) -> Value:
+    """Return `not operand`."""
     test = test_of(frame, operand, span)
     if isinstance(test, Static):
         return Static(not test.value)
@@ -240,6 +248,7 @@ def negation(frame: Frame, operand: Value, span: Span) -> Value:
 
 
 def both_hold(frame: Frame, left: Value, right: Value, span: Span) -> Value:
+    """Return whether two tests hold, the second one looked at where the first does."""
     first, second = test_of(frame, left, span), test_of(frame, right, span)
     if isinstance(first, Static):
         return second if first.value else first
@@ -252,17 +261,17 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
     """Return one comparison."""
     if op in ("is", "is not"):
         return _identity(op, left, right)
-    plain = [as_python(value) for value in (left, right)]
-    if all(value is not None for value in plain):
-        return now(PYTHON[op], (plain[0].value, plain[1].value), span)  # type: ignore[union-attr]
+    first, second = as_python(left), as_python(right)
+    if first is not None and second is not None:
+        return now(PYTHON[op], (first.value, second.value), span)
     if op in ("in", "not in"):
         if isinstance(right, Group):
             return _membership(frame, op, left, right, span)
         raise error("CD0410", CdTypeError, f"`{op}` needs a sequence known when compiling", span)
     if isinstance(left, Group) and isinstance(right, Group):
         same: Value = Static(len(left.items) == len(right.items))
-        for a, b in zip(left.items, right.items, strict=False):
-            same = both_hold(frame, same, compare_values(frame, "==", a, b, span), span)
+        for one, other in zip(left.items, right.items, strict=False):
+            same = both_hold(frame, same, compare_values(frame, "==", one, other, span), span)
         return same if op == "==" else negation(frame, same, span)
     unlike = any(isinstance(v, Static) and kind_of_number(v.value) is None for v in (left, right))
     if unlike and op in ("==", "!="):

@@ -131,6 +131,7 @@ def _require_nonnegative(site: Site, exponent: Value) -> None:
         return
     zero = cast(Position(const(0)), array.body.dtype)
     test = Apply(OPS["le"], (zero, array.body), dtypes.bool_)
-    fault = Fault("CD0450", "CdValueError", f"{_NO_NEGATIVE}, and an exponent is {{0}}")
+    text = f"{_NO_NEGATIVE}, and an exponent is {{0}}"
+    fault = Fault("CD0450", "CdValueError", text, ("make the base a float: `x.astype(float)`",))
     over = Domain((*ctx.domain, *array.ranges))
     ctx.check(test, fault, (cast(array.body, dtypes.int64),), site.span, over)

@@ -82,15 +82,17 @@ def handlers() -> Iterator[tuple[object, Handler]]:
 
 def _of_python() -> Iterator[tuple[object, Handler]]:
     for name in ("max", "min"):
-        handler = takes(name, p.python_extreme(name))
-        yield getattr(builtins, name), handler
+        python = getattr(builtins, name)
+        handler = folds(python, takes(name, p.python_extreme(name)))
+        yield python, handler
         yield Word(name), handler
     for name in ("any", "all"):
         handler = takes(name, p.python_truth(name))
         yield getattr(builtins, name), handler
         yield Word(name), handler
-    yield builtins.sum, takes("sum", p.python_sum)
-    yield Word("sum"), takes("sum", p.python_sum)
+    total = folds(builtins.sum, takes("sum", p.python_sum))
+    yield builtins.sum, total
+    yield Word("sum"), total
     yield len, takes("len", p.python_len)
     yield round, folds(round, takes("round", casts.python_round))
     integer = casts.python_cast("int", WEAK_INT, "x.astype(int)")

@@ -31,6 +31,7 @@ from .site import (
 from .types import BOOL, Kind, cast, truth
 from .ufuncs import combine_of
 from .values import Array, Masked, Scalar, Static, Value, replace_symbols
+from .ways_out import WAYS_OUT
 
 
 def operand(site: Site, value: Value) -> tuple[Array, Expr | None]:
@@ -144,13 +145,14 @@ def require_elements(
     CdValueError CD0459 where there is nothing.
     """
     message = f"`{name}` of nothing has no value"
+    fault = Fault("CD0459", "CdValueError", message, WAYS_OUT["CD0459"])
     total = count(array.shape, axes)
     ranges = tuple(Range(array.axes[axis], const(0), array.shape[axis]) for axis in axes)
     if where is not None:
         number = Reduce(OPS["add"], Domain(ranges, where), _one(dtypes.int64), dtypes.int64,
                         span=site.span)  # fmt: skip
         test: Expr = Apply(OPS["lt"], (Position(const(0)), number), dtypes.bool_)
-        site.ctx.check(test, Fault("CD0459", "CdValueError", message), (), site.span, Domain())
+        site.ctx.check(test, fault, (), site.span, Domain())
         return
     if total.constant == 0:
         raise error("CD0459", CdValueError, message, site.span, label=f"this is {describe(array)}")
@@ -158,7 +160,7 @@ def require_elements(
         if not site.ctx.known.less(const(0), array.shape[axis]):
             test = compare("lt", const(0), array.shape[axis])
             over = _outer_domain(site)
-            site.ctx.check(test, Fault("CD0459", "CdValueError", message), (), site.span, over)
+            site.ctx.check(test, fault, (), site.span, over)
 
 
 def _outer_domain(site: Site) -> Domain:

@@ -9,7 +9,7 @@ over the old axes, where the new index is affine.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...lowering.diagnostic import CdShapeError
 from ...lowering.ir.expressions import Read
@@ -177,7 +177,10 @@ def _copy(
         index = _indices(turned, shape, value.shape, value.axes)
         target = Array(value.axes, value.shape, Read(node, index, site.span), value.kind)
         site.ctx.store(target, cast(value.body, node.dtype), site.span)
-    return site.ctx.whole(node, site.span)
+    made = site.ctx.whole(node, site.span)
+    if value.view is None or value.rank == 0:
+        return made
+    return replace(made, sealed="is a copy, because this reshape cannot be a view")
 
 
 def _mergeable(ctx: Context, value: Array, matches: Sequence[Match]) -> bool:

@@ -31,11 +31,13 @@ class Rounds:
 
 
 def round_count(source: Rounds) -> int | None:
+    """Return how many rounds there are, None where that is known only in the run."""
     lo, hi = source.lo.constant, source.hi.constant
     return None if lo is None or hi is None else len(range(lo, hi, source.step))
 
 
 def static_items(frame: Frame, source: Rounds) -> Iterator[Value]:
+    """Yield the target's value in each round, for rounds whose number is known."""
     lo, hi = source.lo.constant, source.hi.constant
     assert lo is not None and hi is not None
     for n in range(lo, hi, source.step):
@@ -50,8 +52,8 @@ def _at_number(value: Value, symbol: Symbol, n: int) -> Value:
             return Static(n)
         case Scalar(expr, kind):
             found = replace_symbols(expr, values)
-            index = found.index.constant if isinstance(found, Position) else None
-            return Scalar(found, kind) if index is None else Static(index)
+            at = found.index.constant if isinstance(found, Position) else None
+            return Scalar(found, kind) if at is None else Static(at)
         case Array():
             return replace(value, body=replace_symbols(value.body, values))
         case Group(items, kind):
@@ -69,9 +71,9 @@ def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[V
             return _range(frame, iterable, name)
         if function == Static(reversed) and len(iterable.args) == 1:
             return _reversed(frame, iterable, name, target)
-        if function == Static(enumerate):
+        if function == Static(enumerate) and len(iterable.args) in (1, 2):
             return _enumerate(frame, iterable, target)
-        if function == Static(zip):
+        if function == Static(zip) and iterable.args:
             return _zip(frame, iterable)
     value = evaluate(frame, iterable)
     if isinstance(value, Static) and isinstance(value.value, range):

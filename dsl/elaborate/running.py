@@ -21,7 +21,7 @@ from .elementwise import arithmetic, converted_float
 from .linear import matmul
 from .python_reductions import as_number
 from .reductions import accumulate, count_nonzero, reducer, truth_reducer
-from .shaping import at_least, ravel, remap, squeeze, transpose
+from .shaping import at_least, flip, ravel, remap, squeeze, transpose
 from .site import (
     NO,
     NONE,
@@ -37,12 +37,13 @@ from .site import (
     dtype_of,
     is_none,
     static_bool,
+    static_int,
     static_number,
     text_of,
 )
 from .types import Kind, cast
 from .ufuncs import combine_of, resolved
-from .values import Array, Group, Static, Value
+from .values import Array, Group, Scalar, Static, Value
 
 REDUCERS: dict[np.ufunc, str] = {
     np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min",
@@ -242,6 +243,23 @@ def convolve(site: Site, a: Value, v: Value, mode: Value = Static("full")) -> Va
     return Array((out,), (size,), total, kind, copied=True)
 
 
+def correlate(site: Site, a: Value, v: Value, mode: Value = Static("valid")) -> Value:  # noqa: B008
+    """Return the correlation of two lines: the convolution with the other turned around."""
+    turned = elementwise(site.ctx, combine_of(np.conjugate), [flip(site, v)], site.span)
+    return convolve(site, a, turned, mode)
+
+
+def polyval(site: Site, p: Value, x: Value) -> Value:
+    """Return a polynomial at many points, highest power first, by Horner's rule."""
+    factors = array_of(site, p)
+    size = static_int(site, as_number(factors.shape[0]), "the number of coefficients")
+    result: Value = arithmetic(site, "*", x, Static(0))
+    for n in range(size):
+        factor = Scalar(factors.at((const(n),)), Kind(factors.kind.dtype))
+        result = arithmetic(site, "+", arithmetic(site, "*", result, x), factor)
+    return result
+
+
 def trapezoid(
     site: Site, y: Value, x: Value = NONE, dx: Value = Static(1.0), axis: Value = Static(-1)  # noqa: B008
 ) -> Value:
@@ -311,3 +329,12 @@ def _vector_norm(site: Site, size: Value, over: Value, ord: Value, keepdims: Val
     raised = arithmetic(site, "**", size, Static(power))
     found = reducer("sum")(site, raised, over, keepdims=keepdims)
     return arithmetic(site, "**", found, Static(1.0 / power))
+
+
+def vector_norm(
+    site: Site, x: Value, *, axis: Value = NONE, keepdims: Value = NO, ord: Value = NONE
+) -> Value:
+    """Return the norm of all elements, or along axes."""
+    if is_none(axis):
+        x, axis = ravel(site, x), ZERO
+    return norm(site, x, ord, axis, keepdims)

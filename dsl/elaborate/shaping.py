@@ -6,6 +6,7 @@ Each gives a view where NumPy gives one, so that writing through it writes the b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...lowering.diagnostic import CdShapeError, CdTypeError
 from ...lowering.ir.indexing import Affine, Symbol, const, multiply, var
@@ -170,7 +171,8 @@ def atleast(site: Site, rank: int, arrays: Sequence[Value]) -> Value:
 
 def broadcast(site: Site, array: Value, shape: Value) -> Value:
     """Return the array repeated up to a shape, to be read only."""
-    return broadcast_to(site.ctx, array_of(site, array), static_shape(site, shape), site.span)
+    wide = broadcast_to(site.ctx, array_of(site, array), static_shape(site, shape), site.span)
+    return replace(wide, sealed="repeats elements, because it is broadcast")
 
 
 def flip(site: Site, m: Value, axis: Value = NONE) -> Value:

@@ -24,6 +24,7 @@ from .context import Context, compare, error
 from .stores import assign
 from .types import cast, kind_of_number
 from .values import Array, Group, Masked, Scalar, Static, Value
+from .ways_out import WAYS_OUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +246,7 @@ def extent_of(site: Site, value: Value, what: str) -> Affine:
     if at.constant is not None and at.constant < 0:
         raise error("CD0445", CdValueError, f"{what} is negative: {at.constant}", site.span)
     if not site.ctx.known.nonnegative(at):
-        fault = Fault("CD0445", "CdValueError", f"{what} is negative: {{0}}")
+        fault = Fault("CD0445", "CdValueError", f"{what} is negative: {{0}}", WAYS_OUT["CD0445"])
         test = compare("le", const(0), at)
         site.ctx.check(test, fault, (Position(at),), site.span, Domain())
     return at

@@ -44,6 +44,7 @@ from .stores import assign
 from .types import Kind, cast
 from .ufuncs import combine_of
 from .values import Array, Group, Scalar, Static, Value
+from .ways_out import WAYS_OUT
 
 
 def inlined(site: Site, text: str, *args: Value) -> Value:
@@ -306,7 +307,7 @@ def _require_finite(site: Site, *values: Value) -> None:
     for value in values:
         scalar = as_scalar(value, site.span)
         test = Apply(OPS["isfinite"], (cast(scalar.expr, scalar.kind.dtype.compute),), dtypes.bool_)
-        fault = Fault("CD0457", "CdValueError", "the range of the values is not finite")
+        fault = Fault("CD0457", "CdValueError", "the values have no finite range", WAYS_OUT["CD0457"])
         site.ctx.check(test, fault, (), site.span, Domain())
 
 

@@ -70,12 +70,13 @@ def step(frame: Frame, statement: s.Statement) -> None:
         case s.If():
             branches.branch(frame, statement, run)
         case s.Comment(text, inner):
-            value = evaluate(frame, text)
-            if not isinstance(value, Static) or not isinstance(value.value, str):
-                raise error("CD0417", CdTypeError, "a comment is a text known when compiling", text.span)
+            found = evaluate(frame, text)
+            if not isinstance(found, Static) or not isinstance(found.value, str):
+                message = "a comment is a text known when compiling"
+                raise error("CD0417", CdTypeError, message, text.span)
             with ctx.block() as out:
                 run(frame, inner)
-            ctx.emit(Block(value.value, tuple(out), statement.span))
+            ctx.emit(Block(found.value, tuple(out), statement.span))
         case s.Return():
             _return(frame, statement)
         case s.Assert(test, message):
@@ -118,8 +119,8 @@ def _assign(frame: Frame, statement: s.Assign) -> None:
     value = evaluate(frame, statement.value)
     if len(statement.targets) > 1:
         value = frozen(frame, value, "value", span) if not isinstance(value, Static) else value
-    for target in statement.targets:
-        store_to(frame, target, value, span)
+    for one in statement.targets:
+        store_to(frame, one, value, span)
 
 
 def _refuse_guarded(frame: Frame, span: Span) -> None:
@@ -143,7 +144,7 @@ def store_to(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
     """Assign an evaluated value to one target."""
     match target:
         case s.Name(name):
-            _refuse_lost_rebinding(frame, target)
+            _refuse_lost_rebinding(frame, target, span)
             bind(frame, name, value, span)
         case s.Subscript():
             assign(frame.ctx, place_of(frame, target), value, span)
@@ -159,6 +160,12 @@ def place_of(frame: Frame, target: s.Subscript) -> Array | Masked:
     """Return the place that a subscript without letters names."""
     base = evaluate(frame, target.value)
     place = subscript_value(frame, base, target, target.value)
+    if isinstance(place, Array) and place.sealed:
+        name = target.value.span.text
+        raise error(
+            "CD0452", CdValueError, f"`{name}` {place.sealed}; writing it would not write the original",
+            target.span, helps=(f"take a copy to write on: `{name} = {name}.copy()`",),
+        )  # fmt: skip
     if isinstance(place, Array | Masked):
         return place
     raise error(
@@ -195,16 +202,17 @@ def _unpack(frame: Frame, items: tuple[s.Expr, ...], value: Value, span: Span) -
         store_to(frame, item, part, span)
 
 
-def _refuse_lost_rebinding(frame: Frame, target: s.Name) -> None:
+def _refuse_lost_rebinding(frame: Frame, target: s.Name, span: Span) -> None:
     """Refuse (V6) `c = a + b` for an array parameter whose new value is never read."""
     name = target.id
     if name not in frame.parameters or not isinstance(frame.names.get(name), Array):
         return
-    after = (target.span.end_line, target.span.end_column)
+    after = (span.end_line, span.end_column)
     for other in names_in(frame.function):
         if other.id != name or other.span == target.span:
             continue
-        if frame.in_loop or (other.span.line, other.span.column) >= after:
+        looping = frame.in_loop or frame.unrolling
+        if looping or (other.span.line, other.span.column) >= after:
             return
     raise error(
         "CD0206", CdNameError,
@@ -221,8 +229,8 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
         if statement.op == "@":
             raise error("CD0518", CdSyntaxError, "`@=` has no meaning with index letters", span)
         if isinstance(target, s.Name):
-            value = s.Binary(statement.op, target, statement.value, span)
-            _index_scalar(frame, target, value, span)
+            whole = s.Binary(statement.op, target, statement.value, span)
+            _index_scalar(frame, target, whole, span)
             return
         index_statement(frame, target, OPS[BINARY[statement.op]], statement.value, span)
         return

@@ -9,7 +9,7 @@ from ...lowering.ir.indexing import var
 from ...lowering.ir.ops import OPS, Op
 from .arrays import as_array, broadcast_to, describe, same_mask
 from .context import Context, error
-from .types import Kind, admit, cast, join, same_kind
+from .types import SIGNS, Kind, admit, cast, join, same_kind
 from .values import Array, Masked, Static, Value
 
 
@@ -40,6 +40,11 @@ def assign(
     else:
         place, where = target, None
     read = place.place
+    if place.sealed:
+        raise error(
+            "CD0452", CdValueError, f"this {place.sealed}; writing it would not write the original",
+            span, helps=("take a copy to write on: `.copy()`", "or write the original array"),
+        )  # fmt: skip
     if read is None:
         raise error(
             "CD0451", CdValueError, "this is a new value, not a place that can be assigned to", span
@@ -88,7 +93,7 @@ def operated(op: Op, target: Kind, value: Kind, span: Span) -> Kind:
     if not same_kind(kind, target.dtype):
         raise error(
             "CD0405", CdTypeError,
-            f"`{op.name}` of {target} and {value} gives {kind}, which cannot be stored in {target}",
+            f"`{SIGNS.get(op.name, op.name)}` of {target} and {value} gives {kind}, which cannot be stored in {target}",
             span, helps=(f"convert: `x = x.astype({kind.dtype.short!r})` before",),
         )  # fmt: skip
     return kind

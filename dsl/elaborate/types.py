@@ -107,6 +107,8 @@ def apply(op: str | Op, *args: tuple[Expr, Kind], to: Kind | None = None) -> tup
             kind = join(kind, other)
     kind = admit(row, kind)
     dtype = kind.dtype.compute
+    for expr, other in args:
+        _require_fit(expr, other, kind)
     operands = tuple(cast(expr, dtype) for expr, _ in args)
     match row.result:
         case "bool":
@@ -121,6 +123,23 @@ def apply(op: str | Op, *args: tuple[Expr, Kind], to: Kind | None = None) -> tup
             return Apply(row, operands, dtype), kind
 
 
+def _require_fit(expr: Expr, own: Kind, wanted: Kind) -> None:
+    """Refuse (TypeError) a Python int that the element type cannot hold, as NumPy does."""
+    value = expr.value if isinstance(expr, Const) else None
+    if isinstance(expr, Position):
+        value = expr.index.constant
+    if not own.weak or not isinstance(value, int) or isinstance(value, bool):
+        return
+    text = str(value) if abs(value) < 2**256 else "an integer of more than 77 digits"
+    if wanted.dtype.kind in "iu":
+        lo = -(1 << (wanted.dtype.bits - 1)) if wanted.dtype.kind == "i" else 0
+        fits = lo <= value < lo + (1 << wanted.dtype.bits)
+    else:
+        fits = wanted.dtype.kind == "b" or abs(value) < 2**1023
+    if not fits:
+        raise TypeError(f"{text} does not fit in {wanted.dtype.name}")
+
+
 def admit(row: Op, kind: Kind) -> Kind:
     """Return the kind itself, or the one that NumPy raises it to, for an operation.
 
@@ -129,13 +148,15 @@ def admit(row: Op, kind: Kind) -> Kind:
     if kind.dtype.kind in row.admits:
         return kind
     if kind.dtype.kind == "b" and "i" in row.admits and "f" in row.admits:
+        if row.name == "neg" and not kind.weak:
+            raise TypeError("`-` is not defined for bools; use `~`")
         return WEAK_INT if kind.weak else Kind(dtypes.int8)
     if kind.dtype.kind in "biu" and "f" in row.admits:
         if kind.weak:
             return WEAK_FLOAT
         small = {} if row.name == "div" else {8: dtypes.float16, 16: dtypes.float32}
         return Kind(small.get(kind.dtype.bits, dtypes.float64))
-    raise TypeError(f"`{row.name}` is not defined for {kind}")
+    raise TypeError(f"`{SIGNS.get(row.name, row.name)}` is not defined for {kind}")
 
 
 def truth(expr: Expr) -> Expr:
@@ -166,6 +187,12 @@ def negate(test: Expr) -> Expr:
             return Apply(OPS["logical_not"], (test,), dtypes.bool_)
 
 
+SIGNS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>", "invert": "~",
+    "neg": "-", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
+}  # fmt: skip
+"""How operations of the table are written, where that is not their name."""
 TRUE = Const(True, dtypes.bool_)
 FALSE = Const(False, dtypes.bool_)
 ZERO = Position(const(0))

@@ -234,8 +234,8 @@ def _weak_integer(expr: Expr, kind: Kind) -> int | None:
 
 
 def _fits(value: int, dtype: DType) -> bool:
-    lo = 0 if dtype.kind == "u" else -(2 ** (dtype.bits - 1))
-    return lo <= value < lo + 2**dtype.bits
+    lo = 0 if dtype.kind == "u" else -(1 << (dtype.bits - 1))
+    return lo <= value < lo + (1 << dtype.bits)
 
 
 def _compare_out_of_range(

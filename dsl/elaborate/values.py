@@ -18,13 +18,16 @@ a contraction or a result needs it as an array.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ...lowering.diagnostic import Span
+from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Dynamic, Expr, Index, Read, rebuild
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, substitute
 from ...lowering.ir.node import Node
+from .. import surface as s
 from .types import Kind
 
 
@@ -79,6 +82,8 @@ class Array:
     kind: Kind
     copied: bool = False
     """True where NumPy made a new array although the body reads like a view."""
+    sealed: str = ""
+    """Why the array may not be written, empty where it may: `a reshape that copied`."""
 
     @property
     def rank(self) -> int:
@@ -153,11 +158,27 @@ class Bound:
     method: str
 
 
+class TensorLike(Protocol):
+    """What elaboration knows of a persistent tensor."""
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape, that of every field."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the declared fields."""
+
+
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """A persistent tensor found at `path`; `fields` are its declared field names."""
+    """A persistent tensor found at `path`."""
 
-    tensor: object
+    tensor: TensorLike
     path: Path
 
 
@@ -169,12 +190,20 @@ class Opaque:
     path: Path
 
 
+class Scope(Protocol):
+    """The names among which a function was defined; a `Frame` is one."""
+
+    @property
+    def lookup(self) -> Callable[[str], object]:
+        """How objects captured from further out are found."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lazy:
     """A function defined inside or a lambda: its surface and the names it was defined among."""
 
-    function: object
-    scope: object
+    function: s.Function | s.Lambda
+    scope: Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from .dtypes import DType
 from .indexing import Affine, const, multiply
+from .memory_mode import Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Node:
     shape: tuple[Affine, ...]
     dtype: DType
     strides: tuple[int, ...] | None = field(default=None)
+    request: Decision | None = field(default=None, compare=False, repr=False)
+    """The memory mode that the user asked for, None where everything is left open."""
 
     def __repr__(self) -> str:
         return f"{self.label}#{self.id}"

@@ -66,7 +66,7 @@ def subscript(w: Writer, name: str, scalar: bool = False) -> str:
         if (scalar or w.chance(0.2)) and extent:
             names = loop_names(w)
             if names and w.chance(0.6):
-                shift = w.rng.choice(("", "", " + 1", " - 1"))
+                shift = w.rng.choice(("", "", "", "", " + 1", " + 1", " - 1"))
                 parts.append(w.rng.choice(names) + shift)
             else:
                 parts.append(str(w.rng.randrange(-extent, extent)))
@@ -160,6 +160,8 @@ def _expression(w: Writer, depth: int, shape: tuple[int, ...] | None) -> str:
     value = w.evaluate(one)
     dtype = np.result_type(value)
     pick = w.rng.randrange(20)
+    if pick >= 9 and dtype.kind == "c":
+        return _unary(w, one, value)
     if pick < 9:
         other = _other(w, depth, value)
         ops = BITWISE if dtype.kind in "iub" and w.chance(0.25) else ARITHMETIC
@@ -177,6 +179,19 @@ def _expression(w: Writer, depth: int, shape: tuple[int, ...] | None) -> str:
 
 
 def _other(w: Writer, depth: int, value: Any) -> str:
+    """Return what goes with a value: never complex beside real, which has no order."""
+    for _ in range(5):
+        text = _any_other(w, depth, value)
+        try:
+            complex_ = np.result_type(w.evaluate(text)).kind == "c"
+        except Refused:
+            continue
+        if complex_ <= (np.result_type(value).kind == "c"):
+            return text
+    return constant(w, np.result_type(value))
+
+
+def _any_other(w: Writer, depth: int, value: Any) -> str:
     if np.ndim(value) == 0:
         return _expression(w, depth - 2, None)
     if w.chance(0.25):
@@ -185,7 +200,7 @@ def _other(w: Writer, depth: int, value: Any) -> str:
 
 
 def _unary(w: Writer, one: str, value: Any) -> str:
-    pick = w.rng.randrange(12)
+    pick = w.rng.randrange(12) if np.result_type(value).kind != "c" else w.rng.randrange(9, 12)
     array = isinstance(value, np.ndarray)
     if pick < 3:
         return f"{w.rng.choice(UNARY)}({one})"
@@ -199,6 +214,8 @@ def _unary(w: Writer, one: str, value: Any) -> str:
         return reduction(w, one, value)
     if pick == 8 and array:
         return f"np.sqrt(np.abs({one}))"
+    if pick == 9 and array and value.dtype.kind == "c":
+        return w.rng.choice((f"{one}.real", f"{one}.imag", f"np.conj({one})", f"(-{one})"))
     if pick == 9 and array and value.ndim >= 2:
         return w.rng.choice((f"{one}.T", f"np.flip({one}, 0)", f"np.swapaxes({one}, 0, 1)"))
     if pick == 10 and array:

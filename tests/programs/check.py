@@ -121,11 +121,12 @@ def _same(case: _Case, check: str, outcome: Outcome) -> None:
 
 def _plain(case: _Case) -> None:
     program, outcome = case.program, case.outcome
-    if program.oracle is None or outcome is None:
+    if outcome is None:
         return
-    function = plain(program.oracle, NAMES)
+    function = plain(program.text, NAMES)
     expected = run(program, lambda arguments: function(**arguments))
     if expected.error:
+        case.refused = f"plain Python: {expected.error}: {expected.message}"
         return
     if outcome.error:
         case.refused = f"run time: {outcome.error}: {outcome.message.splitlines()[0]}"

@@ -59,7 +59,7 @@ def _array_program(rng: random.Random) -> Program:
     w.lines.append("    return " + _returned(w))
     w.replay_body()
     text = head(w) + "\n".join(w.lines) + "\n"
-    return Program(text, text, tuple(w.args), tier, w.reorders, frozenset(w.features | {"array"}))
+    return Program(text, tuple(w.args), tier, w.reorders, frozenset(w.features | {"array"}))
 
 
 def _aliased(rng: random.Random, specs: list[ArgSpec]) -> list[ArgSpec]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .layouts import Laid, lay
+from .plain_index import translated
 
 SPECIAL = {
     "f": (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-310, 1.0, -1.0),
@@ -43,7 +44,6 @@ class Program:
     """A function `f` in the language, and the same one for plain Python and NumPy."""
 
     text: str
-    oracle: str | None
     args: tuple[ArgSpec, ...]
     tier: str = "E"
     reorders: bool = False
@@ -117,7 +117,8 @@ def _wild(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...]) -> 
 
 
 def plain(text: str, names: Mapping[str, Any]) -> Any:
-    """Return the function `f` that Python makes of a text."""
-    scope = dict(names)
-    exec(compile(text, "<program>", "exec"), scope)
+    """Return the function `f` that Python makes of a text in either notation. Raises Unknown."""
+    made = translated(text)
+    scope = {**names, **made.names()}
+    exec(compile(made.text, "<program>", "exec"), scope)
     return scope["f"]

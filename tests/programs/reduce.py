@@ -136,7 +136,11 @@ def _smaller(expr: ast.expr) -> Iterator[ast.expr]:
         return
     for part in ast.iter_child_nodes(expr):
         if isinstance(part, ast.expr) and not isinstance(part, ast.Slice | ast.Tuple):
-            if not (isinstance(expr, ast.Call) and part is expr.func and isinstance(part, ast.Name)):
+            if isinstance(expr, ast.Call) and part is expr.func:
+                if not isinstance(part, ast.Attribute):
+                    continue
+                part = part.value  # what a method is called on
+            if not (isinstance(part, ast.Name) and part.id == "np"):
                 yield part
     if not isinstance(expr, ast.UnaryOp):
         yield ast.Constant(1)

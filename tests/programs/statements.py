@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -33,8 +34,23 @@ def written(w: Writer, rank: int = 1) -> list[str]:
 def new_local(w: Writer) -> None:
     """A new name for the value of an expression, or an old one again."""
     locals_ = [n for n in w.arrays() if n.startswith("v")]
+    value = expression(w, w.rng.randrange(1, 4))
     name = w.rng.choice(locals_) if locals_ and w.chance(0.25) else w.fresh("v")
-    w.add(f"{name} = {expression(w, w.rng.randrange(1, 4))}")
+    if name in w.env and w.indent > 1 and not _alike(w.evaluate(value), w.env[name]):
+        raise Refused
+    w.add(f"{name} = {value}")
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values are of one shape and type, so that a loop may exchange them."""
+    return np.shape(one) == np.shape(other) and np.result_type(one) == np.result_type(other)
+
+
+def _storable(value: Any, dtype: np.dtype) -> bool:
+    """Whether the language stores a value in an array of that type without a cast."""
+    if type(value) in (int, float, bool):
+        return dtype.kind in {bool: "biufc", int: "iufc", float: "fc"}[type(value)]
+    return np.can_cast(np.result_type(value), dtype, "same_kind")
 
 
 def new_view(w: Writer) -> None:
@@ -56,6 +72,8 @@ def write(w: Writer) -> None:
     shape = np.shape(w.evaluate(target))
     value = expression(w, w.rng.randrange(1, 4), shape)
     op = w.rng.choice(AUGMENTED) if w.chance(0.5) else "="
+    if not _storable(w.evaluate(value), w.evaluate(target).dtype):
+        raise Refused
     w.add(f"{target} {op} {value}")
 
 
@@ -76,6 +94,8 @@ def element(w: Writer) -> None:
         raise Refused
     target = subscript(w, w.rng.choice(names), scalar=True)
     value = expression(w, 2, ())
+    if not _storable(w.evaluate(value), w.evaluate(target).dtype):
+        raise Refused
     w.add(f"{target} {w.rng.choice(('=', '+=', '-=', '*='))} {value}")
 
 
@@ -86,13 +106,17 @@ def masked(w: Writer) -> None:
         raise Refused
     name = w.rng.choice(names)
     array = w.env[name]
+    if array.dtype.kind == "c":
+        raise Refused
     mask = f"{name} {w.rng.choice(COMPARE)} {constant(w, array.dtype)}"
-    same = [n for n in w.arrays() if w.env[n].shape == array.shape]
+    same = [n for n in w.arrays() if w.env[n].shape == array.shape and w.env[n].dtype.kind != "c"]
     if w.chance(0.5):
         m = w.fresh("v")
         w.add(f"{m} = {w.rng.choice(same)} {w.rng.choice(COMPARE)} {constant(w, array.dtype)}")
         mask = m
     value = constant(w, array.dtype) if w.chance(0.6) else f"{w.rng.choice(same)}[{mask}]"
+    if not _storable(w.evaluate(value), array.dtype):
+        raise Refused
     w.add(f"{name}[{mask}] {w.rng.choice(('=', '+=', '*='))} {value}")
 
 
@@ -128,7 +152,10 @@ def gather(w: Writer) -> None:
     index, name = w.rng.choice(indices), w.rng.choice(arrays)
     if w.chance(0.3) and w.env[name].flags.writeable:
         shape = np.shape(w.evaluate(f"{name}[{index}]"))
-        w.add(f"{name}[{index}] = {fitting(w, shape)}")
+        value = fitting(w, shape)
+        if not _storable(w.evaluate(value), w.env[name].dtype):
+            raise Refused
+        w.add(f"{name}[{index}] = {value}")
     else:
         w.add(f"{w.fresh('v')} = {name}[{index}] {w.rng.choice('+-*')} {constant(w)}")
     w.features.add("gather")
@@ -187,6 +214,8 @@ def leave(w: Writer) -> None:
 def condition(w: Writer) -> str:
     """Return a scalar test."""
     one = expression(w, 2, ())
+    if np.result_type(w.evaluate(one)).kind == "c":
+        raise Refused
     return f"{one} {w.rng.choice(COMPARE)} {constant(w)}"
 
 

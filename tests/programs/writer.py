@@ -6,6 +6,7 @@ types need no model here: what NumPy refuses is taken back.
 
 from __future__ import annotations
 
+import ast
 import random
 import warnings
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .model import ArgSpec, Program
+from .plain_index import translated
 
 LIMIT = 400
 """Largest number of elements of an array."""
@@ -52,7 +54,7 @@ class Writer:
     def start(self, args: list[ArgSpec]) -> None:
         """Take the arguments."""
         self.args = args
-        self.env = Program("", None, tuple(args)).make()
+        self.env = Program("", tuple(args)).make()
 
     def evaluate(self, text: str) -> Any:
         """Return the value of an expression here. Raises Refused."""
@@ -78,7 +80,8 @@ class Writer:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
-                exec(compile("\n".join(lines), "<lines>", "exec"), self.names, self.env)
+                made = translated("\n".join(lines))
+                exec(compile(made.text, "<lines>", "exec"), self.names | made.names(), self.env)
             except Exception as why:
                 raise Refused(f"{lines}: {why}") from None
         for value in self.env.values():
@@ -87,14 +90,15 @@ class Writer:
 
     def replay(self) -> None:
         """Run the program anew from its arguments. Raises Refused."""
-        self.env = Program("", None, tuple(self.args)).make()
+        self.env = Program("", tuple(self.args)).make()
         body = [line[4:] for line in self.lines]
         self.run(_counted(body))
-        self.env.pop("_steps", None)
+        outer = _outer_names(body) | {spec.name for spec in self.args}
+        self.env = {name: value for name, value in self.env.items() if name in outer}
 
     def replay_body(self) -> None:
         """Run the whole program, `return` included. Raises Refused."""
-        self.env = Program("", None, tuple(self.args)).make()
+        self.env = Program("", tuple(self.args)).make()
         names = ", ".join(spec.name for spec in self.args)
         lines = [f"def f({names}):", *("    " + line for line in _counted([x[4:] for x in self.lines]))]
         self.run([*lines, f"f({names})"])
@@ -109,6 +113,18 @@ class Writer:
             n for n, v in self.env.items()
             if isinstance(v, int | float | np.number) and not isinstance(v, bool)
         ]  # fmt: skip
+
+
+def _outer_names(body: list[str]) -> set[str]:
+    """Return the names that are assigned outside of every block."""
+    found: set[str] = set()
+    for statement in ast.parse("\n".join(body)).body:
+        match statement:
+            case ast.Assign(targets=targets):
+                found |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+            case ast.FunctionDef(name=name):
+                found.add(name)
+    return found
 
 
 def _counted(body: list[str]) -> list[str]:

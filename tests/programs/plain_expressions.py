@@ -1,0 +1,180 @@
+"""Expressions of index notation at one point, as NumPy scalars: the other half of the oracle."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Letters = Mapping[str, int]
+REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argmin")
+_BINARY: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+    ast.Pow: operator.pow, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+}  # fmt: skip
+_BY_SIGN = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+            "//": operator.floordiv, "%": operator.mod, "**": operator.pow,
+            "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift,
+            ">>": operator.rshift, "max": np.maximum, "min": np.minimum}  # fmt: skip
+_COMPARE: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne,
+}  # fmt: skip
+_UNARY: dict[type[ast.AST], Callable[[Any], Any]] = {
+    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_,
+    ast.Invert: operator.invert,
+}  # fmt: skip
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "abs": abs, "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil, "sign": np.sign,
+    "f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "range": range,
+    "len": len,
+}  # fmt: skip
+
+
+class Unknown(Exception):
+    """Something that this oracle does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """A subscript that is brought into range: `clamp`, `wrap` or `pad`."""
+
+    how: str
+    index: int
+    fill: Any = 0
+
+
+def evaluate(node: ast.expr, state: Mapping[str, Any], point: Letters, statement: Any) -> Any:
+    """Return the value of an expression at a point. Raises Unknown, IndexError."""
+
+    def of(part: ast.expr) -> Any:
+        return evaluate(part, state, point, statement)
+
+    match node:
+        case ast.Constant(value):
+            return value
+        case ast.Name(id=name):
+            if name in point:
+                return point[name]
+            if name == "inf":
+                return float("inf")
+            return state[name]
+        case ast.BinOp(left, op, right):
+            return _BINARY[type(op)](of(left), of(right))
+        case ast.UnaryOp(op, operand):
+            return _UNARY[type(op)](of(operand))
+        case ast.BoolOp(op=ast.And(), values=values):
+            return all(of(v) for v in values)
+        case ast.BoolOp(values=values):
+            return any(of(v) for v in values)
+        case ast.Compare(left, ops, comparators):
+            parts = [of(left), *map(of, comparators)]
+            results = [_COMPARE[type(op)](a, b) for op, a, b in zip(ops, parts, parts[1:])]
+            return results[0] if len(results) == 1 else all(results)
+        case ast.IfExp(test, yes, no):
+            return _select(bool(of(test)), lambda: of(yes), lambda: of(no))
+        case ast.Subscript(value=ast.Name(id=name), slice=index):
+            subs = index.elts if isinstance(index, ast.Tuple) else [index]
+            return _element(state[name], [of(sub) for sub in subs])
+        case ast.Call():
+            return _called(node, state, point, statement, of)
+    raise Unknown(ast.unparse(node))
+
+
+def _called(node: ast.Call, state: Any, point: Letters, statement: Any, of: Any) -> Any:
+    match node:
+        case ast.Call(func=ast.Subscript(value=ast.Name(id=name), slice=binders), args=[expr]):
+            parts = list(binders.elts) if isinstance(binders, ast.Tuple) else [binders]
+            return statement.reduce(name, expr, parts, state, point)
+        case ast.Call(func=ast.Name(id=name), args=[expr]) if name in REDUCTIONS:
+            return statement.reduce(name, expr, None, state, point)
+        case ast.Call(func=ast.Name(id="where"), args=[test, yes, no]):
+            return _select(bool(of(test)), lambda: of(yes), lambda: of(no))
+        case ast.Call(func=ast.Name(id=("max" | "min") as name), args=args):
+            values = [of(arg) for arg in args]
+            best = values[0]
+            for value in values[1:]:
+                best = (np.maximum if name == "max" else np.minimum)(best, value)
+            return best
+        case ast.Call(func=ast.Name(id=("clamp" | "wrap" | "pad") as name), args=args):
+            return _Outside(name, *(of(arg) for arg in args))
+        case ast.Call(func=ast.Name(id=name), args=args) if name in _FUNCTIONS:
+            return _FUNCTIONS[name](*(of(arg) for arg in args))
+    raise Unknown(ast.unparse(node))
+
+
+def _select(test: bool, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
+    """Return one of two values in the type of both."""
+    value = yes() if test else no()
+    try:
+        other = no() if test else yes()
+    except IndexError:
+        return value
+    if type(value) in (int, float, bool) and type(other) in (int, float, bool):
+        joined = np.result_type(type(value), type(other))
+        return joined.type(value).item()
+    return np.result_type(value, other).type(value)
+
+
+def _element(array: np.ndarray, subs: list[Any]) -> Any:
+    """Return an element; a subscript never wraps."""
+    place = []
+    for extent, sub in zip(array.shape, subs, strict=True):
+        index = sub.index if isinstance(sub, _Outside) else sub
+        match sub:
+            case _Outside("clamp"):
+                index = min(max(index, 0), extent - 1)
+            case _Outside("wrap"):
+                index %= extent
+            case _Outside("pad", _, fill) if not 0 <= index < extent:
+                return array.dtype.type(fill)
+        if not 0 <= index < extent:
+            raise IndexError(f"{index} in {array.shape}")
+        place.append(int(index))
+    return array[tuple(place)]
+
+
+def stored(old: Any, op: str | None, value: Any, dtype: np.dtype) -> Any:
+    """Return what an element becomes."""
+    made = value if op is None else _BY_SIGN[op](old, value)
+    return np.asarray(made).astype(dtype)[()]
+
+
+def reduce_values(name: str, found: list[tuple[tuple[int, ...], Any]]) -> Any:
+    """Return the reduction of values in their order."""
+    values = [value for _, value in found]
+    if name in ("any", "all"):
+        return (any if name == "any" else all)(bool(v) for v in values)
+    if not values:
+        raise Unknown("the type of a reduction of nothing")
+    dtype = np.result_type(*{type(v): v for v in values}.values())
+    if name in ("argmax", "argmin"):
+        best = getattr(np, name)(np.array(values, dtype))
+        return np.int64(found[int(best)][0][-1])
+    if name in ("max", "min"):
+        total = dtype.type(values[0])
+        for value in values[1:]:
+            total = (np.maximum if name == "max" else np.minimum)(total, dtype.type(value))
+        return total
+    wide = _accumulated(dtype)
+    total = wide.type(1 if name == "prod" else 0)
+    for value in values:
+        total = total * wide.type(value) if name == "prod" else total + wide.type(value)
+    if name == "mean":
+        real = wide if wide.kind in "fc" else np.dtype(np.float64)
+        return dtype.type(0) + real.type(total) / real.type(len(values)) if dtype.kind in "fc" else (
+            real.type(total) / real.type(len(values)))  # fmt: skip
+    return total
+
+
+def _accumulated(dtype: np.dtype) -> np.dtype:
+    """Return the type that a sum is made in."""
+    if dtype.kind == "b" or dtype.kind == "i":
+        return np.dtype(np.int64)
+    return np.dtype(np.uint64) if dtype.kind == "u" else dtype

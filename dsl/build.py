@@ -71,7 +71,10 @@ class _Builder:
 def build(procedure: Procedure) -> Procedure:
     """Return the procedure without `Reduce`: IR 1 as `verify` wants it."""
     builder = _Builder(_last_serial(procedure))
-    body = _body(builder, procedure.body, Known())
+    known = Known()
+    for symbol in (x for p in procedure.parameters for e in p.node.shape for x in e.symbols()):
+        known = known.with_bounds(symbol, const(2), None)
+    body = _body(builder, procedure.body, known)
     nodes = tuple(procedure.locals) + tuple(builder.locals)
     return replace(procedure, body=body, locals=nodes)
 

@@ -1,4 +1,4 @@
-"""`@cd`: a function that is read, compiled for the arguments it is given, and called like any other.
+"""`@cd`: a function that is read, compiled for its arguments, and called like any other.
 
 A call finds the form for its arguments' types, shapes and layouts and for the values it captures,
 or makes one: parse once, elaborate, build, link. Nothing captured is frozen: what a form depends
@@ -7,18 +7,19 @@ on is compared on every call.
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label
+from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
 from ..lowering.ir.assignments import Procedure
 from . import surface as s
 from .explain import Explanation, explanation
 from .parse import parse
 from .results import run
-from .source import read_source, scope_of, scope_of_namespace, source_from_text
+from .source import FunctionSource, read_source, scope_of, scope_of_namespace, source_from_text
 from .specialise import Lookup, Specialisation, Specialisations
 
 _POSITIONAL = ("positional", "any")
@@ -121,18 +122,18 @@ class BoundFunction(functools.partial[Any]):
         return self.args[0]
 
     @property
-    def __func__(self) -> CdFunction:
-        function = self.func
-        assert isinstance(function, CdFunction)
-        return function
+    def __func__(self) -> Any:
+        return self.func
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Return what a call becomes; see `CdFunction.explain`."""
-        return self.__func__.explain(*self.args, *args, **kwargs)
+        made: Explanation = self.__func__.explain(*self.args, *args, **kwargs)
+        return made
 
     def procedure(self, *args: Any, **kwargs: Any) -> Procedure:
         """Return the assignments that a call means; see `CdFunction.procedure`."""
-        return self.__func__.procedure(*self.args, *args, **kwargs)
+        made: Procedure = self.__func__.procedure(*self.args, *args, **kwargs)
+        return made
 
     def on(self, backend: str) -> BoundFunction:
         """Return the same on another backend."""
@@ -167,11 +168,29 @@ def cd_from_source(
     what errors call the text. Raises as `cd` does.
     """
     try:
-        surface = parse(source_from_text(text, name))
+        source = source_from_text(text, name)
+        surface = parse(source)
+        _require_python(source)
         scope = scope_of_namespace(globals or {})
         return CdFunction(surface, scope.lookup, _signature(globals or {}, surface), backend)
     except CdError as problem:
         raise problem.with_traceback(None) from None
+
+
+def _require_python(source: FunctionSource) -> None:
+    """Refuse (CD0100) a text that parses and yet is no Python: a `break` outside a loop."""
+    tree = source.tree
+    whole = ast.Expression(tree) if isinstance(tree, ast.Lambda) else ast.Module([tree], [])
+    try:
+        compile(whole, source.source.name, "eval" if isinstance(tree, ast.Lambda) else "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
+        text = getattr(problem, "msg", None) or str(problem)
+        line, column = getattr(problem, "lineno", 1) or 1, (getattr(problem, "offset", 1) or 1) - 1
+        end = getattr(problem, "end_offset", None) or column + 2
+        span = Span(source.source, line, column, line, max(end - 1, column + 1))
+        message = f"Python cannot read this: {text}"
+        helps = ("correct the text: it has to be a function that Python itself would accept",)
+        raise CdSyntaxError(Diagnostic("CD0100", message, (Label(span),), (), helps)) from None
 
 
 def _signature(namespace: Mapping[str, object], surface: s.Function) -> inspect.Signature:
@@ -187,6 +206,6 @@ def _signature(namespace: Mapping[str, object], surface: s.Function) -> inspect.
     for param in surface.params:
         default: Any = inspect.Parameter.empty
         if param.default is not None:
-            default = eval(param.default.span.text, dict(namespace))  # noqa: S307 - the user's own text
+            default = eval(param.default.span.text, dict(namespace))  # the user's own text
         found.append(inspect.Parameter(param.name, kinds[param.kind], default=default))
     return inspect.Signature(found)

@@ -11,6 +11,7 @@ import numpy as np
 from ..backends.runtime.arrays import describe
 from ..backends.runtime.tensor import Tensor
 from ..lowering.ir import dtypes
+from .elaborate.array_types import ArrayType
 from .elaborate.inputs import ArraySpec, Spec, spec_of
 from .source import MISSING
 
@@ -20,7 +21,8 @@ _NUMBERS = frozenset(
     [float, complex, *(np.dtype(t.name).type for t in dtypes.ALL if t.name != "bfloat16")]
 ) - {np.bool_}  # fmt: skip
 _NAMED = (
-    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc, type(MISSING),
+    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc, ArrayType,
+    type(MISSING),
 )  # fmt: skip
 
 

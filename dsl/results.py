@@ -116,7 +116,7 @@ def _refuse_constant(tensor: Tensor, span: Span) -> None:
 
 def _refuse_copy(value: object, array: Any, path: Path, span: Span) -> None:
     """Refuse to write what only a copy could be made of: the caller would see nothing of it."""
-    if isinstance(value, np.ndarray) or np.shares_memory(array, as_array(value), max_work=0):
+    if isinstance(value, np.ndarray) or np.may_share_memory(array, as_array(value)):
         return
     kind = type(value).__name__
     raise CdTypeError(
@@ -196,27 +196,32 @@ def _relaid(array: Any, strides: tuple[int, ...] | None) -> Any:
 
 
 def _viewed(array: Any, view: Strided) -> Any:
-    """Return a view of an array given by offset and strides in elements of the array's layout."""
+    """Return a view of an array given by offset and strides in elements of its layout.
+
+    A copy where code was given a packed copy of the array that lies differently.
+    """
+    if not array.size or 0 in view.shape:
+        return array.reshape(-1)[:0].reshape(view.shape)
     size = array.itemsize
-    if not array.size:
-        return array.reshape(view.shape)
     strides = tuple(step * size for step in view.strides)
-    base = _at_offset(array, view.offset)
-    found = np.lib.stride_tricks.as_strided(base, view.shape, strides)
+    whole = all(step % size == 0 for step in array.strides)
+    if not array.flags.c_contiguous and not (
+        whole and array.flags.aligned and array.dtype.isnative
+    ):
+        array = np.ascontiguousarray(array)
+    start = _from_lowest(array)
+    low = sum(min(0, (n - 1) * step) for n, step in zip(array.shape, array.strides, strict=True))
+    found = np.lib.stride_tricks.as_strided(start[view.offset - low // size :], view.shape, strides)
     if not array.flags.writeable:
         found.flags.writeable = False
     return found
 
 
-def _at_offset(array: Any, offset: int) -> Any:
-    """Return a one-element view of an array at an offset in elements from its first element."""
-    rest = offset * array.itemsize
-    order = sorted(range(array.ndim), key=lambda n: -abs(array.strides[n]))
-    found: dict[int, int] = {}
-    for n in order:
-        step = array.strides[n]
-        position = 0 if not step else min(max(rest // step, 0), array.shape[n] - 1)
-        found[n] = position
-        rest -= position * step
-    index = [slice(found[n], found[n] + 1) for n in range(array.ndim)]
-    return array[tuple(index)]
+def _from_lowest(array: Any) -> Any:
+    """Return all memory between an array's lowest and highest element, as one axis."""
+    forward = array[tuple(slice(None, None, -1 if step < 0 else 1) for step in array.strides)]
+    reach = sum(
+        (n - 1) * step for n, step in zip(forward.shape, forward.strides, strict=True)
+    )
+    extent = reach // array.itemsize + 1
+    return np.lib.stride_tricks.as_strided(forward, (extent,), (array.itemsize,))

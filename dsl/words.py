@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..lowering.ir import dtypes
+from .elaborate.array_types import array_type
 from .elaborate.site import Word
 
 pad, clamp, wrap = Word("pad"), Word("clamp"), Word("wrap")
 
-TYPES = {name: Word(name) for name in dtypes.BY_SHORT if name != "bool"}
-"""The element types as words: `f32[n, m]` in annotations, `f32(e)` as a cast."""
+TYPES = {name: array_type(dtype) for name, dtype in dtypes.BY_SHORT.items() if name != "bool"}
+"""The element types as classes: `f32[n, m]` in annotations and `isinstance`, `f32(e)` as a cast."""
 
 
 @contextmanager

@@ -7,6 +7,7 @@
 Write a function of array assignments, put `@cd` above it, call it; `explain` shows what it became.
 """
 
+from . import idx
 from .dsl import CdFunction, Tensor, backends, cd, cd_from_source, clamp, comment, pad, tensor, wrap
 from .dsl.words import TYPES
 from .lowering import settings
@@ -19,5 +20,5 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CdError", "CdFunction", "Tensor", "__version__", "backends", "cd", "cd_from_source", "clamp",
-    "comment", "override", "pad", "settings", "tensor", "use", "wrap", *TYPES,
+    "comment", "idx", "override", "pad", "settings", "tensor", "use", "wrap", *TYPES,
 ]  # fmt: skip

@@ -75,7 +75,7 @@ def _compiler() -> Facts:
     command = toolchain.find()
     with tempfile.TemporaryDirectory() as scratch:
         found = toolchain.inspect(command, Path(scratch))
-    kept = " ".join(f"{name}={text}" for name, text in found.environment)
+    kept = " ".join(found.environment)
     return [
         ("command", " ".join(found.command)),
         ("version", found.name),

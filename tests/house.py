@@ -5,11 +5,11 @@ line there. Every other table holds exceptions, each with its reason.
 """
 
 ORDER = """
-plusequals: __main__ __init__
-dsl: __init__ cd trace explain build
+plusequals: __main__ __init__ idx
+dsl: __init__ cd trace explain results specialise reasons keys words build checked
 dsl/elaborate: __init__ elaborate index_reductions python_reductions averages reductions elementwise
 dsl/elaborate: site statements bindings index_notation ranges inline statics expressions views names
-dsl/elaborate: frame inputs stores arrays context proof ufuncs numpy_table values types typed
+dsl/elaborate: frame inputs stores arrays context proof ufuncs numpy_table values types typed array_types
 dsl: parse refused surface source listing edited idx
 backends: __init__
 backends/runtime: __init__ link context transfer tensor order state memory arrays records
@@ -22,7 +22,8 @@ lowering: __init__ pipeline
 lowering/passes: __init__ virtualize fuse shrink simplify cse hoist gather dead buffers access
 lowering/schedule: __init__ presets contraction stencil stage kinds split legal
 lowering: lower clash
-lowering/ir: __init__ interpret evaluate verify verify_local printer spelling alpha walk faults
+lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
+lowering/ir: alpha bounds walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes
 lowering: target settings diagnostic
 """

@@ -91,7 +91,7 @@ def _file_of(parts: list[str]) -> str | None:
     if not parts:
         return "plusequals/__init__.py"
     path = "/".join(parts)
-    for candidate in (f"{path}.py", f"{path}/__init__.py"):
+    for candidate in (f"{path}.py", f"{path}/__init__.py", f"plusequals/{path}.py"):
         if (ROOT / candidate).is_file():
             return candidate
     return None

@@ -56,9 +56,6 @@ class ArrayType(type):
             return cls.dtype.short
         return f"{cls.dtype.short}[{', '.join(':' if n is None else str(n) for n in cls.sizes)}]"
 
-    def __reduce__(cls) -> Any:
-        return array_type, (cls.dtype, cls.sizes)
-
 
 def array_type(dtype: DType, sizes: tuple[Size, ...] | None = None) -> ArrayType:
     """Return the class of arrays of an element type and, where given, of such sizes."""

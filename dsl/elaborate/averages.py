@@ -28,7 +28,7 @@ from .site import (
     static_bool,
     static_number,
 )  # fmt: skip
-from .types import BOOL, TRUE, Kind, cast
+from .types import BOOL, FALSE, TRUE, Kind, cast
 from .ufuncs import combine_of
 from .values import Array, Scalar, Static, Value
 

@@ -39,7 +39,7 @@ def _stays(frame: Frame, value: Scalar) -> bool:
     """Whether a number is an index expression of loop variables: it needs no storage."""
     if not isinstance(value.expr, Position):
         return False
-    stable = frame.ctx.loop_symbols | frame.ctx.origin.keys()
+    stable = frame.ctx.stable
     return value.expr.index.symbols() <= stable
 
 

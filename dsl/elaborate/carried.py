@@ -122,7 +122,7 @@ def _inner_symbols(frame: Frame, value: Value) -> frozenset[Symbol]:
     """Return symbols of a binding that were read inside a block and end with it."""
     if not isinstance(value, Scalar) or not isinstance(value.expr, Position):
         return frozenset()
-    stable = frame.ctx.loop_symbols | frame.ctx.origin.keys()
+    stable = frame.ctx.stable
     return frozenset(x for x in value.expr.index.symbols() if x not in stable)
 
 
@@ -160,6 +160,7 @@ def _permute(
     if len({(node.shape, node.dtype) for node in nodes}) > 1:
         return False
     sources = tuple(node for node in after if node is not None)
+    frame.ctx.exchanged.update(nodes)
     frame.ctx.emit(Permute(tuple(nodes), sources, statement.span))
     return True
 

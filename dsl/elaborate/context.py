@@ -14,6 +14,7 @@ from ...lowering.diagnostic import (
     CdError,
     CdIndexError,
     CdShapeError,
+    CdSyntaxError,
     Diagnostic,
     Label,
     Span,
@@ -34,6 +35,7 @@ from ...lowering.ir.expressions import Apply, Domain, Expr, Position, Read, Sele
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, Op
+from ...lowering.ir.walk import uses as uses_of
 from .proof import Known, corner, says_of_indices
 from .types import TRUE, WEAK_INT, Kind, cast
 from .values import Array, Path, Scalar, Value, whole
@@ -95,6 +97,10 @@ class Context:
     loop_symbols: set[Symbol] = field(default_factory=set)
     unrollable: dict[Symbol, object] = field(default_factory=dict)
     """The loop statement of each loop variable, to unroll it where its number is needed."""
+    exchanged: set[Node] = field(default_factory=set)
+    """Nodes whose arrays change places in a loop."""
+    sizes: frozenset[Symbol] = frozenset()
+    """Sizes of parameters that only the run knows."""
     stack: tuple[Span, ...] = ()
     active: tuple[object, ...] = ()
     """The functions being elaborated, outermost first: none may call itself."""
@@ -110,6 +116,11 @@ class Context:
     serial: int = 0
 
     @property
+    def stable(self) -> frozenset[Symbol]:
+        """Symbols that hold wherever a name is visible: loop variables, parameters, sizes."""
+        return frozenset(self.loop_symbols) | self.origin.keys() | self.sizes
+
+    @property
     def pointwise(self) -> bool:
         """Whether expressions are being elaborated at each point of index letters."""
         return bool(self.domain) or self.uses is not None
@@ -118,6 +129,13 @@ class Context:
         """Return a new symbol."""
         self.serial += 1
         return Symbol(name, self.serial)
+
+    def size(self, name: str) -> Affine:
+        """Return a run-time size of a parameter: a new symbol, at least 2."""
+        symbol = self.symbol(name)
+        self.sizes |= {symbol}
+        self.known = self.known.with_bounds(symbol, const(2), None)
+        return var(symbol)
 
     def axes(self, rank: int) -> tuple[Symbol, ...]:
         """Return new symbols for the axes of an array."""
@@ -137,7 +155,19 @@ class Context:
         return whole(node, self.axes(node.rank), kind or Kind(node.dtype), span)
 
     def emit(self, statement: Statement) -> None:
-        """Append a statement to the block being built."""
+        """Append a statement to the block being built.
+
+        CdSyntaxError CD0522 where it would need an index letter that nothing around it binds.
+        """
+        letters = {r.symbol for r in self.domain}
+        stray = sorted(letters & uses_of(statement), key=str) if letters else ()
+        if stray:
+            names = ", ".join(f"`{symbol.name}`" for symbol in stray)
+            raise error(
+                "CD0522", CdSyntaxError,
+                f"`{statement.span.text}` needs an array of its own at every point of {names}",
+                statement.span,
+            )  # fmt: skip
         self.out.append(statement)
 
     @contextmanager
@@ -298,6 +328,8 @@ class Context:
         text = f"{what}: sizes {{0}} and {{1}} differ"
         fault = Fault("CD0301", "CdShapeError", text, WAYS_OUT["CD0301"])
         self.check(test, fault, (Position(left), Position(right)), span, Domain())
+        if not self.control and not self.conditions:
+            self.known = self.known.with_facts(left - right, right - left)
 
     def scalar_index(self, symbol: Symbol) -> Scalar:
         """Return a symbol as a number, of the kind of a Python int."""

@@ -203,17 +203,23 @@ def _returned_array(
         read = value.view
         assert read is not None
     node = read.node
-    if node.static_shape is None or any(extent.constant is None for extent in value.shape):
-        raise error(
-            "CD0435", CdTypeError, "the size of what is returned is known only at run time",
-            function.span, label=f"it is {describe(value)}",
-            helps=("return an array of the largest size and the number of elements used",),
-        )  # fmt: skip
     is_whole = read.index == tuple(map(var, value.axes)) and value.shape == node.shape
+    sized = node.static_shape is not None and all(e.constant is not None for e in value.shape)
+    if not sized and not is_whole:
+        if node not in ctx.locals:
+            raise error(
+                "CD0435", CdTypeError, "a view whose size only the run knows cannot be returned",
+                function.span, label=f"it is {describe(value)}",
+                helps=("return a copy: `.copy()`",),
+            )  # fmt: skip
+        return _returned_array(ctx, inputs, replace(value, copied=True), results, function)
     view = None if is_whole else _strided(value, read)
     if view is None and not is_whole:
         return _returned_array(ctx, inputs, replace(value, copied=True), results, function)
     path = next((path for path, known in inputs.nodes.items() if known == node), None)
+    if path is not None and node in ctx.exchanged:
+        # which of the exchanged arrays it is now depends on the run: hand out its contents
+        return _returned_array(ctx, inputs, replace(value, copied=True), results, function)
     if path is not None:
         return Argument(path, view)
     if node not in results:

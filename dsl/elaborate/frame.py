@@ -10,7 +10,7 @@ from ...lowering.diagnostic import Span
 from ...lowering.ir.indexing import Affine, Symbol
 from ...lowering.ir.node import Node
 from .. import surface as s
-from .context import Context
+from .context import Context, Use
 from .inputs import Inputs
 from .values import Array, Value
 
@@ -39,6 +39,8 @@ class Letters:
     spans: dict[Symbol, Span] = field(default_factory=dict)
     on_left: bool = True
     extents: dict[Symbol, Affine] = field(default_factory=dict)
+    open_pairs: list[tuple[Use, Use]] = field(default_factory=list)
+    """Plain uses of one letter whose sizes only the run can tell equal."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ def index_statement(
             del ctx.locals[count:]
         fresh = _infer(frame, target, uses, tests, fresh)
         letters.opened = 0
+        _settle_sizes(frame)
         _emit(frame, target, op, value, span, fresh)
     finally:
         frame.letters, ctx.uses = None, None
@@ -188,7 +189,7 @@ def _infer(
     bound = isinstance(target.value, s.Name) and frame.names.get(target.value.id)
     all_letters = [*letters.right.values(), *letters.outer.values()]
     for x in all_letters:
-        extent = pinned(x, uses, ctx.known)
+        extent = pinned(x, uses, ctx.known, letters.open_pairs)
         if extent is not None:
             letters.extents[x] = extent
     if fresh and isinstance(bound, Array):
@@ -220,6 +221,15 @@ def _infer(
         if x not in letters.extents:
             raise no_range(x, letters.spans[x], uses)
     return fresh
+
+
+def _settle_sizes(frame: Frame) -> None:
+    """Emit checks that sizes under one letter are equal, where only the run can tell."""
+    letters = frame.letters
+    assert letters is not None
+    for one, two in letters.open_pairs:
+        what = f"an index runs over axis {one.axis} of `{one.name}` and axis {two.axis} of `{two.name}`"
+        frame.ctx.equal_extents(one.extent, two.extent, what, two.span)
 
 
 def _guard_tests(frame: Frame, span: Span) -> list[Expr]:
@@ -394,6 +404,7 @@ def scalar_statement(frame: Frame, value: s.Expr, span: Span) -> Scalar:
                 helps=(f"reduce it: `sum[{name}](...)`", f"or keep it: `y[{name}] = ...`"),
             )  # fmt: skip
         letters.opened = 0
+        _settle_sizes(frame)
         return _value(frame, value)
     finally:
         frame.letters, ctx.uses = outer, held

@@ -63,7 +63,7 @@ def reduce_letters(
             value = value_of(evaluate(frame, argument))
             own_uses = ctx.uses[start:]
             for x in own.values():
-                extent = given[x].hi if x in given else pinned(x, own_uses, known)
+                extent = given[x].hi if x in given else pinned(x, own_uses, known, letters.open_pairs)
                 if extent is None:
                     extent = bounded(x, tests, letters.extents, known)
                 if extent is None:

@@ -24,6 +24,7 @@ from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import const
 from ...lowering.ir.node import Node
 from .. import surface as s
+from .array_types import ArrayType
 from .context import Context, error
 from .site import Word
 from .types import Kind, cast, kind_of_number
@@ -32,10 +33,13 @@ from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, TensorLi
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
-    """An array: element type, shape, strides in elements (None: C order)."""
+    """An array: element type, shape, strides in elements (None: C order).
+
+    A size that is None is only known at run time, and at least 2.
+    """
 
     dtype: DType
-    shape: tuple[int, ...]
+    shape: tuple[int | None, ...]
     strides: tuple[int, ...] | None
 
 
@@ -112,6 +116,8 @@ def spec_of(
     if kind is not None:
         plain = static or kind.dtype.kind == "b" or not _fits(value)
         return ConstantSpec(type(value), repr(value), value) if plain else NumberSpec(kind)
+    if isinstance(value, ArrayType) and value.sizes is None:
+        value = Word(value.dtype.short)
     if isinstance(value, (*_PLAIN, DType, Word)):
         return ConstantSpec(type(value), repr(value), value)
     if is_tensor(value):
@@ -212,7 +218,7 @@ class Inputs:
         """Return the value of an input of a specification."""
         match spec:
             case ArraySpec(dtype, shape, strides):
-                label = str(path.steps[-1] if path.steps else path.root)
+                label = _label(path)
                 node = self.node(ctx, path, label, dtype, shape, strides)
                 return ctx.whole(node, span)
             case NumberSpec(kind):
@@ -236,14 +242,18 @@ class Inputs:
         path: Path,
         label: str,
         dtype: DType,
-        shape: tuple[int, ...],
+        shape: tuple[int | None, ...],
         strides: tuple[int, ...] | None,
     ) -> Node:
         """Return the parameter node of a path, that of its alias where it has one."""
         path = self.alias.get(path, path)
         if path not in self.nodes:
             ctx.serial += 1
-            node = Node(ctx.serial, label, tuple(const(n) for n in shape), dtype, strides)
+            extents = tuple(
+                const(n) if n is not None else ctx.size(f"{label}_{axis}")
+                for axis, n in enumerate(shape)
+            )
+            node = Node(ctx.serial, label, extents, dtype, strides)
             self.nodes[path] = node
             ctx.parameters[path] = Parameter(node, False)
         return self.nodes[path]
@@ -259,13 +269,13 @@ class Inputs:
                 helps=(f"declare it: `pe.tensor(..., fields=({name!r},))`",),
             )  # fmt: skip
         path = Path(handle.path.root, (*handle.path.steps, "@" + name), handle.path.captured)
-        label = str(handle.path.steps[-1] if handle.path.steps else handle.path.root)
+        label = _label(handle.path)
         label = label if name == "value" else f"{label}_{name}"
         node = self.node(ctx, path, label, tensor.dtype, tensor.shape, None)
         return ctx.whole(node, span)
 
     def _number(self, ctx: Context, path: Path, kind: Kind, span: Span) -> Scalar:
-        name = str(path.steps[-1] if path.steps else path.root)
+        name = _label(path)
         node = self.node(ctx, path, name, kind.dtype, (), None)
         if kind.dtype.kind not in "iu":
             return Scalar(Read(node, (), span), kind)
@@ -274,3 +284,17 @@ class Inputs:
         ctx.prologue.append(Let(symbol, cast(read, dtypes.int64), span))
         ctx.origin[symbol] = str(path)
         return Scalar(cast(ctx.scalar_index(symbol).expr, kind.dtype), kind)
+
+
+def _label(path: Path) -> str:
+    """Return what the array of a path is called: the last name on it, with the numbers behind."""
+    label = path.root
+    for step in path.steps:
+        match step:
+            case str():
+                label = step
+            case (str(key),):
+                label = key
+            case (key,) | key:
+                label = f"{label}_{key}"
+    return label

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ...lowering.ir import dtypes
-from . import attributes, casts, grids, solvers, sorting
+from . import attributes, casts, grids, quantiles, solvers, sorting
 from . import averages as a
 from . import creation as c
 from . import elementwise as e
@@ -142,8 +142,8 @@ _ORDER: tuple[Row, ...] = (
     (np.linalg.det, solvers.determinant, None), (np.linalg.cholesky, solvers.cholesky, None),
     (np.sort, sorting.sort, None), (np.argsort, sorting.argsort, None),
     (np.searchsorted, sorting.searchsorted, None), (np.digitize, sorting.digitize, None),
-    (np.median, sorting.median, None), (np.quantile, sorting.quantile, None),
-    (np.percentile, sorting.percentile, None), (np.histogram, sorting.histogram, None),
+    (np.median, quantiles.median, None), (np.quantile, quantiles.quantile, None),
+    (np.percentile, quantiles.percentile, None), (np.histogram, sorting.histogram, None),
     (np.bincount, sorting.bincount, None), (np.interp, sorting.interp, None),
 )  # fmt: skip
 

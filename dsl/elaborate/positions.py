@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from ...lowering.diagnostic import CdIndexError, CdTypeError, Span
 from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Fault
 from ...lowering.ir.expressions import (
     Apply,
+    Domain,
     Dynamic,
     Expr,
     Index,
@@ -40,7 +42,7 @@ class Cut:
     """One base axis turned into a new axis: element n is at `start + n * step`."""
 
     start: Affine
-    step: int
+    step: Affine
     extent: Affine
 
 
@@ -80,37 +82,45 @@ def _symbols_of(expr: Read | Position) -> frozenset[Symbol]:
 
 def cut_of(ctx: Context, section: Section, extent: Affine, span: Span) -> Cut:
     """Return what a slice takes of an axis, clipped and counted from the end as NumPy does."""
-    step = 1 if section.step is None else _static_step(ctx, section.step, span)
+    stride = const(1) if section.step is None else step_of(ctx, section.step, "a slice", span)
+    step = 1 if stride.constant is None else stride.constant
     lower, upper = (_bound(ctx, part, span) for part in (section.lower, section.upper))
     numbers = [part is None or part.constant is not None for part in (lower, upper)]
-    if all(numbers) and extent.constant is not None:
+    if all(numbers) and extent.constant is not None and stride.constant is not None:
         ends = [None if part is None else part.constant for part in (lower, upper)]
         start, stop, _ = slice(ends[0], ends[1], step).indices(extent.constant)
-        return Cut(const(start), step, const(len(range(start, stop, step))))
+        return Cut(const(start), stride, const(len(range(start, stop, step))))
     known = ctx.known
     if step > 0:
         start_at = const(0) if lower is None else _clipped(ctx, lower, extent, 0, span)
         stop_at = extent if upper is None else _clipped(ctx, upper, extent, 0, span)
-        gap = stop_at - start_at + (step - 1)
+        gap = stop_at - start_at + stride - 1
     else:
         start_at = extent - 1 if lower is None else _clipped(ctx, lower, extent, -1, span)
         stop_at = const(-1) if upper is None else _clipped(ctx, upper, extent, -1, span)
         gap = start_at - stop_at + (-step - 1)
-    if abs(step) > 1:
-        gap = floordiv(gap, const(abs(step)))
-    return Cut(start_at, step, known.maximum(gap, const(0)))
+    if stride.constant is None or abs(step) > 1:
+        gap = floordiv(gap, stride if step > 0 else -stride)
+    return Cut(start_at, stride, known.maximum(gap, const(0)))
 
 
-def _static_step(ctx: Context, value: Value, span: Span) -> int:
-    at = index_of(ctx, value, span, "a slice step")
-    if isinstance(at, Affine):
-        ctx.require_static(at)
-        if at.constant:
-            return at.constant
-    raise error(
-        "CD0503", CdIndexError, "a slice step has to be a number other than zero, known when compiling",
-        span,
-    )  # fmt: skip
+def step_of(ctx: Context, value: Value, what: str, span: Span) -> Affine:
+    """Return the step of a slice or range: a number, or a run-time integer checked to be positive.
+
+    CdIndexError CD0503 where it is zero.
+    """
+    at = index_of(ctx, value, span, f"the step of {what}")
+    if not isinstance(at, Affine) or at.constant == 0:
+        raise error(
+            "CD0503", CdIndexError, f"the step of {what} has to be an integer other than zero", span,
+            helps=("write the step as a number: `x[::2]`",),
+        )  # fmt: skip
+    ctx.require_static_parameters(at)
+    if at.constant is None and not ctx.known.nonnegative(at - 1):
+        message = f"the step of {what} is {{0}}; one that is computed has to be positive"
+        fault = Fault("CD0503", "CdIndexError", message)
+        ctx.check(compare("ge", at, const(1)), fault, (Position(at),), span, Domain())
+    return at
 
 
 def _bound(ctx: Context, value: Value | None, span: Span) -> Affine | None:

@@ -140,6 +140,8 @@ def _of_math() -> Iterator[tuple[object, Handler]]:
                  "fsum", "remainder", "ldexp", "frexp", "modf", "isclose", "ulp"):  # fmt: skip
         function = getattr(math, name)
         yield function, folds(function, _only_constants(f"math.{name}"))
+    for ufunc in (np.gcd, np.lcm):
+        yield ufunc, folds(ufunc, _only_constants(f"np.{ufunc.__name__}"))
 
 
 def _only_constants(name: str) -> Handler:

@@ -17,10 +17,13 @@ from .context import Use, error
 from .proof import Known, extreme, facts_of
 
 
-def pinned(letter: Symbol, uses: Sequence[Use], known: Known) -> Affine | None:
+def pinned(
+    letter: Symbol, uses: Sequence[Use], known: Known, open_pairs: list[tuple[Use, Use]]
+) -> Affine | None:
     """Return the extent that plain uses give a letter, None where it has none.
 
-    CdShapeError CD0301 where two uses disagree, naming both.
+    Pairs of uses that only the run can tell equal are added to `open_pairs`. CdShapeError CD0301
+    where two uses disagree, naming both.
     """
     found: Use | None = None
     for use in uses:
@@ -28,7 +31,11 @@ def pinned(letter: Symbol, uses: Sequence[Use], known: Known) -> Affine | None:
             continue
         if found is None:
             found = use
-        elif not known.equal(found.extent, use.extent):
+        elif known.equal(found.extent, use.extent):
+            continue
+        elif not known.differ(found.extent, use.extent):
+            open_pairs.append((found, use))
+        else:
             raise error(
                 "CD0301", CdShapeError,
                 f"index `{letter.name}` runs over sizes {found.extent} and {use.extent}", use.span,

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from ...lowering.diagnostic import CdTypeError, Span
 from ...lowering.ir.expressions import Position
-from ...lowering.ir.indexing import Affine, Symbol, const, var
+from ...lowering.ir.indexing import Affine, Symbol, const, floordiv, multiply, var
 from .. import surface as s
 from .context import error
 from .expressions import elements, evaluate
 from .frame import Frame
 from .operators import as_affine, value_of
-from .positions import index_of
+from .positions import index_of, step_of
 from .types import WEAK_INT
 from .values import Array, Group, Scalar, Section, Static, Value, replace_symbols
 from .views import subscript
@@ -101,19 +101,21 @@ def _range(frame: Frame, call: s.Call, name: str) -> Rounds:
     if not 1 <= len(call.args) <= 3:
         raise error("CD0424", CdTypeError, "`range` takes one to three integers", call.span)
     ends: list[Affine] = []
-    for arg in call.args:
+    for arg in call.args[:2]:
         at = index_of(ctx, value_of(evaluate(frame, arg)), arg.span, "a range")
         assert isinstance(at, Affine), "outside index notation every integer is an index"
         ends.append(at)
     lo, hi = (const(0), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
-    step = ends[2] if len(ends) == 3 else const(1)
-    ctx.require_static(step)
-    if not step.constant:
-        raise error(
-            "CD0424", CdTypeError, "the step of a range has to be a number other than zero, known "
-            "when compiling", call.args[-1].span,
-        )  # fmt: skip
-    return Rounds(name, lo, hi, step.constant, ctx.scalar_index)
+    if len(call.args) < 3:
+        return Rounds(name, lo, hi, 1, ctx.scalar_index)
+    step = step_of(ctx, value_of(evaluate(frame, call.args[2])), "a range", call.args[2].span)
+    if step.constant is not None:
+        return Rounds(name, lo, hi, step.constant, ctx.scalar_index)
+
+    def item(symbol: Symbol) -> Value:
+        return Scalar(Position(lo + multiply(var(symbol), step)), WEAK_INT)
+
+    return Rounds(name, const(0), floordiv(hi - lo + step - 1, step), 1, item)
 
 
 def _reversed(frame: Frame, call: s.Call, name: str, target: s.Expr) -> Rounds | list[Value]:

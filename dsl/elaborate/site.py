@@ -59,10 +59,6 @@ class Word:
     def __repr__(self) -> str:
         return self.name
 
-    def __getitem__(self, item: object) -> Word:
-        """Return the word itself, so that `f32[n]` may stand in an annotation."""
-        return self
-
 
 def takes(name: str, body: Body) -> Handler:
     """Return a handler that binds its arguments to the parameters of `body`.

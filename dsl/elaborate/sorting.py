@@ -1,23 +1,20 @@
-"""Order and counts: sort, argsort, searchsorted, medians, histograms, bincount, interpolation."""
+"""Order and counts: sort, argsort, searchsorted, histograms, bincount, interpolation."""
 
 from __future__ import annotations
-
-import numpy as np
 
 from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access, Assign, Fault
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Const, Domain, Dynamic, Expr, Position, Reduce
-from ...lowering.ir.indexing import Affine, const, floordiv, var
+from ...lowering.ir.indexing import Affine, const, var
 from ...lowering.ir.ops import OPS
 from . import library
-from .arrays import as_scalar, count, describe, elementwise, settled
+from .arrays import as_scalar, count, describe, settled
 from .averages import stored_once
 from .context import error
 from .creation import filled, linspace
-from .elementwise import arithmetic, converted, converted_float, where
-from .joining import stacked
+from .elementwise import arithmetic, converted, where
 from .python_reductions import as_number
 from .reductions import reducer, require_elements, require_ordered
 from .reshaping import reshaped
@@ -36,13 +33,10 @@ from .site import (
     is_none,
     items_of,
     static_bool,
-    static_int,
-    static_number,
     text_of,
 )
 from .stores import assign
 from .types import Kind, cast
-from .ufuncs import combine_of
 from .values import Array, Group, Scalar, Static, Value
 from .ways_out import WAYS_OUT
 
@@ -74,7 +68,7 @@ def flat(site: Site, value: Value, label: str) -> Array:
     return settled(site.ctx, array_of(site, ravel(site, value)), label, site.span)
 
 
-def _along(site: Site, a: Value, axis: Value, name: str) -> tuple[Array, int]:
+def along(site: Site, a: Value, axis: Value, name: str) -> tuple[Array, int]:
     """Return the array with the axis last, and where the axis was."""
     array = array_of(site, a)
     require_ordered(site, array, name)
@@ -88,13 +82,13 @@ def _along(site: Site, a: Value, axis: Value, name: str) -> tuple[Array, int]:
 
 def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:  # noqa: B008
     """Return the values in rising order along an axis, NaN last."""
-    lines, place = _along(site, a, axis, "sort")
+    lines, place = along(site, a, axis, "sort")
     made = site.ctx.materialize(lines, "sorted", site.span)
-    _sort_rows(site, made)
+    sort_rows(site, made)
     return moveaxis(site, made, Static(-1), Static(place))
 
 
-def _sort_rows(site: Site, lines: Array) -> None:
+def sort_rows(site: Site, lines: Array) -> None:
     rows = as_rows(site, lines)
     scratch = fresh(site, rows.shape, rows.kind.dtype, "merged")
     inlined(site, library.SORT_ROWS, rows, scratch)
@@ -103,9 +97,9 @@ def _sort_rows(site: Site, lines: Array) -> None:
 def sort_in_place(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:  # noqa: B008
     """Sort an array itself along an axis; returns None."""
     array = array_of(site, a)
-    lines, _ = _along(site, array, axis, "sort")
+    lines, _ = along(site, array, axis, "sort")
     if lines.rank <= 2 and lines.view is not None:
-        _sort_rows(site, lines)
+        sort_rows(site, lines)
     else:
         assign(site.ctx, array, sort(site, array, axis), site.span)
     return NONE
@@ -120,7 +114,7 @@ def argsort(
     stable: Value = NONE,
 ) -> Value:
     """Return the positions that sort an axis; equal values keep their order."""
-    lines, place = _along(site, a, axis, "argsort")
+    lines, place = along(site, a, axis, "argsort")
     keys = as_rows(site, settled(site.ctx, lines, "keys", site.span))
     at = Array(lines.axes, lines.shape, Position(var(lines.axes[-1])), Kind(dtypes.int64), True)
     order = site.ctx.materialize(at, "order", site.span)
@@ -158,88 +152,6 @@ def digitize(site: Site, x: Value, bins: Value, right: Value = NO) -> Value:
     """Return the bin of each value between rising edges."""
     side = "left" if static_bool(site, right, "right") else "right"
     return searchsorted(site, bins, x, Static(side))
-
-
-# Order statistics
-
-
-def median(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
-    """Return the middle of the sorted values, the mean of two where their number is even."""
-    return _quantile(site, a, 0.5, axis, static_bool(site, keepdims, "keepdims"), "median")
-
-
-def quantile(site: Site, a: Value, q: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
-    """Return values below which shares of the elements lie, between two elements on a line."""
-    kept = static_bool(site, keepdims, "keepdims")
-    items = items_of(q)
-    if items is None:
-        return _quantile(site, a, static_number(site, q, "the share"), axis, kept, "quantile")
-    shares = [static_number(site, item, "a share") for item in items]
-    return stacked(
-        site, Group(tuple(_quantile(site, a, s, axis, kept, "quantile") for s in shares))
-    )
-
-
-def percentile(
-    site: Site, a: Value, q: Value, axis: Value = NONE, *, keepdims: Value = NO
-) -> Value:
-    """Return `quantile` of shares in percent."""
-    items = items_of(q)
-    if items is None:
-        return quantile(site, a, Static(static_number(site, q, "the share") / 100), axis,
-                        keepdims=keepdims)  # fmt: skip
-    shares = tuple(Static(static_number(site, item, "a share") / 100) for item in items)
-    return quantile(site, a, Group(shares), axis, keepdims=keepdims)
-
-
-def _quantile(
-    site: Site, a: Value, share: float, axis: Value, keepdims: bool, name: str
-) -> Value:
-    source = array_of(site, a)
-    lines, place = _along(site, converted_float(site, source), axis, name)
-    require_elements(site, lines, (lines.rank - 1,), name)
-    made = site.ctx.materialize(lines, "sorted", site.span)
-    _sort_rows(site, made)
-    size = made.shape[-1]
-
-    def element(at: Affine) -> Array:
-        return remap(
-            made, made.axes[:-1], made.shape[:-1], (*(var(x) for x in made.axes[:-1]), at)
-        )
-
-    if share == 0.5:
-        low, high = element(floordiv(size - 1, const(2))), element(floordiv(size, const(2)))
-        middle = arithmetic(site, "/", arithmetic(site, "+", low, high), Static(2.0))
-    else:
-        middle = _between(site, element, size, share)
-    last = element(size - 1)
-    missing = elementwise(site.ctx, combine_of(np.isnan), [last], site.span)
-    result = array_of(site, where(site, missing, last, middle))
-    if keepdims:
-        rank = source.rank
-        axes = site.ctx.axes(rank)
-        kept = [n for n in range(rank) if not is_none(axis) and n != place]
-        shape = [source.shape[n] if n in kept else const(1) for n in range(rank)]
-        return remap(result, axes, shape, [var(axes[n]) for n in kept])
-    return Scalar(result.body, result.kind) if not result.rank else result
-
-
-def _between(site: Site, element: object, size: Affine, share: float) -> Value:
-    """Return the point at a share of the way through the sorted values, as NumPy rounds it."""
-    number = static_int(site, as_number(size), "the number of values")
-    position = share * (number - 1)
-    below = min(int(np.floor(position)), number - 1)
-    above = min(below + 1, number - 1)
-    part = position - below
-    assert callable(element)
-    low, high = element(const(below)), element(const(above))
-    gap = arithmetic(site, "-", high, low)
-    if part >= 0.5:
-        return arithmetic(site, "-", high, arithmetic(site, "*", gap, Static(1.0 - part)))
-    return arithmetic(site, "+", low, arithmetic(site, "*", gap, Static(part)))
-
-
-# Counts
 
 
 def histogram(
@@ -307,7 +219,8 @@ def _require_finite(site: Site, *values: Value) -> None:
     for value in values:
         scalar = as_scalar(value, site.span)
         test = Apply(OPS["isfinite"], (cast(scalar.expr, scalar.kind.dtype.compute),), dtypes.bool_)
-        fault = Fault("CD0457", "CdValueError", "the values have no finite range", WAYS_OUT["CD0457"])
+        text = "the values have no finite range"
+        fault = Fault("CD0457", "CdValueError", text, WAYS_OUT["CD0457"])
         site.ctx.check(test, fault, (), site.span, Domain())
 
 

@@ -40,7 +40,11 @@ def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
                 whole = branches.with_rest(statement, rest)
                 branches.branch(frame, whole, run)
                 return
-        step(frame, statement)
+        try:
+            step(frame, statement)
+        except OverflowError as problem:
+            text = f"a number here is too large: {problem}"
+            raise error("CD0461", CdValueError, text, statement.span) from None
         if RESULT in frame.names or isinstance(statement, s.Break | s.Continue):
             return
 

@@ -86,6 +86,8 @@ def same_kind(source: Kind, target: DType) -> bool:
 def cast(expr: Expr, dtype: DType) -> Expr:
     """Return the expression as `dtype`; constants are converted here where that is exact."""
     if expr.dtype is dtype:
+        if isinstance(expr, Const) and dtype.kind == "i" and not -(2**63) <= expr.value < 2**63:
+            raise OverflowError(f"{digits(expr.value)} does not fit in {dtype}")
         return expr
     if isinstance(expr, Const) and (folded := _fold(expr, dtype)) is not None:
         return folded
@@ -130,14 +132,19 @@ def _require_fit(expr: Expr, own: Kind, wanted: Kind) -> None:
         value = expr.index.constant
     if not own.weak or not isinstance(value, int) or isinstance(value, bool):
         return
-    text = str(value) if abs(value) < 2**256 else "an integer of more than 77 digits"
     if wanted.dtype.kind in "iu":
         lo = -(1 << (wanted.dtype.bits - 1)) if wanted.dtype.kind == "i" else 0
         fits = lo <= value < lo + (1 << wanted.dtype.bits)
     else:
         fits = wanted.dtype.kind == "b" or abs(value) < 2**1023
     if not fits:
-        raise TypeError(f"{text} does not fit in {wanted.dtype.name}")
+        raise TypeError(f"{digits(value)} does not fit in {wanted.dtype.name}")
+
+
+def digits(value: object) -> str:
+    """Return an integer as text, a very long one in words."""
+    long = isinstance(value, int) and abs(value) >= 2**256
+    return "an integer of more than 77 digits" if long else str(value)
 
 
 def admit(row: Op, kind: Kind) -> Kind:
@@ -203,7 +210,7 @@ def number(value: bool | int | float | complex, kind: Kind) -> Expr:
     """Return a constant of a kind; whole numbers become index expressions, so that they fold."""
     if kind.dtype is dtypes.int64 and isinstance(value, int) and abs(value) < 2**62:
         return Position(const(int(value)))
-    return Const(value, kind.dtype)
+    return Const(bool(value) if kind.dtype is dtypes.bool_ else value, kind.dtype)
 
 
 def _fold(expr: Const, dtype: DType) -> Const | None:

@@ -23,6 +23,7 @@ from ...lowering.ir.indexing import (
     Range,
     Symbol,
     const,
+    multiply,
     var,
 )  # fmt: skip
 from ...lowering.ir.ops import OPS
@@ -60,7 +61,7 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
                 symbol = ctx.symbol(base.axes[axis].name)
                 axes.append(symbol)
                 shape.append(cut.extent)
-                index.append(var(symbol) * cut.step + cut.start)
+                index.append(multiply(var(symbol), cut.step) + cut.start)
             case Edge():
                 where, at = edge_of(ctx, item, base.shape[axis], span, name)
                 index.append(at)
@@ -150,7 +151,7 @@ def _gather(ctx: Context, base: Array, items: Sequence[Value], span: Span, name:
             cut = cut_of(ctx, item, base.shape[axis], span)
             axes.append(ctx.symbol("j"))
             extents.append(cut.extent)
-            index.append(var(axes[-1]) * cut.step + cut.start)
+            index.append(multiply(var(axes[-1]), cut.step) + cut.start)
         else:
             raise error(
                 "CD0505", CdTypeError, f"{describe(item)} cannot index `{name}` beside an array", span

@@ -61,6 +61,7 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CD0458": ("convert the values: `x.ravel().astype(np.int64)`",),
         "CD0459": ("test the size before: `if x.size > 0:`, or give `initial=`",),
         "CD0460": ("test the matrix outside, or add a small multiple of `np.eye(n)`",),
+        "CD0461": ("use a float, `1e30`, or a number that fits in 64 bits",),
         "CD0501": ("use integers: `x[i64(n)]`, or a mask of the array's shape: `x[x > 0]`",),
         "CD0502": ("leave out an index, or add an axis: `x[:, None]`",),
         "CD0503": ("write the step as a number: `x[::2]`",),
@@ -70,6 +71,10 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CD0518": ("write the sum: `c[i, j] = sum(a[i, k] * b[k, j])`",),
         "CD0520": ("put the loop outside: `for t in range(n):` around the statement",),
         "CD0521": ("in a statement with index letters: `y[i] = sum[k](x[i, k])`",),
+        "CD0522": (
+            "make that array before, for all points: `t = np.sort(x, axis=-1)`, and index `t`",
+            "or write the statement inside `for t in range(n):` instead of with the letter",
+        ),
         "CD0553": ("use NumPy's: `np.sum(x)`, `np.max(x)`, `x.size`",),
         "CD0601": ("correct the index, or say what is outside: `clamp(...)`, `wrap(...)`, `pad(...)`",),
         "CD0603": ("test the size before: `if x.shape[0] > 0:`",),

@@ -14,7 +14,7 @@ from . import assignments, expressions, indexing, loops
 from .assignments import Access, Assign, Pair
 from .expressions import Domain, Dynamic, Expr, Index, Position, Read, Reduce
 from .indexing import Affine, Range, Symbol
-from .loops import AnyStatement
+from .loops import AnyStatement, Program, Stmt
 from .node import Node
 
 S = TypeVar("S", bound=AnyStatement)
@@ -314,6 +314,14 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
 def rewrite(body: tuple[S, ...], by: Rewrite) -> tuple[S, ...]:
     """Return the body with the parts of every statement rewritten, those inside others too."""
     return map_statements(body, lambda statement: (rebuild_statement(statement, by),))
+
+
+def over_kernels(
+    program: Program, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]
+) -> Program:
+    """Return the program with the body of each kernel changed."""
+    kernels = (replace(kernel, body=change(kernel.body)) for kernel in program.kernels)
+    return replace(program, kernels=tuple(kernels))
 
 
 def substitute_expr(expr: Expr, values: Mapping[Symbol, Affine]) -> Expr:

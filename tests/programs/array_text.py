@@ -18,6 +18,10 @@ REDUCE = ("sum", "min", "max", "prod", "any", "all", "argmin", "argmax")
 TYPES = ("float64", "float32", "int64", "int32", "int16", "int8", "uint8", "bool")
 
 
+FLOATS = TYPES[:2]
+SIGNED = TYPES[:4]
+
+
 def constant(w: Writer, dtype: np.dtype | None = None) -> str:
     """Return a Python number."""
     if dtype is not None and dtype.kind in "iub":
@@ -159,6 +163,7 @@ def _expression(w: Writer, depth: int, shape: tuple[int, ...] | None) -> str:
     one = expression(w, depth - w.rng.randrange(1, 3), shape)
     value = w.evaluate(one)
     dtype = np.result_type(value)
+    w.reorders |= dtype.kind == "c"
     pick = w.rng.randrange(20)
     if pick >= 9 and dtype.kind == "c":
         return _unary(w, one, value)
@@ -207,9 +212,13 @@ def _unary(w: Writer, one: str, value: Any) -> str:
     if pick == 3:
         return f"(~{one})" if np.result_type(value).kind in "iub" else f"(-{one})"
     if pick == 4 and array:
-        return f"{one}.astype(np.{w.rng.choice(TYPES)})"
+        kind = value.dtype.kind  # out of range, floats become any integer
+        types = TYPES if kind in "biu" else SIGNED if w.tier == "E" else FLOATS
+        return f"{one}.astype(np.{w.rng.choice(types)})"
     if pick == 5 and array and w.tier != "X":
-        return f"({one} ** {w.rng.choice((2, 2, 3, 1, 0))})"
+        power = w.rng.choice((2, 2, 3, 1, 0))
+        w.reorders |= power == 3 and value.dtype.kind in "fc"
+        return f"({one} ** {power})"
     if pick < 8 and array:
         return reduction(w, one, value)
     if pick == 8 and array:

@@ -18,10 +18,11 @@ SIZES = (3, 4, 2, 5, 1, 3, 4, 3, 7, 0)
 
 
 def generate(rng: random.Random, kind: str | None = None) -> Program:
-    """Return a program; `kind` is `array` or `index`, one of them at random if not given."""
+    """Return a program; `kind` is `array`, `index` or `mixed`, one of them if not given."""
     while True:
         try:
-            return _array_program(rng)
+            chosen = kind or rng.choice(("array", "index", "mixed"))
+            return _program(rng, chosen)
         except Refused:
             continue
 
@@ -41,7 +42,8 @@ def arguments(rng: random.Random, tier: str) -> list[ArgSpec]:
         specs.append(ArgSpec(name, dtype, shape, kind, layout, rng.randrange(2**31)))
     if rng.random() < 0.3:
         size = max(min(sizes), 1)
-        specs.append(ArgSpec("idx", rng.choice(("int64", "int32", "uint8")), (rng.choice(sizes),),
+        shape = (rng.choice(sizes),)
+        specs.append(ArgSpec("idx", rng.choice(("int64", "int32", "uint8")), shape,
                              f"index:{size}", "C", rng.randrange(2**31)))  # fmt: skip
     if rng.random() < 0.3:
         specs.append(ArgSpec("p", "int", (), str(rng.randrange(-3, 5))))
@@ -50,16 +52,18 @@ def arguments(rng: random.Random, tier: str) -> list[ArgSpec]:
     return specs
 
 
-def _array_program(rng: random.Random) -> Program:
+def _program(rng: random.Random, kind: str) -> Program:
     tier = rng.choice("EES")
     w = Writer(rng, tier)
     w.start(_aliased(rng, arguments(rng, tier)))
+    w.notation = kind
     for _ in range(rng.randrange(2, 8)):
         statements.attempt(w, statements.simple)
     w.lines.append("    return " + _returned(w))
     w.replay_body()
+    rounds = any(np.dtype(s.dtype).kind == "c" for s in w.args if s.is_array)
     text = head(w) + "\n".join(w.lines) + "\n"
-    return Program(text, tuple(w.args), tier, w.reorders, frozenset(w.features | {"array"}))
+    return Program(text, tuple(w.args), tier, w.reorders, rounds, frozenset(w.features | {kind}))
 
 
 def _aliased(rng: random.Random, specs: list[ArgSpec]) -> list[ArgSpec]:

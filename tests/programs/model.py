@@ -48,6 +48,8 @@ class Program:
     tier: str = "E"
     reorders: bool = False
     """Whether plain NumPy may add floats in an order of its own."""
+    rounds: bool = False
+    """Whether it multiplies or divides complex numbers that are not small and exact."""
     features: frozenset[str] = field(default_factory=frozenset)
 
     def make(self) -> dict[str, Any]:

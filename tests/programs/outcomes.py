@@ -62,22 +62,24 @@ def _sharing(results: tuple[Any, ...], arguments: Mapping[str, Any]) -> tuple[tu
     )  # fmt: skip
 
 
-def difference(one: Outcome, other: Outcome, signs: bool = True, share: bool = True) -> str | None:
+def difference(
+    one: Outcome, other: Outcome, signs: bool = True, share: bool = True, rtol: float = 0.0
+) -> str | None:
     """Return how two outcomes differ, None where they are the same bit by bit.
 
-    Without `signs` zeros of different signs are the same.
+    Without `signs` zeros of different signs are the same; with `rtol` so are numbers that near.
     """
     if one.error != other.error:
         return f"error {one.error or 'none'} against {other.error or 'none'}: {one.message}{other.message}"
     if len(one.results) != len(other.results):
         return f"{len(one.results)} results against {len(other.results)}"
     for n, (a, b) in enumerate(zip(one.results, other.results)):
-        if why := unlike(a, b, signs):
+        if why := unlike(a, b, signs, rtol):
             return f"result {n}: {why}"
     for n, (a, b) in enumerate(zip(one.arguments, other.arguments)):
-        if why := unlike(a, b, signs):
+        if why := unlike(a, b, signs, rtol):
             return f"argument {n}: {why}"
-    if signs and one.rooms != other.rooms and not _nan_payload(one, other):
+    if signs and not rtol and one.rooms != other.rooms and not _nan_payload(one, other):
         return "memory around an argument was changed"
     if share and one.sharing != other.sharing:
         return f"results share memory with arguments: {one.sharing} against {other.sharing}"
@@ -89,7 +91,7 @@ def _nan_payload(one: Outcome, other: Outcome) -> bool:
     return any(a.dtype.kind in "fc" and np.isnan(a).any() for a in arrays)
 
 
-def unlike(a: Any, b: Any, signs: bool = True) -> str | None:
+def unlike(a: Any, b: Any, signs: bool = True, rtol: float = 0.0) -> str | None:
     """Return how two values differ, None where they do not."""
     if isinstance(a, str) or a is None or isinstance(b, str) or b is None:
         return None if a == b else f"{a!r} against {b!r}"
@@ -102,12 +104,16 @@ def unlike(a: Any, b: Any, signs: bool = True) -> str | None:
     other = other.astype(one.dtype)
     if one.dtype.kind == "c":
         for x, y in ((one.real, other.real), (one.imag, other.imag)):
-            if why := unlike(x, y, signs):
+            if why := unlike(x, y, signs, rtol):
                 return why
         return None
     same = one == other
     if one.dtype.kind == "f":
-        if signs:
+        if rtol:
+            largest = np.max(np.abs(one), initial=0.0, where=np.isfinite(one))
+            with np.errstate(all="ignore"):
+                same |= np.abs(one - other) <= rtol * largest
+        elif signs:
             same &= np.signbit(one) == np.signbit(other)
         same |= np.isnan(one) & np.isnan(other)
     if np.all(same):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from . import index_text
 from .array_text import COMPARE, constant, expression, fitting, subscript
 from .writer import Refused, Writer
 
@@ -268,7 +269,10 @@ COMPOUND = (loop, loop, loop, branch, branch, repeat, function)
 
 def simple(w: Writer) -> None:
     """Write one statement, or one compound one where that is not too deep."""
+    share = {"array": 0.0, "index": 0.9, "mixed": 0.5}[w.notation]
     if w.indent < 4 and w.chance(0.25):
         w.rng.choice(COMPOUND)(w)
+    elif w.chance(share):
+        w.rng.choice(index_text.STATEMENTS)(w)
     else:
         w.rng.choice(SIMPLE)(w)

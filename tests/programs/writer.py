@@ -33,6 +33,7 @@ class Writer:
 
     rng: random.Random
     tier: str = "E"
+    notation: str = "array"
     args: list[ArgSpec] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     indent: int = 1

@@ -1,0 +1,272 @@
+"""Exact algebra: rules that make one operation simpler and keep its bits for every operand.
+
+`RULES` says for each operation which rules are tried; a rule gives a simpler expression or None.
+NaN, infinities, signed zeros and wrapping integers are operands like any other: `x * 1` goes,
+`x + 0` stays for floats (it makes 0 of -0), `x * 0` goes for integers only. Only operations that
+every machine rounds alike are computed here, and a result of NaN is left to the machine.
+Complex numbers are left alone: their products mix NaN of one part into the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+
+from . import dtypes
+from .evaluate import State, value_of
+from .expressions import Apply, Cast, Const, Expr, walk
+from .ops import OPS
+
+Rule = Callable[[Apply], Expr | None]
+TRUE, FALSE = Const(True, dtypes.bool_), Const(False, dtypes.bool_)
+
+
+def same(one: Expr, two: Expr) -> bool:
+    """Whether two expressions give the same bits: 0.0 and -0.0 differ, unlike under `==`."""
+    if one != two:
+        return False
+    pairs = zip(walk(one), walk(two), strict=True)
+    return all(repr(a) == repr(b) for a, b in pairs if isinstance(a, Const))
+
+
+_EXACT = frozenset(
+    "neg abs sign floor ceil trunc rint sqrt recip relu logical_not invert isnan isinf isfinite "
+    "signbit add sub mul div max min eq ne lt le gt ge and or bitand bitor bitxor shl shr".split()
+)
+"""What every machine computes to the same bits."""
+
+
+def folded(expr: Apply | Cast) -> Const | None:
+    """Return the value of an operation on constants, None where a machine has to say it."""
+    if isinstance(expr, Apply):
+        kinds = {arg.dtype.kind for arg in expr.args}
+        exact = _EXACT | {"floordiv", "mod", "pow"} if kinds <= {"i", "u"} else _EXACT
+        if expr.op.name not in exact or "c" in kinds:
+            return None
+        if expr.op.name in ("floordiv", "mod") and cast(Const, expr.args[1]).value == 0:
+            return None
+    if expr.dtype.kind == "c":
+        return None
+    with np.errstate(all="ignore"):
+        value = value_of(expr)(State(print)).item()
+    if isinstance(value, float) and (math.isnan(value) or value == 0 and _is_extremum(expr)):
+        return None
+    return Const(value, expr.dtype)
+
+
+def _is_extremum(expr: Apply | Cast) -> bool:
+    """Machines differ in which zero is the greater."""
+    return isinstance(expr, Apply) and expr.op.name in ("max", "min")
+
+
+def _is(expr: Expr, value: float, kinds: str = "iuf") -> bool:
+    """Whether an expression is that number, its sign of zero included."""
+    return (
+        isinstance(expr, Const)
+        and expr.dtype.kind in kinds
+        and expr.value == value
+        and (expr.dtype.kind != "f" or math.copysign(1, cast(float, expr.value)) ==
+             math.copysign(1, value))
+    )  # fmt: skip
+
+
+def _is_integer(expr: Expr) -> bool:
+    return expr.dtype.kind in "iu"
+
+
+def _zero(expr: Apply) -> Const:
+    return Const(0, expr.dtype)
+
+
+def add_nothing(expr: Apply) -> Expr | None:
+    """`x + 0` is x for integers; `x + -0.0` is x for floats."""
+    left, right = expr.args
+    nothing = 0 if _is_integer(left) else -0.0
+    return left if _is(right, nothing) else right if _is(left, nothing) else None
+
+
+def subtract_nothing(expr: Apply) -> Expr | None:
+    """`x - 0` is x, for floats as well."""
+    left, right = expr.args
+    return left if _is(right, 0) else None
+
+
+def subtract_itself(expr: Apply) -> Expr | None:
+    """`x - x` is 0 for integers; it may be NaN for floats."""
+    return _zero(expr) if _is_integer(expr.args[0]) and same(*expr.args) else None
+
+
+def gather_constants(expr: Apply) -> Expr | None:
+    """`(x + 2) + 3` is `x + 5`, and `(x * 2) * 3` is `x * 6`, for wrapping integers."""
+    left, right = expr.args
+    if not _is_integer(left):
+        return None
+    if isinstance(left, Const) and expr.op.name in ("add", "mul"):
+        left, right = right, left
+    match left, right:
+        case Apply(op, (inner, Const() as one), _), Const() as two:
+            pass
+        case _:
+            return None
+    if expr.op.name == "mul" or op.name == "mul":
+        total = folded(Apply(OPS["mul"], (one, two), expr.dtype))
+        fits = op.name == expr.op.name == "mul"
+    else:
+        same_sign = op.name == expr.op.name
+        total = folded(Apply(OPS["add" if same_sign else "sub"], (one, two), expr.dtype))
+        fits = op.name in ("add", "sub")
+    return Apply(op, (inner, total), expr.dtype) if fits and total is not None else None
+
+
+def multiply_by_one(expr: Apply) -> Expr | None:
+    """`x * 1` is x."""
+    left, right = expr.args
+    return left if _is(right, 1) else right if _is(left, 1) else None
+
+
+def multiply_by_zero(expr: Apply) -> Expr | None:
+    """`x * 0` is 0 for integers; for floats it may be NaN or -0."""
+    return _zero(expr) if any(_is(arg, 0, "iu") for arg in expr.args) else None
+
+
+def divide_by_one(expr: Apply) -> Expr | None:
+    """`x / 1` is x; so is `x // 1` for integers."""
+    left, right = expr.args
+    return left if _is(right, 1, "f" if expr.op.name == "div" else "iu") else None
+
+
+def divide_by_power_of_two(expr: Apply) -> Expr | None:
+    """`x / 4` is `x * 0.25`: both round the same number, where the reciprocal is exact."""
+    left, right = expr.args
+    if not isinstance(right, Const) or right.dtype.kind != "f":
+        return None
+    value = float(cast(float, right.value))
+    limit = 120 if right.dtype.bits == 32 else 1000
+    mantissa, exponent = math.frexp(value)
+    if abs(mantissa) != 0.5 or abs(exponent) > limit or exponent == 1:
+        return None
+    return Apply(OPS["mul"], (left, Const(1 / value, right.dtype)), expr.dtype)
+
+
+def remainder_by_one(expr: Apply) -> Expr | None:
+    """`x % 1` is 0 for integers."""
+    return _zero(expr) if _is(expr.args[1], 1, "iu") else None
+
+
+def undo(expr: Apply) -> Expr | None:
+    """`-(-x)`, `not not x`, `~~x` and `conj(conj(x))` are x."""
+    inner = expr.args[0]
+    return inner.args[0] if isinstance(inner, Apply) and inner.op == expr.op else None
+
+
+def repeat(expr: Apply) -> Expr | None:
+    """`abs(abs(x))` is `abs(x)`; the same for the roundings and for relu."""
+    inner = expr.args[0]
+    return inner if isinstance(inner, Apply) and inner.op == expr.op else None
+
+
+def abs_of_neg(expr: Apply) -> Expr | None:
+    """`abs(-x)` is `abs(x)`."""
+    match expr.args[0]:
+        case Apply(op, args, dtype) if op.name == "neg" and dtype.kind in "if":
+            return Apply(expr.op, args, expr.dtype)
+        case _:
+            return None
+
+
+def equal_sides(expr: Apply) -> Expr | None:
+    """`max(x, x)`, `x and x`, `x & x` are x; the same for min, or, `|`."""
+    return expr.args[0] if same(*expr.args) else None
+
+
+def compare_with_itself(expr: Apply) -> Expr | None:
+    """`x == x` holds and `x < x` does not, but for floats, which may be NaN."""
+    if expr.args[0].dtype.kind not in "biu" or not same(*expr.args):
+        return None
+    return TRUE if expr.op.name in ("eq", "le", "ge") else FALSE
+
+
+def compare_with_bool(expr: Apply) -> Expr | None:
+    """`b == True` is b, `b != True` is `not b`."""
+    for one, other in (expr.args, expr.args[::-1]):
+        if isinstance(other, Const) and other.dtype == dtypes.bool_:
+            if (expr.op.name == "eq") == bool(other.value):
+                return one
+            return Apply(OPS["logical_not"], (one,), dtypes.bool_)
+    return None
+
+
+def opposite(expr: Apply) -> Expr | None:
+    """`not x == y` is `x != y`; `not x < y` is `x >= y` but for floats, which may be NaN."""
+    names = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
+    match expr.args[0]:
+        case Apply(op, args, _) if op.name in names:
+            if op.name in ("eq", "ne") or args[0].dtype.kind in "biu":
+                return Apply(OPS[names[op.name]], args, dtypes.bool_)
+        case _:
+            pass
+    return None
+
+
+def both_hold(expr: Apply) -> Expr | None:
+    """`x and True` is x, `x and False` is False; the other way round for `or`."""
+    neutral = expr.op.name == "and"
+    for one, other in (expr.args, expr.args[::-1]):
+        if isinstance(other, Const):
+            return one if bool(other.value) == neutral else other
+    return None
+
+
+def bits_of_constants(expr: Apply) -> Expr | None:
+    """`x | 0`, `x ^ 0` and `x & -1` are x; `x & 0` is 0; `x ^ x` is 0."""
+    name, dtype = expr.op.name, expr.dtype
+    full = True if dtype.kind == "b" else -1 if dtype.kind == "i" else (1 << dtype.bits) - 1
+    if name == "bitxor" and same(*expr.args):
+        return Const(False, dtype) if dtype.kind == "b" else _zero(expr)
+    for one, other in (expr.args, expr.args[::-1]):
+        if isinstance(other, Const):
+            if other.value == (full if name == "bitand" else 0):
+                return one
+            if name == "bitand" and other.value == 0:
+                return other
+    return None
+
+
+def shift_by_nothing(expr: Apply) -> Expr | None:
+    """`x << 0` and `x >> 0` are x."""
+    return expr.args[0] if _is(expr.args[1], 0, "iu") else None
+
+
+def part_of_complex(expr: Apply) -> Expr | None:
+    """The real part of `complex(a, b)` is a, the imaginary part is b."""
+    match expr.args[0]:
+        case Apply(op, (re, im), _) if op.name == "complex":
+            return re if expr.op.name == "real" else im
+        case _:
+            return None
+
+
+RULES: dict[str, tuple[Rule, ...]] = {
+    "add": (add_nothing, gather_constants),
+    "sub": (subtract_nothing, subtract_itself, gather_constants),
+    "mul": (multiply_by_one, multiply_by_zero, gather_constants),
+    "div": (divide_by_one, divide_by_power_of_two),
+    "floordiv": (divide_by_one,),
+    "mod": (remainder_by_one,),
+    "neg": (undo,), "invert": (undo,), "conj": (undo,), "logical_not": (undo, opposite),
+    "abs": (repeat, abs_of_neg),
+    "floor": (repeat,), "ceil": (repeat,), "trunc": (repeat,), "rint": (repeat,),
+    "relu": (repeat,), "sat01": (repeat,),
+    "max": (equal_sides,), "min": (equal_sides,), "fmax": (equal_sides,), "fmin": (equal_sides,),
+    "eq": (compare_with_bool, compare_with_itself), "ne": (compare_with_bool, compare_with_itself),
+    "lt": (compare_with_itself,), "le": (compare_with_itself,),
+    "gt": (compare_with_itself,), "ge": (compare_with_itself,),
+    "and": (both_hold, equal_sides), "or": (both_hold, equal_sides),
+    "bitand": (bits_of_constants, equal_sides), "bitor": (bits_of_constants, equal_sides),
+    "bitxor": (bits_of_constants,),
+    "shl": (shift_by_nothing,), "shr": (shift_by_nothing,),
+    "real": (part_of_complex,), "imag": (part_of_complex,),
+}  # fmt: skip

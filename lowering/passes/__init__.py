@@ -1,0 +1,1 @@
+"""Functions from program to program, one effect each; `pipeline.PASSES` says in which order."""

@@ -1,0 +1,413 @@
+"""Who reads and writes which cells: the analysis that the passes decide by. It changes nothing.
+
+Every access becomes a `Site`: the node, the affine index, the loops around it that say through
+which values the symbols of the index run, and the tests that hold where it happens. Nothing is
+traced or sampled, so the answers are exact for any size; where an index depends on data, or on
+something that is not affine, they err towards "may touch".
+
+>>> from plusequals.lowering.ir import dtypes, indexing, loops, node, expressions, assignments
+>>> i = indexing.Symbol("i", 0)
+>>> x = node.Node(0, "x", (indexing.const(9),), dtypes.float32)
+>>> value = expressions.Read(x, (indexing.var(i) - 1,))
+>>> store = loops.Store(assignments.Access(x, (indexing.var(i),)), value)
+>>> loop = loops.For(i, indexing.const(1), indexing.const(9), 1, (store,))
+>>> for site in accesses((loop,)).of(x):
+...     print(site.kind, site.node.label, site.index, ranges(site.inside))
+read x (i - 1,) (Range(symbol=i.0, lo=1, hi=9),)
+write x (i,) (Range(symbol=i.0, lo=1, hi=9),)
+>>> accesses((loop,)).read_before_written(x)  # x[0] is
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import gcd
+from typing import Literal
+
+from ..clash import extreme
+from ..ir.assignments import Alloc, Break, Continue, Permute, Print
+from ..ir.expressions import (
+    Apply,
+    Const,
+    Dynamic,
+    Expr,
+    Index,
+    Position,
+    Read,
+    Select,
+    children,
+    walk,
+)
+from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
+from ..ir.loops import Check, Fill, For, If, Stmt, Update, While
+from ..ir.node import Node
+from ..ir.ops import OPS
+from ..ir.walk import bodies, expressions_of, parts, statements, substitute_expr
+from ..lower import conjuncts
+
+Kind = Literal["read", "write", "update"]
+Route = tuple[tuple[int, int], ...]
+"""Where a statement stands: at each level its number in the list, and which list inside of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One place of the text where elements of a node are read, written, or both (an update)."""
+
+    node: Node
+    index: tuple[Index, ...] | None
+    """None: the whole array at once (`Fill`, `Alloc`, `Permute`)."""
+    kind: Kind
+    inside: tuple[Stmt, ...]
+    """The loops and branches around the statement, outermost first."""
+    route: Route
+    """One entry more than `inside`: the last is the statement itself. Ordered as the program."""
+    tests: tuple[Expr, ...]
+    """What holds when it happens: tests of branches and of selects around it."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether the old value matters."""
+        return self.kind != "write"
+
+    @property
+    def writes(self) -> bool:
+        """Whether there is a new value."""
+        return self.kind != "read"
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses:
+    """Every site of some statements, in program order, by the id of the node."""
+
+    sites: Mapping[int, tuple[Site, ...]]
+
+    def of(self, node: Node) -> tuple[Site, ...]:
+        """Return the sites of a node."""
+        return self.sites.get(node.id, ())
+
+    def is_written(self, node: Node) -> bool:
+        """Whether any element may be written."""
+        return any(site.writes for site in self.of(node))
+
+    def read_before_written(self, node: Node) -> bool:
+        """Whether some read may see an element that nothing here wrote before."""
+        return any(site.reads and not self.is_covered(site) for site in self.of(node))
+
+    def is_covered(self, read: Site) -> bool:
+        """Whether all that a site reads was surely written before, in the same round."""
+        return any(
+            write.kind == "write" and write.route < read.route and self.covers(write, read)
+            for write in self.of(read.node)
+        )
+
+    def is_overwritten(self, node: Node) -> bool:
+        """Whether every element is surely written, by one of the statements."""
+        symbols = [Symbol(f"axis{axis}", -1 - axis) for axis in range(node.rank)]
+        index = tuple(var(symbol) for symbol in symbols)
+        zero = const(0)
+        whole = tuple(Range(s, zero, n) for s, n in zip(symbols, node.shape, strict=True))
+        return any(
+            site.kind == "write" and self._reaches(site, index, whole, (), 0)
+            for site in self.of(node)
+        )
+
+    def last_use(self, node: Node) -> Route | None:
+        """Return where the last read or write stands; None where there is none."""
+        return max((site.route for site in self.of(node)), default=None)
+
+    def covers(self, write: Site, read: Site) -> bool:
+        """Whether a write before a read, in one round of the loops around both, wrote its cells."""
+        if read.index is None:
+            return False
+        shared = common(write.route, read.route)
+        if any(_is_between(self, test, write, read, shared) for test in own_tests(write, shared)):
+            return False
+        return self._reaches(write, read.index, ranges(read.inside), read.tests, shared)
+
+    def _reaches(
+        self,
+        write: Site,
+        index: tuple[Index, ...],
+        known: tuple[Range, ...],
+        tests: tuple[Expr, ...],
+        shared: int,
+    ) -> bool:
+        """Whether the write runs for sure at the points that give every cell of the index."""
+        own = write.inside[shared:]
+        if any(isinstance(s, While) or has_jumps(s) for s in own):
+            return False
+        if write.index is None:
+            return not any(isinstance(s, If | For) for s in own)
+        values = solve(write.index, index, own)
+        if values is None:
+            return False
+        return is_inside(values, own, known, tests) and all(
+            holds(substitute_expr(test, values), known, tests) for test in own_tests(write, shared)
+        )
+
+
+def own_tests(site: Site, shared: int) -> tuple[Expr, ...]:
+    """Return the tests around a site that do not stand around the first `shared` lists."""
+    outer = 0
+    for stmt, (_, number) in zip(site.inside[:shared], site.route, strict=False):
+        if isinstance(stmt, If):
+            outer += 1 if number else len(tuple(conjuncts(stmt.test)))
+    return site.tests[outer:]
+
+
+def _is_between(found: Accesses, test: Expr, write: Site, read: Site, shared: int) -> bool:
+    """Whether what a test reads may be written between the write that it guards and the read."""
+    first, last = write.route[shared][0], read.route[shared][0]
+    return any(
+        site.writes
+        and site.route[:shared] == write.route[:shared]
+        and len(site.route) > shared
+        and first <= site.route[shared][0] <= last
+        for node in nodes_of(test)
+        for site in found.of(node)
+    )
+
+
+# --------------------------------------------------------------------------------- collecting
+
+
+def accesses(body: Iterable[Stmt]) -> Accesses:
+    """Return every access of some statements, those inside them too."""
+    found: dict[int, list[Site]] = {}
+    for site in _sites(tuple(body), (), (), ()):
+        found.setdefault(site.node.id, []).append(site)
+    return Accesses({number: tuple(sites) for number, sites in found.items()})
+
+
+def _sites(
+    body: tuple[Stmt, ...], inside: tuple[Stmt, ...], route: Route, tests: tuple[Expr, ...]
+) -> Iterator[Site]:
+    for at, stmt in enumerate(body):
+        here = (*route, (at, 0))
+        yield from _own(stmt, inside, here, tests)
+        for number, inner in enumerate(bodies(stmt)):
+            holding = tests
+            if isinstance(stmt, If):
+                holding += tuple(conjuncts(stmt.test)) if not number else (negated(stmt.test),)
+            where = (*route, (at, number))
+            yield from _sites(inner, (*inside, stmt), where, holding)  # type: ignore[arg-type]
+
+
+def _own(
+    stmt: Stmt, inside: tuple[Stmt, ...], route: Route, tests: tuple[Expr, ...]
+) -> Iterator[Site]:
+    for expr in expressions_of(stmt):
+        for read, holding in reads_in(expr, tests):
+            yield Site(read.node, read.index, "read", inside, route, holding)
+    kind: Kind = "update" if isinstance(stmt, Update) else "write"
+    for access in parts(stmt).targets:
+        yield Site(access.node, access.index, kind, inside, route, tests)
+    match stmt:
+        case Fill(node) | Alloc(node):
+            yield Site(node, None, "write", inside, route, tests)
+        case Permute(nodes, sources):
+            for node in dict.fromkeys((*nodes, *sources)):
+                yield Site(node, None, "update", inside, route, tests)
+        case _:
+            pass
+
+
+def reads_in(expr: Expr, tests: tuple[Expr, ...] = ()) -> Iterator[tuple[Read, tuple[Expr, ...]]]:
+    """Yield each read of an expression with the tests that hold where it is evaluated."""
+    if isinstance(expr, Read):
+        yield expr, tests
+    if isinstance(expr, Select):
+        yield from reads_in(expr.test, tests)
+        yield from reads_in(expr.yes, (*tests, *conjuncts(expr.test)))
+        yield from reads_in(expr.no, (*tests, negated(expr.test)))
+        return
+    for child in children(expr):
+        yield from reads_in(child, tests)
+
+
+def nodes_of(expr: Expr) -> frozenset[Node]:
+    """Return the nodes that an expression reads."""
+    return frozenset(e.node for e in walk(expr) if isinstance(e, Read))
+
+
+def negated(test: Expr) -> Expr:
+    """Return the test that holds where the given one does not."""
+    return Apply(OPS["logical_not"], (test,), test.dtype)
+
+
+def has_jumps(stmt: Stmt) -> bool:
+    """Whether a loop may be left early, or a round of it, by a `Break` or `Continue` inside."""
+    return isinstance(stmt, For | While) and any(
+        isinstance(inner, Break | Continue) for inner in statements((stmt,))
+    )
+
+
+def has_effects(stmt: Stmt) -> bool:
+    """Whether a statement may raise or print: what can be seen besides the arrays."""
+    return any(isinstance(inner, Check | Print) for inner in statements((stmt,)))
+
+
+def common(left: Route, right: Route) -> int:
+    """Return how many lists deep two places are in the same statement."""
+    depth = 0
+    for one, other in zip(left[:-1], right[:-1]):
+        if one != other:
+            break
+        depth += 1
+    return depth
+
+
+# ------------------------------------------------------------------------------------- deciding
+
+
+def ranges(inside: Iterable[Stmt]) -> tuple[Range, ...]:
+    """Return through what the symbols of the loops run, outermost first; steps are left out."""
+    found = [stmt for stmt in inside if isinstance(stmt, For)]
+    return tuple(
+        Range(f.symbol, f.lo, f.hi) if f.step > 0 else Range(f.symbol, f.hi + 1, f.lo + 1)
+        for f in found
+    )
+
+
+def differs(left: Index, right: Index, known: tuple[Range, ...]) -> bool:
+    """Whether two indices are different numbers, whatever the symbols are.
+
+    >>> i, j = Symbol("i", 0), Symbol("j", 1)
+    >>> triangle = Range(i, const(0), const(9)), Range(j, const(0), var(i))
+    >>> differs(var(i), var(j), triangle), differs(var(i) * 2, var(j) * 2 + 1, ())
+    (True, True)
+    """
+    if isinstance(left, Dynamic) or isinstance(right, Dynamic):
+        return False
+    gap = left - right
+    if gap.offset % (gcd(*(k for _, k in gap.terms)) or 1 << 62):
+        return True
+    return is_least(gap - 1, known) or is_least(gap * -1 - 1, known)
+
+
+def are_apart(
+    left: tuple[Index, ...] | None, right: tuple[Index, ...] | None, known: tuple[Range, ...]
+) -> bool:
+    """Whether two places of an array are never the same cell, for a reason that one axis gives."""
+    if left is None or right is None:
+        return False
+    return any(differs(one, other, known) for one, other in zip(left, right, strict=True))
+
+
+def is_least(value: Affine, known: tuple[Range, ...], tests: Iterable[Expr] = ()) -> bool:
+    """Whether an index expression is surely zero or more; `tests` are known to hold."""
+    if value.constant is not None:
+        return value.constant >= 0
+    least = extreme(value, known, -1)
+    if least is not None and least.constant is not None and least.constant >= 0:
+        return True
+    facts = (fact for test in tests for fact in _facts(test))
+    return any(is_least(value - fact, known) for fact in facts if fact.terms)
+
+
+def holds(test: Expr, known: tuple[Range, ...], tests: tuple[Expr, ...]) -> bool:
+    """Whether a test surely holds where others do."""
+    if test in tests:
+        return True
+    facts = tuple(_facts(test))
+    return bool(facts) and all(is_least(fact, known, tests) for fact in facts)
+
+
+def _facts(test: Expr) -> Iterator[Affine]:
+    """Yield what is zero or more where a comparison of index expressions holds; all that it says."""
+    match test:
+        case Apply(op, (left, right), _):
+            one, other = _number(left), _number(right)
+            if one is None or other is None:
+                return
+            match op.name:
+                case "le":
+                    yield other - one
+                case "lt":
+                    yield other - one - 1
+                case "ge":
+                    yield one - other
+                case "gt":
+                    yield one - other - 1
+                case "eq":
+                    yield from (one - other, other - one)
+                case _:
+                    return
+        case Apply(op, (inner,), _) if op.name == "logical_not":
+            for fact in tuple(_facts(inner))[:1] if not _is_equality(inner) else ():
+                yield fact * -1 - 1
+        case _:
+            return
+
+
+def _is_equality(test: Expr) -> bool:
+    return isinstance(test, Apply) and test.op.name == "eq"
+
+
+def _number(expr: Expr) -> Affine | None:
+    match expr:
+        case Position(index):
+            return index
+        case Const(int() as value, _) if not isinstance(value, bool):
+            return const(value)
+        case _:
+            return None
+
+
+def solve(
+    written: tuple[Index, ...], wanted: tuple[Index, ...], own: Iterable[Stmt]
+) -> dict[Symbol, Affine] | None:
+    """Return the point of the write's own loops that gives the wanted cell; None where unclear.
+
+    Each axis gives one symbol, where its coefficient is 1 or -1 and all else on the axis is known.
+    A symbol without an axis has no single answer: the last round wins.
+
+    >>> i = Symbol("i", 0)
+    >>> loop = For(i, const(0), const(8), 1, ())
+    >>> solve((var(i) + 1,), (const(5),), (loop,))
+    {i.0: 4}
+    """
+    bound = {stmt.symbol for stmt in own if isinstance(stmt, For)}
+    values: dict[Symbol, Affine] = {}
+    for _ in range(2):  # again, for axes that use symbols of axes behind them
+        for place, cell in zip(written, wanted, strict=True):
+            if isinstance(place, Affine) and isinstance(cell, Affine):
+                place = substitute(place, values)
+                missing = place.symbols() & bound - set(values)
+                if len(missing) == 1:
+                    (symbol,) = missing
+                    factor = place.coefficient(symbol)
+                    rest = place - var(symbol) * factor
+                    if factor in (1, -1) and symbol not in rest.symbols():
+                        values[symbol] = (cell - rest) * factor
+    if bound - set(values):
+        return None
+    for place, cell in zip(written, wanted, strict=True):
+        if isinstance(place, Dynamic) or isinstance(cell, Dynamic):
+            if place != cell:
+                return None
+        elif substitute(place, values) != cell:
+            return None
+    return values
+
+
+def is_inside(
+    values: Mapping[Symbol, Affine],
+    own: Iterable[Stmt],
+    known: tuple[Range, ...],
+    tests: tuple[Expr, ...],
+) -> bool:
+    """Whether a point is one through which the loops surely run."""
+    for stmt in own:
+        if isinstance(stmt, For):
+            if stmt.step not in (1, -1):
+                return False
+            (reach,) = ranges((stmt,))
+            at = values[stmt.symbol]
+            low, high = at - substitute(reach.lo, values), substitute(reach.hi, values) - at - 1
+            if not (is_least(low, known, tests) and is_least(high, known, tests)):
+                return False
+    return True

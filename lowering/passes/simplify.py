@@ -1,0 +1,99 @@
+"""Simplify: fewer operations for the same bits.
+
+Changes expressions by the rules of `ir/algebra` and `ir/exact`, which are exact for every operand;
+drops tests, checks and loops that constants or the ranges of loops decide, and loops of one round.
+Guarantees the same results, faults and prints in the same order.
+
+>>> print(after(simplify, "y[i] = (x[i % 8] * 1.0 if i < 8 else 0.0) / 4.0", y="f32[8]", x="f32[8]"))
+for i in 0..8:
+    y[i] = x[i] * 0.25
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ..ir import walk
+from ..ir.assignments import Access, Break, Continue
+from ..ir.bounds import Bounds, bounds_of
+from ..ir.exact import simplified, simplified_index, static
+from ..ir.expressions import Const, Expr
+from ..ir.loops import Check, For, If, Program, Stmt, Store, Update, While
+from ..ir.walk import Rewrite
+
+
+def simplify(program: Program) -> Program:
+    """Return the program with simpler expressions, and without what they decide."""
+    known = bounds_of(parameter.node for parameter in program.parameters)
+    return walk.over_kernels(program, lambda body: _body(body, known))
+
+
+def _body(body: Iterable[Stmt], known: Bounds) -> tuple[Stmt, ...]:
+    return tuple(new for statement in body for new in _statement(statement, known))
+
+
+def _statement(statement: Stmt, known: Bounds) -> tuple[Stmt, ...]:
+    """Return what is left of a statement: nothing, itself simpler, or what it surely does."""
+    statement = _static(walk.rebuild_statement(statement, _by(known)))
+    match statement:
+        case For():
+            return _loop(statement, known)
+        case While(prelude, test, body):
+            new = walk.with_bodies(statement, (_body(prelude, known), _body(body, known)))
+            return () if not prelude and _decided(test) is False else (new,)
+        case If(test, then, other):
+            return _branch(statement, known)
+        case Check(test) if _decided(test):
+            return ()
+        case _:
+            return (statement,)
+
+
+def _static(statement: Stmt) -> Stmt:
+    """Return the statement with the subscripts of its target that read nothing made plain."""
+    if not isinstance(statement, Store | Update):
+        return statement
+    index = tuple(map(static, statement.access.index))
+    return replace(statement, access=Access(statement.access.node, index))
+
+
+def _loop(loop: For, known: Bounds) -> tuple[Stmt, ...]:
+    """Return the loop, its body where it runs once, nothing where it does not run."""
+    rounds = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
+    low, high = known.interval(rounds)
+    if high is not None and high <= 0:
+        return ()
+    if low is not None and 1 <= low and high is not None and high <= abs(loop.step):
+        if not any(_leaves(statement) for statement in loop.body):
+            return _body(walk.substitute(loop.body, {loop.symbol: loop.lo}), known)
+    return (walk.with_bodies(loop, (_body(loop.body, known.inside(loop)),)),)
+
+
+def _branch(branch: If, known: Bounds) -> tuple[Stmt, ...]:
+    decided = _decided(branch.test)
+    if decided is not None:
+        return _body(branch.then if decided else branch.other, known)
+    then = _body(branch.then, known.where(branch.test))
+    other = _body(branch.other, known.where(branch.test, False))
+    return (walk.with_bodies(branch, (then, other)),)
+
+
+def _decided(test: Expr) -> bool | None:
+    return bool(test.value) if isinstance(test, Const) else None
+
+
+def _leaves(statement: Stmt) -> bool:
+    """Whether a statement may leave the loop directly around it."""
+    match statement:
+        case Break() | Continue():
+            return True
+        case If(_, then, other):
+            return any(map(_leaves, then + other))
+        case _:
+            return False
+
+
+def _by(known: Bounds) -> Rewrite:
+    """Return what simplifies the parts of a statement at a place."""
+    return Rewrite(lambda expr: simplified(expr, known), lambda i: simplified_index(i, known))

@@ -1,0 +1,40 @@
+"""Rounding and casts."""
+
+from __future__ import annotations
+
+import pytest
+
+from .numpy_oracle import same_as_numpy
+
+EXPRESSIONS = (
+    "np.round(x, 2)",
+    "np.round(y)",
+    "x.round(1)",
+    "np.float32(x)",
+    "np.int32(y * 10)",
+    "x.astype(np.float32)",
+    "x.astype('f4')",
+    "i.astype(float)",
+    "x.astype(bool)",
+    "b.astype(int)",
+    "round(v[0])",
+    "round(v[0], 2)",
+    "int(v[1] * 10)",
+    "float(i[0, 0])",
+    "bool(i[0, 1])",
+    "complex(v[0], v[1])",
+    "math.floor(v[0])",
+    "math.ceil(s)",
+    "np.float16(x)",
+    "h.astype(np.float64)",
+    "np.round(z)",
+    "math.floor(s * n), math.ceil(-s), math.trunc(s)",
+    "float(n) / 2, int(s), bool(n), int('7'), float('inf')",
+    "np.int64(3) * 2, np.float32(2.5) * y",
+    "np.bool_(x)",
+)
+
+
+@pytest.mark.parametrize("body", EXPRESSIONS)
+def test_it_is_what_numpy_says(body: str) -> None:
+    same_as_numpy(body)

@@ -1,0 +1,87 @@
+"""Joined, repeated, shifted, padded and picked."""
+
+from __future__ import annotations
+
+import pytest
+
+import plusequals as pe
+
+from .numpy_oracle import compiled, same_as_numpy
+
+EXPRESSIONS = (
+    "np.diff(v)",
+    "np.diff(x, axis=0)",
+    "np.diff(x, n=2)",
+    "np.diff(b1)",
+    "np.roll(v, 1)",
+    "np.roll(x, -2, axis=1)",
+    "np.roll(x, 5)",
+    "np.roll(np.roll(x, 1, 0), -1, 1)",
+    "np.roll(x, (1, 2), axis=(0, 1))",
+    "np.repeat(v, 2)",
+    "np.repeat(x, 2, axis=0)",
+    "x.repeat(3, axis=1)",
+    "np.tile(v, 2)",
+    "np.tile(x, (2, 1))",
+    "np.tile(v, (2, 2))",
+    "np.stack([v, v * 2])",
+    "np.stack((x, y), axis=-1)",
+    "np.concatenate([v, w])",
+    "np.concatenate((x, y), axis=1)",
+    "np.concatenate([x, x[:1]])",
+    "np.concatenate([x, y], axis=None)",
+    "np.hstack((v, w))",
+    "np.hstack((x, y))",
+    "np.vstack((v, v))",
+    "np.vstack((x, v))",
+    "np.dstack((x, y))",
+    "np.column_stack((v, v))",
+    "np.append(v, 3.0)",
+    "np.append(x, x, axis=0)",
+    "np.triu(x)",
+    "np.tril(m, -1)",
+    "np.triu(m, 1)",
+    "np.diag(v)",
+    "np.diag(m)",
+    "np.diag(v, 1)",
+    "np.diag(v, -2)",
+    "np.diag(x, 1)",
+    "np.pad(v, 2)",
+    "np.pad(x, ((1, 0), (2, 1)))",
+    "np.pad(v, (1, 2), mode='edge')",
+    "np.pad(v, 3, 'wrap')",
+    "np.pad(v, 3, 'reflect')",
+    "np.pad(v, 1, constant_values=7)",
+    "np.take(v, idx)",
+    "np.take(x, [0, 2], axis=0)",
+    "np.take_along_axis(x, np.argmax(x, axis=1, keepdims=True), 1)",
+    "np.copyto(v, 1.0) or v",
+    "np.fill_diagonal(m, 0) or m",
+    "np.stack([x, x], axis=1)",
+    "np.concatenate((v, [1.0, 2.0]))",
+    "np.concatenate([i, x])",
+    "np.concatenate([u, u])",
+    "np.hstack([v, 1.0])",
+    "np.vstack([x, y, x])",
+    "np.roll(x, n, axis=1)",
+    "np.roll(x[:, ::2], 1, axis=0)",
+    "np.tile(x, 2)",
+    "np.tile(v, (3, 1, 2))",
+    "np.repeat(x, n, axis=1)",
+    "np.diag(np.diag(m))",
+    "np.tril(np.ones((3, 3)))",
+    "np.triu(np.ones((4, 4), dtype=bool), 1)",
+    "np.pad(x, 1, mode='constant', constant_values=2.0)",
+    "np.concat([v, v])",
+)
+
+
+@pytest.mark.parametrize("body", EXPRESSIONS)
+def test_it_is_what_numpy_says(body: str) -> None:
+    same_as_numpy(body)
+
+
+@pytest.mark.parametrize("body", ["np.concatenate([x, v])", "np.stack([x, v])"])
+def test_arrays_of_other_ranks_are_not_joined(body: str) -> None:
+    with pytest.raises(pe.CdError, match="need"):
+        compiled(body)

@@ -1,0 +1,61 @@
+"""The texts of the library mean in Python what they mean compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plusequals.dsl.elaborate import library
+
+
+def _python(text: str) -> Callable[..., Any]:
+    """Return a library function as plain Python; `clamp` keeps a position as it is."""
+    scope: dict[str, Any] = {"np": np, "clamp": lambda position: position}
+    exec(text, scope)
+    found = scope[text.split("def ")[1].split("(")[0]]
+    assert callable(found)
+    return found  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 8, 33])
+def test_rows_are_sorted_with_nan_last(size: int) -> None:
+    x = np.random.default_rng(size).integers(0, 9, (2, size)).astype(float)
+    x[:, ::5] = np.nan
+    expected = np.sort(x)
+    _python(library.SORT_ROWS)(x, np.zeros_like(x))
+    np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 16, 21])
+def test_equal_keys_keep_their_order(size: int) -> None:
+    x = np.random.default_rng(size).integers(0, 4, (3, size))
+    order = np.tile(np.arange(size), (3, 1))
+    _python(library.ARGSORT_ROWS)(x, order, np.zeros_like(order))
+    np.testing.assert_array_equal(order, np.argsort(x, kind="stable"))
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_places_in_a_sorted_line(right: bool) -> None:
+    a = np.array([0.0, 1.0, 1.0, 2.0, np.nan])
+    v = np.array([-1.0, 0.0, 1.0, 1.5, 9.0, np.nan])
+    out = np.zeros(6, int)
+    _python(library.SEARCH)(a, v, out, right)
+    np.testing.assert_array_equal(out, np.searchsorted(a, v, "right" if right else "left"))
+
+
+def test_elimination_solves_and_refuses_singular_matrices() -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.random((5, 5)), rng.random((5, 2))
+    x = b.copy()
+    _python(library.SOLVE)(a.copy(), x)
+    np.testing.assert_allclose(a @ x, b, atol=1e-12)
+    with pytest.raises(ValueError, match="singular"):
+        _python(library.SOLVE)(np.zeros((2, 2)), np.ones((2, 1)))
+
+
+def test_the_determinant_changes_sign_with_the_rows() -> None:
+    a = np.array([[0.0, 2.0], [3.0, 1.0]])
+    assert _python(library.DETERMINANT)(a.copy()) == pytest.approx(-6.0)

@@ -1,0 +1,45 @@
+"""Powers: products, roots, and what integers may not be raised to."""
+
+from __future__ import annotations
+
+import pytest
+
+import plusequals as pe
+
+from .numpy_oracle import compiled, same_as_numpy
+
+EXPRESSIONS = (
+    "x ** 2",
+    "y ** 3",
+    "i ** 2",
+    "k ** 3",
+    "x ** -1",
+    "np.abs(x) ** 0.5",
+    "x ** 2.5",
+    "np.power(p, 1.7)",
+    "np.float_power(k, 2)",
+    "zf ** 2",
+    "z ** 2",
+    "k ** 2 + i",
+    "2 ** k",
+    "2.0 ** x",
+    "n ** x",
+    "np.power(k, 2)",
+    "x ** 3 - x ** 4 + x ** 0",
+    "k ** 0",
+    "x ** n",
+    "np.float_power(2.0, x)",
+    "np.pow(x, 2)",
+)
+
+
+@pytest.mark.parametrize("body", EXPRESSIONS)
+def test_it_is_what_numpy_says(body: str) -> None:
+    same_as_numpy(body)
+
+
+@pytest.mark.parametrize("body", ["i ** -1", "i ** i", "k ** (k - 4)"])
+def test_integers_to_negative_powers_are_errors(body: str) -> None:
+    with pytest.raises(pe.CdError, match="negative integer powers") as caught:
+        compiled(body)
+    assert isinstance(caught.value, ValueError)

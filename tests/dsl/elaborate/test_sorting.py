@@ -1,0 +1,75 @@
+"""Order and counts."""
+
+from __future__ import annotations
+
+import pytest
+
+import plusequals as pe
+
+from .numpy_oracle import compiled, same_as_numpy
+
+EXPRESSIONS = (
+    "np.sort(v)",
+    "np.sort(x)",
+    "np.sort(x, axis=0)",
+    "np.sort(t, axis=1)",
+    "np.sort(t)",
+    "np.sort(nn)",
+    "np.sort(i, axis=None)",
+    "np.sort(u)",
+    "np.argsort(v)",
+    "np.argsort(x, axis=0)",
+    "np.argsort(i, kind='stable')",
+    "np.argsort(nn)",
+    "v.sort() or v",
+    "x.sort() or x",
+    "t.sort(axis=0) or t",
+    "x.sort(axis=0) or x",
+    "v.argsort()",
+    "np.searchsorted(np.sort(p), v)",
+    "np.searchsorted(np.sort(p), x, side='right')",
+    "np.searchsorted(np.sort(v), 0.3)",
+    "np.searchsorted(np.arange(5), i, 'right')",
+    "np.digitize(x, np.array([-1.0, 0.0, 1.0]))",
+    "np.histogram(x)",
+    "np.histogram(y, 5)",
+    "np.histogram(x, bins=4, range=(-1, 1))",
+    "np.histogram(x, 3, weights=x)",
+    "np.histogram(i, 4)",
+    "np.histogram(x, bins=np.array([-2.0, -1.0, 0.5, 3.0]))",
+    "np.histogram(x, 4, density=True)",
+    "np.histogram(x, n)[0]",
+    "np.bincount(idx, minlength=6)",
+    "np.bincount(idx, minlength=4, weights=v)",
+    "np.sum(np.bincount(idx))",
+    "np.interp(x, np.sort(v), v)",
+    "np.interp(0.2, np.sort(v), v)",
+    "np.interp(w, np.sort(v), v, left=-9.0)",
+    "x[np.argsort(x[:, 0])]",
+    "np.sort(x.ravel())[::-1]",
+    "np.sort(x + 1, axis=0)",
+    "np.sort(np.sort(x, 0), 1)",
+    "v[np.searchsorted(np.sort(v), 0.0) - 1]",
+    "np.histogram(v, bins=3)[1]",
+    "np.sum(np.histogram(x.ravel(), 5)[0])",
+)
+
+
+@pytest.mark.parametrize("body", EXPRESSIONS)
+def test_it_is_what_numpy_says(body: str) -> None:
+    same_as_numpy(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("np.bincount(i[0] - 9, minlength=3)", "outside 0 to 2"),
+        ("np.bincount(idx, minlength=2)", "outside 0 to 1"),
+        ("np.histogram(nn)", "finite"),
+        ("np.bincount(x)", "integers along one axis"),
+        ("np.sort(z)", "complex"),
+    ],
+)
+def test_what_cannot_be_ordered_or_counted_is_an_error(body: str, message: str) -> None:
+    with pytest.raises(pe.CdError, match=message):
+        compiled(body)

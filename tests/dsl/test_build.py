@@ -1,0 +1,96 @@
+"""Reductions inside expressions become assignments of their own, and nothing else changes."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plusequals.dsl.build import build
+from plusequals.dsl.elaborate.typed import Typed
+from plusequals.dsl.specialise import Lookup
+from plusequals.lowering.ir.assignments import Assign, Check, Procedure
+from plusequals.lowering.ir.expressions import Reduce, walk
+from plusequals.lowering.ir.verify import verify_procedure
+from plusequals.lowering.ir.walk import expressions_of, statements
+from tests.dsl.elaborate.scenes import found, outcome, parsed, scope, typed, typed_of
+from tests.language import index_functions
+from tests.language.examples import EXAMPLES, Example
+
+
+def _same_when_built(form: Typed, lookup: Lookup, arguments: dict[str, Any]) -> Procedure:
+    """Assert that a typed procedure and its built form are well made and do the same, bit by bit."""
+    built = build(form.procedure)
+    verify_procedure(form.procedure, built=False)
+    verify_procedure(built)
+    before = outcome(form.procedure, form, lookup, arguments)
+    after = outcome(built, form, lookup, arguments)
+    for one, other in zip((*before[0], *before[1]), (*after[0], *after[1]), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert before[2] == after[2]
+    return built
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=repr)
+def test_worked_examples_mean_the_same_when_built(example: Example) -> None:
+    function = getattr(index_functions, example.function)
+    surface, lookup = function.__cd_function__()
+    arguments = dict(inspect.signature(function).bind(*example.make()).arguments)
+    _same_when_built(typed_of(surface, lookup, arguments), lookup, arguments)
+
+
+X = np.random.default_rng(5).standard_normal((4, 5))
+PROGRAMS = {
+    "nested": "return np.var(x, axis=1) / np.mean(x)",
+    "shared": "return x.sum(axis=0) * x.sum(axis=0)",
+    "one side": "return np.where(x > 0, x / x.sum(axis=0), 0.0)",
+    "a branch": "y = 0.0\nif x.sum() > 0:\n    y = x.max()\nreturn y",
+    "a while": "n = 0\nwhile x[n].sum() < 100.0 and n < 3:\n    n += 1\nreturn n",
+    "a print": "print('sum', x.sum())",
+    "a check": "assert np.abs(x).max() < 100.0, 'large'\nreturn x[0, 0]",
+    "a subscript": "return x[np.argmin(x[:, 0]), np.argmax(x[0])]",
+    "a slice": "n = int(np.argmax(x[:, 1])) + 1\nreturn x[:n].sum()",
+    "a guard": "if x[i, j] > mean[k, l](x[k, l]):\n    x[i, j] = 0.0",
+    "a triangle": "y[i] = sum[k <= i](x[i, k]) * prod[k in range(1, 3)](x[i, k])\nreturn y",
+    "a window": "y[i] = max(x[i + k, j] * x[k, j])\nreturn y",
+    "in a loop": "for r in range(4):\n    x[r] = x[r] / x[:r + 1].sum()",
+    "a mask": "return x[x > 0].mean()",
+    "best of each": "y[i] = argmax[k](x[i, k]) + argmin[k](x[i, k])\nreturn y",
+}
+
+
+@pytest.mark.parametrize("body", PROGRAMS.values(), ids=PROGRAMS)
+def test_reductions_anywhere_mean_the_same_when_built(body: str) -> None:
+    arguments = {"x": X.copy()}
+    built = _same_when_built(typed_of(parsed("x", body), scope(), arguments), scope(), arguments)
+    inside = [e for one in statements(built.body) for e in expressions_of(one) for e in walk(e)]
+    assert not any(isinstance(e, Reduce) for e in inside)
+
+
+def test_equal_reductions_of_one_statement_are_computed_once() -> None:
+    built = build(typed("x", "y[i] = sum[k](x[i, k]) / (1.0 + sum[k](x[i, k]))\nreturn y", X).procedure)
+    once = build(typed("x", "y[i] = 1.0 / (1.0 + sum[k](x[i, k]))\nreturn y", X).procedure)
+    assert len(found(built, Assign)) == len(found(once, Assign)) + 1
+
+
+def test_a_statement_that_is_one_reduction_needs_no_temporary() -> None:
+    built = build(typed("y, x", "y[i] = sum(x[i, k])", np.zeros(4), X).procedure)
+    assert [one.target.node.label for one in found(built, Assign)] == ["y"]
+    assert built.locals == ()
+
+
+def test_a_reduction_is_indexed_by_what_it_uses() -> None:
+    body = "y[i, j] = x[i, j] / sum[k](x[i, k])"
+    total, _ = found(build(typed("y, x", body, X.copy(), X).procedure), Assign)
+    assert total.target.node.static_shape == (4,)
+    assert total.op is not None and total.initialize
+
+
+def test_what_has_no_value_when_empty_is_checked_where_it_may_be() -> None:
+    body = "for n in range(5):\n    y[n] = np.argmin(x[0, :n])"
+    checks = found(build(typed("y, x", body, np.zeros(5, int), X).procedure), Check)
+    assert [check.fault.code for check in checks] == ["CD0603"]
+    never = build(typed("y, x", "y[i] = argmin[k](x[i, k])", np.zeros(4, int), X).procedure)
+    assert not found(never, Check)

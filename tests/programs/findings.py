@@ -1,0 +1,92 @@
+"""Findings as files: small programs that were wrong once, for `test_found` to run for ever."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+from pathlib import Path
+
+from .check import Finding, check_all
+from .isolate import Child, Crashed
+from .model import ArgSpec, Program
+from .reduce import reduced
+
+FOLDER = Path(__file__).parent / "found"
+
+
+def finding_of(program: Program, c: bool = True) -> Finding | None:
+    """Return what is wrong about a program, crashes included."""
+    try:
+        found: Finding | None = Child(_finding, program, c).result()
+        return found
+    except Crashed as why:
+        return Finding("crash", str(why), program)
+
+
+def _finding(program: Program, c: bool) -> Finding | None:
+    return check_all([program], c)[0].finding
+
+
+def kind_of(finding: Finding) -> tuple[str, str]:
+    """Return what has to stay the same while a finding is made smaller."""
+    if re.match(r"(result|argument) \d+: ", finding.why):
+        rest = finding.why.split(": ", 1)[1]
+        return finding.check, rest.split()[0] if rest[0] in "ds" else "values"
+    return finding.check, re.sub(r"\W*[\d.]+\W*", " ", finding.why)[:60]
+
+
+def smaller(finding: Finding) -> Finding:
+    """Return the same finding about the smallest program found."""
+    kind, c = kind_of(finding), finding.check in ("cc", "crash")
+    isolated = finding.check == "crash"
+    best = finding
+
+    def fails(program: Program) -> bool:
+        nonlocal best
+        try:
+            found = finding_of(program, c) if isolated else _finding(program, c)
+        except Exception:
+            return False  # what the reducer made is no program
+        if found is None or kind_of(found) != kind:
+            return False
+        best = found
+        return True
+
+    reduced(finding.program, fails)
+    return best
+
+
+def write(finding: Finding, folder: Path = FOLDER) -> Path:
+    """Write a finding as a module that holds its program; return the file."""
+    program = finding.program
+    digest = hashlib.sha256(program.text.encode()).hexdigest()[:6]
+    path = folder / f"{finding.check}_{digest}.py"
+    why = " ".join(finding.why.split()).replace("\\", "").replace('"', "'")[:85]
+    args = "".join(f"        {_spec(spec)},\n" for spec in program.args)
+    lines = [
+        f'"""{why}."""', "", "from ..model import ArgSpec, Program", "", "PROGRAM = Program(",
+        f'    """{program.text.rstrip()}\n""",', "    (", args.rstrip(), "    ),",
+        f"    reorders={program.reorders}, rounds={program.rounds},", ")",
+    ]  # fmt: skip
+    path.write_text("\n".join(line for line in lines if line != "    (" or True) + "\n")
+    return path
+
+
+def _spec(spec: ArgSpec) -> str:
+    usual = ArgSpec("", "")
+    parts = [repr(spec.name), repr(spec.dtype)]
+    parts += [
+        f"{name}={getattr(spec, name)!r}" for name in ("shape", "kind", "layout", "seed", "view")
+        if getattr(spec, name) != getattr(usual, name)
+    ]  # fmt: skip
+    return f"ArgSpec({', '.join(parts)})"
+
+
+def stored() -> dict[str, tuple[Program, str | None]]:
+    """Return every stored program by file name, with the reason where it is known to fail."""
+    found = {}
+    for path in sorted(FOLDER.glob("[a-z]*.py")):
+        module = importlib.import_module(f"{__package__}.found.{path.stem}")
+        found[path.stem] = module.PROGRAM, getattr(module, "OPEN", None)
+    return found

@@ -1,0 +1,125 @@
+"""A long search for programs that are compiled wrongly.
+
+    python -m tests.programs.hunt --programs 20000 --seed 1 --jobs 2
+
+Each finding is made small and stored in `tests/programs/found`, where `test_found` runs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .check import Finding, check_all
+from .findings import FOLDER, finding_of, kind_of, smaller, write
+from .generate import generate
+from .isolate import Child, Crashed, first_ready
+from .model import Program
+
+BATCH = 40
+"""Programs in one C file."""
+
+
+@dataclass
+class Tally:
+    """What came out so far."""
+
+    started: float = field(default_factory=time.monotonic)
+    done: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+    kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def line(self, wanted: int) -> str:
+        """Return the progress as one line."""
+        rate = self.done / max(time.monotonic() - self.started, 1e-9)
+        return (
+            f"{self.done}/{wanted} programs, {rate:.1f}/s, {sum(self.refused.values())} refused, "
+            f"{sum(self.kinds.values())} findings, {len(self.findings)} kept"
+        )
+
+
+def program_of(seed: int, number: int, kind: str | None = None) -> Program:
+    """Return the program of that number in the hunt of that seed."""
+    return generate(random.Random(f"{seed}:{number}"), kind)
+
+
+def batch(seed: int, numbers: list[int], kind: str | None) -> list[tuple[int, str, Finding | None]]:
+    """Return what became of each program: its number, why it was refused, the finding."""
+    cases = check_all([program_of(seed, n, kind) for n in numbers])
+    return [(n, case.refused, case.finding) for n, case in zip(numbers, cases)]
+
+
+def one_by_one(seed: int, numbers: list[int], kind: str | None) -> list[tuple[int, str, Finding | None]]:
+    """Return the same after a crash, each program in a process of its own."""
+    return [(n, "", finding_of(program_of(seed, n, kind))) for n in numbers]
+
+
+def hunt(options: argparse.Namespace) -> Tally:
+    """Run the programs; return the tally."""
+    tally = Tally()
+    first, end = options.start, options.start + options.programs
+    waiting = [list(range(n, min(n + BATCH, end))) for n in range(first, end, BATCH)]
+    running: dict[Child, list[int]] = {}
+    while waiting or running:
+        while waiting and len(running) < options.jobs:
+            numbers = waiting.pop(0)
+            running[Child(batch, options.seed, numbers, options.kind)] = numbers
+        child = first_ready(list(running))
+        numbers = running.pop(child)
+        try:
+            results = child.result(600.0)
+        except Crashed:
+            results = one_by_one(options.seed, numbers, options.kind)
+        for number, refused, finding in results:
+            _count(tally, number, refused, finding, options)
+        print(f"\r{tally.line(options.programs)}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return tally
+
+
+def _count(
+    tally: Tally, number: int, refused: str, finding: Finding | None, options: argparse.Namespace
+) -> None:
+    tally.done += 1
+    if refused:
+        tally.refused[" ".join(refused.split("`")[0].split()[:6])] += 1
+    if finding is None:
+        return
+    kind = kind_of(finding)
+    tally.kinds[kind] += 1
+    if tally.kinds[kind] > options.each:
+        return
+    if options.reduce:
+        finding = smaller(finding)
+    tally.findings.append(finding)
+    path = write(finding, Path(options.into))
+    print(f"\n{options.seed}:{number} {path.name} {finding}", flush=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run from the command line; return 1 where anything was found."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", type=int, default=2000)
+    parser.add_argument("--start", type=int, default=0, help="number of the first program")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--kind", choices=("array", "index", "mixed"))
+    parser.add_argument("--each", type=int, default=4, help="findings of one kind to keep")
+    parser.add_argument("--into", default=str(FOLDER), help="where findings are stored")
+    parser.add_argument("--no-reduce", dest="reduce", action="store_false")
+    options = parser.parse_args(arguments)
+    tally = hunt(options)
+    print(tally.line(options.programs))
+    for reason, count in tally.refused.most_common(20):
+        print(f"  refused {count:5}  {reason}")
+    return 1 if tally.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

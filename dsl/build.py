@@ -48,6 +48,7 @@ from ..lowering.ir.ops import OPS, PAIR_OPS
 from ..lowering.ir.walk import binds, free_symbols, statements
 from .elaborate.proof import Known, extreme
 from .elaborate.types import both, negate
+from .elaborate.ways_out import WAYS_OUT
 
 
 @dataclass
@@ -356,6 +357,7 @@ def _empty_check(reduce: Reduce, free: Domain, known: Known, span: Span) -> list
         return []
     test = both(*tests)
     assert test is not None
-    fault = Fault("CD0603", "CdValueError", f"`{name}` of no elements has no value")
+    text, helps = f"`{name}` of no elements has no value", WAYS_OUT["CD0603"]
+    fault = Fault("CD0603", "CdValueError", text, helps)
     return [Check(test, fault, (), free, span)]
 

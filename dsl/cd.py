@@ -109,7 +109,9 @@ class CdFunction:
         except TypeError as problem:
             message = f"`{self.__name__}` is called with the wrong arguments: {problem}"
             label = Label(self.surface.span, f"it takes {self.__signature__}")
-            raise CdTypeError(Diagnostic("CD0436", message, (label,))) from None
+            shown = ", ".join(f"{param.name}" for param in self.surface.params)
+            helps = (f"call it as its `def` line says: `{self.__name__}({shown})`",)
+            raise CdTypeError(Diagnostic("CD0436", message, (label,), (), helps)) from None
         bound.apply_defaults()
         return dict(bound.arguments)
 

@@ -1,8 +1,9 @@
 """What a function became for some arguments, and why: text, and the same as single sections.
 
     print(f.explain(x, y))             all of it
-    print(f.explain(x, y).why)         one section: called, why, origin, assignments, loops,
-                                       places, source
+    print(f.explain(x, y).why)         one section
+
+The sections are called, why, origin, assignments, loops, places and source.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ def quick_key(value: Any, static: bool) -> object:
     if kind is np.ndarray:
         return value.dtype, value.shape, value.strides, value.flags.num & _FLAGS
     if kind is int:
-        return (int, value) if static or not -(2**63) <= value < 2**63 else int
+        return (int, value) if static or not -(2**63) <= value < 2**63 else (int,)
     if kind in _NUMBERS and not static:
-        return kind
+        return (kind,)
     if kind is bool or kind is str:
         return kind, value
     if kind in _NAMED:

@@ -38,11 +38,11 @@ Known = tuple[Situation, Mapping[Path, Spec]]
 
 
 def why(now: Situation, known: Iterable[Known]) -> str:
-    """Return the sentence that says why the forms that are known do not fit."""
+    """Return the sentence that says why the forms that are known, oldest first, do not fit."""
     found = [list(differences(now, *one)) for one in known]
     if not found:
         return "this is the first call of the function"
-    nearest = min(found, key=len)
+    nearest = min(reversed(found), key=len)
     if not nearest:  # a form for this call is being made by hand, or was made a moment ago
         return "no code was kept for such a call"
     return "; ".join(nearest)

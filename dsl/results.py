@@ -10,7 +10,7 @@ import numpy as np
 from ..backends.runtime.arrays import as_array, overlaps, prepare
 from ..backends.runtime.tensor import Tensor
 from ..lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, Label, Span
-from ..lowering.ir.assignments import Assign, Procedure
+from ..lowering.ir.assignments import Assign, Check, Let, Procedure
 from .elaborate.typed import Argument, Constant, Many, New, Return, Strided
 from .elaborate.values import Path
 from .specialise import Getter, Match, Specialisation
@@ -156,7 +156,9 @@ def _separate(arrays: list[Any], known: Specialisation) -> None:
 
 
 def _is_one_assignment(procedure: Procedure) -> bool:
-    return len(procedure.body) == 1 and isinstance(procedure.body[0], Assign)
+    """Whether one statement writes, and nothing reads after it."""
+    *before, last = procedure.body
+    return isinstance(last, Assign) and all(isinstance(one, Let | Check) for one in before)
 
 
 def _returned(
@@ -220,8 +222,6 @@ def _viewed(array: Any, view: Strided) -> Any:
 def _from_lowest(array: Any) -> Any:
     """Return all memory between an array's lowest and highest element, as one axis."""
     forward = array[tuple(slice(None, None, -1 if step < 0 else 1) for step in array.strides)]
-    reach = sum(
-        (n - 1) * step for n, step in zip(forward.shape, forward.strides, strict=True)
-    )
+    reach = sum((n - 1) * step for n, step in zip(forward.shape, forward.strides, strict=True))
     extent = reach // array.itemsize + 1
     return np.lib.stride_tricks.as_strided(forward, (extent,), (array.itemsize,))

@@ -8,6 +8,7 @@ new. Nothing here runs a function.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,18 +21,19 @@ import numpy as np
 from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
 from ..lowering import settings
-from ..lowering.diagnostic import CdTypeError, Diagnostic, Label
+from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label
 from ..lowering.ir.assignments import Procedure
 from ..lowering.settings import Settings
 from . import surface as s
 from .build import build
 from .checked import add_checks
 from .elaborate.elaborate import elaborate
-from .elaborate.inputs import Spec
+from .elaborate.inputs import ArraySpec, Spec
 from .elaborate.typed import Typed
 from .elaborate.values import Path
 from .keys import describe_input, quick_key
 from .reasons import Situation, why
+from .sizes import SIZES, SizesSeen, Specs, fits, opened_axes
 
 Arguments = Mapping[str, Any]
 Lookup = Callable[[str], object]
@@ -118,6 +120,9 @@ class _Table:
 
     quick: dict[object, tuple[Specialisation, ...]] = field(default_factory=dict)
     full: dict[object, tuple[Specialisation, ...]] = field(default_factory=dict)
+    any_size: list[tuple[Specs, Specialisation]] = field(default_factory=list)
+    """Forms with run-time sizes, and the specifications they were made for."""
+    sizes: SizesSeen = field(default_factory=SizesSeen)
 
 
 class Specialisations:
@@ -148,10 +153,21 @@ class Specialisations:
         Nothing is kept: a later call decides as if nobody had asked. Without `compiled` a new
         form has no routine.
         """
-        key, specs = self._key(arguments), self._specs(arguments)
-        for known in self._table().full.get(tuple(specs.values()), ()):
+        key, specs, table = self._key(arguments), self._specs(arguments), self._table()
+        exact = table.full.get(tuple(specs.values()), ())
+        any_size = (
+            known for wanted, known in list(table.any_size)
+            if all(fits(specs[name], wanted[name]) for name in specs)
+        )  # fmt: skip
+        for known in (*exact, *any_size):
             if known.match(arguments, key) is not None:
                 return known, True
+        opened = table.sizes.opened(specs)
+        if opened is not None:
+            with contextlib.suppress(CdError):
+                made = self._make(arguments, compiled, opened)
+                if made.typed.statics <= self._statics:
+                    return made, False
         return self._make(arguments, compiled), False
 
     def _found_or_made(self, table: _Table, arguments: Arguments) -> Match:
@@ -162,13 +178,41 @@ class Specialisations:
                 if found is not None:
                     table.quick[key] = (known, *table.quick.get(key, ()))
                     return found
+            found = self._of_any_size(table, arguments, key)
+            if found is not None:
+                return found
             made = self._make(arguments, True)
+            table.sizes.note(self._specs(arguments))
             if not made.typed.statics <= self._statics:
                 self._statics |= made.typed.statics
                 key, specs = self._key(arguments), tuple(self._specs(arguments).values())
             table.full[specs] = (made, *table.full.get(specs, ()))
             table.quick[key] = (made, *table.quick.get(key, ()))
             return Match(made, [get(arguments) for get in made.inputs], key, False)
+
+    def _of_any_size(self, table: _Table, arguments: Arguments, key: object) -> Match | None:
+        """Return a form with run-time sizes that fits, made now where it is time for one."""
+        specs = self._specs(arguments)
+        for wanted, known in table.any_size:
+            if all(fits(specs[name], wanted[name]) for name in specs):
+                found = known.match(arguments, key)
+                if found is not None:
+                    table.quick[key] = (known, *table.quick.get(key, ()))
+                    return found
+        opened = table.sizes.opened(specs)
+        if opened is None:
+            return None
+        try:
+            made = self._make(arguments, True, opened)
+        except CdError:
+            table.sizes.close(specs)  # it needs its sizes; what is wrong otherwise shows then
+            return None
+        if not made.typed.statics <= self._statics:
+            table.sizes.close(specs)
+            return None
+        table.any_size.append((opened, made))
+        table.quick[key] = (made, *table.quick.get(key, ()))
+        return Match(made, [get(arguments) for get in made.inputs], key, False)
 
     def _table(self) -> _Table:
         """Return the table for the settings that hold now; usually those of the call before."""
@@ -198,9 +242,11 @@ class Specialisations:
                 raise _placed(problem, self.function, name) from None
         return found
 
-    def _make(self, arguments: Arguments, compiled: bool) -> Specialisation:
+    def _make(
+        self, arguments: Arguments, compiled: bool, opened: Specs | None = None
+    ) -> Specialisation:
         started = time.perf_counter()
-        typed, alias = self._elaborated(arguments)
+        typed, alias = self._elaborated(arguments, opened or {})
         procedure = build(typed.procedure)
         if settings.current().checked:
             procedure = add_checks(procedure)
@@ -212,7 +258,10 @@ class Specialisations:
         situation = self._situation(typed, watched, alias, arguments)
         return Specialisation(
             situation=situation,
-            reason=why(situation, self._situations(arguments)),
+            reason=why(situation, self._situations(arguments)) if opened is None else (
+                f"{opened_axes(opened)} came in more than {SIZES} sizes: "
+                "this form is for any size from 2"
+            ),
             typed=typed,
             procedure=procedure,
             routine=routine,
@@ -243,12 +292,23 @@ class Specialisations:
         now = settings.current()
         return Situation(now, self.backend or now.backend, specs, captured, alias)
 
-    def _elaborated(self, arguments: Arguments) -> tuple[Typed, dict[Path, Path]]:
-        """Return the typed function, and which inputs are one array because one is written."""
+    def _elaborated(
+        self, arguments: Arguments, opened: Specs
+    ) -> tuple[Typed, dict[Path, Path]]:
+        """Return the typed function, and which inputs are one array because one is written.
+
+        `opened` are specifications with run-time sizes, which stand for those of the arguments.
+        """
+        instead = {id(arguments[name]): spec for name, spec in opened.items()}
+
+        def described(value: object, static: bool) -> Spec:
+            found = instead.get(id(value))
+            return found if isinstance(found, ArraySpec) else describe_input(value, static)
+
         alias: dict[Path, Path] = {}
         while True:
             typed = elaborate(
-                self.function, arguments, describe_input, self.lookup, alias, self._statics
+                self.function, arguments, described, self.lookup, alias, self._statics
             )
             more = _same(typed, self.lookup, arguments)
             if not more:
@@ -259,7 +319,7 @@ class Specialisations:
         """Yield what each form was made for, and what its watched paths lead to now."""
         for table in list(self._tables.values()):
             for forms in list(table.full.values()):
-                for known in forms:
+                for known in reversed(forms):
                     now = ((watch.path, _spec_now(watch, arguments)) for watch in known.watched)
                     found = {path: spec for path, spec in now if spec is not None}
                     yield known.situation, found
@@ -299,9 +359,7 @@ def _walk(value: Any, steps: Sequence[object]) -> Any:
     return value
 
 
-def _watches(
-    typed: Typed, find: Callable[[Path], Getter], arguments: Arguments
-) -> Iterator[Watch]:
+def _watches(typed: Typed, find: Callable[[Path], Getter], arguments: Arguments) -> Iterator[Watch]:
     """Yield what has to stay as it is beside the arguments themselves."""
     for path, spec in typed.used.items():
         if path.captured or path.steps:

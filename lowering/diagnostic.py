@@ -7,6 +7,7 @@ the user's own lines and carets. Imports nothing of the project.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -190,6 +191,13 @@ def _carets(label: Label, mark: str, width: int) -> str:
     span = label.span
     line = span.source.line(span.line)
     end = span.end_column if span.end_line == span.line else len(line)
-    lead = "".join("\t" if c == "\t" else " " for c in line[: span.column])
-    marks = mark * max(1, end - span.column)
+    lead = "".join("\t" if c == "\t" else " " * _cells(c) for c in line[: span.column])
+    marks = mark * max(1, sum(map(_cells, line[span.column : end])))
     return f"{' ' * width} | {lead}{marks}{' ' if label.text else ''}{label.text}"
+
+
+def _cells(character: str) -> int:
+    """How many places of a terminal a character takes."""
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -28,7 +28,7 @@ def main() -> int:
     """Print the report; return 0 where the chosen backend can run, 1 where it cannot."""
     sections: dict[str, Callable[[], Facts]] = {
         "versions": _versions,
-        "cache": _cache,  # first: asking a backend may make the folder
+        "cache": _cache,
         "backends": _backends,
         "compiler": _compiler,
         "settings that were changed": _settings,
@@ -42,7 +42,7 @@ def main() -> int:
         for name, text in found or [("none", "")]:
             print(f"  {name:<13} {text}".rstrip())
     try:
-        return int(registry.backends().get(settings.current().backend) != "available")
+        return int(dict(_backends()).get(settings.current().backend) != "available")
     except CdError:
         return 1
 
@@ -68,7 +68,8 @@ def _is_installed(package: str) -> bool:
 
 
 def _backends() -> Facts:
-    return list(registry.backends().items())
+    with settings.override(cache=False):  # looking leaves nothing behind
+        return list(registry.backends().items())
 
 
 def _compiler() -> Facts:

@@ -1,15 +1,14 @@
-"""Index letters as importable names, for linters and type checkers: see `plusequals.dsl.idx`.
+"""Index letters as importable names: `from plusequals.idx import i, j, k`.
 
-    from plusequals.idx import i, j, k
+For linters and type checkers only: a letter that is bound nowhere is an index letter anyway.
 """
 
 from typing import Any
 
 from .dsl import idx as _letters
-from .dsl.idx import a, b, c, d, e, f, g, h, i, j, k, l, m  # noqa: E741
-from .dsl.idx import n, o, p, q, r, s, t, u, v, w, x, y, z
+from .dsl.idx import a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z
 
-__all__ = [  # noqa: PLE0604 - only strings
+__all__ = [
     "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m",
     "n", "o", "p", "q", "r", "s", "t", "u", "v", "w", "x", "y", "z",
 ]  # fmt: skip

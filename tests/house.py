@@ -19,11 +19,11 @@ backends: interpreter registry
 backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline
-lowering/passes: __init__ virtualize fuse shrink simplify cse hoist gather dead buffers access
+lowering/passes: __init__ virtualize fuse shrink simplify cse hoist gather dead buffers access decision
 lowering/schedule: __init__ presets contraction stencil stage kinds split legal
 lowering: lower clash
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
-lowering/ir: alpha bounds walk faults
+lowering/ir: alpha fresh bounds walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes
 lowering: target settings diagnostic
 """

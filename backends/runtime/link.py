@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...lowering.diagnostic import CdInternalError, Diagnostic
+from ...lowering.diagnostic import CdError, CdInternalError, CdMemoryError, Diagnostic
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.node import Node
 from ..interface import Array, Code
@@ -35,9 +35,16 @@ class Routine:
 
     def run(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
         """Run on arrays that are known to be what was compiled for; otherwise as a call."""
-        if not self.results:
-            return self.code.run(arrays)
-        return self.code.run((*arrays, *map(_allocate, self.results)))
+        try:
+            if not self.results:
+                return self.code.run(arrays)
+            return self.code.run((*arrays, *map(_allocate, self.results)))
+        except CdError:
+            raise
+        except MemoryError as problem:
+            message = f"there is not enough memory for what the function makes: {problem}"
+            helps = ("work on smaller pieces, or use a smaller element type: `np.float32`",)
+            raise CdMemoryError(Diagnostic("CD0705", message, helps=helps)) from None
 
 
 def link(procedure: Procedure, backend: str | None = None, runtime: Runtime = RUNTIME) -> Routine:

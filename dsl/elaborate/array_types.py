@@ -84,6 +84,7 @@ def _size(item: object) -> Size:
 def _agree(sizes: tuple[Size, ...], shape: tuple[int, ...]) -> bool:
     known: dict[Size, int] = {}
     return len(sizes) == len(shape) and all(
-        size is None or extent == (size if isinstance(size, int) else known.setdefault(size, extent))
+        size is None
+        or extent == (size if isinstance(size, int) else known.setdefault(size, extent))
         for size, extent in zip(sizes, shape, strict=True)
     )

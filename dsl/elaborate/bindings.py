@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...lowering.diagnostic import CdNameError, CdShapeError, CdTypeError, Span
-from ...lowering.ir.expressions import Position, Read
+from ...lowering.ir.expressions import Const, Position, Read
 from ...lowering.ir.indexing import Affine, var
 from .arrays import as_scalar, describe
 from .context import Context, NeedKind, error
@@ -116,13 +116,20 @@ def settled(ctx: Context, value: Value, label: str, span: Span) -> Value:
                 return value
             return replace(ctx.materialize(value, label, span), sealed=value.sealed)
         case Group(items, kind):
-            parts = (settled(ctx, item, f"{label}_{n}", span) for n, item in enumerate(items))
+            parts = (_held(ctx, item, f"{label}_{n}", span) for n, item in enumerate(items))
             return Group(tuple(parts), kind)
         case Masked(array, mask):
             plain = Array(array.axes, array.shape, array.body, array.kind, copied=True)
             return Masked(ctx.materialize(plain, label, span), mask_held(ctx, mask, span))
         case _:
             return value
+
+
+def _held(ctx: Context, value: Value, label: str, span: Span) -> Value:
+    """Return an item of a group settled: a number that reads something is read now."""
+    if not isinstance(value, Scalar) or ctx.pointwise or isinstance(value.expr, Position | Const):
+        return settled(ctx, value, label, span)
+    return Scalar(Read(ctx.variable(label, value, span), ()), value.kind)
 
 
 def mask_held(ctx: Context, mask: Array, span: Span) -> Array:

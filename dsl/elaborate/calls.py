@@ -22,7 +22,7 @@ from .expressions import elements, evaluate
 from .frame import RESULT, Frame, assigned_names
 from .index_reductions import reduce_letters
 from .operators import now, test_of
-from .site import Site
+from .site import Site, Word
 from .statements import run
 from .types import Kind
 from .values import Array, Bound, Group, Handle, Lazy, Opaque, Path, Static, Unset, Value
@@ -167,6 +167,12 @@ def _call_object(
         values = [arg.value for arg in args if isinstance(arg, Static)]
         named_values = {k: v.value for k, v in keywords.items() if isinstance(v, Static)}
         return now(lambda *a: function(*a, **named_values), tuple(values), e.span)
+    if not callable(function):
+        text = f"{describe(Static(function))} cannot be called"
+        if isinstance(function, Word):
+            text = f"`{e.function.span.text}` stands only inside a subscript"
+            raise error("CD0412", CdTypeError, text, e.span)
+        raise error("CD0427", CdTypeError, text, e.span)
     name = getattr(function, "__name__", repr(function))
     raise error(
         "CD0427", CdTypeError, f"`{name}` is not known to the language and has no Python source",
@@ -334,6 +340,9 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
 def library_call(frame: Frame, text: str, args: tuple[Value, ...], span: Span) -> Value:
     """Return what a function of the library, given as text, returns for the arguments."""
     parsed = frame.inputs.parsed
+    if frame.ctx.pointwise:
+        message = f"`{span.text}` needs an array of its own at every point of the index letters"
+        raise error("CD0522", CdSyntaxError, message, span)
     if text not in parsed:
         parsed[text] = parse(source_from_text(text, LIBRARY))
     lookup = scope_of_namespace(table.LIBRARY_SCOPE).lookup

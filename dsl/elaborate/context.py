@@ -6,6 +6,7 @@ swapped while a body is elaborated, so that a body can be thrown away and done a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -145,6 +146,8 @@ class Context:
         """Return a new local node; one of run-time shape is allocated here."""
         self.serial += 1
         node = Node(self.serial, label, shape, dtype)
+        if (sizes := node.static_shape) is not None and math.prod(sizes) * dtype.bits >= 2**66:
+            raise OverflowError(f"an array of shape {sizes} has more bytes than 64 bits can count")
         self.locals.append(node)
         if node.static_shape is None:
             self.emit(Alloc(node))
@@ -163,9 +166,10 @@ class Context:
         stray = sorted(letters & uses_of(statement), key=str) if letters else ()
         if stray:
             names = ", ".join(f"`{symbol.name}`" for symbol in stray)
+            makes = isinstance(statement, Alloc | Assign | Let)
+            what = "needs an array of its own" if makes else "would have to run"
             raise error(
-                "CD0522", CdSyntaxError,
-                f"`{statement.span.text}` needs an array of its own at every point of {names}",
+                "CD0522", CdSyntaxError, f"`{statement.span.text}` {what} at every point of {names}",
                 statement.span,
             )  # fmt: skip
         self.out.append(statement)

@@ -39,6 +39,7 @@ def _message(frame: Frame, messages: tuple[s.Expr, ...]) -> tuple[str, tuple[Exp
             if isinstance(value, Static):
                 text += _plain(_shown(value.value, piece))
             elif isinstance(value, Scalar):
+                _shown(value.kind.dtype.numpy.type(0).item(), piece)
                 text += f"{{{len(values)}:{piece[1]}}}" if piece[1] else f"{{{len(values)}}}"
                 values.append(cast(value.expr, value.kind.dtype.compute))
             else:
@@ -74,6 +75,11 @@ def _plain(text: str) -> str:
 def raising(frame: Frame, statement: s.Raise) -> None:
     """`raise Error("text")`: a check that fails where it stands."""
     kind, text, values = "Exception", "", ()
+    if frame.ctx.pointwise:
+        raise error(
+            "CD0522", CdSyntaxError, "`raise` would have to run at every point of the index letters",
+            statement.span,
+        )  # fmt: skip
     match statement.error:
         case s.Call(s.Name(name), args, ()):
             kind = name
@@ -129,15 +135,21 @@ def _print(frame: Frame, call: s.Call, span: Span) -> None:
             if isinstance(inner, str):
                 pieces.append(inner)
                 continue
-            pieces.append(_printed(frame, inner))
+            spec = part[1] if isinstance(part, tuple) else ""
+            pieces.append(_printed(frame, inner, spec))
     frame.ctx.emit(Print(tuple(pieces), span))
 
 
-def _printed(frame: Frame, e: s.Expr) -> str | Expr:
+def _printed(frame: Frame, e: s.Expr, spec: str) -> str | Expr:
     value = evaluate_any(frame, e)
     match value:
         case Static(inner):
-            return str(inner)
+            return _shown(inner, (e, spec))
+        case Scalar() if spec:
+            raise error(
+                "CD0422", CdTypeError, f"`print` shows run-time numbers in full, not as `:{spec}`",
+                e.span, helps=(f"round first: `np.round({e.span.text}, 3)`",),
+            )  # fmt: skip
         case Group() if (index := [as_affine(item) for item in value.items]) and all(
             item is not None and item.constant is not None for item in index
         ):

@@ -17,6 +17,7 @@ from ...lowering.diagnostic import (
     CdNameError,
     CdSyntaxError,
     CdTypeError,
+    CdValueError,
 )  # fmt: skip
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.expressions import Read
@@ -32,7 +33,7 @@ from .declarations import check_contract, declared
 from .frame import Frame, Hooks, assigned_names, names_in, rebound_names
 from .inputs import Inputs, Spec
 from .typed import Argument, Constant, Many, New, Return, Strided, Typed
-from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, Value
+from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, Unset, Value
 
 _HOOKS = Hooks(call, comprehend)
 
@@ -67,6 +68,9 @@ def elaborate(
                 "CD0432", CdTypeError, "a size here depends on a loop variable in a way that needs the "
                 "loop unrolled, and its length is not known when compiling", function.span,
             ) from None  # fmt: skip
+        except OverflowError as problem:
+            text = f"a number here is too large: {problem}"
+            raise error("CD0461", CdValueError, text, function.span) from None
         except RecursionError:
             raise error(
                 "CD0433", CdSyntaxError, "an expression or call nests too deeply to be compiled",
@@ -188,6 +192,11 @@ def _returned(
             return _returned_array(ctx, inputs, value, results, function)
         case Handle(_, path) | Opaque(_, path):
             return Argument(path, None)
+        case Unset(_, span):
+            raise error(
+                "CD0434", CdTypeError, f"`{function.name}` returns a value on some paths only", span,
+                helps=("add a `return` at the end, or an `else:` that returns",),
+            )  # fmt: skip
         case _:
             raise error(
                 "CD0434", CdTypeError, f"{describe(value)} cannot be returned", function.span

@@ -136,7 +136,12 @@ def converted(site: Site, value: Value, dtype: DType, weak: bool = False) -> Val
 
 def where(site: Site, condition: Value, x: Value = NONE, y: Value = NONE) -> Value:
     """Return `x` where the condition holds, else `y`. CdTypeError CD0551 for one argument."""
-    if is_none(x) or is_none(y):
+    if is_none(x) != is_none(y):
+        raise error(
+            "CD0440", CdTypeError, "`where` takes a condition alone, or with both choices", site.span,
+            helps=("write both: `np.where(condition, x, y)`",),
+        )  # fmt: skip
+    if is_none(x):
         raise error(
             "CD0551", CdTypeError,
             "one-argument `where` gives a list whose length is known only at run time", site.span,
@@ -181,7 +186,8 @@ def select_list(site: Site, condlist: Value, choicelist: Value, default: Value =
     choices = choicelist.items if isinstance(choicelist, Group) else ()
     if not tests or len(tests) != len(choices):
         raise error(
-            "CD0448", CdValueError, "`np.select` takes two lists of one length", site.span
+            "CD0440", CdValueError, "`np.select` takes two lists of one length", site.span,
+            helps=("give one choice for each condition: `np.select([x > 0], [x])`",),
         )
     for test, choice in zip(reversed(tests), reversed(choices), strict=True):
         default = where(site, test, choice, default)

@@ -12,7 +12,8 @@ from ...lowering.diagnostic import (
     CdSyntaxError,
     CdTypeError,
     Span,
-)
+    nearest,
+)  # fmt: skip
 from ...lowering.ir.expressions import Position, Select
 from .. import surface as s
 from . import numpy_table as table
@@ -377,8 +378,10 @@ def _fields(handle: Handle) -> tuple[str, ...]:
 def _getattr(owner: object, name: str, span: Span) -> object:
     try:
         return getattr(owner, name)
-    except AttributeError as problem:
-        raise error("CD0414", CdNameError, str(problem), span) from None
+    except Exception:  # whatever a property of the user's does
+        helps = (f"did you mean `{near}`?",) if (near := nearest(name, dir(owner))) else ()
+        text = f"{describe(Static(owner))} has no attribute `{name}`"
+        raise error("CD0414", CdNameError, text, span, helps=helps) from None
 
 
 def _formatted(frame: Frame, e: s.Format) -> str:
@@ -393,5 +396,5 @@ def _formatted(frame: Frame, e: s.Format) -> str:
                 "CD0415", CdTypeError, "an f-string can show only values known when compiling here",
                 piece[0].span, helps=("give run-time values to `print` or as arguments of the error",),
             )  # fmt: skip
-        out += format(value.value, piece[1])
+        out += str(now(format, (value.value, piece[1]), piece[0].span).value)
     return out

@@ -204,8 +204,8 @@ def loads_in(node: object) -> Iterator[s.Name]:
             yield from loads_in(annotation)
             yield from loads_in(value)
             yield from _target_loads(target)
-        case s.Name():
-            yield node
+        case s.Name() | s.Lambda():
+            yield from names_in(node)
         case _:
             for part in parts(node):
                 yield from loads_in(part)

@@ -21,7 +21,7 @@ from .expressions import evaluate, subscript_value
 from .frame import Frame, Guard, Letters, names_in, parts
 from .names import is_letter
 from .operators import test_of, value_of
-from .ranges import bounded, inferred, no_range, pinned, tighten
+from .ranges import bounded, inferred, no_range, pinned, tighten, undecided
 from .stores import logical, operated, require_storable
 from .types import FALSE, TRUE, Kind, both, cast, negate
 from .values import Array, Handle, Scalar, Static, Value
@@ -137,21 +137,21 @@ def _target(frame: Frame, target: s.Subscript, fresh: bool) -> _Target:
         base = frame.inputs.field(frame.ctx, base, "value", target.span)
     place = subscript_value(frame, base, target, target.value)
     if not isinstance(place, Array) or place.place is None:
-        raise error("CD0451", CdTypeError, f"`{name}` cannot be assigned to", target.span,
+        raise error("CD0451", CdTypeError, f"`{target.span.text}` is no place to assign to", target.span,
                     label=f"this is {describe(place)}")  # fmt: skip
     if place.rank:
         assert isinstance(base, Array)
-        raise _partial(target, base, frame.letters)
+        raise _partial(target, base, place.rank)
     return _Target(place, name, ())
 
 
-def _partial(target: s.Subscript, base: Array, letters: Letters | None) -> CdSyntaxError:
+def _partial(target: s.Subscript, base: Array, left: int) -> CdSyntaxError:
     name, given = target.value.span.text, ", ".join(item.span.text for item in target.items)
     spare = [x for x in "ijklmnpqrs" if x not in given][: base.rank - len(target.items)]
     wider = ", ".join([given, *spare])
     made = error(
         "CD0513", CdSyntaxError,
-        f"`{target.span.text}` leaves {base.rank - len(target.items)} of {base.rank} axes without "
+        f"`{target.span.text}` leaves {left} of {base.rank} axes without "
         "an index", target.span, label=f"`{name}` is {describe(base)}",
         helps=(f"index every axis, on both sides: `{name}[{wider}] = x[{wider}]`",
                f"or use no letters at all: `{name}[:] = x`"),
@@ -189,7 +189,8 @@ def _infer(
     bound = isinstance(target.value, s.Name) and frame.names.get(target.value.id)
     all_letters = [*letters.right.values(), *letters.outer.values()]
     for x in all_letters:
-        extent = pinned(x, uses, ctx.known, letters.open_pairs)
+        extent = pinned(x, uses, ctx.known)
+        letters.open_pairs += undecided(x, uses, ctx.known)
         if extent is not None:
             letters.extents[x] = extent
     if fresh and isinstance(bound, Array):

@@ -15,7 +15,7 @@ from .expressions import evaluate
 from .frame import Frame, names_in
 from .names import is_letter, known_letter
 from .operators import as_affine, test_of, value_of
-from .ranges import bounded, no_range, pinned, tighten
+from .ranges import bounded, no_range, pinned, tighten, undecided
 from .types import Kind, both, cast, truth
 from .values import Scalar, Static, Value
 
@@ -63,7 +63,8 @@ def reduce_letters(
             value = value_of(evaluate(frame, argument))
             own_uses = ctx.uses[start:]
             for x in own.values():
-                extent = given[x].hi if x in given else pinned(x, own_uses, known, letters.open_pairs)
+                extent = given[x].hi if x in given else pinned(x, own_uses, known)
+                letters.open_pairs += undecided(x, own_uses, known)
                 if extent is None:
                     extent = bounded(x, tests, letters.extents, known)
                 if extent is None:

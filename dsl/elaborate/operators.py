@@ -17,7 +17,7 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.expressions import Const, Expr, Position, Read, Select, walk
 from ...lowering.ir.indexing import Affine, Symbol, const, floordiv, mod, multiply, var
 from . import numpy_table as table
-from .arrays import describe, elementwise, operate
+from .arrays import describe, elementwise
 from .context import error
 from .frame import Frame
 from .proof import facts_of
@@ -31,6 +31,7 @@ from .types import (
     Kind,
     apply,
     cast,
+    fits,
     join,
     kind_of_number,
     negate,
@@ -120,7 +121,26 @@ def now(function: Callable[..., object], args: tuple[object, ...], span: Span) -
         raise
     except Exception as problem:  # whatever the user's constants do wrong
         kind = CdTypeError if isinstance(problem, TypeError) else CdValueError
-        raise error("CD0407", kind, f"{type(problem).__name__}: {problem}", span) from None
+        raise error("CD0407", kind, _why_not(function, args, problem), span) from None
+
+
+def _why_not(function: Callable[..., object], args: tuple[object, ...], problem: Exception) -> str:
+    """Return in a user's words why Python computes nothing from known values."""
+    shown = " and ".join(describe(Static(arg)) for arg in args)
+    sign = next((sign for sign, known in PYTHON.items() if known is function), None)
+    match problem:
+        case KeyError():
+            return f"there is no item {problem.args[0]!r}" if problem.args else "there is no such item"
+        case IndexError():
+            return f"there is no item at that position (here: {shown})"
+        case ZeroDivisionError():
+            return f"division by zero (here: {shown})"
+        case TypeError() if function is operator.getitem:
+            return f"{describe(Static(args[0]))} has no item {args[1]!r}"
+        case TypeError() if sign is not None:
+            return f"`{sign}` is not defined for {shown}"
+        case _:
+            return f"{problem} (here: {shown})"
 
 
 def as_affine(value: Value) -> Affine | None:
@@ -277,12 +297,25 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
     if unlike and op in ("==", "!="):
         return Static(op == "!=")
     a, b = as_affine(left), as_affine(right)
-    result = operate(frame.ctx, COMPARE[op], [left, right], span)
+    result = elementwise(
+        frame.ctx, lambda x, y: _compared(op, x, y), [left, right], span
+    )  # fmt: skip
     if a is not None and b is not None and isinstance(result, Scalar):
         folded = folded_test(frame, result.expr)
         if folded is not None and not frame.letters:
             return Static(folded)
     return result
+
+
+def _compared(op: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
+    """Return one comparison; a Python int that the other type cannot hold decides it by itself."""
+    sides = (left, right), (right, left)
+    for at, ((expr, kind), (_, other)) in enumerate(sides):
+        value = expr.index.constant if isinstance(expr, Position) else None
+        value = expr.value if isinstance(expr, Const) and isinstance(expr.value, int) else value
+        if kind == WEAK_INT and not other.weak and value is not None and not fits(value, other.dtype):
+            return Const(bool(PYTHON[op](*((value, 0) if at == 0 else (0, value)))), dtypes.bool_), BOOL
+    return apply(COMPARE[op], left, right)
 
 
 def _identity(op: str, left: Value, right: Value) -> Static:

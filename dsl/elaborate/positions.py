@@ -57,7 +57,7 @@ def index_of(ctx: Context, value: Value, span: Span, what: str) -> Affine | Expr
     scalar = as_scalar(value, span, f"an index of {what}")
     if scalar.kind.dtype.kind not in "iu":
         raise error(
-            "CD0501", CdTypeError, f"{what} is indexed with {describe(value)}; integers index", span,
+            "CD0501", CdTypeError, f"{what} takes integers, and is given {describe(value)}", span,
             helps=("convert it: `i64(...)`",),
         )  # fmt: skip
     expr = cast(scalar.expr, dtypes.int64)

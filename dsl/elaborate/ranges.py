@@ -17,13 +17,10 @@ from .context import Use, error
 from .proof import Known, extreme, facts_of
 
 
-def pinned(
-    letter: Symbol, uses: Sequence[Use], known: Known, open_pairs: list[tuple[Use, Use]]
-) -> Affine | None:
+def pinned(letter: Symbol, uses: Sequence[Use], known: Known) -> Affine | None:
     """Return the extent that plain uses give a letter, None where it has none.
 
-    Pairs of uses that only the run can tell equal are added to `open_pairs`. CdShapeError CD0301
-    where two uses disagree, naming both.
+    CdShapeError CD0301 where two uses surely disagree, naming both.
     """
     found: Use | None = None
     for use in uses:
@@ -31,11 +28,7 @@ def pinned(
             continue
         if found is None:
             found = use
-        elif known.equal(found.extent, use.extent):
-            continue
-        elif not known.differ(found.extent, use.extent):
-            open_pairs.append((found, use))
-        else:
+        elif known.differ(found.extent, use.extent):
             raise error(
                 "CD0301", CdShapeError,
                 f"index `{letter.name}` runs over sizes {found.extent} and {use.extent}", use.span,
@@ -45,6 +38,12 @@ def pinned(
                 helps=(f"to read a single position, write a number: `{use.name}[0]`",),
             )  # fmt: skip
     return None if found is None else found.extent
+
+
+def undecided(letter: Symbol, uses: Sequence[Use], known: Known) -> list[tuple[Use, Use]]:
+    """Return the pairs of plain uses of a letter whose sizes only the run can tell equal."""
+    plain = [u for u in uses if isinstance(u.index, Affine) and u.index.symbol == letter]
+    return [(plain[0], use) for use in plain[1:] if not known.equal(plain[0].extent, use.extent)]
 
 
 def inferred(

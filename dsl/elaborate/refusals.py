@@ -72,7 +72,9 @@ def refusal(function: object) -> tuple[str, str] | None:
         if module == name or module.startswith(name + "."):
             return message, way_out
     if module == "numpy" or module.startswith("numpy."):
-        shown = f"np.{getattr(function, '__name__', function)}"
+        name = str(getattr(function, "__name__", function))
+        known = getattr(np, name, None) is function
+        shown = f"np.{name}" if known else f"{module}.{name}".replace("numpy", "np", 1)
         return f"`{shown}` is not known to the language", _OUTSIDE
     return None
 

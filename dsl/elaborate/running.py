@@ -197,7 +197,8 @@ def _slope(site: Site, values: Array, axis: int, step: Value) -> Value:
         raise error("CD0452", CdTypeError, "`gradient` takes one spacing for an axis", site.span)
     size = values.shape[axis]
     if size.constant is not None and size.constant < 2:
-        raise error("CD0313", CdShapeError, "`gradient` needs two points on an axis", site.span)
+        raise error("CD0314", CdShapeError, "`gradient` needs two points on an axis", site.span,
+                    label=f"this is {describe(values)}")  # fmt: skip
     node = site.ctx.node("slope", values.shape, values.kind.dtype)
     whole = site.ctx.whole(node, site.span)
     wide = arithmetic(site, "*", Static(2.0), step)

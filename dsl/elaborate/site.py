@@ -196,6 +196,9 @@ def static_int(site: Site, value: Value, what: str) -> int:
         if at.constant is not None:
             return at.constant
         site.ctx.require_static(at)
+    if found is not NOT_CONSTANT:
+        text = f"{what} has to be an integer, and is {describe(value)}"
+        raise error("CD0444", CdTypeError, text, site.span, helps=("write a whole number: `0`",))
     raise needs(site, what, value)
 
 

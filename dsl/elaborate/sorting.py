@@ -89,6 +89,7 @@ def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> 
 
 
 def sort_rows(site: Site, lines: Array) -> None:
+    """Sort an array that has storage along its last axis, in place."""
     rows = as_rows(site, lines)
     scratch = fresh(site, rows.shape, rows.kind.dtype, "merged")
     inlined(site, library.SORT_ROWS, rows, scratch)
@@ -127,6 +128,8 @@ def searchsorted(site: Site, a: Value, v: Value, side: Value = Static("left")) -
     """Return where values go into a sorted line so that it stays sorted."""
     after = text_of(site, side, "side", ("left", "right")) == "right"
     line, values = flat(site, a, "line"), array_of(site, v)
+    if array_of(site, a).rank != 1:
+        raise error("CD0452", CdTypeError, "`searchsorted` looks along one axis", site.span)
     found = fresh(site, values.shape, dtypes.int64, "places")
     wanted = flat(site, _with_axis(site, values), "values")
     inlined(site, library.SEARCH, line, wanted, _flat_view(site, found), Static(after))

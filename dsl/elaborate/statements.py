@@ -27,7 +27,19 @@ from .index_notation import index_statement, scalar_statement, uses_letters
 from .names import is_letter
 from .operators import BINARY, binary
 from .stores import assign
-from .values import Array, Group, Handle, Lazy, Masked, Opaque, Scalar, Static, Unset, Value
+from .values import (
+    Array,
+    Bound,
+    Group,
+    Handle,
+    Lazy,
+    Masked,
+    Opaque,
+    Scalar,
+    Static,
+    Unset,
+    Value,
+)
 
 
 def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
@@ -49,6 +61,10 @@ def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
             return
 
 
+_UNGUARDED = (s.Return, s.Assert, s.Raise, s.Evaluate, s.Declare, s.Break, s.Continue, s.Define)
+"""Statements that cannot stand under a guard on index letters: they have no points."""
+
+
 def _has_letters(frame: Frame, test: s.Expr) -> bool:
     return any(is_letter(frame, name) for name in names_in(test))
 
@@ -56,6 +72,8 @@ def _has_letters(frame: Frame, test: s.Expr) -> bool:
 def step(frame: Frame, statement: s.Statement) -> None:
     """Elaborate one statement."""
     ctx = frame.ctx
+    if isinstance(statement, _UNGUARDED):
+        _refuse_guarded(frame, statement.span)
     match statement:
         case s.Assign():
             _assign(frame, statement)
@@ -167,7 +185,7 @@ def place_of(frame: Frame, target: s.Subscript) -> Array | Masked:
     if isinstance(place, Array) and place.sealed:
         name = target.value.span.text
         raise error(
-            "CD0452", CdValueError, f"`{name}` {place.sealed}; writing it would not write the original",
+            "CD0462", CdValueError, f"`{name}` {place.sealed}; writing it would not write the original",
             target.span, helps=(f"take a copy to write on: `{name} = {name}.copy()`",),
         )  # fmt: skip
     if isinstance(place, Array | Masked):
@@ -209,7 +227,7 @@ def _unpack(frame: Frame, items: tuple[s.Expr, ...], value: Value, span: Span) -
 def _refuse_lost_rebinding(frame: Frame, target: s.Name, span: Span) -> None:
     """Refuse (V6) `c = a + b` for an array parameter whose new value is never read."""
     name = target.id
-    if name not in frame.parameters or not isinstance(frame.names.get(name), Array):
+    if name not in frame.parameters or not isinstance(frame.names.get(name), Array | Handle):
         return
     after = (span.end_line, span.end_column)
     for other in names_in(frame.function):
@@ -283,6 +301,9 @@ def _return(frame: Frame, statement: s.Return) -> None:
             as_array(frame.ctx, value, statement.span)
         case Unset():
             raise error("CD0202", CdNameError, f"this {value.reason}", statement.span)
+        case Lazy() | Bound():
+            text = f"{describe(value)} cannot be returned"
+            raise error("CD0434", CdTypeError, text, statement.span)
         case Scalar():
             value = frozen(frame, value, "result", statement.span)
         case _:

@@ -42,7 +42,7 @@ def assign(
     read = place.place
     if place.sealed:
         raise error(
-            "CD0452", CdValueError, f"this {place.sealed}; writing it would not write the original",
+            "CD0462", CdValueError, f"this {place.sealed}; writing it would not write the original",
             span, helps=("take a copy to write on: `.copy()`", "or write the original array"),
         )  # fmt: skip
     if read is None:

@@ -109,7 +109,7 @@ def apply(op: str | Op, *args: tuple[Expr, Kind], to: Kind | None = None) -> tup
             kind = join(kind, other)
     kind = admit(row, kind)
     dtype = kind.dtype.compute
-    for expr, other in args:
+    for expr, other in args if row.result != "bool" else ():
         _require_fit(expr, other, kind)
     operands = tuple(cast(expr, dtype) for expr, _ in args)
     match row.result:
@@ -132,13 +132,16 @@ def _require_fit(expr: Expr, own: Kind, wanted: Kind) -> None:
         value = expr.index.constant
     if not own.weak or not isinstance(value, int) or isinstance(value, bool):
         return
-    if wanted.dtype.kind in "iu":
-        lo = -(1 << (wanted.dtype.bits - 1)) if wanted.dtype.kind == "i" else 0
-        fits = lo <= value < lo + (1 << wanted.dtype.bits)
-    else:
-        fits = wanted.dtype.kind == "b" or abs(value) < 2**1023
-    if not fits:
+    if not fits(value, wanted.dtype):
         raise TypeError(f"{digits(value)} does not fit in {wanted.dtype.name}")
+
+
+def fits(value: int, dtype: DType) -> bool:
+    """Whether an element type can hold a Python int: every float can, rounded, up to 2**1023."""
+    if dtype.kind not in "iu":
+        return dtype.kind == "b" or abs(value) < 2**1023
+    lo = -(1 << (dtype.bits - 1)) if dtype.kind == "i" else 0
+    return lo <= value < lo + (1 << dtype.bits)
 
 
 def digits(value: object) -> str:

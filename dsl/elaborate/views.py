@@ -108,6 +108,9 @@ def _complete(
     dots = [n for n, item in enumerate(items) if item == Static(...)]
     taken = sum(_consumed(item) for item in items) - len(dots)
     missing = base.rank - taken
+    if len(dots) > 1:
+        text = f"`{name}` is indexed with more than one `...`"
+        raise error("CD0502", CdIndexError, text, span, helps=("keep one: `x[..., 0]`",))
     if missing < 0:
         raise error(
             "CD0502", CdIndexError,

@@ -19,6 +19,7 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CD0311": ("name each axis once: `x.transpose(1, 0)` for two axes",),
         "CD0312": ("let one size follow from the others: `x.reshape(n, -1)`",),
         "CD0313": ("give them one number of axes first: `x[None, :]`, or `np.concatenate`",),
+        "CD0314": ("leave the axis out: `np.gradient(x, axis=0)`, or pass more points",),
         "CD0401": ("take one element, `x[0]`, or reduce the array: `x.sum()`",),
         "CD0402": ("use numbers and arrays here: `x + 1`, `x + y`",),
         "CD0404": ("convert the operands first: `x.astype(np.float64)`",),

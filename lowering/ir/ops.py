@@ -70,6 +70,22 @@ def _sat01_gate(gate: Any, x: Any) -> Any:
     return x if 0 < gate < 1 else type(x)(0)
 
 
+def _max(a: Any, b: Any) -> Any:
+    return a if a >= b or a != a else b  # the first of two zeros: NumPy's depends on the machine
+
+
+def _min(a: Any, b: Any) -> Any:
+    return a if a <= b or a != a else b
+
+
+def _fmax(a: Any, b: Any) -> Any:
+    return a if a >= b or b != b else b
+
+
+def _fmin(a: Any, b: Any) -> Any:
+    return a if a <= b or b != b else b
+
+
 def _through_math(function: Callable[[float], float]) -> Callable[[Any], Any]:
     return lambda x: type(x)(function(float(x)))
 
@@ -143,10 +159,10 @@ _ROWS: tuple[Op, ...] = (
     Op("mod", 2, "iuf", np.remainder, call="mod", derivative="mod"),
     Op("fmod", 2, "iuf", np.fmod, call="fmod", derivative="fmod"),
     Op("pow", 2, "iufc", np.power, call="pow", neutral=1, side="right", derivative="pow"),
-    Op("max", 2, "biuf", np.maximum, call="max", neutral=-math.inf, side="both", derivative="max"),
-    Op("min", 2, "biuf", np.minimum, call="min", neutral=math.inf, side="both", derivative="min"),
-    Op("fmax", 2, "f", np.fmax, call="fmax"),
-    Op("fmin", 2, "f", np.fmin, call="fmin"),
+    Op("max", 2, "biuf", _max, call="max", neutral=-math.inf, side="both", derivative="max"),
+    Op("min", 2, "biuf", _min, call="min", neutral=math.inf, side="both", derivative="min"),
+    Op("fmax", 2, "f", _fmax, call="fmax"),
+    Op("fmin", 2, "f", _fmin, call="fmin"),
     Op("arctan2", 2, "f", np.arctan2, call="arctan2", derivative="arctan2"),
     Op("hypot", 2, "f", np.hypot, call="hypot", derivative="hypot"),
     Op("copysign", 2, "f", np.copysign, call="copysign"),

@@ -125,7 +125,8 @@ class Accesses:
         shared = common(write.route, read.route)
         if any(_is_between(self, test, write, read, shared) for test in own_tests(write, shared)):
             return False
-        return self._reaches(write, read.index, ranges(read.inside), read.tests, shared)
+        index, anywhere = _anywhere(read.node, read.index)
+        return self._reaches(write, index, (*ranges(read.inside), *anywhere), read.tests, shared)
 
     def _reaches(
         self,
@@ -147,6 +148,19 @@ class Accesses:
         return is_inside(values, own, known, tests) and all(
             holds(substitute_expr(test, values), known, tests) for test in own_tests(write, shared)
         )
+
+
+def _anywhere(
+    node: Node, index: tuple[Index, ...]
+) -> tuple[tuple[Index, ...], tuple[Range, ...]]:
+    """Return an index with a symbol over the whole axis for each part that depends on data."""
+    symbols = {
+        axis: Symbol(f"any{axis}", -1 - axis)
+        for axis, one in enumerate(index)
+        if isinstance(one, Dynamic)
+    }
+    wide = tuple(var(symbols[a]) if a in symbols else one for a, one in enumerate(index))
+    return wide, tuple(Range(s, const(0), node.shape[axis]) for axis, s in symbols.items())
 
 
 def own_tests(site: Site, shared: int) -> tuple[Expr, ...]:
@@ -317,7 +331,7 @@ def holds(test: Expr, known: tuple[Range, ...], tests: tuple[Expr, ...]) -> bool
 
 
 def _facts(test: Expr) -> Iterator[Affine]:
-    """Yield what is zero or more where a comparison of index expressions holds; all that it says."""
+    """Yield what is zero or more where a comparison of indices holds: all that it says."""
     match test:
         case Apply(op, (left, right), _):
             one, other = _number(left), _number(right)
@@ -371,6 +385,25 @@ def solve(
     {i.0: 4}
     """
     bound = {stmt.symbol for stmt in own if isinstance(stmt, For)}
+    if any(isinstance(i, Affine) and i.symbols() & bound for i in wanted):
+        return _solved_apart(written, wanted, bound)
+    return _solved(written, wanted, bound)
+
+
+def _solved_apart(
+    written: tuple[Index, ...], wanted: tuple[Index, ...], bound: set[Symbol]
+) -> dict[Symbol, Affine] | None:
+    """Return what `solve` does where another loop around the wanted cell has a symbol of ours."""
+    names = {symbol: Symbol(symbol.name, -2 - symbol.serial) for symbol in bound}
+    fresh = {symbol: var(name) for symbol, name in names.items()}
+    ours = tuple(substitute(i, fresh) if isinstance(i, Affine) else i for i in written)
+    values = _solved(ours, wanted, set(names.values()))
+    return None if values is None else {symbol: values[name] for symbol, name in names.items()}
+
+
+def _solved(
+    written: tuple[Index, ...], wanted: tuple[Index, ...], bound: set[Symbol]
+) -> dict[Symbol, Affine] | None:
     values: dict[Symbol, Affine] = {}
     for _ in range(2):  # again, for axes that use symbols of axes behind them
         for place, cell in zip(written, wanted, strict=True):

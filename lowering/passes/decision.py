@@ -10,7 +10,7 @@ from ..diagnostic import NOWHERE, Span
 from ..ir.loops import Program
 from ..ir.node import Node
 
-Outcome = Literal["virtual", "stored", "shrunk", "fused", "apart", "register"]
+Outcome = Literal["virtual", "stored", "shrunk", "fused", "apart", "register", "reused"]
 
 
 class Reason(Enum):
@@ -22,7 +22,7 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision: about a node (virtual, stored, shrunk, register) or two nests (fused, apart)."""
+    """One decision, about a node or (fused, apart) about two nests."""
 
     outcome: Outcome
     reason: Reason

@@ -4,7 +4,7 @@ Changes expressions by the rules of `ir/algebra` and `ir/exact`, which are exact
 drops tests, checks and loops that constants or the ranges of loops decide, and loops of one round.
 Guarantees the same results, faults and prints in the same order.
 
->>> print(after(simplify, "y[i] = (x[i % 8] * 1.0 if i < 8 else 0.0) / 4.0", y="f32[8]", x="f32[8]"))
+>>> show(simplify, "y[i] = (x[i % 8] * 1.0 if i < 8 else 0.0) / 4.0", y="f32[8]", x="f32[8]")
 for i in 0..8:
     y[i] = x[i] * 0.25
 """
@@ -42,7 +42,7 @@ def _statement(statement: Stmt, known: Bounds) -> tuple[Stmt, ...]:
         case While(prelude, test, body):
             new = walk.with_bodies(statement, (_body(prelude, known), _body(body, known)))
             return () if not prelude and _decided(test) is False else (new,)
-        case If(test, then, other):
+        case If():
             return _branch(statement, known)
         case Check(test) if _decided(test):
             return ()

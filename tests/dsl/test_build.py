@@ -52,7 +52,7 @@ PROGRAMS = {
     "a check": "assert np.abs(x).max() < 100.0, 'large'\nreturn x[0, 0]",
     "a subscript": "return x[np.argmin(x[:, 0]), np.argmax(x[0])]",
     "a slice": "n = int(np.argmax(x[:, 1])) + 1\nreturn x[:n].sum()",
-    "a guard": "if x[i, j] > mean[k, l](x[k, l]):\n    x[i, j] = 0.0",
+    "a guard": "if x[i, j] > x.mean():\n    x[i, j] = 0.0",
     "a triangle": "y[i] = sum[k <= i](x[i, k]) * prod[k in range(1, 3)](x[i, k])\nreturn y",
     "a window": "y[i] = max(x[i + k, j] * x[k, j])\nreturn y",
     "in a loop": "for r in range(4):\n    x[r] = x[r] / x[:r + 1].sum()",
@@ -89,7 +89,7 @@ def test_a_reduction_is_indexed_by_what_it_uses() -> None:
 
 
 def test_what_has_no_value_when_empty_is_checked_where_it_may_be() -> None:
-    body = "for n in range(5):\n    y[n] = np.argmin(x[0, :n])"
+    body = "for n in range(5):\n    y[n] = argmin[k < n](x[0, k])"
     checks = found(build(typed("y, x", body, np.zeros(5, int), X).procedure), Check)
     assert [check.fault.code for check in checks] == ["CD0603"]
     never = build(typed("y, x", "y[i] = argmin[k](x[i, k])", np.zeros(4, int), X).procedure)

@@ -4,6 +4,8 @@ import string
 
 import pytest
 
+import plusequals as pe
+import plusequals.idx as face
 from plusequals.dsl import idx
 from plusequals.dsl.idx import Letter, i, i0, is_letter_name, k_
 
@@ -27,3 +29,10 @@ def test_a_letter_has_no_value() -> None:
         i + 1
     with pytest.raises(AttributeError):
         i.name = "j"
+
+
+def test_the_face_of_the_package_hands_out_the_same_letters() -> None:
+    assert pe.idx is face and face.i is i and face.i0 == i0
+    assert [name for name in face.__all__ if getattr(face, name) is not getattr(idx, name)] == []
+    with pytest.raises(AttributeError, match="not an index letter"):
+        face.row

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .functions_text import EXACT, SUMS
 from .writer import Refused, Writer
 
 ARITHMETIC = ("+", "-", "*", "+", "-", "*", "/", "//", "%")
@@ -205,8 +206,10 @@ def _any_other(w: Writer, depth: int, value: Any) -> str:
 
 
 def _unary(w: Writer, one: str, value: Any) -> str:
-    pick = w.rng.randrange(12) if np.result_type(value).kind != "c" else w.rng.randrange(9, 12)
+    pick = w.rng.randrange(17) if np.result_type(value).kind != "c" else w.rng.randrange(9, 12)
     array = isinstance(value, np.ndarray)
+    if pick >= 12 and array:
+        return function_call(w, one, value)
     if pick < 3:
         return f"{w.rng.choice(UNARY)}({one})"
     if pick == 3:
@@ -231,6 +234,17 @@ def _unary(w: Writer, one: str, value: Any) -> str:
         return w.rng.choice((f"{one}.copy()", f"{one}.ravel()", f"{one}.reshape(-1)",
                              f"np.roll({one}, 1)", f"{one}[None]"))  # fmt: skip
     return f"{one}[::-1]" if array and value.ndim else one
+
+
+def function_call(w: Writer, one: str, value: np.ndarray) -> str:
+    """Return a call of one of NumPy's functions."""
+    sums = w.chance(0.25)
+    template = w.rng.choice(SUMS if sums else EXACT)
+    other = _other(w, 1, value) if "{y}" in template else ""
+    w.reorders |= sums and np.result_type(value).kind in "fc" or "median" in template
+    w.features.add("function")
+    axis = w.rng.randrange(-value.ndim, value.ndim) if value.ndim else 0
+    return template.format(x=one, y=other, a=axis, c=w.rng.choice((0, 1, -1, 2)))
 
 
 def reduction(w: Writer, one: str, value: np.ndarray) -> str:

@@ -2,6 +2,8 @@
 
     loops      the interpreter of loops against that of assignments
     cc         compiled C against the interpreter
+    warm       a second call against the first
+    same       the program written in another way against itself
     plain      the interpreter against plain Python and NumPy
     refused    a program that Python runs is refused (counted, no finding)
 """
@@ -17,12 +19,14 @@ import numpy as np
 
 import plusequals as pe
 from plusequals.backends.interface import Code
+from plusequals.backends.interpreter import Interpreted
 from plusequals.lowering import settings
 from plusequals.lowering.diagnostic import CdError, CdInternalError
 
 from . import batch
 from .model import Program, plain
 from .outcomes import Outcome, difference, run
+from .variants import variant
 
 NAMES: dict[str, Any] = {"np": np, "math": math}
 
@@ -62,7 +66,9 @@ def check_all(programs: Sequence[Program], c: bool = True) -> list[_Case]:
             if case.code is not None:
                 guarded(case, "numpy", lambda case=case: _interpreted(case))
                 guarded(case, "loops", lambda case=case: _loops(case))
+                guarded(case, "warm", lambda case=case: _warm(case))
                 guarded(case, "plain", lambda case=case: _plain(case))
+                guarded(case, "same", lambda case=case: _varied(case, backend))
         if c:
             _compiled([case for case in cases if case.code is not None])
     return cases
@@ -118,6 +124,30 @@ def _same(case: _Case, check: str, outcome: Outcome) -> None:
     rtol = 1e-5 if check == "cc" and case.program.rounds else 0.0
     if why := difference(outcome, case.outcome, rtol=rtol):
         case.finding = Finding(check, why, case.program)
+
+
+def _warm(case: _Case) -> None:
+    """A second call of the same function with new arguments."""
+    assert case.code is not None
+    _same(case, "warm", _call(case, Interpreted(case.code.procedure)))
+
+
+def _varied(case: _Case, backend: batch.Deferring) -> None:
+    """The same program written in another way."""
+    other = variant(case.program)
+    if other is None or case.outcome is None or case.finding is not None:
+        return
+    how, program = other
+    twin = _Case(program)
+    _elaborated(twin, 0, backend)
+    if twin.code is None:
+        return  # another way may well be refused
+    outcome = _call(twin, twin.code.code)
+    if outcome.error in ("CdValueError CD0708", "CdTypeError CD0701"):
+        return
+    rtol = 1e-5 if case.program.rounds else 0.0
+    if why := difference(outcome, case.outcome, share=False, rooms=False, rtol=rtol):
+        case.finding = Finding("same", f"{how}: {why}\n{program.text}", case.program)
 
 
 def _plain(case: _Case) -> None:

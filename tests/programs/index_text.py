@@ -20,6 +20,7 @@ class Scope:
         self.w = w
         self.sizes: dict[str, int] = {}
         self.unused = list(LETTERS)
+        self.fill = w.rng.choice(("", "", ", 1", ", 2"))
 
     def new(self, size: int) -> str:
         """Return a new letter of that range."""
@@ -66,8 +67,7 @@ def _sub(w: Writer, scope: Scope, free: list[str], extent: int, bare: bool) -> s
         letter = w.rng.choice(free)
         shift = w.rng.choice((" + 1", " - 1", " - 2", " + 2", ""))
         how = w.rng.choice(("clamp", "wrap", "pad", "pad"))
-        fill = f", {w.rng.choice((1, 2, 0))}" if how == "pad" and w.chance(0.3) else ""
-        return f"{how}({letter}{shift}{fill})"
+        return f"{how}({letter}{shift}{scope.fill if how == 'pad' else ''})"
     indices = [
         a for a in w.args if a.kind.startswith("index:") and int(a.kind[6:]) <= extent
         and [n for n in free if scope.sizes[n] == a.shape[0]]
@@ -106,8 +106,9 @@ def value(w: Writer, scope: Scope, free: list[str], depth: int) -> str:
 def test(w: Writer, scope: Scope, free: list[str]) -> str:
     """Return a comparison of letters, or of elements."""
     if free and w.chance(0.5):
-        other = w.rng.choice([*free, "1", "2", "0"])
-        return f"{w.rng.choice(free)} {w.rng.choice(COMPARE)} {other}"
+        one = w.rng.choice(free)
+        other = w.rng.choice([n for n in (*free, "1", "2", "0") if n != one])
+        return f"{one} {w.rng.choice(COMPARE)} {other}"
     return f"{reading(w, scope, free)} {w.rng.choice(COMPARE)} {constant(w)}"
 
 

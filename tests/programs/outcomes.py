@@ -63,7 +63,8 @@ def _sharing(results: tuple[Any, ...], arguments: Mapping[str, Any]) -> tuple[tu
 
 
 def difference(
-    one: Outcome, other: Outcome, signs: bool = True, share: bool = True, rtol: float = 0.0
+    one: Outcome, other: Outcome, signs: bool = True, share: bool = True, rooms: bool = True,
+    rtol: float = 0.0,
 ) -> str | None:
     """Return how two outcomes differ, None where they are the same bit by bit.
 
@@ -79,7 +80,7 @@ def difference(
     for n, (a, b) in enumerate(zip(one.arguments, other.arguments)):
         if why := unlike(a, b, signs, rtol):
             return f"argument {n}: {why}"
-    if signs and not rtol and one.rooms != other.rooms and not _nan_payload(one, other):
+    if rooms and signs and not rtol and one.rooms != other.rooms and not _nan_payload(one, other):
         return "memory around an argument was changed"
     if share and one.sharing != other.sharing:
         return f"results share memory with arguments: {one.sharing} against {other.sharing}"

@@ -99,6 +99,8 @@ def _called(node: ast.Call, state: Any, point: Letters, statement: Any, of: Any)
         case ast.Call(func=ast.Name(id=("max" | "min") as name), args=args):
             values = [of(arg) for arg in args]
             best = values[0]
+            if all(type(value) in (int, float) for value in values):
+                return (max if name == "max" else min)(values)
             for value in values[1:]:
                 best = (np.maximum if name == "max" else np.minimum)(best, value)
             return best

@@ -125,11 +125,11 @@ class IndexStatement:
         points = list(self._points([*free, *rest], before, guards))
         values = [evaluate(value, before, point, self) for point in points]
         array = self._array(state, values, points)
-        keep = array.copy()
+        keep = array if op is None or not values else array.astype(_joined([*values, array[:1]]))
         for point, one in zip(points, values):
             place = self._place(before, point, array.shape)
             keep[place] = stored(keep[place], op, one, keep.dtype)
-        array[...] = keep
+        array[...] = keep.astype(array.dtype)  # accumulated in the wider type, rounded once
         return array
 
     def whole(self) -> list[ast.AST]:
@@ -176,7 +176,7 @@ class IndexStatement:
             return state[name]
         if not values:
             raise Unknown("the type of nothing")
-        dtype = np.result_type(*{type(v): v for v in values}.values())
+        dtype = _joined(values)
         subscripts = self._subscripts()
         if not all(isinstance(s, ast.Name) for s in subscripts):
             raise Unknown("the size of a new array")
@@ -207,6 +207,11 @@ class IndexStatement:
             if all(evaluate(test, state, inside, self) for test in tests):
                 found.append((numbers, evaluate(expr, state, inside, self)))
         return reduce_values(name, found)
+
+
+def _joined(values: list[Any]) -> np.dtype:
+    """Return the type that values have together."""
+    return np.result_type(*{getattr(v, "dtype", type(v)): v for v in values}.values())
 
 
 def _bound(expr: ast.AST, free: list[str]) -> set[str]:

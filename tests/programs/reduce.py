@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -19,24 +20,28 @@ _BUDGET = 400
 
 def reduced(program: Program, fails: Fails, budget: int = _BUDGET) -> Program:
     """Return the smallest program found for which `fails` still holds."""
-    left = budget
-    progress = True
-    while progress and left > 0:
-        progress = False
-        for candidate in _candidates(program):
-            left -= 1
-            if left <= 0:
-                break
-            if fails(candidate):
-                program, progress = candidate, True
-                break
+    skip = 0
+    while budget > 0:
+        candidates = list(itertools.islice(_candidates(program), 2000))
+        # begin where the last one worked: what failed before it mostly fails again
+        for number in (*range(skip, len(candidates)), *range(min(skip, len(candidates)))):
+            budget -= 1
+            if budget <= 0:
+                return program
+            if candidates[number].text != program.text or candidates[number].args != program.args:
+                if fails(candidates[number]):
+                    program, skip = candidates[number], number
+                    break
+        else:
+            return program
     return program
 
 
 def _candidates(program: Program) -> Iterator[Program]:
+    yield from _without_arguments(program)
     for text in _texts(program.text):
         yield replace(program, text=text)
-    yield from _with_arguments(program)
+    yield from _with_smaller_arguments(program)
 
 
 def _texts(text: str) -> Iterator[str]:
@@ -150,13 +155,16 @@ def _written(tree: ast.Module) -> str:
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
-def _with_arguments(program: Program) -> Iterator[Program]:
+def _without_arguments(program: Program) -> Iterator[Program]:
     used = {n.id for n in ast.walk(ast.parse(program.text)) if isinstance(n, ast.Name)}
     bases = {spec.view[0] for spec in program.args if spec.view}
     for spec in program.args:
         if spec.name not in used | bases:
             args = tuple(s for s in program.args if s is not spec)
             yield replace(program, args=args, text=_without_parameter(program.text, spec.name))
+
+
+def _with_smaller_arguments(program: Program) -> Iterator[Program]:
     for n, spec in enumerate(program.args):
         for smaller in _smaller_spec(spec):
             yield replace(program, args=(*program.args[:n], smaller, *program.args[n + 1 :]))

@@ -37,7 +37,6 @@ from plusequals.lowering.ir.ops import OPS
 from .points import LETTERS, comparison
 
 STRONG = [dtype for dtype in dtypes.ALL if dtype.name != "bfloat16"]
-WEAK = {True: WEAK_BOOL, 1: WEAK_INT, 1.0: WEAK_FLOAT, 1j: WEAK_COMPLEX}
 PYTHON = ((True, WEAK_BOOL), (1, WEAK_INT), (1.0, WEAK_FLOAT), (1j, WEAK_COMPLEX))
 
 
@@ -47,7 +46,7 @@ def _value(expr: Expr) -> object:
 
 
 @pytest.mark.parametrize(
-    ("left", "right"), itertools.product(STRONG, STRONG), ids=lambda dtype: dtype.short
+    ("left", "right"), list(itertools.product(STRONG, STRONG)), ids=lambda dtype: dtype.short
 )
 def test_strong_kinds_join_as_numpy_promotes(left: DType, right: DType) -> None:
     expected = np.result_type(left.numpy, right.numpy)
@@ -62,7 +61,7 @@ def test_python_numbers_adapt_as_in_numpy(dtype: DType, number: complex, kind: K
     assert not join(Kind(dtype), kind).weak
 
 
-@pytest.mark.parametrize(("left", "right"), itertools.product(PYTHON, PYTHON))
+@pytest.mark.parametrize(("left", "right"), list(itertools.product(PYTHON, PYTHON)))
 def test_python_numbers_join_as_in_python(
     left: tuple[complex, Kind], right: tuple[complex, Kind]
 ) -> None:
@@ -86,14 +85,15 @@ def test_divisions_and_roots_have_numpys_types(dtype: DType) -> None:
 
 
 def test_what_has_no_meaning_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match="`lt` is not defined for complex64"):
+    with pytest.raises(TypeError, match="is not defined for complex64"):
         admit(OPS["lt"], Kind(dtypes.complex64))
 
 
 @given(st.sampled_from(dtypes.ALL), st.integers(-(2**63), 2**63 - 1))
 def test_a_folded_cast_is_the_cast_of_the_run(dtype: DType, number: int) -> None:
     folded = cast(Const(number, dtypes.int64), dtype)
-    run = value_of(_unfolded(Const(number, dtypes.int64), dtype))(State(print))
+    with np.errstate(over="ignore"):
+        run = _value(_unfolded(Const(number, dtypes.int64), dtype))
     assert folded.dtype is dtype
     assert np.asarray(_value(folded)) == np.asarray(run)
 

@@ -1,0 +1,72 @@
+"""New scalars and symbols that nothing else in a program has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from . import walk
+from .dtypes import DType
+from .expressions import Apply, Cast, Expr, Read
+from .indexing import Symbol
+from .loops import Program
+from .node import Node
+
+_NOUNS = {"add": "total", "sub": "difference", "mul": "product", "div": "quotient"}
+"""What people call the results of arithmetic; other operations give their own name."""
+
+
+@dataclass(slots=True)
+class Fresh:
+    """Hands out scalars and symbols, and keeps the scalars until the program declares them."""
+
+    node: int
+    serial: int
+    nodes: list[Node] = field(default_factory=list)
+
+    def scalar(self, label: str, dtype: DType) -> Node:
+        """Return a new local without axes."""
+        self.node += 1
+        made = Node(self.node, label, (), dtype)
+        self.nodes.append(made)
+        return made
+
+    def symbol(self, name: str) -> Symbol:
+        """Return a new symbol."""
+        self.serial += 1
+        return Symbol(name, self.serial)
+
+    def declared(self, program: Program) -> Program:
+        """Return the program with the scalars that were handed out among its locals."""
+        return replace(program, locals=(*program.locals, *self.nodes)) if self.nodes else program
+
+
+def fresh_for(program: Program) -> Fresh:
+    """Return what makes scalars and symbols that the program does not have."""
+    nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
+    serials = [s.serial for node in nodes for extent in node.shape for s in extent.symbols()]
+    for kernel in program.kernels:
+        for stmt in walk.statements(kernel.body):
+            serials += [symbol.serial for symbol in walk.binds(stmt)]
+    return Fresh(max((n.id for n in nodes), default=-1), max(serials, default=-1))
+
+
+def label_of(expr: Expr) -> str:
+    """Return a short name for a local that holds the value: what is done, and to what.
+
+    >>> from plusequals.lowering.ir.dtypes import float32, float64
+    >>> label_of(Cast(Read(Node(0, "rate", (), float64), ()), float32))
+    'rate_f32'
+    """
+    match expr:
+        case Read(node):
+            return f"{node.label}_at"
+        case Cast(Read(node), dtype):
+            return f"{node.label}_{dtype.short}"
+        case Cast(value, _):
+            return label_of(value)
+        case Apply(op, (Read(node),), _):
+            return f"{op}_{node.label}"
+        case Apply(op):
+            return _NOUNS.get(op.name, op.name)
+        case _:
+            return "value"

@@ -1,0 +1,160 @@
+"""Common subexpressions: what was computed is not computed again.
+
+An expression that is evaluated for sure gets a name where it is evaluated first, if the same value
+is needed again before anything that it reads is written: later in the statement, in the statements
+after it, or inside of loops and branches among them. What is evaluated only on one side of a choice
+may use a name but gets none. Single loads stay: registers are the C compiler's business, and
+schedules recognise products of loads.
+
+>>> show(cse, '''
+... y[i] = (x[i] + 1) * (x[i] + 1)
+... ''', y="f32[8]", x="f32[8]")
+for i in 0..8:
+    total = x[i] + 1.0
+    y[i] = total * total
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ..diagnostic import NOWHERE
+from ..ir.algebra import same
+from ..ir.assignments import Access
+from ..ir.expressions import Apply, Cast, Dynamic, Expr, Read, Select, rebuild, walk
+from ..ir.fresh import Fresh, fresh_for, label_of
+from ..ir.loops import Check, For, If, Program, Stmt, Store, While
+from ..ir.node import Node
+from ..ir.walk import Rewrite, over_kernels, rebuild_statement, writes
+
+Body = tuple[Stmt, ...]
+
+
+def cse(program: Program) -> Program:
+    """Return the program with repeated scalar work done once."""
+    fresh = fresh_for(program)
+    new = over_kernels(program, lambda body: _shared(body, fresh))
+    return fresh.declared(new)
+
+
+def _shared(body: Body, fresh: Fresh) -> Body:
+    """Return the body after two walks that number values alike: one counts, one gives names."""
+    counting = _Walk(None, fresh)
+    counting.block(body, {})
+    return _Walk(counting.reused, fresh).block(body, {}) if counting.reused else body
+
+
+@dataclass(slots=True)
+class _Value:
+    """A value that is available: its expression, what that reads, its number, and its name."""
+
+    expr: Expr
+    reads: frozenset[int]
+    number: int
+    local: Node | None = None
+
+
+_Known = dict[Expr, _Value]
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One walk over the statements in program order."""
+
+    named: set[int] | None
+    """The numbers of the values that get a name; None while counting."""
+    fresh: Fresh
+    reused: set[int] = field(default_factory=set)
+    pending: list[Stmt] = field(default_factory=list)
+    """Stores of names that have to come before the statement at hand."""
+    count: int = 0
+
+    def block(self, body: Body, outer: _Known) -> Body:
+        """Return a list of statements; what becomes available in it is forgotten after it."""
+        known = dict(outer)
+        return tuple(new for stmt in body for new in self.statement(stmt, known))
+
+    def statement(self, stmt: Stmt, known: _Known) -> Body:
+        """Return a statement after the names that it needs, and forget what it overwrites."""
+        match stmt:
+            case For(body=body):
+                _forget(known, stmt)
+                return (replace(stmt, body=self.block(body, known)),)
+            case While(prelude, test, body):
+                _forget(known, stmt)
+                before = self.block(prelude, known)
+                test = self.expr(test, known, False, stmt)
+                return (replace(stmt, prelude=before, test=test, body=self.block(body, known)),)
+            case If(test, then, other):
+                test = self.expr(test, known, True, stmt)
+                defined = self.defined()
+                sides = self.block(then, known), self.block(other, known)
+                _forget(known, stmt)
+                return (*defined, replace(stmt, test=test, then=sides[0], other=sides[1]))
+            case Check(test, _, values):
+                test = self.expr(test, known, True, stmt)
+                shown = tuple(self.expr(value, known, False, stmt) for value in values)
+                return (*self.defined(), replace(stmt, test=test, values=shown))
+            case _:
+                by = Rewrite(lambda expr: self.expr(expr, known, True, stmt))
+                stmt = rebuild_statement(stmt, by)
+                _forget(known, stmt)
+                return (*self.defined(), stmt)
+
+    def defined(self) -> Body:
+        """Return the stores that are pending, which then no longer are."""
+        done, self.pending = tuple(self.pending), []
+        return done
+
+    def expr(self, expr: Expr, known: _Known, sure: bool, stmt: Stmt) -> Expr:
+        """Return an expression with names for what is available; `sure`: it is always evaluated."""
+        if not _is_work(expr):
+            return self.inside(expr, known, sure, stmt)
+        found = known.get(expr)
+        if found is not None and same(found.expr, expr):
+            self.reused.add(found.number)
+            return expr if found.local is None else Read(found.local, ())
+        if found is not None or not sure:
+            return self.inside(expr, known, sure, stmt)
+        value = _Value(expr, _reads(expr), self.count)
+        self.count += 1
+        new = self.inside(expr, known, sure, stmt)
+        known[expr] = value
+        if self.named is None or value.number not in self.named:
+            return new
+        value.local = self.fresh.scalar(label_of(expr), expr.dtype)
+        span = getattr(stmt, "span", NOWHERE)
+        self.pending.append(Store(Access(value.local, ()), new, span))
+        return Read(value.local, ())
+
+    def inside(self, expr: Expr, known: _Known, sure: bool, stmt: Stmt) -> Expr:
+        """Return an expression with the names used inside of it."""
+        if isinstance(expr, Select):
+            test = self.expr(expr.test, known, sure, stmt)
+            sides = (self.expr(side, known, False, stmt) for side in (expr.yes, expr.no))
+            return Select(test, *sides)
+        return rebuild(expr, lambda e: self.expr(e, known, sure, stmt), lambda index: index)
+
+
+def _is_work(expr: Expr) -> bool:
+    """Whether an expression is worth a name: it computes, from something in memory."""
+    match expr:
+        case Apply() | Cast():
+            return expr.dtype.compute is expr.dtype and bool(_reads(expr))
+        case Read(_, index):
+            is_computed = expr.dtype.compute is expr.dtype
+            return is_computed and any(isinstance(i, Dynamic) for i in index)
+        case _:
+            return False
+
+
+def _reads(expr: Expr) -> frozenset[int]:
+    return frozenset(one.node.id for one in walk(expr) if isinstance(one, Read))
+
+
+def _forget(known: _Known, stmt: Stmt) -> None:
+    """Remove what reads something that the statement writes."""
+    written = {node.id for node in writes((stmt,))}
+    for expr, value in list(known.items()):
+        if value.reads & written:
+            del known[expr]

@@ -1,0 +1,133 @@
+"""Dead: what nobody would miss goes.
+
+Removes stores to locals that nothing reads, then what only they needed, integers that nobody uses,
+loops and branches that are left empty, and locals without a use. Stores to parameters and results,
+checks and prints stay, each in its place.
+
+>>> show(dead, '''
+... t[i] = x[i] * 2
+... y[i] = x[i] + 1
+... ''', y="f32[8]", x="f32[8]")
+for i in 0..8:
+    y[i] = x[i] + 1.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import cast
+
+from ..ir.assignments import Alloc, Let, Permute
+from ..ir.dtypes import bool_
+from ..ir.expressions import Apply, Read, walk
+from ..ir.indexing import Symbol
+from ..ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update
+from ..ir.node import Node
+from ..ir.ops import OPS
+from ..ir.walk import bodies, expressions_of, over_kernels, parts, statements, uses, with_bodies
+
+
+def dead(program: Program) -> Program:
+    """Return the program without what no result, fault or print depends on."""
+    while (smaller := _round(program)) != program:
+        program = smaller
+    return replace(program, locals=_used(program))
+
+
+def _round(program: Program) -> Program:
+    """Return the program without what no statement of it needs."""
+    body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
+    visible = (*(p.node for p in program.parameters), *program.results)
+    needed = _needed(body) | frozenset(node.id for node in visible)
+    symbols = frozenset(symbol for stmt in body for symbol in uses(stmt))
+    return over_kernels(program, lambda body: tuple(_live(body, needed, symbols)))
+
+
+def _needed(body: Iterable[Stmt]) -> frozenset[int]:
+    """Return the ids of the nodes that are read; an update of a node is no use of it."""
+    found: set[int] = set()
+    for stmt in body:
+        for expr in expressions_of(stmt):
+            found.update(one.node.id for one in walk(expr) if isinstance(one, Read))
+        if isinstance(stmt, Permute):
+            found.update(node.id for node in stmt.sources)
+    return frozenset(found)
+
+
+def _live(
+    body: tuple[Stmt, ...], needed: frozenset[int], symbols: frozenset[Symbol]
+) -> Iterator[Stmt]:
+    """Yield the statements that are still of use; a comment goes with what it heads."""
+    comment: Comment | None = None
+    dropped = False
+    for stmt in body:
+        if isinstance(stmt, Comment):
+            if comment is not None and not dropped:
+                yield comment
+            comment, dropped = stmt, False
+            continue
+        kept = _kept(stmt, needed, symbols)
+        if kept is None:
+            dropped = True
+            continue
+        if comment is not None:
+            yield comment
+        comment, dropped = None, False
+        yield kept
+    if comment is not None and not dropped:
+        yield comment
+
+
+def _kept(stmt: Stmt, needed: frozenset[int], symbols: frozenset[Symbol]) -> Stmt | None:
+    match stmt:
+        case Store() | Update():
+            return stmt if any(a.node.id in needed for a in parts(stmt).targets) else None
+        case Fill(node) | Alloc(node):
+            return stmt if node.id in needed else None
+        case Let(symbol):
+            return stmt if symbol in symbols else None
+        case _:
+            pass
+    lists = cast(tuple[tuple[Stmt, ...], ...], bodies(stmt))
+    inner = tuple(tuple(_live(one, needed, symbols)) for one in lists)
+    if isinstance(stmt, For) and not _acts(inner[0]):
+        return None
+    if isinstance(stmt, If):
+        return _branch(stmt, inner[0], inner[1])
+    return with_bodies(stmt, inner) if inner else stmt
+
+
+def _branch(branch: If, then: tuple[Stmt, ...], other: tuple[Stmt, ...]) -> If | None:
+    if _acts(then):
+        return replace(branch, then=then, other=other if _acts(other) else ())
+    if not _acts(other):
+        return None
+    test = branch.test
+    match test:
+        case Apply(op, (inner,), _) if op.name == "logical_not":
+            test = inner
+        case _:
+            test = Apply(OPS["logical_not"], (test,), bool_)
+    return replace(branch, test=test, then=other, other=())
+
+
+def _acts(body: tuple[Stmt, ...]) -> bool:
+    return any(not isinstance(stmt, Comment) for stmt in body)
+
+
+def _used(program: Program) -> tuple[Node, ...]:
+    """Return the locals that some statement still names."""
+    named: set[int] = set()
+    for kernel in program.kernels:
+        for stmt in statements(kernel.body):
+            named.update(a.node.id for a in parts(stmt).targets)
+            match stmt:
+                case Fill(node) | Alloc(node):
+                    named.add(node.id)
+                case Permute(nodes, sources):
+                    named.update(node.id for node in nodes + sources)
+                case _:
+                    pass
+        named |= _needed(statements(kernel.body))
+    return tuple(node for node in program.locals if node.id in named)

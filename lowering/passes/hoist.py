@@ -1,0 +1,212 @@
+"""Hoist: work that is the same in every round of a loop is done once, before the loop.
+
+Moves what always happens in the body, reads nothing that the loop writes, and uses no symbol that
+is bound in it. It has to be sure to run, or to read only elements that exist: then it may also be
+computed for a loop without rounds. In an accumulation only expensive work moves, because schedules
+recognise sums of products; single loads stay for the same reason.
+
+>>> show(hoist, "y[i, j] = x[i, j] * exp(s[i])", y="f32[8, 9]", x="f32[8, 9]", s="f32[8]")
+for i in 0..8:
+    exp_s = exp(s[i])
+    for j in 0..9:
+        y[i, j] = x[i, j] * exp_s
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from ..diagnostic import NOWHERE, Span
+from ..ir.algebra import same
+from ..ir.assignments import Access, Break, Continue, Let, Print
+from ..ir.bounds import Bounds, bounds_of
+from ..ir.expressions import Apply, Cast, Dynamic, Expr, Read, Select, rebuild, walk
+from ..ir.fresh import Fresh, fresh_for, label_of
+from ..ir.indexing import Symbol
+from ..ir.loops import Check, For, If, Program, Stmt, Store, Update, While
+from ..ir.node import Node
+from ..ir.walk import (
+    Rewrite,
+    binds,
+    expressions_of,
+    free_symbols,
+    over_kernels,
+    rebuild_statement,
+    statements,
+    with_bodies,
+    writes,
+)
+
+Body = tuple[Stmt, ...]
+_CHEAP = frozenset("neg abs add sub mul eq ne lt le gt ge and or logical_not bitand bitor".split())
+"""Operations that cost no more than the load of a name."""
+
+
+def hoist(program: Program) -> Program:
+    """Return the program with invariant scalar work before the loops that repeat it."""
+    fresh = fresh_for(program)
+    known = bounds_of(parameter.node for parameter in program.parameters)
+    own = frozenset(node.id for node in program.locals if not node.rank)
+    body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
+    uses = _Uses.of(body)
+    once = frozenset(id for id in own if uses.writes[id] == 1)
+    work = _Work(fresh, once, uses.reads)
+    return fresh.declared(over_kernels(program, lambda body: _body(body, known, work)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """How often each node, by id, is read and written."""
+
+    reads: Counter[int]
+    writes: Counter[int]
+
+    @classmethod
+    def of(cls, body: Body) -> _Uses:
+        """Count in some statements."""
+        reads: Counter[int] = Counter()
+        written: Counter[int] = Counter()
+        for stmt in statements(body):
+            for expr in expressions_of(stmt):
+                reads.update(one.node.id for one in walk(expr) if isinstance(one, Read))
+            written.update(node.id for node in writes((with_bodies(stmt, ((), ())),)))
+        return cls(reads, written)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is the same for all loops of a program."""
+
+    fresh: Fresh
+    once: frozenset[int]
+    """Scalars that one statement writes."""
+    reads: Counter[int]
+    """How often each node is read in the whole program."""
+
+
+def _body(body: Body, known: Bounds, work: _Work) -> Body:
+    out: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case For():
+                inner = _body(stmt.body, known.inside(stmt), work)
+                out += _Loop.of(replace(stmt, body=inner), known, work).split()
+            case If(test, then, other):
+                sides = (
+                    _body(then, known.where(test), work),
+                    _body(other, known.where(test, False), work),
+                )
+                out.append(replace(stmt, then=sides[0], other=sides[1]))
+            case While(prelude, _, inner):
+                new = _body(prelude, known, work), _body(inner, known, work)
+                out.append(with_bodies(stmt, new))
+            case _:
+                out.append(stmt)
+    return tuple(out)
+
+
+@dataclass(slots=True)
+class _Loop:
+    """A loop whose body is done, and what may leave it."""
+
+    loop: For
+    known: Bounds
+    """What holds before the loop."""
+    work: _Work
+    written: set[int]
+    bound: frozenset[Symbol]
+    sure: bool
+    """Whether the statement at hand runs at least once."""
+    before: list[Store]
+
+    @classmethod
+    def of(cls, loop: For, known: Bounds, work: _Work) -> _Loop:
+        """Return the loop with what is written and bound in it."""
+        rounds = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
+        least = known.least(rounds)
+        bound = frozenset(s for stmt in statements((loop,)) for s in binds(stmt))
+        written = {node.id for node in writes(loop.body)}
+        return cls(loop, known, work, written, bound, least is not None and least > 0, [])
+
+    def split(self) -> Body:
+        """Return what comes before the loop, and the loop."""
+        body: list[Stmt] = []
+        for stmt in self.loop.body:
+            if isinstance(stmt, Store) and self.is_name(stmt, body):
+                self.before.append(stmt)
+                self.written.discard(stmt.access.node.id)
+                continue
+            body.append(self.statement(stmt))
+            if any(isinstance(s, Check | Break | Continue | While) for s in statements((stmt,))):
+                self.sure = False
+        if not self.before:
+            return (self.loop,)
+        return (*self.before, replace(self.loop, body=tuple(body)))
+
+    def is_name(self, store: Store, earlier: list[Stmt]) -> bool:
+        """Whether a store only names a value for the rest of the body, and may leave whole."""
+        node, work = store.access.node, self.work
+        if node in work.fresh.nodes:
+            return self.may_leave(store.value)
+        if node.id not in work.once or not self.may_leave(store.value):
+            return False
+        inside = _Uses.of(self.loop.body).reads[node.id] == work.reads[node.id]
+        return inside and not _Uses.of(tuple(earlier)).reads[node.id]
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        """Return a statement of the body with names for what leaves the loop."""
+        span = getattr(stmt, "span", NOWHERE)
+        match stmt:
+            case Store() | Let() | Print():
+                return rebuild_statement(stmt, Rewrite(lambda e: self.expr(e, False, span)))
+            case Update():
+                return rebuild_statement(stmt, Rewrite(lambda e: self.expr(e, True, span)))
+            case If() | Check():
+                return replace(stmt, test=self.expr(stmt.test, False, span))
+            case _:
+                return stmt
+
+    def expr(self, expr: Expr, costly: bool, span: Span) -> Expr:
+        """Return an expression with the largest parts that may leave, and are worth it, named."""
+        if _is_work(expr, costly) and self.may_leave(expr):
+            return Read(self.name(expr, span), ())
+        if isinstance(expr, Select):  # its sides are not sure to be evaluated
+            return replace(expr, test=self.expr(expr.test, costly, span))
+        return rebuild(expr, lambda e: self.expr(e, costly, span), lambda index: index)
+
+    def may_leave(self, expr: Expr) -> bool:
+        """Whether an expression has one value in all rounds, and can be had before them."""
+        read = [one for one in walk(expr) if isinstance(one, Read)]
+        if any(one.node.id in self.written for one in read) or free_symbols(expr) & self.bound:
+            return False
+        return self.sure or all(map(self.exists, read))
+
+    def exists(self, read: Read) -> bool:
+        """Whether the element that is read exists, also where the loop has no rounds."""
+        for index, size in zip(read.index, read.node.shape, strict=True):
+            if isinstance(index, Dynamic) or read.node.static_shape is None:
+                return False
+            low, high = self.known.least(index), self.known.most(index - size)
+            if low is None or low < 0 or high is None or high >= 0:
+                return False
+        return True
+
+    def name(self, expr: Expr, span: Span) -> Node:
+        """Return the local that holds the value before the loop, made where there is none."""
+        for store in self.before:
+            if same(store.value, expr):
+                return store.access.node
+        local = self.work.fresh.scalar(label_of(expr), expr.dtype)
+        self.before.append(Store(Access(local, ()), expr, span))
+        return local
+
+
+def _is_work(expr: Expr, costly: bool) -> bool:
+    """Whether an expression is more than a load, and dear where that is asked for."""
+    if not isinstance(expr, Apply | Cast) or expr.dtype.compute is not expr.dtype:
+        return False
+    inner = list(walk(expr))
+    if not any(isinstance(one, Read) for one in inner):
+        return False
+    return not costly or any(isinstance(one, Apply) and one.op.name not in _CHEAP for one in inner)

@@ -1,0 +1,118 @@
+"""Functions are inlined: arguments bound as Python binds them, computed once, blocks named."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.lowering.diagnostic import CdError
+from plusequals.lowering.ir.assignments import Assign, Block
+from tests.compare import assert_same
+from tests.language.ask import plain, run
+
+from .scenes import found, typed
+
+X = np.arange(6.0).reshape(2, 3) + 1.0
+
+
+def scaled(x, /, factor=2.0, *rest, shift=0.0):  # type: ignore[no-untyped-def]
+    total = shift
+    for part in rest:
+        total = total + part
+    return x * factor + total
+
+
+def doubled_in_place(v):  # type: ignore[no-untyped-def]
+    v *= 2.0
+
+
+def endless(n):  # type: ignore[no-untyped-def]
+    return endless(n - 1)
+
+
+class Scale:
+    """An owner of a method."""
+
+    def __init__(self, by: float) -> None:
+        self.by = by
+
+    def apply(self, x):  # type: ignore[no-untyped-def]
+        return x * self.by
+
+
+NAMES = {
+    "scaled": scaled, "doubled_in_place": doubled_in_place, "endless": endless,
+    "three": functools.partial(scaled, factor=3.0), "scale": Scale(4.0),
+}  # fmt: skip
+CALLS = (
+    "return scaled(x)",
+    "return scaled(x, 3.0)",
+    "return scaled(x, factor=0.5, shift=1.0)",
+    "return scaled(x, 1.0, 2.0, 3.0)",
+    "return scaled(x, *(5.0, 6.0))",
+    "return three(x)",
+    "return scale.apply(x)",
+    "doubled_in_place(x[0])\nreturn x",
+    "f = lambda a, b=2.0: a - b\nreturn f(x), f(x, b=1.0)",
+    "def g(a):\n    return a + k\nk = 1.0\ny = g(x)\nk = 5.0\nreturn y, g(x)",
+    "def g():\n    pass\nreturn g()",
+    "y = [scaled(r, n) for n, r in enumerate((x[0], x[1]))]\nreturn y[0], y[1]",
+    "return [i * 2 for i in (1, 2, 3, 4) if i % 2 == 0]",
+    "return tuple(range(3)), list((1, 2))",
+)
+
+
+@pytest.mark.parametrize("body", CALLS)
+def test_calls_give_what_python_gives(body: str) -> None:
+    mine, pythons = X.copy(), X.copy()
+    assert_same(run("numpy", "x", body, mine, **NAMES), plain("x", body, pythons, **NAMES))
+    assert_same(mine, pythons)
+
+
+def test_an_argument_is_computed_once_however_often_it_is_read() -> None:
+    body = "def cube(a):\n    return a * a * a\nreturn cube(np.exp(x[0, 0]))"
+    procedure = typed("x", body, X).procedure
+    computed = [one for one in found(procedure, Assign) if "exp" in repr(one.value)]
+    assert len(computed) == 1
+
+
+def test_a_call_of_several_statements_is_a_block_of_its_own_name() -> None:
+    body = "def twice(v):\n    v += 1.0\n    v *= 2.0\ntwice(x[0])\ndoubled_in_place(x[1])"
+    procedure = typed("x", body, X, **NAMES).procedure
+    assert [block.comment for block in found(procedure, Block)] == ["twice(...)"]
+
+
+def test_another_cd_function_is_inlined_with_its_own_scope() -> None:
+    inner = pe.cd_from_source("def inner(v):\n    return v * k\n", {"k": 10.0})
+    got = run("numpy", "x", "k = 2.0\nreturn inner(x) + k", X, inner=inner)
+    assert_same(got, X * 10.0 + 2.0)
+
+
+def test_an_error_inside_names_the_way_to_it() -> None:
+    body = "def g(a):\n    return a + nothing\ndef f2(a):\n    return g(a)\nreturn f2(x)"
+    with pytest.raises(CdError) as caught:
+        run("numpy", "x", body, X)
+    assert [span.text for span in caught.value.diagnostics[0].stack] == ["f2(x)", "g(a)"]
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("return scaled()", "CD0429"),
+        ("return scaled(x, nope=1)", "CD0429"),
+        ("f = lambda a: a\nreturn f(x, x)", "CD0429"),
+        ("return endless(3)", "CD0430"),
+        ("return x(1)", "CD0427"),
+        ("return open(x)", "CD0427"),
+        ("l = [1]\nl.append(2)", "CD0438"),
+        ("return [v for v in x]", "CD0437"),
+        ("return [i for i in (1, 2) if x[0, i] > 0]", "CD0431"),
+        ("return np.random.rand(3)", "CD0428"),
+    ],
+)
+def test_what_cannot_be_called_is_refused(body: str, code: str) -> None:
+    with pytest.raises(CdError, match=code):
+        run("numpy", "x", body, X, **NAMES)

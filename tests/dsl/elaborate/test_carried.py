@@ -1,0 +1,95 @@
+"""Names that live across rounds: one slot each, widened where needed; exchanges cost nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plusequals.lowering.diagnostic import CdError
+from plusequals.lowering.ir.assignments import Alloc, Assign, For, Permute, Procedure
+from tests.compare import assert_same
+from tests.language.ask import plain, run
+
+from .scenes import found, typed
+
+X = np.arange(6.0).reshape(2, 3) + 1.0
+LOOPS = {
+    "a number": "s = 0.0\nfor i in range(3):\n    s = s + x[0, i]\nreturn s",
+    "an integer becomes a float": "s = 0\nfor i in range(3):\n    s = s * 0.5 + x[0, i]\nreturn s",
+    "a Fibonacci pair": "a, b = 0, 1\nfor i in range(9):\n    a, b = b, a + b\nreturn a, b",
+    "an array rebound": "y = x * 1.0\nfor i in range(3):\n    y = y + x\nreturn y",
+    "an array and its old self": "y = x * 1.0\nfor i in range(3):\n    z = y\n    y = z + x\nreturn y",
+    "a view of what is rebound": (
+        "y = x * 1.0\nv = y[0]\nfor i in range(2):\n    y = y * 2.0\nreturn y, v"
+    ),
+    "two exchanged arrays": (
+        "a, b = x.copy(), x * 2.0\nfor i in range(3):\n    b[0] += a[1]\n    a, b = b, a\nreturn a, b"
+    ),
+    "three in a ring": (
+        "a, b, c = x + 0.0, x + 1.0, x + 2.0\nfor i in range(4):\n    a, b, c = c, a, b\n"
+        "return a, b, c"
+    ),
+    "exchanged with early leave": (
+        "a, b = x.copy(), x * 2.0\nfor i in range(5):\n    a, b = b, a\n    if a[0, 0] > 1.5:\n"
+        "        break\nreturn a, b"
+    ),
+    "a while": "n = 0\ns = 0.0\nwhile s < 4.0:\n    s += x[0, n]\n    n += 1\nreturn s, n",
+    "set in a loop that runs": "for i in range(3):\n    last = x[1, i]\nreturn last",
+    "the target after the loop": "for i in range(3):\n    x[0, i] = 0.0\nreturn i",
+    "a nest": (
+        "s = 0\nfor i in range(2):\n    for j in range(3):\n        s = s + x[i, j]\n    s = s * 2\n"
+        "return s"
+    ),
+    "one side only": "s = 0.0\nfor i in range(3):\n    if x[0, i] > 1.5:\n        s = x[0, i]\nreturn s",
+    "a best so far": (
+        "best = -np.inf\nat = -1\nfor i in range(3):\n    if x[1, i] > best:\n"
+        "        best = x[1, i]\n        at = i\nreturn best, at"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", LOOPS.values(), ids=LOOPS)
+def test_loops_leave_what_python_leaves(body: str) -> None:
+    mine, pythons = X.copy(), X.copy()
+    assert_same(run("numpy", "x", body, mine), plain("x", body, pythons))
+    assert_same(mine, pythons)
+
+
+def _inside(procedure: Procedure) -> list[object]:
+    (loop,) = found(procedure, For)
+    return list(loop.body)
+
+
+def test_exchanged_arrays_change_hands_and_nothing_is_copied() -> None:
+    body = "a, b = x.copy(), x * 2.0\nfor i in range(3):\n    a, b = b, a\nreturn a, b"
+    (exchange,) = _inside(typed("x", body, X).procedure)
+    assert isinstance(exchange, Permute)
+    assert exchange.sources == exchange.nodes[::-1]
+
+
+def test_a_slot_is_as_wide_as_the_widest_assignment() -> None:
+    body = "s = 0\nfor i in range(3):\n    s = s + x[0, 0]\n    s = s * z\nreturn s"
+    form = typed("x, z", body, X.astype("f4"), 2j)
+    (loop,) = found(form.procedure, For)
+    kept = {one.target.node.dtype.name for one in loop.body if isinstance(one, Assign)}
+    assert kept == {"complex64"}
+
+
+def test_names_used_within_a_round_only_are_not_carried() -> None:
+    body = "for i in range(2):\n    t = x[i] * 2.0\n    x[i] = t + t\n"
+    form = typed("x", body, X)
+    outside = [one for one in form.procedure.body if isinstance(one, Assign | Alloc)]
+    assert not outside and len(_inside(form.procedure)) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("y = 0.0\nfor i in range(3):\n    y = y + x\nreturn y", "CD0208"),
+        ("y = x * 1.0\nfor i in range(3):\n    y = y[0]\nreturn y", "CD0209"),
+        ("for i in range(n):\n    t = x[: i + 1]\nreturn t", "CD0202"),
+    ],
+)
+def test_what_has_no_one_place_is_refused(body: str, code: str) -> None:
+    with pytest.raises(CdError, match=code):
+        run("numpy", "x, n", body, X, 2)

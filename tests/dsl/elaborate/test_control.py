@@ -1,0 +1,77 @@
+"""Loops that run and loops that unroll: leaving early, names after them, what is known inside."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plusequals.lowering.diagnostic import CdError
+from plusequals.lowering.ir.assignments import Branch, Break, Check, For, While
+from tests.compare import assert_same
+from tests.language.ask import plain, run
+
+from .scenes import found, typed
+
+X = np.arange(12.0).reshape(3, 4) - 5.0
+LOOPS = {
+    "break": "s = 0.0\nfor i in range(4):\n    if x[0, i] > -3.5:\n        break\n    s += 1.0\nreturn s",
+    "continue": "s = 0\nfor i in range(4):\n    if i % 2 == 1:\n        continue\n    s += i\nreturn s",
+    "break unrolled": "s = 0\nfor i in [1, 2, 3]:\n    if i == 3:\n        break\n    s += i\nreturn s",
+    "continue unrolled": "s = 0\nfor i in (1, 2, 3):\n    if i == 2:\n        continue\n    s += i\nreturn s",
+    "break in a while": "n = 0\nwhile True:\n    n += 1\n    if n > 4:\n        break\nreturn n",
+    "a test with a prelude": "n = 0\nwhile x[:, n].sum() < 0.0 and n < 3:\n    n += 1\nreturn n",
+    "no round at all": "s = 7\nfor i in range(0):\n    s = i\nreturn s",
+    "a nest with break": (
+        "s = 0\nfor i in range(3):\n    for j in range(4):\n        if j > i:\n            break\n"
+        "        s += 1\nreturn s"
+    ),
+    "two targets": "s = 0.0\nfor i, row in enumerate(x):\n    s += i * row[i]\nreturn s",
+    "nested targets": "s = 0.0\nfor i, (a, b) in enumerate(zip(x[0], x[1])):\n    s += i * a * b\nreturn s",
+}
+
+
+@pytest.mark.parametrize("body", LOOPS.values(), ids=LOOPS)
+def test_loops_do_what_python_does(body: str) -> None:
+    assert_same(run("numpy", "x", body, X), plain("x", body, X))
+
+
+def test_a_jump_that_is_known_leaves_nothing_behind() -> None:
+    body = "s = 0\nfor i in [1, 2, 3]:\n    if i == 2:\n        break\n    s += i\nreturn s"
+    form = typed("x", body, X)
+    assert not found(form.procedure, Break) and not found(form.procedure, Branch)
+
+
+def test_accesses_by_the_counter_need_no_check() -> None:
+    body = "for i in range(1, len(x)):\n    x[i, 0] = x[i - 1, 0]"
+    assert not found(typed("x", body, X).procedure, Check)
+    outside = "for i in range(len(x) + 1):\n    x[i, 0] = 1.0"
+    assert found(typed("x", outside, X).procedure, Check)
+
+
+def test_what_a_while_tests_is_known_inside() -> None:
+    body = "n = 0\nwhile n < 3:\n    x[n, 0] = 0.0\n    n += 1"
+    (loop,) = found(typed("x", body, X).procedure, While)
+    assert [type(one) for one in loop.prelude] == []
+    mine, pythons = X.copy(), X.copy()
+    run("numpy", "x", body, mine)
+    plain("x", body, pythons)
+    assert_same(mine, pythons)
+
+
+def test_a_counter_is_an_index_and_stays_symbolic() -> None:
+    (loop,) = found(typed("x", "for i in range(2, 9, 3):\n    x[0, 0] = i", X).procedure, For)
+    assert (str(loop.lo), str(loop.hi), loop.step) == ("2", "9", 3)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("for i in range(3):\n    return x", "CD0144"),
+        ("if j > 0:\n    for i in range(3):\n        x[i, j] = 0.0", "CD0520"),
+        ("for a, b in [(1, 2, 3)]:\n    x[0, 0] = a", "CD0419"),
+        ("for a.b in range(3):\n    x[0, 0] = 1.0", "CD0142"),
+    ],
+)
+def test_what_loops_cannot_do_is_refused(body: str, code: str) -> None:
+    with pytest.raises(CdError, match=code):
+        run("numpy", "x", body, X.copy())

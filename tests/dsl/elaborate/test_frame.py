@@ -1,0 +1,85 @@
+"""What statements assign, read and bind anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.dsl import surface as s
+from plusequals.dsl.elaborate.frame import (
+    RESULT,
+    assigned_names,
+    first_use,
+    loads_in,
+    names_in,
+    rebound_names,
+)
+
+from .scenes import parsed
+
+BODY = """
+a = b[c] = d
+e[0] += f
+(g, h[1]), i = j
+for k, l in m:
+    n = o
+    while p:
+        q -= r
+if s:
+    t.u = v
+else:
+    w: x
+with comment("y"):
+    z = lambda y: y + aa
+return ab
+"""
+
+
+def _function() -> s.Function:
+    return parsed("d", BODY)
+
+
+def test_names_that_are_assigned_include_subscripted_ones() -> None:
+    assert list(assigned_names(_function().body)) == [
+        "a", "b", "e", "g", "h", "i", "k", "l", "n", "q", "w", "z", RESULT,
+    ]  # fmt: skip
+
+
+def test_names_that_are_bound_anew_are_bare() -> None:
+    assert list(rebound_names(_function().body)) == [
+        "a", "g", "i", "k", "l", "n", "q", "w", "z", RESULT,
+    ]  # fmt: skip
+
+
+def test_names_that_are_read_are_not_those_that_are_only_set() -> None:
+    read = [name.id for statement in _function().body for name in loads_in(statement)]
+    assert read == [
+        "d", "b", "c", "e", "f", "j", "h", "m", "o", "p", "q", "r", "s", "v", "t", "x", "aa", "ab",
+    ]  # fmt: skip
+
+
+def test_a_lambda_hides_its_parameters() -> None:
+    function = parsed("x", "return lambda i, j: i + j + k")
+    assert [name.id for statement in function.body for name in names_in(statement)] == ["k"]
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("x = 1", "set"),
+        ("x = x + 1", "read"),
+        ("x += 1", "read"),
+        ("x[0] = 1", "read"),
+        ("y = 1", "unused"),
+        ("y = x\nx = 1", "read"),
+        ("if t:\n    x = 1\nelse:\n    x = 2", "set"),
+        ("if t:\n    x = 1", "unused"),
+        ("if t:\n    x = 1\ny = x", "read"),
+        ("if x:\n    y = 1", "read"),
+        ("for n in range(3):\n    x = 1", "read"),
+        ("with comment('c'):\n    x = 1", "set"),
+        ("x, y = 1, 2", "set"),
+        ("return x", "read"),
+    ],
+)
+def test_the_first_use_of_a_name(body: str, found: str) -> None:
+    assert first_use(parsed("x", body).body, "x") == found

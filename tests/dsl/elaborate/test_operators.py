@@ -1,0 +1,89 @@
+"""Operators are Python's on what is known, and fold on indices."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from plusequals.dsl.elaborate.operators import as_affine, as_python, now
+from plusequals.dsl.elaborate.types import WEAK_INT
+from plusequals.dsl.elaborate.values import Group, Scalar, Static
+from plusequals.lowering.diagnostic import NOWHERE, CdError, CdTypeError, CdValueError
+from plusequals.lowering.ir.assignments import Assign
+from plusequals.lowering.ir.expressions import Position, Read
+from plusequals.lowering.ir.indexing import const, var
+from tests.compare import assert_same
+from tests.language.ask import plain, run
+
+from .points import I
+from .scenes import found, typed
+
+X = np.array([[1.5, -2.0], [0.25, 4.0]])
+ARITHMETIC = ("+", "-", "*", "/", "//", "%", "**")
+COMPARED = ("==", "!=", "<", "<=", ">", ">=")
+
+
+@pytest.mark.parametrize("op", [*ARITHMETIC, *COMPARED])
+@pytest.mark.parametrize("pair", list(itertools.permutations(["n", "s", "x", "3", "2.5"], 2)))
+def test_operators_are_numpys_on_every_kind_of_operand(op: str, pair: tuple[str, str]) -> None:
+    body = f"return {pair[0]} {op} {pair[1]}"
+    arguments = np.abs(X), 2, 0.75
+    assert_same(run("numpy", "x, n, s", body, *arguments), plain("x, n, s", body, *arguments), 1e-12)
+
+
+EXPRESSIONS = (
+    "not n", "not s", "-n", "+x", "~n", "n and s", "n or s", "n > 1 and s < 1", "1 < n < 3",
+    "n == 2 or x[5, 5] > 0", "n != 2 and x[5, 5] > 0", "s if n > 1 else x[5, 5]", "n in (1, 2, 3)",
+    "n not in (1, 2)", "(1, 2) == (1, 2)", "(n, 1) == (2, 1)", "(1, 2) + (n,)", "[0] * 3",
+    "None is None", "n is not None", "'a' == 'b'", "1 if x[0, 0] else 2", "n << 3", "n & 6 | 1 ^ n",
+    "-7 // n", "-7 % n", "n ** 3", "2 ** n", "True + n", "x > 0 & True", "(n > 1) + (s > 0)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("body", EXPRESSIONS)
+def test_expressions_are_pythons(body: str) -> None:
+    given = X, 2, 0.75
+    assert_same(run("numpy", "x, n, s", f"return {body}", *given),
+                plain("x, n, s", f"return {body}", *given))  # fmt: skip
+
+
+def test_indices_stay_indices() -> None:
+    body = "for i in range(1):\n    k = (2 * i + 3) // 2 % 4 - i\n    x[k, i] = 1.0"
+    (store,) = found(typed("x", body, X).procedure, Assign)
+    assert all(not isinstance(index, Read) for index in store.target.index)
+
+
+def test_integers_known_as_index_expressions() -> None:
+    assert as_affine(Static(3)) == const(3)
+    assert as_affine(Scalar(Position(var(I)), WEAK_INT)) == var(I)
+    assert as_affine(Static(True)) is None and as_affine(Static(2.0)) is None
+
+
+def test_what_is_wholly_known() -> None:
+    assert as_python(Group((Static(1), Group((Static(2),), "list")))) == Static((1, [2]))
+    assert as_python(Group((Static(1), Scalar(Position(var(I)), WEAK_INT)))) is None
+
+
+def test_errors_of_constants_are_errors_at_the_place() -> None:
+    with pytest.raises(CdTypeError, match="CD0407"):
+        now(len, (3,), NOWHERE)
+    with pytest.raises(CdValueError, match="ZeroDivisionError: division by zero"):
+        now(lambda a, b: a / b, (1, 0), NOWHERE)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("x and x", "CD0408"),
+        ("not x", "CD0408"),
+        ("0 < x < 1", "CD0408|CD0409"),
+        ("n in x", "CD0410"),
+        ("1 / 0", "CD0407"),
+        ("~x", "CD0404"),
+    ],
+)
+def test_what_has_no_one_meaning_is_refused(body: str, code: str) -> None:
+    with pytest.raises(CdError, match=code):
+        run("numpy", "x, n", f"return {body}", X, 2)

@@ -1,0 +1,89 @@
+"""Slice bounds clip and count from the end as NumPy's, also where only the run knows them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plusequals.dsl.elaborate.positions import as_expr, cut_of, index_of, position_on
+from plusequals.dsl.elaborate.types import WEAK_INT, Kind
+from plusequals.dsl.elaborate.values import Array, Scalar, Section, Static
+from plusequals.dsl.elaborate.views import subscript
+from plusequals.lowering.diagnostic import NOWHERE, CdIndexError, CdTypeError
+from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.evaluate import State, value_of
+from plusequals.lowering.ir.expressions import Position
+from plusequals.lowering.ir.indexing import Affine, const, evaluate, var
+
+from .bench import Bench
+from .points import I, J, K, quasi_affine
+
+ENDS = st.none() | st.integers(-7, 7)
+STEPS = st.sampled_from([-3, -2, -1, 1, 2, 3])
+
+
+@given(st.integers(0, 5), ENDS, ENDS, STEPS)
+def test_a_known_slice_is_numpys(size: int, start: int | None, stop: int | None, step: int) -> None:
+    ends = [None if end is None else Static(end) for end in (start, stop, step)]
+    cut = cut_of(Bench().ctx, Section(*ends), const(size), NOWHERE)
+    taken = range(size)[start:stop:step]
+    assert cut.extent == const(len(taken)) and cut.step == const(step)
+    if taken:
+        assert cut.start == const(taken[0])
+
+
+@given(st.integers(0, 5), ENDS, ENDS, STEPS)
+def test_a_slice_known_in_the_run_is_numpys(
+    size: int, start: int | None, stop: int | None, step: int
+) -> None:
+    bench, x = Bench(), np.arange(10.0, 10.0 + size)
+    ends = [
+        None if end is None else bench.number(name, np.int64(end))
+        for name, end in (("start", start), ("stop", stop))
+    ]
+    section = Section(*ends, Static(step))
+    got = subscript(bench.ctx, bench.array("x", x), [section], NOWHERE, "x")
+    assert isinstance(got, Array)
+    np.testing.assert_array_equal(bench.values(got), x[start:stop:step])
+
+
+@given(st.integers(-5, 5), st.integers(0, 4))
+def test_a_known_position_counts_from_the_end(at: int, size: int) -> None:
+    ctx = Bench().ctx
+    if -size <= at < size:
+        assert position_on(ctx, Static(at), const(size), 0, NOWHERE, "x") == const(at % size)
+    else:
+        with pytest.raises(CdIndexError, match=f"index {at} is out of range for axis 0 of `x`"):
+            position_on(ctx, Static(at), const(size), 0, NOWHERE, "x")
+
+
+def test_only_integers_index() -> None:
+    bench = Bench()
+    for value in (Static(True), Static(1.0), bench.number("s", np.float32(1))):
+        with pytest.raises(CdTypeError) as caught:
+            index_of(bench.ctx, value, NOWHERE, "x")
+        assert caught.value.code == "CD0501"
+
+
+def test_a_number_of_the_run_is_read_once_unless_letters_are_in_it() -> None:
+    bench = Bench()
+    number = bench.number("n", np.int32(2))
+    at = index_of(bench.ctx, number, NOWHERE, "x")
+    assert isinstance(at, Affine) and at.symbol is not None and len(bench.ctx.out) == 1
+    letter = Scalar(Position(var(I) + 1), WEAK_INT)
+    assert index_of(bench.ctx, letter, NOWHERE, "x") == var(I) + 1
+
+
+@given(quasi_affine((I, J, K)), st.tuples(*[st.integers(-6, 6)] * 3))
+def test_an_index_with_data_in_it_is_the_same_number(index: Affine, at: tuple[int, ...]) -> None:
+    point = dict(zip((I, J, K), at, strict=True))
+    bench = Bench()
+    read = bench.number("j", np.int64(point[J]))
+    state = State(print)
+    state.arrays.update({node.id: content for node, content in bench.arrays.items()})
+    state.symbols[K] = point[K]
+    expr = as_expr(index, {I: const(point[I])}, {J: read.expr})
+    assert read.kind == Kind(dtypes.int64)
+    assert value_of(expr)(state) == evaluate(index, point)

@@ -1,0 +1,74 @@
+"""Stores cast as NumPy's same_kind, broadcast, and refuse what would be lost."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from plusequals.dsl.elaborate.stores import assign, logical, operated
+from plusequals.dsl.elaborate.types import Kind
+from plusequals.dsl.elaborate.values import Array, Masked, Static
+from plusequals.lowering.diagnostic import NOWHERE, CdTypeError, CdValueError
+from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.ops import OPS
+
+from .bench import Bench
+
+TYPES = ("bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64")
+
+
+@pytest.mark.parametrize(("target", "source"), list(itertools.product(TYPES, TYPES)))
+def test_a_store_casts_as_numpy_or_is_refused(target: str, source: str) -> None:
+    bench = Bench()
+    content, value = np.zeros(3, target), np.array([1, 0, 3]).astype(source)
+    place, given = bench.array("x", content), bench.array("v", value)
+    kinds = content.dtype.kind, value.dtype.kind
+    integers = kinds[0] in "iu" and kinds[1] in "iu"
+    if not (np.can_cast(source, target, "same_kind") or integers):
+        with pytest.raises(CdTypeError) as caught:
+            assign(bench.ctx, place, given, NOWHERE)
+        assert caught.value.code == "CD0405"
+        return
+    assign(bench.ctx, place, given, NOWHERE)
+    np.testing.assert_array_equal(bench.contents()[0], value.astype(target))
+
+
+@pytest.mark.parametrize(("target", "source"), list(itertools.product(TYPES[1:], TYPES[1:])))
+@pytest.mark.parametrize("op", ["add", "mul"])
+def test_an_operator_computes_in_the_joined_type(target: str, source: str, op: str) -> None:
+    bench = Bench()
+    content, value = np.array([1, 2, 3]).astype(target), np.array([4, 5, 6]).astype(source)
+    expected = content.copy()
+    try:
+        getattr(expected, {"add": "__iadd__", "mul": "__imul__"}[op])(value)
+    except TypeError:
+        return
+    assign(bench.ctx, bench.array("x", content), bench.array("v", value), NOWHERE, OPS[op])
+    np.testing.assert_array_equal(bench.contents()[0], expected)
+
+
+def test_operators_on_bools_are_logical() -> None:
+    assert logical(OPS["add"], "b") is OPS["or"] and logical(OPS["mul"], "b") is OPS["and"]
+    assert logical(OPS["add"], "i") is OPS["add"]
+
+
+def test_what_an_operator_gives_has_to_go_back() -> None:
+    with pytest.raises(CdTypeError, match="gives float64, which cannot be stored in int32"):
+        operated(OPS["div"], Kind(dtypes.int32), Kind(dtypes.int32), NOWHERE)
+
+
+def test_masks_choose_what_is_written() -> None:
+    bench, x = Bench(), np.array([1.0, 2.0, 3.0])
+    place, mask = bench.array("x", x), bench.array("m", x != 2.0)
+    assign(bench.ctx, Masked(place, mask), Static(9.0), NOWHERE)
+    np.testing.assert_array_equal(bench.contents()[0], [9.0, 2.0, 9.0])
+
+
+def test_only_places_are_written() -> None:
+    bench = Bench()
+    place = bench.array("x", np.zeros(3))
+    value = Array(place.axes, place.shape, place.body, place.kind, copied=True)
+    with pytest.raises(CdValueError, match="a new value"):
+        assign(bench.ctx, value, Static(1.0), NOWHERE)

@@ -1,0 +1,47 @@
+"""Cheap keys: equal keys have equal specifications, and what differs has different keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.dsl.keys import describe_input, quick_key
+from plusequals.dsl.source import MISSING
+
+
+def values() -> list[Any]:
+    """Inputs of every kind."""
+    big = np.zeros((4, 6))
+    return [
+        1, 2, 2**70, True, False, 1.0, -0.0, 0.0, float("nan"), 1j, "a", "b", None, ..., b"a",
+        np.float32(1), np.float64(1), np.int8(1), np.bool_(True), np.pi, np, np.sin, max, len,
+        np.float32, float, pe.f32, pe.f32[3], pe.pad, MISSING, lambda: 0,
+        big, big[:2], big.T, big[:, ::2], big.astype("f4"), big.astype(">f8"), big[:0], big[0, 0],
+        np.zeros(25, "u1")[1:].view("f8"), np.zeros(()), np.zeros(3).view(np.recarray),
+        (1, 2), (1, 3), (1.0, 2), (), [1, 2], [1.0], [[1], [2]], [big, 1], (big, "a"),
+        pe.tensor("p", (2,)), pe.tensor("q", (3,)), pe.tensor("p", (2,), fields=("vel",)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_equal_keys_have_equal_specifications(static: bool) -> None:
+    found = [(quick_key(v, static), describe_input(v, static)) for v in values()]
+    for one_key, one in found:
+        hash(one_key)
+        for other_key, other in found:
+            if one_key == other_key:
+                assert one == other
+
+
+def test_numbers_that_are_given_share_a_key_and_constants_do_not() -> None:
+    assert quick_key(1, False) == quick_key(2, False) != quick_key(1.0, False)
+    assert quick_key(1, True) != quick_key(2, True) != quick_key(2.0, True)
+    assert quick_key(True, False) != quick_key(False, False) != quick_key(0, False)
+
+
+def test_an_array_is_named_where_it_is_refused() -> None:
+    with pytest.raises(TypeError, match="`grid` has elements of type datetime64"):
+        describe_input(np.zeros(2, "M8[s]"), False, "grid")

@@ -1,0 +1,259 @@
+"""When a form fits a call, when another one is made, and that nothing captured is frozen."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.dsl.specialise import Specialisations
+
+
+def made(text: str, **names: Any) -> Any:
+    """The function that a text defines, and the namespace that it looks names up in."""
+    names.setdefault("np", np)
+    return pe.cd_from_source(text, names), names
+
+
+def forms(f: Any, *calls: tuple[Any, ...]) -> int:
+    """How many different forms the calls use; each is called, so that nothing is left out."""
+    found = set()
+    for args in calls:
+        f(*args)
+        found.add(id(f.specialise(*args)))
+    return len(found)
+
+
+DOUBLE = "def f(x):\n    return x * 2"
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        (np.zeros(3, "f4"), "`x` has elements of type float32, and had float64"),
+        (np.zeros((3, 1)), "`x` has rank 2, and had rank 1"),
+        (np.zeros(4), "`x` has shape (4,), and had (3,)"),
+        (np.zeros(6)[::2], "`x` lies in memory with strides (2,) in elements, and lay in C order"),
+        (2.5, "`x` is a Python float, and was an array f64[3]"),
+        ((1, 2), "`x` is (1, 2), and was an array f64[3]"),
+    ],
+)
+def test_type_rank_shape_and_layout_make_another_form(other: Any, says: str) -> None:
+    f, _ = made("def f(x):\n    return np.array(x) * 2")
+    assert forms(f, (np.zeros(3),), (other,), (np.ones(3),)) == 2
+    assert f.explain(other).why == says
+
+
+def test_what_the_code_does_not_depend_on_makes_none() -> None:
+    f, _ = made(DOUBLE)
+    read_only = np.zeros(3)
+    read_only.flags.writeable = False
+    swapped, moved = np.zeros(3, ">f8"), np.zeros(25, "u1")[1:].view("f8")
+    assert forms(f, (np.zeros(3),), (read_only,), (swapped,), (moved,), (np.zeros(6)[3:],)) == 1
+
+
+def test_numbers_are_compared_by_kind_unless_their_value_takes_part() -> None:
+    f, _ = made("def f(x, a):\n    return x * a")
+    x = np.zeros(3)
+    assert forms(f, (x, 1.0), (x, 2.0), (x, 1), (x, 7), (x, np.float32(1)), (x, 2j)) == 4
+    assert "`a` is a Python complex, and was" in f.explain(x, 2j).why
+
+
+def test_a_static_integer_is_compared_by_value() -> None:
+    f, _ = made("def f(x, n):\n    return x[:n]")
+    x = np.arange(5.0)
+    assert forms(f, (x, 1), (x, 3), (x, 1)) == 2
+    assert f(x, 3).tolist() == [0.0, 1.0, 2.0]
+    assert f.explain(x, 3).why == "`n` is 3, and was 1"
+
+
+def test_constants_are_compared_bit_for_bit() -> None:
+    f, names = made("def f(x):\n    return x * a", a=0.0)
+    x = -np.ones(1)
+    assert np.signbit(f(x))[0]
+    names["a"] = -0.0
+    assert not np.signbit(f(x))[0]
+    names["a"] = 0
+    assert f(x).dtype == np.float64
+    assert f.explain(x).why == "the captured `a` is 0, and was -0.0"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "says"),
+    [
+        (2.0, 3.0, "the captured `a` is 3.0, and was 2.0"),
+        (np.zeros(3), np.zeros(1), "the captured `a` has shape (1,), and had (3,)"),
+        (2.0, np.ones(3), "the captured `a` is an array f64[3], and was 2.0"),
+        (np.float64(2), np.float32(2), "the captured `a` is np.float32(2.0), and was"),
+    ],
+)
+def test_changed_captured_values_make_another_form(first: Any, second: Any, says: str) -> None:
+    f, names = made("def f(x):\n    return x + a", a=first)
+    x = np.arange(3.0)
+    for value in (first, second, first):
+        names["a"] = value
+        np.testing.assert_array_equal(f(x), x + value)
+    names["a"] = second
+    assert says in f.explain(x).why
+    assert len(list(f._forms._situations({"x": x}))) == 2
+
+
+def test_captured_arrays_are_given_by_reference() -> None:
+    w = np.zeros(3)
+    f, names = made("def f(x):\n    return x + w", w=w)
+    x = np.ones(3)
+    f(x)
+    w[:] = 5
+    np.testing.assert_array_equal(f(x), [6.0, 6.0, 6.0])
+    names["w"] = np.full(3, 9.0)
+    np.testing.assert_array_equal(f(x), [10.0, 10.0, 10.0])
+    names["w"] = np.full(6, 1.0)[::2]
+    np.testing.assert_array_equal(f(x), [2.0, 2.0, 2.0])
+    misaligned = np.zeros(25, "u1")[1:].view("f8")
+    names["w"] = misaligned
+    np.testing.assert_array_equal(f(x), x)
+
+
+def test_captured_functions_and_words_defined_later() -> None:
+    f, names = made("def f(x):\n    y[i] = square(x[i])\n    return y")
+    x = np.array([3.0])
+    assert f(x).tolist() == [9.0]
+    names["square"] = lambda t: t + 100
+    assert f(x).tolist() == [103.0]
+    assert "the captured `square` is the function `<lambda>`, and was not defined" in (
+        f.explain(x).why
+    )
+    del names["square"]
+    assert f(x).tolist() == [9.0]
+
+
+def test_modules_and_classes_of_the_user_are_looked_up_each_time() -> None:
+    settings_of_user = types.ModuleType("settings_of_user")
+    settings_of_user.rate = 2.0  # type: ignore[attr-defined]
+    holder = type("Holder", (), {"shift": 1.0, "__module__": "__main__"})
+    f, _ = made("def f(x):\n    return x * m.rate + H.shift", m=settings_of_user, H=holder)
+    x = np.ones(1)
+    assert f(x)[0] == 3.0
+    settings_of_user.rate = 5.0  # type: ignore[attr-defined]
+    holder.shift = 0.5
+    assert f(x)[0] == 5.5
+    assert f.explain(x).why == (
+        "the captured `m.rate` is 5.0, and was 2.0; the captured `H.shift` is 0.5, and was 1.0"
+    )
+
+
+def test_captured_values_of_inlined_functions_are_watched() -> None:
+    names: dict[str, Any] = {"rate": 2.0}
+    inner = pe.cd_from_source("def inner(x):\n    return rate * x", names)
+    f, _ = made("def f(x):\n    return inner(x) + 1", inner=inner)
+    x = np.ones(1)
+    assert f(x)[0] == 3.0
+    names["rate"] = 10.0
+    assert f(x)[0] == 11.0
+    assert f.explain(x).why == "the captured `rate` is 10.0, and was 2.0"
+
+
+def test_items_of_captured_dictionaries_are_watched() -> None:
+    table: dict[str, Any] = {"w": np.ones(2), "rate": 3.0}
+    f, _ = made("def f(x):\n    return x * t['rate'] + t['w']", t=table)
+    x = np.ones(2)
+    assert f(x).tolist() == [4.0, 4.0]
+    table["w"], table["rate"] = np.zeros(2), 1.0
+    assert f(x).tolist() == [1.0, 1.0]
+    assert f.explain(x).why == "the captured `t['rate']` is 1.0, and was 3.0"
+
+
+def test_captured_and_given_tensors() -> None:
+    p = pe.tensor("p", (3,), dtype="f8", init=1.0, fields=("vel",))
+    f, names = made("def f(rate):\n    p.vel = p.vel + p.value\n    p.value -= rate * p.vel", p=p)
+    for _ in range(2):
+        f(0.5)
+    np.testing.assert_array_equal(p.numpy(), np.full(3, -0.25))
+    names["p"] = q = pe.tensor("q", (2,), dtype="f8", init=2.0, fields=("vel",))
+    f(1.0)
+    np.testing.assert_array_equal(q.numpy("vel"), [2.0, 2.0])
+    assert f.explain(1.0).why == (
+        "the captured `p` is a tensor f64[2] with fields value, grad, vel, and was a tensor f64[3] "
+        "with fields value, grad, vel"
+    )
+    g, _ = made("def g(p):\n    p.value += 1")
+    g(q)
+    np.testing.assert_array_equal(q.numpy(), [1.0, 1.0])
+    with pytest.raises(TypeError, match="constant"):
+        g(pe.tensor("c", (2,), dtype="f8", constant=True))
+
+
+def test_settings_and_backends_make_another_form() -> None:
+    f, _ = made(DOUBLE)
+    x = np.ones(2)
+    f(x)
+    with pe.override("numpy"):
+        f(x)
+        assert f.explain(x).why == "the backend is `numpy`, and was `cc`"
+    with pe.override(optimize=1):
+        f(x)
+        assert f.explain(x).why == "the setting `optimize` is 1, and was 3"
+    assert f.explain(x).why == "this is the first call of the function"
+
+
+def test_which_arrays_are_one_is_part_of_the_form() -> None:
+    f, _ = made("def f(x, y):\n    x[:] = x + y\n    y[:] = x * 2")
+    x, y = np.ones(3), np.ones(3)
+    assert forms(f, (x, y), (x, x), (y, x), (y, y)) == 2
+    assert f.explain(x, x).why == "`x` and `y` are the same array"
+    g, _ = made("def g(z, x, y):\n    z[:] = x + y\n    z[:] = z * 2")
+    assert forms(g, (np.ones(3), x, y), (np.ones(3), x, x)) == 1
+
+
+def test_a_captured_array_may_be_the_one_that_is_written() -> None:
+    w = np.arange(3.0)
+    f, _ = made("def f(x):\n    x[:] = x + w\n    x[:] = x * w", w=w)
+    f(np.ones(3))
+    expected = np.arange(3.0)
+    expected[:] = expected + expected
+    expected[:] = expected * expected
+    f(w)
+    np.testing.assert_array_equal(w, expected)
+
+
+def test_the_nearest_form_is_the_one_compared_with() -> None:
+    f, _ = made("def f(x, y):\n    return x + y")
+    f(np.zeros((3,), "f4"), np.zeros(3))
+    f(np.zeros((2, 2)), np.zeros((2, 2)))
+    f(np.zeros(3), np.zeros(3))
+    assert f.explain(np.zeros(3), np.zeros(3)).why == (
+        "`x` has elements of type float64, and had float32"
+    )
+
+
+def test_a_form_found_once_is_found_by_its_key() -> None:
+    f, _ = made(DOUBLE)
+    x = np.ones(2)
+    form = f.specialise(x)
+    assert not form.direct
+    f(x)
+    f(x)
+    assert form.direct and f.specialise(np.zeros(2)) is form
+    assert isinstance(f._forms, Specialisations)
+
+
+def test_what_is_refused_is_refused_again_and_what_is_mended_works() -> None:
+    f, names = made("def f(x):\n    return later(x)")
+    for _ in range(2):
+        with pytest.raises(NameError, match="later"):
+            f(np.ones(1))
+    names["later"] = lambda t: t + 1
+    assert f(np.ones(1)).tolist() == [2.0]
+
+
+@pytest.mark.parametrize("take", [lambda: sys.modules["math"], lambda: np])
+def test_library_modules_are_not_watched(take: Callable[[], Any]) -> None:
+    f, _ = made("def f(x):\n    return x * m.pi", m=take())
+    x = np.ones(1)
+    assert f(x)[0] == np.pi
+    assert {str(watch.path) for watch in f.specialise(x).watched} == {"m"}

@@ -1,0 +1,135 @@
+"""Statements: loops, branches, prints, declarations, comments."""
+
+from tests.errors.case import cases
+
+CASES = cases(
+    r"""
+=== empty_range: np.ones(3)
+def f(x):
+    for t in range():
+        x[0] = 1
+
+=== for_tuple_unpack: np.ones((3,2))
+def f(x):
+    for a, b, c in x:
+        x[0] = 1
+
+=== for_target_attr: np.ones((3,2))
+def f(x):
+    for x.a in range(3):
+        x[0] = 1
+
+=== for_target_sub: np.ones((3,2))
+def f(x):
+    for x[0] in range(3):
+        pass
+
+=== break_out: np.ones(3)
+def f(x):
+    break
+
+=== cont_out: np.ones(3)
+def f(x):
+    continue
+
+=== unpack_arr: np.ones(3)
+def f(x):
+    a, b = x
+    return a
+
+=== unpack_tuple: np.ones(3)
+def f(x):
+    a, b = 1, 2, 3
+    return a
+
+=== raise_str: np.ones(3)
+def f(y):
+    raise "positive"
+
+=== raise_bare: np.ones(3)
+def f(y):
+    raise
+
+=== assign_lit: np.ones(3)
+def f(y):
+    3 = y
+
+=== annot_attr: np.ones(3)
+def f(y):
+    y.z: f32[3]
+    return y
+
+=== captured_attribute_assigned: np.ones(3)
+class A: pass
+a = A(); a.w = np.ones(3)
+---
+def f(y):
+    a.w = y
+
+=== rank_loop: np.ones(5), 3 => `f64[5]`, `f64[1, 5]`
+def f(y, n):
+    z = y + 1
+    for t in range(n):
+        z = z[None] + 1
+    return z
+
+=== num_arr_loop: np.ones(5), 3 => `f64[5]`
+def f(y, n):
+    z = 0
+    for t in range(n):
+        z = y + 1
+    return z
+
+=== arr_num_loop: np.ones(5), 3 => `int 3`
+def f(y, n):
+    z = y
+    for t in range(n):
+        z = 3
+    return z
+
+=== print_arr: np.ones(5) => `f64[5]`
+def f(y):
+    print(y)
+
+=== print_kw: np.ones(5)
+def f(y):
+    print(y[0], end="")
+
+=== print_fmt: np.ones(5)
+def f(y):
+    print(f"{y[0]:zz}")
+
+=== comment_rt: np.ones(5)
+def f(y):
+    with comment(y):
+        y[0] = 1
+
+=== comment_f: np.ones(5)
+def f(y):
+    with comment(f"{y[0]}"):
+        y[0] = 1
+
+=== expr_stmt: np.ones(5)
+def f(y):
+    y + 1
+
+=== str_stmt: np.ones(5)
+def f(y):
+    y[0] == 1
+
+=== shape_set: np.ones(4) => `f64[4]`
+def f(y):
+    y.shape = (2, 2)
+
+=== loops_types: np.ones(3), 3 => `f64[3]`
+def f(y, n):
+    total = 0
+    for t in range(n):
+        total = total + y
+    return total
+
+=== sign_minus: np.ones(3), 0.1
+def f(p, lr):
+    p =- lr * p
+"""
+)

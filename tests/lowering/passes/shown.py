@@ -1,0 +1,62 @@
+"""A pass applied to a few lines of the language, as text: for tests and for examples of passes."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable
+
+import numpy as np
+
+import plusequals as pe
+from plusequals.lowering.ir.loops import Comment, Program
+from plusequals.lowering.ir.printer import print_program
+from plusequals.lowering.ir.verify import verify_program
+from plusequals.lowering.ir.walk import map_statements, over_kernels
+from plusequals.lowering.lower import lower
+
+_SHORT = {"f32": "float32", "f64": "float64", "i64": "int64", "i32": "int32", "b": "bool",
+          "u8": "uint8", "f16": "float16"}  # fmt: skip
+NAMES = {"np": np}
+
+
+def lowered(body: str, **arrays: str) -> Program:
+    """Return the loops of a function body; `x="f32[8, 9]"` declares a parameter."""
+    text = f"def f({', '.join(arrays)}):\n" + textwrap.indent(
+        textwrap.dedent(body).strip("\n"), "    "
+    )
+    function = pe.cd_from_source(text + "\n", NAMES)
+    return lower(function.procedure(*(array(spec) for spec in arrays.values())))
+
+
+def array(spec: str) -> np.ndarray | np.generic:
+    """Return zeros for `f32[8, 9]`, or a number for `f32`."""
+    match = re.fullmatch(r"(\w+)(?:\[(.*)\])?", spec)
+    assert match is not None, spec
+    dtype = np.dtype(_SHORT[match[1]])
+    if match[2] is None:
+        return dtype.type(0)
+    return np.zeros(tuple(int(size) for size in match[2].split(",")), dtype)
+
+
+def text_of(program: Program) -> str:
+    """Return the statements of the only kernel as text, without comments and indentation."""
+    bare = over_kernels(
+        program,
+        lambda body: map_statements(body, lambda s: () if isinstance(s, Comment) else (s,)),
+    )
+    lines = print_program(bare).splitlines()
+    start = next(n for n, line in enumerate(lines) if line.lstrip().startswith("kernel "))
+    return textwrap.dedent("\n".join(lines[start + 1 :]))
+
+
+def after(change: Callable[[Program], Program], body: str, **arrays: str) -> str:
+    """Return the loops of a function body after a pass, as text."""
+    program = change(lowered(body, **arrays))
+    verify_program(program)
+    return text_of(program)
+
+
+def show(change: Callable[[Program], Program], body: str, **arrays: str) -> None:
+    """Print what `after` returns: what the examples of the passes call."""
+    print(after(change, body, **arrays))

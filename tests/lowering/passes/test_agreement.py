@@ -1,0 +1,63 @@
+"""Every program does the same, bit for bit, before and after every pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import pytest
+
+import plusequals as pe
+from plusequals.lowering.ir.loops import Program
+from plusequals.lowering.passes.buffers import buffers
+from plusequals.lowering.passes.cse import cse
+from plusequals.lowering.passes.dead import dead
+from plusequals.lowering.passes.gather import gather
+from plusequals.lowering.passes.hoist import hoist
+from plusequals.lowering.passes.simplify import simplify
+from plusequals.lowering.pipeline import PASSES
+from plusequals.lowering.target import HOST
+
+from ...compare import copied, run_on
+from ...kernels.kernel import Kernel
+from ...kernels.registry import KERNELS
+from ...language import index_functions
+from ...language.examples import EXAMPLES, Example
+from .agree import NAME, Change, checking
+
+ALONE: dict[str, Change] = {
+    "simplify": simplify, "gather": gather, "cse": cse, "hoist": hoist, "dead": dead,
+    "buffers": buffers,
+}  # fmt: skip
+
+
+def _all(changes: list[Change]) -> Change:
+    return lambda program: reduce(lambda now, change: change(now), changes, program)
+
+
+def _registered(program: Program) -> Program:
+    return reduce(lambda now, step: step.run(now, HOST), PASSES, program)
+
+
+CHANGES: dict[str, Change] = {
+    **ALONE,
+    "together": _all([simplify, gather, dead, simplify, cse, hoist, dead, buffers]),
+    "twice": _all([cse, hoist, cse, hoist, simplify, dead, buffers]),
+    "registered": _registered,
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=repr)
+def test_examples_agree(example: Example) -> None:
+    function: Callable[..., object] = getattr(index_functions, example.function)
+    with checking(CHANGES) as backend:
+        run_on(NAME, function, *example.make())
+    assert backend.changed, "the program ran"
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_kernels_agree(kernel: Kernel) -> None:
+    args, kwargs = kernel.make("tiny", 20)
+    with checking(CHANGES) as backend:
+        run_on(NAME, pe.cd(kernel.function), *copied(args), **kwargs)
+    assert backend.changed, "the program ran"

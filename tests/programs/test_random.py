@@ -1,0 +1,48 @@
+"""Random programs: interpreter, loops, C and plain Python agree, bit by bit where that can be."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from .check import check_all
+from .hunt import BATCH, program_of
+from .layouts import lay
+from .model import Program
+from .outcomes import unlike
+from .strategies import layouts, programs
+
+
+@pytest.mark.parametrize("kind", ["array", "index", "mixed"])
+@pytest.mark.parametrize("number", range(2))
+def test_random_programs(kind: str, number: int) -> None:
+    drawn = [program_of(0, n, kind) for n in range(number * BATCH, (number + 1) * BATCH)]
+    cases = check_all(drawn)
+    findings = [str(case.finding) for case in cases if case.finding is not None]
+    assert not findings, "\n".join(findings)
+    refused = [case.refused for case in cases if case.refused]
+    assert len(refused) < BATCH // 3, "\n".join(refused)
+
+
+@settings(max_examples=25, derandomize=True, deadline=None, database=None,
+          suppress_health_check=list(HealthCheck))  # fmt: skip
+@given(programs())
+def test_interpreters_agree(program: Program) -> None:
+    (case,) = check_all([program], c=False)
+    assert case.finding is None, str(case.finding)
+
+
+@settings(max_examples=50, derandomize=True, database=None)
+@given(layouts(), st.integers(0, 2**31), st.sampled_from(["f8", "i4", "?", "c8", "u1"]))
+def test_layouts_hold_what_they_are_given(layout: str, seed: int, dtype: str) -> None:
+    rng = random.Random(seed)
+    shape = tuple(rng.randrange(5) for _ in range(rng.randrange(4)))
+    values = np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
+    laid = lay(values, layout)
+    expected = np.broadcast_to(values[:1], shape) if layout == "zero" and values.size else values
+    assert unlike(laid.array, expected) is None
+    assert laid.array.flags.writeable == (layout not in ("zero", "readonly"))

@@ -1,0 +1,94 @@
+"""Every broken program is refused with a message that has all of its parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plusequals.lowering.diagnostic import CdError
+from tests.errors import (
+    cases_arrays,
+    cases_functions,
+    cases_index,
+    cases_inputs,
+    cases_numpy,
+    cases_run,
+    cases_statements,
+    cases_types,
+)
+from tests.errors.case import Case, grades, is_python, offered
+
+FILES = (
+    cases_arrays, cases_functions, cases_index, cases_inputs, cases_numpy, cases_run,
+    cases_statements, cases_types,
+)  # fmt: skip
+CASES: dict[str, Case] = {}
+for _file in FILES:
+    assert not CASES.keys() & _file.CASES.keys(), "a case has the name of another"
+    CASES.update(_file.CASES)
+ROOT = Path(__file__).resolve().parent.parent
+Golden = Callable[[str], Callable[[str], None]]
+NO_PYTHON = ("pip install", "apt install", "dnf install", "brew install", "xcode-select", "def ")
+
+
+def code_of(message: str) -> str:
+    found = re.match(r"error\[(CD\d{4})\]", message)
+    return found[1] if found else ""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_message(golden: Golden, name: str) -> None:
+    golden(f"{name}.err")(str(CASES[name].error()))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_message_has_all_its_parts(name: str) -> None:
+    message = str(CASES[name].error())
+    missing = [part for part, good in grades(CASES[name], message).items() if not good]
+    assert not missing, f"{missing} of\n{message}"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_offered_is_python(name: str) -> None:
+    texts = [t for t in offered(str(CASES[name].error())) if not t.startswith(NO_PYTHON)]
+    assert [text for text in texts if not is_python(text)] == []
+
+
+@pytest.mark.parametrize("name", cases_run.CASES)
+def test_run_time_errors_are_those_of_compiled_code(name: str) -> None:
+    assert str(CASES[name].error("cc")) == str(CASES[name].error("numpy"))
+
+
+def test_an_error_leaves_its_arguments_as_they_were() -> None:
+    for name in ("gather_out_of_range", "static_index_out_of_range"):
+        case = CASES[name]
+        names = case.namespace()
+        given = eval(f"({case.arguments},)", names)
+        before = [value.copy() if hasattr(value, "copy") else value for value in given]
+        with pytest.raises(CdError):
+            case.function("numpy")(*given)
+        assert all((a == b).all() for a, b in zip(before, given, strict=True) if hasattr(a, "all"))
+
+
+def test_there_are_enough_pairs_of_a_rule_and_a_construct(golden_folder: Path) -> None:
+    parser = {path.stem for path in (golden_folder.parent / "dsl" / "test_refused").glob("*.err")}
+    pairs = {(code_of((golden_folder / f"{name}.err").read_text("utf-8")), name) for name in CASES}
+    assert len(pairs) + len(parser) >= 200
+    assert len({code for code, _ in pairs}) >= 80
+
+
+def test_no_golden_file_without_a_case(golden_folder: Path) -> None:
+    assert {path.stem for path in golden_folder.glob("*.err")} == set(CASES)
+
+
+def test_the_message_is_what_a_traceback_ends_with() -> None:
+    case = next(iter(CASES.values()))
+    frames = []
+    trace = case.error().__traceback__
+    while trace is not None:
+        frames.append(Path(trace.tb_frame.f_code.co_filename).name)
+        trace = trace.tb_next
+    assert frames == ["case.py", "case.py", "cd.py"]

@@ -3,21 +3,26 @@
 The setting `dump_dir` names a folder that receives every stage; `debug` is a ladder:
 
     1  one line per function: backend, where its code came from, how long that took
-    2  and one per pass: how many statements there are after it
-    4  and the final loops and the generated source
-    5  and the loops after every pass
+    2  and one per pass: how long it took, how many statements there are before and after it
+    3  and where each array lives and why
+    4  and the final loops and the generated source, with the path of the saved copy
+    5  and what every pass changed in the loops, line by line
+    6  and the log of a traced run: each store with its values
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import time
+from difflib import unified_diff
 from pathlib import Path
 
 from ..lowering import settings
 from ..lowering.ir.loops import Program
 from ..lowering.ir.printer import print_program
-from ..lowering.pipeline import Observer
+from ..lowering.ir.walk import statements
+from ..lowering.pipeline import Observer, Placement
 
 
 def tell(level: int, text: str) -> None:
@@ -31,28 +36,67 @@ def observer(name: str) -> Observer | None:
     chosen = settings.current()
     if not chosen.dump_dir and chosen.debug < 2:
         return None
-    numbers = iter(range(1000))
+    return _Watch(name)
 
-    def observe(stage: str, program: Program) -> None:
+
+class _Watch:
+    """Tells what each stage did, compared with the one before."""
+
+    __slots__ = ("name", "number", "since", "size", "text")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.number = 0
+        self.text = ""
+        self.size = 0
+        self.since = time.perf_counter()
+
+    def __call__(self, stage: str, program: Program) -> None:
+        """Save and tell one stage; its own time does not count."""
+        took = 1000 * (time.perf_counter() - self.since)
+        size = sum(1 for kernel in program.kernels for _ in statements(kernel.body))
         text = print_program(program)
-        number = next(numbers)
-        save(name, f"{number:02d}-{stage}.txt", text)
-        tell(2, f"plusequals: {name}: {stage}: {len(text.splitlines())} lines of loops")
-        tell(5, text)
+        save(self.name, f"{self.number:02d}-{_safe(stage)}.txt", text)
+        before = f"{self.size} -> " if self.number else ""
+        tell(2, f"plusequals: {self.name}: {stage}: {took:.1f} ms, {before}{size} statements")
+        tell(5, self._change(stage, text))
+        self.number, self.text, self.size = self.number + 1, text, size
+        self.since = time.perf_counter()
 
-    return observe
+    def _change(self, stage: str, text: str) -> str:
+        """Return the first stage whole, later ones as a difference, none where all is the same."""
+        if not self.number:
+            return text
+        lines = unified_diff(
+            self.text.splitlines(), text.splitlines(), "before", f"after {stage}", "", "", 1, ""
+        )
+        return "\n".join(lines) or f"{stage} changed nothing"
 
 
-def save(name: str, ending: str, text: str) -> None:
-    """Write one stage of a function into the setting's folder, if it names one.
+def show_end(name: str, program: Program, placement: Placement, source: str, saved: str) -> None:
+    """Tell where the arrays of a finished program live, its loops, and its source; no more."""
+    nodes = (*(p.node for p in program.parameters), *program.results, *program.locals)
+    for node in nodes:
+        place = placement[node]
+        tell(3, f"plusequals: {name}: {node.label} is a {place.where}: {place.why}")
+    tell(4, print_program(program) + source)
+    if saved:
+        tell(4, f"plusequals: {name}: the source is in {saved}")
+
+
+def save(name: str, ending: str, text: str) -> str:
+    """Write one stage of a function into the setting's folder; return where, empty for nowhere.
 
     Raises OSError where the folder cannot be written: who asked for files wants to know.
     """
     chosen = settings.current().dump_dir
-    if chosen:
-        folder = Path(chosen).expanduser()
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{_safe(name)}-{ending}").write_text(text, encoding="utf-8")
+    if not chosen:
+        return ""
+    folder = Path(chosen).expanduser()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{_safe(name)}-{ending}"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
 
 
 def _safe(name: str) -> str:

@@ -17,10 +17,11 @@ from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnosti
 from ..lowering.ir.assignments import Procedure
 from . import surface as s
 from .explain import Explanation, explanation
+from .forms import Lookup, Specialisation
 from .parse import parse
 from .results import run
 from .source import FunctionSource, read_source, scope_of, scope_of_namespace, source_from_text
-from .specialise import Lookup, Specialisation, Specialisations
+from .specialise import Specialisations
 
 _POSITIONAL = ("positional", "any")
 

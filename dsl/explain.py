@@ -12,15 +12,16 @@ from dataclasses import dataclass
 
 from ..backends.cc import host
 from ..backends.interface import Origin
+from ..lowering import settings
 from ..lowering.ir.loops import Program
 from ..lowering.ir.printer import print_procedure, print_program
 from ..lowering.lower import lower
 from ..lowering.pipeline import Placement, optimize
 from ..lowering.target import HOST
 from .elaborate.inputs import ObjectSpec, Spec, is_library
+from .forms import Specialisation
 from .reasons import path_text, spec_text
 from .source import MISSING
-from .specialise import Specialisation
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -67,7 +68,8 @@ def explanation(form: Specialisation, is_kept: bool) -> Explanation:
     loops, places = "", ""
     if code.origin != "interpreted":
         target = host.target() if form.situation.backend == "cc" else HOST
-        program, placement = optimize(lower(form.procedure), target)
+        last = settings.current().stop_after
+        program, placement = optimize(lower(form.procedure), target, stop_after=last)
         loops, places = print_program(program), _places(program, placement)
     return Explanation(
         form.procedure.name,

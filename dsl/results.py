@@ -13,7 +13,7 @@ from ..lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
 from ..lowering.ir.assignments import Assign, Check, Let, Procedure
 from .elaborate.typed import Argument, Constant, Many, New, Return, Strided
 from .elaborate.values import Path
-from .specialise import Getter, Match, Specialisation
+from .forms import Getter, Match, Specialisation
 
 Arguments = Mapping[str, Any]
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,6 @@ from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
 from ..lowering import settings
 from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label
-from ..lowering.ir.assignments import Procedure
 from ..lowering.settings import Settings
 from . import surface as s
 from .build import build
@@ -31,87 +29,10 @@ from .elaborate.elaborate import elaborate
 from .elaborate.inputs import ArraySpec, Spec
 from .elaborate.typed import Typed
 from .elaborate.values import Path
+from .forms import Arguments, Lookup, Match, Specialisation, Watch, getter, pairs_with, watches
 from .keys import describe_input, quick_key
 from .reasons import Situation, why
 from .sizes import SIZES, SizesSeen, Specs, fits, opened_axes
-
-Arguments = Mapping[str, Any]
-Lookup = Callable[[str], object]
-Getter = Callable[[Arguments], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """A captured value, or an attribute of something given: what it has to be for code to fit."""
-
-    path: Path
-    get: Getter
-    spec: Spec
-    key: object
-
-
-@dataclass(frozen=True, slots=True)
-class Specialisation:
-    """One compiled form of a function: for what, why it was made, and what it became."""
-
-    situation: Situation
-    reason: str
-    typed: Typed
-    procedure: Procedure
-    routine: link.Routine | None
-    """None where only the assignments were asked for."""
-    inputs: tuple[Getter, ...]
-    """How to get what the routine is called with, in order."""
-    watched: tuple[Watch, ...]
-    seconds: tuple[float, float]
-    """What it took until there were assignments, and from there until there was code."""
-    pairs: tuple[tuple[int, int], ...]
-    """Inputs, by position, of which one is written: they may not share memory unseen."""
-    merged: tuple[tuple[Getter, Getter], ...]
-    """Inputs that are taken to be one array."""
-    find: Callable[[Path], Getter]
-    """How what a path leads to is got; see `getter`."""
-    scalars: tuple[Any, ...]
-    """The NumPy type of each input that may come as a number, None for arrays."""
-    direct: set[object] = field(default_factory=set)
-    """Keys of calls whose arrays the code can be given as they are."""
-
-    def match(self, arguments: Arguments, key: object) -> Match | None:
-        """Return how the arguments fit this form, None where they do not."""
-        clear = True
-        for watch in self.watched:
-            try:
-                value = watch.get(arguments)
-            except (AttributeError, LookupError, TypeError):
-                return None
-            if quick_key(value, True) != watch.key:
-                if describe_input(value, True) != watch.spec:
-                    return None
-                clear = False
-        given = [get(arguments) for get in self.inputs]
-        for one, two in self.pairs:
-            first, second = given[one], given[two]
-            if (
-                isinstance(first, np.ndarray)
-                and isinstance(second, np.ndarray)
-                and np.may_share_memory(first, second)
-            ):
-                if _is_same(first, second):
-                    return None
-                clear = False
-        if not all(_is_same(one(arguments), two(arguments)) for one, two in self.merged):
-            return None
-        return Match(self, given, key, clear)
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A form, what it is called with, the key of the call; `clear` where nothing needs a look."""
-
-    known: Specialisation
-    given: list[Any]
-    key: object
-    clear: bool
 
 
 @dataclass
@@ -254,11 +175,13 @@ class Specialisations:
         routine = link.link(procedure, self.backend) if compiled else None
         ended = time.perf_counter()
         find = partial(getter, typed, self.lookup)
-        watched = tuple(_watches(typed, find, arguments))
+        watched = tuple(watches(typed, find, arguments))
         situation = self._situation(typed, watched, alias, arguments)
         return Specialisation(
             situation=situation,
-            reason=why(situation, self._situations(arguments)) if opened is None else (
+            reason=why(situation, self._situations(arguments))
+            if opened is None
+            else (
                 f"{opened_axes(opened)} came in more than {SIZES} sizes: "
                 "this form is for any size from 2"
             ),
@@ -268,7 +191,7 @@ class Specialisations:
             inputs=tuple(map(find, typed.passed)),
             watched=watched,
             seconds=(between - started, ended - between),
-            pairs=_pairs([parameter.written for parameter in procedure.parameters]),
+            pairs=pairs_with([parameter.written for parameter in procedure.parameters]),
             merged=tuple((find(one), find(two)) for one, two in alias.items()),
             find=find,
             scalars=tuple(
@@ -292,9 +215,7 @@ class Specialisations:
         now = settings.current()
         return Situation(now, self.backend or now.backend, specs, captured, alias)
 
-    def _elaborated(
-        self, arguments: Arguments, opened: Specs
-    ) -> tuple[Typed, dict[Path, Path]]:
+    def _elaborated(self, arguments: Arguments, opened: Specs) -> tuple[Typed, dict[Path, Path]]:
         """Return the typed function, and which inputs are one array because one is written.
 
         `opened` are specifications with run-time sizes, which stand for those of the arguments.
@@ -325,48 +246,6 @@ class Specialisations:
                     yield known.situation, found
 
 
-def getter(typed: Typed, lookup: Lookup, path: Path) -> Getter:
-    """Return the function that finds what a path leads to, given the arguments of a call.
-
-    It raises AttributeError or LookupError where it leads nowhere.
-    """
-    root, steps = path.root, path.steps
-    if not path.captured:
-        start: Getter = lambda arguments: arguments[root]  # noqa: E731 - the shortest of the four
-    elif root in typed.constants:
-        constant = typed.constants[root]
-        start = lambda _: constant  # noqa: E731
-    else:
-        prefix, _, name = root.rpartition(":")
-        found = typed.roots[prefix + ":"] if prefix else lookup
-        start = lambda _: found(name)  # noqa: E731
-    if not steps:
-        return start
-    return lambda arguments: _walk(start(arguments), steps)
-
-
-def _walk(value: Any, steps: Sequence[object]) -> Any:
-    for step in steps:
-        match step:
-            case int():
-                value = value[step]
-            case tuple():
-                value = value[step[0]]
-            case str() if step.startswith("@"):
-                value = value.array(step[1:])
-            case _:
-                value = getattr(value, str(step))
-    return value
-
-
-def _watches(typed: Typed, find: Callable[[Path], Getter], arguments: Arguments) -> Iterator[Watch]:
-    """Yield what has to stay as it is beside the arguments themselves."""
-    for path, spec in typed.used.items():
-        if path.captured or path.steps:
-            get = find(path)
-            yield Watch(path, get, spec, quick_key(get(arguments), True))
-
-
 def _spec_now(watch: Watch, arguments: Arguments) -> Spec | None:
     try:
         return describe_input(watch.get(arguments), True)
@@ -389,20 +268,6 @@ def _same(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path, Path
         for pair in reversed(overlaps([value for _, _, value in found]))
         if pair.identical and (found[pair.first][1] or found[pair.second][1])
     }
-
-
-def _pairs(written: Sequence[bool]) -> tuple[tuple[int, int], ...]:
-    """Return the pairs of positions of which one at least is written."""
-    return tuple(
-        (one, two)
-        for two in range(len(written))
-        for one in range(two)
-        if written[one] or written[two]
-    )
-
-
-def _is_same(one: Any, two: Any) -> bool:
-    return any(pair.identical for pair in overlaps([one, two]))
 
 
 def _placed(problem: CdTypeError, function: s.Function, name: str) -> CdTypeError:

@@ -10,9 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from .diagnostic import CdValueError, Diagnostic, nearest
 from .ir.assignments import Permute
 from .ir.loops import For, If, Program, Stmt, While
 from .ir.node import Node
+from .passes.buffers import buffers
+from .passes.cse import cse
+from .passes.dead import dead
+from .passes.gather import gather
+from .passes.hoist import hoist
+from .passes.simplify import simplify
 from .target import Target
 
 Where = Literal["parameter", "result", "register", "scratch", "runtime"]
@@ -45,7 +52,16 @@ class Placement:
         return self.places[node.id]
 
 
-PASSES: tuple[Pass, ...] = ()
+PASSES: tuple[Pass, ...] = (
+    Pass("simplify", lambda program, _: simplify(program)),
+    Pass("gather", lambda program, _: gather(program)),  # before what it would look up is inlined
+    Pass("dead", lambda program, _: dead(program)),
+    Pass("simplify again", lambda program, _: simplify(program)),  # what came together by moving
+    Pass("cse", lambda program, _: cse(program)),  # the others count equal work as one
+    Pass("hoist", lambda program, _: hoist(program)),
+    Pass("dead again", lambda program, _: dead(program)),
+    Pass("buffers", lambda program, _: buffers(program)),  # last: it makes nests depend on others
+)
 
 
 def optimize(
@@ -53,20 +69,38 @@ def optimize(
     target: Target,
     observe: Observer | None = None,
     verify: Callable[[Program], None] | None = None,
+    stop_after: str = "",
 ) -> tuple[Program, Placement]:
     """Return the program after every pass, and where its nodes live.
 
     `verify` is called on the program before the first pass and after each, and raises where an
-    invariant does not hold.
+    invariant does not hold. `stop_after` names the last pass to run, `lower` for none of them: a
+    wrong result is pinned on a pass that way. Raises CdValueError where there is no such pass.
     """
-    stages = (Pass("lower", lambda lowered, _: lowered), *PASSES)
-    for stage in stages:
+    for stage in _stages(stop_after):
         program = stage.run(program, target)
         if observe is not None:
             observe(stage.name, program)
         if verify is not None:
             verify(program)
     return program, place(program)
+
+
+def _stages(stop_after: str) -> tuple[Pass, ...]:
+    """Return the stages up to the one that is named, all of them where none is."""
+    stages = (Pass("lower", lambda lowered, _: lowered), *PASSES)
+    names = [stage.name for stage in stages]
+    if stop_after and stop_after not in names:
+        near = nearest(stop_after, names)
+        raise CdValueError(
+            Diagnostic(
+                "CD0823",
+                f"the setting `stop_after` names `{stop_after}`, which is no pass",
+                notes=("the passes are " + ", ".join(names),),
+                helps=(f"did you mean `{near}`?",) if near else (),
+            )
+        )
+    return stages[: names.index(stop_after) + 1] if stop_after else stages
 
 
 def place(program: Program) -> Placement:

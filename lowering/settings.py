@@ -50,6 +50,7 @@ class Settings:
     )
     threads: int = _setting(0, "how many threads one call may use; 0 is all that it may run on")
     debug: Literal[0, 1, 2, 3, 4, 5, 6] = _setting(0, "how much is told while working, 0 to 6")
+    stop_after: str = _setting("", "the last pass to run, `lower` for none; empty runs all of them")
     dump_dir: str = _setting("", "a folder that receives every stage as text; empty for none")
 
 

@@ -1,14 +1,16 @@
-"""What all tests share: golden files and the choice of backends.
+"""What all tests share: golden files, the choice of backends, and invariants that are checked.
 
 `golden("name.ext")(text)` compares the whole text with `tests/golden/<path of the test>/name.ext`;
 with `--update-golden` it writes the file instead. A test that takes `backend` runs once for each
 `--backend` given, by default once for each in `DEFAULT_BACKENDS`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from plusequals.lowering import settings
 
 TESTS = Path(__file__).resolve().parent
 DEFAULT_BACKENDS = ("numpy", "cc")
@@ -27,6 +29,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "backend" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("--backend") or DEFAULT_BACKENDS
         metafunc.parametrize("backend", chosen)
+
+
+@pytest.fixture(autouse=True)
+def verified(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Check the invariants of every stage between passes, but in tests of the settings."""
+    if request.path.name == "test_settings.py":
+        yield
+        return
+    with settings.override(verify=True):
+        yield
 
 
 @pytest.fixture

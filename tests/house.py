@@ -6,10 +6,11 @@ line there. Every other table holds exceptions, each with its reason.
 
 ORDER = """
 plusequals: __main__ __init__ idx
-dsl: __init__ cd trace explain results specialise reasons keys words build checked
+dsl: __init__ cd trace explain results specialise forms sizes reasons keys words build checked
 dsl/elaborate: __init__ elaborate index_reductions python_reductions averages reductions elementwise
 dsl/elaborate: site statements bindings index_notation ranges inline statics expressions views names
-dsl/elaborate: frame inputs stores arrays context proof ufuncs numpy_table values types typed array_types
+dsl/elaborate: frame inputs stores arrays context proof ufuncs numpy_table values types typed
+dsl/elaborate: array_types
 dsl: parse refused surface source listing edited idx
 backends: __init__
 backends/runtime: __init__ link context transfer tensor order state memory arrays records
@@ -19,7 +20,8 @@ backends: interpreter registry
 backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline
-lowering/passes: __init__ virtualize fuse shrink simplify cse hoist gather dead buffers access decision
+lowering/passes: __init__ virtualize fuse shrink simplify cse hoist gather dead buffers access cells
+lowering/passes: decision
 lowering/schedule: __init__ presets contraction stencil stage kinds split legal
 lowering: lower clash
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling

@@ -41,7 +41,7 @@ def test_notations_compile(text: str) -> None:
     text = text.replace("...", "x")
     names = sorted(set(re.findall(r"\b[a-z]\b(?=\[)", text)))
     f = pe.cd_from_source(f"def f({', '.join(names)}):\n    {text}\n", {})
-    shapes = {name: (4,) if "1:-1" in text else (4, 4) for name in names}
+    shapes = dict.fromkeys(names, (4,) if "1:-1" in text else (4, 4))
     arrays = {name: np.ones(shapes[name]) for name in names}
     assert f.on("numpy")(**arrays) is None
 

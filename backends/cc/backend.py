@@ -14,7 +14,7 @@ from ...lowering.ir.verify import verify_procedure, verify_program
 from ...lowering.lower import lower
 from ...lowering.pipeline import optimize
 from ..cache import Cache, Entry, content_key
-from ..dump import observer, save, tell
+from ..dump import observer, save, show_end, tell
 from ..emit.c_syntax import Source, emit
 from ..interface import API_VERSION, Origin
 from . import toolchain
@@ -62,7 +62,6 @@ class CompiledC:
         library, origin = self.load(source, procedure.name)
         took = 1000 * (time.perf_counter() - started)
         tell(1, f"plusequals: {procedure.name}: cc, {origin}, {took:.1f} ms")
-        tell(4, source.text)
         nodes = tuple(parameter.node for parameter in procedure.parameters)
         function = library.function(source.entry)
         return CompiledCode(
@@ -136,16 +135,20 @@ class CompiledC:
 
 def translate(procedure: Procedure) -> Source:
     """Return the C text of a procedure for this machine, showing and checking as settings ask."""
-    if settings.current().verify:
+    chosen = settings.current()
+    if chosen.verify:
         verify_procedure(procedure)
     program, placement = optimize(
         lower(procedure),
         target(),
         observer(procedure.name),
-        verify_program if settings.current().verify else None,
+        verify_program if chosen.verify else None,
+        chosen.stop_after,
     )
     source = emit(program, placement)
-    save(procedure.name, "source.c", source.text)
+    saved = save(procedure.name, "source.c", source.text)
+    if chosen.debug >= 3:
+        show_end(procedure.name, program, placement, source.text, saved)
     return source
 
 

@@ -12,12 +12,13 @@ from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import Symbol, var
 from ...lowering.ir.node import Node
 from .. import surface as s
+from .arrays import describe
 from .bindings import is_number, open_slot, uses_symbols
 from .context import NeedKind, error
 from .frame import RESULT, Frame, first_use, loads_in, rebound_names
 from .proof import Known
 from .types import Kind, join
-from .values import Array, Group, Scalar, Unset, Value
+from .values import Array, Group, Scalar, Static, Unset, Value
 
 _TRIES = 12
 
@@ -37,10 +38,8 @@ def carried(
     """
     ctx = frame.ctx
     rebound = [name for name in dict.fromkeys(rebound_names(body)) if name not in own]
-    live = {
-        name for name in rebound
-        if first_use(whole or body, name) != "set" or read_after(frame, statement, name)
-    }  # fmt: skip
+    early = {name for name in rebound if first_use(whole or body, name) != "set"}
+    live = {name for name in rebound if name in early or read_after(frame, statement, name)}
     slots: dict[str, Kind | None] = {
         name: None for name in live
         if name in frame.names and is_number(frame.names[name]) and name not in frame.slots
@@ -55,6 +54,7 @@ def carried(
             with ctx.block() as out, _looping(frame):
                 elaborate(body)
                 wanted = _close(frame, statement, entry, live, rebound, symbols)
+                _refuse_changed(frame, statement, entry, early)
         except NeedKind as need:
             if need.name not in slots:
                 raise
@@ -116,6 +116,21 @@ def _close(
         elif name in changed and name not in live:
             frame.names[name] = now if not uses_symbols(now, gone) else entry[name]
     return wanted
+
+
+def _refuse_changed(
+    frame: Frame, statement: s.For | s.While, entry: dict[str, Value], early: set[str]
+) -> None:
+    """Refuse (CD0208) a text or tuple that a round reads as the round before has left it."""
+    for name in sorted(early & entry.keys()):
+        before, now = entry[name], frame.names.get(name)
+        plain = isinstance(before, Group | Static) and not is_number(before)
+        if plain and now is not None and not same_binding(now, before):
+            raise error(
+                "CD0208", CdTypeError, f"`{name}` is {describe(before)} before the loop, and each "
+                "round makes another of it", statement.span,
+                helps=("use numbers or arrays for what changes: `t = np.zeros(n)` before the loop",),
+            )  # fmt: skip
 
 
 def _inner_symbols(frame: Frame, value: Value) -> frozenset[Symbol]:

@@ -25,7 +25,9 @@ from ...lowering.ir.assignments import (
     Access,
     Alloc,
     Assign,
+    Break,
     Check,
+    Continue,
     Fault,
     Let,
     Parameter,
@@ -164,7 +166,7 @@ class Context:
         """
         letters = {r.symbol for r in self.domain}
         stray = sorted(letters & uses_of(statement), key=str) if letters else ()
-        if stray:
+        if stray and not isinstance(statement, Break | Continue):
             names = ", ".join(f"`{symbol.name}`" for symbol in stray)
             makes = isinstance(statement, Alloc | Assign | Let)
             what = "needs an array of its own" if makes else "would have to run"

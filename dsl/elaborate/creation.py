@@ -192,7 +192,10 @@ def _float_range(
     place = cast(at, dtypes.float64)
     if all(isinstance(number, int | float | np.number) for number in plain):
         first, last, by = (float(number) for number in plain)  # type: ignore[arg-type]
-        length = max(0, math.ceil((last - first) / by)) if by else 0
+        if not by or not math.isfinite((last - first) / by):
+            shown = f"{first:g}, {last:g}, {by:g}"
+            raise error("CD0453", CdValueError, f"`arange` has no length for {shown}", site.span)
+        length = max(0, math.ceil((last - first) / by))
         delta = (first + by) - first
         element = Apply(OPS["mul"], (place, Const(delta, dtypes.float64)), dtypes.float64)
         return const(length), Apply(OPS["add"], (Const(first, dtypes.float64), element),

@@ -26,7 +26,7 @@ LIBRARY = "<library>"
 
 def _message(frame: Frame, messages: tuple[s.Expr, ...]) -> tuple[str, tuple[Expr, ...]]:
     """Return a message as a template for `str.format`, and the run-time numbers that it shows."""
-    text, values = "", []
+    text, values = "", list[Expr]()
     for n, message in enumerate(messages):
         text += " " if n else ""
         for piece in message.pieces if isinstance(message, s.Format) else ((message, ""),):
@@ -74,7 +74,8 @@ def _plain(text: str) -> str:
 
 def raising(frame: Frame, statement: s.Raise) -> None:
     """`raise Error("text")`: a check that fails where it stands."""
-    kind, text, values = "Exception", "", ()
+    kind, text = "Exception", ""
+    values: tuple[Expr, ...] = ()
     if frame.ctx.pointwise:
         raise error(
             "CD0522", CdSyntaxError, "`raise` would have to run at every point of the index letters",

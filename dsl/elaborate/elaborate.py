@@ -21,7 +21,7 @@ from ...lowering.diagnostic import (
 )  # fmt: skip
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.expressions import Read
-from ...lowering.ir.indexing import Affine, const, var
+from ...lowering.ir.indexing import Affine, const, recombined, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import writes
 from .. import surface as s
@@ -68,6 +68,8 @@ def elaborate(
                 "CD0432", CdTypeError, "a size here depends on a loop variable in a way that needs the "
                 "loop unrolled, and its length is not known when compiling", function.span,
             ) from None  # fmt: skip
+        except CdError:
+            raise
         except OverflowError as problem:
             text = f"a number here is too large: {problem}"
             raise error("CD0461", CdValueError, text, function.span) from None
@@ -76,6 +78,18 @@ def elaborate(
                 "CD0433", CdSyntaxError, "an expression or call nests too deeply to be compiled",
                 function.span, helps=("split it over several statements",),
             ) from None  # fmt: skip
+        except Exception as problem:  # a fault of ours, whatever it is
+            raise _failed(function, problem) from problem
+
+
+def _failed(function: s.Function, problem: Exception) -> CdError:
+    """Return the error that says that elaboration itself went wrong, not the user."""
+    what = f"{type(problem).__name__}: {problem}"
+    return error(
+        "CD0904", CdInternalError, f"plusequals failed while reading `{function.name}`: {what}",
+        function.span,
+        helps=("this is a fault of plusequals: please report it with the function's text",),
+    )  # fmt: skip
 
 
 def _elaborate(
@@ -242,6 +256,7 @@ def _strided(value: Array, read: Read) -> Strided | None:
     for index, stride in zip(read.index, read.node.element_strides, strict=True):
         assert isinstance(index, Affine) and stride.constant is not None
         flat = flat + index * stride.constant
+    flat = recombined(flat)
     if not flat.symbols() <= set(value.axes) or len(flat.terms) > len(flat.symbols()):
         return None
     if any(flat.coefficient(symbol) == 0 for symbol in flat.symbols()):

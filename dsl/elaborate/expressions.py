@@ -8,6 +8,7 @@ from typing import assert_never
 import numpy as np
 
 from ...lowering.diagnostic import (
+    CdError,
     CdNameError,
     CdSyntaxError,
     CdTypeError,
@@ -18,6 +19,7 @@ from ...lowering.ir.expressions import Position, Select
 from .. import surface as s
 from . import numpy_table as table
 from .arrays import as_scalar, describe, elementwise, operate
+from .bindings import is_number
 from .context import error
 from .frame import LETTER, Frame
 from .names import is_letter, resolve
@@ -41,6 +43,8 @@ from .types import (
     FALSE,
     TRUE,
     WEAK_BOOL,
+    cast,
+    join,
     kind_of_number,
     negate,
 )
@@ -189,9 +193,13 @@ def _logical(frame: Frame, e: s.Logical) -> Value:
 
 
 def _conditional(frame: Frame, e: s.Conditional) -> Value:
-    test = settle_test(frame, test_of(frame, evaluate(frame, e.test), e.test.span))
+    found = test_of(frame, evaluate(frame, e.test), e.test.span)
+    test = settle_test(frame, found)
     if isinstance(test, Static):
-        return evaluate(frame, e.yes if test.value else e.no)
+        value = evaluate(frame, e.yes if test.value else e.no)
+        if isinstance(found, Static) or not frame.ctx.pointwise:
+            return value
+        return _as_if_open(frame, value, e.no if test.value else e.yes)
     with frame.ctx.under(test.expr):
         yes = evaluate(frame, e.yes)
     with frame.ctx.under(negate(test.expr)):
@@ -199,6 +207,29 @@ def _conditional(frame: Frame, e: s.Conditional) -> Value:
     return elementwise(
         frame.ctx, lambda a, b: select(test.expr, a, b), (yes, no), e.span
     )
+
+
+def _as_if_open(frame: Frame, value: Value, other: s.Expr) -> Value:
+    """Return a number in the type that it has where the other side of a select may be chosen.
+
+    A test on letters that is proven must not change what type the select has.
+    """
+    ctx = frame.ctx
+    uses, count = ctx.uses, len(ctx.locals)
+    try:
+        with ctx.block():
+            ctx.uses = []
+            left = evaluate(frame, other)
+    except CdError:
+        return value
+    finally:
+        ctx.uses = uses
+        del ctx.locals[count:]
+    if not (is_number(value) and is_number(left)):
+        return value
+    one, two = as_scalar(value, other.span), as_scalar(left, other.span)
+    kind = join(one.kind, two.kind)
+    return value if kind == one.kind else Scalar(cast(one.expr, kind.dtype.compute), kind)
 
 
 def _subscript(frame: Frame, e: s.Subscript) -> Value:

@@ -343,7 +343,11 @@ def diff(site: Site, a: Value, n: Value = Static(1), axis: Value = Static(-1)) -
     array = array_of(site, a)
     place = axis_of(site, axis, array.rank)
     symbol = "!=" if array.kind.dtype.kind == "b" else "-"
-    for _ in range(static_int(site, n, "the number of differences")):
+    times = static_int(site, n, "the number of differences")
+    if times < 0:
+        text = f"the number of differences is negative: {times}"
+        raise error("CD0445", CdValueError, text, site.span)
+    for _ in range(times):
         array = settled(site.ctx, array, "values", site.span)
         shape = list(array.shape)
         shape[place] = site.ctx.known.maximum(shape[place] - 1, const(0))

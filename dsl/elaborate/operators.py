@@ -186,6 +186,15 @@ def _group_binary(frame: Frame, op: str, left: Value, right: Value, span: Span) 
             return Group((*map(Static, a), *b), kind)
         case "*", Group(a, kind), Static(int() as n):
             return Group(a * n, kind)
+        case "*", Group(), Scalar(_, Kind(_, True)):
+            at = as_affine(right)
+            if at is not None:
+                frame.ctx.require_static(at)
+            raise error(
+                "CD0410", CdTypeError, f"{describe(left)} is repeated a whole number of times known "
+                f"when compiling, not {describe(right)}", span,
+                helps=("to multiply each element, make an array: `np.array([1, 2]) * x`",),
+            )  # fmt: skip
         case _:
             return None
 
@@ -294,6 +303,9 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
             same = both_hold(frame, same, compare_values(frame, "==", one, other, span), span)
         return same if op == "==" else negation(frame, same, span)
     unlike = any(isinstance(v, Static) and kind_of_number(v.value) is None for v in (left, right))
+    if unlike and any(isinstance(v, Array) and v.rank for v in (left, right)):
+        text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"
+        raise error("CD0404", CdTypeError, text, span, helps=("compare with a number: `x == 0`",))
     if unlike and op in ("==", "!="):
         return Static(op == "!=")
     a, b = as_affine(left), as_affine(right)

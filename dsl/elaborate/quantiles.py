@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...lowering.diagnostic import CdValueError
 from ...lowering.ir.indexing import Affine, const, floordiv, var
 from .arrays import elementwise
+from .context import error
 from .elementwise import arithmetic, converted_float, where
 from .joining import stacked
 from .python_reductions import as_number
@@ -59,6 +61,9 @@ def percentile(
 def _quantile(
     site: Site, a: Value, share: float, axis: Value, keepdims: bool, name: str
 ) -> Value:
+    if not 0 <= share <= 1:
+        text = f"`{name}` takes shares between nothing and all, and is given {share:g} of all"
+        raise error("CD0442", CdValueError, text, site.span)
     source = array_of(site, a)
     lines, place = along(site, converted_float(site, source), axis, name)
     require_elements(site, lines, (lines.rank - 1,), name)

@@ -73,8 +73,8 @@ def refusal(function: object) -> tuple[str, str] | None:
             return message, way_out
     if module == "numpy" or module.startswith("numpy."):
         name = str(getattr(function, "__name__", function))
-        known = getattr(np, name, None) is function
-        shown = f"np.{name}" if known else f"{module}.{name}".replace("numpy", "np", 1)
+        public = getattr(np, name, None) is function
+        shown = f"np.{name}" if public else f"{module}.{name}".replace("numpy", "np", 1)
         return f"`{shown}` is not known to the language", _OUTSIDE
     return None
 

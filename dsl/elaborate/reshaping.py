@@ -96,6 +96,9 @@ def _completed(
     given = [size for size in sizes if size is not None]
     if len(given) == len(sizes):
         return tuple(given)
+    if any(size.constant == 0 for size in given):
+        text = "no size can be worked out for -1 beside a size 0"
+        raise error("CD0312", CdShapeError, text, site.span)
     if len(sizes) - len(given) > 1:
         raise error("CD0312", CdShapeError, "only one size may be -1", site.span)
     left, rest = list(old), []

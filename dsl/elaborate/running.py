@@ -144,6 +144,9 @@ def cov(
     """Return the covariance matrix of variables in rows."""
     if not is_none(y):
         raise error("CD0452", CdTypeError, "`cov` of two arrays: stack them first", site.span)
+    if array_of(site, m).rank > 2:
+        text = f"`cov` takes one or two axes, and is given {describe(array_of(site, m))}"
+        raise error("CD0452", CdTypeError, text, site.span)
     table = at_least(2, site, converted_float(site, array_of(site, m)))
     if not static_bool(site, rowvar, "rowvar") and array_of(site, m).rank > 1:
         table = array_of(site, transpose(site, table))

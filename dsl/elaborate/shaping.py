@@ -78,6 +78,9 @@ def moveaxis(site: Site, a: Value, source: Value, destination: Value) -> Value:
         [axis_of(site, item, array.rank) for item in (items_of(value) or (value,))]
         for value in (source, destination)
     ]
+    if len(set(pairs[0])) != len(set(pairs[1])) or len(pairs[0]) != len(pairs[1]):
+        text = f"{len(pairs[0])} axes do not move to {len(pairs[1])} places"
+        raise error("CD0311", CdShapeError, text, site.span)
     order = [axis for axis in range(array.rank) if axis not in pairs[0]]
     for to, axis in sorted(zip(pairs[1], pairs[0], strict=True)):
         order.insert(to, axis)

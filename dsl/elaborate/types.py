@@ -12,7 +12,7 @@ import numpy as np
 
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType, promote
-from ...lowering.ir.expressions import Apply, Cast, Const, Expr, Position
+from ...lowering.ir.expressions import Apply, Cast, Const, Expr, Position, Select
 from ...lowering.ir.indexing import const
 from ...lowering.ir.ops import OPS, Op
 
@@ -86,8 +86,9 @@ def same_kind(source: Kind, target: DType) -> bool:
 def cast(expr: Expr, dtype: DType) -> Expr:
     """Return the expression as `dtype`; constants are converted here where that is exact."""
     if expr.dtype is dtype:
-        if isinstance(expr, Const) and dtype.kind == "i" and not -(2**63) <= expr.value < 2**63:
-            raise OverflowError(f"{digits(expr.value)} does not fit in {dtype}")
+        value = expr.value if isinstance(expr, Const) else 0
+        if dtype.kind == "i" and isinstance(value, int) and not fits(value, dtype):
+            raise OverflowError(f"{digits(value)} does not fit in {dtype}")
         return expr
     if isinstance(expr, Const) and (folded := _fold(expr, dtype)) is not None:
         return folded
@@ -103,6 +104,8 @@ def apply(op: str | Op, *args: tuple[Expr, Kind], to: Kind | None = None) -> tup
     float64), and computed in float32 where the element type has 16 bits.
     """
     row = OPS[op] if isinstance(op, str) else op
+    if row.name in _OPPOSITE and to is None and (exact := _compared_exactly(row, *args)):
+        return exact
     kind = to or args[0][1]
     if to is None:
         for _, other in args[1:]:
@@ -148,6 +151,27 @@ def digits(value: object) -> str:
     """Return an integer as text, a very long one in words."""
     long = isinstance(value, int) and abs(value) >= 2**256
     return "an integer of more than 77 digits" if long else str(value)
+
+
+def _compared_exactly(
+    row: Op, left: tuple[Expr, Kind], right: tuple[Expr, Kind]
+) -> tuple[Expr, Kind] | None:
+    """Return a comparison of a Python int with integers of a type, by value as NumPy compares.
+
+    None for other operands: they are compared in their joined type.
+    """
+    weak = [pair for pair in (left, right) if pair[1] == WEAK_INT]
+    strong = [pair for pair in (left, right) if not pair[1].weak and pair[1].dtype.kind in "iu"]
+    if len(weak) != 1 or len(strong) != 1:
+        return None
+    if strong[0][1].dtype is not dtypes.uint64:
+        sides = tuple(cast(expr, dtypes.int64) for expr, _ in (left, right))
+        return Apply(row, sides, dtypes.bool_), BOOL
+    below = Apply(OPS["lt"], (weak[0][0], ZERO), dtypes.bool_)
+    # a negative number is less than every element, whichever side it is on
+    answer = row.name in (("lt", "le", "ne") if weak[0] is left else ("gt", "ge", "ne"))
+    plain = Apply(row, tuple(cast(e, dtypes.uint64) for e, _ in (left, right)), dtypes.bool_)
+    return Select(below, Const(answer, dtypes.bool_), plain), BOOL
 
 
 def admit(row: Op, kind: Kind) -> Kind:

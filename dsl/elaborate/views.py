@@ -66,6 +66,12 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
                 where, at = edge_of(ctx, item, base.shape[axis], span, name)
                 index.append(at)
                 if where is not None:
+                    if tests and fill != item.fill:
+                        raise error(
+                            "CD0412", CdTypeError,
+                            f"two `pad`s of `{name}` fill with different numbers", span,
+                            helps=("give both the same fill",),
+                        )  # fmt: skip
                     tests.append(where)
                     fill = item.fill
             case _:

@@ -134,6 +134,11 @@ def floordiv(left: Affine, right: Affine) -> Affine:
             return const(left.constant // by)
         if by == 1:
             return left
+        match left:
+            case Affine(((Quasi("floordiv", inner, Affine((), before)), 1),), 0) if (
+                by > 0 and before > 0
+            ):
+                return floordiv(inner, const(before * by))
         whole = tuple((atom, k // by) for atom, k in left.terms if k % by == 0)
         rest = Affine(tuple((a, k) for a, k in left.terms if k % by), left.offset % by)
         if not rest.terms:
@@ -153,6 +158,24 @@ def mod(left: Affine, right: Affine) -> Affine:
             return const(rest.constant % by)
         return _atom(Quasi("mod", rest, right))
     return _atom(Quasi("mod", left, right))
+
+
+def recombined(index: Affine) -> Affine:
+    """Return the expression with `q*(a // q) + a % q` written as `a`, wherever that is seen.
+
+    >>> v = var(Symbol("v", 0))
+    >>> recombined(floordiv(v, const(6)) * 6 + mod(floordiv(v, const(2)), const(3)) * 2 + mod(v, const(2)))
+    v
+    """
+    for atom, factor in index.terms:
+        if isinstance(atom, Quasi) and atom.op == "mod" and atom.right.constant is not None:
+            whole = floordiv(atom.left, atom.right)
+            wanted = whole * (factor * atom.right.constant)
+            held = dict(index.terms)
+            if wanted.terms and all(held.get(a) == k for a, k in wanted.terms):
+                rest = index - wanted - Affine(((atom, factor),), 0)
+                return recombined(rest + atom.left * factor)
+    return index
 
 
 def substitute(index: Affine, values: Mapping[Symbol, Affine]) -> Affine:

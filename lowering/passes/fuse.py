@@ -10,25 +10,16 @@ the first. That is refused wherever one of these may touch a cell that the other
 difference of their indices that may be zero; and wherever a check or a print would change places
 with a write that can be seen.
 
->>> from plusequals.lowering.passes.examples import fused
->>> print(fused())
-for i in 0..512:
-    # m[i] = max(x[i, j])
+>>> show(fuse, '''
+... m[i] = max(x[i, j])
+... e[i, j] = exp(x[i, j] - m[i])
+... return e
+... ''', x="f32[8, 9]")
+for i in 0..8:
     m[i] = -inf
-    for j in 0..1024:
+    for j in 0..9:
         m[i] max= x[i, j]
-# e[i, j] = exp(x[i, j] - m[i])
-for i in 0..512:
-    for j in 0..1024:
-        e[i, j] = exp(x[i, j] - m[i])
-becomes
-for i in 0..512:
-    # m[i] = max(x[i, j])
-    m[i] = -inf
-    for j in 0..1024:
-        m[i] max= x[i, j]
-    # e[i, j] = exp(x[i, j] - m[i])
-    for j in 0..1024:
+    for j in 0..9:
         e[i, j] = exp(x[i, j] - m[i])
 """
 
@@ -42,19 +33,13 @@ from typing import cast
 from ..clash import symbols_of
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.expressions import Apply, Cast, Expr
+from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update, While
 from ..ir.walk import binds, bodies, parts, rename, statements, with_bodies
 from ..ir.walk import substitute as substituted
-from ..target import Target
-from .access import (
-    Accesses,
-    Site,
-    accesses,
-    are_apart,
-    nodes_of,
-    ranges,
-)
+from .access import Accesses, Site, accesses, nodes_of
+from .cells import are_apart, ranges
 from .decision import Decided, Decision, Reason
 
 TILED = 4096
@@ -80,23 +65,26 @@ class Apart(Reason):
     RUNNING = "one accumulates over its innermost loop, the other can run in vectors"
 
 
-def fuse(program: Program, target: Target) -> Decided:
+def fuse(program: Program) -> Program:
+    """Return the program with nests fused."""
+    return fused(program).program
+
+
+def fused(program: Program) -> Decided:
     """Return the program with nests fused, and which were and were not."""
-    body = tuple(s for kernel in program.kernels for s in kernel.body)
-    serials = [s.serial for stmt in statements(body) for s in binds(stmt)]
     own = frozenset(node.id for node in program.locals)
-    work = _Fusion(own, max(serials, default=0))
+    work = _Fusion(own, fresh_for(program))
     kernels = tuple(replace(k, body=work.body(k.body, ())) for k in program.kernels)
     return Decided(replace(program, kernels=kernels), tuple(work.decisions))
 
 
 @dataclass(slots=True)
 class _Fusion:
-    """The work on one program; keeps the decisions and the highest serial."""
+    """The work on one program; keeps the decisions."""
 
     own: frozenset[int]
     """The ids of nodes that nobody outside sees."""
-    serial: int
+    fresh: Fresh
     decisions: list[Decision] = field(default_factory=list)
 
     def body(self, body: tuple[Stmt, ...], outer: tuple[Range, ...]) -> tuple[Stmt, ...]:
@@ -146,15 +134,14 @@ class _Fusion:
             out.append(second)
             return
         comments = tuple(stmt for stmt in between if isinstance(stmt, Comment))
-        fused = replace(first, body=(*first.body, *comments, *self.renamed(first, second)))
-        out[at:] = [*moved, fused]
+        both = (*first.body, *comments, *self.renamed(first, second))
+        out[at:] = [*moved, replace(first, body=both)]
 
     def renamed(self, first: For, second: For) -> tuple[Stmt, ...]:
         """Return the body of the second nest with the first one's symbol in place of its own."""
         body = second.body
         if any(first.symbol in binds(stmt) for stmt in statements(body)):
-            self.serial += 1
-            body = rename(body, {first.symbol: Symbol(first.symbol.name, self.serial)}, {})
+            body = rename(body, {first.symbol: self.fresh.symbol(first.symbol.name)}, {})
         return substituted(body, {second.symbol: var(first.symbol)})
 
     def branch(self, out: list[Stmt], second: If) -> None:

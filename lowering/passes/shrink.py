@@ -10,38 +10,34 @@ are; an axis goes only where each read surely follows a write of the same round,
 round finds the values of the one before in the same place; no write that can be seen moves across
 a check or a print; nothing is loaded that may be outside of its array.
 
->>> from plusequals.lowering.passes.examples import shrunk
->>> print(shrunk())
-local m: f32[512]
-for i in 0..512:
-    m[i] = -inf
-    y[i] = 0.0
-    for j in 0..1024:
-        m[i] max= x[i, j]
-    for j in 0..1024:
-        y[i] += exp(x[i, j] - m[i])
-becomes
-local m: f32
-local y_acc: f32
-for i in 0..512:
+>>> from plusequals.lowering.passes.fuse import fuse
+>>> show(lambda program: shrink(fuse(program)), '''
+... m[i] = max(x[i, j])
+... e[i, j] = exp(x[i, j] - m[i])
+... y[i] = sum(e[i, j])
+... ''', y="f32[8]", x="f32[8, 9]")
+for i in 0..8:
     m = -inf
-    y_acc = 0.0
-    for j in 0..1024:
+    for j in 0..9:
         m max= x[i, j]
-    for j in 0..1024:
-        y_acc += exp(x[i, j] - m)
+    for j in 0..9:
+        e[j] = exp(x[i, j] - m)
+    y_acc = 0.0
+    for j in 0..9:
+        y_acc += e[j]
     y[i] = y_acc
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 from ..diagnostic import NOWHERE
 from ..ir.assignments import Access, Alloc, Let, Pair, Permute, Print
 from ..ir.expressions import Const, Expr, Index, Read, rebuild
+from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Affine, Range, Symbol
 from ..ir.loops import Check, Comment, For, Kernel, Program, Stmt, Store, Update, While
 from ..ir.node import Node
@@ -54,8 +50,8 @@ from ..ir.walk import (
     statements,
     with_bodies,
 )
-from ..target import Target
-from .access import Accesses, Site, accesses, common, is_least, ranges
+from .access import Accesses, Site, accesses, common
+from .cells import is_least, ranges
 from .decision import Decided, Decision, Reason
 
 
@@ -75,7 +71,12 @@ class Whole(Reason):
     ROUNDS = "a read may see what an earlier round of its loops wrote, or nothing did"
 
 
-def shrink(program: Program, target: Target) -> Decided:
+def shrink(program: Program) -> Program:
+    """Return the program with smaller arrays and with running sums in registers."""
+    return shrunk(program).program
+
+
+def shrunk(program: Program) -> Decided:
     """Return the program with smaller arrays and with running sums in registers, and why."""
     decisions: list[Decision] = []
     plans: dict[int, _Plan] = {}
@@ -235,28 +236,23 @@ def _replaced(stmt: Stmt, place: OnPlace) -> Stmt:
 
 
 def _with_registers(program: Program, decisions: list[Decision]) -> Decided:
-    nodes = (*(p.node for p in program.parameters), *program.results, *program.locals)
-    work = _Registers(
-        frozenset(n.id for n in program.locals),
-        frozenset(n.id for n in program.locals if n.rank == 0),
-        max((node.id for node in nodes), default=0),
-        decisions,
-    )
+    own = frozenset(n.id for n in program.locals)
+    scalars = frozenset(n.id for n in program.locals if n.rank == 0)
+    fresh = fresh_for(program)
+    work = _Registers(own, scalars, fresh, decisions)
     kernels = tuple(replace(k, body=work.body(k.body, ())) for k in program.kernels)
-    made = (*program.locals, *work.made)
-    return Decided(replace(program, locals=made, kernels=kernels), tuple(decisions))
+    return Decided(fresh.declared(replace(program, kernels=kernels)), tuple(decisions))
 
 
 @dataclass(slots=True)
 class _Registers:
-    """The search for loops that touch one element; keeps the scalars that it made."""
+    """The search for loops that touch one element; keeps the decisions."""
 
     own: frozenset[int]
     scalars: frozenset[int]
     """Nodes that are registers already."""
-    highest: int
+    fresh: Fresh
     decisions: list[Decision]
-    made: list[Node] = field(default_factory=list)
 
     def body(self, body: tuple[Stmt, ...], outer: tuple[Range, ...]) -> tuple[Stmt, ...]:
         """Return a list of statements in which loops keep the element that they run on."""
@@ -289,8 +285,8 @@ class _Registers:
                 for number, one in enumerate(bodies(stmt)):
                     there = _at(found, depth, (at, number)) if number else here
                     there = tuple(tuple(s for s in n if len(s.route) > depth + 1) for n in there)
-                    body = cast("tuple[Stmt, ...]", one)
-                    inner.append(self.inside(body, known, there, depth + 1))
+                    stmts = cast("tuple[Stmt, ...]", one)
+                    inner.append(self.inside(stmts, known, there, depth + 1))
                 stmt = with_bodies(stmt, tuple(inner))
             out += (stmt, *after)
         return tuple(out)
@@ -302,9 +298,7 @@ class _Registers:
 
         `start` is where in `out` the element is stored just before the loop.
         """
-        self.highest += 1
-        scalar = Node(self.highest, f"{place.node.label}_acc", (), place.node.dtype)
-        self.made.append(scalar)
+        scalar = self.fresh.scalar(f"{place.node.label}_acc", place.node.dtype)
         self.decisions.append(Decision("register", Smaller.REGISTER, place.node, span=loop.span))
         if start is None:
             out.append(Store(Access(scalar, ()), Read(place.node, place.index), loop.span))

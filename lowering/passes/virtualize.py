@@ -10,16 +10,12 @@ was rounded by the store is rounded now by the cast that was stored; every read 
 element that was written; nothing that the expression reads is written in between; no expression
 grows beyond `MAX_SIZE` parts.
 
->>> from plusequals.lowering.passes.examples import virtualized
->>> print(virtualized())
-local u: f32[8]
-for i in 0..8:
-    u[i] = x[i] * 0.5
+>>> show(virtualize, '''
+... u[i] = x[i] * 0.5
+... y[1:] = u[1:] - u[:-1]
+... ''', y="f32[8]", x="f32[8]")
 for i in 0..7:
-    y[i] = u[i + 1] - u[i]
-becomes
-for i in 0..7:
-    y[i] = x[i + 1] * 0.5 - x[i] * 0.5
+    y[i + 1] = x[i + 1] * 0.5 - x[i] * 0.5
 """
 
 from __future__ import annotations
@@ -31,11 +27,23 @@ from typing import cast
 
 from ..clash import is_injective
 from ..ir.assignments import Alloc, Permute, Print
-from ..ir.expressions import Apply, Cast, Const, Dynamic, Expr, Index, Position, Read, Select
-from ..ir.expressions import rebuild, walk
+from ..ir.expressions import (
+    Apply,
+    Cast,
+    Const,
+    Dynamic,
+    Expr,
+    Index,
+    Position,
+    Read,
+    Select,
+    rebuild,
+    walk,
+)
 from ..ir.indexing import Affine, Symbol, substitute, var
 from ..ir.loops import Comment, Fill, For, If, Kernel, Program, Stmt, Store, While
 from ..ir.node import Node
+from ..ir.ops import Op
 from ..ir.walk import (
     Rewrite,
     bodies,
@@ -47,21 +55,8 @@ from ..ir.walk import (
     with_bodies,
 )
 from ..lower import conjuncts
-from ..ir.ops import Op
-from ..target import Target
-from .access import (
-    Accesses,
-    Route,
-    Site,
-    accesses,
-    are_apart,
-    has_jumps,
-    holds,
-    is_inside,
-    nodes_of,
-    ranges,
-    solve,
-)
+from .access import Accesses, Route, Site, accesses, has_jumps, nodes_of
+from .cells import are_apart, holds, is_inside, ranges, solve
 from .decision import Decided, Decision, Reason
 
 MAX_SIZE = 64
@@ -95,7 +90,12 @@ class Stored(Reason):
     LONG = f"an expression would grow beyond {MAX_SIZE} parts"
 
 
-def virtualize(program: Program, target: Target) -> Decided:
+def virtualize(program: Program) -> Program:
+    """Return the program with arrays inlined into their uses."""
+    return virtualized(program).program
+
+
+def virtualized(program: Program) -> Decided:
     """Return the program with arrays inlined into their uses, and why each was or was not."""
     decisions: list[Decision] = []
     kernels: list[Kernel] = []
@@ -211,9 +211,7 @@ class _Inlining:
             out.append(with_bodies(stmt, inner) if inner else stmt)
         return tuple(out)
 
-    def decide(
-        self, made: _Definition, current: list[Stmt | None], at: int, route: Route
-    ) -> None:
+    def decide(self, made: _Definition, current: list[Stmt | None], at: int, route: Route) -> None:
         """Inline a definition, or note why not."""
         uses = [s for s in self.found.of(made.node) if s.reads]
         if not uses:

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from plusequals.backends import dump
+from plusequals.backends.cc.backend import translate
 from plusequals.lowering import settings
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import HOST
 
+from ..lowering.passes.shown import lowered
 from . import procedures
 
 
@@ -33,14 +35,36 @@ def test_nothing_is_watched_where_nothing_is_asked(capsys: pytest.CaptureFixture
     assert capsys.readouterr().err == ""
 
 
+def _told(level: int, capsys: pytest.CaptureFixture[str], folder: str = "") -> str:
+    with settings.override(debug=level, dump_dir=folder):
+        translate(procedures.scale())
+        dump.tell(1, "plusequals: a line")
+    return capsys.readouterr().err
+
+
 def test_the_ladder_tells_more_with_each_step(capsys: pytest.CaptureFixture[str]) -> None:
-    told = []
-    for level in (1, 2, 5):
-        with settings.override(debug=level):
-            optimize(lower(procedures.scale()), HOST, dump.observer("scale"))
-            dump.tell(1, "plusequals: a line")
-        told.append(capsys.readouterr().err)
-    assert told[0] == "plusequals: a line\n"
-    assert re.match(r"plusequals: scale: lower: \d+ lines of loops\n", told[1])
-    assert "program scale(" in told[2]
-    assert "program scale(" not in told[1]
+    told = [_told(level, capsys) for level in range(6)]
+    assert told[:2] == ["", "plusequals: a line\n"]
+    assert re.match(r"plusequals: scale: lower: \d+\.\d ms, \d+ statements\n", told[2])
+    assert re.search(r"plusequals: scale: dead: \d+\.\d ms, \d+ -> \d+ statements\n", told[2])
+    assert " is a parameter: the caller provides it" in told[3]
+    assert " is a parameter: " not in told[2]
+    assert "program scale(" in told[4] and "#include" in told[4]
+    assert "program scale(" not in told[3] and "changed nothing" not in told[4]
+    assert "dead changed nothing" in told[5]
+
+
+def test_the_last_step_says_where_the_source_is(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    told = _told(4, capsys, str(tmp_path))
+    path = told.split("the source is in ")[1].split("\n")[0]
+    assert "#include" in Path(path).read_text()
+
+
+def test_a_pass_is_shown_by_what_it_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    f = lowered("y[i] = x[i] * 1.0", y="f32[4]", x="f32[4]")
+    with settings.override(debug=5):
+        optimize(f, HOST, dump.observer("f"))
+    told = capsys.readouterr().err
+    assert "-            y[i] = x[i] * 1.0\n+            y[i] = x[i]\n" in told

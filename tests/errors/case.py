@@ -1,8 +1,8 @@
 """A broken program as a test case, and how its message is graded.
 
-A case file holds text: blocks that start with `=== name: arguments`, then the function. Lines before
-a `---` are Python run first: what the function finds around it. `=> a, b` after the arguments names
-what of the values involved the message has to show.
+A case file holds text: blocks that start with `=== name: arguments`, then the function. Lines
+before a `---` are Python run first: what the function finds around it. `=> a, b` after the
+arguments names what of the values involved the message has to show.
 """
 
 from __future__ import annotations

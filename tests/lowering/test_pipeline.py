@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from plusequals.lowering.diagnostic import CdValueError
 from plusequals.lowering.ir import assignments as ir1
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Const
@@ -21,6 +24,19 @@ def test_the_observer_and_the_verifier_see_every_stage() -> None:
     assert seen == ["lower", *(step.name for step in PASSES)]
     assert checked[0] is program
     assert checked[-1] is final
+
+
+def test_one_may_stop_after_any_pass() -> None:
+    names = ["lower", *(step.name for step in PASSES)]
+    assert len(set(names)) == len(names)
+    for name in names:
+        seen: list[str] = []
+        optimize(lower(softmax()), HOST, lambda stage, _, seen=seen: seen.append(stage),
+                 stop_after=name)  # fmt: skip
+        assert seen == names[: names.index(name) + 1]
+    with pytest.raises(CdValueError, match="did you mean `simplify`") as caught:
+        optimize(lower(softmax()), HOST, stop_after="simplfy")
+    assert caught.value.code == "CD0823"
 
 
 def test_every_node_has_a_place_and_a_reason() -> None:

@@ -24,7 +24,6 @@ from plusequals.backends.runtime.state import RUNTIME
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Program
-from plusequals.lowering.ir.verify import verify_procedure, verify_program
 from plusequals.lowering.lower import lower
 
 
@@ -94,11 +93,8 @@ class Loops:
 
 
 def loops(procedure: Procedure) -> Loops:
-    """Return the loops of a procedure as code, both verified."""
-    verify_procedure(procedure)
-    program = lower(procedure)
-    verify_program(program)
-    return Loops(program)
+    """Return the loops of a procedure as code."""
+    return Loops(lower(procedure))
 
 
 def compile_all(procedures: Sequence[Procedure], extra: tuple[str, ...] = ()) -> list[CompiledCode]:

@@ -1,0 +1,184 @@
+"""Which cells an index can reach: questions about affine indices, answered for all points at once.
+
+A symbol runs through its `Range`; what is not known of it can be anything. Each answer "yes" is
+sure; "no" may also mean that it could not be seen. Used by `access` and the passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import gcd
+
+from ..clash import extreme
+from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position
+from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
+from ..ir.loops import For, Stmt
+
+
+def ranges(inside: Iterable[Stmt]) -> tuple[Range, ...]:
+    """Return through what the symbols of the loops run, outermost first; steps are left out."""
+    found = [stmt for stmt in inside if isinstance(stmt, For)]
+    return tuple(
+        Range(f.symbol, f.lo, f.hi) if f.step > 0 else Range(f.symbol, f.hi + 1, f.lo + 1)
+        for f in found
+    )
+
+
+def differs(left: Index, right: Index, known: tuple[Range, ...]) -> bool:
+    """Whether two indices are different numbers, whatever the symbols are.
+
+    >>> i, j = Symbol("i", 0), Symbol("j", 1)
+    >>> triangle = Range(i, const(0), const(9)), Range(j, const(0), var(i))
+    >>> differs(var(i), var(j), triangle), differs(var(i) * 2, var(j) * 2 + 1, ())
+    (True, True)
+    """
+    if isinstance(left, Dynamic) or isinstance(right, Dynamic):
+        return False
+    gap = left - right
+    if gap.offset % (gcd(*(k for _, k in gap.terms)) or 1 << 62):
+        return True
+    return is_least(gap - 1, known) or is_least(gap * -1 - 1, known)
+
+
+def are_apart(
+    left: tuple[Index, ...] | None, right: tuple[Index, ...] | None, known: tuple[Range, ...]
+) -> bool:
+    """Whether two places of an array are never the same cell, for a reason that one axis gives."""
+    if left is None or right is None:
+        return False
+    return any(differs(one, other, known) for one, other in zip(left, right, strict=True))
+
+
+def is_least(value: Affine, known: tuple[Range, ...], tests: Iterable[Expr] = ()) -> bool:
+    """Whether an index expression is surely zero or more; `tests` are known to hold."""
+    if value.constant is not None:
+        return value.constant >= 0
+    least = extreme(value, known, -1)
+    if least is not None and least.constant is not None and least.constant >= 0:
+        return True
+    facts = (fact for test in tests for fact in _facts(test))
+    return any(is_least(value - fact, known) for fact in facts if fact.terms)
+
+
+def holds(test: Expr, known: tuple[Range, ...], tests: tuple[Expr, ...]) -> bool:
+    """Whether a test surely holds where others do."""
+    if test in tests:
+        return True
+    facts = tuple(_facts(test))
+    return bool(facts) and all(is_least(fact, known, tests) for fact in facts)
+
+
+def _facts(test: Expr) -> Iterator[Affine]:
+    """Yield what is zero or more where a comparison of indices holds: all that it says."""
+    match test:
+        case Apply(op, (left, right), _):
+            one, other = _number(left), _number(right)
+            if one is None or other is None:
+                return
+            match op.name:
+                case "le":
+                    yield other - one
+                case "lt":
+                    yield other - one - 1
+                case "ge":
+                    yield one - other
+                case "gt":
+                    yield one - other - 1
+                case "eq":
+                    yield from (one - other, other - one)
+                case _:
+                    return
+        case Apply(op, (inner,), _) if op.name == "logical_not":
+            for fact in tuple(_facts(inner))[:1] if not _is_equality(inner) else ():
+                yield fact * -1 - 1
+        case _:
+            return
+
+
+def _is_equality(test: Expr) -> bool:
+    return isinstance(test, Apply) and test.op.name == "eq"
+
+
+def _number(expr: Expr) -> Affine | None:
+    match expr:
+        case Position(index):
+            return index
+        case Const(int() as value, _) if not isinstance(value, bool):
+            return const(value)
+        case _:
+            return None
+
+
+def solve(
+    written: tuple[Index, ...], wanted: tuple[Index, ...], own: Iterable[Stmt]
+) -> dict[Symbol, Affine] | None:
+    """Return the point of the write's own loops that gives the wanted cell; None where unclear.
+
+    Each axis gives one symbol, where its coefficient is 1 or -1 and all else on the axis is known.
+    A symbol without an axis has no single answer: the last round wins.
+
+    >>> i = Symbol("i", 0)
+    >>> loop = For(i, const(0), const(8), 1, ())
+    >>> solve((var(i) + 1,), (const(5),), (loop,))
+    {i.0: 4}
+    """
+    bound = {stmt.symbol for stmt in own if isinstance(stmt, For)}
+    if any(isinstance(i, Affine) and i.symbols() & bound for i in wanted):
+        return _solved_apart(written, wanted, bound)
+    return _solved(written, wanted, bound)
+
+
+def _solved_apart(
+    written: tuple[Index, ...], wanted: tuple[Index, ...], bound: set[Symbol]
+) -> dict[Symbol, Affine] | None:
+    """Return what `solve` does where another loop around the wanted cell has a symbol of ours."""
+    names = {symbol: Symbol(symbol.name, -2 - symbol.serial) for symbol in bound}
+    fresh = {symbol: var(name) for symbol, name in names.items()}
+    ours = tuple(substitute(i, fresh) if isinstance(i, Affine) else i for i in written)
+    values = _solved(ours, wanted, set(names.values()))
+    return None if values is None else {symbol: values[name] for symbol, name in names.items()}
+
+
+def _solved(
+    written: tuple[Index, ...], wanted: tuple[Index, ...], bound: set[Symbol]
+) -> dict[Symbol, Affine] | None:
+    values: dict[Symbol, Affine] = {}
+    for _ in range(2):  # again, for axes that use symbols of axes behind them
+        for place, cell in zip(written, wanted, strict=True):
+            if isinstance(place, Affine) and isinstance(cell, Affine):
+                place = substitute(place, values)
+                missing = place.symbols() & bound - set(values)
+                if len(missing) == 1:
+                    (symbol,) = missing
+                    factor = place.coefficient(symbol)
+                    rest = place - var(symbol) * factor
+                    if factor in (1, -1) and symbol not in rest.symbols():
+                        values[symbol] = (cell - rest) * factor
+    if bound - set(values):
+        return None
+    for place, cell in zip(written, wanted, strict=True):
+        if isinstance(place, Dynamic) or isinstance(cell, Dynamic):
+            if place != cell:
+                return None
+        elif substitute(place, values) != cell:
+            return None
+    return values
+
+
+def is_inside(
+    values: Mapping[Symbol, Affine],
+    own: Iterable[Stmt],
+    known: tuple[Range, ...],
+    tests: tuple[Expr, ...],
+) -> bool:
+    """Whether a point is one through which the loops surely run."""
+    for stmt in own:
+        if isinstance(stmt, For):
+            if stmt.step not in (1, -1):
+                return False
+            (reach,) = ranges((stmt,))
+            at = values[stmt.symbol]
+            low, high = at - substitute(reach.lo, values), substitute(reach.hi, values) - at - 1
+            if not (is_least(low, known, tests) and is_least(high, known, tests)):
+                return False
+    return True

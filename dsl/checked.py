@@ -16,7 +16,10 @@ from ..lowering.ir.ops import OPS
 from ..lowering.ir.walk import map_statements
 from .elaborate.types import TRUE, negate
 
-_FAULT = Fault("CD0763", "CdZeroDivisionError", "integer division by zero in checked mode")
+_FAULT = Fault(
+    "CD0763", "CdZeroDivisionError", "integer division by zero in checked mode",
+    ("test the divisor: `where(x != 0, y // x, 0)`; without checked mode the result is 0",),
+)  # fmt: skip
 
 
 def add_checks(procedure: Procedure) -> Procedure:

@@ -17,12 +17,16 @@ from .ir.node import Node
 from .passes.buffers import buffers
 from .passes.cse import cse
 from .passes.dead import dead
+from .passes.decision import Decided, Decision
+from .passes.fuse import fuse, fused
 from .passes.gather import gather
 from .passes.hoist import hoist
+from .passes.shrink import shrink, shrunk
 from .passes.simplify import simplify
+from .passes.virtualize import virtualize, virtualized
 from .target import Target
 
-Where = Literal["parameter", "result", "register", "scratch", "runtime"]
+Where = Literal["parameter", "result", "register", "scratch", "runtime", "virtual"]
 Observer = Callable[[str, Program], None]
 """Called with the name of a stage and the program after it."""
 
@@ -32,6 +36,8 @@ class Pass(NamedTuple):
 
     name: str
     run: Callable[[Program, Target], Program]
+    decide: Callable[[Program], Decided] | None = None
+    """Where given: the same, together with what was decided about nodes and nests, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,8 @@ class Placement:
     """The place of every node of a program, by node id."""
 
     places: Mapping[int, Place]
+    decisions: tuple[Decision, ...] = ()
+    """What the passes decided, in order."""
 
     def __getitem__(self, node: Node) -> Place:
         return self.places[node.id]
@@ -56,6 +64,9 @@ PASSES: tuple[Pass, ...] = (
     Pass("simplify", lambda program, _: simplify(program)),
     Pass("gather", lambda program, _: gather(program)),  # before what it would look up is inlined
     Pass("dead", lambda program, _: dead(program)),
+    Pass("virtualize", lambda program, _: virtualize(program), virtualized),
+    Pass("fuse", lambda program, _: fuse(program), fused),  # the nests that are left
+    Pass("shrink", lambda program, _: shrink(program), shrunk),  # fused rounds need less at once
     Pass("simplify again", lambda program, _: simplify(program)),  # what came together by moving
     Pass("cse", lambda program, _: cse(program)),  # the others count equal work as one
     Pass("hoist", lambda program, _: hoist(program)),
@@ -77,13 +88,18 @@ def optimize(
     invariant does not hold. `stop_after` names the last pass to run, `lower` for none of them: a
     wrong result is pinned on a pass that way. Raises CdValueError where there is no such pass.
     """
+    decisions: list[Decision] = []
     for stage in _stages(stop_after):
-        program = stage.run(program, target)
+        if stage.decide is None:
+            program = stage.run(program, target)
+        else:
+            program, found = stage.decide(program)
+            decisions += found
         if observe is not None:
             observe(stage.name, program)
         if verify is not None:
             verify(program)
-    return program, place(program)
+    return program, place(program, tuple(decisions))
 
 
 def _stages(stop_after: str) -> tuple[Pass, ...]:
@@ -103,15 +119,19 @@ def _stages(stop_after: str) -> tuple[Pass, ...]:
     return stages[: names.index(stop_after) + 1] if stop_after else stages
 
 
-def place(program: Program) -> Placement:
-    """Return where each node of a finished program lives."""
+def place(program: Program, decisions: tuple[Decision, ...] = ()) -> Placement:
+    """Return where each node of a finished program lives, and why; those without array too."""
     moving = exchanged(program)
     places = {p.node.id: Place("parameter", "the caller provides it") for p in program.parameters}
     for node in program.results:
         places[node.id] = Place("result", "it is handed to the caller")
+    why = {made.node.id: made for made in decisions if made.node is not None}
+    for made in why.values():
+        if made.outcome == "virtual" and made.node is not None:
+            places[made.node.id] = Place("virtual", str(made))
     for node in program.locals:
-        places[node.id] = _local(node, node.id in moving)
-    return Placement(places)
+        places[node.id] = _local(node, node.id in moving, why.get(node.id))
+    return Placement(places, decisions)
 
 
 def exchanged(program: Program) -> frozenset[int]:
@@ -119,18 +139,20 @@ def exchanged(program: Program) -> frozenset[int]:
     return frozenset(node.id for kernel in program.kernels for node in _permuted(kernel.body))
 
 
-def _local(node: Node, moving: bool) -> Place:
+def _local(node: Node, moving: bool, made: Decision | None) -> Place:
     shape = node.static_shape
     if shape is None:
         return Place("runtime", "its size is known only during the run")
     if node.rank == 0 and not moving:
-        return Place("register", "it is a scalar that only this function uses")
+        scalar = "it is a scalar that only this function uses"
+        return Place("register", str(made) if made and made.outcome == "shrunk" else scalar)
     if node.rank == 0:
         return Place("scratch", "it is a scalar that trades places with another array")
     size = node.dtype.itemsize
     for extent in shape:
         size *= extent
-    return Place("scratch", f"it is read after its loops have ended: {size} bytes")
+    why = str(made) if made else "it is read after its loops have ended"
+    return Place("scratch", f"{why}: {size} bytes")
 
 
 def _permuted(body: tuple[Stmt, ...]) -> Iterator[Node]:

@@ -175,7 +175,11 @@ def _unknown(name: str, known: list[str]) -> CdNameError:
 
 def _unfit(name: str, value: object, hint: Any) -> CdValueError:
     return CdValueError(
-        Diagnostic("CD0822", f"`{name}` cannot be {value!r}: it takes {_spelled(hint)}")
+        Diagnostic(
+            "CD0822",
+            f"`{name}` cannot be {value!r}: it takes {_spelled(hint)}",
+            helps=("`plusequals.settings.describe()` lists every setting and its default",),
+        )
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plusequals.lowering.diagnostic import CdError
+from plusequals.lowering.diagnostic import CdError, CdInternalError
 from tests.errors import (
     cases_arrays,
     cases_functions,
@@ -18,12 +18,14 @@ from tests.errors import (
     cases_run,
     cases_statements,
     cases_types,
+    cases_values,
 )
 from tests.errors.case import Case, grades, is_python, offered
+from tests.errors.outside import OUTSIDE
 
 FILES = (
     cases_arrays, cases_functions, cases_index, cases_inputs, cases_numpy, cases_run,
-    cases_statements, cases_types,
+    cases_statements, cases_types, cases_values,
 )  # fmt: skip
 CASES: dict[str, Case] = {}
 for _file in FILES:
@@ -92,3 +94,26 @@ def test_the_message_is_what_a_traceback_ends_with() -> None:
         frames.append(Path(trace.tb_frame.f_code.co_filename).name)
         trace = trace.tb_next
     assert frames == ["case.py", "case.py", "cd.py"]
+
+
+# ---------------------------------------------------------------- without a place in a function
+
+
+def outside_error(name: str) -> str:
+    with pytest.raises(CdError) as caught:
+        OUTSIDE[name]()
+    assert not isinstance(caught.value, CdInternalError)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_message_without_a_place(golden: Golden, name: str) -> None:
+    golden(f"outside/{name}.err")(outside_error(name))
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_message_without_a_place_has_its_other_parts(name: str) -> None:
+    found = grades(CASES["add_text"], outside_error(name))
+    assert found["what"]
+    assert found["code"]
+    assert found["fix"], "nothing to type is offered"

@@ -59,6 +59,7 @@ class Tensor:
                 Diagnostic(
                     "CD0803", f"tensor `{self.label}` has no field `{field}`",
                     notes=(f"declared fields: {', '.join(self.fields)}",),
+                    helps=(f"declare it: `pe.tensor(..., fields=({field!r},))`",),
                 )
             )  # fmt: skip
         snapshot = self._arrays[field].copy()

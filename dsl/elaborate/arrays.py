@@ -62,7 +62,7 @@ def describe(value: Value) -> str:
         case Section():
             return "a slice"
         case Edge(mode, _, _):
-            return f"`{mode}(...)`, which stands only in subscripts"
+            return f"`{mode}(...)`"
 
 
 def _object_text(value: object) -> str:

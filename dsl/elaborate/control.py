@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...lowering.diagnostic import CdSyntaxError, CdTypeError, Span
+from ...lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import For, Statement, While
 from ...lowering.ir.expressions import Expr, Read
@@ -46,12 +46,26 @@ def loop(frame: Frame, statement: s.For, run: Run) -> None:
         _run_rounds(frame, statement, source, run)
     except NeedUnroll as need:
         count = round_count(source)
+        if frame.ctx.unrollable.get(need.symbol) is statement:
+            frame.ctx.require_static_parameters(source.hi - source.lo)
+            if count is None or count > _UNROLL_LIMIT:
+                raise _not_unrolled(statement, count) from None
         if need.symbol not in frame.ctx.unrollable or count is None or count > _UNROLL_LIMIT:
             raise
         if frame.ctx.unrollable.pop(need.symbol) is not statement:
             raise
         restore(frame, state)
         _unroll(frame, statement, list(static_items(frame, source)), run)
+
+
+def _not_unrolled(statement: s.For, count: int | None) -> CdError:
+    name = statement.target.span.text
+    why = "is known only in the run" if count is None else f"is {count}, more than {_UNROLL_LIMIT}"
+    return error(
+        "CD0432", CdTypeError,
+        f"`{name}` has to be a number known when compiling, and the length of its loop {why}",
+        statement.span,
+    )  # fmt: skip
 
 
 def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> None:

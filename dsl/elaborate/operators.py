@@ -126,7 +126,7 @@ def now(function: Callable[..., object], args: tuple[object, ...], span: Span) -
 
 def _why_not(function: Callable[..., object], args: tuple[object, ...], problem: Exception) -> str:
     """Return in a user's words why Python computes nothing from known values."""
-    shown = " and ".join(describe(Static(arg)) for arg in args)
+    shown = " and ".join(describe(Static(arg)) for arg in args) or "nothing"
     sign = next((sign for sign, known in PYTHON.items() if known is function), None)
     match problem:
         case KeyError():

@@ -28,6 +28,9 @@ def simplified(expr: Expr, known: Bounds) -> Expr:
             return expr
         case Position(index):
             new = simplified_index(index, known)
+            number = new.constant
+            if number is not None and abs(number) < _SAFE:
+                return Const(number, dtypes.int64)
             return expr if new is index else Position(new)
         case Select(test, yes, no):
             test = simplified(test, known)

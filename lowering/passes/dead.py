@@ -25,7 +25,16 @@ from ..ir.indexing import Symbol
 from ..ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.walk import bodies, expressions_of, over_kernels, parts, statements, uses, with_bodies
+from ..ir.walk import (
+    bodies,
+    expressions_of,
+    over_kernels,
+    parts,
+    statements,
+    uses,
+    with_bodies,
+    writes,
+)
 
 
 def dead(program: Program) -> Program:
@@ -39,20 +48,39 @@ def _round(program: Program) -> Program:
     """Return the program without what no statement of it needs."""
     body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
     visible = (*(p.node for p in program.parameters), *program.results)
-    needed = _needed(body) | frozenset(node.id for node in visible)
+    needed = _needed(body, visible)
     symbols = frozenset(symbol for stmt in body for symbol in uses(stmt))
     return over_kernels(program, lambda body: tuple(_live(body, needed, symbols)))
 
 
-def _needed(body: Iterable[Stmt]) -> frozenset[int]:
-    """Return the ids of the nodes that are read; an update of a node is no use of it."""
-    found: set[int] = set()
+def _needed(body: Iterable[Stmt], visible: Iterable[Node]) -> frozenset[int]:
+    """Return the ids of the nodes that something visible depends on.
+
+    What a store reads is needed only where its own node is: a sum that nobody reads is no use.
+    """
+    feeds: dict[int, set[int]] = {}
+    open_: list[int] = [node.id for node in visible]
     for stmt in body:
-        for expr in expressions_of(stmt):
-            found.update(one.node.id for one in walk(expr) if isinstance(one, Read))
-        if isinstance(stmt, Permute):
-            found.update(node.id for node in stmt.sources)
+        read = _read(stmt)
+        if isinstance(stmt, Store | Update):
+            for access in parts(stmt).targets:
+                feeds.setdefault(access.node.id, set()).update(read)
+        else:
+            open_ += read
+    found: set[int] = set()
+    while open_:
+        one = open_.pop()
+        if one not in found:
+            found.add(one)
+            open_ += feeds.get(one, ())
     return frozenset(found)
+
+
+def _read(stmt: Stmt) -> list[int]:
+    if isinstance(stmt, Permute):
+        return [node.id for node in stmt.sources]
+    found = (one for expr in expressions_of(stmt) for one in walk(expr))
+    return [one.node.id for one in found if isinstance(one, Read)]
 
 
 def _live(
@@ -121,13 +149,6 @@ def _used(program: Program) -> tuple[Node, ...]:
     named: set[int] = set()
     for kernel in program.kernels:
         for stmt in statements(kernel.body):
-            named.update(a.node.id for a in parts(stmt).targets)
-            match stmt:
-                case Fill(node) | Alloc(node):
-                    named.add(node.id)
-                case Permute(nodes, sources):
-                    named.update(node.id for node in nodes + sources)
-                case _:
-                    pass
-        named |= _needed(statements(kernel.body))
+            named.update(_read(stmt))
+            named.update(node.id for node in writes((with_bodies(stmt, ((), ())),)))
     return tuple(node for node in program.locals if node.id in named)

@@ -25,7 +25,7 @@ for i in 0..8:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import cast
@@ -225,7 +225,7 @@ class _Pair:
     own: frozenset[int]
     outer: tuple[Range, ...]
 
-    def refusal(self, moved: list[Stmt]) -> tuple[Apart | None, str]:
+    def refusal(self, moved: Sequence[Stmt]) -> tuple[Apart | None, str]:
         """Return why they cannot, or should not, be one loop, with names; None where they do."""
         first, second = self.first, self.second
         shared = any(

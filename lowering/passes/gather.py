@@ -149,7 +149,9 @@ def _leaves(body: Body) -> bool:
 
 
 def _adds_nothing(value: Expr) -> bool:
-    return isinstance(value, Const) and repr(value.value) in ("0", "0.0")
+    if isinstance(value, Const):
+        return repr(value.value) in ("0", "0.0")
+    return as_index(value) == const(0)
 
 
 def _starts_from_zero(update: Update, before: list[Stmt]) -> bool:

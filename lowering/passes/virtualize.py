@@ -105,7 +105,7 @@ def virtualized(program: Program) -> Decided:
         own = frozenset(n.id for n in program.locals if n.id not in others)
         work = _Inlining(accesses(kernel.body), own, _fixed(kernel.body), decisions)
         kernels.append(replace(kernel, body=work.body(kernel.body, ())))
-        gone |= work.gone
+        gone |= work.gone.keys()
     kept = tuple(node for node in program.locals if node.id not in gone)
     return Decided(replace(program, locals=kept, kernels=tuple(kernels)), tuple(decisions))
 
@@ -190,7 +190,7 @@ class _Inlining:
     fixed: dict[int, Stored]
     decisions: list[Decision]
     decided: set[int] = field(default_factory=set)
-    gone: set[int] = field(default_factory=set)
+    gone: dict[int, _Definition] = field(default_factory=dict)
 
     def body(self, body: tuple[Stmt, ...], route: Route) -> tuple[Stmt, ...]:
         """Return a list of statements with values inlined, then the lists inside of them."""
@@ -232,7 +232,7 @@ class _Inlining:
         for place, stmt in new.items():
             current[place] = stmt
         current[at] = None
-        self.gone.add(made.node.id)
+        self.gone[made.node.id] = made
         self.decisions.append(Decision("virtual", reason, made.node))
 
     def impossible(
@@ -253,10 +253,10 @@ class _Inlining:
             values = None if site.index is None else made.at(site.index)
             if values is None:
                 return Stored.PLACE
-            known = ranges(site.inside)
-            inside = is_inside(values, made.inside, known, site.tests)
+            known, holding = ranges(site.inside), tuple(map(self.now, site.tests))
+            inside = is_inside(values, made.inside, known, holding)
             tests = (substitute_expr(test, values) for test in made.tests)
-            if not inside or not all(holds(test, known, site.tests) for test in tests):
+            if not inside or not all(holds(test, known, holding) for test in tests):
                 return Stored.UNWRITTEN
         for node in made.sources:
             for write in self.found.of(node):
@@ -291,6 +291,13 @@ class _Inlining:
             return Stored.ALIVE
         cheap = cost <= CHEAP or cost * ratio <= cost + STORE + READ * ratio
         return Virtual.CHEAP if cheap else Stored.COSTLY
+
+    def now(self, expr: Expr) -> Expr:
+        """Return an expression of the kernel as it was, with what was inlined since."""
+        expr = rebuild(expr, self.now, lambda index: index)
+        if isinstance(expr, Read) and expr.node.id in self.gone:
+            return self.gone[expr.node.id].value_at(expr.index)
+        return expr
 
     def lives(self, node: Node, last: int, depth: int) -> bool:
         """Whether a node is used behind a statement anyway, or in it."""

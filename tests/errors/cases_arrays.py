@@ -263,5 +263,63 @@ def f(y):
 === argsort_mask: np.ones(3)
 def f(y):
     return y[y > 0].cumsum()
+
+=== gather_slice: np.ones((3, 3)), np.array([0, 1]) => `str 'a'`
+def f(y, p):
+    return y[p, "a"]
+
+=== gather_edge: np.ones((3, 3)), np.array([0, 1])
+def f(y, p):
+    return y[p, clamp(5)]
+
+=== two_masks: np.ones((3, 3))
+def f(y):
+    return y[y[:, 0] > 0, y[0] > 0]
+
+=== target_call: np.ones(3) => `f64[]`
+def f(y):
+    np.exp(y)[i] = y[i]
+
+=== idx_bool: np.ones(3), np.ones(3, bool)
+def f(y, x):
+    y[i] = y[x[i]]
+
+=== augment_list_elem: np.ones(3), np.ones(3)
+def f(y, x):
+    t = [1, 2]
+    t[0] += 1
+    return t
+
+=== cmp_tuple: np.ones(3) => `(3,)`, `(2,)`
+def f(y):
+    return y < (1, 2)
+
+=== complex_idx: np.ones(3), 1j
+def f(y, n):
+    return y[n]
+
+=== zero_reshape: np.ones((0, 3)) => `size 0`
+def f(y):
+    return y.reshape(-1, 0)
+
+=== concat_scalar: np.ones(3) => `i64[]`
+def f(y):
+    return np.concatenate([1, 2])
+
+=== moveaxis_bad: np.ones((3, 3))
+def f(y):
+    return np.moveaxis(y, (0, 1), 0)
+
+=== squeeze_bad: np.ones((3, 3)) => `sizes 3`
+def f(y):
+    return np.squeeze(y, 0)
+
+=== average_w: np.ones(3) => `(3,)`, `(4,)`
+def f(y):
+    return np.average(y, weights=np.ones(4))
+
+=== broadcast_bad: np.ones(4) => `(4,)`, `(3, 3)`, `sizes 4`
+def f(y):
+    return np.broadcast_to(y, (3, 3))
 """
 )

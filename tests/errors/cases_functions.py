@@ -159,13 +159,6 @@ def f(y, x):
         z = x
     z[0] = 3
 
-=== list_loop: np.ones(5), 3
-def f(y, n):
-    z = []
-    for t in range(n):
-        z = z + [y]
-    return z
-
 === np_pi_call: np.ones(5) => `float 3.141592653589793`
 def f(y):
     return np.pi(y)
@@ -210,5 +203,28 @@ g = pe.cd_from_source("def g(v):\n    return v\n", {}, "helper.py")
 ---
 def f(y):
     return g(y, scale=2)
+
+=== double_letter_role: np.ones(3), np.ones(3)
+def f(y, x):
+    y[i] = x[i]
+    i = 3
+    return i
+
+=== getattr_call: np.ones(3)
+def f(y):
+    return getattr(y, "sum")()
+
+=== map_call: np.ones(3)
+def f(y):
+    return map(abs, y)
+
+=== sum_gen_rt: np.ones(3)
+def f(y):
+    return sum(t * t for t in y)
+
+=== print_call_value: np.ones(3)
+def f(y):
+    z = print(y[0])
+    return z
 """
 )

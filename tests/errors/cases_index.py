@@ -252,5 +252,14 @@ def f(y, x):
 === implicit_outer: np.ones(3), np.ones((3, 3))
 def f(y, x):
     y[i] += x[i, k] / sum(x[i, k])
+
+=== target_attr: pe.tensor("p", (3,)), np.ones(3)
+def f(p, y):
+    p.value = y[i]
+
+=== lambda_letter: np.ones(3), np.ones(3)
+def f(y, x):
+    g = lambda: x[i]
+    y[i] = g()
 """
 )

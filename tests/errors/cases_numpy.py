@@ -330,5 +330,53 @@ import time
 ---
 def f(y):
     return y + time.time()
+
+=== matmul_int: 3, 4
+def f(y, n):
+    return y @ n
+
+=== list_call: np.ones(3) => `f64[3]`
+def f(y):
+    return list(y)
+
+=== zero_argmin: np.ones((0, 3)) => `f64[0, 3]`
+def f(y):
+    return y.argmin(axis=0)
+
+=== einsum_none: np.ones(3)
+def f(y):
+    return np.einsum("i->")
+
+=== einsum_out: np.ones(3)
+def f(y):
+    return np.einsum("i->j", y)
+
+=== stack_num: np.ones(3)
+def f(y):
+    return np.stack(3.0)
+
+=== swap_bad: np.ones(3) => `axis 1`, `rank 1`
+def f(y):
+    return np.swapaxes(y, 0, 1)
+
+=== diff_bad: np.ones(3)
+def f(y):
+    return np.diff(y, n=-1)
+
+=== arange_nan: np.ones(3)
+def f(y):
+    return np.arange(0, float("nan"), 1.0)
+
+=== percentile: np.ones(3)
+def f(y):
+    return np.percentile(y, 150)
+
+=== cov_rank: np.ones((2, 2, 2)) => `f64[2, 2, 2]`
+def f(y):
+    return np.cov(y)
+
+=== reshape_float: np.ones(4) => `float 2.0`
+def f(y):
+    return y.reshape(2.0, 2)
 """
 )

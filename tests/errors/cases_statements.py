@@ -87,6 +87,20 @@ def f(y, n):
         z = 3
     return z
 
+=== str_loop: np.ones(5), 3 => `str 'a'`
+def f(y, n):
+    z = "a"
+    for t in range(n):
+        z = z + "b"
+    return z
+
+=== list_loop: np.ones(5), 3
+def f(y, n):
+    z = []
+    for t in range(n):
+        z = z + [y]
+    return z
+
 === print_arr: np.ones(5) => `f64[5]`
 def f(y):
     print(y)
@@ -131,5 +145,26 @@ def f(y, n):
 === sign_minus: np.ones(3), 0.1
 def f(p, lr):
     p =- lr * p
+
+=== star_sub: np.ones((3, 3)), (0, 1)
+def f(y, p):
+    return y[*p]
+
+=== star_aug: np.ones((3, 3))
+def f(y):
+    print(*y)
+
+=== reduce_array: np.ones(3), np.ones((3, 3)) => `f64[3]`
+def f(y, x):
+    y[i] = sum[k](x[k])
+
+=== axis_loop: np.ones((6, 6)), np.array([2])
+def f(y, n):
+    for t in range(n[0]):
+        y[0, 0] += y.sum(axis=t)[0]
+
+=== print_none: np.ones(3)
+def f(y):
+    print(None, (1, 2), "a", [y])
 """
 )

@@ -55,7 +55,9 @@ def slicing(w: Writer, extent: int) -> str:
         low = w.rng.randrange(0, extent)
         high = w.rng.randrange(low + 1, extent + 1)
         return f"{low or ''}:{high}" if w.chance(0.5) else f"{low}:{high - extent or ''}"
-    return w.rng.choice((f"{w.rng.randrange(extent)}:", f":{w.rng.randrange(-extent, extent) or 1}"))
+    if w.chance(0.5):
+        return f"{w.rng.randrange(extent)}:"
+    return f":{w.rng.randrange(-extent, extent) or 1}"
 
 
 def loop_names(w: Writer) -> list[str]:
@@ -254,7 +256,9 @@ def reduction(w: Writer, one: str, value: np.ndarray) -> str:
         name = "sum"
     if value.dtype.kind == "f" and name in ("sum", "prod"):
         w.reorders = True
-    axis = "" if w.chance(0.4) or not value.ndim else f"axis={w.rng.randrange(-value.ndim, value.ndim)}"
+    axis = ""
+    if value.ndim and w.chance(0.6):
+        axis = f"axis={w.rng.randrange(-value.ndim, value.ndim)}"
     keep = "keepdims=True" if axis and w.chance(0.2) and not name.startswith("arg") else ""
     if w.chance(0.5):
         return f"np.{name}({', '.join(p for p in (one, axis, keep) if p)})"

@@ -26,7 +26,6 @@ from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.lower import lower
 
-
 NAME = "random-programs"
 """The name of the backend below, while it is installed."""
 

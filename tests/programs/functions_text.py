@@ -1,4 +1,4 @@
-"""Calls of NumPy's functions: `x` and `y` are expressions of one shape, `a` an axis, `c` a number."""
+"""Calls of NumPy's functions: `x`, `y` are expressions of one shape, `a` an axis, `c` a number."""
 
 from __future__ import annotations
 

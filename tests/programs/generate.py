@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 import numpy as np
 
@@ -15,6 +14,10 @@ from .writer import Refused, Writer
 DTYPES = ("float64",) * 6 + ("float32", "int64", "int64", "int32", "bool", "uint8", "int8",
           "int16", "uint32", "uint64", "uint16", "complex128", "complex64")  # fmt: skip
 SIZES = (3, 4, 2, 5, 1, 3, 4, 3, 7, 0)
+
+
+CURVES = ("exp", "sin", "cos", "tanh", "log1p", "arctan", "cbrt", "exp2", "expm1", "sinh", "log",
+          "log2", "arcsinh", "log10", "cosh", "tan")  # fmt: skip
 
 
 def generate(rng: random.Random, kind: str | None = None) -> Program:
@@ -61,7 +64,7 @@ def _program(rng: random.Random, kind: str) -> Program:
         statements.attempt(w, statements.simple)
     w.lines.append("    return " + _returned(w))
     w.replay_body()
-    rounds = any(np.dtype(s.dtype).kind == "c" for s in w.args if s.is_array)
+    rounds = w.rounds or any(np.dtype(s.dtype).kind == "c" for s in w.args if s.is_array)
     text = head(w) + "\n".join(w.lines) + "\n"
     return Program(text, tuple(w.args), tier, w.reorders, rounds, frozenset(w.features | {kind}))
 
@@ -81,10 +84,19 @@ def head(w: Writer) -> str:
     return f"def f({', '.join(spec.name for spec in w.args)}):\n"
 
 
+def _curved(w: Writer, name: str) -> str:
+    """Return a name, or sometimes a function of its values that is not exactly rounded."""
+    value = w.env[name]
+    if w.chance(0.9) or np.result_type(value).kind != "f" or np.result_type(value).itemsize < 4:
+        return name
+    w.rounds = True
+    return f"np.{w.rng.choice(CURVES)}({name})"
+
+
 def _returned(w: Writer) -> str:
     names = [n for n in w.env if n[0] in "vs" and n[1:].isdigit()]
     names += [n for n in w.arrays() if n in "abcdz" and w.chance(0.1)]
-    kept = [n for n in names if w.chance(0.8)]
+    kept = [_curved(w, n) for n in names if w.chance(0.8)]
     if not kept:
         return "0"
     return kept[0] if len(kept) == 1 and w.chance(0.5) else ", ".join(kept) + ","

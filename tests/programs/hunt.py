@@ -55,7 +55,9 @@ def batch(seed: int, numbers: list[int], kind: str | None) -> list[tuple[int, st
     return [(n, case.refused, case.finding) for n, case in zip(numbers, cases)]
 
 
-def one_by_one(seed: int, numbers: list[int], kind: str | None) -> list[tuple[int, str, Finding | None]]:
+def one_by_one(
+    seed: int, numbers: list[int], kind: str | None
+) -> list[tuple[int, str, Finding | None]]:
     """Return the same after a crash, each program in a process of its own."""
     return [(n, "", finding_of(program_of(seed, n, kind))) for n in numbers]
 

@@ -27,7 +27,7 @@ class ArgSpec:
     """A NumPy type, or `int`, `float`, `truth` for a Python scalar."""
     shape: tuple[int, ...] = ()
     kind: str = "exact"
-    """`exact`: small multiples of 1/4; `wild`: anything; `index:n`: integers below n; or a number."""
+    """`exact`: small multiples of 1/4; `wild`: anything; `index:n`: whole, below n; or a number."""
     layout: str = "C"
     seed: int = 0
     view: tuple[str, str] | None = None
@@ -49,7 +49,7 @@ class Program:
     reorders: bool = False
     """Whether plain NumPy may add floats in an order of its own."""
     rounds: bool = False
-    """Whether it multiplies or divides complex numbers that are not small and exact."""
+    """Whether it has complex numbers, or functions that are not exactly rounded."""
     features: frozenset[str] = field(default_factory=frozenset)
 
     def make(self) -> dict[str, Any]:

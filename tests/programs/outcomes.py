@@ -51,7 +51,9 @@ def _rooms(made: Mapping[str, Any]) -> tuple[bytes, ...]:
     return tuple(room.tobytes() for _, room in made.values() if room is not None)
 
 
-def _sharing(results: tuple[Any, ...], arguments: Mapping[str, Any]) -> tuple[tuple[bool, ...], ...]:
+def _sharing(
+    results: tuple[Any, ...], arguments: Mapping[str, Any]
+) -> tuple[tuple[bool, ...], ...]:
     """Return, for each result and argument, whether they are one object or share memory."""
     return tuple(
         tuple(
@@ -63,7 +65,11 @@ def _sharing(results: tuple[Any, ...], arguments: Mapping[str, Any]) -> tuple[tu
 
 
 def difference(
-    one: Outcome, other: Outcome, signs: bool = True, share: bool = True, rooms: bool = True,
+    one: Outcome,
+    other: Outcome,
+    signs: bool = True,
+    share: bool = True,
+    rooms: bool = True,
     rtol: float = 0.0,
 ) -> str | None:
     """Return how two outcomes differ, None where they are the same bit by bit.
@@ -71,7 +77,8 @@ def difference(
     Without `signs` zeros of different signs are the same; with `rtol` so are numbers that near.
     """
     if one.error != other.error:
-        return f"error {one.error or 'none'} against {other.error or 'none'}: {one.message}{other.message}"
+        told = f"{one.message}{other.message}"
+        return f"error {one.error or 'none'} against {other.error or 'none'}: {told}"
     if len(one.results) != len(other.results):
         return f"{len(one.results)} results against {len(other.results)}"
     for n, (a, b) in enumerate(zip(one.results, other.results)):

@@ -170,8 +170,7 @@ def reduce_values(name: str, found: list[tuple[tuple[int, ...], Any]]) -> Any:
         total = total * wide.type(value) if name == "prod" else total + wide.type(value)
     if name == "mean":
         real = wide if wide.kind in "fc" else np.dtype(np.float64)
-        return dtype.type(0) + real.type(total) / real.type(len(values)) if dtype.kind in "fc" else (
-            real.type(total) / real.type(len(values)))  # fmt: skip
+        return real.type(total) / real.type(len(values))
     return total
 
 

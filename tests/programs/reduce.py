@@ -88,18 +88,18 @@ def _without_statements(tree: ast.Module) -> Iterator[str]:
 
 
 def _expressions(tree: ast.AST) -> list[tuple[ast.AST, str, int | None, ast.expr]]:
+    """Return every expression that may be replaced: its parent, the field, and where in a list."""
     found: list[tuple[ast.AST, str, int | None, ast.expr]] = []
     for node in ast.walk(tree):
         for name, value in ast.iter_fields(node):
-            if name in ("func", "ctx", "target", "targets", "args") and not isinstance(node, ast.Call):
-                if name != "target" or isinstance(node, ast.For):
-                    continue
-            if name == "func":
+            is_kept = name in ("func", "ctx", "targets") or isinstance(node, ast.arguments)
+            if is_kept or (name == "target" and isinstance(node, ast.For)):
                 continue
             if isinstance(value, ast.expr):
                 found.append((node, name, None, value))
             elif isinstance(value, list):
-                found += [(node, name, n, v) for n, v in enumerate(value) if isinstance(v, ast.expr)]
+                parts = [(n, v) for n, v in enumerate(value) if isinstance(v, ast.expr)]
+                found += [(node, name, n, v) for n, v in parts]
     return found
 
 

@@ -59,7 +59,7 @@ def new_view(w: Writer) -> None:
     name = w.rng.choice([n for n in w.arrays() if w.env[n].ndim] or [""])
     if not name:
         raise Refused
-    forms = [subscript(w, name)] * 4 + [f"{name}.T", name, f"{name}.reshape(-1)", f"np.flip({name})"]
+    forms = [subscript(w, name)] * 4 + [f"{name}.T", name, f"{name}.reshape(-1)", f"{name}[::-1]"]
     w.add(f"{w.fresh('v')} = {w.rng.choice(forms)}")
     w.features.add("view")
 

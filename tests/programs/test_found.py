@@ -8,7 +8,9 @@ from .findings import finding_of, stored
 from .model import Program
 
 CASES = [
-    pytest.param(program, id=name, marks=[pytest.mark.xfail(reason=why, strict=True)] if why else [])
+    pytest.param(
+        program, id=name, marks=pytest.mark.xfail(bool(why), reason=why or "", strict=bool(why))
+    )
     for name, (program, why) in stored().items()
 ]
 

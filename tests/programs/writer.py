@@ -40,6 +40,7 @@ class Writer:
     env: dict[str, Any] = field(default_factory=dict)
     serial: int = 0
     reorders: bool = False
+    rounds: bool = False
     features: set[str] = field(default_factory=set)
     names: dict[str, Any] = field(default_factory=lambda: {"np": np})
 
@@ -101,8 +102,8 @@ class Writer:
         """Run the whole program, `return` included. Raises Refused."""
         self.env = Program("", tuple(self.args)).make()
         names = ", ".join(spec.name for spec in self.args)
-        lines = [f"def f({names}):", *("    " + line for line in _counted([x[4:] for x in self.lines]))]
-        self.run([*lines, f"f({names})"])
+        body = ["    " + line for line in _counted([line[4:] for line in self.lines])]
+        self.run([f"def f({names}):", *body, f"f({names})"])
 
     def arrays(self) -> list[str]:
         """Return the names of arrays."""

@@ -42,7 +42,7 @@ Golden = Callable[[str], Callable[[str], None]]
 
 
 def text_of(whole: Procedure) -> Source:
-    return emit(*optimize(lower(whole), HOST))
+    return emit(*optimize(lower(whole), HOST, stop_after="lower"))
 
 
 def scaled() -> Procedure:

@@ -1,0 +1,70 @@
+"""Read and write sets: guards, triangles, strides, sequential loops and fixed positions."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.lowering.ir.loops import Program
+from plusequals.lowering.ir.node import Node
+from plusequals.lowering.passes.access import accesses, has_effects, has_jumps
+
+from .shown import lowered
+
+
+def node_of(program: Program, label: str) -> Node:
+    nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
+    return next(node for node in nodes if node.label == label)
+
+
+@pytest.mark.parametrize(
+    ("body", "first", "whole"),
+    [
+        ("t[i] = x[i]\ny[i] = t[i]", False, True),
+        ("t: f32[8]\nt[1:] = x[1:]\ny[i] = t[i]", True, False),  # t[0] is zero
+        ("t: f32[8]\nt[::2] = x[::2]\ny[::2] = t[::2]", True, False),
+        ("t: f32[8]\nt[0] = 1.0\ny[0] = t[0]", False, False),
+        ("t: f32[8]\nt[0] = 1.0\ny[0] = t[1]", True, False),
+        ("t: f32[8]\nif i > 2:\n    t[i] = x[i]\n    y[i] = t[i]", False, False),
+        ("t: f32[8]\nif i > 2:\n    t[i] = x[i]\ny[i] = t[i]", True, False),
+        ("t: f32[8]\nif x[i] > 2:\n    t[i] = x[i]\n    y[i] = t[i]", False, False),
+        ("t: f32[8]\nm[i] = x[i] > 2\nt[i] = t[i] if m[i] else x[i]\ny[i] = t[i]", True, True),
+        ("t[i] = x[i]\nfor s in range(3):\n    y[i] = t[i]\n    t[i] = x[i]", False, True),
+        ("t: f32[8]\nfor s in range(3):\n    y[i] = t[i]\n    t[i] = x[i]", True, False),
+        ("t[i] = x[i]\nt[i] += 1\ny[i] = t[i]", False, True),
+    ],
+)
+def test_what_is_written_before_it_is_read(body: str, first: bool, whole: bool) -> None:
+    program = lowered(body, y="f32[8]", x="f32[8]")
+    found = accesses(program.kernels[0].body)
+    t = node_of(program, "t")
+    assert found.read_before_written(t) is first
+    assert found.is_overwritten(t) is whole
+    assert found.is_written(t)
+
+
+def test_a_gather_sees_all_of_an_axis() -> None:
+    program = lowered("t[i] = x[i] * 2\ny[i] = t[p[i]]", y="f32[8]", x="f32[8]", p="i64[8]")
+    found = accesses(program.kernels[0].body)
+    assert not found.read_before_written(node_of(program, "t"))
+    assert not found.is_written(node_of(program, "p"))
+    last = found.last_use(node_of(program, "t"))
+    assert last == max(site.route for sites in found.sites.values() for site in sites)
+    assert found.last_use(Node(99, "nobody", (), program.parameters[0].node.dtype)) is None
+
+
+def test_a_triangle_covers_what_it_wrote() -> None:
+    body = "t: f32[8, 8]\nif j <= i:\n    t[i, j] = x[i] * x[j]\nif j < i:\n    y[i, j] = t[i, j]"
+    program = lowered(body, y="f32[8, 8]", x="f32[8]")
+    assert not accesses(program.kernels[0].body).read_before_written(node_of(program, "t"))
+    wrong = lowered(body.replace("j < i", "j <= i + 1"), y="f32[8, 8]", x="f32[8]")
+    assert accesses(wrong.kernels[0].body).read_before_written(node_of(wrong, "t"))
+
+
+def test_jumps_and_effects_are_seen() -> None:
+    (loop,) = lowered("for s in range(3):\n    if x[s] > 0:\n        break\n    x[s] = 1", x="f32[3]"
+    ).kernels[0].body[-1:]  # fmt: skip
+    assert has_jumps(loop)
+    assert not has_effects(loop)
+    (loop,) = lowered("for s in range(3):\n    print(x[s])", x="f32[3]").kernels[0].body[-1:]
+    assert has_effects(loop)
+    assert not has_jumps(loop)

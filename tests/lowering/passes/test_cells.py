@@ -1,0 +1,86 @@
+"""What affine indices can reach: exact for shifts, strides, triangles and fixed positions."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.lowering.ir.expressions import Expr
+from plusequals.lowering.ir.indexing import Affine, const, mod, var
+from plusequals.lowering.ir.loops import For
+from plusequals.lowering.passes.cells import (
+    are_apart,
+    differs,
+    holds,
+    is_inside,
+    is_least,
+    ranges,
+    solve,
+)
+
+from ..ir.build import aff, ap, pos, rng, symbols
+
+i, j, k, n = symbols("i j k n")
+TRIANGLE = (rng(i, 0, 9), rng(j, 0, var(i)))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        (var(i), var(i) + 1, True),
+        (var(i), var(j), True),  # j < i
+        (var(i) - 1, var(j), False),
+        (var(i) * 2, var(j) * 2 + 1, True),  # even and odd
+        (var(n) * 4 + 2, var(j) * 2 - 3, True),
+        (mod(var(i), const(3)), const(1), False),
+        (const(3), const(3), False),
+        (var(i) + 9, var(j), True),
+    ],
+)
+def test_indices_differ_for_a_reason(left: Affine, right: Affine, expected: bool) -> None:
+    assert differs(left, right, TRIANGLE) is expected
+    assert differs(right, left, TRIANGLE) is expected
+
+
+def test_places_are_apart_by_one_axis() -> None:
+    one, other = (aff(i), aff(0)), (aff(i), aff(j) + 1)
+    assert are_apart(one, other, TRIANGLE)
+    assert not are_apart(one, (aff(i), aff(j)), TRIANGLE)
+    assert not are_apart(None, other, TRIANGLE), "a whole array is everywhere"
+
+
+def test_tests_that_hold_are_used() -> None:
+    square = (rng(i, 0, 9), rng(j, 0, 9))
+    below: Expr = ap("le", pos(j), pos(i))
+    assert not is_least(var(i) - var(j), square)
+    assert is_least(var(i) - var(j), square, (below,))
+    assert is_least(var(j) - var(i) - 1, square, (ap("logical_not", below),))
+    assert holds(ap("lt", pos(var(j) - 1), pos(i)), square, (below,))
+    assert not holds(ap("lt", pos(j), pos(i)), square, (below,))
+    same = ap("eq", pos(i), pos(j))
+    assert is_least(var(i) - var(j), square, (same,))
+    assert not is_least(var(j) - var(i) - 1, square, (ap("logical_not", same),))
+
+
+def test_the_point_that_wrote_a_cell_is_found() -> None:
+    own = (For(i, const(0), const(8), 1, ()), For(j, const(0), const(8), 1, ()))
+    assert solve((var(i) + 1, -var(j)), (aff(5), aff(k)), own) == {i: const(4), j: -var(k)}
+    diagonal = solve((aff(i), aff(i)), (aff(k), aff(k)), own[:1])
+    assert diagonal == {i: var(k)}
+    assert solve((aff(i), aff(i)), (aff(k), aff(n)), own[:1]) is None, "off the diagonal"
+    assert solve((var(i) * 2,), (aff(k),), own[:1]) is None, "not every cell was written"
+    assert solve((aff(0),), (aff(0),), own[:1]) is None, "the last round wins"
+    assert solve((aff(0),), (aff(1),), ()) is None
+    swapped = solve((aff(i), aff(j)), (aff(j), aff(i)), own)
+    assert swapped == {i: var(j), j: var(i)}, "symbols of the reader that have the same name"
+
+
+def test_a_point_is_inside_of_loops_or_not() -> None:
+    own = (For(i, const(0), const(8), 1, ()),)
+    known = (rng(k, 0, 7),)
+    assert is_inside({i: var(k) + 1}, own, known, ())
+    assert not is_inside({i: var(k) + 2}, own, known, ())
+    backwards = (For(i, const(7), const(-1), -1, ()),)
+    assert is_inside({i: var(k) + 1}, backwards, known, ())
+    skipping = (For(i, const(0), const(8), 2, ()),)
+    assert not is_inside({i: var(k)}, skipping, known, ())
+    assert ranges(backwards) == (rng(i, 0, 8),)

@@ -1,0 +1,114 @@
+"""Nests brought together: over shared loops, past what may be moved, and every reason why not."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from plusequals.lowering.passes.fuse import Apart, Together, fuse, fused
+
+from .shown import after, lowered
+
+FUSED = [
+    ("z[i, j] = x[i, j] * 2\ny[i, j] = z[i, j] + x[i, j]",
+     {"y": "f32[8, 9]", "z": "f32[8, 9]", "x": "f32[8, 9]"},
+     """
+     for i in 0..8:
+         for j in 0..9:
+             z[i, j] = x[i, j] * 2.0
+             y[i, j] = z[i, j] + x[i, j]
+     """),
+    ("z[i] = x[i] * 2\ny[i + 1] = z[i]", {"y": "f32[9]", "z": "f32[8]", "x": "f32[8]"},
+     """
+     for i in 0..8:
+         z[i] = x[i] * 2.0
+         y[i + 1] = z[i]
+     """),
+    ("z[:] = x * 2\ny[1:] = z[:-1] + x[1:]", {"y": "f32[9]", "z": "f32[9]", "x": "f32[9]"},
+     """
+     for i in 0..9:
+         z[i] = x[i] * 2.0
+     for i in 0..8:
+         y[i + 1] = z[i] + x[i + 1]
+     """),
+    ("z[1:] = x[1:] * 2\ny[1:] = z[:-1]", {"y": "f32[9]", "z": "f32[9]", "x": "f32[9]"},
+     """
+     for i in 0..8:
+         z[i + 1] = x[i + 1] * 2.0
+         y[i + 1] = z[i]
+     """),
+    ("if x[i] > 0:\n    z[i] = x[i]\n    y[i] = z[i] * 2", {"y": "f32[8]", "z": "f32[8]", "x": "f32[8]"},
+     """
+     for i in 0..8:
+         x[i] > 0[i] = x[i] > 0.0
+         if x[i] > 0[i]:
+             z[i] = x[i]
+             y[i] = z[i] * 2.0
+     """),
+    ("z[i] = x[i]\nc[0] = 1\ny[i] = z[i] * c[0]",
+     {"y": "f32[8]", "z": "f32[8]", "x": "f32[8]", "c": "f32[1]"},
+     """
+     c[0] = 1.0
+     for i in 0..8:
+         z[i] = x[i]
+         y[i] = z[i] * c[0]
+     """),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "arrays", "expected"), FUSED, ids=[b for b, _, _ in FUSED])
+def test_fused(body: str, arrays: dict[str, str], expected: str) -> None:
+    assert after(fuse, body, **arrays) == textwrap.dedent(expected).strip()
+
+
+REFUSED = [
+    ("z[i] = x[i]\ny[:-1] = z[1:]", Apart.RANGES),
+    ("z[:-1] = x[:-1]\ny[:-1] = z[1:]", Apart.ORDER),
+    ("z[i] = x[i]\ny[i] = z[p[i]]", Apart.EFFECTS),
+    ("z[i] = x[i]\nfor k in range(8):\n    print(z[k])", Apart.EFFECTS),
+    ("for k in range(8):\n    z[k] = x[k]\n    if x[k] > 1:\n        break\ny[i] = z[i]", Apart.JUMPS),
+    ("z[i] = x[i]\nc[0] = z[3]\ny[i] = z[i] * c[0]", Apart.SEPARATED),
+    ("y[i] = x[i]\nz[0] = sum(y[i])", Apart.RUNNING),
+]  # fmt: skip
+ARRAYS = {"y": "f32[8]", "z": "f32[8]", "x": "f32[8]", "p": "i64[8]", "c": "f32[1]"}
+
+
+@pytest.mark.parametrize(("body", "reason"), REFUSED, ids=[b for b, _ in REFUSED])
+def test_apart_for_a_reason(body: str, reason: Apart) -> None:
+    program = lowered(body, **ARRAYS)
+    made = fused(program)
+    assert reason in [decision.reason for decision in made.decisions]
+    assert Together.SHARED not in [decision.reason for decision in made.decisions]
+
+
+def test_a_large_product_keeps_its_tiles_and_takes_its_epilogue() -> None:
+    sizes = {"x": "f32[32, 64]", "w": "f32[64, 96]", "v": "f32[96, 16]", "b": "f32[96]",
+             "r": "f32[32, 96]", "z": "f32[32, 16]"}  # fmt: skip
+    body = """
+        t[n, j] = sum(x[n, i] * w[i, j])
+        r[n, j] = max(t[n, j] + b[j], 0)
+        z[n, c] = sum(r[n, j] * v[j, c])
+    """
+    made = fused(lowered(body, **sizes))
+    assert [decision.reason for decision in made.decisions].count(Apart.TILES) == 1
+    assert after(fuse, body, **sizes) == textwrap.dedent("""
+        for n in 0..32:
+            for j in 0..96:
+                t[n, j] = 0.0
+                for i in 0..64:
+                    t[n, j] += x[n, i] * w[i, j]
+                r[n, j] = max(t[n, j] + b[j], 0.0)
+        for n in 0..32:
+            for c in 0..16:
+                z[n, c] = 0.0
+                for j in 0..96:
+                    z[n, c] += r[n, j] * v[j, c]
+    """).strip()
+
+
+def test_comments_stay_in_order() -> None:
+    program = fuse(lowered("z[i] = x[i]\ny[i] = z[i]", y="f32[8]", z="f32[8]", x="f32[8]"))
+    comment, loop = program.kernels[0].body
+    assert getattr(comment, "text", "") == "z[i] = x[i]"
+    assert [getattr(stmt, "text", "") for stmt in getattr(loop, "body", ())] == ["", "y[i] = z[i]", ""]

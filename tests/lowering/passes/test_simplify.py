@@ -1,0 +1,66 @@
+"""Programs before, and the loops after: simplify."""
+
+from __future__ import annotations
+
+from plusequals.lowering.passes.simplify import simplify
+
+from .shown import after
+
+
+def _is(expected: str, body: str, **arrays: str) -> None:
+    assert after(simplify, body, **arrays) == expected.strip("\n")
+
+
+def test_scalars_keep_their_bits() -> None:
+    _is(
+        """
+for i in 0..8:
+    y[i] = x[i]
+for i in 0..8:
+    y[i] = x[i] + 0.0
+for i in 0..8:
+    y[i] = 0.0 * x[i]
+""",
+        "y[i] = x[i] * 1.0\ny[i] = x[i] + 0.0\ny[i] = 0.0 * x[i]",
+        y="f32[8]", x="f32[8]",
+    )  # fmt: skip
+
+
+def test_positions_are_resolved_by_their_loops() -> None:
+    _is(
+        """
+for i in 0..8:
+    y[i] = x[i]
+""",
+        "y[i] = where(i < 8, x[i % 8], 7.0)",
+        y="f32[8]", x="f32[8]",
+    )  # fmt: skip
+
+
+def test_a_test_tells_what_holds_in_its_branch() -> None:
+    text = after(
+        simplify, "for i in range(8):\n    if i < 3:\n        y[i] = x[min(i, 2)]",
+        y="f32[8]", x="f32[8]",
+    )  # fmt: skip
+    assert text == "for i in 0..8:\n    if i < 3:\n        y[i] = x[i]"
+
+
+def test_loops_of_one_round_and_of_none_go() -> None:
+    _is(
+        """
+for j in 0..4:
+    y[0, j] = x[j]
+""",
+        "y[i, j] = x[j]", y="f32[1, 4]", x="f32[4]",
+    )  # fmt: skip
+    _is("pass", "y[i] = x[i]", y="f32[0]", x="f32[0]")
+
+
+def test_a_loop_that_is_left_early_stays() -> None:
+    body = "for i in range(1):\n    if x[0] > 0:\n        break\n    y[0] = 1.0"
+    assert after(simplify, body, y="f32[1]", x="f32[1]").startswith("for i in 0..1:")
+
+
+def test_a_branch_that_is_decided_is_taken() -> None:
+    body = "for i in range(4):\n    if i < 9:\n        y[i] = 1.0\n    else:\n        y[i] = 2.0"
+    assert after(simplify, body, y="f32[4]") == "for i in 0..4:\n    y[i] = 1.0"

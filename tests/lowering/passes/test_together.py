@@ -1,0 +1,89 @@
+"""Known programs after the passes that shape their loops, and how many arrays they keep."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.lowering.ir.loops import Program
+from plusequals.lowering.ir.printer import print_program
+from plusequals.lowering.lower import lower
+from plusequals.lowering.passes.fuse import fuse
+from plusequals.lowering.passes.shrink import shrink
+from plusequals.lowering.passes.simplify import simplify
+from plusequals.lowering.passes.virtualize import virtualize
+
+from ...kernels.registry import KERNELS
+from ...language import index_functions
+from ...language.examples import EXAMPLES
+
+DIGITS = Path(__file__).parents[3] / "tutorials" / "01_digits.py"
+
+
+def shaped(program: Program) -> Program:
+    return shrink(fuse(virtualize(simplify(program))))
+
+
+def arrays(program: Program) -> dict[str, tuple[int, ...] | None]:
+    """The locals that are more than scalars, with their shapes."""
+    return {node.label: node.static_shape for node in program.locals if node.rank}
+
+
+def example(name: str) -> Program:
+    made = next(one for one in EXAMPLES if one.function == name)
+    return lower(getattr(index_functions, name).procedure(*made.make()))
+
+
+def kernel(name: str) -> Program:
+    made = next(one for one in KERNELS if one.name == name)
+    args, kwargs = made.make("tiny", 20)
+    return lower(pe.cd(made.function).procedure(*args, **kwargs))
+
+
+def digits() -> Program:
+    """The training step of the first tutorial, for the sizes that it uses there."""
+    text = DIGITS.read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    for part in ast.parse(text).body:
+        if isinstance(part, ast.FunctionDef) and part.decorator_list:
+            source = ast.get_source_segment(text, part)
+            assert source is not None
+            names[part.name] = pe.cd_from_source(source + "\n", dict(names))
+    sizes = {"w1": (64, 96), "b1": (96,), "w2": (96, 10), "b2": (10,)}
+    tensors = [pe.tensor(n, s, dtype="float32", fields=("vel",)) for n, s in sizes.items()]
+    x, y = np.zeros((32, 64), np.float32), np.zeros(32, np.int64)
+    train = names["train"]
+    return lower(train.procedure(*tensors, x, y, 0.1, 0.9, 1e-4))  # type: ignore[attr-defined]
+
+
+PROGRAMS: dict[str, tuple[Callable[[], Program], int]] = {
+    "softmax": (lambda: example("softmax"), 1),
+    "layernorm": (lambda: example("layernorm"), 0),
+    "attention": (lambda: example("attention"), 2),
+    "cholesky": (lambda: example("cholesky"), 0),
+    "lu": (lambda: example("lu"), 0),
+    "jacobi": (lambda: example("jacobi"), 1),
+    "assign": (lambda: example("assign"), 0),
+    "black_scholes": (lambda: kernel("black_scholes"), 0),
+    "heat_3d": (lambda: kernel("heat_3d"), 0),
+    "digits": (digits, 6),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_loops_are_those_expected(name: str, golden: Callable[[str], Callable[[str], None]]) -> None:
+    make, count = PROGRAMS[name]
+    program = shaped(make())
+    assert len(arrays(program)) == count, arrays(program)
+    golden(f"{name}.txt")(print_program(program))
+
+
+def test_the_digits_keep_what_every_example_needs_later() -> None:
+    assert arrays(shaped(digits())) == {
+        "r": (32, 96), "z": (10,), "e": (10,), "loss": (32,), "d": (32, 10), "g": (32, 96),
+    }  # fmt: skip

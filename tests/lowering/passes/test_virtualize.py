@@ -1,0 +1,128 @@
+"""Values computed where they are used: what is inlined, to what, and every reason why not."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+
+from plusequals.lowering.passes import virtualize as module
+from plusequals.lowering.passes.virtualize import Stored, Virtual, virtualize, virtualized
+
+from .agree import assert_agrees
+from .shown import after, lowered
+
+INLINED = [
+    ("u[i] = x[i] * 2\ny[i] = exp(u[i])", {"y": "f32[8]", "x": "f32[8]"},
+     """
+     for i in 0..8:
+         y[i] = exp(x[i] * 2.0)
+     """),
+    ("u[i] = x[i] * 2\ny[2:5] = u[3:6] + u[1:4]", {"y": "f32[8]", "x": "f32[8]"},
+     """
+     for i in 0..3:
+         y[i + 2] = x[i + 3] * 2.0 + x[i + 1] * 2.0
+     """),
+    ("u[i] = exp(x[i])\ny[i] = u[2 * i + 1]", {"y": "f32[4]", "x": "f32[8]"},
+     """
+     for i in 0..4:
+         y[i] = exp(x[2*i + 1])
+     """),
+    ("u[i, j] = exp(x[i, j])\ny[i, j] = u[j, i]", {"y": "f32[9, 8]", "x": "f32[8, 9]"},
+     """
+     for i in 0..9:
+         for j in 0..8:
+             y[i, j] = exp(x[j, i])
+     """),
+    ("u[i, j] = exp(x[i, j])\ny[i] = u[i, i]", {"y": "f32[8]", "x": "f32[8, 8]"},
+     """
+     for i in 0..8:
+         y[i] = exp(x[i, i])
+     """),
+    ("u = x[::-1] * 2\ny[:] = u[::-1]", {"y": "f32[8]", "x": "f32[8]"},
+     """
+     for i in 0..8:
+         y[i] = x[i] * 2.0
+     """),
+    ("d[i, j] = a[i] - b[j]\ny[i] = sum(d[i, j] ** 2)", {"y": "f32[8]", "a": "f32[8]", "b": "f32[9]"},
+     """
+     for i in 0..8:
+         y[i] = 0.0
+         for j in 0..9:
+             y[i] += (a[i] - b[j]) * (a[i] - b[j])
+     """),
+    ("u: f32[8]\nif x[i] > 0:\n    u[i] = exp(x[i])\n    y[i] = u[i]", {"y": "f32[8]", "x": "f32[8]"},
+     """
+     for i in 0..8:
+         if x[i] > 0.0:
+             y[i] = exp(x[i])
+     """),
+    ("for s in range(3):\n    u[i] = x[i] * 2\n    y[i] = y[i] + u[i]", {"y": "f32[8]", "x": "f32[8]"},
+     """
+     for s in 0..3:
+         for i in 0..8:
+             y[i] = y[i] + x[i] * 2.0
+     """),
+    ("u[i] = x[i] * 2\nx[i] = u[i] + 1", {"x": "f32[8]"},
+     """
+     for i in 0..8:
+         x[i] = x[i] * 2.0 + 1.0
+     """),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "arrays", "expected"), INLINED, ids=[b for b, _, _ in INLINED])
+def test_inlined(body: str, arrays: dict[str, str], expected: str) -> None:
+    assert after(virtualize, body, **arrays) == textwrap.dedent(expected).strip()
+
+
+def test_the_rounding_of_a_half_store_is_kept() -> None:
+    program = lowered("u[i] = f16(x[i] * 3)\ny[i] = u[i] + 1", y="f32[8]", x="f32[8]")
+    x = np.random.default_rng(3).random(8, dtype=np.float32)
+    new = assert_agrees(program, virtualize, [np.zeros(8, np.float32), x])
+    assert [node.label for node in new.locals] == []
+    text = after(virtualize, "u[i] = f16(x[i] * 3)\ny[i] = u[i] + 1", y="f32[8]", x="f32[8]")
+    assert "f16(x[i] * 3.0)" in text
+
+
+KEPT = [
+    ("u[i] = x[i]\nfor s in range(3):\n    v = u\n    w[i] = u[i] * 2\n    u, w = w, u\ny[i] = u[i]",
+     "u", None),
+    ("u[i] = x[i] * 2\nprint(u[3])", "u", Stored.PRINTED),
+    ("u[i] = x[i] * 2\nu[0] = 0\ny[i] = u[i]", "u", Stored.SEVERAL),
+    ("u: f32[8]\nfor s in range(3):\n    y[i] = u[i]\n    u[i] = x[i] + s", "u", Stored.ELSEWHERE),
+    ("u[i] = x[i] * 2\nx[i] = 0\ny[i] = u[i]", "u", Stored.CHANGED),
+    ("u[i] = x[i] * 2\nx[1:] = u[:-1]", "u", Stored.CHANGED),
+    ("u[i] = x[i] * 2\ny[i] = u[p[i]]", "u", Stored.PLACE),
+    ("u: f32[8]\nu[::2] = x[::2]\ny[::2] = u[::2]", "u", Stored.PLACE),
+    ("u: f32[8]\nu[1:] = x[1:]\ny[i] = u[i]", "u", Stored.UNWRITTEN),
+    ("u: f32[8]\nif x[i] > 0:\n    u[i] = x[i]\ny[i] = u[i]", "u", Stored.UNWRITTEN),
+    ("u[i] = exp(x[i])\ny[i] = u[i] * u[i] + u[i]", "u", Stored.COSTLY),
+    ("u[i] = exp(x[i])\ny[i] = sum[j](u[i] * a[i, j])", "u", Stored.COSTLY),
+]  # fmt: skip
+ARRAYS = {"y": "f32[8]", "x": "f32[8]", "p": "i64[8]", "a": "f32[8, 9]"}
+
+
+@pytest.mark.parametrize(("body", "label", "reason"), KEPT, ids=[b for b, _, _ in KEPT])
+def test_kept_for_a_reason(body: str, label: str, reason: Stored | None) -> None:
+    program, decisions = virtualized(lowered(body, **ARRAYS))
+    assert label in [node.label for node in program.locals]
+    found = {made.reason for made in decisions if made.node and made.node.label == label}
+    assert reason is None or found == {reason}
+
+
+def test_a_value_that_keeps_other_arrays_alive_stays() -> None:
+    body = "s[i] = sum(a[i, j])\nu[i] = s[i] / 3\ny[i, j] = u[i] * a[i, j]"
+    _, decisions = virtualized(lowered(body, y="f32[8, 9]", a="f32[8, 9]"))
+    assert Stored.ALIVE in [made.reason for made in decisions]
+
+
+def test_no_expression_grows_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["u0[i] = x[i] + x[i]"] + [f"u{n}[i] = u{n - 1}[i] + u{n - 1}[i]" for n in range(1, 9)]
+    body = "\n".join(lines) + "\ny[i] = u8[i]"
+    program, decisions = virtualized(lowered(body, y="f32[8]", x="f32[8]"))
+    reasons = [made.reason for made in decisions]
+    assert Stored.LONG in reasons or Stored.COSTLY in reasons
+    assert all(module._largest(stmt) <= module.MAX_SIZE for stmt in program.kernels[0].body)
+    assert set(reasons) & {Virtual.CHEAP, Virtual.ONCE}

@@ -29,7 +29,7 @@ def run(match: Match, arguments: Arguments) -> Any:
         results = routine.run(_as_they_are(known, match.given))
     else:
         arrays, after = _prepared(known, match.given, arguments)
-        _separate(arrays, known)
+        _separate(arrays, match.given, known)
         results = routine(arrays)
         for write_back in after:
             write_back()
@@ -127,15 +127,17 @@ def _refuse_copy(value: object, array: Any, path: Path, span: Span) -> None:
     )  # fmt: skip
 
 
-def _separate(arrays: list[Any], known: Specialisation) -> None:
+def _separate(arrays: list[Any], given: Sequence[Any], known: Specialisation) -> None:
     """Copy read arrays that overlap the one that is written, where that is what NumPy does.
 
-    CdValueError CD0708 where the result would depend on the order of element writes.
+    What was given decides: packed copies of it share nothing any more. CdValueError CD0708 where
+    the result would depend on the order of element writes.
     """
     parameters = known.procedure.parameters
     if not any(parameter.written for parameter in parameters):
         return
-    for pair in overlaps(arrays):
+    pairs = zip(given, arrays, strict=True)
+    for pair in overlaps([one if isinstance(one, np.ndarray) else other for one, other in pairs]):
         one, two = pair.first, pair.second
         written = parameters[one].written, parameters[two].written
         if not any(written):

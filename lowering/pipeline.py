@@ -14,7 +14,7 @@ from .diagnostic import CdValueError, Diagnostic, nearest
 from .ir.assignments import Permute
 from .ir.loops import For, If, Program, Stmt, While
 from .ir.node import Node
-from .passes.buffers import buffers
+from .passes.buffers import buffers, decide_buffers
 from .passes.cse import cse
 from .passes.dead import dead
 from .passes.decision import Decided, Decision
@@ -71,7 +71,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("cse", lambda program, _: cse(program)),  # the others count equal work as one
     Pass("hoist", lambda program, _: hoist(program)),
     Pass("dead again", lambda program, _: dead(program)),
-    Pass("buffers", lambda program, _: buffers(program)),  # last: it makes nests depend on others
+    Pass("buffers", lambda program, _: buffers(program), decide_buffers),  # last: it ties nests
 )
 
 
@@ -127,8 +127,9 @@ def place(program: Program, decisions: tuple[Decision, ...] = ()) -> Placement:
         places[node.id] = Place("result", "it is handed to the caller")
     why = {made.node.id: made for made in decisions if made.node is not None}
     for made in why.values():
-        if made.outcome == "virtual" and made.node is not None:
-            places[made.node.id] = Place("virtual", str(made))
+        if made.node is not None and made.outcome in ("virtual", "reused"):
+            where: Where = "virtual" if made.outcome == "virtual" else "scratch"
+            places[made.node.id] = Place(where, str(made))
     for node in program.locals:
         places[node.id] = _local(node, node.id in moving, why.get(node.id))
     return Placement(places, decisions)

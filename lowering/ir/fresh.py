@@ -64,9 +64,10 @@ def label_of(expr: Expr) -> str:
             return f"{node.label}_{dtype.short}"
         case Cast(value, _):
             return label_of(value)
-        case Apply(op, (Read(node),), _):
-            return f"{op}_{node.label}"
-        case Apply(op):
-            return _NOUNS.get(op.name, op.name)
+        case Apply(op) if op.name in _NOUNS:
+            return _NOUNS[op.name]
+        case Apply(op, args):
+            inner = args[0].node.label if isinstance(args[0], Read) else label_of(args[0])
+            return f"{op}_{inner if len(inner) <= 16 else 'value'}"
         case _:
             return "value"

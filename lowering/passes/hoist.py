@@ -2,8 +2,8 @@
 
 Moves what always happens in the body, reads nothing that the loop writes, and uses no symbol that
 is bound in it. It has to be sure to run, or to read only elements that exist: then it may also be
-computed for a loop without rounds. In an accumulation only expensive work moves, because schedules
-recognise sums of products; single loads stay for the same reason.
+computed for a loop without rounds. In an accumulation only dear work and work on scalars moves:
+schedules recognise sums of products. Single loads stay for the same reason.
 
 >>> show(hoist, "y[i, j] = x[i, j] * exp(s[i])", y="f32[8, 9]", x="f32[8, 9]", s="f32[8]")
 for i in 0..8:
@@ -87,11 +87,14 @@ class _Work:
 
 def _body(body: Body, known: Bounds, work: _Work) -> Body:
     out: list[Stmt] = []
+    ready: list[Store] = []  # names that still have the value of their expression
     for stmt in body:
         match stmt:
             case For():
                 inner = _body(stmt.body, known.inside(stmt), work)
-                out += _Loop.of(replace(stmt, body=inner), known, work).split()
+                loop = _Loop.of(replace(stmt, body=inner), known, work, ready)
+                out += loop.split()
+                ready += [one for one in loop.before if one.access.node in work.fresh.nodes]
             case If(test, then, other):
                 sides = (
                     _body(then, known.where(test), work),
@@ -103,6 +106,9 @@ def _body(body: Body, known: Bounds, work: _Work) -> Body:
                 out.append(with_bodies(stmt, new))
             case _:
                 out.append(stmt)
+        if ready:
+            written = {node.id for node in writes((stmt,))}
+            ready = [one for one in ready if not written & _reads(one.value)]
     return tuple(out)
 
 
@@ -118,16 +124,18 @@ class _Loop:
     bound: frozenset[Symbol]
     sure: bool
     """Whether the statement at hand runs at least once."""
+    ready: list[Store]
+    """What stands before the loop already."""
     before: list[Store]
 
     @classmethod
-    def of(cls, loop: For, known: Bounds, work: _Work) -> _Loop:
+    def of(cls, loop: For, known: Bounds, work: _Work, ready: list[Store]) -> _Loop:
         """Return the loop with what is written and bound in it."""
         rounds = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
         least = known.least(rounds)
         bound = frozenset(s for stmt in statements((loop,)) for s in binds(stmt))
         written = {node.id for node in writes(loop.body)}
-        return cls(loop, known, work, written, bound, least is not None and least > 0, [])
+        return cls(loop, known, work, written, bound, least is not None and least > 0, ready, [])
 
     def split(self) -> Body:
         """Return what comes before the loop, and the loop."""
@@ -140,8 +148,6 @@ class _Loop:
             body.append(self.statement(stmt))
             if any(isinstance(s, Check | Break | Continue | While) for s in statements((stmt,))):
                 self.sure = False
-        if not self.before:
-            return (self.loop,)
         return (*self.before, replace(self.loop, body=tuple(body)))
 
     def is_name(self, store: Store, earlier: list[Stmt]) -> bool:
@@ -194,7 +200,7 @@ class _Loop:
 
     def name(self, expr: Expr, span: Span) -> Node:
         """Return the local that holds the value before the loop, made where there is none."""
-        for store in self.before:
+        for store in (*self.ready, *self.before):
             if same(store.value, expr):
                 return store.access.node
         local = self.work.fresh.scalar(label_of(expr), expr.dtype)
@@ -203,10 +209,16 @@ class _Loop:
 
 
 def _is_work(expr: Expr, costly: bool) -> bool:
-    """Whether an expression is more than a load, and dear where that is asked for."""
+    """Whether an expression is more than a load, and dear or of scalars where that is asked for."""
     if not isinstance(expr, Apply | Cast) or expr.dtype.compute is not expr.dtype:
         return False
     inner = list(walk(expr))
-    if not any(isinstance(one, Read) for one in inner):
-        return False
-    return not costly or any(isinstance(one, Apply) and one.op.name not in _CHEAP for one in inner)
+    read = [one for one in inner if isinstance(one, Read)]
+    if not read or not costly:
+        return bool(read)
+    dear = any(isinstance(one, Apply) and one.op.name not in _CHEAP for one in inner)
+    return dear or not any(one.index for one in read)
+
+
+def _reads(expr: Expr) -> frozenset[int]:
+    return frozenset(one.node.id for one in walk(expr) if isinstance(one, Read))

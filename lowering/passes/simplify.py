@@ -30,7 +30,12 @@ def simplify(program: Program) -> Program:
 
 
 def _body(body: Iterable[Stmt], known: Bounds) -> tuple[Stmt, ...]:
-    return tuple(new for statement in body for new in _statement(statement, known))
+    out: list[Stmt] = []
+    for statement in body:
+        out += _statement(statement, known)
+        if isinstance(statement, Check):
+            known = known.where(statement.test)  # nothing behind a check runs where it fails
+    return tuple(out)
 
 
 def _statement(statement: Stmt, known: Bounds) -> tuple[Stmt, ...]:

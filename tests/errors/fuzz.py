@@ -66,7 +66,7 @@ def mutant(number: int) -> Mutant:
     seed = SEEDS[chance.randrange(len(SEEDS))]
     text = seed.text
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
-        change = chance.choice((_by_token, _by_tree, _by_tree))
+        change = chance.choice((_by_token, _by_tree, _by_tree, _by_tree, _by_tree))
         text = change(text, chance)
     return Mutant(number, text, _arguments(seed, chance))
 
@@ -245,6 +245,9 @@ def _arguments(seed: Seed, chance: random.Random) -> tuple[object, ...]:
 
 # ---------------------------------------------------------------- running
 
+_ENDLESS = ("while", "10 ** ", "10**", "<<", str(2**62))
+"""What may stand in a mutant that runs for ever, or for more than the memory."""
+
 
 def outcome(one: Mutant, backend: str = "numpy") -> str:
     """Return `ran`, or the code of the error; raises whatever else the mutant raised."""
@@ -254,7 +257,7 @@ def outcome(one: Mutant, backend: str = "numpy") -> str:
         names = {"np": np, "pe": pe}
         try:
             function = pe.cd_from_source(one.text, names, "mutant.py", backend)
-            if any(word in one.text for word in ("while", "10 ** ", "10**", "<<", "e30")):
+            if any(word in one.text for word in _ENDLESS):
                 function.procedure(*one.arguments)  # it may run for ever
                 return "compiled"
             function(*one.arguments)

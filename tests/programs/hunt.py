@@ -49,9 +49,10 @@ def program_of(seed: int, number: int, kind: str | None = None) -> Program:
     return generate(random.Random(f"{seed}:{number}"), kind)
 
 
-def batch(seed: int, numbers: list[int], kind: str | None) -> list[tuple[int, str, Finding | None]]:
+def batch(options: argparse.Namespace, numbers: list[int]) -> list[tuple[int, str, Finding | None]]:
     """Return what became of each program: its number, why it was refused, the finding."""
-    cases = check_all([program_of(seed, n, kind) for n in numbers])
+    programs = [program_of(options.seed, n, options.kind) for n in numbers]
+    cases = check_all(programs, True, options.profile, options.optimize)
     return [(n, case.refused, case.finding) for n, case in zip(numbers, cases)]
 
 
@@ -71,7 +72,7 @@ def hunt(options: argparse.Namespace) -> Tally:
     while waiting or running:
         while waiting and len(running) < options.jobs:
             numbers = waiting.pop(0)
-            running[Child(batch, options.seed, numbers, options.kind)] = numbers
+            running[Child(batch, options, numbers)] = numbers
         child = first_ready(list(running))
         numbers = running.pop(child)
         try:
@@ -112,6 +113,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--kind", choices=("array", "index", "mixed"))
+    parser.add_argument("--profile", choices=("strict", "default"), default="strict")
+    parser.add_argument("--optimize", type=int, choices=(0, 1, 2, 3), default=0)
     parser.add_argument("--each", type=int, default=4, help="findings of one kind to keep")
     parser.add_argument("--into", default=str(FOLDER), help="where findings are stored")
     parser.add_argument("--no-reduce", dest="reduce", action="store_false")

@@ -84,6 +84,8 @@ def difference(
     for n, (a, b) in enumerate(zip(one.results, other.results)):
         if why := unlike(a, b, signs, rtol):
             return f"result {n}: {why}"
+    if one.error and not rooms:
+        return None  # what was written before an error depends on the layout
     for n, (a, b) in enumerate(zip(one.arguments, other.arguments)):
         if why := unlike(a, b, signs, rtol):
             return f"argument {n}: {why}"

@@ -92,7 +92,9 @@ def test_a_large_product_keeps_its_tiles_and_takes_its_epilogue() -> None:
     """
     made = fused(lowered(body, **sizes))
     assert [decision.reason for decision in made.decisions].count(Apart.TILES) == 1
-    assert after(fuse, body, **sizes) == textwrap.dedent("""
+    assert (
+        after(fuse, body, **sizes)
+        == textwrap.dedent("""
         for n in 0..32:
             for j in 0..96:
                 t[n, j] = 0.0
@@ -105,10 +107,15 @@ def test_a_large_product_keeps_its_tiles_and_takes_its_epilogue() -> None:
                 for j in 0..96:
                     z[n, c] += r[n, j] * v[j, c]
     """).strip()
+    )
 
 
 def test_comments_stay_in_order() -> None:
     program = fuse(lowered("z[i] = x[i]\ny[i] = z[i]", y="f32[8]", z="f32[8]", x="f32[8]"))
     comment, loop = program.kernels[0].body
     assert getattr(comment, "text", "") == "z[i] = x[i]"
-    assert [getattr(stmt, "text", "") for stmt in getattr(loop, "body", ())] == ["", "y[i] = z[i]", ""]
+    assert [getattr(stmt, "text", "") for stmt in getattr(loop, "body", ())] == [
+        "",
+        "y[i] = z[i]",
+        "",
+    ]

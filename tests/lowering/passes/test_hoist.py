@@ -54,6 +54,29 @@ def test_sides_of_a_choice_stay_but_a_whole_choice_leaves() -> None:
     shapes = {"y": "f32[4, 5]", "x": "f32[4, 5]", "t": "f32[4]"}
     assert "exp_t" not in after(hoist, inner, **shapes)
     whole = "y[i, j] = x[i, j] * sqrt(where(t[i] > 0, t[i], 1.0))"
-    assert "    sqrt = sqrt(t[i] if t[i] > 0.0 else 1.0)\n    for j" in after(
+    assert "    sqrt_value = sqrt(t[i] if t[i] > 0.0 else 1.0)\n    for j" in after(
         hoist, whole, **shapes
+    )
+
+
+def test_loops_after_one_another_share_names_until_something_is_written() -> None:
+    body = """
+    for i in range(4):
+        y[i] = exp(s[0])
+    for j in range(4):
+        y[j] -= exp(s[0])
+    s[0] = 2.0
+    for k in range(4):
+        y[k] += exp(s[0])
+    """
+    assert after(hoist, body, y="f32[4]", s="f32[1]") == (
+        "exp_s = exp(s[0])\n"
+        "for i in 0..4:\n"
+        "    y[i] = exp_s\n"
+        "for j in 0..4:\n"
+        "    y[j] -= exp_s\n"
+        "s[0] = 2.0\n"
+        "exp_s_2 = exp(s[0])\n"
+        "for k in 0..4:\n"
+        "    y[k] += exp_s_2"
     )

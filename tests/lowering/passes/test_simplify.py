@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from plusequals.lowering.ir.assignments import Fault, Let
+from plusequals.lowering.ir.indexing import Symbol, const, mod, var
 from plusequals.lowering.passes.simplify import simplify
 
-from .shown import after
+from ..ir.build import ap, at, i64, loops, node, num, pos, program, read
+from .shown import after, text_of
 
 
 def _is(expected: str, body: str, **arrays: str) -> None:
@@ -64,3 +67,23 @@ def test_a_loop_that_is_left_early_stays() -> None:
 def test_a_branch_that_is_decided_is_taken() -> None:
     body = "for i in range(4):\n    if i < 9:\n        y[i] = 1.0\n    else:\n        y[i] = 2.0"
     assert after(simplify, body, y="f32[4]") == "for i in 0..4:\n    y[i] = 1.0"
+
+
+def test_what_was_checked_holds_behind_the_check() -> None:
+    n, x, y = Symbol("n", 0), node(0, "x", 8), node(1, "y", 8)
+    fault = Fault("CD0601", "CdIndexError", "out of range")
+    inside = ap("and", ap("ge", pos(n), num(0, i64)), ap("lt", pos(n), num(8, i64)))
+    size = read(node(2, "size", dtype=i64))
+    body = (
+        Let(n, size),
+        loops.Store(at(y, mod(var(n), const(8))), num(1.0)),
+        loops.Check(inside, fault),
+        loops.Store(at(y, mod(var(n), const(8))), read(x, mod(var(n), const(8)))),
+        loops.Check(inside, fault),
+    )
+    assert text_of(simplify(program((y,), (x, size.node), *body))) == (
+        "let n = size\n"
+        "y[n%8] = 1.0\n"
+        "check n >= 0 and n < 8 else CdIndexError('CD0601', 'out of range')\n"
+        "y[n] = x[n]"
+    )

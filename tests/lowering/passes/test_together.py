@@ -76,7 +76,9 @@ PROGRAMS: dict[str, tuple[Callable[[], Program], int]] = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_loops_are_those_expected(name: str, golden: Callable[[str], Callable[[str], None]]) -> None:
+def test_the_loops_are_those_expected(
+    name: str, golden: Callable[[str], Callable[[str], None]]
+) -> None:
     make, count = PROGRAMS[name]
     program = shaped(make())
     assert len(arrays(program)) == count, arrays(program)

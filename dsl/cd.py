@@ -174,8 +174,9 @@ def cd_from_source(
         source = source_from_text(text, name)
         surface = parse(source)
         _require_python(source)
-        scope = scope_of_namespace(globals or {})
-        return CdFunction(surface, scope.lookup, _signature(globals or {}, surface), backend)
+        around = {} if globals is None else globals  # kept: what it holds may change
+        scope = scope_of_namespace(around)
+        return CdFunction(surface, scope.lookup, _signature(around, surface), backend)
     except CdError as problem:
         raise problem.with_traceback(None) from None
 

@@ -11,7 +11,7 @@ from ..backends.runtime.arrays import as_array, overlaps, prepare
 from ..backends.runtime.tensor import Tensor
 from ..lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, Label, Span
 from ..lowering.ir.assignments import Assign, Check, Let, Procedure
-from .elaborate.typed import Argument, Constant, Many, New, Return, Strided
+from .elaborate.typed import Argument, Constant, Many, New, Part, Return, Strided
 from .elaborate.values import Path
 from .forms import Getter, Match, Specialisation
 
@@ -184,6 +184,8 @@ def _returned(
         case Many(items, kind):
             parts = [_returned(item, results, arguments, find) for item in items]
             return parts if kind == "list" else tuple(parts)
+        case Part(item, name):
+            return getattr(np.asarray(_returned(item, results, arguments, find)), name)
 
 
 def _relaid(array: Any, strides: tuple[int, ...] | None) -> Any:

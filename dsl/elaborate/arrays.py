@@ -291,7 +291,14 @@ def stack(ctx: Context, arrays: Sequence[Array], axis: int, span: Span) -> Array
     kind = arrays[0].kind
     for array in arrays[1:]:
         kind = join(kind, array.kind)
-    shape = broadcast_shape(ctx, [array.shape for array in arrays], span)
+    shape = arrays[0].shape
+    for array in arrays[1:]:
+        if array.rank != len(shape) or any(map(ctx.known.differ, array.shape, shape)):
+            texts = " and ".join(shape_text(x) for x in dict.fromkeys(a.shape for a in arrays))
+            text = f"items of shapes {texts} make no array"
+            raise error("CD0313", CdShapeError, text, span)
+        for own, other in zip(array.shape, shape, strict=True):
+            ctx.equal_extents(own, other, "items of different shapes make no array", span)
     at = axis % (len(shape) + 1)
     full = (*shape[:at], const(len(arrays)), *shape[at:])
     node = ctx.node("stacked", full, kind.dtype)

@@ -96,7 +96,7 @@ def _detach(frame: Frame, name: str, slot: Array, span: Span) -> None:
     for other, value in list(frame.names.items()):
         if other == name or not isinstance(value, Array) or other in frame.slots:
             continue
-        if value.place is not None and value.place.node == slot.place.node:
+        if value.base is not None and value.base.node == slot.place.node:
             frame.names[other] = frame.ctx.materialize(value, other, span)
 
 
@@ -112,7 +112,7 @@ def settled(ctx: Context, value: Value, label: str, span: Span) -> Value:
     """Return the value with array expressions made arrays; views stay views."""
     match value:
         case Array():
-            if value.view is not None:
+            if value.aliased is not None:
                 return value
             return replace(ctx.materialize(value, label, span), sealed=value.sealed)
         case Group(items, kind):
@@ -148,16 +148,16 @@ def frozen(frame: Frame, value: Value, label: str, span: Span) -> Value:
         case Group(items, kind):
             parts = (frozen(frame, item, f"{label}_{n}", span) for n, item in enumerate(items))
             return Group(tuple(parts), kind)
-        case Array() if value.place is not None and _in_slot(frame, value):
+        case Array() if value.base is not None and _in_slot(frame, value):
             return ctx.materialize(value, label, span)
         case _:
             return settled(ctx, value, label, span)
 
 
 def _in_slot(frame: Frame, value: Array) -> bool:
-    assert value.place is not None
+    assert value.base is not None
     nodes = {x.place.node for x in frame.slots.values() if isinstance(x, Array) and x.place}
-    return value.place.node in nodes
+    return value.base.node in nodes
 
 
 def is_number(value: Value) -> bool:
@@ -192,7 +192,7 @@ def uses_symbols(value: Value, symbols: frozenset[object]) -> bool:
             shape_symbols = {x for extent in value.shape for x in extent.symbols()}
             if shape_symbols & symbols:
                 return True
-            place = value.place
+            place = value.base
             inner = () if place is None else place.index
             return any(isinstance(i, Affine) and i.symbols() & symbols for i in inner)
         case Group(items, _):

@@ -166,7 +166,7 @@ def _into(frame: Frame, block: list[Statement]) -> Iterator[None]:
 def _is_input(frame: Frame, value: Array) -> bool:
     """Whether an array is (part of) a parameter: writing it would be seen outside."""
     inputs = {parameter.node for parameter in frame.ctx.parameters.values()}
-    return value.place is not None and value.place.node in inputs
+    return value.base is not None and value.base.node in inputs
 
 
 def _select_branch(frame: Frame, statement: s.If, test: Expr, run: Run) -> None:

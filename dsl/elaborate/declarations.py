@@ -54,7 +54,8 @@ def declared(frame: Frame, annotation: s.Expr) -> tuple[DType, tuple[Affine, ...
         )  # fmt: skip
     sizes: list[Affine] = []
     for item in annotation.items if isinstance(annotation, s.Subscript) else ():
-        size = as_affine(value_of(evaluate(frame, item)))
+        named = frame.sizes.get(item.id) if isinstance(item, s.Name) else None
+        size = named or as_affine(value_of(evaluate(frame, item)))
         if size is None:
             raise error(
                 "CD0420", CdTypeError, "a declared size is an integer", item.span,

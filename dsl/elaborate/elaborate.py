@@ -32,7 +32,8 @@ from .context import Context, NeedStatic, NeedUnroll, error
 from .declarations import check_contract, declared
 from .frame import Frame, Hooks, assigned_names, names_in, rebound_names
 from .inputs import Inputs, Spec
-from .typed import Argument, Constant, Many, New, Return, Strided, Typed
+from .types import Kind
+from .typed import Argument, Constant, Many, New, Part, Return, Strided, Typed
 from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, Unset, Value
 
 _HOOKS = Hooks(call, comprehend)
@@ -170,6 +171,7 @@ def _check_annotations(frame: Frame, function: s.Function) -> None:
                 shape.append(value.shape[axis])
                 if isinstance(item, s.Name):
                     sizes[item.id] = value.shape[axis], param.name
+                    frame.sizes[item.id] = value.shape[axis]
             elif isinstance(item, s.Name) and item.id in sizes and axis < value.rank:
                 size, owner = sizes[item.id]
                 what = f"size `{item.id}` of `{param.name}` is not that of `{owner}`"
@@ -221,6 +223,10 @@ def _returned_array(
     ctx: Context, inputs: Inputs, value: Array, results: list[Node], function: s.Function
 ) -> Return:
     read = value.view
+    if value.part is not None and value.aliased is not None:
+        name, numbers = value.part
+        owner = Array(value.axes, value.shape, numbers, Kind(numbers.dtype), sealed=value.sealed)
+        return Part(_returned_array(ctx, inputs, owner, results, function), name)
     if read is None:
         value = ctx.materialize(value, "result", function.span)
         read = value.view

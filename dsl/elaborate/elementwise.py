@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce as fold_left
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from ...lowering.diagnostic import CdTypeError, CdValueError
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Position, Select
+from ...lowering.ir.expressions import Apply, Position, Select
 from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply
 from ...lowering.ir.indexing import maximum as index_max
 from ...lowering.ir.indexing import minimum as index_min
@@ -36,7 +37,7 @@ from .site import (
 )  # fmt: skip
 from .types import WEAK_INT, Kind, cast, join, truth
 from .ufuncs import OPERATORS, Combine, Pair, combine_of, strong_of
-from .values import Group, Scalar, Static, Value
+from .values import Array, Group, Scalar, Static, Value
 
 PYTHON: dict[str, Callable[..., object]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
@@ -198,14 +199,22 @@ def real(site: Site, val: Value) -> Value:
     """Return the real part; a real array is its own."""
     if kind_of(site, val).dtype.kind != "c":
         return val
-    return operate(site.ctx, "real", [val], site.span)
+    return part_of(site, val, "real")
 
 
 def imag(site: Site, val: Value) -> Value:
     """Return the imaginary part, zeros for real values."""
     if kind_of(site, val).dtype.kind != "c":
         return arithmetic(site, "*", val, ZERO)
-    return operate(site.ctx, "imag", [val], site.span)
+    return part_of(site, val, "imag")
+
+
+def part_of(site: Site, val: Value, name: str) -> Value:
+    """Return one part of complex values: a view of an array that has storage."""
+    if not isinstance(val, Array) or val.place is None:
+        return operate(site.ctx, name, [val], site.span)
+    dtype = val.kind.dtype.real
+    return replace(val, body=Apply(OPS[name], (val.body,), dtype), kind=Kind(dtype))
 
 
 def angle(site: Site, z: Value, deg: Value = NONE) -> Value:

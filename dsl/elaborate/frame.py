@@ -85,6 +85,8 @@ class Frame:
     parameters: frozenset[str] = frozenset()
     scopes: Mapping[str, object] = field(default_factory=dict)
     in_loop: bool = False
+    sizes: dict[str, Affine] = field(default_factory=dict)
+    """Sizes that the parameters' annotations name: `x: f32[n, m]`. Known in declarations only."""
     slots: dict[str, Value] = field(default_factory=dict)
     """Names that live across rounds of a loop that runs: where each is kept."""
     unrolling: bool = False

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...lowering.diagnostic import CdNameError, CdSyntaxError, CdTypeError, Label, Span
+from ...lowering.diagnostic import (
+    CdError,
+    CdNameError,
+    CdSyntaxError,
+    CdTypeError,
+    Label,
+    Span,
+)
 from ...lowering.ir.assignments import Access, Assign
 from ...lowering.ir.expressions import Apply, Domain, Dynamic, Expr, Read
 from ...lowering.ir.indexing import Range, const, var
@@ -22,7 +29,7 @@ from .frame import Frame, Guard, Letters, names_in, parts
 from .names import is_letter
 from .operators import test_of, value_of
 from .ranges import bounded, inferred, no_range, pinned, tighten, undecided
-from .stores import logical, operated, require_storable
+from .stores import logical, operated, require_storable, with_part
 from .types import FALSE, TRUE, Kind, both, cast, negate
 from .values import Array, Handle, Scalar, Static, Value
 
@@ -136,7 +143,7 @@ def _target(frame: Frame, target: s.Subscript, fresh: bool) -> _Target:
     if isinstance(base, Handle):
         base = frame.inputs.field(frame.ctx, base, "value", target.span)
     place = subscript_value(frame, base, target, target.value)
-    if not isinstance(place, Array) or place.place is None:
+    if not isinstance(place, Array) or place.base is None or place.sealed:
         raise error("CD0451", CdTypeError, f"`{target.span.text}` is no place to assign to", target.span,
                     label=f"this is {describe(place)}")  # fmt: skip
     if place.rank:
@@ -194,7 +201,7 @@ def _infer(
         if extent is not None:
             letters.extents[x] = extent
     if fresh and isinstance(bound, Array):
-        if bound.rank != len(letters.outer) or not bound.place:
+        if bound.rank != len(letters.outer) or not bound.base:
             same = False
         else:
             sizes = [letters.extents.get(x) for x in letters.outer.values()]
@@ -333,15 +340,31 @@ def _emit_body(
         access = Access(node, tuple(var(letters.outer[name]) for name in where.letters))
         kind = Kind(node.dtype)
     else:
-        read = where.place.place
+        read = where.place.base
         assert read is not None
         access, kind = Access(read.node, read.index), where.place.kind
+        if where.place.part is not None:
+            if op is not None or reduced.ranges:
+                raise _part_accumulated(target)
+            require_storable(scalar.kind, kind.dtype, scalar, value.span)
+            number = with_part(where.place, cast(scalar.expr, kind.dtype))[1]
+            ctx.emit(Assign(access, None, False, number, free, span=span))
+            return
     shown: Value = scalar
     if op is None:
         require_storable(scalar.kind, kind.dtype, shown, value.span)
         ctx.emit(Assign(access, None, False, cast(scalar.expr, kind.dtype), free, span=span))
         return
     accumulate(frame, access, kind, op, scalar, free, reduced, span)
+
+
+def _part_accumulated(target: s.Subscript) -> CdError:
+    name = target.value.span.text
+    return error(
+        "CD0451", CdTypeError, f"`{name}` is one part of complex numbers, which letters do not "
+        "accumulate into", target.span,
+        helps=(f"accumulate elsewhere and assign: `t[...] = sum(...)`, `{name}[:] = {name} + t`",),
+    )  # fmt: skip
 
 
 def accumulate(

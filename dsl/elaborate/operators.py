@@ -195,8 +195,25 @@ def _group_binary(frame: Frame, op: str, left: Value, right: Value, span: Span) 
                 f"when compiling, not {describe(right)}", span,
                 helps=("to multiply each element, make an array: `np.array([1, 2]) * x`",),
             )  # fmt: skip
+        case _ if any(map(_is_python_number, (left, right))):
+            raise error(
+                "CD0404", CdTypeError,
+                f"`{op}` is not defined for {describe(left)} and {describe(right)}", span,
+                helps=("make an array of the items first: `np.array([1, 2]) * x`",),
+            )  # fmt: skip
         case _:
             return None
+
+
+def _is_python_number(value: Value) -> bool:
+    """Whether a value is a number that does not make an array of a tuple beside it."""
+    match value:
+        case Static(inner):
+            return kind_of_number(inner) is not None and not isinstance(inner, np.generic)
+        case Scalar(_, kind):
+            return kind.weak
+        case _:
+            return False
 
 
 def inverted(pair: tuple[Expr, Kind]) -> tuple[Expr, Kind]:

@@ -211,7 +211,7 @@ def element_at(ctx: Context, base: Array, index: Sequence[Affine | Expr], span: 
     if not dynamic:
         body = base.at(tuple(affine[a] for a in base.axes))
     else:
-        if base.place is None:
+        if base.base is None:
             base = ctx.materialize(base, "gathered", span)
             return element_at(ctx, base, index, span)
         body = _substitute_dynamic(base.body, affine, dynamic)

@@ -80,7 +80,7 @@ def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[V
         steps = value.value
         return Rounds(name, const(steps.start), const(steps.stop), steps.step, frame.ctx.scalar_index)
     if isinstance(value, Array) and value.rank:
-        held = value if value.place else frame.ctx.materialize(value, "items", iterable.span)
+        held = value if value.base else frame.ctx.materialize(value, "items", iterable.span)
         return _over(frame, held, "n", iterable.span)
     return elements(frame, value, iterable.span)
 

@@ -210,6 +210,10 @@ def _field_place(frame: Frame, owner: s.Expr, name: str, span: Span) -> Array:
                     "CD0418", CdTypeError, f"`{span.text} = ...` would rebind an attribute of an object",
                     span, helps=(f"to write the array in place: `{span.text}[...] = ...`",),
                 )  # fmt: skip
+        case Array() if name in ("real", "imag"):
+            part = evaluate(frame, s.Attribute(owner, name, span))
+            assert isinstance(part, Array), "a part of an array is one"
+            return part
     raise error("CD0418", CdTypeError, f"attributes of {describe(base)} cannot be assigned", span)
 
 

@@ -39,7 +39,7 @@ def assign(
         where: Expr | None = mask.body
     else:
         place, where = target, None
-    read = place.place
+    read = place.base
     if place.sealed:
         raise error(
             "CD0462", CdValueError, f"this {place.sealed}; writing it would not write the original",
@@ -74,11 +74,26 @@ def store_element(
     if op is not None:
         computed = operated(op, place.kind, kind, span)
         if computed.dtype.compute is dtype:
-            ctx.store(place, cast(expr, dtype), span, logical(op, dtype.kind), where)
-            return
+            if place.part is None:
+                ctx.store(place, cast(expr, dtype), span, logical(op, dtype.kind), where)
+                return
         expr, kind = _combined(op, place, expr, computed), computed
     require_storable(kind, dtype, shown, span)
-    ctx.store(place, cast(expr, dtype), span, None, where)
+    if place.part is None:
+        ctx.store(place, cast(expr, dtype), span, None, where)
+        return
+    read, number = with_part(place, cast(expr, dtype))
+    whole = Array(place.axes, place.shape, read, Kind(number.dtype))
+    ctx.store(whole, number, span, None, where)
+
+
+def with_part(place: Array, value: Expr) -> tuple[Read, Expr]:
+    """Return the element that a part of complex numbers is written to, and its new number."""
+    assert place.part is not None, "a part of complex numbers"
+    name, read = place.part
+    other = Apply(OPS["imag" if name == "real" else "real"], (read,), value.dtype)
+    parts = (value, other) if name == "real" else (other, value)
+    return read, Apply(OPS["complex"], parts, read.dtype)
 
 
 def operated(op: Op, target: Kind, value: Kind, span: Span) -> Kind:
@@ -120,8 +135,6 @@ def require_storable(kind: Kind, dtype: DType, shown: Value, span: Span) -> None
 
 
 def _combined(op: Op, place: Array, expr: Expr, kind: Kind) -> Expr:
-    read = place.place
-    assert isinstance(read, Read)
     dtype = kind.dtype.compute
-    result = Apply(op, (cast(read, dtype), cast(expr, dtype)), dtype)
+    result = Apply(op, (cast(place.body, dtype), cast(expr, dtype)), dtype)
     return Cast(result, place.kind.dtype)

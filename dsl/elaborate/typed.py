@@ -2,6 +2,7 @@
 
     Typed  := procedure, returns, inputs
     Return := Nothing | Constant(value) | Argument(path, view) | New(number, view, kind) | Many(items)
+            | Part(item, name)
 
 The procedure is IR 1 except that values may still hold `Reduce` (reductions in the middle of an
 expression); `build` takes those out. Nothing after this knows which notation was written.
@@ -59,7 +60,15 @@ class Many:
     kind: str
 
 
-Return = Constant | Argument | New | Many
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The `real` or `imag` of a returned array of complex numbers."""
+
+    item: Return
+    name: str
+
+
+Return = Constant | Argument | New | Many | Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,10 @@ from typing import Protocol
 
 from ...lowering.diagnostic import Span
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Dynamic, Expr, Index, Read, rebuild
+from ...lowering.ir.expressions import Apply, Dynamic, Expr, Index, Read, rebuild
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, substitute
 from ...lowering.ir.node import Node
+from ...lowering.ir.ops import Op
 from .. import surface as s
 from .types import Kind
 
@@ -110,6 +111,29 @@ class Array:
         if place is None or any(isinstance(i, Dynamic) for i in place.index):
             return None
         return place
+
+    @property
+    def part(self) -> tuple[str, Read] | None:
+        """For the real or imaginary part of a complex place: its name and the place; else None."""
+        match self.body:
+            case Apply(Op(name="real" | "imag" as name), (Read() as read,), _) if not self.copied:
+                return name, read
+            case _:
+                return None
+
+    @property
+    def base(self) -> Read | None:
+        """The elements that a write goes to, those of a part's whole numbers too; else None."""
+        part = self.part
+        return self.place if part is None else part[1]
+
+    @property
+    def aliased(self) -> Read | None:
+        """The elements that it is a view of in NumPy's sense, those of a part too; else None."""
+        base = self.base
+        if base is None or any(isinstance(i, Dynamic) for i in base.index):
+            return None
+        return base
 
     def at(self, index: tuple[Affine, ...]) -> Expr:
         """Return the element at an index, as an expression."""

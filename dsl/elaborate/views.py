@@ -131,7 +131,7 @@ def _complete(
 
 def _gather(ctx: Context, base: Array, items: Sequence[Value], span: Span, name: str) -> Array:
     """Return `base` at integer arrays: NumPy's rule for where the broadcast axes go."""
-    if base.place is None:
+    if base.base is None:
         base = ctx.materialize(base, "gathered", span)
     chosen = [n for n, item in enumerate(items) if isinstance(item, Array | Scalar)
               or isinstance(item, Static) and isinstance(item.value, int)]  # fmt: skip

@@ -53,7 +53,13 @@ def test_a_gather_sees_all_of_an_axis() -> None:
 
 
 def test_a_triangle_covers_what_it_wrote() -> None:
-    body = "t: f32[8, 8]\nif j <= i:\n    t[i, j] = x[i] * x[j]\nif j < i:\n    y[i, j] = t[i, j]"
+    body = """
+        t: f32[8, 8]
+        if j <= i:
+            t[i, j] = x[i] * x[j]
+        if j < i:
+            y[i, j] = t[i, j]
+    """
     program = lowered(body, y="f32[8, 8]", x="f32[8]")
     assert not accesses(program.kernels[0].body).read_before_written(node_of(program, "t"))
     wrong = lowered(body.replace("j < i", "j <= i + 1"), y="f32[8, 8]", x="f32[8]")

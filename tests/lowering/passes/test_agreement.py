@@ -14,9 +14,12 @@ from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.passes.buffers import buffers
 from plusequals.lowering.passes.cse import cse
 from plusequals.lowering.passes.dead import dead
+from plusequals.lowering.passes.fuse import fuse
 from plusequals.lowering.passes.gather import gather
 from plusequals.lowering.passes.hoist import hoist
+from plusequals.lowering.passes.shrink import shrink
 from plusequals.lowering.passes.simplify import simplify
+from plusequals.lowering.passes.virtualize import virtualize
 from plusequals.lowering.pipeline import PASSES
 from plusequals.lowering.target import HOST
 
@@ -31,7 +34,7 @@ from .agree import NAME, Change, checking
 
 ALONE: dict[str, Change] = {
     "simplify": simplify, "gather": gather, "cse": cse, "hoist": hoist, "dead": dead,
-    "buffers": buffers,
+    "buffers": buffers, "virtualize": virtualize, "fuse": fuse, "shrink": shrink,
 }  # fmt: skip
 
 
@@ -47,6 +50,7 @@ CHANGES: dict[str, Change] = {
     **ALONE,
     "together": _all([simplify, gather, dead, simplify, cse, hoist, dead, buffers]),
     "twice": _all([cse, hoist, cse, hoist, simplify, dead, buffers]),
+    "shaped": _all([virtualize, fuse, shrink]),
     "registered": _registered,
 }
 

@@ -30,7 +30,10 @@ def test_statements_share_until_something_read_is_written() -> None:
 def test_the_largest_equal_work_is_named_and_smaller_work_inside() -> None:
     body = "y[i] = exp(x[i] + 1) * exp(x[i] + 1) + (x[i] + 1)"
     assert after(cse, body, y="f32[4]", x="f32[4]") == (
-        "for i in 0..4:\n    total = x[i] + 1.0\n    exp_total = exp(total)\n    y[i] = exp_total * exp_total + total"
+        "for i in 0..4:\n"
+        "    total = x[i] + 1.0\n"
+        "    exp_total = exp(total)\n"
+        "    y[i] = exp_total * exp_total + total"
     )
 
 

@@ -38,7 +38,8 @@ FUSED = [
          z[i + 1] = x[i + 1] * 2.0
          y[i + 1] = z[i]
      """),
-    ("if x[i] > 0:\n    z[i] = x[i]\n    y[i] = z[i] * 2", {"y": "f32[8]", "z": "f32[8]", "x": "f32[8]"},
+    ("if x[i] > 0:\n    z[i] = x[i]\n    y[i] = z[i] * 2",
+     {"y": "f32[8]", "z": "f32[8]", "x": "f32[8]"},
      """
      for i in 0..8:
          x[i] > 0[i] = x[i] > 0.0
@@ -67,7 +68,8 @@ REFUSED = [
     ("z[:-1] = x[:-1]\ny[:-1] = z[1:]", Apart.ORDER),
     ("z[i] = x[i]\ny[i] = z[p[i]]", Apart.EFFECTS),
     ("z[i] = x[i]\nfor k in range(8):\n    print(z[k])", Apart.EFFECTS),
-    ("for k in range(8):\n    z[k] = x[k]\n    if x[k] > 1:\n        break\ny[i] = z[i]", Apart.JUMPS),
+    ("for k in range(8):\n    z[k] = x[k]\n    if x[k] > 1:\n        break\ny[i] = z[i]",
+     Apart.JUMPS),
     ("z[i] = x[i]\nc[0] = z[3]\ny[i] = z[i] * c[0]", Apart.SEPARATED),
     ("y[i] = x[i]\nz[0] = sum(y[i])", Apart.RUNNING),
 ]  # fmt: skip

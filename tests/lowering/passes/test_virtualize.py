@@ -45,20 +45,23 @@ INLINED = [
      for i in 0..8:
          y[i] = x[i] * 2.0
      """),
-    ("d[i, j] = a[i] - b[j]\ny[i] = sum(d[i, j] ** 2)", {"y": "f32[8]", "a": "f32[8]", "b": "f32[9]"},
+    ("d[i, j] = a[i] - b[j]\ny[i] = sum(d[i, j] ** 2)",
+     {"y": "f32[8]", "a": "f32[8]", "b": "f32[9]"},
      """
      for i in 0..8:
          y[i] = 0.0
          for j in 0..9:
              y[i] += (a[i] - b[j]) * (a[i] - b[j])
      """),
-    ("u: f32[8]\nif x[i] > 0:\n    u[i] = exp(x[i])\n    y[i] = u[i]", {"y": "f32[8]", "x": "f32[8]"},
+    ("u: f32[8]\nif x[i] > 0:\n    u[i] = exp(x[i])\n    y[i] = u[i]",
+     {"y": "f32[8]", "x": "f32[8]"},
      """
      for i in 0..8:
          if x[i] > 0.0:
              y[i] = exp(x[i])
      """),
-    ("for s in range(3):\n    u[i] = x[i] * 2\n    y[i] = y[i] + u[i]", {"y": "f32[8]", "x": "f32[8]"},
+    ("for s in range(3):\n    u[i] = x[i] * 2\n    y[i] = y[i] + u[i]",
+     {"y": "f32[8]", "x": "f32[8]"},
      """
      for s in 0..3:
          for i in 0..8:
@@ -91,7 +94,8 @@ KEPT = [
      "u", None),
     ("u[i] = x[i] * 2\nprint(u[3])", "u", Stored.PRINTED),
     ("u[i] = x[i] * 2\nu[0] = 0\ny[i] = u[i]", "u", Stored.SEVERAL),
-    ("u: f32[8]\nfor s in range(3):\n    y[i] = u[i]\n    u[i] = x[i] + s", "u", Stored.ELSEWHERE),
+    ("u: f32[8]\nfor s in range(3):\n    y[i] = u[i]\n    u[i] = x[i] + s",
+     "u", Stored.ELSEWHERE),
     ("u[i] = x[i] * 2\nx[i] = 0\ny[i] = u[i]", "u", Stored.CHANGED),
     ("u[i] = x[i] * 2\nx[1:] = u[:-1]", "u", Stored.CHANGED),
     ("u[i] = x[i] * 2\ny[i] = u[p[i]]", "u", Stored.PLACE),

@@ -21,7 +21,7 @@ backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude
 backends: cache dump interface
 lowering: __init__ pipeline
 lowering/passes: __init__ virtualize fuse shrink simplify cse hoist gather dead buffers access cells
-lowering/passes: decision
+lowering/passes: decision products
 lowering/schedule: __init__ presets contraction stencil stage kinds split legal
 lowering: lower clash
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling

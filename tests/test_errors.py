@@ -9,29 +9,11 @@ from pathlib import Path
 import pytest
 
 from plusequals.lowering.diagnostic import CdError, CdInternalError
-from tests.errors import (
-    cases_arrays,
-    cases_functions,
-    cases_index,
-    cases_inputs,
-    cases_numpy,
-    cases_run,
-    cases_statements,
-    cases_types,
-    cases_values,
-)
-from tests.errors.case import Case, grades, is_python, offered
+from tests.errors import cases_run, page
+from tests.errors.case import grades, is_python, offered
 from tests.errors.outside import OUTSIDE
 
-FILES = (
-    cases_arrays, cases_functions, cases_index, cases_inputs, cases_numpy, cases_run,
-    cases_statements, cases_types, cases_values,
-)  # fmt: skip
-CASES: dict[str, Case] = {}
-for _file in FILES:
-    assert not CASES.keys() & _file.CASES.keys(), "a case has the name of another"
-    CASES.update(_file.CASES)
-ROOT = Path(__file__).resolve().parent.parent
+CASES = page.all_cases()
 Golden = Callable[[str], Callable[[str], None]]
 NO_PYTHON = ("pip install", "apt install", "dnf install", "brew install", "xcode-select", "def ")
 
@@ -73,6 +55,10 @@ def test_an_error_leaves_its_arguments_as_they_were() -> None:
         with pytest.raises(CdError):
             case.function("numpy")(*given)
         assert all((a == b).all() for a, b in zip(before, given, strict=True) if hasattr(a, "all"))
+
+
+def test_no_two_cases_have_one_name() -> None:
+    assert len(CASES) == sum(len(file.CASES) for file in page.FILES)
 
 
 def test_there_are_enough_pairs_of_a_rule_and_a_construct(golden_folder: Path) -> None:
@@ -117,3 +103,18 @@ def test_message_without_a_place_has_its_other_parts(name: str) -> None:
     assert found["what"]
     assert found["code"]
     assert found["fix"], "nothing to type is offered"
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_the_page_shows_the_programs_and_messages_of_the_tests() -> None:
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert text == page.refreshed(text), "run python -m tests.errors.page"
+
+
+def test_most_entries_of_the_page_have_an_example() -> None:
+    entries = re.findall(r"^## (CD\d{4})", page.PAGE.read_text("utf-8"), re.MULTILINE)
+    without = {code for code in entries if code not in page.examples()}
+    faults = {code for code in without if code.startswith("CD09")}
+    assert len(without - faults) < 16, sorted(without - faults)

@@ -19,17 +19,18 @@ from ...lowering.diagnostic import (
     CdTypeError,
     CdValueError,
 )  # fmt: skip
-from ...lowering.ir.assignments import Parameter, Procedure
+from ...lowering.ir.assignments import Parameter, Procedure, Statement
 from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import Affine, const, recombined, var
 from ...lowering.ir.node import Node
-from ...lowering.ir.walk import writes
+from ...lowering.ir.walk import statements, writes
 from .. import surface as s
 from ..source import MISSING
 from .arrays import describe
 from .calls import call, comprehend, library_call, run_function
 from .context import Context, NeedStatic, NeedUnroll, error
 from .declarations import check_contract, declared
+from .effects import LIBRARY
 from .frame import Frame, Hooks, assigned_names, names_in, rebound_names
 from .inputs import Inputs, Spec
 from .types import Kind
@@ -119,6 +120,7 @@ def _elaborate(
     returns = _returned(ctx, inputs, result, results, function)
     body = (*ctx.prologue, *ctx.out)
     written = set(writes(body))
+    _refuse_captured_writes(inputs, body, function)
     passed = tuple(ctx.parameters)
     procedure = Procedure(
         function.name,
@@ -149,6 +151,24 @@ def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:
         if frame.inputs.is_tensor(captured) and name not in plain:
             keep.discard(name)
     frame.locals = frozenset(keep)
+
+
+def _refuse_captured_writes(
+    inputs: Inputs, body: tuple[Statement, ...], function: s.Function
+) -> None:
+    """Refuse (CD0207) a write of a captured NumPy array through a view, a call or `out=`."""
+    written = frozenset(writes(body))
+    for path, node in inputs.nodes.items():
+        if node not in written or not path.captured or any(isinstance(n, str) for n in path.steps):
+            continue  # steps by name are fields of tensors, and attributes of objects
+        places = [one.span for one in statements(body) if node in writes((one,))
+                  and hasattr(one, "span") and one.span.source.name != LIBRARY]  # fmt: skip
+        raise error(
+            "CD0207", CdNameError, f"`{node.label}` is an array around the function, and is written here",
+            places[-1] if places else function.span,
+            helps=(f"pass it as an argument to write it: `def {function.name}({node.label}, ...)`",
+                   f"or write a copy: `{node.label}.copy()`"),
+        )  # fmt: skip
 
 
 def _check_annotations(frame: Frame, function: s.Function) -> None:

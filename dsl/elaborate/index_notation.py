@@ -29,7 +29,7 @@ from .frame import Frame, Guard, Letters, names_in, parts
 from .names import is_letter
 from .operators import test_of, value_of
 from .ranges import bounded, inferred, no_range, pinned, tighten, undecided
-from .stores import logical, operated, require_storable, with_part
+from .stores import logical, operated, part_updated, require_storable
 from .types import FALSE, TRUE, Kind, both, cast, negate
 from .values import Array, Handle, Scalar, Static, Value
 
@@ -344,10 +344,9 @@ def _emit_body(
         assert read is not None
         access, kind = Access(read.node, read.index), where.place.kind
         if where.place.part is not None:
-            if op is not None or reduced.ranges:
+            if reduced.ranges or op is not None and any(isinstance(i, Dynamic) for i in read.index):
                 raise _part_accumulated(target)
-            require_storable(scalar.kind, kind.dtype, scalar, value.span)
-            number = with_part(where.place, cast(scalar.expr, kind.dtype))[1]
+            number = part_updated(where.place, scalar, op, value.span)
             ctx.emit(Assign(access, None, False, number, free, span=span))
             return
     shown: Value = scalar
@@ -363,7 +362,7 @@ def _part_accumulated(target: s.Subscript) -> CdError:
     return error(
         "CD0451", CdTypeError, f"`{name}` is one part of complex numbers, which letters do not "
         "accumulate into", target.span,
-        helps=(f"accumulate elsewhere and assign: `t[...] = sum(...)`, `{name}[:] = {name} + t`",),
+        helps=(f"accumulate into an array of its own, and add that: `{name} += total`",),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from ...lowering.ir.ops import OPS, Op
 from .arrays import as_array, broadcast_to, describe, same_mask
 from .context import Context, error
 from .types import SIGNS, Kind, admit, cast, join, same_kind
-from .values import Array, Masked, Static, Value
+from .values import Array, Masked, Scalar, Static, Value
 
 
 def assign(
@@ -85,6 +85,16 @@ def store_element(
     read, number = with_part(place, cast(expr, dtype))
     whole = Array(place.axes, place.shape, read, Kind(number.dtype))
     ctx.store(whole, number, span, None, where)
+
+
+def part_updated(place: Array, value: Scalar, op: Op | None, span: Span) -> Expr:
+    """Return the complex number that `place op= value` stores, for one part of the place."""
+    expr, kind = value.expr, value.kind
+    if op is not None:
+        computed = operated(op, place.kind, kind, span)
+        expr, kind = _combined(op, place, expr, computed), computed
+    require_storable(kind, place.kind.dtype, value, span)
+    return with_part(place, cast(expr, place.kind.dtype))[1]
 
 
 def with_part(place: Array, value: Expr) -> tuple[Read, Expr]:

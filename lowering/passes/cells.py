@@ -13,6 +13,7 @@ from ..clash import extreme
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ..ir.loops import For, Stmt
+from ..ir.node import Node
 
 
 def ranges(inside: Iterable[Stmt]) -> tuple[Range, ...]:
@@ -47,6 +48,14 @@ def are_apart(
     if left is None or right is None:
         return False
     return any(differs(one, other, known) for one, other in zip(left, right, strict=True))
+
+
+def is_in_range(node: Node, index: tuple[Index, ...] | None, known: tuple[Range, ...]) -> bool:
+    """Whether an access is surely inside of its array, whatever was checked before."""
+    return index is None or all(
+        isinstance(one, Affine) and is_least(one, known) and is_least(size - one - 1, known)
+        for one, size in zip(index, node.shape, strict=True)
+    )
 
 
 def is_least(value: Affine, known: tuple[Range, ...], tests: Iterable[Expr] = ()) -> bool:

@@ -25,25 +25,21 @@ for i in 0..8:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
 from typing import cast
 
-from ..clash import symbols_of
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
-from ..ir.expressions import Apply, Cast, Expr
+from ..ir.expressions import Position, walk
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update, While
-from ..ir.walk import binds, bodies, parts, rename, statements, with_bodies
+from ..ir.walk import bodies, map_statements, parts, rename, statements, with_bodies
 from ..ir.walk import substitute as substituted
 from .access import Accesses, Site, accesses, nodes_of
-from .cells import are_apart, ranges
+from .cells import are_apart, is_in_range, ranges
 from .decision import Decided, Decision, Reason
-
-TILED = 4096
-"""From how many points on a product of matrices is worth tiling over both of its outer axes."""
+from .products import tiled
 
 
 class Together(Reason):
@@ -60,6 +56,7 @@ class Apart(Reason):
     ORDER = "a round of the second touches what a later round of the first does"
     EFFECTS = "a check or a print would change places with a write that can be seen"
     SEPARATED = "a statement between them needs what the first one does"
+    CHECKS = "the second may rely on what later rounds of the first check"
     NOTHING = "they have no array in common"
     TILES = "one is a product of matrices, which runs faster in tiles than row by row"
     RUNNING = "one accumulates over its innermost loop, the other can run in vectors"
@@ -140,8 +137,10 @@ class _Fusion:
     def renamed(self, first: For, second: For) -> tuple[Stmt, ...]:
         """Return the body of the second nest with the first one's symbol in place of its own."""
         body = second.body
-        if any(first.symbol in binds(stmt) for stmt in statements(body)):
-            body = rename(body, {first.symbol: self.fresh.symbol(first.symbol.name)}, {})
+        taken = {first.symbol} | {s.symbol for s in statements(first.body) if isinstance(s, Let)}
+        clashing = taken & {symbol for stmt in statements(body) for symbol in _bound(stmt)}
+        if clashing:
+            body = rename(body, {old: self.fresh.symbol(old.name) for old in clashing}, {})
         return substituted(body, {second.symbol: var(first.symbol)})
 
     def branch(self, out: list[Stmt], second: If) -> None:
@@ -243,9 +242,11 @@ class _Pair:
             return Apart.SEPARATED, ""
         if first.is_innermost and second.is_innermost and first.runs != second.runs:
             return Apart.RUNNING, ""
-        clash = self._clash()
+        clash = self._clash(first.found)
         if clash is not None:
             return Apart.ORDER, clash
+        if first.effects and self._outruns_checks():
+            return Apart.CHECKS, ""
         if self._breaks_tiles():
             return Apart.TILES, ""
         return None, ""
@@ -263,7 +264,9 @@ class _Pair:
         if not isinstance(stmt, Store | Update | Fill | Alloc | Let):
             return False
         alone = accesses((stmt,))
-        if self.first.effects and _is_visible(alone, self.own):
+        if self.first.effects and (
+            _is_visible(alone, self.own) or any(s[0].node.rank for s in alone.sites.values())
+        ):
             return False
         before = self.first.found
         return not any(
@@ -273,9 +276,32 @@ class _Pair:
             for site in sites
         )
 
-    def _clash(self) -> str | None:
+    def _outruns_checks(self) -> bool:
+        """Whether a round of the second may use an index that a later round of the first checks.
+
+        Where checks are of elements, the second must not read these; where they are of positions,
+        its indices have to be in range for a reason of their own.
+        """
+        kept = (For, While, If, Check)
+        checks = map_statements(
+            (cast(Stmt, self.first.loop),), lambda stmt: (stmt,) if isinstance(stmt, kept) else ()
+        )
+        tests = [stmt.test for stmt in statements(checks) if isinstance(stmt, Check)]
+        if self._clash(accesses(checks), checked=True) is not None:
+            return True
+        of_positions = any(
+            isinstance(e, Position) and e.index.terms for test in tests for e in walk(test)
+        )
+        return of_positions and not all(
+            is_in_range(site.node, site.index, (*self.outer, *ranges(site.inside)))
+            for sites in self.second.found.sites.values()
+            for site in sites
+        )
+
+    def _clash(self, before: Accesses, checked: bool = False) -> str | None:
         """Return the label of a node by which the order of rounds matters; None if there is none.
 
+        `before` is what the first nest does; with `checked` any two accesses are a clash.
         A later round of the first is `second.symbol + step * later`, with `later >= 1`.
         """
         first, second = self.first.loop, self.second.loop
@@ -289,18 +315,19 @@ class _Pair:
                 if name in bound:
                     values[name] = var(Symbol(name.name, -2 - name.serial))
         known = (*self.outer, *ranges((second,)), Range(later, const(1), gap))
-        for number, sites in self.first.found.sites.items():
+        for number, sites in before.sites.items():
             for one in sites:
                 for other in self.second.found.sites.get(number, ()):
-                    if (one.writes or other.writes) and not _never_meet(one, other, values, known):
+                    matters = checked or one.writes or other.writes
+                    if matters and not _never_meet(one, other, values, known):
                         return one.node.label
         return None
 
     def _breaks_tiles(self) -> bool:
         """Whether a product of matrices would lose one of the loops over which it is tiled."""
-        tiled = [nest for nest in (self.first, self.second) if nest.loop.symbol in _tiled(nest)]
-        depth = max((len(_chain(nest.loop)) for nest in tiled), default=0)
-        return len(tiled) == 2 or (depth > 0 and not self._reaches(depth))
+        products = [n for n in (self.first, self.second) if n.loop.symbol in tiled(n.loop)]
+        depth = max((len(_chain(nest.loop)) for nest in products), default=0)
+        return len(products) == 2 or (depth > 0 and not self._reaches(depth))
 
     def _reaches(self, depth: int) -> bool:
         """Whether that many loops of both nests can be fused, one inside the other."""
@@ -316,7 +343,7 @@ class _Pair:
             return False
         known = (*self.outer, *ranges((self.first.loop,)))
         pair = _Pair(_nest(first), _nest(second), self.own, known)
-        return pair._clash() is None and pair._reaches(depth - 1)
+        return pair._clash(pair.first.found) is None and pair._reaches(depth - 1)
 
 
 def _never_meet(
@@ -351,45 +378,3 @@ def _chain(loop: For) -> tuple[For, ...]:
     if len(inner) == 1 and isinstance(inner[0], For):
         return (loop, *_chain(inner[0]))
     return (loop,)
-
-
-def _tiled(nest: _Nest) -> frozenset[Symbol]:
-    """Return the symbols over which a large product of matrices in the nest is tiled.
-
-    That is what indexes its target and just one of its factors.
-    """
-    out: frozenset[Symbol] = frozenset()
-    for update, loops in _updates((nest.loop,), ()):
-        match update.value:
-            case Apply(op, (left, right), _) if op.name == "mul" and update.op.name == "add":
-                out |= _sides(update, _under(left), _under(right), loops)
-            case _:
-                pass
-    return out
-
-
-def _sides(update: Update, left: Expr, right: Expr, loops: tuple[For, ...]) -> frozenset[Symbol]:
-    bound = {loop.symbol for loop in loops}
-    target = {s for i in update.access.index if isinstance(i, Affine) for s in i.symbols()} & bound
-    rows = target & (symbols_of(left) - symbols_of(right))
-    columns = target & (symbols_of(right) - symbols_of(left))
-    sizes = ((loop.hi - loop.lo).constant for loop in loops)
-    points = prod(64 if size is None else size for size in sizes)
-    if rows and columns and bound - target and points >= TILED:
-        return frozenset(rows | columns)
-    return frozenset()
-
-
-def _under(expr: Expr) -> Expr:
-    return _under(expr.value) if isinstance(expr, Cast) else expr
-
-
-def _updates(
-    body: tuple[Stmt, ...], loops: tuple[For, ...]
-) -> Iterator[tuple[Update, tuple[For, ...]]]:
-    for stmt in body:
-        if isinstance(stmt, Update):
-            yield stmt, loops
-        inner = (*loops, stmt) if isinstance(stmt, For) else loops
-        for one in bodies(stmt):
-            yield from _updates(cast("tuple[Stmt, ...]", one), inner)

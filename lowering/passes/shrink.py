@@ -50,7 +50,7 @@ from ..ir.walk import (
     statements,
     with_bodies,
 )
-from .access import Accesses, Site, accesses, common
+from .access import Accesses, Site, accesses, common, has_jumps
 from .cells import is_least, ranges
 from .decision import Decided, Decision, Reason
 
@@ -236,10 +236,9 @@ def _replaced(stmt: Stmt, place: OnPlace) -> Stmt:
 
 
 def _with_registers(program: Program, decisions: list[Decision]) -> Decided:
-    own = frozenset(n.id for n in program.locals)
     scalars = frozenset(n.id for n in program.locals if n.rank == 0)
     fresh = fresh_for(program)
-    work = _Registers(own, scalars, fresh, decisions)
+    work = _Registers(scalars, fresh, decisions)
     kernels = tuple(replace(k, body=work.body(k.body, ())) for k in program.kernels)
     return Decided(fresh.declared(replace(program, kernels=kernels)), tuple(decisions))
 
@@ -248,7 +247,6 @@ def _with_registers(program: Program, decisions: list[Decision]) -> Decided:
 class _Registers:
     """The search for loops that touch one element; keeps the decisions."""
 
-    own: frozenset[int]
     scalars: frozenset[int]
     """Nodes that are registers already."""
     fresh: Fresh
@@ -272,7 +270,7 @@ class _Registers:
             here = _at(found, depth, (at, 0)) if lists else ()
             after: list[Stmt] = []
             if isinstance(stmt, For):
-                for sites in _single(stmt, here, self.own, self.scalars):
+                for sites in _single(stmt, here, self.scalars):
                     place = Access(sites[0].node, sites[0].index or ())
                     start = _start(out, place)
                     if start is None and not _surely_runs(sites, depth, outer):
@@ -338,18 +336,16 @@ def _at(
 
 
 def _single(
-    loop: For,
-    found: tuple[tuple[Site, ...], ...],
-    own: frozenset[int],
-    scalars: frozenset[int],
+    loop: For, found: tuple[tuple[Site, ...], ...], scalars: frozenset[int]
 ) -> Iterator[tuple[Site, ...]]:
     """Yield the sites of each node of which a loop touches one element, and writes it."""
     inside = tuple(statements((loop,)))
     bound = {stmt.symbol for stmt in inside if isinstance(stmt, For | Let)}
-    seen = any(isinstance(stmt, Check | Print) for stmt in inside)
+    if any(isinstance(stmt, Check | Print) for stmt in inside):
+        return  # what was summed so far would be missing after a fault
     for sites in found:
         node, index = sites[0].node, sites[0].index
-        if node.id in scalars or (seen and node.id not in own):
+        if node.id in scalars:
             continue
         if index is None or not any(site.writes for site in sites):
             continue
@@ -362,7 +358,7 @@ def _surely_runs(sites: tuple[Site, ...], depth: int, outer: tuple[Range, ...]) 
     """Whether some of the accesses in a loop surely happens, so that it is in range."""
     for site in sites:
         around = site.inside[depth:]
-        if site.tests or not all(isinstance(stmt, For) for stmt in around):
+        if any(not isinstance(stmt, For) or has_jumps(stmt) for stmt in around):
             continue
         known = outer
         for loop in around:

@@ -322,7 +322,8 @@ def _survives(made: _Definition, write: Site, uses: list[Site], depth: int) -> b
         replace(r, symbol=cast(Symbol, fresh[r.symbol].symbol), lo=substitute(r.lo, fresh),
                 hi=substitute(r.hi, fresh)) for r in loops
     )  # fmt: skip
-    single = is_injective(write.index, loops)
+    repeated = any(isinstance(stmt, While) for stmt in write.inside[depth:])
+    single = is_injective(write.index, loops) and not repeated
     for use in uses:
         value = made.value_at(use.index or ())
         for read in (e for e in walk(value) if isinstance(e, Read) and e.node == write.node):

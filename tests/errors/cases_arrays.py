@@ -122,7 +122,7 @@ def f(y, x):
 def f(p, x):
     p[i] = x[i]
 
-=== captured_ragged_list: np.ones(3) => `(3,)`, `(2, 2)`
+=== captured_ragged_list: np.ones(3) => `(2,)`, `(1,)`
 a = [[1, 2], [3]]
 ---
 def f(y):

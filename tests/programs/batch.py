@@ -21,11 +21,14 @@ from plusequals.backends.emit.dialect import C
 from plusequals.backends.interface import API_VERSION, Code, Origin
 from plusequals.backends.interpreter import Interpreted
 from plusequals.backends.runtime.state import RUNTIME
+from plusequals.lowering import settings
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.lower import lower
 
+_VERIFIED = 8
+"""Of so many procedures one is verified after each pass, which costs as much as all the rest."""
 NAME = "random-programs"
 """The name of the backend below, while it is installed."""
 
@@ -98,7 +101,10 @@ def loops(procedure: Procedure) -> Loops:
 
 def compile_all(procedures: Sequence[Procedure], extra: tuple[str, ...] = ()) -> list[CompiledCode]:
     """Return compiled code for procedures of different names. Raises RuntimeError."""
-    sources = [translate(procedure) for procedure in procedures]
+    sources = []
+    for number, procedure in enumerate(procedures):
+        with settings.override(verify=number % _VERIFIED == 0):
+            sources.append(translate(procedure))
     codes = [_own(source) for source in sources]
     top = "\n".join([C.header + "\n", *prelude.needed("\n".join(codes))])
     library = _built(top + "\n" + "\n".join(codes), extra)

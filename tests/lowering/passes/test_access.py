@@ -67,10 +67,18 @@ def test_a_triangle_covers_what_it_wrote() -> None:
 
 
 def test_jumps_and_effects_are_seen() -> None:
-    (loop,) = lowered("for s in range(3):\n    if x[s] > 0:\n        break\n    x[s] = 1", x="f32[3]"
-    ).kernels[0].body[-1:]  # fmt: skip
+    leaves = lowered(
+        """
+        for s in range(3):
+            if x[s] > 0:
+                break
+            x[s] = 1
+        """,
+        x="f32[3]",
+    )
+    loop = leaves.kernels[0].body[-1]
     assert has_jumps(loop)
     assert not has_effects(loop)
-    (loop,) = lowered("for s in range(3):\n    print(x[s])", x="f32[3]").kernels[0].body[-1:]
+    loop = lowered("for s in range(3):\n    print(x[s])", x="f32[3]").kernels[0].body[-1]
     assert has_effects(loop)
     assert not has_jumps(loop)

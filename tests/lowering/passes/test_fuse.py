@@ -6,9 +6,17 @@ import textwrap
 
 import pytest
 
+from plusequals.lowering.ir.assignments import Fault
+from plusequals.lowering.ir.indexing import Symbol, const
+from plusequals.lowering.ir.loops import Check, For, Store, Update
+from plusequals.lowering.ir.ops import OPS
+from plusequals.lowering.passes.decision import Reason
 from plusequals.lowering.passes.fuse import Apart, Together, fuse, fused
 
+from ..ir.build import ap, at, i64, node, num, program, read, symbols
 from .shown import after, lowered
+
+n, m = symbols("n m")
 
 FUSED = [
     ("z[i, j] = x[i, j] * 2\ny[i, j] = z[i, j] + x[i, j]",
@@ -78,8 +86,7 @@ ARRAYS = {"y": "f32[8]", "z": "f32[8]", "x": "f32[8]", "p": "i64[8]", "c": "f32[
 
 @pytest.mark.parametrize(("body", "reason"), REFUSED, ids=[b for b, _ in REFUSED])
 def test_apart_for_a_reason(body: str, reason: Apart) -> None:
-    program = lowered(body, **ARRAYS)
-    made = fused(program)
+    made = fused(lowered(body, **ARRAYS))
     assert reason in [decision.reason for decision in made.decisions]
     assert Together.SHARED not in [decision.reason for decision in made.decisions]
 
@@ -112,9 +119,23 @@ def test_a_large_product_keeps_its_tiles_and_takes_its_epilogue() -> None:
     )
 
 
+@pytest.mark.parametrize(("used", "reason"), [(n, Together.SHARED), (m, Apart.CHECKS)])
+def test_a_round_does_not_outrun_a_check(used: Symbol, reason: Reason) -> None:
+    x, p, t, u = node(0, "x", 8), node(1, "p", 8, dtype=i64), node(2, "t", 8), node(3, "u", 8)
+    fault = Fault("CD0601", "CdIndexError", "out of range")
+    first = For(n, const(0), const(8), 1, (
+        Check(ap("lt", read(p, n), num(8, i64)), fault),
+        Store(at(t, n), read(x, n)),
+    ))  # fmt: skip
+    inner = Update(at(u, n), OPS["add"], ap("mul", read(t, n), read(x, read(p, used))))
+    second = For(n, const(0), const(8), 1, (For(m, const(0), const(8), 1, (inner,)),))
+    made = fused(program((), (x, p), first, second, local=(t, u)))
+    assert [decision.reason for decision in made.decisions] == [reason]
+
+
 def test_comments_stay_in_order() -> None:
-    program = fuse(lowered("z[i] = x[i]\ny[i] = z[i]", y="f32[8]", z="f32[8]", x="f32[8]"))
-    comment, loop = program.kernels[0].body
+    new = fuse(lowered("z[i] = x[i]\ny[i] = z[i]", y="f32[8]", z="f32[8]", x="f32[8]"))
+    comment, loop = new.kernels[0].body
     assert getattr(comment, "text", "") == "z[i] = x[i]"
     assert [getattr(stmt, "text", "") for stmt in getattr(loop, "body", ())] == [
         "",

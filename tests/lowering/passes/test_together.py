@@ -15,7 +15,6 @@ from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.lower import lower
 from plusequals.lowering.passes.fuse import fuse
 from plusequals.lowering.passes.shrink import shrink
-from plusequals.lowering.passes.simplify import simplify
 from plusequals.lowering.passes.virtualize import virtualize
 
 from ...kernels.registry import KERNELS
@@ -26,7 +25,7 @@ DIGITS = Path(__file__).parents[3] / "tutorials" / "01_digits.py"
 
 
 def shaped(program: Program) -> Program:
-    return shrink(fuse(virtualize(simplify(program))))
+    return shrink(fuse(virtualize(program)))
 
 
 def arrays(program: Program) -> dict[str, tuple[int, ...] | None]:

@@ -90,7 +90,7 @@ def test_the_rounding_of_a_half_store_is_kept() -> None:
 
 
 KEPT = [
-    ("u[i] = x[i]\nfor s in range(3):\n    v = u\n    w[i] = u[i] * 2\n    u, w = w, u\ny[i] = u[i]",
+    ("u[i] = x[i]\nfor s in range(3):\n    w[i] = u[i] * 2\n    u, w = w, u\ny[i] = u[i]",
      "u", None),
     ("u[i] = x[i] * 2\nprint(u[3])", "u", Stored.PRINTED),
     ("u[i] = x[i] * 2\nu[0] = 0\ny[i] = u[i]", "u", Stored.SEVERAL),

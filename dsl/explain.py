@@ -116,8 +116,10 @@ def _origin(origin: Origin, seconds: tuple[float, float], is_kept: bool) -> str:
 
 
 def _places(program: Program, placement: Placement) -> str:
-    """Return a line for each array: its name, where it lives, why."""
+    """Return a line for each array, those that vanished last: its name, where it lives, why."""
+    inlined = [made.node for made in placement.decisions if made.outcome == "virtual"]
     nodes = [*(p.node for p in program.parameters), *program.results, *program.locals]
+    nodes += [node for node in inlined if node is not None]
     width = max((len(node.label) for node in nodes), default=0)
     return "\n".join(
         f"{node.label:<{width}}  {placement[node].where:<9}  {placement[node].why}"

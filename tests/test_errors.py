@@ -25,7 +25,9 @@ def code_of(message: str) -> str:
 
 @pytest.mark.parametrize("name", CASES)
 def test_message(golden: Golden, name: str) -> None:
-    golden(f"{name}.err")(str(CASES[name].error()))
+    message = str(CASES[name].error())
+    assert code_of(message)
+    golden(f"{name}.err")(message)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -94,7 +96,9 @@ def outside_error(name: str) -> str:
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_message_without_a_place(golden: Golden, name: str) -> None:
-    golden(f"outside/{name}.err")(outside_error(name))
+    message = outside_error(name)
+    assert code_of(message)
+    golden(f"outside/{name}.err")(message)
 
 
 @pytest.mark.parametrize("name", OUTSIDE)

@@ -79,7 +79,8 @@ def _object_text(value: object) -> str:
         case _:
             name = getattr(value, "__name__", None)
             kind = type(value).__name__
-            return f"the function `{name}`" if isinstance(name, str) else f"an object of type `{kind}`"
+            other = f"an object of type `{kind}`"
+            return f"the function `{name}`" if isinstance(name, str) else other
 
 
 def as_scalar(value: Value, span: Span, what: str = "this") -> Scalar:
@@ -111,6 +112,8 @@ def as_array(ctx: Context, value: Value, span: Span) -> Array:
         case Static(inner) if kind_of_number(inner) is not None:
             scalar = as_scalar(value, span)
             return Array((), (), scalar.expr, scalar.kind)
+        case Handle() if ctx.tensor_value is not None:
+            return ctx.tensor_value(value, span)
         case Group(items, _) if items:
             return stack(ctx, [as_array(ctx, item, span) for item in items], 0, span)
         case Group():
@@ -193,7 +196,7 @@ def elementwise(
         return _under_mask(ctx, combine, values, masked, span)
     arrays = [as_array(ctx, value, span) for value in values]
     try:
-        if all(not isinstance(value, Array | Group) for value in values):
+        if all(not isinstance(value, Array | Group | Handle) for value in values):
             expr, kind = combine(*((array.body, array.kind) for array in arrays))
             return Scalar(expr, kind)
         shape = broadcast_shape(ctx, [array.shape for array in arrays], span)

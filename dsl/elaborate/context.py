@@ -41,7 +41,7 @@ from ...lowering.ir.ops import OPS, Op
 from ...lowering.ir.walk import uses as uses_of
 from .proof import Known, corner, says_of_indices
 from .types import TRUE, WEAK_INT, Kind, cast
-from .values import Array, Path, Scalar, Value, whole
+from .values import Array, Handle, Path, Scalar, Value, whole
 from .ways_out import WAYS_OUT
 
 AXIS_NAMES = "ijklmnopqrstuvw"
@@ -112,6 +112,8 @@ class Context:
     """How many loops and undecided branches are around what is emitted."""
     domain: tuple[Range, ...] = ()
     """The ranges of the index letters in scope, outermost first."""
+    tensor_value: Callable[[Handle, Span], Array] | None = None
+    """Gives the array of a persistent tensor's value; set by `elaborate`."""
     inline_source: Callable[[str, Sequence[Value], Span], Value] | None = None
     """Inlines a function of the library, given as text; set by `elaborate`."""
     uses: list[Use] | None = None
@@ -171,8 +173,8 @@ class Context:
             makes = isinstance(statement, Alloc | Assign | Let)
             what = "needs an array of its own" if makes else "would have to run"
             raise error(
-                "CD0522", CdSyntaxError, f"`{statement.span.text}` {what} at every point of {names}",
-                statement.span,
+                "CD0522", CdSyntaxError,
+                f"`{statement.span.text}` {what} at every point of {names}", statement.span,
             )  # fmt: skip
         self.out.append(statement)
 

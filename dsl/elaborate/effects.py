@@ -11,6 +11,7 @@ from ...lowering.ir.assignments import Check, Fault, Print
 from ...lowering.ir.expressions import Domain, Expr
 from .. import surface as s
 from .arrays import as_scalar, describe
+from .bindings import frozen
 from .context import error
 from .expressions import evaluate
 from .frame import Frame
@@ -78,8 +79,8 @@ def raising(frame: Frame, statement: s.Raise) -> None:
     values: tuple[Expr, ...] = ()
     if frame.ctx.pointwise:
         raise error(
-            "CD0522", CdSyntaxError, "`raise` would have to run at every point of the index letters",
-            statement.span,
+            "CD0522", CdSyntaxError,
+            "`raise` would have to run at every point of the index letters", statement.span,
         )  # fmt: skip
     match statement.error:
         case s.Call(s.Name(name), args, ()):
@@ -166,6 +167,9 @@ def _printed(frame: Frame, e: s.Expr, spec: str) -> str | Expr:
 
 def evaluate_any(frame: Frame, e: s.Expr) -> Value:
     """Return an expression's value in either notation."""
-    if uses_letters(frame, e):
-        return scalar_statement(frame, e, e.span)
-    return evaluate(frame, e)
+    if not uses_letters(frame, e):
+        return evaluate(frame, e)
+    if isinstance(e, s.Sequence):
+        items = (evaluate_any(frame, item) for item in e.items)
+        return Group(tuple(frozen(frame, item, "item", e.span) for item in items), e.kind)
+    return scalar_statement(frame, e, e.span)

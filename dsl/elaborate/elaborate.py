@@ -33,8 +33,8 @@ from .declarations import check_contract, declared
 from .effects import LIBRARY
 from .frame import Frame, Hooks, assigned_names, names_in, rebound_names
 from .inputs import Inputs, Spec
-from .types import Kind
 from .typed import Argument, Constant, Many, New, Part, Return, Strided, Typed
+from .types import Kind
 from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, Unset, Value
 
 _HOOKS = Hooks(call, comprehend)
@@ -108,6 +108,7 @@ def _elaborate(
         ctx, inputs, function, {}, frozenset(assigned_names(function.body)), lookup, _HOOKS,
         parameters=frozenset(param.name for param in function.params),
     )  # fmt: skip
+    ctx.tensor_value = lambda handle, span: inputs.field(ctx, handle, "value", span)
     ctx.inline_source = lambda text, args, span: library_call(frame, text, tuple(args), span)
     for param in function.params:
         path = Path(param.name)
@@ -230,7 +231,8 @@ def _returned(
             return Argument(path, None)
         case Unset(_, span):
             raise error(
-                "CD0434", CdTypeError, f"`{function.name}` returns a value on some paths only", span,
+                "CD0434", CdTypeError, f"`{function.name}` returns a value on some paths only",
+                span,
                 helps=("add a `return` at the end, or an `else:` that returns",),
             )  # fmt: skip
         case _:
@@ -266,8 +268,9 @@ def _returned_array(
     if view is None and not is_whole:
         return _returned_array(ctx, inputs, replace(value, copied=True), results, function)
     path = next((path for path, known in inputs.nodes.items() if known == node), None)
-    if path is not None and node in ctx.exchanged:
-        # which of the exchanged arrays it is now depends on the run: hand out its contents
+    if path is not None and (node in ctx.exchanged or path.is_field):
+        # which of the exchanged arrays it is now depends on the run, and a tensor's array is its
+        # own: hand out the contents
         return _returned_array(ctx, inputs, replace(value, copied=True), results, function)
     if path is not None:
         return Argument(path, view)

@@ -18,7 +18,7 @@ from ...lowering.diagnostic import (
 from ...lowering.ir.expressions import Position, Select
 from .. import surface as s
 from . import numpy_table as table
-from .arrays import as_scalar, describe, elementwise, operate
+from .arrays import as_array, as_scalar, describe, elementwise, operate
 from .bindings import is_number
 from .context import error
 from .frame import LETTER, Frame
@@ -127,6 +127,8 @@ def elements(frame: Frame, value: Value, span: Span) -> list[Value]:
             return list(items)
         case Static(inner) if isinstance(inner, tuple | list | str | range):
             return [Static(item) for item in inner]
+        case Handle():
+            return elements(frame, as_array(frame.ctx, value, span), span)
         case Array() if value.rank:
             frame.ctx.require_static(value.shape[0])
             size = value.shape[0].constant

@@ -42,9 +42,8 @@ def resolve(frame: Frame, name: s.Name) -> Value:
     if captured is not MISSING and not isinstance(captured, Letter):
         path = Path(frame.key + name.id, (), captured=True)
         return frame.inputs.wrap(frame.ctx, path, captured, True, name.span)
-    spelled = captured.name if isinstance(captured, Letter) else name.id
-    if frame.letters is not None and LETTER.fullmatch(spelled) and spelled not in WORDS:
-        return letter(frame, spelled, name.span)
+    if frame.letters is not None and is_letter(frame, name):
+        return letter(frame, name.id, name.span)
     if name.id in WORDS:
         path = Path(frame.key + name.id, (), captured=True)
         frame.inputs.used[path] = frame.inputs.describe(captured, True)  # as long as it is nothing

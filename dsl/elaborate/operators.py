@@ -191,8 +191,8 @@ def _group_binary(frame: Frame, op: str, left: Value, right: Value, span: Span) 
             if at is not None:
                 frame.ctx.require_static(at)
             raise error(
-                "CD0410", CdTypeError, f"{describe(left)} is repeated a whole number of times known "
-                f"when compiling, not {describe(right)}", span,
+                "CD0410", CdTypeError, f"{describe(left)} is repeated a whole number of times "
+                f"known when compiling, not {describe(right)}", span,
                 helps=("to multiply each element, make an array: `np.array([1, 2]) * x`",),
             )  # fmt: skip
         case _ if any(map(_is_python_number, (left, right))):
@@ -342,8 +342,10 @@ def _compared(op: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tup
     for at, ((expr, kind), (_, other)) in enumerate(sides):
         value = expr.index.constant if isinstance(expr, Position) else None
         value = expr.value if isinstance(expr, Const) and isinstance(expr.value, int) else value
-        if kind == WEAK_INT and not other.weak and value is not None and not fits(value, other.dtype):
-            return Const(bool(PYTHON[op](*((value, 0) if at == 0 else (0, value)))), dtypes.bool_), BOOL
+        if kind == WEAK_INT and not other.weak and value is not None:
+            if not fits(value, other.dtype):
+                outcome = PYTHON[op](*((value, 0) if at == 0 else (0, value)))
+                return Const(bool(outcome), dtypes.bool_), BOOL
     return apply(COMPARE[op], left, right)
 
 

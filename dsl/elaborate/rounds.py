@@ -9,13 +9,14 @@ from ...lowering.diagnostic import CdTypeError, Span
 from ...lowering.ir.expressions import Position
 from ...lowering.ir.indexing import Affine, Symbol, const, floordiv, multiply, var
 from .. import surface as s
+from .arrays import as_array
 from .context import error
 from .expressions import elements, evaluate
 from .frame import Frame
 from .operators import as_affine, value_of
 from .positions import index_of, step_of
 from .types import WEAK_INT
-from .values import Array, Group, Scalar, Section, Static, Value, replace_symbols
+from .values import Array, Group, Handle, Scalar, Section, Static, Value, replace_symbols
 from .views import subscript
 
 
@@ -76,6 +77,8 @@ def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[V
         if function == Static(zip) and iterable.args:
             return _zip(frame, iterable)
     value = evaluate(frame, iterable)
+    if isinstance(value, Handle):
+        value = as_array(frame.ctx, value, iterable.span)
     if isinstance(value, Static) and isinstance(value.value, range):
         steps = value.value
         return Rounds(name, const(steps.start), const(steps.stop), steps.step, frame.ctx.scalar_index)

@@ -127,6 +127,12 @@ def _assign(frame: Frame, statement: s.Assign) -> None:
     span = statement.span
     if uses_letters(frame, statement):
         if len(statement.targets) > 1 or isinstance(statement.targets[0], s.Sequence):
+            if not any(uses_letters(frame, target) for target in statement.targets):
+                _refuse_guarded(frame, span)
+                held = frozen(frame, evaluate_any(frame, statement.value), "value", span)
+                for one in statement.targets:
+                    store_to(frame, one, held, span)
+                return
             raise error(
                 "CD0517", CdSyntaxError, "a statement with index letters has one target", span,
                 helps=("write one statement for each target",),
@@ -185,8 +191,8 @@ def place_of(frame: Frame, target: s.Subscript) -> Array | Masked:
     if isinstance(place, Array) and place.sealed:
         name = target.value.span.text
         raise error(
-            "CD0462", CdValueError, f"`{name}` {place.sealed}; writing it would not write the original",
-            target.span, helps=(f"take a copy to write on: `{name} = {name}.copy()`",),
+            "CD0462", CdValueError,
+            f"`{name}` {place.sealed}; writing it would not write the original", target.span, helps=(f"take a copy to write on: `{name} = {name}.copy()`",),
         )  # fmt: skip
     if isinstance(place, Array | Masked):
         return place
@@ -299,8 +305,6 @@ def _return(frame: Frame, statement: s.Return) -> None:
         )  # fmt: skip
     value = Static(None) if statement.value is None else evaluate_any(frame, statement.value)
     match value:
-        case Handle():
-            value = frame.inputs.field(frame.ctx, value, "value", statement.span)
         case Masked():
             as_array(frame.ctx, value, statement.span)
         case Unset():

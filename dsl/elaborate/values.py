@@ -44,6 +44,11 @@ class Path:
     steps: tuple[str | int | tuple[object], ...] = ()
     captured: bool = False
 
+    @property
+    def is_field(self) -> bool:
+        """Whether it leads to a field of a tensor."""
+        return bool(self.steps) and str(self.steps[-1]).startswith("@")
+
     def __str__(self) -> str:
         return self.root + "".join(map(_step_text, self.steps))
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "CD0141": ("write the items one by one: `f(x[0], x[1])`",),
-        "CD0142": ("assign to a name, an element or a slice: `y = ...`, `y[i] = ...`, `y[:] = ...`",),
+        "CD0142": ("assign to a name, an element or a slice: `y = e`, `y[i] = e`, `y[:] = e`",),
         "CD0143": ("declare a name: `t: f32[n, m]`",),
         "CD0145": ('write `raise ValueError("what is wrong")`',),
         "CD0202": ("assign it on every path before it is read, for example `y = 0.0` at the top",),
@@ -38,12 +38,12 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CD0421": ("convert the argument, or change the declaration",),
         "CD0422": ("leave `sep=`, `end=` and `file=` out",),
         "CD0424": ("write `range(n)`, `range(lo, hi)`, `enumerate(x)`, `zip(x, y)` or an array",),
-        "CD0425": ("return the same kind of thing on every path, or assign before: `y = a if c else b`",),
+        "CD0425": ("return one kind of thing on every path, or assign: `y = a if c else b`",),
         "CD0426": ("call the function of NumPy instead, or take an array's method: `np.sum(x)`",),
         "CD0427": ("call a function: `g(x)`; subscript an array: `x[0]`",),
         "CD0429": ("pass each parameter once, as the function's `def` line names them",),
         "CD0431": ("use `np.where(test, a, b)` on whole arrays",),
-        "CD0432": ("give the loop a length known when compiling, or make a size that does not vary",),
+        "CD0432": ("give the loop a length known when compiling: `for t in range(4):`",),
         "CD0434": ("return arrays, numbers, or tuples of them",),
         "CD0436": ("call it as its `def` line says",),
         "CD0440": ("leave the argument out, or assign the result: `y[...] = ...`",),
@@ -77,7 +77,7 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "or write the statement inside `for t in range(n):` instead of with the letter",
         ),
         "CD0553": ("use NumPy's: `np.sum(x)`, `np.max(x)`, `x.size`",),
-        "CD0601": ("correct the index, or say what is outside: `clamp(...)`, `wrap(...)`, `pad(...)`",),
+        "CD0601": ("correct the index, or say what is outside: `x[clamp(i)]`, `x[pad(i)]`",),
         "CD0603": ("test the size before: `if x.shape[0] > 0:`",),
     }
 )

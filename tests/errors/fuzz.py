@@ -30,7 +30,8 @@ import numpy as np
 
 import plusequals as pe
 from plusequals.lowering.diagnostic import CdError, CdInternalError
-from tests.errors.seeds import SEEDS, Seed
+from tests.errors.case import Case
+from tests.errors.seeds import SEEDS, arguments
 
 SECONDS = 10
 """How long one mutant may take before it counts as a hang."""
@@ -76,7 +77,9 @@ def mutant(number: int) -> Mutant:
 
 def _by_token(text: str, chance: random.Random) -> str:
     try:
-        tokens = [t for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.string.strip()]
+        tokens = [
+            t for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.string.strip()
+        ]
     except (tokenize.TokenError, SyntaxError):
         return text
     places = [t for t in tokens if t.start[0] > 1]
@@ -88,7 +91,9 @@ def _by_token(text: str, chance: random.Random) -> str:
     if token.start[0] != token.end[0] or row >= len(lines):
         return text
     other = chance.choice((*TOKENS, *(t.string for t in tokens)))
-    new = chance.choice(("", f"{token.string} {token.string}", other, other, f"{token.string} {other}"))
+    new = chance.choice(
+        ("", f"{token.string} {token.string}", other, other, f"{token.string} {other}")
+    )
     lines[row] = lines[row][:begin] + new + lines[row][end:]
     return "\n".join(lines)
 
@@ -101,7 +106,9 @@ def _by_tree(text: str, chance: random.Random) -> str:
     function = tree.body[0]
     if not isinstance(function, ast.FunctionDef) or not function.body:
         return text
-    chance.choice((_exchange, _exchange, _operator, _constant, _statements, _call))(function, chance)
+    chance.choice((_exchange, _exchange, _operator, _constant, _statements, _call))(
+        function, chance
+    )
     try:
         return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
     except (ValueError, TypeError, AttributeError, RecursionError):
@@ -117,7 +124,9 @@ def _expressions(function: ast.FunctionDef) -> list[tuple[ast.AST, str, int | No
                 if isinstance(value, ast.expr):
                     found.append((node, name, None))
                 elif isinstance(value, list):
-                    found += [(node, name, n) for n, x in enumerate(value) if isinstance(x, ast.expr)]
+                    found += [
+                        (node, name, n) for n, x in enumerate(value) if isinstance(x, ast.expr)
+                    ]
     return found
 
 
@@ -142,7 +151,9 @@ def _exchange(function: ast.FunctionDef, chance: random.Random) -> None:
     if chance.random() < 0.6:
         _set(at, copy.deepcopy(_get(chance.choice(places))))
         return
-    small = "0 -1 1.5 None 'a' True ... i k x y (x,) [x,y] x[0] x[i] x.T np.exp -x x>0 10**30".split()
+    small = (
+        "0 -1 1.5 None 'a' True ... i k x y (x,) [x,y] x[0] x[i] x.T np.exp -x x>0 10**30".split()
+    )
     _set(at, ast.parse(chance.choice(small), mode="eval").body)
 
 
@@ -177,7 +188,9 @@ def _constant(function: ast.FunctionDef, chance: random.Random) -> None:
 
 
 def _statements(function: ast.FunctionDef, chance: random.Random) -> None:
-    bodies = [node.body for node in ast.walk(function) if isinstance(getattr(node, "body", None), list)]
+    bodies = [
+        node.body for node in ast.walk(function) if isinstance(getattr(node, "body", None), list)
+    ]
     body = chance.choice(bodies)
     at = chance.randrange(len(body))
     source = chance.choice(chance.choice(bodies))
@@ -187,7 +200,9 @@ def _statements(function: ast.FunctionDef, chance: random.Random) -> None:
         case 1:
             body.insert(at, copy.deepcopy(source))
         case 2 if source is not body[at]:
-            test = ast.parse(chance.choice(("x[0] > 0", "i > 1", "x > 0", "True")), mode="eval").body
+            test = ast.parse(
+                chance.choice(("x[0] > 0", "i > 1", "x > 0", "True")), mode="eval"
+            ).body
             body[at] = ast.If(test, [copy.deepcopy(source)], [])
         case 3:
             over = ast.parse(chance.choice(("range(3)", "x", "range(n)", "zip(x, y)")), mode="eval")
@@ -199,9 +214,10 @@ def _statements(function: ast.FunctionDef, chance: random.Random) -> None:
 def _call(function: ast.FunctionDef, chance: random.Random) -> None:
     """Change the arguments of a call, or wrap an expression into one."""
     names = (
-        "np.sum np.max np.sort np.cumsum np.where np.dot np.stack np.concatenate np.reshape np.zeros "
-        "np.arange np.clip np.argmax np.linalg.inv np.transpose np.einsum np.repeat np.diff np.mean "
-        "np.searchsorted np.histogram np.moveaxis np.pad np.roll np.full np.outer np.take np.flip "
+        "np.sum np.max np.sort np.cumsum np.where np.dot np.stack np.concatenate np.reshape "
+        "np.zeros np.arange np.clip np.argmax np.linalg.inv np.transpose np.einsum np.repeat "
+        "np.diff np.mean np.searchsorted np.histogram np.moveaxis np.pad np.roll np.full np.outer "
+        "np.take np.flip "
         "sum max len abs int float range zip enumerate list tuple print exp where sum[k] np.nope"
     ).split()  # fmt: skip
     calls = [n for n in ast.walk(function) if isinstance(n, ast.Call)]
@@ -213,8 +229,12 @@ def _call(function: ast.FunctionDef, chance: random.Random) -> None:
             case 1 if call.args:
                 call.args.append(copy.deepcopy(chance.choice(call.args)))
             case 2:
-                word = chance.choice(("axis", "dtype", "out", "keepdims", "initial", "nope", "where"))
-                value = ast.parse(chance.choice(("0", "5", "None", "x", "'a'", "(0, 1)")), mode="eval")
+                word = chance.choice(
+                    ("axis", "dtype", "out", "keepdims", "initial", "nope", "where")
+                )
+                value = ast.parse(
+                    chance.choice(("0", "5", "None", "x", "'a'", "(0, 1)")), mode="eval"
+                )
                 call.keywords.append(ast.keyword(word, value.body))
             case _:
                 call.func = ast.parse(chance.choice(names), mode="eval").body
@@ -226,12 +246,13 @@ def _call(function: ast.FunctionDef, chance: random.Random) -> None:
         _set(at, ast.Call(head, [copy.deepcopy(_get(at))], []))
 
 
-def _arguments(seed: Seed, chance: random.Random) -> tuple[object, ...]:
-    given = list(seed.arguments())
+def _arguments(seed: Case, chance: random.Random) -> tuple[object, ...]:
+    given = list(arguments(seed))
     if given and chance.random() < 0.4:
         odd: tuple[object, ...] = (
             None, "a", 3, -1, 0, 2.5, True, 1j, 10**30, (), [], [1.0, 2.0, 3.0], (1, 2), {"a": 1},
-            np.float32(2), np.int8(3), np.zeros(0), np.zeros((0, 3)), np.array(2.0), np.ones(3, int),
+            np.float32(2), np.int8(3), np.zeros(0), np.zeros((0, 3)), np.array(2.0),
+            np.ones(3, int),
             np.ones((3, 4), np.float32), np.ones((2, 3, 4)), np.ones(4, complex), np.ones(3, bool),
             np.arange(12.0).reshape(3, 4).T, np.ones(7)[::-2], np.ones(3, object), np.array(["a"]),
             np.array([0, 2, 1]), np.array([5, -9]), np.full(4, np.nan), np.ones(3, np.uint8),

@@ -1,4 +1,4 @@
-"""Errors that have no place in a function: settings, backends, tensors of the host, lost sources."""
+"""Errors without a place in a function: settings, backends, tensors of the host, lost sources."""
 
 from __future__ import annotations
 

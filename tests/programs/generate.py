@@ -13,7 +13,7 @@ from .writer import Refused, Writer
 
 DTYPES = ("float64",) * 6 + ("float32", "int64", "int64", "int32", "bool", "uint8", "int8",
           "int16", "uint32", "uint64", "uint16", "complex128", "complex64")  # fmt: skip
-SIZES = (3, 4, 2, 5, 1, 3, 4, 3, 7, 0)
+SIZES = (3, 4, 2, 5, 1, 3, 4, 3, 7, 0, 4, 9, 17)
 
 
 CURVES = ("exp", "sin", "cos", "tanh", "log1p", "arctan", "cbrt", "exp2", "expm1", "sinh", "log",

@@ -9,7 +9,7 @@ plusequals: __main__ __init__ idx
 dsl: __init__ cd trace explain results specialise forms sizes reasons keys words build checked
 dsl/elaborate: __init__ elaborate index_reductions python_reductions averages reductions elementwise
 dsl/elaborate: site statements bindings index_notation ranges inline statics expressions views names
-dsl/elaborate: frame inputs stores arrays context proof ufuncs numpy_table values types typed
+dsl/elaborate: frame inputs stores arrays context proof ufuncs numpy_table values types typed ways_out
 dsl/elaborate: array_types
 dsl: parse refused surface source listing edited idx
 backends: __init__

@@ -167,9 +167,7 @@ def _predicate(
     if domain.where is None:
         return domain
     ranges = Domain(domain.ranges)
-    return Domain(
-        domain.ranges, _hoist(builder, domain.where, ranges, (), out, known, span, seen)
-    )
+    return Domain(domain.ranges, _hoist(builder, domain.where, ranges, (), out, known, span, seen))
 
 
 def _direct(builder: _Builder, statement: Assign, known: Known) -> list[Statement] | None:
@@ -203,9 +201,7 @@ def _predicate_within(
 ) -> Domain:
     if domain.where is None:
         return domain
-    return Domain(
-        domain.ranges, _hoist(builder, domain.where, over, (), out, known, span, seen)
-    )
+    return Domain(domain.ranges, _hoist(builder, domain.where, over, (), out, known, span, seen))
 
 
 def _covers(statement: Assign) -> bool:
@@ -360,4 +356,3 @@ def _empty_check(reduce: Reduce, free: Domain, known: Known, span: Span) -> list
     text, helps = f"`{name}` of no elements has no value", WAYS_OUT["CD0603"]
     fault = Fault("CD0603", "CdValueError", text, helps)
     return [Check(test, fault, (), free, span)]
-

@@ -53,7 +53,10 @@ class SizesSeen:
 def profile_of(specs: Specs) -> Profile:
     """Return what a call is like apart from the sizes of its arrays."""
     return tuple(
-        (name, replace(spec, shape=(None,) * len(spec.shape)) if isinstance(spec, ArraySpec) else spec)
+        (
+            name,
+            replace(spec, shape=(None,) * len(spec.shape)) if isinstance(spec, ArraySpec) else spec,
+        )
         for name, spec in specs.items()
     )
 

@@ -7,10 +7,13 @@ line there. Every other table holds exceptions, each with its reason.
 ORDER = """
 plusequals: __main__ __init__ idx
 dsl: __init__ cd trace explain results specialise forms sizes reasons keys words build checked
-dsl/elaborate: __init__ elaborate index_reductions python_reductions averages reductions elementwise
-dsl/elaborate: site statements bindings index_notation ranges inline statics expressions views names
-dsl/elaborate: frame inputs stores arrays context proof ufuncs numpy_table values types typed ways_out
-dsl/elaborate: array_types
+dsl/elaborate: __init__ elaborate typed calls index_reductions statements branches control carried
+dsl/elaborate: declarations effects index_notation ranges accumulate rounds expressions bindings
+dsl/elaborate: operators subscript_rules names frame inputs numpy_table array_types numpy_functions
+dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers
+dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views
+dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arrays context proof
+dsl/elaborate: values types ways_out
 dsl: parse refused surface source listing edited idx
 backends: __init__
 backends/runtime: __init__ link context transfer tensor order state memory arrays records

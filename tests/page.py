@@ -21,7 +21,9 @@ import plusequals as pe
 
 FILE = "example.py"
 """The name of the file in the errors of examples."""
-_BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<text>.*?)^```\n)?", re.M | re.S)
+_BLOCK = re.compile(
+    r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<text>.*?)^```\n)?", re.M | re.S
+)
 _RULE = re.compile(r"^### ([A-Z]\d+) (.+)$", re.M)
 _MARK = re.compile(r"  # (->|!!)")
 

@@ -1,0 +1,1 @@
+"""Surface to Typed: names, types, sizes and views resolved; both notations become one."""

@@ -95,7 +95,10 @@ def as_scalar(value: Value, span: Span, what: str = "this") -> Scalar:
             return Scalar(value.body, value.kind)
         case _:
             raise error(
-                "CD0401", CdTypeError, f"{what} has to be one number, and is {describe(value)}", span
+                "CD0401",
+                CdTypeError,
+                f"{what} has to be one number, and is {describe(value)}",
+                span,
             )
 
 

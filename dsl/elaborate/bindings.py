@@ -82,7 +82,9 @@ def _into_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
             f"before, {describe(value)} inside", span, helps=("use another name inside the loop",),
         )  # fmt: skip
     for axis, (a, b) in enumerate(zip(slot.shape, value.shape, strict=True)):
-        frame.ctx.equal_extents(a, b, f"`{name}` changes its size along axis {axis} in the loop", span)
+        frame.ctx.equal_extents(
+            a, b, f"`{name}` changes its size along axis {axis} in the loop", span
+        )
     kind = join(slot.kind, value.kind)
     if kind != slot.kind:
         raise NeedKind(name, kind)

@@ -95,9 +95,7 @@ _End = tuple[Value, list[Statement]]
 """What a name is bound to after a side of a branch, and that side's statements."""
 
 
-def _merged(
-    frame: Frame, first: _Side, second: _Side, statement: s.If
-) -> dict[str, Value]:
+def _merged(frame: Frame, first: _Side, second: _Side, statement: s.If) -> dict[str, Value]:
     """Return one binding for each name after both sides of a branch."""
     out: dict[str, Value] = {}
     for name in {**first.names, **second.names}:

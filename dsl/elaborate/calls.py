@@ -273,7 +273,9 @@ def bind_arguments(
     names: dict[str, Value] = {}
     rest, left = list(args), dict(keywords)
     plain = [p for p in function.params if p.kind in ("positional", "any")]
-    given_defaults = dict(zip([p.name for p in plain][::-1], (defaults[0] or ())[::-1], strict=False))
+    given_defaults = dict(
+        zip([p.name for p in plain][::-1], (defaults[0] or ())[::-1], strict=False)
+    )
     given_defaults.update(defaults[1] or {})
     for param in function.params:
         if param.kind == "*":
@@ -295,7 +297,9 @@ def bind_arguments(
             message = f"`{function.name}` is called without its argument `{param.name}`"
             raise error("CD0429", CdTypeError, message, span)
     if rest or left:
-        extra = f"unknown argument `{next(iter(left))}`" if left else f"{len(rest)} arguments too many"
+        extra = (
+            f"unknown argument `{next(iter(left))}`" if left else f"{len(rest)} arguments too many"
+        )
         raise error("CD0429", CdTypeError, f"`{function.name}` is called with {extra}", span)
     if frame.ctx.pointwise:
         return names
@@ -329,7 +333,10 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
         tests = [test_of(frame, evaluate(frame, test), test.span) for test in e.tests]
         if any(not isinstance(test, Static) for test in tests):
             raise error(
-                "CD0431", CdTypeError, "a comprehension's test has to be known when compiling", e.span
+                "CD0431",
+                CdTypeError,
+                "a comprehension's test has to be known when compiling",
+                e.span,
             )
         if all(isinstance(test, Static) and test.value for test in tests):
             out.append(settled(frame.ctx, evaluate(frame, e.element), "item", e.span))

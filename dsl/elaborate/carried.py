@@ -66,7 +66,9 @@ def carried(
                 frame.slots.pop(name, None)
             return out
         slots.update(dict.fromkeys(wanted))
-    raise error("CD0210", CdTypeError, "the types of this loop's names do not settle", statement.span)
+    raise error(
+        "CD0210", CdTypeError, "the types of this loop's names do not settle", statement.span
+    )
 
 
 @contextmanager
@@ -148,7 +150,9 @@ def _escaped(
     if isinstance(value, Scalar):
         node = frame.ctx.variable(name, value, statement.span)
         return Scalar(Read(node, ()), value.kind)
-    return Unset("has another shape or place in each round of a loop that has ended", statement.span)
+    return Unset(
+        "has another shape or place in each round of a loop that has ended", statement.span
+    )
 
 
 def same_binding(left: Value, right: Value) -> bool:

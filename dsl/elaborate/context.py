@@ -226,7 +226,9 @@ class Context:
         free = Domain(target.ranges, where)
         self.emit(Assign(Access(place.node, place.index), op, False, value, free, span=span))
 
-    def materialize(self, value: Array, label: str, span: Span, dtype: DType | None = None) -> Array:
+    def materialize(
+        self, value: Array, label: str, span: Span, dtype: DType | None = None
+    ) -> Array:
         """Return a new array that holds the value."""
         node = self.node(label, value.shape, dtype or value.kind.dtype)
         target = self.whole(node, span)
@@ -246,7 +248,9 @@ class Context:
         if value != Read(node, ()):
             self.emit(Assign(Access(node, ()), None, False, value, Domain(), span=span))
 
-    def check(self, test: Expr, fault: Fault, values: tuple[Expr, ...], span: Span, over: Domain) -> None:
+    def check(
+        self, test: Expr, fault: Fault, values: tuple[Expr, ...], span: Span, over: Domain
+    ) -> None:
         """Emit a run-time check, under the conditions of the expression being elaborated."""
         self.emit(Check(self.guarded(test), fault, values, over, span))
 
@@ -256,7 +260,9 @@ class Context:
             test = Select(condition, test, TRUE)
         return test
 
-    def require(self, index: Affine | Expr, extent: Affine, axis: int, name: str, span: Span) -> None:
+    def require(
+        self, index: Affine | Expr, extent: Affine, axis: int, name: str, span: Span
+    ) -> None:
         """Require `0 <= index < extent` here: proven, or checked in the run at every point.
 
         A failing check raises CdIndexError CD0601 with the index and the size.
@@ -302,7 +308,11 @@ class Context:
     def _refute(self, index: Affine, extent: Affine, axis: int, name: str, span: Span) -> None:
         """Raise CdIndexError CD0602 where a point of the letters' ranges is surely out of range."""
         letters = {r.symbol for r in self.domain}
-        if any(map(says_of_indices, self.conditions)) or not index.symbols() or not index.symbols() <= letters:
+        if (
+            any(map(says_of_indices, self.conditions))
+            or not index.symbols()
+            or not index.symbols() <= letters
+        ):
             return
         for upwards in (False, True):
             point = corner(index, self.domain, upwards)
@@ -310,11 +320,16 @@ class Context:
             if at is None or size is None or 0 <= at < size:
                 continue
             inside = (
-                (point[r.symbol] - substitute(r.lo, point), substitute(r.hi, point) - point[r.symbol])
+                (
+                    point[r.symbol] - substitute(r.lo, point),
+                    substitute(r.hi, point) - point[r.symbol],
+                )
                 for r in self.domain
             )
             if all((a.constant or 0) >= 0 and (b.constant or 0) > 0 for a, b in inside):
-                shown = ", ".join(f"{s.name} = {point[s]}" for s in sorted(index.symbols(), key=str))
+                shown = ", ".join(
+                    f"{s.name} = {point[s]}" for s in sorted(index.symbols(), key=str)
+                )
                 raise error(
                     "CD0602", CdIndexError,
                     f"`{name}` is read at {index} = {at} when {shown}, but axis {axis} has size {size}",

@@ -76,7 +76,9 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
     first = source.lo if source.step > 0 else source.hi + 1
     last = source.hi - 1 if source.step > 0 else source.lo
     known = ctx.known.with_bounds(symbol, first, last).with_facts(last - first)
-    targets = tuple(rebound_names((s.For(statement.target, statement.iterable, (), statement.span),)))
+    targets = tuple(
+        rebound_names((s.For(statement.target, statement.iterable, (), statement.span),))
+    )
     after = _keep_last(frame, statement)
 
     def body(inner: tuple[s.Statement, ...]) -> None:
@@ -120,7 +122,10 @@ def bind_target(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
             parts = elements(frame, value, span)
             if len(parts) != len(items):
                 raise error(
-                    "CD0419", CdTypeError, f"{len(items)} targets for {len(parts)} values", target.span
+                    "CD0419",
+                    CdTypeError,
+                    f"{len(items)} targets for {len(parts)} values",
+                    target.span,
                 )
             for item, part in zip(items, parts, strict=True):
                 bind_target(frame, item, part, span)

@@ -272,9 +272,7 @@ def logspace(
     return arithmetic(site, "**", base, linspace(site, start, stop, num, endpoint))
 
 
-def eye(
-    site: Site, N: Value, M: Value = NONE, k: Value = ZERO, dtype: Value = NONE
-) -> Value:
+def eye(site: Site, N: Value, M: Value = NONE, k: Value = ZERO, dtype: Value = NONE) -> Value:
     """Return ones on a diagonal, zeros elsewhere."""
     rows = extent_of(site, N, "a size")
     columns = rows if is_none(M) else extent_of(site, M, "a size")
@@ -286,18 +284,14 @@ def identity(site: Site, n: Value, dtype: Value = NONE) -> Value:
     return eye(site, n, NONE, ZERO, dtype)
 
 
-def tri(
-    site: Site, N: Value, M: Value = NONE, k: Value = ZERO, dtype: Value = NONE
-) -> Value:
+def tri(site: Site, N: Value, M: Value = NONE, k: Value = ZERO, dtype: Value = NONE) -> Value:
     """Return ones on and below a diagonal."""
     rows = extent_of(site, N, "a size")
     columns = rows if is_none(M) else extent_of(site, M, "a size")
     return _banded(site, rows, columns, k, dtype, "le")
 
 
-def _banded(
-    site: Site, rows: Affine, columns: Affine, k: Value, dtype: Value, op: str
-) -> Array:
+def _banded(site: Site, rows: Affine, columns: Affine, k: Value, dtype: Value, op: str) -> Array:
     element = dtype_of(site, dtype) or dtypes.float64
     axes = site.ctx.axes(2)
     test = compare(op, var(axes[1]) - var(axes[0]), index_in(site, k, "the offset"))

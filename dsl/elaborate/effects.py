@@ -90,7 +90,9 @@ def raising(frame: Frame, statement: s.Raise) -> None:
             kind = name
         case _:
             raise error(
-                "CD0145", CdSyntaxError, "`raise` here names an error class and a text",
+                "CD0145",
+                CdSyntaxError,
+                "`raise` here names an error class and a text",
                 statement.span,
             )
     families = {

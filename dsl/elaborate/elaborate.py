@@ -131,9 +131,7 @@ def _elaborate(
         body,
         function.span,
     )
-    return Typed(
-        procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics
-    )
+    return Typed(procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics)
 
 
 def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:
@@ -292,5 +290,3 @@ def _strided(value: Array, read: Read) -> Strided | None:
         return None
     shape = tuple(extent.constant or 0 for extent in value.shape)
     return Strided(flat.offset, shape, tuple(flat.coefficient(axis) for axis in value.axes))
-
-

@@ -187,7 +187,10 @@ def select_list(site: Site, condlist: Value, choicelist: Value, default: Value =
     choices = choicelist.items if isinstance(choicelist, Group) else ()
     if not tests or len(tests) != len(choices):
         raise error(
-            "CD0440", CdValueError, "`np.select` takes two lists of one length", site.span,
+            "CD0440",
+            CdValueError,
+            "`np.select` takes two lists of one length",
+            site.span,
             helps=("give one choice for each condition: `np.select([x > 0], [x])`",),
         )
     for test, choice in zip(reversed(tests), reversed(choices), strict=True):
@@ -325,9 +328,7 @@ def word_handler(op: str) -> Handler:
 
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         if keywords or len(args) != OPS[op].arity:
-            raise error(
-                "CD0440", CdTypeError, f"`{op}` takes {OPS[op].arity} arguments", site.span
-            )
+            raise error("CD0440", CdTypeError, f"`{op}` takes {OPS[op].arity} arguments", site.span)
         return operate(site.ctx, op, args, site.span)
 
     return handle

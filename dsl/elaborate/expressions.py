@@ -21,8 +21,8 @@ from . import numpy_table as table
 from .arrays import as_array, as_scalar, describe, elementwise, operate
 from .bindings import is_number
 from .context import error
-from .frame import LETTER, Frame
-from .names import is_letter, resolve
+from .frame import Frame
+from .names import resolve
 from .operators import (
     PYTHON_UNARY,
     as_affine,
@@ -39,6 +39,7 @@ from .operators import (
     value_of,
 )
 from .site import Site
+from .subscript_rules import refuse_captured_letter, refuse_mixed
 from .types import (
     FALSE,
     TRUE,
@@ -96,7 +97,9 @@ def evaluate(frame: Frame, e: s.Expr) -> Value:
         case s.Lambda():
             return Lazy(e, frame)
         case s.Slice(lower, upper, step):
-            ends = [None if part is None else evaluate(frame, part) for part in (lower, upper, step)]
+            ends = [
+                None if part is None else evaluate(frame, part) for part in (lower, upper, step)
+            ]
             return Section(*ends)
         case s.Format():
             return Static(_formatted(frame, e))
@@ -206,9 +209,7 @@ def _conditional(frame: Frame, e: s.Conditional) -> Value:
         yes = evaluate(frame, e.yes)
     with frame.ctx.under(negate(test.expr)):
         no = evaluate(frame, e.no)
-    return elementwise(
-        frame.ctx, lambda a, b: select(test.expr, a, b), (yes, no), e.span
-    )
+    return elementwise(frame.ctx, lambda a, b: select(test.expr, a, b), (yes, no), e.span)
 
 
 def _as_if_open(frame: Frame, value: Value, other: s.Expr) -> Value:
@@ -243,14 +244,16 @@ def _subscript(frame: Frame, e: s.Subscript) -> Value:
 def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) -> Value:
     """Return the items of a base that has been evaluated."""
     for item in e.items:
-        _refuse_captured_letter(frame, item)
+        refuse_captured_letter(frame, item)
     match base:
         case Array():
             items = [_subscript_item(frame, item) for item in e.items]
-            _refuse_mixed(frame, e, items)
+            refuse_mixed(frame, e, items)
             return subscript(frame.ctx, base, items, e.span, owner.span.text)
         case Handle():
-            return subscript_value(frame, frame.inputs.field(frame.ctx, base, "value", e.span), e, owner)
+            return subscript_value(
+                frame, frame.inputs.field(frame.ctx, base, "value", e.span), e, owner
+            )
         case Group(members, kind):
             return _group_item(frame, members, e, kind)
         case Static(inner) if (special := table.special_subscript(inner)) is not None:
@@ -267,9 +270,7 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
         case Scalar() if not e.items:
             return base
         case _:
-            raise error(
-                "CD0411", CdTypeError, f"{describe(base)} cannot be subscripted", e.span
-            )
+            raise error("CD0411", CdTypeError, f"{describe(base)} cannot be subscripted", e.span)
 
 
 def _subscript_item(frame: Frame, item: s.Expr) -> Value:
@@ -288,58 +289,6 @@ def _subscript_item(frame: Frame, item: s.Expr) -> Value:
                 index = as_scalar(args[0], item.span, "an index")
                 return Edge(function.id, index, args[1] if len(args) > 1 else None)
     return value_of(evaluate(frame, item))
-
-
-def _refuse_captured_letter(frame: Frame, item: s.Expr) -> None:
-    """Refuse (CD0203) a bare subscript that is a captured number: `i = 3` left in a notebook."""
-    if not isinstance(item, s.Name) or not LETTER.fullmatch(item.id):
-        return
-    owner: Frame | None = frame
-    while owner is not None:
-        if item.id in owner.names or item.id in owner.locals:
-            return
-        owner = owner.parent
-    captured = frame.lookup(item.id)
-    if isinstance(captured, int | float | np.number) and not isinstance(captured, bool):
-        raise error(
-            "CD0203", CdNameError,
-            f"`{item.id}` looks like an index letter, but is the number {captured!r} around the function",
-            item.span,
-            helps=(
-                f"rename the outside variable, or `del {item.id}`, to use it as an index",
-                f"pass it as an argument, or write `{item.id} + 0`, to use the number",
-            ),
-        )  # fmt: skip
-
-
-def _refuse_mixed(frame: Frame, e: s.Subscript, items: list[Value]) -> None:
-    """Refuse (CD0508) slices and index letters in one subscript."""
-    if frame.letters is None or not any(isinstance(item, Section) for item in items):
-        return
-    names = [name for item in e.items for name in _bare(item) if is_letter(frame, name)]
-    if names:
-        raise error(
-            "CD0508", CdSyntaxError,
-            f"`{e.span.text}` mixes a slice with the index letter `{names[0].id}`", e.span,
-            helps=_both_ways(e),
-        )  # fmt: skip
-
-
-def _both_ways(e: s.Subscript) -> tuple[str, str]:
-    """Return a mixed subscript written with letters only, and with slices only."""
-    used = {item.id for item in e.items if isinstance(item, s.Name)}
-    spare = iter(x for x in "jklmnpqr" if x not in used)
-    lettered = [next(spare) if isinstance(x, s.Slice) else x.span.text for x in e.items]
-    sliced = [x.span.text if isinstance(x, s.Slice) else ":" for x in e.items]
-    name = e.value.span.text
-    return (
-        f"use a letter for every axis: `{name}[{', '.join(lettered)}]`, ranges by an `if` on it",
-        f"or slices for every axis: `{name}[{', '.join(sliced)}]`",
-    )
-
-
-def _bare(item: s.Expr) -> list[s.Name]:
-    return [item] if isinstance(item, s.Name) else []
 
 
 def _static_key(frame: Frame, e: s.Subscript) -> object:
@@ -385,9 +334,13 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             found = _getattr(inner, name, span)
             step = Path(path.root, (*path.steps, name), path.captured)
             return frame.inputs.wrap(frame.ctx, step, found, True, span)
-        case Static(inner) if kind_of_number(inner) is None or isinstance(inner, np.generic | complex):
+        case Static(inner) if kind_of_number(inner) is None or isinstance(
+            inner, np.generic | complex
+        ):
             found = _getattr(inner, name, span)
-            return Bound(value, name) if callable(found) and kind_of_number(inner) else Static(found)
+            return (
+                Bound(value, name) if callable(found) and kind_of_number(inner) else Static(found)
+            )
         case Array() | Scalar() | Masked() | Static():
             known = table.attribute(Site(frame.ctx, span), value, name)
             if known is not None:

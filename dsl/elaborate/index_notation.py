@@ -17,11 +17,12 @@ from ...lowering.diagnostic import (
     Span,
 )
 from ...lowering.ir.assignments import Access, Assign
-from ...lowering.ir.expressions import Apply, Domain, Dynamic, Expr, Read
+from ...lowering.ir.expressions import Domain, Dynamic, Expr
 from ...lowering.ir.indexing import Range, const, var
 from ...lowering.ir.ops import OPS, Op
 from .. import surface as s
 from . import numpy_table as table
+from .accumulate import accumulate
 from .arrays import as_scalar, describe
 from .context import Use, error
 from .expressions import evaluate, subscript_value
@@ -29,7 +30,7 @@ from .frame import Frame, Guard, Letters, names_in, parts
 from .names import is_letter
 from .operators import test_of, value_of
 from .ranges import bounded, inferred, no_range, pinned, tighten, undecided
-from .stores import logical, operated, part_updated, require_storable
+from .stores import part_updated, require_storable
 from .types import FALSE, TRUE, Kind, both, cast, negate
 from .values import Array, Handle, Scalar, Static, Value
 
@@ -56,9 +57,7 @@ def uses_letters(frame: Frame, node: object) -> bool:
             return any(uses_letters(frame, part) for part in parts(node))
 
 
-def index_statement(
-    frame: Frame, target: s.Expr, op: Op | None, value: s.Expr, span: Span
-) -> None:
+def index_statement(frame: Frame, target: s.Expr, op: Op | None, value: s.Expr, span: Span) -> None:
     """Emit one statement of index notation, `target op= value`."""
     if not isinstance(target, s.Subscript):
         raise error(
@@ -100,7 +99,9 @@ def _accumulator(
         case s.Logical(name, (first, second)) if first == target:
             return OPS[name], second
         case s.Call(function, (first, second), ()) if first == target:
-            known = evaluate(frame, function) if isinstance(function, s.Name | s.Attribute) else None
+            known = (
+                evaluate(frame, function) if isinstance(function, s.Name | s.Attribute) else None
+            )
             if isinstance(known, Static):
                 row = table.elementwise_name(known.value)
                 if row is not None and OPS[row].neutral is not None:
@@ -115,7 +116,9 @@ def _may_be_new(frame: Frame, target: s.Subscript, op: Op | None) -> bool:
     name = target.value.id
     if name not in frame.locals or name in frame.parameters:
         return False
-    plain = [item.id for item in target.items if isinstance(item, s.Name) and is_letter(frame, item)]
+    plain = [
+        item.id for item in target.items if isinstance(item, s.Name) and is_letter(frame, item)
+    ]
     if name not in frame.names:
         return True
     return len(plain) == len(target.items) == len(set(plain))
@@ -364,43 +367,6 @@ def _part_accumulated(target: s.Subscript) -> CdError:
         "accumulate into", target.span,
         helps=(f"accumulate into an array of its own, and add that: `{name} += total`",),
     )  # fmt: skip
-
-
-def accumulate(
-    frame: Frame,
-    access: Access,
-    kind: Kind,
-    op: Op,
-    value: Scalar,
-    free: Domain,
-    reduced: Domain,
-    span: Span,
-) -> None:
-    """Emit `access op= value`, in the joined type: through a temporary where that is wider."""
-    ctx = frame.ctx
-    joined = operated(op, kind, value.kind, span)
-    row = logical(op, kind.dtype.kind)
-    dtype = joined.dtype.compute
-    if dtype is kind.dtype:
-        ctx.emit(Assign(access, row, False, cast(value.expr, dtype), free, reduced, span=span))
-        return
-    if not reduced.ranges and not any(isinstance(i, Dynamic) for i in access.index):
-        old = cast(Read(access.node, access.index, span), dtype)
-        new = Apply(row, (old, cast(value.expr, dtype)), dtype)
-        ctx.emit(Assign(access, None, False, cast(new, kind.dtype), free, span=span))
-        return
-    node = access.node
-    wide = ctx.node(node.label + "_wide", node.shape, dtype)
-    copy = ctx.whole(wide, span)
-    index = tuple(var(axis) for axis in copy.axes)
-    ctx.store(copy, cast(Read(node, index, span), dtype), span)
-    total = cast(value.expr, dtype)
-    ctx.emit(Assign(Access(wide, access.index), row, False, total, free, reduced, span=span))
-    whole = ctx.whole(node, span)
-    back = Read(wide, tuple(var(axis) for axis in whole.axes), span)
-    ctx.store(whole, cast(back, node.dtype), span)
-
-
 
 
 def scalar_statement(frame: Frame, value: s.Expr, span: Span) -> Scalar:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...lowering.diagnostic import CdNameError, CdSyntaxError, CdTypeError, Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Reduce
@@ -10,11 +12,12 @@ from ...lowering.ir.ops import ARGMAX, ARGMIN, OPS
 from .. import surface as s
 from . import numpy_table as table
 from .arrays import describe
-from .context import error
+from .context import Use, error
 from .expressions import evaluate
-from .frame import Frame, names_in
+from .frame import Frame, Letters, names_in
 from .names import is_letter, known_letter
 from .operators import as_affine, test_of, value_of
+from .proof import Known
 from .ranges import bounded, no_range, pinned, tighten, undecided
 from .types import Kind, both, cast, truth
 from .values import Scalar, Static, Value
@@ -47,9 +50,7 @@ def reduce_letters(
     try:
         given, tests = _binders(frame, binders or (), own)
         if ctx.uses is None:
-            wide = [
-                given.get(x) or Range(x, const(0), letters.extents[x]) for x in own.values()
-            ]
+            wide = [given.get(x) or Range(x, const(0), letters.extents[x]) for x in own.values()]
             ranges, rest = tighten(wide, tests, ctx.known)
             ctx.domain = (*domain, *ranges)
             ctx.known = known.with_ranges(ranges)
@@ -61,15 +62,7 @@ def reduce_letters(
                 value = value_of(evaluate(frame, argument))
         else:
             value = value_of(evaluate(frame, argument))
-            own_uses = ctx.uses[start:]
-            for x in own.values():
-                extent = given[x].hi if x in given else pinned(x, own_uses, known)
-                letters.open_pairs += undecided(x, own_uses, known)
-                if extent is None:
-                    extent = bounded(x, tests, letters.extents, known)
-                if extent is None:
-                    raise no_range(x, letters.spans[x], own_uses)
-                letters.extents[x] = extent
+            _collect_extents(letters, own, given, tests, ctx.uses[start:], known)
             ranges, test = tuple(Range(x, const(0), const(1)) for x in own.values()), None
     finally:
         letters.scopes.pop()
@@ -87,6 +80,25 @@ def reduce_letters(
             label=f"this is {describe(value)}",
         )  # fmt: skip
     return _reduction(name, value, Domain(ranges, test), accumulate, span)
+
+
+def _collect_extents(
+    letters: Letters,
+    own: Mapping[str, Symbol],
+    given: Mapping[Symbol, Range],
+    tests: list[Expr],
+    uses: list[Use],
+    known: Known,
+) -> None:
+    """Find how far each letter of a reduction runs; CdIndexError CD0604 where nothing tells."""
+    for x in own.values():
+        extent = given[x].hi if x in given else pinned(x, uses, known)
+        letters.open_pairs += undecided(x, uses, known)
+        if extent is None:
+            extent = bounded(x, tests, letters.extents, known)
+        if extent is None:
+            raise no_range(x, letters.spans[x], uses)
+        letters.extents[x] = extent
 
 
 def _binds_nothing(name: str, argument: s.Expr, span: Span) -> CdSyntaxError:

@@ -72,7 +72,9 @@ def concatenate(site: Site, arrays: Value, axis: Value = ZERO, *, dtype: Value =
     if any(part.rank != parts[0].rank for part in parts) or not parts[0].rank:
         shown = " and ".join(describe(part) for part in parts)
         raise error(
-            "CD0313", CdShapeError, f"joined arrays need the same number of axes: {shown}",
+            "CD0313",
+            CdShapeError,
+            f"joined arrays need the same number of axes: {shown}",
             site.span,
         )
     place = axis_of(site, axis, parts[0].rank)

@@ -4,7 +4,7 @@ Each text is one function over arrays that its caller has made: what it writes i
 output. `clamp` marks positions that are in range by construction.
 """
 
-SORT_ROWS = '''
+SORT_ROWS = """
 def sort_rows(x, w):
     rows, n = x.shape
     for r in range(rows):
@@ -32,10 +32,10 @@ def sort_rows(x, w):
             for k in range(n):
                 x[r, k] = w[r, k]
             width = 2 * width
-'''
+"""
 """Merge sort of each row in place, bottom up, NaN last; `w` is scratch of the same shape."""
 
-ARGSORT_ROWS = '''
+ARGSORT_ROWS = """
 def argsort_rows(x, order, w):
     rows, n = x.shape
     for r in range(rows):
@@ -63,10 +63,10 @@ def argsort_rows(x, order, w):
             for k in range(n):
                 order[r, k] = w[r, k]
             width = 2 * width
-'''
+"""
 """Stable merge sort of the positions in `order` by the values of each row, NaN last."""
 
-SEARCH = '''
+SEARCH = """
 def search(a, v, out, right):
     for k in range(len(v)):
         value = v[k]
@@ -84,10 +84,10 @@ def search(a, v, out, right):
             else:
                 hi = middle
         out[k] = lo
-'''
+"""
 """Where each value goes into a sorted line: before its equals, or after them with `right`."""
 
-HISTOGRAM_EQUAL = '''
+HISTOGRAM_EQUAL = """
 def histogram_equal(a, weights, edges, counts):
     bins = len(counts)
     low = edges[0]
@@ -103,10 +103,10 @@ def histogram_equal(a, weights, edges, counts):
             elif at != bins - 1 and value >= edges[clamp(at + 1)]:
                 at += 1
             counts[at] += weights[k]
-'''
+"""
 """Add the weight of each value to its bin, for bins of one width."""
 
-HISTOGRAM_EDGES = '''
+HISTOGRAM_EDGES = """
 def histogram_edges(a, weights, edges, counts):
     bins = len(counts)
     for k in range(len(a)):
@@ -121,10 +121,10 @@ def histogram_edges(a, weights, edges, counts):
                 else:
                     hi = middle
             counts[lo] += weights[k]
-'''
+"""
 """Add the weight of each value to its bin, for bins between any rising edges."""
 
-INTERPOLATE = '''
+INTERPOLATE = """
 def interpolate(x, xp, fp, out, left, right):
     n = len(xp)
     for k in range(len(x)):
@@ -150,10 +150,10 @@ def interpolate(x, xp, fp, out, left, right):
                 rise = fp[clamp(lo + 1)] - fp[clamp(lo)]
                 slope = rise / (xp[clamp(lo + 1)] - xp[clamp(lo)])
                 out[k] = slope * (v - xp[clamp(lo)]) + fp[clamp(lo)]
-'''
+"""
 """Piecewise linear interpolation."""
 
-SOLVE = '''
+SOLVE = """
 def solve(a, b):
     n = a.shape[0]
     for k in range(n):
@@ -183,10 +183,10 @@ def solve(a, b):
         b[k] /= a[k, k]
         for i in range(k):
             b[i] -= a[i, k] * b[k]
-'''
+"""
 """Gaussian elimination with partial pivoting; `b` becomes the solution, `a` is used up."""
 
-DETERMINANT = '''
+DETERMINANT = """
 def determinant(a):
     n = a.shape[0]
     result = 1.0
@@ -210,10 +210,10 @@ def determinant(a):
                 f = a[i, k] / a[k, k]
                 a[i, k + 1:] -= f * a[k, k + 1:]
     return result
-'''
+"""
 """The product of the pivots of an elimination; `a` is used up."""
 
-CHOLESKY = '''
+CHOLESKY = """
 def cholesky(a):
     n = a.shape[0]
     for j in range(n):
@@ -224,5 +224,5 @@ def cholesky(a):
         for i in range(j + 1, n):
             a[i, j] = (a[i, j] - np.sum(a[i, :j] * np.conj(a[j, :j]))) / a[j, j]
         a[j, j + 1:] = 0
-'''
+"""
 """The lower factor of a positive definite matrix, in place."""

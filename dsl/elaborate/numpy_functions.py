@@ -28,16 +28,31 @@ def handlers() -> Iterator[tuple[object, Handler]]:
     for ufunc in OP_OF:
         yield ufunc, e.ufunc_handler(ufunc, python=ufunc is np.power)
         yield ufunc.outer, takes(f"{ufunc.__name__}.outer", partial(l.ufunc_outer, ufunc))
-    for scalar in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
-                   np.uint64, np.float16, np.float32, np.float64, np.complex64, np.complex128):
+    for scalar in (
+        np.bool_,
+        np.int8,
+        np.int16,
+        np.int32,
+        np.int64,
+        np.uint8,
+        np.uint16,
+        np.uint32,
+        np.uint64,
+        np.float16,
+        np.float32,
+        np.float64,
+        np.complex64,
+        np.complex128,
+    ):
         dtype = dtypes.from_numpy(scalar)
         assert dtype is not None
         yield scalar, casts.cast_handler(dtype, scalar)
     for ufunc, name in run.REDUCERS.items():
         reduce_by = takes(f"{ufunc.__name__}.reduce", run.ufunc_reduce(ufunc, name))
         yield ufunc.reduce, with_out(reduce_by)
-        yield ufunc.accumulate, with_out(
-            takes(f"{ufunc.__name__}.accumulate", run.ufunc_accumulate(ufunc))
+        yield (
+            ufunc.accumulate,
+            with_out(takes(f"{ufunc.__name__}.accumulate", run.ufunc_accumulate(ufunc))),
         )
     for function, body, out in (*_ELEMENTWISE, *_REDUCTIONS, *_SHAPES, *_NEW, *_LINEAR, *_ORDER):
         handler = takes(function.__name__, body)

@@ -130,7 +130,9 @@ def _why_not(function: Callable[..., object], args: tuple[object, ...], problem:
     sign = next((sign for sign, known in PYTHON.items() if known is function), None)
     match problem:
         case KeyError():
-            return f"there is no item {problem.args[0]!r}" if problem.args else "there is no such item"
+            return (
+                f"there is no item {problem.args[0]!r}" if problem.args else "there is no such item"
+            )
         case IndexError():
             return f"there is no item at that position (here: {shown})"
         case ZeroDivisionError():

@@ -200,7 +200,8 @@ def edge_of(
             return None, Apply(OPS["mod"], (at, Position(extent)), dtypes.int64)
         case _:
             return both(
-                Apply(OPS["ge"], (at, low), dtypes.bool_), Apply(OPS["le"], (at, high), dtypes.bool_)
+                Apply(OPS["ge"], (at, low), dtypes.bool_),
+                Apply(OPS["le"], (at, high), dtypes.bool_),
             ), at
 
 

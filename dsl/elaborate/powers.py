@@ -52,9 +52,7 @@ def power(site: Site, base: Value, exponent: Value, ufunc: np.ufunc, python: boo
     if whole is not None and 0 <= whole <= (62 if result.kind in "iu" else _LARGEST_PRODUCT):
         return _product(site, base, whole, Kind(result, all_weak))
     if whole == -1 and result.kind in "fc":
-        return elementwise(
-            site.ctx, combine_of(np.divide, python), [Static(1), base], site.span
-        )
+        return elementwise(site.ctx, combine_of(np.divide, python), [Static(1), base], site.span)
     if number == 0.5 and result.kind == "f":
         return elementwise(site.ctx, combine_of(np.sqrt, python), [base], site.span)
     if result.kind == "i":

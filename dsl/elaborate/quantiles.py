@@ -58,9 +58,7 @@ def percentile(
     return quantile(site, a, Group(shares), axis, keepdims=keepdims)
 
 
-def _quantile(
-    site: Site, a: Value, share: float, axis: Value, keepdims: bool, name: str
-) -> Value:
+def _quantile(site: Site, a: Value, share: float, axis: Value, keepdims: bool, name: str) -> Value:
     if not 0 <= share <= 1:
         text = f"`{name}` takes shares between nothing and all, and is given {share:g} of all"
         raise error("CD0442", CdValueError, text, site.span)
@@ -72,9 +70,7 @@ def _quantile(
     size = made.shape[-1]
 
     def element(at: Affine) -> Array:
-        return remap(
-            made, made.axes[:-1], made.shape[:-1], (*(var(x) for x in made.axes[:-1]), at)
-        )
+        return remap(made, made.axes[:-1], made.shape[:-1], (*(var(x) for x in made.axes[:-1]), at))
 
     if share == 0.5:
         low, high = element(floordiv(size - 1, const(2))), element(floordiv(size, const(2)))

@@ -203,9 +203,7 @@ def position_reducer(name: str) -> Body:
         kept = static_bool(site, keepdims, "keepdims")
         if not array.rank:
             return Static(np.int64(0))
-        return accumulate(
-            site, PAIR_OPS[name], array, axes, Kind(dtypes.int64), kept, position=at
-        )
+        return accumulate(site, PAIR_OPS[name], array, axes, Kind(dtypes.int64), kept, position=at)
 
     return body
 

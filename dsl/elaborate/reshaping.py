@@ -170,9 +170,7 @@ def _indices(
     return tuple(index)
 
 
-def _copy(
-    site: Site, value: Array, shape: tuple[Affine, ...], matches: Sequence[Match]
-) -> Array:
+def _copy(site: Site, value: Array, shape: tuple[Affine, ...], matches: Sequence[Match]) -> Array:
     """Return a new array of the shape, stored over the old axes: merging divides nothing."""
     node = site.ctx.node("reshaped", shape, value.kind.dtype)
     if matches or value.rank == 0:
@@ -193,9 +191,7 @@ def _mergeable(ctx: Context, value: Array, matches: Sequence[Match]) -> bool:
         return False
     for match in matches:
         for outer, inner in zip(match.old, match.old[1:], strict=False):
-            if not ctx.known.equal(
-                strides[outer], multiply(strides[inner], value.shape[inner])
-            ):
+            if not ctx.known.equal(strides[outer], multiply(strides[inner], value.shape[inner])):
                 return False
     return True
 

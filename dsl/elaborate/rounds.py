@@ -81,7 +81,9 @@ def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[V
         value = as_array(frame.ctx, value, iterable.span)
     if isinstance(value, Static) and isinstance(value.value, range):
         steps = value.value
-        return Rounds(name, const(steps.start), const(steps.stop), steps.step, frame.ctx.scalar_index)
+        return Rounds(
+            name, const(steps.start), const(steps.stop), steps.step, frame.ctx.scalar_index
+        )
     if isinstance(value, Array) and value.rank:
         held = value if value.base else frame.ctx.materialize(value, "items", iterable.span)
         return _over(frame, held, "n", iterable.span)

@@ -215,9 +215,7 @@ def _slope(site: Site, values: Array, axis: int, step: Value) -> Value:
         )
         part = array_of(site, arithmetic(site, "/", rise, gap))
         target = shifted(whole, axis, at, length)
-        site.ctx.store(
-            target, cast(part.at(tuple(map(var, target.axes))), node.dtype), site.span
-        )
+        site.ctx.store(target, cast(part.at(tuple(map(var, target.axes))), node.dtype), site.span)
     return whole
 
 
@@ -265,15 +263,17 @@ def polyval(site: Site, p: Value, x: Value) -> Value:
 
 
 def trapezoid(
-    site: Site, y: Value, x: Value = NONE, dx: Value = Static(1.0), axis: Value = Static(-1)  # noqa: B008
+    site: Site,
+    y: Value,
+    x: Value = NONE,
+    dx: Value = Static(1.0),
+    axis: Value = Static(-1),  # noqa: B008
 ) -> Value:
     """Return the integral by trapezoids."""
     values = settled(site.ctx, array_of(site, y), "values", site.span)
     place = axis_of(site, axis, values.rank)
     size = values.shape[place] - 1
-    pair = arithmetic(
-        site, "+", shifted(values, place, 1, size), shifted(values, place, 0, size)
-    )
+    pair = arithmetic(site, "+", shifted(values, place, 1, size), shifted(values, place, 0, size))
     if is_none(x):
         width: Value = dx
     else:
@@ -307,8 +307,10 @@ def norm(
         return elementwise(site.ctx, combine_of(np.sqrt), [found], site.span)
     if len(axes) == 1:
         return _vector_norm(site, size, over, ord, keepdims)
-    if len(axes) == 2 and kind in (1, -1, math.inf, -math.inf) and not static_bool(
-        site, keepdims, "keepdims"
+    if (
+        len(axes) == 2
+        and kind in (1, -1, math.inf, -math.inf)
+        and not static_bool(site, keepdims, "keepdims")
     ):
         assert isinstance(kind, int | float)
         summed = axes[0] if abs(kind) == 1 else axes[1]

@@ -261,8 +261,6 @@ def split(
     return Group(tuple(parts), "list")
 
 
-
-
 def total_size(shape: Sequence[Affine]) -> Affine:
     """Return the number of elements of a shape."""
     total = const(1)

@@ -47,9 +47,7 @@ def solve(site: Site, a: Value, b: Value) -> Value:
             "CD0454", CdTypeError,
             f"`solve` takes one or two axes on the right, given {describe(right)}", site.span,
         )  # fmt: skip
-    dtype = dtypes.promote(
-        _solved_in(array_of(site, a).kind.dtype), _solved_in(right.kind.dtype)
-    )
+    dtype = dtypes.promote(_solved_in(array_of(site, a).kind.dtype), _solved_in(right.kind.dtype))
     matrix = _matrix(site, a, "solve", dtype)
     site.ctx.equal_extents(matrix.shape[0], right.shape[0], "`solve`: rows", site.span)
     made = site.ctx.materialize(array_of(site, converted(site, right, dtype)), "b", site.span)

@@ -192,9 +192,7 @@ def histogram(
     return Group((made, edges))
 
 
-def _equal_edges(
-    site: Site, values: Array, number: Affine, ends: Value, dtype: DType
-) -> Array:
+def _equal_edges(site: Site, values: Array, number: Affine, ends: Value, dtype: DType) -> Array:
     """Return edges of bins of one width between given ends, or the extreme values."""
     given = items_of(ends)
     if given is not None:
@@ -239,9 +237,7 @@ def _weights(site: Site, values: Array, weights: Value) -> tuple[Array, DType, D
     return factor, (own if own.kind == "c" else dtypes.float64), own
 
 
-def bincount(
-    site: Site, x: Value, weights: Value = NONE, minlength: Value = ZERO
-) -> Value:
+def bincount(site: Site, x: Value, weights: Value = NONE, minlength: Value = ZERO) -> Value:
     """Return how often each integer occurs. With `minlength` the length is exactly that.
 
     CdValueError CD0458 for negative values, or values beyond a given `minlength`.
@@ -255,8 +251,10 @@ def bincount(
     values = settled(site.ctx, values, "values", site.span)
     element = cast(values.body, dtypes.int64)
     least = index_in(site, minlength, "minlength")
-    size = _bins_needed(site, values, least) if least.constant == 0 else extent_of(
-        site, minlength, "minlength"
+    size = (
+        _bins_needed(site, values, least)
+        if least.constant == 0
+        else extent_of(site, minlength, "minlength")
     )
     low = Apply(OPS["le"], (Position(const(0)), element), dtypes.bool_)
     high = Apply(OPS["lt"], (element, Position(size)), dtypes.bool_)
@@ -277,9 +275,7 @@ def bincount(
     view = counts.view
     assert view is not None
     access = Access(view.node, (Dynamic(element),))
-    site.ctx.emit(
-        Assign(access, OPS["add"], False, amount, Domain(values.ranges), span=site.span)
-    )
+    site.ctx.emit(Assign(access, OPS["add"], False, amount, Domain(values.ranges), span=site.span))
     return counts
 
 

@@ -56,28 +56,74 @@ OPERATORS: dict[str, np.ufunc] = {
 """Python's binary operators and comparisons as ufuncs."""
 
 _FUNCTIONS_OF_MODULES: tuple[tuple[object, np.ufunc], ...] = (
-    (operator.add, np.add), (operator.sub, np.subtract), (operator.mul, np.multiply),
-    (operator.truediv, np.divide), (operator.floordiv, np.floor_divide),
-    (operator.mod, np.remainder), (operator.pow, np.power), (operator.and_, np.bitwise_and),
-    (operator.or_, np.bitwise_or), (operator.xor, np.bitwise_xor),
-    (operator.lshift, np.left_shift), (operator.rshift, np.right_shift),
-    (operator.neg, np.negative), (operator.pos, np.positive), (operator.invert, np.invert),
-    (operator.inv, np.invert), (operator.abs, np.absolute), (operator.eq, np.equal),
-    (operator.ne, np.not_equal), (operator.lt, np.less), (operator.le, np.less_equal),
-    (operator.gt, np.greater), (operator.ge, np.greater_equal),
-    (operator.not_, np.logical_not), (abs, np.absolute), (pow, np.power),
-    (math.exp, np.exp), (math.exp2, np.exp2), (math.expm1, np.expm1), (math.log2, np.log2),
-    (math.log10, np.log10), (math.log1p, np.log1p), (math.sqrt, np.sqrt), (math.cbrt, np.cbrt),
-    (math.pow, np.float_power), (math.sin, np.sin), (math.cos, np.cos), (math.tan, np.tan),
-    (math.asin, np.arcsin), (math.acos, np.arccos), (math.atan, np.arctan),
-    (math.atan2, np.arctan2), (math.sinh, np.sinh), (math.cosh, np.cosh), (math.tanh, np.tanh),
-    (math.asinh, np.arcsinh), (math.acosh, np.arccosh), (math.atanh, np.arctanh),
-    (math.fabs, np.fabs), (math.fmod, np.fmod), (math.hypot, np.hypot),
-    (math.copysign, np.copysign), (math.isnan, np.isnan), (math.isinf, np.isinf),
-    (math.isfinite, np.isfinite), (math.degrees, np.degrees), (math.radians, np.radians),
-    (cmath.exp, np.exp), (cmath.log10, np.log10), (cmath.sqrt, np.sqrt), (cmath.sin, np.sin),
-    (cmath.cos, np.cos), (cmath.tan, np.tan), (cmath.sinh, np.sinh), (cmath.cosh, np.cosh),
-    (cmath.tanh, np.tanh), (cmath.isnan, np.isnan), (cmath.isinf, np.isinf),
+    (operator.add, np.add),
+    (operator.sub, np.subtract),
+    (operator.mul, np.multiply),
+    (operator.truediv, np.divide),
+    (operator.floordiv, np.floor_divide),
+    (operator.mod, np.remainder),
+    (operator.pow, np.power),
+    (operator.and_, np.bitwise_and),
+    (operator.or_, np.bitwise_or),
+    (operator.xor, np.bitwise_xor),
+    (operator.lshift, np.left_shift),
+    (operator.rshift, np.right_shift),
+    (operator.neg, np.negative),
+    (operator.pos, np.positive),
+    (operator.invert, np.invert),
+    (operator.inv, np.invert),
+    (operator.abs, np.absolute),
+    (operator.eq, np.equal),
+    (operator.ne, np.not_equal),
+    (operator.lt, np.less),
+    (operator.le, np.less_equal),
+    (operator.gt, np.greater),
+    (operator.ge, np.greater_equal),
+    (operator.not_, np.logical_not),
+    (abs, np.absolute),
+    (pow, np.power),
+    (math.exp, np.exp),
+    (math.exp2, np.exp2),
+    (math.expm1, np.expm1),
+    (math.log2, np.log2),
+    (math.log10, np.log10),
+    (math.log1p, np.log1p),
+    (math.sqrt, np.sqrt),
+    (math.cbrt, np.cbrt),
+    (math.pow, np.float_power),
+    (math.sin, np.sin),
+    (math.cos, np.cos),
+    (math.tan, np.tan),
+    (math.asin, np.arcsin),
+    (math.acos, np.arccos),
+    (math.atan, np.arctan),
+    (math.atan2, np.arctan2),
+    (math.sinh, np.sinh),
+    (math.cosh, np.cosh),
+    (math.tanh, np.tanh),
+    (math.asinh, np.arcsinh),
+    (math.acosh, np.arccosh),
+    (math.atanh, np.arctanh),
+    (math.fabs, np.fabs),
+    (math.fmod, np.fmod),
+    (math.hypot, np.hypot),
+    (math.copysign, np.copysign),
+    (math.isnan, np.isnan),
+    (math.isinf, np.isinf),
+    (math.isfinite, np.isfinite),
+    (math.degrees, np.degrees),
+    (math.radians, np.radians),
+    (cmath.exp, np.exp),
+    (cmath.log10, np.log10),
+    (cmath.sqrt, np.sqrt),
+    (cmath.sin, np.sin),
+    (cmath.cos, np.cos),
+    (cmath.tan, np.tan),
+    (cmath.sinh, np.sinh),
+    (cmath.cosh, np.cosh),
+    (cmath.tanh, np.tanh),
+    (cmath.isnan, np.isnan),
+    (cmath.isinf, np.isinf),
     (cmath.isfinite, np.isfinite),
 )
 PYTHON_NAMES: dict[object, np.ufunc] = dict(_FUNCTIONS_OF_MODULES)
@@ -150,8 +196,10 @@ def _with_bfloat16(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
 
 
 def _gives_way(kind: Kind) -> bool:
-    return kind.dtype is dtypes.bfloat16 or kind.dtype.kind in "biu" or (
-        kind.weak and kind.dtype.kind == "f"
+    return (
+        kind.dtype is dtypes.bfloat16
+        or kind.dtype.kind in "biu"
+        or (kind.weak and kind.dtype.kind == "f")
     )
 
 
@@ -238,9 +286,7 @@ def _fits(value: int, dtype: DType) -> bool:
     return lo <= value < lo + (1 << dtype.bits)
 
 
-def _compare_out_of_range(
-    name: str, pairs: Sequence[Pair], inputs: Sequence[DType]
-) -> bool | None:
+def _compare_out_of_range(name: str, pairs: Sequence[Pair], inputs: Sequence[DType]) -> bool | None:
     """Return the outcome of a comparison with a Python integer outside the other's type."""
     if name not in _COMPARISONS:
         return None

@@ -269,4 +269,6 @@ def replace_in_index(index: Index, values: Mapping[Symbol, Affine]) -> Index:
 
 def whole(node: Node, axes: tuple[Symbol, ...], kind: Kind, span: Span) -> Array:
     """Return the array of a whole node."""
-    return Array(axes, node.shape, Read(node, tuple(Affine(((a, 1),), 0) for a in axes), span), kind)
+    return Array(
+        axes, node.shape, Read(node, tuple(Affine(((a, 1),), 0) for a in axes), span), kind
+    )

@@ -163,13 +163,22 @@ def _gather(ctx: Context, base: Array, items: Sequence[Value], span: Span, name:
             index.append(multiply(var(axes[-1]), cut.step) + cut.start)
         else:
             raise error(
-                "CD0505", CdTypeError, f"{describe(item)} cannot index `{name}` beside an array", span
+                "CD0505",
+                CdTypeError,
+                f"{describe(item)} cannot index `{name}` beside an array",
+                span,
             )
     return Array(tuple(axes), tuple(extents), element_at(ctx, base, index, span), base.kind)
 
 
 def _gathered(
-    ctx: Context, point: Expr, extent: Affine, axis: int, over: tuple[Range, ...], span: Span, name: str
+    ctx: Context,
+    point: Expr,
+    extent: Affine,
+    axis: int,
+    over: tuple[Range, ...],
+    span: Span,
+    name: str,
 ) -> Affine | Expr:
     """Return one gathered position; negative ones count from the end, as NumPy's do."""
     if point.dtype.kind not in "iu":
@@ -192,19 +201,20 @@ def _gathered(
     return Select(below, Apply(OPS["add"], (value, size), dtypes.int64), value)
 
 
-def _mask(
-    ctx: Context, base: Array, items: Sequence[Value], span: Span, name: str
-) -> Masked:
+def _mask(ctx: Context, base: Array, items: Sequence[Value], span: Span, name: str) -> Masked:
     """Return the selection of a boolean mask; further subscripts are taken first."""
     masks = [n for n, item in enumerate(items) if isinstance(item, Array)]
     if len(masks) > 1:
-        raise error("CD0506", CdTypeError, f"`{name}` is indexed with more than one array beside a mask", span)
+        raise error(
+            "CD0506",
+            CdTypeError,
+            f"`{name}` is indexed with more than one array beside a mask",
+            span,
+        )
     mask = items[masks[0]]
     assert isinstance(mask, Array)
     rest: list[Value] = []
-    lead = sum(
-        1 for item in items[: masks[0]] if isinstance(item, Section) or item == Static(None)
-    )
+    lead = sum(1 for item in items[: masks[0]] if isinstance(item, Section) or item == Static(None))
     for n, item in enumerate(items):
         rest += [Section(None, None, None)] * mask.rank if n == masks[0] else [item]
     inner = subscript(ctx, base, rest, span, name)

@@ -58,7 +58,7 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CD0453": ("build it outside and pass it in",),
         "CD0454": ("use `*` or `np.einsum`, or reshape the arrays",),
         "CD0455": ("write one letter for each axis: `np.einsum('ij,jk->ik', a, b)`",),
-        "CD0457": ('give the range: `np.histogram(x, bins, range=(0.0, 1.0))`',),
+        "CD0457": ("give the range: `np.histogram(x, bins, range=(0.0, 1.0))`",),
         "CD0458": ("convert the values: `x.ravel().astype(np.int64)`",),
         "CD0459": ("test the size before: `if x.size > 0:`, or give `initial=`",),
         "CD0460": ("test the matrix outside, or add a small multiple of `np.eye(n)`",),

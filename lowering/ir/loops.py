@@ -151,5 +151,6 @@ class Program:
     kernels: tuple[Kernel, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
+
 AnyStatement = Statement | Stmt
 """A statement of either IR, for the tools that work on both."""

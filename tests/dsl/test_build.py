@@ -70,7 +70,9 @@ def test_reductions_anywhere_mean_the_same_when_built(body: str) -> None:
 
 
 def test_equal_reductions_of_one_statement_are_computed_once() -> None:
-    built = build(typed("x", "y[i] = sum[k](x[i, k]) / (1.0 + sum[k](x[i, k]))\nreturn y", X).procedure)
+    built = build(
+        typed("x", "y[i] = sum[k](x[i, k]) / (1.0 + sum[k](x[i, k]))\nreturn y", X).procedure
+    )
     once = build(typed("x", "y[i] = 1.0 / (1.0 + sum[k](x[i, k]))\nreturn y", X).procedure)
     assert len(found(built, Assign)) == len(found(once, Assign)) + 1
 

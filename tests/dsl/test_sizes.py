@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import plusequals as pe
 import pytest
+
+import plusequals as pe
 from plusequals.dsl.elaborate.inputs import ArraySpec
 from plusequals.dsl.sizes import SizesSeen, fits, opened_axes
 from plusequals.lowering.ir import dtypes

@@ -60,7 +60,7 @@ def _program(rng: random.Random, kind: str) -> Program:
     w = Writer(rng, tier)
     w.start(_aliased(rng, arguments(rng, tier)))
     w.notation = kind
-    for _ in range(rng.randrange(2, 8)):
+    for _ in range(rng.randrange(3, 11)):
         statements.attempt(w, statements.simple)
     w.lines.append("    return " + _returned(w))
     w.replay_body()

@@ -43,7 +43,8 @@ def reading(w: Writer, scope: Scope, free: list[str], bare: bool = False) -> str
     names = arrays(w)
     if not names:
         raise Refused
-    name = w.rng.choice(names)
+    own = [n for n in names if n.startswith("v")]  # what was just made is what passes work on
+    name = w.rng.choice(own if own and w.chance(0.5) else names)
     subs = [_sub(w, scope, free, extent, bare) for extent in w.env[name].shape]
     return f"{name}[{', '.join(subs)}]"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -164,6 +165,8 @@ def reduce_values(name: str, found: list[tuple[tuple[int, ...], Any]]) -> Any:
         for value in values[1:]:
             total = (np.maximum if name == "max" else np.minimum)(total, dtype.type(value))
         return total
+    if name in ("sum", "prod") and all(type(v) is int for v in values):
+        return sum(values) if name == "sum" else math.prod(values)  # still a Python number
     wide = _accumulated(dtype)
     total = wide.type(1 if name == "prod" else 0)
     for value in values:

@@ -67,4 +67,6 @@ def outcome(
 def _inputs(form: Typed, lookup: Lookup, arguments: Mapping[str, Any]) -> Iterator[np.ndarray]:
     for path, parameter in zip(form.passed, form.procedure.parameters, strict=True):
         value = getter(form, lookup, path)(arguments)
-        yield value if isinstance(value, np.ndarray) else np.array(value, parameter.node.dtype.numpy)
+        yield (
+            value if isinstance(value, np.ndarray) else np.array(value, parameter.node.dtype.numpy)
+        )

@@ -59,7 +59,7 @@ CALLS = (
     "f = lambda a, b=2.0: a - b\nreturn f(x), f(x, b=1.0)",
     "def g(a):\n    return a + k\nk = 1.0\ny = g(x)\nk = 5.0\nreturn y, g(x)",
     "def g():\n    pass\nreturn g()",
-    "y = [scaled(r, n) for n, r in enumerate((x[0], x[1]))]\nreturn y[0], y[1]",
+    "y = [scaled(r, n) for n, r in ((1, x[0]), (2, x[1]))]\nreturn y[0], y[1]",
     "return [i * 2 for i in (1, 2, 3, 4) if i % 2 == 0]",
     "return tuple(range(3)), list((1, 2))",
 )
@@ -106,7 +106,8 @@ def test_an_error_inside_names_the_way_to_it() -> None:
         ("f = lambda a: a\nreturn f(x, x)", "CD0429"),
         ("return endless(3)", "CD0430"),
         ("return x(1)", "CD0427"),
-        ("return open(x)", "CD0427"),
+        ("return iter(x)", "CD0427"),
+        ("return open(x)", "CD0428"),
         ("l = [1]\nl.append(2)", "CD0438"),
         ("return [v for v in x]", "CD0437"),
         ("return [i for i in (1, 2) if x[0, i] > 0]", "CD0431"),

@@ -33,7 +33,9 @@ def test_single_targets_take_pythons_values(over: str) -> None:
 
 @pytest.mark.parametrize("over", PAIRS)
 def test_pairs_take_pythons_values(over: str) -> None:
-    body = f"k = 0\ny = np.zeros((9, 2))\nfor i, j in {over}:\n    y[k] = (i, j)\n    k += 1\nreturn y"
+    body = (
+        f"k = 0\ny = np.zeros((9, 2))\nfor i, j in {over}:\n    y[k] = (i, j)\n    k += 1\nreturn y"
+    )
     assert_same(run("numpy", "x", body, X), plain("x", body, X))
 
 

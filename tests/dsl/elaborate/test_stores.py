@@ -10,6 +10,7 @@ import pytest
 from plusequals.dsl.elaborate.stores import assign, logical, operated
 from plusequals.dsl.elaborate.types import Kind
 from plusequals.dsl.elaborate.values import Array, Masked, Static
+from plusequals.dsl.elaborate.views import subscript
 from plusequals.lowering.diagnostic import NOWHERE, CdTypeError, CdValueError
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.ops import OPS
@@ -61,8 +62,9 @@ def test_what_an_operator_gives_has_to_go_back() -> None:
 
 def test_masks_choose_what_is_written() -> None:
     bench, x = Bench(), np.array([1.0, 2.0, 3.0])
-    place, mask = bench.array("x", x), bench.array("m", x != 2.0)
-    assign(bench.ctx, Masked(place, mask), Static(9.0), NOWHERE)
+    selected = subscript(bench.ctx, bench.array("x", x), [bench.array("m", x != 2.0)], NOWHERE, "x")
+    assert isinstance(selected, Masked)
+    assign(bench.ctx, selected, Static(9.0), NOWHERE)
     np.testing.assert_array_equal(bench.contents()[0], [9.0, 2.0, 9.0])
 
 

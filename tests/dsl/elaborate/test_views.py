@@ -47,7 +47,9 @@ def _filled(shape: tuple[int, ...]) -> np.ndarray:
 
 
 @given(_basic())
-def test_basic_subscripts_are_numpys_views(drawn: tuple[tuple[int, ...], tuple[object, ...]]) -> None:
+def test_basic_subscripts_are_numpys_views(
+    drawn: tuple[tuple[int, ...], tuple[object, ...]],
+) -> None:
     shape, items = drawn
     x, bench = _filled(shape), Bench()
     base = bench.array("x", x)

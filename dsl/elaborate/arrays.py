@@ -166,14 +166,16 @@ def shape_text(shape: Sequence[Affine]) -> str:
 
 
 def broadcast_to(ctx: Context, value: Array, shape: tuple[Affine, ...], span: Span) -> Array:
-    """Return the array repeated over size-1 and missing axes up to `shape`; never a writable view."""
+    """Return the array repeated over size-1 and missing axes up to `shape`; it is not writable."""
     if value.shape == shape:
         return value
     if len(value.shape) > len(shape):
         raise error(
-            "CD0302", CdShapeError,
-            f"shape {shape_text(value.shape)} does not broadcast to {shape_text(shape)}", span,
-        )  # fmt: skip
+            "CD0302",
+            CdShapeError,
+            f"shape {shape_text(value.shape)} does not broadcast to {shape_text(shape)}",
+            span,
+        )
     axes = ctx.axes(len(shape))
     index: list[Affine] = []
     for own, wanted, axis in zip(
@@ -379,10 +381,13 @@ def _under_mask(
                 plain.append(value)
             case _:
                 raise error(
-                    "CD0403", CdTypeError,
-                    "a masked selection combines only with numbers and selections under the same mask",
-                    span, helps=("use `np.where(mask, ..., ...)` on whole arrays",),
-                )  # fmt: skip
+                    "CD0403",
+                    CdTypeError,
+                    "a masked selection combines only with numbers and selections under "
+                    "the same mask",
+                    span,
+                    helps=("use `np.where(mask, ..., ...)` on whole arrays",),
+                )
     result = elementwise(ctx, combine, plain, span)
     assert isinstance(result, Array), "a selection of an array is an array"
     return Masked(result, masked.mask)

@@ -145,9 +145,11 @@ def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Val
         return Group(parts, a.kind)
     if name == RESULT:
         raise error(
-            "CD0425", CdTypeError,
-            f"the sides of this `if` return different things: {describe(a)} and {describe(b)}", span,
-        )  # fmt: skip
+            "CD0425",
+            CdTypeError,
+            f"the sides of this `if` return different things: {describe(a)} and {describe(b)}",
+            span,
+        )
     return Unset(f"is {describe(a)} or {describe(b)}, depending on a test", span)
 
 

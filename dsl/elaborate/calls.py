@@ -1,4 +1,4 @@
-"""Calls: reductions over letters, the NumPy table, methods, and functions whose bodies are inlined."""
+"""Calls: reductions over letters, the NumPy table, methods, functions that are inlined."""
 
 from __future__ import annotations
 
@@ -100,9 +100,14 @@ def _call_value(
             handler = table.method(name)
             if isinstance(value, Group):
                 raise error(
-                    "CD0438", CdTypeError, f"lists do not grow or change here (`{name}`)", e.span,
-                    helps=("make an array of the final size, `np.zeros(n)`, and assign its elements",),
-                )  # fmt: skip
+                    "CD0438",
+                    CdTypeError,
+                    f"lists do not grow or change here (`{name}`)",
+                    e.span,
+                    helps=(
+                        "make an array of the final size, `np.zeros(n)`, and assign its elements",
+                    ),
+                )
             if handler is None:
                 raise error(
                     "CD0426", CdTypeError, f"{describe(value)} has no method `{name}` here", e.span
@@ -224,9 +229,12 @@ def inline(
     ctx = frame.ctx
     if any(function is known for known in ctx.active) or len(ctx.stack) >= _DEPTH:
         raise error(
-            "CD0430", CdTypeError, f"`{function.name}` calls itself, or calls nest too deeply", span,
+            "CD0430",
+            CdTypeError,
+            f"`{function.name}` calls itself, or calls nest too deeply",
+            span,
             helps=("write the recursion as a loop",),
-        )  # fmt: skip
+        )
     key = frame.inputs.root(owner, lookup) if parent is None else parent.key
     inner = Frame(
         ctx, frame.inputs, function, {}, frozenset(assigned_names(function.body)), lookup,

@@ -1,4 +1,4 @@
-"""Names that live across the rounds of a loop: slots, swaps of buffers, what holds after the loop."""
+"""Names that live across the rounds of a loop: slots, swaps of buffers, what holds after."""
 
 from __future__ import annotations
 
@@ -93,9 +93,12 @@ def _close(
 ) -> list[str]:
     """Make the end of a round agree with its beginning; return names that need slots for it."""
     changed = [
-        name for name in rebound
-        if name in entry and name in frame.names and not same_binding(frame.names[name], entry[name])
-    ]  # fmt: skip
+        name
+        for name in rebound
+        if name in entry
+        and name in frame.names
+        and not same_binding(frame.names[name], entry[name])
+    ]
     lasting = [name for name in changed if name in live]
     if lasting and _permute(frame, entry, lasting, statement):
         lasting = []
@@ -129,10 +132,15 @@ def _refuse_changed(
         plain = isinstance(before, Group | Static) and not is_number(before)
         if plain and now is not None and not same_binding(now, before):
             raise error(
-                "CD0208", CdTypeError, f"`{name}` is {describe(before)} before the loop, and each "
-                "round makes another of it", statement.span,
-                helps=("use numbers or arrays for what changes: `t = np.zeros(n)` before the loop",),
-            )  # fmt: skip
+                "CD0208",
+                CdTypeError,
+                f"`{name}` is {describe(before)} before the loop, and each "
+                "round makes another of it",
+                statement.span,
+                helps=(
+                    "use numbers or arrays for what changes: `t = np.zeros(n)` before the loop",
+                ),
+            )
 
 
 def _inner_symbols(frame: Frame, value: Value) -> frozenset[Symbol]:

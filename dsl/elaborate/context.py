@@ -117,7 +117,7 @@ class Context:
     inline_source: Callable[[str, Sequence[Value], Span], Value] | None = None
     """Inlines a function of the library, given as text; set by `elaborate`."""
     uses: list[Use] | None = None
-    """While the ranges of letters are being collected: where they index what; nothing is checked."""
+    """While the ranges of letters are collected: where they index what; nothing is checked."""
     serial: int = 0
 
     @property
@@ -331,14 +331,16 @@ class Context:
                     f"{s.name} = {point[s]}" for s in sorted(index.symbols(), key=str)
                 )
                 raise error(
-                    "CD0602", CdIndexError,
-                    f"`{name}` is read at {index} = {at} when {shown}, but axis {axis} has size {size}",
+                    "CD0602",
+                    CdIndexError,
+                    f"`{name}` is read at {index} = {at} when {shown}, but axis {axis} "
+                    f"has size {size}",
                     span,
                     helps=(
                         f"say what is outside: `pad({index})`, `clamp({index})` or `wrap({index})`",
                         "or restrict the index: an `if` on it, a binder's range, or a slice",
                     ),
-                )  # fmt: skip
+                )
 
     def equal_extents(self, left: Affine, right: Affine, what: str, span: Span) -> None:
         """Require two extents to be equal: proven, refused (CdShapeError) or checked in the run."""
@@ -365,7 +367,7 @@ class Context:
             raise NeedStatic(frozenset(names))
 
     def require_static(self, index: Affine) -> None:
-        """Ask for another elaboration in which the symbols of `index` are numbers, if that helps."""
+        """Ask for another elaboration with the symbols of `index` as numbers, if that helps."""
         self.require_static_parameters(index)
         for symbol in index.symbols():
             if symbol in self.loop_symbols:

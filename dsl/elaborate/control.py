@@ -34,9 +34,11 @@ def loop(frame: Frame, statement: s.For, run: Run) -> None:
     """Elaborate a `for`: over ranges and arrays it runs, over sequences known now it unrolls."""
     if frame.ctx.pointwise or frame.guards:
         raise error(
-            "CD0520", CdSyntaxError, "a loop cannot stand inside a statement or guard on index letters",
+            "CD0520",
+            CdSyntaxError,
+            "a loop cannot stand inside a statement or guard on index letters",
             statement.span,
-        )  # fmt: skip
+        )
     source = rounds_of(frame, statement.iterable, statement.target)
     if not isinstance(source, Rounds):
         _unroll(frame, statement, source, run)
@@ -161,9 +163,11 @@ def repeat(frame: Frame, statement: s.While, run: Run) -> None:
     ctx = frame.ctx
     if ctx.pointwise or frame.guards:
         raise error(
-            "CD0520", CdSyntaxError, "a loop cannot stand inside a statement or guard on index letters",
+            "CD0520",
+            CdSyntaxError,
+            "a loop cannot stand inside a statement or guard on index letters",
             statement.span,
-        )  # fmt: skip
+        )
     tests: list[Expr] = []
     preludes: list[list[Statement]] = []
 

@@ -67,9 +67,12 @@ def elaborate(
             statics |= roots
         except NeedUnroll:
             raise error(
-                "CD0432", CdTypeError, "a size here depends on a loop variable in a way that needs the "
-                "loop unrolled, and its length is not known when compiling", function.span,
-            ) from None  # fmt: skip
+                "CD0432",
+                CdTypeError,
+                "a size here depends on a loop variable in a way that needs the "
+                "loop unrolled, and its length is not known when compiling",
+                function.span,
+            ) from None
         except CdError:
             raise
         except OverflowError as problem:
@@ -143,10 +146,15 @@ def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:
         if isinstance(captured, np.ndarray):
             span = next(n.span for n in names_in(function) if n.id == name)
             raise error(
-                "CD0207", CdNameError, f"`{name}` is an array around the function, and is assigned here",
-                span, helps=(f"pass it as an argument to write it: `def {function.name}({name}, ...)`",
-                             "or use another name for the local array"),
-            )  # fmt: skip
+                "CD0207",
+                CdNameError,
+                f"`{name}` is an array around the function, and is assigned here",
+                span,
+                helps=(
+                    f"pass it as an argument to write it: `def {function.name}({name}, ...)`",
+                    "or use another name for the local array",
+                ),
+            )
         if frame.inputs.is_tensor(captured) and name not in plain:
             keep.discard(name)
     frame.locals = frozenset(keep)
@@ -163,11 +171,15 @@ def _refuse_captured_writes(
         places = [one.span for one in statements(body) if node in writes((one,))
                   and hasattr(one, "span") and one.span.source.name != LIBRARY]  # fmt: skip
         raise error(
-            "CD0207", CdNameError, f"`{node.label}` is an array around the function, and is written here",
+            "CD0207",
+            CdNameError,
+            f"`{node.label}` is an array around the function, and is written here",
             places[-1] if places else function.span,
-            helps=(f"pass it as an argument to write it: `def {function.name}({node.label}, ...)`",
-                   f"or write a copy: `{node.label}.copy()`"),
-        )  # fmt: skip
+            helps=(
+                f"pass it as an argument to write it: `def {function.name}({node.label}, ...)`",
+                f"or write a copy: `{node.label}.copy()`",
+            ),
+        )
 
 
 def _check_annotations(frame: Frame, function: s.Function) -> None:

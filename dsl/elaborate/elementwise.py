@@ -139,9 +139,12 @@ def where(site: Site, condition: Value, x: Value = NONE, y: Value = NONE) -> Val
     """Return `x` where the condition holds, else `y`. CdTypeError CD0551 for one argument."""
     if is_none(x) != is_none(y):
         raise error(
-            "CD0440", CdTypeError, "`where` takes a condition alone, or with both choices", site.span,
+            "CD0440",
+            CdTypeError,
+            "`where` takes a condition alone, or with both choices",
+            site.span,
             helps=("write both: `np.where(condition, x, y)`",),
-        )  # fmt: skip
+        )
     if is_none(x):
         raise error(
             "CD0551", CdTypeError,

@@ -170,9 +170,12 @@ def _compare(frame: Frame, e: s.Compare) -> Value:
             continue
         if any(isinstance(side, Array) and side.rank for side in (result, one)):
             raise error(
-                "CD0409", CdTypeError, "a chained comparison of whole arrays has no one truth", e.span,
+                "CD0409",
+                CdTypeError,
+                "a chained comparison of whole arrays has no one truth",
+                e.span,
                 helps=("write `(a < b) & (b < c)`",),
-            )  # fmt: skip
+            )
         result = both_hold(frame, result, one, e.span)
     assert result is not None
     return result
@@ -321,7 +324,7 @@ def _group_item(frame: Frame, members: tuple[Value, ...], e: s.Subscript, kind: 
 
 
 def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
-    """Return `value.name`: a field, a property, a method waiting for its call, or an object's own."""
+    """Return `value.name`: a field, a property, a method to be called, or an object's own."""
     match value:
         case Handle() if name in _fields(value) or table.attribute is None:
             return frame.inputs.field(frame.ctx, value, name, span)
@@ -379,8 +382,11 @@ def _formatted(frame: Frame, e: s.Format) -> str:
         value = as_python(evaluate(frame, piece[0]))
         if value is None:
             raise error(
-                "CD0415", CdTypeError, "an f-string can show only values known when compiling here",
-                piece[0].span, helps=("give run-time values to `print` or as arguments of the error",),
-            )  # fmt: skip
+                "CD0415",
+                CdTypeError,
+                "an f-string can show only values known when compiling here",
+                piece[0].span,
+                helps=("give run-time values to `print` or as arguments of the error",),
+            )
         out += str(now(format, (value.value, piece[1]), piece[0].span).value)
     return out

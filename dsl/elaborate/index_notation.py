@@ -61,10 +61,15 @@ def index_statement(frame: Frame, target: s.Expr, op: Op | None, value: s.Expr, 
     """Emit one statement of index notation, `target op= value`."""
     if not isinstance(target, s.Subscript):
         raise error(
-            "CD0512", CdSyntaxError, "a statement with index letters assigns to a subscript", span,
-            helps=(f"write `{target.span.text}[...] = ...`; a scalar is `s[()]` or a reduction over "
-                   "all its letters",),
-        )  # fmt: skip
+            "CD0512",
+            CdSyntaxError,
+            "a statement with index letters assigns to a subscript",
+            span,
+            helps=(
+                f"write `{target.span.text}[...] = ...`; a scalar is `s[()]` or a reduction over "
+                "all its letters",
+            ),
+        )
     op, value = _accumulator(frame, target, op, value)
     ctx = frame.ctx
     letters = frame.letters = Letters()
@@ -147,8 +152,13 @@ def _target(frame: Frame, target: s.Subscript, fresh: bool) -> _Target:
         base = frame.inputs.field(frame.ctx, base, "value", target.span)
     place = subscript_value(frame, base, target, target.value)
     if not isinstance(place, Array) or place.base is None or place.sealed:
-        raise error("CD0451", CdTypeError, f"`{target.span.text}` is no place to assign to", target.span,
-                    label=f"this is {describe(place)}")  # fmt: skip
+        raise error(
+            "CD0451",
+            CdTypeError,
+            f"`{target.span.text}` is no place to assign to",
+            target.span,
+            label=f"this is {describe(place)}",
+        )
     if place.rank:
         assert isinstance(base, Array)
         raise _partial(target, base, place.rank)
@@ -175,11 +185,14 @@ def _value(frame: Frame, value: s.Expr) -> Scalar:
     if isinstance(found, Array):
         named = _partials(value)
         raise error(
-            "CD0513", CdTypeError,
-            f"`{value.span.text}` is a whole array of rank {found.rank} in a statement with index letters",
-            named[0].span if named else value.span, label=f"this is {describe(found)}",
+            "CD0513",
+            CdTypeError,
+            f"`{value.span.text}` is a whole array of rank {found.rank} in a statement "
+            "with index letters",
+            named[0].span if named else value.span,
+            label=f"this is {describe(found)}",
             helps=("index every axis: `y[i, j] = x[i, j]`", "or use slices only: `y[:] = x`"),
-        )  # fmt: skip
+        )
     return as_scalar(found, value.span, "the right side")
 
 
@@ -239,7 +252,8 @@ def _settle_sizes(frame: Frame) -> None:
     letters = frame.letters
     assert letters is not None
     for one, two in letters.open_pairs:
-        what = f"an index runs over axis {one.axis} of `{one.name}` and axis {two.axis} of `{two.name}`"
+        places = (f"axis {use.axis} of `{use.name}`" for use in (one, two))
+        what = f"an index runs over {' and '.join(places)}"
         frame.ctx.equal_extents(one.extent, two.extent, what, two.span)
 
 

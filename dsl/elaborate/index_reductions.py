@@ -136,10 +136,12 @@ def _binders(
                 tests.append(truth(test.expr) if isinstance(test, Scalar) else _fixed(test))
             case _:
                 raise error(
-                    "CD0510", CdSyntaxError,
-                    f"`{binder.span.text}` is no binder: an index, `k in range(n)`, or a comparison",
+                    "CD0510",
+                    CdSyntaxError,
+                    f"`{binder.span.text}` is no binder: an index, `k in range(n)`, or a "
+                    "comparison",
                     binder.span,
-                )  # fmt: skip
+                )
     return given, tests
 
 

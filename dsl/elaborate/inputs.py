@@ -135,7 +135,7 @@ def spec_of(
 
 
 def _identity(value: object) -> int:
-    """Return a number for the object; the same for a method each time it is taken from its owner."""
+    """Return a number for the object; for a method the same each time it is taken."""
     owner, function = getattr(value, "__self__", None), getattr(value, "__func__", None)
     if isinstance(value, types.MethodType | functools.partial) and function is not None:
         return id(owner) << 64 | id(function)

@@ -1,4 +1,4 @@
-"""What each name is: a parameter, a local, a captured object, an index letter, a word, or nothing."""
+"""What each name is: parameter, local, captured object, index letter, word, or nothing."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def resolve(frame: Frame, name: s.Name) -> Value:
 
 
 def letter(frame: Frame, name: str, span: Span) -> Scalar:
-    """Return an index letter as a number; a new one belongs to the innermost scope that takes it."""
+    """Return an index letter as a number; a new one goes to the innermost scope that takes it."""
     letters = frame.letters
     assert letters is not None
     found = known_letter(frame, name)

@@ -253,7 +253,7 @@ def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
 
 
 def settle_test(frame: Frame, test: Static | Scalar) -> Static | Scalar:
-    """Return a test that run-time integer parameters decide as known, by asking for their values."""
+    """Return a test that integer parameters decide as known, by asking for their values."""
     if isinstance(test, Scalar):
         symbols = _test_symbols(test.expr)
         if symbols and symbols <= frame.ctx.origin.keys():

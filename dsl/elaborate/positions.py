@@ -1,4 +1,4 @@
-"""Positions on one axis: integers as index expressions, slices cut to size, edges, dynamic reads."""
+"""Positions on one axis: integers as index expressions, slices cut to size, edges, reads."""
 
 from __future__ import annotations
 
@@ -112,9 +112,12 @@ def step_of(ctx: Context, value: Value, what: str, span: Span) -> Affine:
     at = index_of(ctx, value, span, f"the step of {what}")
     if not isinstance(at, Affine) or at.constant == 0:
         raise error(
-            "CD0503", CdIndexError, f"the step of {what} has to be an integer other than zero", span,
+            "CD0503",
+            CdIndexError,
+            f"the step of {what} has to be an integer other than zero",
+            span,
             helps=("write the step as a number: `x[::2]`",),
-        )  # fmt: skip
+        )
     ctx.require_static_parameters(at)
     if at.constant is None and not ctx.known.nonnegative(at - 1):
         message = f"the step of {what} is {{0}}; one that is computed has to be positive"

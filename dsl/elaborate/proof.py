@@ -137,7 +137,7 @@ def says_of_indices(test: Expr) -> bool:
 
 
 def smallest(e: Affine, known: Known) -> int | None:
-    """Return the greatest proven lower bound of an expression as a number, None if there is none."""
+    """Return the greatest proven lower bound of an expression, None where there is none."""
     return _lower(e, known, [_FUEL])
 
 

@@ -191,9 +191,12 @@ def place_of(frame: Frame, target: s.Subscript) -> Array | Masked:
     if isinstance(place, Array) and place.sealed:
         name = target.value.span.text
         raise error(
-            "CD0462", CdValueError,
-            f"`{name}` {place.sealed}; writing it would not write the original", target.span, helps=(f"take a copy to write on: `{name} = {name}.copy()`",),
-        )  # fmt: skip
+            "CD0462",
+            CdValueError,
+            f"`{name}` {place.sealed}; writing it would not write the original",
+            target.span,
+            helps=(f"take a copy to write on: `{name} = {name}.copy()`",),
+        )
     if isinstance(place, Array | Masked):
         return place
     raise error(
@@ -213,9 +216,12 @@ def _field_place(frame: Frame, owner: s.Expr, name: str, span: Span) -> Array:
             found = evaluate(frame, s.Attribute(owner, name, span))
             if isinstance(found, Array | Handle):
                 raise error(
-                    "CD0418", CdTypeError, f"`{span.text} = ...` would rebind an attribute of an object",
-                    span, helps=(f"to write the array in place: `{span.text}[...] = ...`",),
-                )  # fmt: skip
+                    "CD0418",
+                    CdTypeError,
+                    f"`{span.text} = ...` would rebind an attribute of an object",
+                    span,
+                    helps=(f"to write the array in place: `{span.text}[...] = ...`",),
+                )
         case Array() if name in ("real", "imag"):
             part = evaluate(frame, s.Attribute(owner, name, span))
             assert isinstance(part, Array), "a part of an array is one"

@@ -1,4 +1,4 @@
-"""Assignment into places: NumPy's broadcasting and casting, plain or with an operator, masked too."""
+"""Assignment into places: NumPy's broadcasting and casting, operators, masks."""
 
 from __future__ import annotations
 
@@ -117,10 +117,13 @@ def operated(op: Op, target: Kind, value: Kind, span: Span) -> Kind:
         raise error("CD0404", CdTypeError, str(problem), span) from None
     if not same_kind(kind, target.dtype):
         raise error(
-            "CD0405", CdTypeError,
-            f"`{SIGNS.get(op.name, op.name)}` of {target} and {value} gives {kind}, which cannot be stored in {target}",
-            span, helps=(f"convert: `x = x.astype({kind.dtype.short!r})` before",),
-        )  # fmt: skip
+            "CD0405",
+            CdTypeError,
+            f"`{SIGNS.get(op.name, op.name)}` of {target} and {value} gives {kind}, which "
+            f"cannot be stored in {target}",
+            span,
+            helps=(f"convert: `x = x.astype({kind.dtype.short!r})` before",),
+        )
     return kind
 
 

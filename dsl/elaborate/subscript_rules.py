@@ -30,14 +30,16 @@ def refuse_captured_letter(frame: Frame, item: s.Expr) -> None:
     captured = frame.lookup(item.id)
     if isinstance(captured, int | float | np.number) and not isinstance(captured, bool):
         raise error(
-            "CD0203", CdNameError,
-            f"`{item.id}` looks like an index letter, but is the number {captured!r} around the function",
+            "CD0203",
+            CdNameError,
+            f"`{item.id}` looks like an index letter, but is the number {captured!r} "
+            "around the function",
             item.span,
             helps=(
                 f"rename the outside variable, or `del {item.id}`, to use it as an index",
                 f"pass it as an argument, or write `{item.id} + 0`, to use the number",
             ),
-        )  # fmt: skip
+        )
 
 
 def refuse_mixed(frame: Frame, e: s.Subscript, items: list[Value]) -> None:

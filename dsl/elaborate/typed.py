@@ -1,7 +1,7 @@
 """Where both notations meet: a function as accumulating assignments, every name and size known.
 
     Typed  := procedure, returns, inputs
-    Return := Nothing | Constant(value) | Argument(path, view) | New(number, view, kind) | Many(items)
+    Return := Constant(value) | Argument(path, view) | New(number, view, kind) | Many(items)
             | Part(item, name)
 
 The procedure is IR 1 except that values may still hold `Reduce` (reductions in the middle of an

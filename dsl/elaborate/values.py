@@ -1,6 +1,6 @@
 """What an expression of a `@cd` function is while it is elaborated.
 
-    Value := Static(object)              known now: numbers, strings, None, dtypes, functions, modules
+    Value := Static(object)              known now: numbers, strings, None, functions, modules
            | Scalar(expr, kind)          one run-time number
            | Array(axes, shape, body)    a function of index symbols: `body` with `axes` in `shape`
            | Masked(array, mask)         the elements of an array under a mask
@@ -245,8 +245,19 @@ class Unset:
 
 
 Value = (
-    Static | Scalar | Array | Masked | Group | Bound | Handle | Opaque | Lazy | Unset | Edge | Section
-)  # fmt: skip
+    Static
+    | Scalar
+    | Array
+    | Masked
+    | Group
+    | Bound
+    | Handle
+    | Opaque
+    | Lazy
+    | Unset
+    | Edge
+    | Section
+)
 
 
 def replace_symbols(expr: Expr, values: Mapping[Symbol, Affine]) -> Expr:

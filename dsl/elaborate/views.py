@@ -119,10 +119,13 @@ def _complete(
         raise error("CD0502", CdIndexError, text, span, helps=("keep one: `x[..., 0]`",))
     if missing < 0:
         raise error(
-            "CD0502", CdIndexError,
-            f"`{name}` has {base.rank} {'axis' if base.rank == 1 else 'axes'} and is indexed with {taken}",
-            span, label=f"`{name}` is {describe(base)}",
-        )  # fmt: skip
+            "CD0502",
+            CdIndexError,
+            f"`{name}` has {base.rank} {'axis' if base.rank == 1 else 'axes'} and is "
+            f"indexed with {taken}",
+            span,
+            label=f"`{name}` is {describe(base)}",
+        )
     full: list[Value] = [Section(None, None, None)] * missing
     if not dots:
         return [*items, *full]

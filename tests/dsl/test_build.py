@@ -21,7 +21,7 @@ from tests.language.examples import EXAMPLES, Example
 
 
 def _same_when_built(form: Typed, lookup: Lookup, arguments: dict[str, Any]) -> Procedure:
-    """Assert that a typed procedure and its built form are well made and do the same, bit by bit."""
+    """Assert that a typed procedure and its built form are well made and do the same."""
     built = build(form.procedure)
     verify_procedure(form.procedure, built=False)
     verify_procedure(built)

@@ -46,7 +46,10 @@ def test_sizes_that_clash_are_found_in_the_run(backend: str) -> None:
 
 
 def test_what_needs_its_sizes_is_compiled_for_each() -> None:
-    text = "def f(x):\n    a, b = x[:2]\n    total = 0.0\n    for v in [*x]:\n        total += v\n    return total"
+    text = (
+        "def f(x):\n    a, b = x[:2]\n    total = 0.0\n    for v in [*x]:\n"
+        "        total += v\n    return total"
+    )
     function = pe.cd_from_source(text, backend="numpy")
     for n in range(2, 8):
         assert function(np.arange(float(n))) == sum(range(n))

@@ -273,13 +273,22 @@ def test_c6_the_dictionary_is_kept_even_empty(backend: str) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["t = z.real\nt[:] = 0", "z.imag[:] = 1", "z.imag = z.real", "z.imag += 1\nz.real[z.real > 2] *= 3",
-     "t = z.T.imag[1:]\nt /= 3\nreturn t", "t = z.real\nt[0] = t[0, ::-1]\nreturn t.sum()",
-     "t = z[0].real\nt[[0, 2]] = 7.0\nreturn t", "t = z.copy().real\nt[:] = 7\nreturn t",
-     "t = z * 2\nu = t.imag\nu[0] = 1\nreturn t, u", "z.real.sort()",
-     "s = 0.0\nfor row in z.real:\n    row[0] = 9\n    s += row.sum()\nreturn s",
-     "np.add(z.real, 1, out=z.imag)", "t = z.real\nfor k in range(3):\n    t = t + 1\nreturn t"],
-)  # fmt: skip
+    [
+        "t = z.real\nt[:] = 0",
+        "z.imag[:] = 1",
+        "z.imag = z.real",
+        "z.imag += 1\nz.real[z.real > 2] *= 3",
+        "t = z.T.imag[1:]\nt /= 3\nreturn t",
+        "t = z.real\nt[0] = t[0, ::-1]\nreturn t.sum()",
+        "t = z[0].real\nt[[0, 2]] = 7.0\nreturn t",
+        "t = z.copy().real\nt[:] = 7\nreturn t",
+        "t = z * 2\nu = t.imag\nu[0] = 1\nreturn t, u",
+        "z.real.sort()",
+        "s = 0.0\nfor row in z.real:\n    row[0] = 9\n    s += row.sum()\nreturn s",
+        "np.add(z.real, 1, out=z.imag)",
+        "t = z.real\nfor k in range(3):\n    t = t + 1\nreturn t",
+    ],
+)
 def test_v1_parts_of_complex_numbers_are_views(backend: str, body: str) -> None:
     z, expected = Z.copy(), Z.copy()
     assert_same(run(backend, "z", body, z), plain("z", body, expected))

@@ -55,7 +55,7 @@ def found(procedure: Procedure, kind: type[S]) -> list[S]:
 def outcome(
     procedure: Procedure, form: Typed, lookup: Lookup, arguments: Mapping[str, Any]
 ) -> Outcome:
-    """Return written copies of the inputs, the results, and what was printed, by the interpreter."""
+    """Return written copies of the inputs, the results, and what the interpreter printed."""
     given = copy.deepcopy(dict(arguments))
     arrays = list(_inputs(form, lookup, given))
     results = [np.zeros(node.static_shape or (), node.dtype.numpy) for node in procedure.results]

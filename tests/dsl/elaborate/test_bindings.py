@@ -1,4 +1,4 @@
-"""What assigning a name does: views stay views, values are made real once, numbers get a variable."""
+"""Assigning a name: views stay views, values are made real once, numbers get a variable."""
 
 from __future__ import annotations
 

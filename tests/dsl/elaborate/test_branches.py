@@ -26,7 +26,9 @@ BRANCHES = {
     ),
     "in place": "if t > 0:\n    x[0] = 0.0\nelse:\n    x[1] += 1.0\nreturn x",
     "a raise on one side": "if t > 99:\n    raise ValueError('no')\nelse:\n    y = 1.0\nreturn y",
-    "a branch on an element": "if x[0, 1] < t and x[0, 0] > 0:\n    y = 1\nelse:\n    y = 0\nreturn y",
+    "a branch on an element": (
+        "if x[0, 1] < t and x[0, 0] > 0:\n    y = 1\nelse:\n    y = 0\nreturn y"
+    ),
     "unused sides": "if t > 0:\n    z = 1.0\nelse:\n    w = 2.0\nreturn x[0, 0]",
 }
 

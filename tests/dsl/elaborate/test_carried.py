@@ -18,12 +18,15 @@ LOOPS = {
     "an integer becomes a float": "s = 0\nfor i in range(3):\n    s = s * 0.5 + x[0, i]\nreturn s",
     "a Fibonacci pair": "a, b = 0, 1\nfor i in range(9):\n    a, b = b, a + b\nreturn a, b",
     "an array rebound": "y = x * 1.0\nfor i in range(3):\n    y = y + x\nreturn y",
-    "an array and its old self": "y = x * 1.0\nfor i in range(3):\n    z = y\n    y = z + x\nreturn y",
+    "an array and its old self": (
+        "y = x * 1.0\nfor i in range(3):\n    z = y\n    y = z + x\nreturn y"
+    ),
     "a view of what is rebound": (
         "y = x * 1.0\nv = y[0]\nfor i in range(2):\n    y = y * 2.0\nreturn y, v"
     ),
     "two exchanged arrays": (
-        "a, b = x.copy(), x * 2.0\nfor i in range(3):\n    b[0] += a[1]\n    a, b = b, a\nreturn a, b"
+        "a, b = x.copy(), x * 2.0\nfor i in range(3):\n    b[0] += a[1]\n    a, b = b, "
+        "a\nreturn a, b"
     ),
     "three in a ring": (
         "a, b, c = x + 0.0, x + 1.0, x + 2.0\nfor i in range(4):\n    a, b, c = c, a, b\n"
@@ -37,10 +40,13 @@ LOOPS = {
     "set in a loop that runs": "for i in range(3):\n    last = x[1, i]\nreturn last",
     "the target after the loop": "for i in range(3):\n    x[0, i] = 0.0\nreturn i",
     "a nest": (
-        "s = 0\nfor i in range(2):\n    for j in range(3):\n        s = s + x[i, j]\n    s = s * 2\n"
+        "s = 0\nfor i in range(2):\n    for j in range(3):\n        s = s + x[i, j]\n    "
+        "s = s * 2\n"
         "return s"
     ),
-    "one side only": "s = 0.0\nfor i in range(3):\n    if x[0, i] > 1.5:\n        s = x[0, i]\nreturn s",
+    "one side only": (
+        "s = 0.0\nfor i in range(3):\n    if x[0, i] > 1.5:\n        s = x[0, i]\nreturn s"
+    ),
     "a best so far": (
         "best = -np.inf\nat = -1\nfor i in range(3):\n    if x[1, i] > best:\n"
         "        best = x[1, i]\n        at = i\nreturn best, at"

@@ -14,10 +14,18 @@ from .scenes import found, typed
 
 X = np.arange(12.0).reshape(3, 4) - 5.0
 LOOPS = {
-    "break": "s = 0.0\nfor i in range(4):\n    if x[0, i] > -3.5:\n        break\n    s += 1.0\nreturn s",
-    "continue": "s = 0\nfor i in range(4):\n    if i % 2 == 1:\n        continue\n    s += i\nreturn s",
-    "break unrolled": "s = 0\nfor i in [1, 2, 3]:\n    if i == 3:\n        break\n    s += i\nreturn s",
-    "continue unrolled": "s = 0\nfor i in (1, 2, 3):\n    if i == 2:\n        continue\n    s += i\nreturn s",
+    "break": (
+        "s = 0.0\nfor i in range(4):\n    if x[0, i] > -3.5:\n        break\n    s += 1.0\nreturn s"
+    ),
+    "continue": (
+        "s = 0\nfor i in range(4):\n    if i % 2 == 1:\n        continue\n    s += i\nreturn s"
+    ),
+    "break unrolled": (
+        "s = 0\nfor i in [1, 2, 3]:\n    if i == 3:\n        break\n    s += i\nreturn s"
+    ),
+    "continue unrolled": (
+        "s = 0\nfor i in (1, 2, 3):\n    if i == 2:\n        continue\n    s += i\nreturn s"
+    ),
     "break in a while": "n = 0\nwhile True:\n    n += 1\n    if n > 4:\n        break\nreturn n",
     "a test with a prelude": "n = 0\nwhile x[:, n].sum() < 0.0 and n < 3:\n    n += 1\nreturn n",
     "no round at all": "s = 7\nfor i in range(0):\n    s = i\nreturn s",
@@ -26,7 +34,9 @@ LOOPS = {
         "        s += 1\nreturn s"
     ),
     "two targets": "s = 0.0\nfor i, row in enumerate(x):\n    s += i * row[i]\nreturn s",
-    "nested targets": "s = 0.0\nfor i, (a, b) in enumerate(zip(x[0], x[1])):\n    s += i * a * b\nreturn s",
+    "nested targets": (
+        "s = 0.0\nfor i, (a, b) in enumerate(zip(x[0], x[1])):\n    s += i * a * b\nreturn s"
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Prints, asserts and raises act in the run, and nothing is left of those that are known to hold."""
+"""Prints, asserts and raises act in the run; what is known to hold leaves nothing."""
 
 from __future__ import annotations
 

@@ -50,8 +50,10 @@ def test_arrays_fit_the_same_code_exactly_where_their_layouts_agree(
         assert not same
 
 
-@given(st.one_of(st.integers(), st.floats(), st.booleans(), st.text(max_size=3), st.none()),
-       st.one_of(st.integers(), st.floats(), st.booleans(), st.text(max_size=3), st.none()))  # fmt: skip
+@given(
+    st.one_of(st.integers(), st.floats(), st.booleans(), st.text(max_size=3), st.none()),
+    st.one_of(st.integers(), st.floats(), st.booleans(), st.text(max_size=3), st.none()),
+)
 def test_constants_are_compared_by_type_and_bits(one: object, two: object) -> None:
     same = describe_input(one, True) == describe_input(two, True)
     assert same == (type(one) is type(two) and repr(one) == repr(two))

@@ -26,7 +26,7 @@ def code_of(message: str) -> str:
 @pytest.mark.parametrize("name", CASES)
 def test_message(golden: Golden, name: str) -> None:
     message = str(CASES[name].error())
-    assert code_of(message)
+    assert code_of(message), "every message has a code"
     golden(f"{name}.err")(message)
 
 

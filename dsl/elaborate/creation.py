@@ -217,7 +217,7 @@ def linspace(
     site: Site,
     start: Value,
     stop: Value,
-    num: Value = Static(50),  # noqa: B008
+    num: Value = Static(50),
     endpoint: Value = YES,
     retstep: Value = NO,
     dtype: Value = NONE,
@@ -264,9 +264,9 @@ def logspace(
     site: Site,
     start: Value,
     stop: Value,
-    num: Value = Static(50),  # noqa: B008
+    num: Value = Static(50),
     endpoint: Value = YES,
-    base: Value = Static(10.0),  # noqa: B008
+    base: Value = Static(10.0),
 ) -> Value:
     """Return numbers evenly spaced on a logarithmic scale."""
     return arithmetic(site, "**", base, linspace(site, start, stop, num, endpoint))

@@ -275,8 +275,8 @@ def isclose(
     site: Site,
     a: Value,
     b: Value,
-    rtol: Value = Static(1e-5),  # noqa: B008
-    atol: Value = Static(1e-8),  # noqa: B008
+    rtol: Value = Static(1e-5),
+    atol: Value = Static(1e-8),
     equal_nan: Value = NONE,
 ) -> Value:
     """Return `np.isclose`."""
@@ -295,7 +295,7 @@ def isclose(
     return result
 
 
-def nan_to_num(site: Site, x: Value, copy: Value = NONE, nan: Value = Static(0.0)) -> Value:  # noqa: B008
+def nan_to_num(site: Site, x: Value, copy: Value = NONE, nan: Value = Static(0.0)) -> Value:
     """Return `np.nan_to_num`: NaN becomes `nan`, infinities the largest numbers."""
     dtype = strong_of(kind_of(site, x))
     if dtype.kind != "f":

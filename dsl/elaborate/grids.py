@@ -123,7 +123,7 @@ def indices(site: Site, dimensions: Value, dtype: Value = NONE, sparse: Value = 
 def meshgrid(
     site: Site,
     *xi: Value,
-    indexing: Value = Static("xy"),  # noqa: B008
+    indexing: Value = Static("xy"),
     sparse: Value = NO,
     copy: Value = YES,
 ) -> Value:

@@ -27,6 +27,7 @@ from .arrays import as_scalar, describe
 from .context import Use, error
 from .expressions import evaluate, subscript_value
 from .frame import Frame, Guard, Letters, names_in, parts
+from .index_refusals import implied_sum, partial_target, partials
 from .names import is_letter
 from .operators import test_of, value_of
 from .ranges import bounded, inferred, no_range, pinned, tighten, undecided
@@ -161,29 +162,14 @@ def _target(frame: Frame, target: s.Subscript, fresh: bool) -> _Target:
         )
     if place.rank:
         assert isinstance(base, Array)
-        raise _partial(target, base, place.rank)
+        raise partial_target(target, base, place.rank)
     return _Target(place, name, ())
-
-
-def _partial(target: s.Subscript, base: Array, left: int) -> CdSyntaxError:
-    name, given = target.value.span.text, ", ".join(item.span.text for item in target.items)
-    spare = [x for x in "ijklmnpqrs" if x not in given][: base.rank - len(target.items)]
-    wider = ", ".join([given, *spare])
-    made = error(
-        "CD0513", CdSyntaxError,
-        f"`{target.span.text}` leaves {left} of {base.rank} axes without "
-        "an index", target.span, label=f"`{name}` is {describe(base)}",
-        helps=(f"index every axis, on both sides: `{name}[{wider}] = x[{wider}]`",
-               f"or use no letters at all: `{name}[:] = x`"),
-    )  # fmt: skip
-    assert isinstance(made, CdSyntaxError)
-    return made
 
 
 def _value(frame: Frame, value: s.Expr) -> Scalar:
     found = value_of(evaluate(frame, value))
     if isinstance(found, Array):
-        named = _partials(value)
+        named = partials(value)
         raise error(
             "CD0513",
             CdTypeError,
@@ -194,13 +180,6 @@ def _value(frame: Frame, value: s.Expr) -> Scalar:
             helps=("index every axis: `y[i, j] = x[i, j]`", "or use slices only: `y[:] = x`"),
         )
     return as_scalar(found, value.span, "the right side")
-
-
-def _partials(value: object) -> list[s.Name | s.Subscript]:
-    """Return the names and subscripts that an expression is made of."""
-    if isinstance(value, s.Name | s.Subscript):
-        return [value]
-    return [found for part in parts(value) for found in _partials(part)]
 
 
 def _infer(
@@ -225,7 +204,7 @@ def _infer(
             if same:
                 letters.extents.update(zip(letters.outer.values(), bound.shape, strict=True))
         fresh = not same
-    for name, x in letters.outer.items():
+    for x in letters.outer.values():
         if x in letters.extents:
             continue
         extent = bounded(x, tests, letters.extents, ctx.known)
@@ -299,7 +278,7 @@ def _emit(
     outer = [Range(x, const(0), letters.extents[x]) for x in letters.outer.values()]
     right = [Range(x, const(0), letters.extents[x]) for x in letters.right.values()]
     if right and op is None:
-        raise _implied_sum(frame, target, value, [r.symbol.name for r in right])
+        raise implied_sum(frame, target, value, [r.symbol.name for r in right])
     known, domain, conditions = ctx.known, ctx.domain, ctx.conditions
     try:
         ctx.domain = (*outer, *right)
@@ -318,21 +297,6 @@ def _emit(
                 )
     finally:
         ctx.known, ctx.domain, ctx.conditions = known, domain, conditions
-
-
-def _implied_sum(
-    frame: Frame, target: s.Subscript, value: s.Expr, names: list[str]
-) -> CdSyntaxError:
-    listed = " and ".join(f"`{name}`" for name in names)
-    left, right = target.span.text, value.span.text
-    made = error(
-        "CD0516", CdSyntaxError,
-        f"index {listed} is only on the right, and `=` does not sum over it", value.span,
-        helps=(f"to sum into a fresh value: `{left} = sum({right})`",
-               f"to accumulate: `{left} += {right}`"),
-    )  # fmt: skip
-    assert isinstance(made, CdSyntaxError)
-    return made
 
 
 def _emit_body(

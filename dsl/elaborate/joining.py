@@ -257,7 +257,7 @@ def pad(
     site: Site,
     array: Value,
     pad_width: Value,
-    mode: Value = Static("constant"),  # noqa: B008
+    mode: Value = Static("constant"),
     *,
     constant_values: Value = ZERO,
 ) -> Value:
@@ -340,7 +340,7 @@ def take_along_axis(site: Site, arr: Value, indices: Value, axis: Value) -> Valu
     return subscript(site.ctx, array, items, site.span, "the array")
 
 
-def diff(site: Site, a: Value, n: Value = Static(1), axis: Value = Static(-1)) -> Value:  # noqa: B008
+def diff(site: Site, a: Value, n: Value = Static(1), axis: Value = Static(-1)) -> Value:
     """Return the differences of neighbours, `n` times."""
     array = array_of(site, a)
     place = axis_of(site, axis, array.rank)

@@ -176,7 +176,7 @@ def ufunc_outer(ufunc: np.ufunc, site: Site, a: Value, b: Value) -> Value:
     return elementwise(site.ctx, combine_of(ufunc), [spread, right], site.span)
 
 
-def tensordot(site: Site, a: Value, b: Value, axes: Value = Static(2)) -> Value:  # noqa: B008
+def tensordot(site: Site, a: Value, b: Value, axes: Value = Static(2)) -> Value:
     """Return the sum over the axes given: a number of them, or two lists."""
     left, right = array_of(site, a), array_of(site, b)
     items = items_of(axes)

@@ -109,7 +109,7 @@ def _of_python() -> Iterator[tuple[object, Handler]]:
 
 
 def _sequence(kind: str) -> Callable[..., Value]:
-    def body(site: Site, iterable: Value = Static(())) -> Value:  # noqa: B008
+    def body(site: Site, iterable: Value = Static(())) -> Value:
         items = items_of(iterable)
         if items is None:
             found = constant(iterable)

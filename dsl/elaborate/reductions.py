@@ -230,8 +230,8 @@ def allclose(
     site: Site,
     a: Value,
     b: Value,
-    rtol: Value = Static(1e-5),  # noqa: B008
-    atol: Value = Static(1e-8),  # noqa: B008
+    rtol: Value = Static(1e-5),
+    atol: Value = Static(1e-8),
     equal_nan: Value = NO,
 ) -> Value:
     """Return whether all elements are close."""

@@ -219,7 +219,7 @@ def _slope(site: Site, values: Array, axis: int, step: Value) -> Value:
     return whole
 
 
-def convolve(site: Site, a: Value, v: Value, mode: Value = Static("full")) -> Value:  # noqa: B008
+def convolve(site: Site, a: Value, v: Value, mode: Value = Static("full")) -> Value:
     """Return the discrete convolution of two lines."""
     left, right = array_of(site, a), array_of(site, v)
     if left.rank != 1 or right.rank != 1:
@@ -245,7 +245,7 @@ def convolve(site: Site, a: Value, v: Value, mode: Value = Static("full")) -> Va
     return Array((out,), (size,), total, kind, copied=True)
 
 
-def correlate(site: Site, a: Value, v: Value, mode: Value = Static("valid")) -> Value:  # noqa: B008
+def correlate(site: Site, a: Value, v: Value, mode: Value = Static("valid")) -> Value:
     """Return the correlation of two lines: the convolution with the other turned around."""
     turned = elementwise(site.ctx, combine_of(np.conjugate), [flip(site, v)], site.span)
     return convolve(site, a, turned, mode)
@@ -267,7 +267,7 @@ def trapezoid(
     y: Value,
     x: Value = NONE,
     dx: Value = Static(1.0),
-    axis: Value = Static(-1),  # noqa: B008
+    axis: Value = Static(-1),
 ) -> Value:
     """Return the integral by trapezoids."""
     values = settled(site.ctx, array_of(site, y), "values", site.span)

@@ -87,7 +87,7 @@ def moveaxis(site: Site, a: Value, source: Value, destination: Value) -> Value:
     return permuted(array, order)
 
 
-def reshape(site: Site, a: Value, shape: Value, order: Value = Static("C")) -> Value:  # noqa: B008
+def reshape(site: Site, a: Value, shape: Value, order: Value = Static("C")) -> Value:
     """Return the elements in row-major order under another shape; -1 is worked out."""
     array = array_of(site, a)
     items = items_of(shape)
@@ -106,18 +106,18 @@ def _size(site: Site, item: Value) -> Affine | None:
     return static_shape(site, item)[0]
 
 
-def reshape_method(site: Site, a: Value, *shape: Value, order: Value = Static("C")) -> Value:  # noqa: B008
+def reshape_method(site: Site, a: Value, *shape: Value, order: Value = Static("C")) -> Value:
     """Return `x.reshape(...)`, whose sizes may stand without a tuple."""
     return reshape(site, a, shape[0] if len(shape) == 1 else Group(shape), order)
 
 
-def ravel(site: Site, a: Value, order: Value = Static("C")) -> Value:  # noqa: B008
+def ravel(site: Site, a: Value, order: Value = Static("C")) -> Value:
     """Return all elements along one axis: a view where NumPy gives one."""
     array = array_of(site, a)
     return array if array.rank == 1 else reshape(site, array, Static(-1), order)
 
 
-def flatten(site: Site, a: Value, order: Value = Static("C")) -> Value:  # noqa: B008
+def flatten(site: Site, a: Value, order: Value = Static("C")) -> Value:
     """Return all elements along one axis, as a new array."""
     flat = array_of(site, ravel(site, a, order))
     return Array(flat.axes, flat.shape, flat.body, flat.kind, copied=True)

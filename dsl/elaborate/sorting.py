@@ -80,7 +80,7 @@ def along(site: Site, a: Value, axis: Value, name: str) -> tuple[Array, int]:
     return array_of(site, moveaxis(site, array, Static(place), Static(-1))), place
 
 
-def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:  # noqa: B008
+def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:
     """Return the values in rising order along an axis, NaN last."""
     lines, place = along(site, a, axis, "sort")
     made = site.ctx.materialize(lines, "sorted", site.span)
@@ -95,7 +95,7 @@ def sort_rows(site: Site, lines: Array) -> None:
     inlined(site, library.SORT_ROWS, rows, scratch)
 
 
-def sort_in_place(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:  # noqa: B008
+def sort_in_place(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:
     """Sort an array itself along an axis; returns None."""
     array = array_of(site, a)
     lines, _ = along(site, array, axis, "sort")
@@ -109,7 +109,7 @@ def sort_in_place(site: Site, a: Value, axis: Value = Static(-1), kind: Value = 
 def argsort(
     site: Site,
     a: Value,
-    axis: Value = Static(-1),  # noqa: B008
+    axis: Value = Static(-1),
     kind: Value = NONE,
     *,
     stable: Value = NONE,
@@ -124,7 +124,7 @@ def argsort(
     return moveaxis(site, order, Static(-1), Static(place))
 
 
-def searchsorted(site: Site, a: Value, v: Value, side: Value = Static("left")) -> Value:  # noqa: B008
+def searchsorted(site: Site, a: Value, v: Value, side: Value = Static("left")) -> Value:
     """Return where values go into a sorted line so that it stays sorted."""
     after = text_of(site, side, "side", ("left", "right")) == "right"
     line, values = flat(site, a, "line"), array_of(site, v)
@@ -160,7 +160,7 @@ def digitize(site: Site, x: Value, bins: Value, right: Value = NO) -> Value:
 def histogram(
     site: Site,
     a: Value,
-    bins: Value = Static(10),  # noqa: B008
+    bins: Value = Static(10),
     range: Value = NONE,
     density: Value = NONE,
     weights: Value = NONE,

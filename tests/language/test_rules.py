@@ -139,6 +139,14 @@ def test_s10_a_shape_may_not_change() -> None:
 # ranges and guards
 
 
+def test_r7_one_access_has_one_fill(backend: str) -> None:
+    a = np.ones((2, 2))
+    refused("y, a", "y[i, j] = a[pad(i - 1, 1), pad(j - 1, 2)]", a.copy(), a, says=("fill",))
+    y = a.copy()
+    run(backend, "y, a", "y[i, j] = a[pad(i - 1, 7), pad(j - 1, 7)]", y, a)
+    assert_same(y, np.array([[7.0, 7.0], [7.0, 1.0]]))
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [("t[i] = sum(a[i, j] * sum[k](a[i, k]))\nreturn t", [9.0, 144.0]),

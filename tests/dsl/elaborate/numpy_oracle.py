@@ -73,7 +73,7 @@ def compiled(body: str, *args: Any) -> Any:
         return pe.cd_from_source(text, globals=SCOPE)(*given)
 
 
-def same_as_numpy(body: str) -> None:
+def assert_same_as_numpy(body: str) -> None:
     """Assert that a function of that body gives NumPy's results, types, shapes and writes."""
     text, names = _function(body)
     scope = dict(SCOPE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .numpy_oracle import same_as_numpy
+from .numpy_oracle import assert_same_as_numpy
 
 PROGRAMS = (
     """\
@@ -174,4 +174,4 @@ return u2, u - u, -u, u // 3, u % 7
 
 @pytest.mark.parametrize("body", PROGRAMS)
 def test_a_program_does_what_numpy_does(body: str) -> None:
-    same_as_numpy(body)
+    assert_same_as_numpy(body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .numpy_oracle import same_as_numpy
+from .numpy_oracle import assert_same_as_numpy
 
 EXPRESSIONS = (
     "np.median(v)",
@@ -22,4 +22,4 @@ EXPRESSIONS = (
 
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
-    same_as_numpy(body)
+    assert_same_as_numpy(body)

@@ -6,7 +6,7 @@ import pytest
 
 import plusequals as pe
 
-from .numpy_oracle import compiled, same_as_numpy
+from .numpy_oracle import compiled, assert_same_as_numpy
 
 EXPRESSIONS = (
     "np.fmax(x, y)",
@@ -73,7 +73,7 @@ EXPRESSIONS = (
 
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
-    same_as_numpy(body)
+    assert_same_as_numpy(body)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 import plusequals as pe
 
-from .numpy_oracle import compiled, same_as_numpy
+from .numpy_oracle import compiled, assert_same_as_numpy
 
 EXPRESSIONS = (
     "x.reshape(4, 3)",
@@ -35,7 +35,7 @@ EXPRESSIONS = (
 
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
-    same_as_numpy(body)
+    assert_same_as_numpy(body)
 
 
 @pytest.mark.parametrize("body", ["x.reshape(5, -1)", "np.reshape(x, (2, 5))", "x.reshape(-1, -1)"])

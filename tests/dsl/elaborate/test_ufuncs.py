@@ -12,7 +12,7 @@ from plusequals.dsl.elaborate.types import WEAK_FLOAT, WEAK_INT, Kind
 from plusequals.dsl.elaborate.ufuncs import resolved
 from plusequals.lowering.ir import dtypes
 
-from .numpy_oracle import SCOPE, same_as_numpy
+from .numpy_oracle import SCOPE, assert_same_as_numpy
 
 EXPRESSIONS = (
     "np.add(x, y, out=x)",
@@ -23,7 +23,7 @@ EXPRESSIONS = (
 
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
-    same_as_numpy(body)
+    assert_same_as_numpy(body)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,49 @@
+"""What is said where a statement with index letters is refused."""
+
+from __future__ import annotations
+
+from ...lowering.diagnostic import (
+    CdSyntaxError,
+)
+from .. import surface as s
+from .arrays import describe
+from .context import error
+from .frame import Frame, parts
+from .values import Array
+
+
+def partial_target(target: s.Subscript, base: Array, left: int) -> CdSyntaxError:
+    name, given = target.value.span.text, ", ".join(item.span.text for item in target.items)
+    spare = [x for x in "ijklmnpqrs" if x not in given][: base.rank - len(target.items)]
+    wider = ", ".join([given, *spare])
+    made = error(
+        "CD0513", CdSyntaxError,
+        f"`{target.span.text}` leaves {left} of {base.rank} axes without "
+        "an index", target.span, label=f"`{name}` is {describe(base)}",
+        helps=(f"index every axis, on both sides: `{name}[{wider}] = x[{wider}]`",
+               f"or use no letters at all: `{name}[:] = x`"),
+    )  # fmt: skip
+    assert isinstance(made, CdSyntaxError)
+    return made
+
+
+def partials(value: object) -> list[s.Name | s.Subscript]:
+    """Return the names and subscripts that an expression is made of."""
+    if isinstance(value, s.Name | s.Subscript):
+        return [value]
+    return [found for part in parts(value) for found in partials(part)]
+
+
+def implied_sum(
+    frame: Frame, target: s.Subscript, value: s.Expr, names: list[str]
+) -> CdSyntaxError:
+    listed = " and ".join(f"`{name}`" for name in names)
+    left, right = target.span.text, value.span.text
+    made = error(
+        "CD0516", CdSyntaxError,
+        f"index {listed} is only on the right, and `=` does not sum over it", value.span,
+        helps=(f"to sum into a fresh value: `{left} = sum({right})`",
+               f"to accumulate: `{left} += {right}`"),
+    )  # fmt: skip
+    assert isinstance(made, CdSyntaxError)
+    return made

@@ -25,7 +25,8 @@ class Letter:
 
 
 _LETTERS: tuple[Any, ...] = tuple(Letter(name) for name in string.ascii_lowercase)
-a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z = _LETTERS  # noqa: E741
+a, b, c, d, e, f, g, h, i, j, k, l, m = _LETTERS[:13]  # noqa: E741
+n, o, p, q, r, s, t, u, v, w, x, y, z = _LETTERS[13:]
 
 
 def is_letter_name(name: str) -> bool:

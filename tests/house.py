@@ -8,7 +8,8 @@ ORDER = """
 plusequals: __main__ __init__ idx
 dsl: __init__ cd trace explain results specialise forms sizes reasons keys words build checked
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements branches control carried
-dsl/elaborate: declarations effects index_notation index_refusals ranges accumulate rounds expressions bindings
+dsl/elaborate: declarations effects index_notation index_refusals ranges accumulate rounds
+dsl/elaborate: expressions bindings
 dsl/elaborate: operators subscript_rules names frame inputs numpy_table array_types numpy_functions
 dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers
 dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views

@@ -14,7 +14,7 @@ from ...lowering.ir.expressions import Const, Position, Read
 from ...lowering.ir.indexing import Affine, var
 from .arrays import as_scalar, describe
 from .context import Context, NeedKind, error
-from .frame import Frame
+from .frame import Frame, names_in, written_names
 from .types import Kind, cast, join, kind_of_number
 from .values import Array, Group, Masked, Scalar, Static, Unset, Value
 
@@ -88,8 +88,46 @@ def _into_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
     kind = join(slot.kind, value.kind)
     if kind != slot.kind:
         raise NeedKind(name, kind)
+    if value.base is None or slot.place is None or value.base.node != slot.place.node:
+        _refuse_shared(frame, name, value, span)
     _detach(frame, name, slot, span)
     copy_into(frame.ctx, slot, value, span)
+
+
+def _refuse_shared(frame: Frame, name: str, value: Array, span: Span) -> None:
+    """Refuse (CD0208) a name that is a view in one round and an array of its own in another.
+
+    That could be seen where either is written in place and the other is looked at afterwards.
+    """
+    base = value.aliased
+    if base is None:
+        return
+    after = (span.end_line, span.end_column)
+    read = {
+        n.id for n in names_in(frame.function) if (n.span.line, n.span.column) > after
+    } | frame.slots.keys()  # fmt: skip
+    shared = {
+        other for other, known in frame.names.items()
+        if other != name and isinstance(known, Array) and known.base is not None
+        and known.base.node == base.node
+    }  # fmt: skip
+    given = base.node in frame.inputs.nodes.values()
+    written = set(written_names(frame.function.body))
+    if not (
+        given and name in written or name in written and shared & read or shared & written & read
+    ):
+        return
+    raise error(
+        "CD0208", CdTypeError,
+        f"`{name}` is a view of another array in one round of the loop and an array of its own in "
+        "another, and one of them is written", span,
+        helps=(f"make it an array of its own: `{name} = {value_text(value)}.copy()`",),
+    )  # fmt: skip
+
+
+def value_text(value: Array) -> str:
+    """Return how the array that a value is a view of is called."""
+    return "x" if value.base is None else value.base.node.label
 
 
 def _detach(frame: Frame, name: str, slot: Array, span: Span) -> None:
@@ -173,6 +211,7 @@ def open_slot(frame: Frame, name: str, kind: Kind | None, span: Span) -> None:
     """Give a bound name a slot that holds its present value, wide enough for `kind`."""
     value = frame.names[name]
     if isinstance(value, Array):
+        _refuse_shared(frame, name, value, span)
         wide = value.kind if kind is None else join(value.kind, kind)
         slot: Value = frame.ctx.materialize(value, name, span, wide.dtype)
     else:

@@ -138,6 +138,23 @@ def target_names(target: s.Expr, subscripted: bool = True) -> Iterator[str]:
             pass
 
 
+def written_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
+    """Yield every name whose array statements write in place: by a subscript, or augmented."""
+    for statement in body:
+        match statement:
+            case s.Assign(targets, _):
+                for target in targets:
+                    plain = set(target_names(target, subscripted=False))
+                    yield from (name for name in target_names(target) if name not in plain)
+            case s.Augment(target, _, _):
+                yield from target_names(target)
+            case s.For(_, _, inner) | s.While(_, inner) | s.Comment(_, inner):
+                yield from written_names(inner)
+            case s.If(_, then, other):
+                yield from written_names(then)
+                yield from written_names(other)
+
+
 def rebound_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
     """Yield every name that statements bind anew: targets that are bare names, augmented too."""
     for statement in body:

@@ -13,6 +13,7 @@ from .values import Array
 
 
 def partial_target(target: s.Subscript, base: Array, left: int) -> CdSyntaxError:
+    """Return the error for a target that leaves axes without an index."""
     name, given = target.value.span.text, ", ".join(item.span.text for item in target.items)
     spare = [x for x in "ijklmnpqrs" if x not in given][: base.rank - len(target.items)]
     wider = ", ".join([given, *spare])
@@ -37,6 +38,7 @@ def partials(value: object) -> list[s.Name | s.Subscript]:
 def implied_sum(
     frame: Frame, target: s.Subscript, value: s.Expr, names: list[str]
 ) -> CdSyntaxError:
+    """Return the error for a letter that is only on the right of a plain `=`."""
     listed = " and ".join(f"`{name}`" for name in names)
     left, right = target.span.text, value.span.text
     made = error(

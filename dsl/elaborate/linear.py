@@ -121,10 +121,23 @@ def matmul(site: Site, x1: Value, x2: Value) -> Value:
     rows, columns = "i" * (left.rank > 1), "j" * (right.rank > 1)
     ahead = [batch[len(batch) - max(a.rank - 2, 0) :] for a in (left, right)]
     output = max(ahead, key=len) + rows + columns
+    _require_one_length(site, left, right)
     return product_sum(
         site, [Operand(left, ahead[0] + rows + "k"), Operand(right, ahead[1] + "k" + columns)],
         output,
     )  # fmt: skip
+
+
+def _require_one_length(site: Site, left: Array, right: Array) -> None:
+    """Require the contracted axes to have one size: unlike `einsum`, `@` does not stretch them."""
+    inner, outer = left.shape[-1], right.shape[-2 if right.rank > 1 else -1]
+    if site.ctx.known.differ(inner, outer):
+        shown = f"{shape_text(left.shape)} and {shape_text(right.shape)}"
+        raise error(
+            "CD0301", CdShapeError, f"shapes {shown} do not fit in a product", site.span,
+            label=f"{inner} against {outer}",
+        )  # fmt: skip
+    site.ctx.equal_extents(inner, outer, "the axes of a product differ", site.span)
 
 
 def dot(site: Site, a: Value, b: Value) -> Value:
@@ -135,6 +148,7 @@ def dot(site: Site, a: Value, b: Value) -> Value:
     own = string.ascii_lowercase[: left.rank - 1]
     other = string.ascii_uppercase[: right.rank - 1]
     second = other[:-1] + "z" + other[-1:]
+    _require_one_length(site, left, right)
     return product_sum(site, [Operand(left, own + "z"), Operand(right, second)], own + other)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import plusequals as pe
 import pytest
+
+import plusequals as pe
 from plusequals.lowering import settings
 from plusequals.lowering.diagnostic import CdZeroDivisionError
 

@@ -180,7 +180,8 @@ class IndexStatement:
         subscripts = self._subscripts()
         if not all(isinstance(s, ast.Name) for s in subscripts):
             raise Unknown("the size of a new array")
-        return np.zeros([len(self.ranges[s.id]) for s in subscripts], dtype)  # type: ignore[attr-defined]
+        sizes = [len(self.ranges[s.id]) for s in subscripts]  # type: ignore[attr-defined]
+        return np.zeros(sizes, dtype)
 
     def reduce(self, name: str, expr: ast.expr, binders: list[ast.expr] | None,
                state: Mapping[str, Any], point: Letters) -> Any:  # fmt: skip

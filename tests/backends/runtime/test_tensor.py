@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import plusequals as pe
 import pytest
+
+import plusequals as pe
 
 
 def test_a_tensor_has_its_value_gradient_and_declared_fields() -> None:

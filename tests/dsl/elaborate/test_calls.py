@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ class Scale:
 
 NAMES = {
     "scaled": scaled, "doubled_in_place": doubled_in_place, "endless": endless,
-    "three": functools.partial(scaled, factor=3.0), "scale": Scale(4.0),
+    "operator": operator, "three": functools.partial(scaled, factor=3.0), "scale": Scale(4.0),
 }  # fmt: skip
 CALLS = (
     "return scaled(x)",
@@ -106,7 +107,7 @@ def test_an_error_inside_names_the_way_to_it() -> None:
         ("f = lambda a: a\nreturn f(x, x)", "CD0429"),
         ("return endless(3)", "CD0430"),
         ("return x(1)", "CD0427"),
-        ("return iter(x)", "CD0427"),
+        ("return operator.length_hint(x)", "CD0427"),
         ("return open(x)", "CD0428"),
         ("l = [1]\nl.append(2)", "CD0438"),
         ("return [v for v in x]", "CD0437"),

@@ -52,7 +52,7 @@ def test_expressions_are_pythons(body: str) -> None:
 
 
 def test_indices_stay_indices() -> None:
-    body = "for i in range(1):\n    k = (2 * i + 3) // 2 % 4 - i\n    x[k, i] = 1.0"
+    body = "for i in range(1):\n    k = (2 * i + 3) // 2 - 3 * i\n    x[k, i] = 1.0"
     form = typed("x", body, X)
     assert [one.target.node.label for one in found(form.procedure, Assign)] == ["x"]
 

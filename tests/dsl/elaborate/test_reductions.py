@@ -6,7 +6,7 @@ import pytest
 
 import plusequals as pe
 
-from .numpy_oracle import compiled, assert_same_as_numpy
+from .numpy_oracle import assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
     "np.fmax(x, y)",

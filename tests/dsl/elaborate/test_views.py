@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -97,7 +99,7 @@ GATHERS = (
 
 
 @pytest.mark.parametrize(("meaning", "items"), GATHERS)
-def test_gathers_put_their_axes_where_numpy_does(meaning, items: str) -> None:  # type: ignore[no-untyped-def]
+def test_gathers_put_their_axes_where_numpy_does(meaning: Any, items: str) -> None:
     bench, x = Bench(), _filled((3, 4, 3))
     a, b = np.array([[0, 2], [1, 1]]), np.array([2, 0])
     given: dict[str, Value] = {

@@ -54,7 +54,8 @@ def test_expressions_are_pythons(body: str) -> None:
 def test_indices_stay_indices() -> None:
     body = "for i in range(1):\n    k = (2 * i + 3) // 2 - 3 * i\n    x[k, i] = 1.0"
     form = typed("x", body, X)
-    assert [one.target.node.label for one in found(form.procedure, Assign)] == ["x"]
+    (store,) = [one for one in found(form.procedure, Assign) if one.target.node.label == "x"]
+    assert [str(index) for index in store.target.index] == ["-2*i + 1", "i"]
 
 
 def test_integers_known_as_index_expressions() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from ..lowering.diagnostic import Span
 from ..lowering.ir import dtypes
@@ -20,11 +21,14 @@ from ..lowering.ir.assignments import (
     Assign,
     Block,
     Branch,
+    Break,
     Check,
+    Continue,
     Fault,
     For,
     Let,
     Pair,
+    Permute,
     Print,
     Procedure,
     Statement,
@@ -42,13 +46,18 @@ from ..lowering.ir.expressions import (
     rebuild,
     walk,
 )  # fmt: skip
-from ..lowering.ir.indexing import Affine, Range, Symbol, const, var
+from ..lowering.ir.indexing import Affine, Range, const, var
 from ..lowering.ir.node import Node
 from ..lowering.ir.ops import OPS, PAIR_OPS
 from ..lowering.ir.walk import binds, free_symbols, statements
 from .elaborate.proof import Known, extreme
 from .elaborate.types import both, negate
 from .elaborate.ways_out import WAYS_OUT
+
+Conditions = tuple[Expr | None, ...]
+"""Tests under which an expression is evaluated, outermost first; None says nothing."""
+
+Spanned = Assign | For | While | Branch | Block | Let | Alloc | Permute | Check | Print
 
 
 @dataclass
@@ -63,10 +72,6 @@ class _Builder:
         node = Node(self.serial, label, shape, dtype)
         self.locals.append(node)
         return node
-
-    def symbol(self, name: str) -> Symbol:
-        self.serial += 1
-        return Symbol(name, self.serial)
 
 
 def build(procedure: Procedure) -> Procedure:
@@ -92,116 +97,108 @@ def _serials(body: Iterable[Statement]) -> Iterable[int]:
             yield symbol.serial
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where reductions are taken out of a statement: what goes before it, and what is known there.
+
+    `seen` are the arrays made for it so far, by reduction, domain and conditions.
+    """
+
+    builder: _Builder
+    out: list[Statement]
+    known: Known
+    span: Span
+    seen: dict[tuple[Expr, Domain, Conditions], Expr] = field(default_factory=dict)
+
+    def allocate(self, label: str, shape: tuple[Affine, ...], dtype: dtypes.DType) -> Node:
+        node = self.builder.node(label, shape, dtype)
+        if node.static_shape is None:
+            self.out.append(Alloc(node, self.span))
+        return node
+
+
 def _body(builder: _Builder, body: Sequence[Statement], known: Known) -> tuple[Statement, ...]:
     out: list[Statement] = []
     for statement in body:
-        match statement:
-            case Assign():
-                out += _assign(builder, statement, known)
-            case For(symbol, lo, hi, step, inner):
-                ends = (lo, hi - 1) if step > 0 else (hi + 1, lo)
-                inside = known.with_bounds(symbol, *ends).with_facts(ends[1] - ends[0])
-                out.append(replace(statement, body=_body(builder, inner, inside)))
-            case While(prelude, test, inner):
-                made = list(_body(builder, prelude, known))
-                test = _hoist(builder, test, Domain(), (), made, known, statement.span, {})
-                done = _body(builder, inner, known.assuming(test))
-                out.append(replace(statement, prelude=tuple(made), test=test, body=done))
-            case Branch(test, then, other):
-                test = _hoist(builder, test, Domain(), (), out, known, statement.span, {})
-                yes = _body(builder, then, known.assuming(test))
-                no = _body(builder, other, known.assuming(negate(test)))
-                out.append(replace(statement, test=test, then=yes, other=no))
-            case Block(_, inner):
-                out.append(replace(statement, body=_body(builder, inner, known)))
-            case Let(_, value):
-                value = _hoist(builder, value, Domain(), (), out, known, statement.span, {})
-                out.append(replace(statement, value=value))
-            case Check(test, _, values, over):
-                seen: dict[Expr, Expr] = {}
-                test = _hoist(builder, test, over, (), out, known, statement.span, seen)
-                values = tuple(
-                    _hoist(builder, v, over, (), out, known, statement.span, seen) for v in values
-                )
-                out.append(replace(statement, test=test, values=values))
-            case Print(pieces):
-                seen = {}
-                done_pieces = tuple(
-                    p if isinstance(p, str)
-                    else _hoist(builder, p, Domain(), (), out, known, statement.span, seen)
-                    for p in pieces
-                )  # fmt: skip
-                out.append(replace(statement, pieces=done_pieces))
-            case _:
-                out.append(statement)
+        if isinstance(statement, Break | Continue):
+            out.append(statement)
+        else:
+            at = _Place(builder, out, known, statement.span)
+            out.append(_statement(at, statement))
     return tuple(out)
 
 
-def _assign(builder: _Builder, statement: Assign, known: Known) -> list[Statement]:
-    out: list[Statement] = []
-    seen: dict[Expr, Expr] = {}
+def _statement(at: _Place, statement: Spanned) -> Statement:
+    """Return a statement without reductions; what they become is emitted before it."""
+    builder, known = at.builder, at.known
+    match statement:
+        case Assign():
+            return _direct(at, statement) or _assign(at, statement)
+        case For(symbol, lo, hi, step, inner):
+            ends = (lo, hi - 1) if step > 0 else (hi + 1, lo)
+            inside = known.with_bounds(symbol, *ends).with_facts(ends[1] - ends[0])
+            return replace(statement, body=_body(builder, inner, inside))
+        case While(prelude, test, inner):
+            made = list(_body(builder, prelude, known))
+            test = _hoist(_Place(builder, made, known, at.span), test, Domain())
+            done = _body(builder, inner, known.assuming(test))
+            return replace(statement, prelude=tuple(made), test=test, body=done)
+        case Branch(test, then, other):
+            test = _hoist(at, test, Domain())
+            yes = _body(builder, then, known.assuming(test))
+            no = _body(builder, other, known.assuming(negate(test)))
+            return replace(statement, test=test, then=yes, other=no)
+        case Block(_, inner):
+            return replace(statement, body=_body(builder, inner, known))
+        case Let(_, value):
+            return replace(statement, value=_hoist(at, value, Domain()))
+        case Check(test, _, values, over):
+            test = _hoist(at, test, over)
+            values = tuple(_hoist(at, value, over) for value in values)
+            return replace(statement, test=test, values=values)
+        case Print(pieces):
+            done_pieces = tuple(
+                piece if isinstance(piece, str) else _hoist(at, piece, Domain()) for piece in pieces
+            )
+            return replace(statement, pieces=done_pieces)
+        case Alloc() | Permute():
+            return statement
+        case _:
+            assert_never(statement)
+
+
+def _assign(at: _Place, statement: Assign) -> Assign:
     whole = Domain((*statement.free.ranges, *statement.reduced.ranges), statement.free.where)
-    direct = _direct(builder, statement, known)
-    if direct is not None:
-        return direct
-    free = _predicate(builder, statement.free, out, known, statement.span, seen)
-    value = _hoist(builder, statement.value, whole, (), out, known, statement.span, seen)
+    free = _predicate(at, statement.free, Domain(statement.free.ranges))
+    value = _hoist(at, statement.value, whole)
     index = tuple(
-        Dynamic(_hoist(builder, i.value, whole, (), out, known, statement.span, seen))
-        if isinstance(i, Dynamic) else i
+        Dynamic(_hoist(at, i.value, whole)) if isinstance(i, Dynamic) else i
         for i in statement.target.index
-    )  # fmt: skip
+    )
     target = Access(statement.target.node, index)
-    out.append(replace(statement, target=target, value=value, free=free))
-    return out
+    return replace(statement, target=target, value=value, free=free)
 
 
-def _predicate(
-    builder: _Builder,
-    domain: Domain,
-    out: list[Statement],
-    known: Known,
-    span: Span,
-    seen: dict[Expr, Expr],
-) -> Domain:
+def _predicate(at: _Place, domain: Domain, over: Domain) -> Domain:
+    """Return a domain whose test has no reductions; it is evaluated over another domain."""
     if domain.where is None:
         return domain
-    ranges = Domain(domain.ranges)
-    return Domain(domain.ranges, _hoist(builder, domain.where, ranges, (), out, known, span, seen))
+    return Domain(domain.ranges, _hoist(at, domain.where, over))
 
 
-def _direct(builder: _Builder, statement: Assign, known: Known) -> list[Statement] | None:
+def _direct(at: _Place, statement: Assign) -> Assign | None:
     """Return the statement with its one reduction as its own accumulation; None where it is not."""
     value = statement.value
     if statement.op is not None or not isinstance(value, Reduce) or value.position is not None:
         return None
     if value.dtype is not statement.target.node.dtype or not _covers(statement):
         return None
-    out: list[Statement] = []
-    span, seen = statement.span, dict[Expr, Expr]()
-    free = _predicate(builder, statement.free, out, known, span, seen)
+    free = _predicate(at, statement.free, Domain(statement.free.ranges))
     over = Domain((*free.ranges, *value.domain.ranges), free.where)
-    reduced = _predicate_within(builder, value.domain, over, out, known, span, seen)
-    inner = _hoist(builder, value.value, over, (value.domain.where,), out, known, span, seen)
-    out += _empty_check(value, free, known, span)
-    out.append(
-        replace(statement, op=value.op, initialize=True, value=inner, free=free, reduced=reduced)
-    )
-    return out
-
-
-def _predicate_within(
-    builder: _Builder,
-    domain: Domain,
-    over: Domain,
-    out: list[Statement],
-    known: Known,
-    span: Span,
-    seen: dict[Expr, Expr],
-) -> Domain:
-    if domain.where is None:
-        return domain
-    return Domain(domain.ranges, _hoist(builder, domain.where, over, (), out, known, span, seen))
+    reduced = _predicate(at, value.domain, over)
+    inner = _hoist(at, value.value, over, (value.domain.where,))
+    _check_not_empty(at, value, free)
+    return replace(statement, op=value.op, initialize=True, value=inner, free=free, reduced=reduced)
 
 
 def _covers(statement: Assign) -> bool:
@@ -212,16 +209,7 @@ def _covers(statement: Assign) -> bool:
     return all(symbol in plain for symbol in statement.free.symbols)
 
 
-def _hoist(
-    builder: _Builder,
-    expr: Expr,
-    domain: Domain,
-    conditions: tuple[Expr | None, ...],
-    out: list[Statement],
-    known: Known,
-    span: Span,
-    seen: dict[Expr, Expr],
-) -> Expr:
+def _hoist(at: _Place, expr: Expr, domain: Domain, conditions: Conditions = ()) -> Expr:
     """Return the expression with each reduction replaced by a read of its own array.
 
     `domain` is what the expression is evaluated over, `conditions` the tests under which it is.
@@ -230,90 +218,43 @@ def _hoist(
         return expr
     match expr:
         case Reduce():
-            if expr not in seen:
-                seen[expr] = _own_array(builder, expr, domain, conditions, out, known, span, seen)
-            return seen[expr]
+            for n in range(len(conditions) + 1):  # fewer tests: computed for these points too
+                if (made := at.seen.get((expr, domain, conditions[:n]))) is not None:
+                    return made
+            made = at.seen[expr, domain, conditions] = _own_array(at, expr, domain, conditions)
+            return made
         case Select(test, yes, no):
-            test = _hoist(builder, test, domain, conditions, out, known, span, seen)
-            inside = (*conditions, test), (*conditions, negate(test))
-            return Select(
-                test,
-                _hoist(builder, yes, domain, inside[0], out, known, span, seen),
-                _hoist(builder, no, domain, inside[1], out, known, span, seen),
-            )
+            test = _hoist(at, test, domain, conditions)
+            yes = _hoist(at, yes, domain, (*conditions, test))
+            return Select(test, yes, _hoist(at, no, domain, (*conditions, negate(test))))
         case _:
             return rebuild(
-                expr,
-                lambda e: _hoist(builder, e, domain, conditions, out, known, span, seen),
-                lambda index: index,
+                expr, lambda inner: _hoist(at, inner, domain, conditions), lambda index: index
             )
 
 
-def _own_array(
-    builder: _Builder,
-    reduce: Reduce,
-    domain: Domain,
-    conditions: tuple[Expr | None, ...],
-    out: list[Statement],
-    known: Known,
-    span: Span,
-    seen: dict[Expr, Expr],
-) -> Expr:
+def _own_array(at: _Place, reduce: Reduce, domain: Domain, conditions: Conditions) -> Expr:
     """Emit `t[used symbols] = reduction` and return the read of `t`."""
     where = both(domain.where, *conditions)
     ranges = _needed(reduce, where, domain)
     inner_domain = Domain((*ranges, *reduce.domain.ranges), where)
-    reduced = _predicate_within(builder, reduce.domain, inner_domain, out, known, span, seen)
-    value = _hoist(
-        builder, reduce.value, inner_domain, (reduce.domain.where,), out, known, span, seen
-    )
+    reduced = _predicate(at, reduce.domain, inner_domain)
+    value = _hoist(at, reduce.value, inner_domain, (reduce.domain.where,))
     lows = [extreme(r.lo, ranges[:n], upwards=False) for n, r in enumerate(ranges)]
     highs = [extreme(r.hi, ranges[:n], upwards=True) for n, r in enumerate(ranges)]
     # an empty range may have its ends crossed
-    shape = tuple(known.maximum(hi - lo, const(0)) for lo, hi in zip(lows, highs, strict=True))
+    sizes = (at.known.maximum(hi - lo, const(0)) for lo, hi in zip(lows, highs, strict=True))
+    shape = tuple(sizes)
     index = tuple(var(r.symbol) - lo for r, lo in zip(ranges, lows, strict=True))
     free = Domain(ranges, where)
-    out += _empty_check(reduce, free, known, span)
-    if reduce.position is not None:
-        return _pair(builder, reduce, reduced, value, shape, index, free, out, span)
-    node = _allocated(builder, _label(reduce), shape, reduce.dtype, out, span)
-    target = Access(node, index)
-    out.append(Assign(target, reduce.op, True, value, free, reduced, span=span))
-    return Read(node, index, span)
-
-
-def _pair(
-    builder: _Builder,
-    reduce: Reduce,
-    reduced: Domain,
-    value: Expr,
-    shape: tuple[Affine, ...],
-    index: tuple[Affine, ...],
-    free: Domain,
-    out: list[Statement],
-    span: Span,
-) -> Expr:
-    assert reduce.position is not None
-    best = _allocated(builder, "best", shape, value.dtype, out, span)
-    at = _allocated(builder, _label(reduce), shape, dtypes.int64, out, span)
-    pair = Pair(Access(at, index), reduce.position)
-    op = PAIR_OPS[reduce.op.name]
-    out.append(Assign(Access(best, index), op, True, value, free, reduced, pair, span))
-    return Read(at, index, span)
-
-
-def _allocated(
-    builder: _Builder,
-    label: str,
-    shape: tuple[Affine, ...],
-    dtype: dtypes.DType,
-    out: list[Statement],
-    span: Span,
-) -> Node:
-    node = builder.node(label, shape, dtype)
-    if node.static_shape is None:
-        out.append(Alloc(node, span))
-    return node
+    _check_not_empty(at, reduce, free)
+    op, pair = reduce.op, None
+    node = target = at.allocate(_label(reduce), shape, reduce.dtype)
+    if reduce.position is not None:  # the position is what is asked for, beside the best value
+        op, pair = PAIR_OPS[op.name], Pair(Access(node, index), reduce.position)
+        target = at.allocate("best", shape, value.dtype)
+    at.out.append(Assign(Access(target, index), op, True, value, free, reduced, pair, span=at.span))
+    return Read(node, index, at.span)
 
 
 def _label(reduce: Reduce) -> str:
@@ -338,21 +279,20 @@ def _needed(reduce: Reduce, where: Expr | None, domain: Domain) -> tuple[Range, 
         wanted |= more
 
 
-def _empty_check(reduce: Reduce, free: Domain, known: Known, span: Span) -> list[Statement]:
-    """Return a check where an argmin, or an integer max or min, might have nothing to go over."""
+def _check_not_empty(at: _Place, reduce: Reduce, free: Domain) -> None:
+    """Emit a check where an argmin, or an integer max or min, might have nothing to go over."""
     name = reduce.op.name
     strict = reduce.position is not None or name in ("max", "min") and reduce.dtype.kind in "iu"
     if not strict or reduce.domain.where is not None:
-        return []
-    inside = known.with_ranges(free.ranges)
-    tests: list[Expr] = []
-    for r in reduce.domain.ranges:
-        if not inside.less(r.lo, r.hi):
-            tests.append(Apply(OPS["lt"], (Position(r.lo), Position(r.hi)), dtypes.bool_))
-    if not tests:
-        return []
+        return
+    inside = at.known.with_ranges(free.ranges)
+    tests = [
+        Apply(OPS["lt"], (Position(r.lo), Position(r.hi)), dtypes.bool_)
+        for r in reduce.domain.ranges
+        if not inside.less(r.lo, r.hi)
+    ]
     test = both(*tests)
-    assert test is not None
-    text, helps = f"`{name}` of no elements has no value", WAYS_OUT["CD0603"]
-    fault = Fault("CD0603", "CdValueError", text, helps)
-    return [Check(test, fault, (), free, span)]
+    if test is not None:
+        text, helps = f"`{name}` of no elements has no value", WAYS_OUT["CD0603"]
+        fault = Fault("CD0603", "CdValueError", text, helps)
+        at.out.append(Check(test, fault, (), free, at.span))

@@ -65,19 +65,7 @@ LAZY_PACKAGES = {
     "ziglang": "a compiler where there is none",
 }
 
-WHOLE = "means what the language says as a whole: tests/language and tests/programs hold it to that"
 WITHOUT_TESTS = {
-    "dsl/elaborate/accumulate.py": WHOLE,
-    "dsl/elaborate/arrays.py": WHOLE,
-    "dsl/elaborate/context.py": WHOLE,
-    "dsl/elaborate/declarations.py": WHOLE,
-    "dsl/elaborate/elaborate.py": WHOLE,
-    "dsl/elaborate/expressions.py": WHOLE,
-    "dsl/elaborate/index_notation.py": WHOLE,
-    "dsl/elaborate/index_refusals.py": WHOLE,
-    "dsl/elaborate/index_reductions.py": WHOLE,
-    "dsl/elaborate/names.py": WHOLE,
-    "dsl/elaborate/subscript_rules.py": WHOLE,
     "dsl/surface.py": "a grammar without behaviour; tests/dsl/test_parse.py builds all of it",
     "dsl/elaborate/typed.py": "a grammar without behaviour; tests of elaborate build all of it",
     "backends/interface.py": "protocols without behaviour",

@@ -1,4 +1,4 @@
-"""What README.md shows is true: its Python runs, its commands, files and names are there."""
+"""What README.md and CONTRIBUTING.md show is true: code runs; commands, files, names are there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ import plusequals as pe
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCKS = _BLOCK.findall(TEXT)
 
 
 def blocks(language: str) -> list[str]:
@@ -23,15 +25,19 @@ def blocks(language: str) -> list[str]:
     return [text for name, text in BLOCKS if name == language]
 
 
+def _ran(script: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False
+    )
+
+
 @pytest.mark.parametrize("number", range(len(blocks("python"))))
 def test_python_blocks_run(number: int, tmp_path: Path) -> None:
     script = tmp_path / "block.py"
     check = "\nassert np.allclose(y.sum(axis=1), 1)\n" if number == 0 else ""
     script.write_text(blocks("python")[number] + check, encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False
-    )
+    done = _ran(script)
     assert done.returncode == 0, done.stderr
     assert "assignments" in done.stdout and "void **args" in done.stdout
 
@@ -51,9 +57,24 @@ def test_names_are_public(name: str) -> None:
     assert name in pe.__all__
 
 
-@pytest.mark.parametrize("path", re.findall(r"python3 (\S+\.py)", TEXT))
+@pytest.mark.parametrize("path", re.findall(r"python3 (\S+\.py)", TEXT + CONTRIBUTING))
 def test_scripts_are_there(path: str) -> None:
     assert (ROOT / path).is_file()
+
+
+def test_python_of_contributing_runs(tmp_path: Path) -> None:
+    for number, (language, text) in enumerate(_BLOCK.findall(CONTRIBUTING)):
+        assert language, "every block says in what language it is"
+        if language == "python":
+            script = tmp_path / f"block_{number}.py"
+            script.write_text(text, encoding="utf-8")
+            assert _ran(script).returncode == 0, text
+
+
+def test_places_of_contributing_are_there() -> None:
+    rooms = re.findall(r"\| `([a-z/]+)/`", CONTRIBUTING)
+    assert len(rooms) >= 6
+    assert [room for room in rooms if not (ROOT / room).is_dir()] == []
 
 
 def test_the_calls_of_the_table() -> None:

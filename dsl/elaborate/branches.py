@@ -100,7 +100,9 @@ def _merged(frame: Frame, first: _Side, second: _Side, statement: s.If) -> dict[
     out: dict[str, Value] = {}
     for name in {**first.names, **second.names}:
         left, right = first.names.get(name), second.names.get(name)
-        if left is None or right is None:
+        if name == RESULT and None in (left, right) and Static(None) in (left, right):
+            out[name] = Static(None)  # `return` on one side, and the end of the function
+        elif left is None or right is None:
             out[name] = Unset("is set on one side of an `if` only", statement.span)
         elif same_binding(left, right):
             out[name] = left

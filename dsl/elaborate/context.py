@@ -39,7 +39,7 @@ from ...lowering.ir.indexing import Affine, Range, Symbol, const, substitute, va
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, Op
 from ...lowering.ir.walk import uses as uses_of
-from .proof import Known, corner, says_of_indices
+from .proof import Known, corner, factors, says_of_indices
 from .types import TRUE, WEAK_INT, Kind, cast
 from .values import Array, Handle, Path, Scalar, Value, whole
 from .ways_out import WAYS_OUT
@@ -268,6 +268,9 @@ class Context:
         A failing check raises CdIndexError CD0601 with the index and the size.
         """
         if self.uses is not None:
+            for factor in factors(index) if isinstance(index, Affine) else ():
+                if factor.symbols() <= self.origin.keys():
+                    self.require_static_parameters(factor)
             self.uses.append(Use(index, extent, axis, name, span))
             return
         if isinstance(index, Affine):

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from ...lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Span
-from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import For, Statement, While
 from ...lowering.ir.expressions import Expr, Read
-from ...lowering.ir.node import Node
 from .. import surface as s
 from .arrays import as_scalar
-from .bindings import bind
+from .bindings import bind, is_number
 from .carried import carried, read_after, restore, snapshot
 from .context import NeedUnroll, error
 from .expressions import elements, evaluate
 from .frame import Frame, Run, rebound_names
 from .operators import test_of
 from .rounds import Rounds, round_count, rounds_of, static_items
-from .types import WEAK_INT
+from .types import join
 from .values import Scalar, Unset, Value
 
 _UNROLL_LIMIT = 4096
@@ -81,38 +79,57 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
     targets = tuple(
         rebound_names((s.For(statement.target, statement.iterable, (), statement.span),))
     )
-    after = _keep_last(frame, statement)
+    lasting = _lasting(frame, statement)
+    before = frame.names.get(lasting or "")
+    after: dict[str, Scalar] = {}
 
     def body(inner: tuple[s.Statement, ...]) -> None:
         with ctx.knowing(known):
             ctx.loop_symbols.add(symbol)
             try:
                 bind_target(frame, statement.target, source.item(symbol), statement.span)
-                for name, node in after.items():
-                    scalar = as_scalar(frame.names[name], statement.span)
-                    ctx.set(node, scalar.expr, statement.span)
+                if lasting is not None and is_number(frame.names[lasting]):
+                    after[lasting] = _kept(frame, lasting, before, statement.span)
                 run(frame, inner)
             finally:
                 ctx.loop_symbols.discard(symbol)
 
     out = carried(frame, statement, statement.body, frozenset(targets), body, frozenset({symbol}))
+    for kept in after.values():
+        if before is not None and is_number(before):  # what it is where there is no round
+            assert isinstance(kept.expr, Read)
+            ctx.set(kept.expr.node, as_scalar(before, statement.span).expr, statement.span)
     ctx.emit(For(symbol, source.lo, source.hi, source.step, tuple(out), statement.span))
     for name in targets:
         if name in after:
-            kind = WEAK_INT
-            frame.names[name] = Scalar(Read(after[name], ()), kind)
+            frame.names[name] = after[name]
+        elif name in rebound_names(statement.body):
+            frame.names[name] = Unset(
+                "is the variable of a loop, and is assigned inside it", statement.span,
+                ("use another name inside the loop",),
+            )  # fmt: skip
         else:
             frame.names[name] = Unset("belongs to a loop that has ended", statement.span)
 
 
-def _keep_last(frame: Frame, statement: s.For) -> dict[str, Node]:
-    """Return variables for loop targets that are read after the loop (numbers only)."""
+def _lasting(frame: Frame, statement: s.For) -> str | None:
+    """Return the loop's variable where it is read after the loop, None where it is not."""
     if not isinstance(statement.target, s.Name) or frame.in_loop:
-        return {}
+        return None
     name = statement.target.id
-    if not read_after(frame, statement, name):
-        return {}
-    return {name: frame.ctx.node(name, (), dtypes.int64)}
+    assigned = name in rebound_names(statement.body)
+    return name if read_after(frame, statement, name) and not assigned else None
+
+
+def _kept(frame: Frame, name: str, before: Value | None, span: Span) -> Scalar:
+    """Store the number that a loop's variable has in this round; return where it is."""
+    scalar = as_scalar(frame.names[name], span)
+    kind = scalar.kind
+    if before is not None and is_number(before):
+        kind = join(kind, as_scalar(before, span).kind)
+    node = frame.ctx.node(name, (), kind.dtype)
+    frame.ctx.set(node, scalar.expr, span)
+    return Scalar(Read(node, ()), kind)
 
 
 def bind_target(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ...lowering.diagnostic import Span
@@ -83,7 +83,6 @@ class Frame:
     letters: Letters | None = None
     guards: tuple[Guard, ...] = ()
     parameters: frozenset[str] = frozenset()
-    scopes: Mapping[str, object] = field(default_factory=dict)
     in_loop: bool = False
     sizes: dict[str, Affine] = field(default_factory=dict)
     """Sizes that the parameters' annotations name: `x: f32[n, m]`. Known in declarations only."""
@@ -99,27 +98,52 @@ Run = Callable[[Frame, tuple[s.Statement, ...]], None]
 
 def assigned_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
     """Yield every name that statements assign, subscripted targets and loop targets included."""
-    for statement in body:
+    for statement in _every(body):
+        yield from _set_names(statement, subscripted=True)
+
+
+def rebound_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
+    """Yield every name that statements bind anew: targets that are bare names, augmented too."""
+    for statement in _every(body):
+        yield from _set_names(statement, subscripted=False)
+
+
+def written_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
+    """Yield every name whose array statements write in place: by a subscript, or augmented."""
+    for statement in _every(body):
         match statement:
             case s.Assign(targets, _):
                 for target in targets:
-                    yield from target_names(target)
-            case s.Augment(target, _, _) | s.Declare(target, _, _):
+                    plain = set(target_names(target, subscripted=False))
+                    yield from (name for name in target_names(target) if name not in plain)
+            case s.Augment(target, _, _):
                 yield from target_names(target)
-            case s.For(target, _, inner):
-                yield from target_names(target)
-                yield from assigned_names(inner)
-            case s.While(_, inner) | s.Comment(_, inner):
-                yield from assigned_names(inner)
+
+
+def _every(body: tuple[s.Statement, ...]) -> Iterator[s.Statement]:
+    """Yield statements and those inside them, in order."""
+    for statement in body:
+        yield statement
+        match statement:
+            case s.For(_, _, inner) | s.While(_, inner) | s.Comment(_, inner):
+                yield from _every(inner)
             case s.If(_, then, other):
-                yield from assigned_names(then)
-                yield from assigned_names(other)
-            case s.Define(function):
-                yield function.name
-            case s.Return():
-                yield RESULT
-            case _:
-                pass
+                yield from _every(then)
+                yield from _every(other)
+
+
+def _set_names(statement: s.Statement, subscripted: bool) -> Iterator[str]:
+    """Yield the names that a statement itself sets."""
+    match statement:
+        case s.Assign(targets, _):
+            for target in targets:
+                yield from target_names(target, subscripted)
+        case s.Augment(target, _, _) | s.Declare(target, _, _) | s.For(target, _, _):
+            yield from target_names(target, subscripted)
+        case s.Define(function):
+            yield function.name
+        case s.Return():
+            yield RESULT
 
 
 def target_names(target: s.Expr, subscripted: bool = True) -> Iterator[str]:
@@ -136,48 +160,6 @@ def target_names(target: s.Expr, subscripted: bool = True) -> Iterator[str]:
             yield from target_names(value, subscripted)
         case _:
             pass
-
-
-def written_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
-    """Yield every name whose array statements write in place: by a subscript, or augmented."""
-    for statement in body:
-        match statement:
-            case s.Assign(targets, _):
-                for target in targets:
-                    plain = set(target_names(target, subscripted=False))
-                    yield from (name for name in target_names(target) if name not in plain)
-            case s.Augment(target, _, _):
-                yield from target_names(target)
-            case s.For(_, _, inner) | s.While(_, inner) | s.Comment(_, inner):
-                yield from written_names(inner)
-            case s.If(_, then, other):
-                yield from written_names(then)
-                yield from written_names(other)
-
-
-def rebound_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
-    """Yield every name that statements bind anew: targets that are bare names, augmented too."""
-    for statement in body:
-        match statement:
-            case s.Assign(targets, _):
-                for target in targets:
-                    yield from target_names(target, subscripted=False)
-            case s.Augment(target, _, _) | s.Declare(target, _, _):
-                yield from target_names(target, subscripted=False)
-            case s.For(target, _, inner):
-                yield from target_names(target, subscripted=False)
-                yield from rebound_names(inner)
-            case s.While(_, inner) | s.Comment(_, inner):
-                yield from rebound_names(inner)
-            case s.If(_, then, other):
-                yield from rebound_names(then)
-                yield from rebound_names(other)
-            case s.Define(function):
-                yield function.name
-            case s.Return():
-                yield RESULT
-            case _:
-                pass
 
 
 def parts(node: object) -> Iterator[object]:

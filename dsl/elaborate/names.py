@@ -106,8 +106,8 @@ def is_letter(frame: Frame, name: s.Name) -> bool:
 
 def unknown(frame: Frame, name: s.Name) -> CdNameError:
     """Return the error for a name that is nothing, with the nearest known name."""
-    pool = {*frame.names, *frame.locals, *WORDS, *frame.scopes}
-    near = difflib.get_close_matches(name.id, sorted(map(str, pool)), 1)
+    pool = {*frame.names, *frame.locals, *WORDS}
+    near = difflib.get_close_matches(name.id, sorted(pool), 1)
     helps = (f"did you mean `{near[0]}`?",) if near else ()
     if LETTER.fullmatch(name.id):
         helps = ("index letters stand inside subscripts: `x[i]`", *helps)

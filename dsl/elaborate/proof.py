@@ -7,7 +7,7 @@ the bound that makes the expression smallest: exact for affine bounds of nested 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select, walk
@@ -126,6 +126,13 @@ def _unequal(test: Expr) -> list[Affine]:
             return [left - right]
         case _:
             return []
+
+
+def factors(e: Affine) -> Iterator[Affine]:
+    """Yield both sides of each product of unknowns in an expression: `n` and `i` of `n*i + 1`."""
+    for atom, _ in e.terms:
+        if isinstance(atom, Quasi) and atom.op == "mul":
+            yield from (atom.left, atom.right)
 
 
 def says_of_indices(test: Expr) -> bool:

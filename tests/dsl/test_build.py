@@ -77,6 +77,16 @@ def test_equal_reductions_of_one_statement_are_computed_once() -> None:
     assert len(found(built, Assign)) == len(found(once, Assign)) + 1
 
 
+def test_a_reduction_shared_by_both_sides_of_a_test_is_there_for_both() -> None:
+    body = "def g(v, t):\n    return v if t > 0 else 2.0 * v\n"
+    body += "y[i] = g(sum[k](x[i, k]), x[i, 0])\nreturn y"
+    arguments = {"x": X.copy()}
+    form = typed_of(parsed("x", body), scope(), arguments)
+    built = _same_when_built(form, scope(), arguments)
+    (y,) = outcome(built, form, scope(), arguments)[1]
+    np.testing.assert_allclose(y, np.where(X[:, 0] > 0, 1.0, 2.0) * X.sum(1))
+
+
 def test_a_statement_that_is_one_reduction_needs_no_temporary() -> None:
     built = build(typed("y, x", "y[i] = sum(x[i, k])", np.zeros(4), X).procedure)
     assert [one.target.node.label for one in found(built, Assign)] == ["y"]

@@ -321,5 +321,9 @@ def f(y):
 === broadcast_bad: np.ones(4) => `(4,)`, `(3, 3)`, `sizes 4`
 def f(y):
     return np.broadcast_to(y, (3, 3))
+
+=== matmul_stretched: np.ones((1, 4)), np.ones(1) => `(1, 4)`, `(1,)`
+def f(x, y):
+    return x @ y
 """
 )

@@ -166,5 +166,30 @@ def f(y, n):
 === print_none: np.ones(3)
 def f(y):
     print(None, (1, 2), "a", [y])
+
+=== loop_alias_written: np.arange(5.0) => `b`
+def f(x):
+    a, b = x, x * 2
+    for t in range(4):
+        b[1:-1] = a[:-2] + a[2:]
+        y, b = b, a
+    return a
+
+=== loop_view_before: np.arange(5.0) => `a`
+def f(x):
+    a = x
+    for t in range(3):
+        a[0] = 7
+        a = a + 1
+    return a
+
+=== loop_two_names: np.arange(5.0) => `b`
+def f(u):
+    a, b = u * 1, u * 2
+    for t in range(3):
+        b = a
+        b[0] += 1
+        a = a + b
+    return a, b
 """
 )

@@ -4,6 +4,7 @@ Files without a folder are those of this one. The page's own example of a rule i
 """
 
 _RULINGS, _RULES, _TYPES = "test_rulings.py::", "test_rules.py::", "test_types.py::"
+_PARTS = "test_parts_and_tensors.py::"
 _NAMES, _STATEMENTS, _ARRAYS = "test_names.py::", "test_statements.py::", "test_arrays.py::"
 _RANGES, _EXAMPLES, _CASES = (
     "test_ranges_and_views.py::", "test_examples.py::", "test_array_notation.py::",
@@ -126,7 +127,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "C6": (_RULES + "test_c6_the_dictionary_is_kept_even_empty",),
     "C7": ("tests/dsl/test_edited.py::test_file_edited_after_import",),
     "V1": (_RANGES + "test_views_are_numpys",
-           _RULES + "test_v1_parts_of_complex_numbers_are_views"),
+           _PARTS + "test_v1_parts_of_complex_numbers_are_views"),
     "V2": (_RANGES + "test_views_are_numpys",),
     "V3": (_RANGES + "test_v3_one_base_per_name",),
     "V4": (_RANGES + "test_v4_writing_where_numpy_has_no_view",
@@ -170,12 +171,12 @@ TESTS: dict[str, tuple[str, ...]] = {
     "A21": (_RULINGS + "test_a21_the_index_as_a_number",
             _RULINGS + "test_a21_the_index_as_a_number_needs_a_range"),
     "F1": (
-        _RULES + "test_f1_a_tensor_stands_for_its_value",
-        _RULES + "test_f1_snapshots_never_change",
+        _PARTS + "test_f1_a_tensor_stands_for_its_value",
+        _PARTS + "test_f1_snapshots_never_change",
     ),
     "F2": (_EXAMPLES + "test_sgd_updates_value_and_velocity",
-           _RULES + "test_f2_fields_have_to_be_declared"),
-    "F3": (_RULES + "test_f3_constant_tensors_are_never_written",),
+           _PARTS + "test_f2_fields_have_to_be_declared"),
+    "F3": (_PARTS + "test_f3_constant_tensors_are_never_written",),
     "P1": ("tests/dsl/test_specialise.py::test_type_rank_shape_and_layout_make_another_form",
            "tests/dsl/test_specialise.py::test_what_the_code_does_not_depend_on_makes_none"),
     "P2": ("tests/dsl/test_results.py::test_unusual_layouts_are_read_and_written",

@@ -226,7 +226,7 @@ def _unary(w: Writer, one: str, value: Any) -> str:
         return f"({one} ** {power})"
     if pick < 8 and array:
         return reduction(w, one, value)
-    if pick == 8 and array:
+    if pick == 8 and array and value.dtype.itemsize >= 4:  # of smaller ones it is half floats
         return f"np.sqrt(np.abs({one}))"
     if pick == 9 and array and value.dtype.kind == "c":
         return w.rng.choice((f"{one}.real", f"{one}.imag", f"np.conj({one})", f"(-{one})"))

@@ -67,19 +67,19 @@ def write(finding: Finding, folder: Path = FOLDER) -> Path:
     lines = [
         f'"""{why}."""', "", "from ..model import ArgSpec, Program", "", "PROGRAM = Program(",
         f'    """{program.text.rstrip()}\n""",', "    (", args.rstrip(), "    ),",
-        f"    reorders={program.reorders}, rounds={program.rounds},", ")",
+        f"    reorders={program.reorders},", f"    rounds={program.rounds},", ")",
     ]  # fmt: skip
-    path.write_text("\n".join(line for line in lines if line != "    (" or True) + "\n")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
 def _spec(spec: ArgSpec) -> str:
     usual = ArgSpec("", "")
-    parts = [repr(spec.name), repr(spec.dtype)]
-    parts += [
-        f"{name}={getattr(spec, name)!r}" for name in ("shape", "kind", "layout", "seed", "view")
-        if getattr(spec, name) != getattr(usual, name)
-    ]  # fmt: skip
+    parts = [f'"{spec.name}"', f'"{spec.dtype}"']
+    for name in ("shape", "kind", "layout", "seed", "view"):
+        value = getattr(spec, name)
+        if value != getattr(usual, name):
+            parts.append(f"{name}={value!r}".replace("'", '"'))
     return f"ArgSpec({', '.join(parts)})"
 
 

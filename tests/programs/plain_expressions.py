@@ -168,12 +168,13 @@ def reduce_values(name: str, found: list[tuple[tuple[int, ...], Any]]) -> Any:
     if name in ("sum", "prod") and all(type(v) is int for v in values):
         return sum(values) if name == "sum" else math.prod(values)  # still a Python number
     wide = _accumulated(dtype)
+    if name == "mean" and wide.kind in "iu":
+        wide = np.dtype(np.float64)
     total = wide.type(1 if name == "prod" else 0)
     for value in values:
         total = total * wide.type(value) if name == "prod" else total + wide.type(value)
     if name == "mean":
-        real = wide if wide.kind in "fc" else np.dtype(np.float64)
-        return real.type(total) / real.type(len(values))
+        return total / wide.type(len(values))
     return total
 
 

@@ -19,7 +19,8 @@ def attempt(w: Writer, make: Callable[[Writer], None]) -> bool:
     kept, depth, serial = list(w.lines), w.indent, w.serial
     try:
         make(w)
-        w.replay()
+        if any(line.startswith("     ") for line in w.lines[len(kept) :]):
+            w.replay()  # a block was not run as a whole yet
         return True
     except Refused:
         w.lines, w.indent, w.serial = kept, depth, serial

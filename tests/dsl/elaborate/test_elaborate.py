@@ -9,7 +9,7 @@ import pytest
 
 from plusequals.dsl.elaborate.typed import Argument, Constant, Many, New, Strided
 from plusequals.dsl.elaborate.values import Path
-from plusequals.lowering.diagnostic import CdError, CdNameError
+from plusequals.lowering.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Let
 from tests.language.ask import run
 
@@ -86,8 +86,7 @@ def test_what_is_captured_is_watched() -> None:
     [
         ("w[0] = 1.0", "CD0207"),
         ("return lambda: 1", "CD0434"),
-        ("n = 0\nwhile x[0, n] < 2.0:\n    n += 1\nreturn x[0, :n] + 1.0", "CD0435"),
-        ("return " + "-" * 400 + "x", "CD0433"),
+        ("return x[x > 2.0]", "CD0403"),
     ],
 )
 def test_what_a_function_cannot_be_is_refused(body: str, code: str) -> None:
@@ -99,5 +98,4 @@ def test_annotations_of_parameters_are_contracts_that_share_sizes() -> None:
     run("numpy", "x: f64[n, m], y: f64[m]", "x[0] = y", X.copy(), np.zeros(4))
     with pytest.raises(CdError, match="size `m` of `y` is not that of `x`"):
         run("numpy", "x: f64[n, m], y: f64[m]", "x[0] = y", X, np.zeros(3))
-    with pytest.raises(CdNameError):
-        run("numpy", "x: nonsense[n]", "x[0] = 1.0", np.zeros(3))
+    run("numpy", "x: 'whatever a checker knows'", "x[0] = 1.0", X.copy())

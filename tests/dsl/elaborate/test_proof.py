@@ -9,6 +9,7 @@ from plusequals.dsl.elaborate.proof import (
     Known,
     corner,
     extreme,
+    factors,
     facts_of,
     largest,
     says_of_indices,
@@ -16,7 +17,15 @@ from plusequals.dsl.elaborate.proof import (
 )
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Apply, Const, Expr, Position, Read
-from plusequals.lowering.ir.indexing import Affine, Range, const, evaluate, substitute, var
+from plusequals.lowering.ir.indexing import (
+    Affine,
+    Range,
+    const,
+    evaluate,
+    multiply,
+    substitute,
+    var,
+)
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
 
@@ -134,6 +143,12 @@ def test_two_facts_are_added() -> None:
     known = Known().with_facts(var(I) - var(J), var(J) - 3)
     assert known.nonnegative(var(I) - 3)
     assert not known.nonnegative(var(I) - 4)
+
+
+def test_factors_are_those_of_products_of_unknowns() -> None:
+    product = multiply(var(I) + 1, var(J))
+    assert set(factors(product * 2 + var(I))) == {var(I) + 1, var(J)}
+    assert list(factors(var(I) * 3)) == []
 
 
 def test_open_symbols_prove_nothing() -> None:

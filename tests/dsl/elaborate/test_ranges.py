@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from plusequals.dsl.elaborate.context import Use, compare
 from plusequals.dsl.elaborate.proof import Known
-from plusequals.dsl.elaborate.ranges import bounded, conjuncts, inferred, no_range, pinned, tighten
+from plusequals.dsl.elaborate.ranges import (
+    bounded,
+    conjuncts,
+    inferred,
+    no_range,
+    pinned,
+    tighten,
+    undecided,
+)
 from plusequals.dsl.elaborate.types import TRUE, both
 from plusequals.lowering.diagnostic import NOWHERE, CdShapeError
 from plusequals.lowering.ir.expressions import Expr, Position
@@ -25,16 +33,14 @@ def _use(index: Affine, size: int | Affine, name: str = "x") -> Use:
 
 def test_a_plain_use_pins_and_shifted_ones_do_not() -> None:
     uses = [_use(var(I) + 1, 9), _use(var(J), 4), _use(var(I), 7)]
-    assert pinned(I, uses, Known(), []) == const(7)
-    assert pinned(K, uses, Known(), []) is None
+    assert pinned(I, uses, Known()) == const(7)
+    assert pinned(K, uses, Known()) is None
 
 
 def test_two_plain_uses_agree_or_are_both_named() -> None:
-    unsettled: list[tuple[Use, Use]] = []
-    assert pinned(I, [_use(var(I), var(N)), _use(var(I), var(N))], Known(), unsettled) == var(N)
-    assert not unsettled
+    assert pinned(I, [_use(var(I), var(N)), _use(var(I), var(N))], Known()) == var(N)
     with pytest.raises(CdShapeError) as caught:
-        pinned(I, [_use(var(I), 3, "x"), _use(var(I), 4, "y")], Known(), unsettled)
+        pinned(I, [_use(var(I), 3, "x"), _use(var(I), 4, "y")], Known())
     assert [label.text for label in caught.value.diagnostics[0].labels] == [
         "axis 0 of `y` has size 4", "axis 0 of `x` has size 3",
     ]  # fmt: skip
@@ -55,9 +61,9 @@ def test_an_inferred_letter_runs_as_far_as_every_read_stays_inside(
 
 
 def test_sizes_that_only_the_run_can_compare_are_left_to_it() -> None:
-    uses, unsettled = [_use(var(I), 3), _use(var(I), var(N))], list[tuple[Use, Use]]()
-    assert pinned(I, uses, Known(), unsettled) == const(3)
-    assert unsettled == [(uses[0], uses[1])]
+    uses = [_use(var(I), 3), _use(var(I) + 1, 9), _use(var(I), var(N)), _use(var(I), 3)]
+    assert pinned(I, uses, Known()) == const(3)
+    assert undecided(I, uses, Known()) == [(uses[0], uses[2])]
 
 
 def test_a_letter_that_runs_backwards_is_not_inferred() -> None:
@@ -110,5 +116,5 @@ def test_a_letter_without_a_range_is_told_how_to_get_one() -> None:
 
 def test_positions_of_other_kinds_are_left_to_the_run() -> None:
     use = Use(Position(var(I)), const(4), 0, "x", NOWHERE)
-    assert pinned(I, [use], Known(), []) is None
+    assert pinned(I, [use], Known()) is None
     assert inferred(I, [use], {}, Known()) is None

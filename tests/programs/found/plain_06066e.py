@@ -10,4 +10,3 @@ PROGRAM = Program(
     reorders=False,
     rounds=False,
 )
-OPEN = "parts of complex arrays are read, not viewed"

@@ -11,4 +11,3 @@ PROGRAM = Program(
     reorders=False,
     rounds=False,
 )
-OPEN = "parts of complex arrays are read, not viewed"

@@ -1,0 +1,82 @@
+"""Reductions over letters: who binds which letter, over what, and in which type."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plusequals.lowering.diagnostic import CdError
+from tests.compare import assert_same
+from tests.language.ask import run
+
+A = np.random.default_rng(2).integers(-9, 9, (4, 4)).astype(float)
+N = np.arange(16, dtype=np.int8).reshape(4, 4)
+B = A > 0
+
+
+def _each(function):  # type: ignore[no-untyped-def]
+    return np.array([function(i) for i in range(4)])
+
+
+REDUCTIONS = {
+    "sum(a[i, j])": A.sum(1),
+    "sum[k](a[i, k])": A.sum(1),
+    "sum[k, l](a[k, l]) + a[i, i]": A.sum() + np.diag(A),
+    "sum[k in range(1, 3)](a[i, k])": A[:, 1:3].sum(1),
+    "sum[k in range(0)](a[i, k])": np.zeros(4),
+    "sum[k < i](a[i, k])": _each(lambda i: A[i, :i].sum()),
+    "a[i, 0] + sum[k <= i, l > k](a[k, l])": _each(
+        lambda i: A[i, 0] + np.triu(A, 1)[: i + 1].sum()
+    ),
+    "max[k != i](a[i, k])": _each(lambda i: np.delete(A[i], i).max()),
+    "prod[k in range(2)](a[i, k])": A[:, :2].prod(1),
+    "mean(a[i, j])": A.mean(1),
+    "mean[k <= i](a[i, k])": _each(lambda i: A[i, : i + 1].mean()),
+    "min(a[i, j])": A.min(1),
+    "argmax(a[i, j])": A.argmax(1),
+    "argmin[k](a[i, k])": A.argmin(1),
+    "argmax[k, l](a[k, l] * a[i, 0])": _each(lambda i: (A * A[i, 0]).argmax()),
+    "any(a[i, j] > 5)": (A > 5).any(1),
+    "all(b[i, j])": B.all(1),
+    "sum(b[i, j])": B.sum(1),
+    "sum[k](a[i, k] * sum[l](a[k, l]))": A @ A.sum(1),
+    "sum[k](max[l](a[k, l]) * a[i, k])": A @ A.max(1),
+    "sum(n[i, j])": N.sum(1),
+    "mean(n[i, j])": N.mean(1),
+    "max(n[i, j])": N.max(1),
+    "sum(n[i, j], acc=f32)": N.sum(1, dtype="f4"),
+    "sum(where(j < i, a[i, j], 0.0))": np.tril(A, -1).sum(1),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), REDUCTIONS.items())
+def test_a_reduction_is_numpys(text: str, expected: np.ndarray) -> None:
+    body = f"y[i] = {text}\nreturn y"
+    assert_same(run("numpy", "a, n, b", body, A, N, B), expected, 1e-12)
+
+
+def test_small_floats_are_summed_in_thirty_two_bits() -> None:
+    h = np.full((1, 3000), 1.0, np.float16)
+    assert_same(run("numpy", "h", "y[i] = sum(h[i, j])\nreturn y", h), np.array([3000.0], "f2"))
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("sum(a[i, 0])", "CD0509"),
+        ("sum[k](a[i, 0])", "CD0604"),
+        ("sum[i](a[i, 0])", "CD0511"),
+        ("sum[n](a[i, 0])", "CD0204"),
+        ("sum[i < 2](a[i, 0])", "CD0510"),
+        ("sum[k + 1](a[i, k])", "CD0510"),
+        ("sum[k in a](a[i, k])", "CD0510"),
+        ("sum[k](a[i, k], a[i, k])", "CD0521"),
+        ("sum[k](a[k])", "CD0416"),
+        ("max[k](c[i, k])", "CD0404"),
+        ("sum(a[i, j], acc=3)", "CD0420"),
+        ("sum[k in range(9)](a[i, k])", "CD0602"),
+    ],
+)
+def test_a_reduction_without_one_meaning_is_refused(text: str, code: str) -> None:
+    with pytest.raises(CdError, match=code):
+        run("numpy", "a, n, c", f"y[i] = {text}\nreturn y", A, N, A * 1j)

@@ -112,7 +112,9 @@ def _refuse_shared(frame: Frame, name: str, value: Array, span: Span) -> None:
         and known.base.node == base.node
     }  # fmt: skip
     given = base.node in frame.inputs.nodes.values()
-    written = set(written_names(frame.function.body))
+    body = frame.function.body
+    begun = sum(statement.span.line <= span.line for statement in body)
+    written = set(written_names(body[max(begun - 1, 0) :]))
     if not (
         given and name in written or name in written and shared & read or shared & written & read
     ):

@@ -78,7 +78,7 @@ def show_end(name: str, program: Program, placement: Placement, source: str, sav
     nodes = (*(p.node for p in program.parameters), *program.results, *program.locals)
     for node in nodes:
         place = placement[node]
-        tell(3, f"plusequals: {name}: {node.label} is a {place.where}: {place.why}")
+        tell(3, f"plusequals: {name}: {node.label} is a {place.where}: {place}")
     tell(4, print_program(program) + source)
     if saved:
         tell(4, f"plusequals: {name}: the source is in {saved}")

@@ -1,7 +1,7 @@
 """What a backend is to the rest of the project: a few small Protocols.
 
     Backend := name, unavailable() -> why not, compile(procedure) -> Code
-    Code    := text, origin, run(arrays) -> results
+    Code    := text, line_map, origin, run(arrays) -> results
 
 Code is independent of where it runs; devices, streams and events join as Protocols of their own
 beside these, and a concrete pointer never appears in any of them.
@@ -9,11 +9,12 @@ beside these, and a concrete pointer never appears in any of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy.typing as npt
 
+from ..lowering.diagnostic import Span
 from ..lowering.ir.assignments import Procedure
 
 API_VERSION = 1
@@ -32,6 +33,10 @@ class Code(Protocol):
         """What was compiled, for people: C, CUDA or printed assignments."""
 
     @property
+    def line_map(self) -> Mapping[int, Span]:
+        """The user's statement behind a line of the text, by line number from 1."""
+
+    @property
     def origin(self) -> Origin:
         """How it came to be."""
 
@@ -41,6 +46,9 @@ class Code(Protocol):
         Every array has its node's dtype, shape and strides; results start as zeros, and one whose
         shape only the run knows is given as None. Raises the `CdError` of the check that failed.
         """
+
+    def bind(self, arrays: Sequence[Array | None]) -> Callable[[], tuple[Array, ...]]:
+        """Return the run on these arrays, which can be repeated, by one thread at a time."""
 
 
 class Backend(Protocol):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from ..lowering.diagnostic import Span
 from ..lowering.ir.assignments import Procedure
 from ..lowering.ir.interpret import run_procedure
-from ..lowering.ir.printer import print_procedure
+from ..lowering.ir.printer import print_procedure, procedure_lines
+from ..lowering.lower import lower
+from ..lowering.pipeline import optimize
+from ..lowering.target import HOST
 from .interface import API_VERSION, Array, Origin
 
 
@@ -24,9 +29,18 @@ class Interpreted:
         """The assignments."""
         return print_procedure(self.procedure)
 
+    @property
+    def line_map(self) -> Mapping[int, Span]:
+        """The statement that each line of the assignments comes from."""
+        return {n: line.span for n, line in enumerate(procedure_lines(self.procedure), 1)}
+
     def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
         """Run it point by point and return the results; raises what a failed check names."""
         return run_procedure(self.procedure, arrays, show)
+
+    def bind(self, arrays: Sequence[Array | None]) -> Callable[[], tuple[Array, ...]]:
+        """Return the run on these arrays, which can be repeated."""
+        return partial(self.run, arrays)
 
 
 class Interpreter:
@@ -40,7 +54,13 @@ class Interpreter:
         return None
 
     def compile(self, procedure: Procedure) -> Interpreted:
-        """Return the procedure as code."""
+        """Return the procedure as code; what was asked of memory is refused as elsewhere.
+
+        Raises CdTypeError CD0572 where a request could not be met by compiled code.
+        """
+        nodes = (*(p.node for p in procedure.parameters), *procedure.results, *procedure.locals)
+        if any(node.request is not None for node in nodes):
+            optimize(lower(procedure), HOST)
         return Interpreted(procedure)
 
     def after_fork(self) -> None:

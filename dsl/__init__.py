@@ -1,11 +1,16 @@
 """The front door: source to assignments, the callable, and what people read of it."""
 
 from ..backends.registry import backends
+from ..backends.runtime.device import Context, Device, Stream, device
+from ..backends.runtime.field import Field
+from ..backends.runtime.routine import Compiled, Routine
 from ..backends.runtime.tensor import Tensor, tensor
 from .cd import CdFunction, cd, cd_from_source
-from .words import clamp, comment, pad, wrap
+from .parallel import DataParallel
+from .words import clamp, comment, memory, pad, wrap
 
 __all__ = [
-    "CdFunction", "Tensor", "backends", "cd", "cd_from_source", "clamp", "comment", "pad", "tensor",
-    "wrap",
+    "CdFunction", "Compiled", "Context", "DataParallel", "Device", "Field", "Routine", "Stream",
+    "Tensor", "backends", "cd", "cd_from_source", "clamp", "comment", "device", "memory", "pad",
+    "tensor", "wrap",
 ]  # fmt: skip

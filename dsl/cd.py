@@ -13,9 +13,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..backends.runtime.routine import Compiled
 from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
 from ..lowering.ir.assignments import Procedure
 from . import surface as s
+from .compiled import compiled
 from .explain import Explanation, explanation
 from .forms import Lookup, Specialisation
 from .parse import parse
@@ -80,14 +82,14 @@ class CdFunction:
         return self._elsewhere[backend]
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
-        """Return what a call with these arguments becomes and why, as text and as its sections.
+        """Return what a call with these arguments becomes and why: text, a page, and its parts.
 
         Nothing is run, and no later call is decided differently for having asked. Raises what
         compiling such a call raises.
         """
         try:
-            form, is_kept = self._forms.peek(self._bind(args, kwargs))
-            return explanation(form, is_kept)
+            arguments = self._bind(args, kwargs)
+            return explanation(*self._forms.peek(arguments), arguments)
         except CdError as problem:
             raise problem.with_traceback(None) from None
 
@@ -95,6 +97,18 @@ class CdFunction:
         """Return the assignments that a call with these arguments means; nothing is compiled."""
         try:
             return self._forms.peek(self._bind(args, kwargs), compiled=False)[0].procedure
+        except CdError as problem:
+            raise problem.with_traceback(None) from None
+
+    def compile(self, *args: Any, name: str = "", **kwargs: Any) -> Compiled:
+        """Return the function compiled for tensors, to be linked into contexts of streams.
+
+        Tensors are bound; arrays and numbers only say what each call of a routine will give.
+        Raises what compiling a call raises, except for what only a backend finds.
+        """
+        try:
+            arguments = self._bind(args, kwargs)
+            return compiled(self._forms.apart(arguments), arguments, name or self.__name__)
         except CdError as problem:
             raise problem.with_traceback(None) from None
 

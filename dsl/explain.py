@@ -1,86 +1,213 @@
-"""What a function became for some arguments, and why: text, and the same as single sections.
+"""What a function became for some arguments, and why: as text, as a page, and part by part.
 
-    print(f.explain(x, y))             all of it
-    print(f.explain(x, y).why)         one section
+    print(f.explain(x, y))                     all of it as text
+    f.explain(x, y).to_html("f.html")          all of it as one page, lines linked
+    print(f.explain(x, y).why)                 one part: see `Parts` for the others
 
-The sections are called, why, origin, assignments, loops, places and source.
+In a notebook, an explanation that is the last line of a cell shows as the page.
 """
 
 from __future__ import annotations
 
+import html
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from ..backends.cc import host
-from ..backends.interface import Origin
+from ..backends.interface import Code, Origin
 from ..lowering import settings
+from ..lowering.counts import counts
+from ..lowering.diagnostic import NOWHERE, Source, Span
 from ..lowering.ir.loops import Program
-from ..lowering.ir.printer import print_procedure, print_program
+from ..lowering.ir.memory_mode import Decision
+from ..lowering.ir.node import Node
+from ..lowering.ir.printer import Line, procedure_lines, program_lines
+from ..lowering.ir.spelling import Scope
 from ..lowering.lower import lower
-from ..lowering.pipeline import Placement, optimize
+from ..lowering.passes.noticed import origins
+from ..lowering.pipeline import Place, Placement, optimize
+from ..lowering.points import known_of
 from ..lowering.target import HOST
 from .elaborate.inputs import ObjectSpec, Spec, is_library
-from .forms import Specialisation
+from .explain_page import page_of
+from .explain_parts import ArrayRow, Parts, Told, in_order, text_of_lines
+from .explain_text import arrays_text, decisions_text, text_of, work_text
+from .forms import Arguments, Specialisation
 from .reasons import path_text, spec_text
 from .source import MISSING
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Explanation:
+class Explanation(Parts):
     """Every decision about one form of a function. `str()` is the whole text."""
 
-    name: str
-    called: str
-    """What it was called with: a line for each argument and each captured value."""
-    why: str
-    """Why there was no code for such a call before."""
-    origin: str
-    """Where the code came from, and what that cost."""
-    assignments: str
-    """What it means: accumulating assignments over index domains."""
-    loops: str
-    """What it became, after every pass; empty where the backend runs the assignments."""
-    places: str
-    """Where each array lives, and why."""
-    source: str
-    """The generated code."""
-
     def __str__(self) -> str:
-        sections = (
-            ("called with", self.called),
-            ("why it was compiled", self.why),
-            ("where the code came from", self.origin),
-            ("assignments", self.assignments),
-            ("loops", self.loops),
-            ("places", self.places),
-            ("source", self.source),
-        )
-        texts = [f"{self.name}\n{'=' * len(self.name)}"]
-        texts += [f"{title}\n{'-' * len(title)}\n{text}" for title, text in sections if text]
-        return "\n\n".join(text.rstrip("\n") for text in texts) + "\n"
+        return text_of(self)
 
     __repr__ = __str__
 
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the page, which needs nothing but itself; written to the path, if one is given.
 
-def explanation(form: Specialisation, is_kept: bool) -> Explanation:
+        Raises OSError where the file cannot be written.
+        """
+        page = page_of(self)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame of its own, for notebooks."""
+        style = "width: 100%; height: 48em; border: 0"
+        return f'<iframe srcdoc="{html.escape(page_of(self))}" style="{style}"></iframe>'
+
+    @property
+    def places(self) -> str:
+        """Each array, its memory mode and why, as text."""
+        return arrays_text(self)
+
+    @property
+    def choices(self) -> str:
+        """What was decided about loops and values, as text."""
+        return decisions_text(self)
+
+    @property
+    def work(self) -> str:
+        """Operations, bytes, intensities and temporary memory of a call, as text."""
+        return work_text(self)
+
+    @property
+    def assignments(self) -> str:
+        """The assignments as text."""
+        return text_of_lines(self.meaning)
+
+    @property
+    def loops(self) -> str:
+        """The loops as text; empty where the backend runs the assignments."""
+        return text_of_lines(self.lowered)
+
+    @property
+    def code(self) -> str:
+        """The generated code as text."""
+        return text_of_lines(self.generated)
+
+
+def explanation(form: Specialisation, is_kept: bool, arguments: Arguments) -> Explanation:
     """Return the explanation of a form; `is_kept` says that it was made by a call before."""
     assert form.routine is not None, "only compiled forms are explained"
-    code = form.routine.code
-    loops, places = "", ""
+    procedure, code, names = form.procedure, form.routine.code, Scope()
+    about: dict[str, Any] = {
+        "arrays": (), "decisions": (), "counts": None, "lowered": (), "names": names.nodes,
+    }  # fmt: skip
     if code.origin != "interpreted":
         target = host.target() if form.situation.backend == "cc" else HOST
-        last = settings.current().stop_after
-        program, placement = optimize(lower(form.procedure), target, stop_after=last)
-        loops, places = print_program(program), _places(program, placement)
+        before = lower(procedure)
+        program, placement = optimize(before, target, stop_after=settings.current().stop_after)
+        about["lowered"] = tuple(program_lines(program, names))
+        given = [get(arguments) for get in form.inputs]
+        known = known_of(procedure.parameters, given)
+        about["counts"] = counts(program, known, placement.memory)
+        about["arrays"] = tuple(_arrays(before, program, placement, names))
+        about["decisions"] = tuple(_decisions(placement, names, procedure.span))
+    meaning = tuple(procedure_lines(procedure, names))
     return Explanation(
-        form.procedure.name,
-        _called(form),
-        form.reason,
-        _origin(code.origin, form.seconds, is_kept),
-        print_procedure(form.procedure),
-        loops,
-        places,
-        code.text,
+        name=procedure.name,
+        called=_called(form),
+        why=form.reason,
+        origin=_origin(code.origin, form.seconds, is_kept),
+        written=tuple(_written(procedure.span.source, meaning)),
+        meaning=meaning,
+        generated=tuple(_generated(code)),
+        **about,
     )
+
+
+def _written(home: Source, lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield the text of the function, then that of others that lines come from: inlined ones."""
+    others = {line.span.source: None for line in lines if line.span is not NOWHERE}
+    for source in dict.fromkeys((home, *others)):
+        if source != home:
+            yield from (Line(""), Line(f"# {source.name}"))
+        for number, text in enumerate(source.text.rstrip("\n").split("\n"), source.first_line):
+            yield Line(text, Span(source, number, 0, number, len(text)))
+
+
+def _generated(code: Code) -> Iterator[Line]:
+    """Yield the lines of the code; a comment has the place of the line that it heads."""
+    texts = code.text.rstrip("\n").split("\n")
+    places = code.line_map
+    for number, text in enumerate(texts, 1):
+        at = number + 1 if text.lstrip().startswith("/*") else number
+        yield Line(text, places.get(at, NOWHERE))
+
+
+def _arrays(
+    before: Program, program: Program, placement: Placement, names: Scope
+) -> Iterator[ArrayRow]:
+    """Yield what the caller provides or gets, then the others in the order of the source."""
+    spans, now = origins(program) | origins(before), {node.id: node for node in program.locals}
+    written = {p.node.id: p.written for p in program.parameters}
+    outside = [*(p.node for p in before.parameters), *before.results]
+    inside = {node.id: node for node in (*program.locals, *before.locals)}
+    between = sorted(inside.values(), key=lambda node: _line(spans.get(node.id, NOWHERE)))
+    for node in (*outside, *between):
+        place = placement[node]
+        mode = _mode(place, now.get(node.id, node), written.get(node.id, False))
+        settled = placement.modes.get(node.id)
+        why = str(place)
+        if settled is not None:
+            mode = ", ".join([str(settled.mode), *mode.split(", ")[1:]])
+            why = f"{_asked(settled)}; {why}"
+        span = spans.get(node.id, NOWHERE)
+        yield ArrayRow(names.node(node), _type(node), mode, why, span)
+
+
+def _asked(settled: Decision) -> str:
+    """Return what was asked of the memory of a node, and on which lines."""
+    return "; ".join(
+        f"line {one.span.line} asks for {one.mode}"
+        for one in settled.requests if one.span is not NOWHERE
+    )  # fmt: skip
+
+
+def _line(span: Span) -> tuple[str, int, int]:
+    return span.source.name, span.line, span.column
+
+
+def _mode(place: Place, now: Node, written: bool) -> str:
+    """Return the memory mode of a node in words, and what of it is in memory."""
+    match place.where:
+        case "parameter":
+            return "hosted, written" if written else "hosted, read"
+        case "result":
+            return "hosted, result"
+        case "register":
+            return "local, a register"
+        case "virtual":
+            return "virtual"
+        case "removed":
+            return "not computed"
+        case "reused":
+            return "local, in the memory of another array"
+        case "scratch" | "runtime":
+            return f"local, {_type(now)}"
+
+
+def _type(node: Node) -> str:
+    shape = ", ".join(map(str, node.shape))
+    return f"{node.dtype.short}[{shape}]" if node.rank else node.dtype.short
+
+
+def _decisions(placement: Placement, names: Scope, home: Span) -> Sequence[Told]:
+    """Return what was decided about loops and values; what is about arrays has rows of its own."""
+    arrays = ("virtual", "stored", "shrunk", "whole", "removed", "reused")
+    told = (
+        Told(made.told(names.node), made.span)
+        for made in placement.decisions if made.outcome not in arrays
+    )  # fmt: skip
+    return in_order(told, home)
 
 
 def _called(form: Specialisation) -> str:
@@ -113,15 +240,3 @@ def _origin(origin: Origin, seconds: tuple[float, float], is_kept: bool) -> str:
     }
     asked = "" if is_kept else "\nmade for this explanation only: no such call was made so far"
     return f"{texts[origin]}, after {before} to read the function for these arguments{asked}"
-
-
-def _places(program: Program, placement: Placement) -> str:
-    """Return a line for each array, those that vanished last: its name, where it lives, why."""
-    inlined = [made.node for made in placement.decisions if made.outcome == "virtual"]
-    nodes = [*(p.node for p in program.parameters), *program.results, *program.locals]
-    nodes += [node for node in inlined if node is not None]
-    width = max((len(node.label) for node in nodes), default=0)
-    return "\n".join(
-        f"{node.label:<{width}}  {placement[node].where:<9}  {placement[node].why}"
-        for node in nodes
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from .reasons import Situation
 Arguments = Mapping[str, Any]
 Lookup = Callable[[str], object]
 Getter = Callable[[Arguments], Any]
+Use = Literal["read", "write", "identity"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Specialisation:
     reason: str
     typed: Typed
     procedure: Procedure
-    routine: link.Routine | None
+    routine: link.Callee | None
     """None where only the assignments were asked for."""
     inputs: tuple[Getter, ...]
     """How to get what the routine is called with, in order."""
@@ -55,6 +56,8 @@ class Specialisation:
     """How what a path leads to is got; see `getter`."""
     scalars: tuple[Any, ...]
     """The NumPy type of each input that may come as a number, None for arrays."""
+    writes_fields: tuple[tuple[Getter, str], ...] = ()
+    """How the tensors are got of which fields are written, and the names of the fields."""
     direct: set[object] = field(default_factory=set)
     """Keys of calls whose arrays the code can be given as they are."""
 
@@ -96,10 +99,11 @@ class Match:
     clear: bool
 
 
-def getter(typed: Typed, lookup: Lookup, path: Path) -> Getter:
+def getter(typed: Typed, lookup: Lookup, path: Path, use: Use = "read") -> Getter:
     """Return the function that finds what a path leads to, given the arguments of a call.
 
-    It raises AttributeError or LookupError where it leads nowhere.
+    `use` says what an array of a tensor is wanted for; the one for `identity` is always the same,
+    whatever it holds. It raises AttributeError or LookupError where it leads nowhere.
     """
     root, steps = path.root, path.steps
     if not path.captured:
@@ -113,10 +117,10 @@ def getter(typed: Typed, lookup: Lookup, path: Path) -> Getter:
         start = lambda _: found(name)  # noqa: E731
     if not steps:
         return start
-    return lambda arguments: _walk(start(arguments), steps)
+    return lambda arguments: _walk(start(arguments), steps, use)
 
 
-def _walk(value: Any, steps: Sequence[object]) -> Any:
+def _walk(value: Any, steps: Sequence[object], use: Use) -> Any:
     for step in steps:
         match step:
             case int():
@@ -124,7 +128,7 @@ def _walk(value: Any, steps: Sequence[object]) -> Any:
             case tuple():
                 value = value[step[0]]
             case str() if step.startswith("@"):
-                value = value.array(step[1:])
+                value = value.array(step[1:], use)
             case _:
                 value = getattr(value, str(step))
     return value

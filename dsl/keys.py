@@ -52,7 +52,7 @@ def quick_key(value: Any, static: bool) -> object:
     if kind in _NAMED:
         return value
     if kind is Tensor:
-        return Tensor, value.dtype, value.shape, value.fields, value.constant
+        return Tensor, value.dtype, value.shape, value.fields, value.constant, value.memory
     if kind is tuple:
         return (tuple, *[quick_key(item, True) for item in value])
     if kind is list and any(isinstance(item, np.ndarray) for item in value):

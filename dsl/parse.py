@@ -15,6 +15,7 @@ from types import MappingProxyType
 from ..lowering.diagnostic import CdSyntaxError, Diagnostic, Label, Span
 from . import refused
 from . import surface as s
+from .loops import with_else
 from .source import FunctionSource, Tree
 
 MAX_PROBLEMS = 20
@@ -37,6 +38,8 @@ _COMPARE: Mapping[type[ast.cmpop], str] = MappingProxyType(
         ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not",
     }
 )  # fmt: skip
+_QUIET = ("ignore", "warn")
+"""What `np.errstate` may ask for: compiled code never warns."""
 _BODIES = ("body", "orelse", "handlers", "finalbody", "cases", "decorator_list")
 
 
@@ -213,13 +216,13 @@ def _statement(p: _Parser, node: ast.stmt) -> list[s.Statement]:
 def _compound(p: _Parser, node: ast.stmt) -> list[s.Statement]:
     """Return a statement with a body, or nothing where it was refused."""
     match node:
-        case ast.For(target, iterable, body):
-            _no_else(p, node)
+        case ast.For(target, iterable, body, other):
             over = _expression(p, iterable)
-            return [s.For(_target(p, target), over, _block(p, body), p.header(node))]
-        case ast.While(test, body):
-            _no_else(p, node)
-            return [s.While(_expression(p, test), _block(p, body), p.header(node))]
+            counted = s.For(_target(p, target), over, _block(p, body), p.header(node))
+            return with_else(counted, _block(p, other))
+        case ast.While(test, body, other):
+            loop = s.While(_expression(p, test), _block(p, body), p.header(node))
+            return with_else(loop, _block(p, other))
         case ast.If(test, then, other):
             test_ = _expression(p, test)
             return [s.If(test_, _block(p, then), _block(p, other), p.header(node))]
@@ -294,15 +297,13 @@ def _raise(p: _Parser, node: ast.Raise) -> s.Statement:
     return s.Raise(_optional(p, node.exc), p.span(node))
 
 
-def _no_else(p: _Parser, node: ast.For | ast.While) -> None:
-    if node.orelse:
-        p.refuse(refused.ELSE, p.header(node))
-        _block(p, node.orelse)
-
-
 def _comment(p: _Parser, node: ast.With) -> list[s.Statement]:
-    """Return `with comment("text"):`; any other `with` is refused."""
+    """Return `with comment("text"):`, of `np.errstate` what is inside; others are refused."""
     match node.items:
+        case [ast.withitem(ast.Call(ast.Attribute(_, "errstate"), [], choices), None)] if all(
+            isinstance(c.value, ast.Constant) and c.value.value in _QUIET for c in choices
+        ):
+            return list(_block(p, node.body))
         case [ast.withitem(ast.Call(function, [text], []), None)] if _is_comment(function):
             return [s.Comment(_expression(p, text), _block(p, node.body), p.header(node))]
         case _:
@@ -436,14 +437,17 @@ def _keyword(p: _Parser, node: ast.keyword) -> s.Keyword:
 def _comprehension(
     p: _Parser, node: ast.expr, element: ast.expr, loops: list[ast.comprehension]
 ) -> s.Expr:
-    loop = loops[0]
-    if len(loops) > 1:
-        p.refuse(refused.LOOPS, p.span(node))
+    """Return a comprehension; of several loops, one that joins the lists of the inner one."""
+    loop, span = loops[0], p.span(node)
     if loop.is_async:
-        p.refuse(refused.REFUSED["AsyncFor"], p.span(node))
+        p.refuse(refused.REFUSED["AsyncFor"], span)
     target, iterable = _target(p, loop.target), _expression(p, loop.iter)
     tests = _many(p, loop.ifs)
-    return s.Comprehension(_expression(p, element), target, iterable, tests, p.span(node))
+    if len(loops) > 1:
+        item: s.Expr = s.Starred(_comprehension(p, node, element, loops[1:]), span)
+    else:
+        item = _expression(p, element)
+    return s.Comprehension(item, target, iterable, tests, span)
 
 
 # -- f-strings ----------------------------------------------------------------------------------

@@ -117,9 +117,10 @@ def spec_text(spec: Spec) -> str:
         case GroupSpec(kind, items):
             inner = ", ".join(map(spec_text, items))
             return f"[{inner}]" if kind == "list" else f"({inner})"
-        case TensorSpec(dtype, shape, names, _):
+        case TensorSpec(dtype, shape, names, memory, _):
             sizes = ", ".join(map(str, shape))
-            return f"a tensor {dtype.short}[{sizes}] with fields {', '.join(names)}"
+            asked = f", asked to be {memory}" if memory else ""
+            return f"a tensor {dtype.short}[{sizes}] with fields {', '.join(names)}{asked}"
 
 
 def path_text(path: Path) -> str:
@@ -140,6 +141,8 @@ def _array_changes(name: str, now: ArraySpec, before: ArraySpec) -> Iterator[str
         yield f"{name} has shape {now.shape}, and had {before.shape}"
     elif now.strides != before.strides:
         yield f"{name} lies in memory {_layout(now)}, and lay {_layout(before)}"
+    if now.listed != before.listed:
+        yield f"{name} is a list, and was none" if now.listed else f"{name} was a list, and is none"
 
 
 def _layout(spec: ArraySpec) -> str:

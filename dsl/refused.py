@@ -60,11 +60,6 @@ GENERATOR = Refusal(
     "a generator can only be the sole argument of a call",
     "write `sum(e for k in range(n))`, or a list: `[e for k in range(n)]`",
 )
-LOOPS = Refusal(
-    "CD0122",
-    "a comprehension in a `@cd` function has exactly one `for`",
-    "use index letters, `t[i, j] = x[i] * y[j]`, or nested `for` statements",
-)
 WITH = Refusal(
     "CD0115",
     "`with` can only name a block of statements",
@@ -94,11 +89,6 @@ BYTES = Refusal(
     "CD0127",
     "bytes do not exist in a `@cd` function",
     "pass a `uint8` array: `np.frombuffer(data, np.uint8)`",
-)
-ELSE = Refusal(
-    "CD0128",
-    "a loop in a `@cd` function has no `else`",
-    "set a flag before `break`, and test it after the loop: `if not found:`",
 )
 KEYWORDS = Refusal(
     "CD0129",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.runtime.arrays import as_array, overlaps, prepare
+from ..backends.runtime.arrays import as_array, overlaps, prepare, relaid
 from ..backends.runtime.tensor import Tensor
 from ..lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, Label, Span
 from ..lowering.ir.assignments import Assign, Check, Let, Procedure
@@ -25,17 +25,21 @@ def run(match: Match, arguments: Arguments) -> Any:
     """
     known, routine, find = match.known, match.known.routine, match.known.find
     assert routine is not None, "a form that is called has code"
-    if match.clear and match.key in known.direct:
-        results = routine.run(_as_they_are(known, match.given))
-    else:
-        arrays, after = _prepared(known, match.given, arguments)
-        _separate(arrays, match.given, known)
-        results = routine(arrays)
-        for write_back in after:
-            write_back()
-        if match.clear and _is_direct(known, arrays, match.given):
-            known.direct.add(match.key)
-    return _returned(known.typed.returns, results, arguments, find)
+    try:
+        if match.clear and match.key in known.direct:
+            results = routine.run(_as_they_are(known, match.given))
+        else:
+            arrays, after = _prepared(known, match.given, arguments)
+            _separate(arrays, match.given, known)
+            results = routine(arrays)
+            for write_back in after:
+                write_back()
+            if match.clear and _is_direct(known, arrays, match.given):
+                known.direct.add(match.key)
+    finally:
+        for owner, name in known.writes_fields:  # also where it stopped half way
+            owner(arguments).field(name).ticked_by_host()
+    return returned(known.typed.returns, results, arguments, find)
 
 
 def _as_they_are(known: Specialisation, given: Sequence[Any]) -> list[Any]:
@@ -52,19 +56,12 @@ def _is_direct(known: Specialisation, arrays: Sequence[Any], given: Sequence[Any
     for path, array, value, dtype in zip(
         known.typed.passed, arrays, given, known.scalars, strict=True
     ):
-        owner = _owner(path) or path
+        owner = path.owner or path
         if owner not in watched and (owner.steps or owner.captured):
             return False
         if array is not value and (dtype is None or isinstance(value, np.ndarray)):
             return False
     return True
-
-
-def _owner(path: Path) -> Path | None:
-    """Return the path of the tensor whose field a path leads to, None where it is no field."""
-    if path.steps and isinstance(path.steps[-1], str) and path.steps[-1].startswith("@"):
-        return Path(path.root, path.steps[:-1], path.captured)
-    return None
 
 
 def _prepared(
@@ -78,7 +75,7 @@ def _prepared(
         if not parameter.node.shape and not isinstance(value, np.ndarray):
             arrays.append(np.asarray(value, parameter.node.dtype.numpy))
             continue
-        owner = _owner(path)
+        owner = path.owner
         if owner is not None and parameter.written:
             _refuse_constant(known.find(owner)(arguments), span)
         try:
@@ -144,7 +141,7 @@ def _separate(arrays: list[Any], given: Sequence[Any], known: Specialisation) ->
             continue
         if not all(written) and _is_one_assignment(known.procedure):
             spare = two if written[0] else one
-            arrays[spare] = _relaid(arrays[spare], parameters[spare].node.strides)
+            arrays[spare] = relaid(arrays[spare], parameters[spare].node.strides)
             continue
         names = [str(known.typed.passed[n]) for n in (one, two)]
         raise CdValueError(
@@ -163,7 +160,7 @@ def _is_one_assignment(procedure: Procedure) -> bool:
     return isinstance(last, Assign) and all(isinstance(one, Let | Check) for one in before)
 
 
-def _returned(
+def returned(
     returns: Return,
     results: Sequence[Any],
     arguments: Arguments,
@@ -182,23 +179,10 @@ def _returned(
                 return array.item() if kind.weak else array[()]
             return array if view is None else _viewed(array, view)
         case Many(items, kind):
-            parts = [_returned(item, results, arguments, find) for item in items]
+            parts = [returned(item, results, arguments, find) for item in items]
             return parts if kind == "list" else tuple(parts)
         case Part(item, name):
-            return getattr(np.asarray(_returned(item, results, arguments, find)), name)
-
-
-def _relaid(array: Any, strides: tuple[int, ...] | None) -> Any:
-    """Return a copy of an array with given element strides (those it was compiled for)."""
-    if strides is None or not array.size:
-        return np.array(array, order="C", copy=True)
-    low = sum(min(0, (n - 1) * step) for n, step in zip(array.shape, strides, strict=True))
-    high = sum(max(0, (n - 1) * step) for n, step in zip(array.shape, strides, strict=True))
-    room = np.empty(high - low + 1, array.dtype)
-    steps = tuple(step * array.itemsize for step in strides)
-    view = np.lib.stride_tricks.as_strided(room[-low:], array.shape, steps)
-    view[...] = array
-    return view
+            return getattr(np.asarray(returned(item, results, arguments, find)), name)
 
 
 def _viewed(array: Any, view: Strided) -> Any:

@@ -91,6 +91,11 @@ class Specialisations:
                     return made, False
         return self._make(arguments, compiled), False
 
+    def apart(self, arguments: Arguments) -> Specialisation:
+        """Return a form for arguments that is not kept here and has no routine."""
+        self._key(arguments)  # raises for what is no argument
+        return self._make(arguments, False)
+
     def _found_or_made(self, table: _Table, arguments: Arguments) -> Match:
         with self._lock:
             key, specs = self._key(arguments), tuple(self._specs(arguments).values())
@@ -188,15 +193,25 @@ class Specialisations:
             typed=typed,
             procedure=procedure,
             routine=routine,
-            inputs=tuple(map(find, typed.passed)),
+            inputs=tuple(
+                find(path, use="write" if parameter.written else "read")
+                for path, parameter in zip(typed.passed, procedure.parameters, strict=True)
+            ),
             watched=watched,
             seconds=(between - started, ended - between),
             pairs=pairs_with([parameter.written for parameter in procedure.parameters]),
-            merged=tuple((find(one), find(two)) for one, two in alias.items()),
+            merged=tuple(
+                (find(one, use="identity"), find(two, use="identity")) for one, two in alias.items()
+            ),
             find=find,
             scalars=tuple(
                 None if parameter.node.shape else parameter.node.dtype.numpy
                 for parameter in procedure.parameters
+            ),
+            writes_fields=tuple(
+                (find(owner), str(path.steps[-1])[1:])
+                for path, parameter in zip(typed.passed, procedure.parameters, strict=True)
+                if parameter.written and (owner := path.owner) is not None
             ),
         )
 
@@ -261,7 +276,7 @@ def _same(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path, Path
     found = [
         (path, parameter.written, value)
         for path, parameter in zip(typed.passed, parameters, strict=True)
-        if isinstance(value := getter(typed, lookup, path)(arguments), np.ndarray)
+        if isinstance(value := getter(typed, lookup, path, "identity")(arguments), np.ndarray)
     ]
     return {
         found[pair.second][0]: found[pair.first][0]

@@ -149,7 +149,8 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Comprehension:
-    """`[element for target in iterable if test ...]`, one loop: over static things only."""
+    """`[element for target in iterable if test ...]`, over static things only. A starred element
+    is a list that is joined to the others: the loops inside."""
 
     element: Expr
     target: Expr

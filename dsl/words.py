@@ -1,6 +1,6 @@
 """The words of the language as objects, for those who import them (linters then know them).
 
-    from plusequals import pad, clamp, wrap, comment, f32, i64
+    from plusequals import pad, clamp, wrap, comment, memory, f32, i64
 
 A word that is bound to nothing else means the same without an import.
 """
@@ -14,7 +14,7 @@ from ..lowering.ir import dtypes
 from .elaborate.array_types import array_type
 from .elaborate.site import Word
 
-pad, clamp, wrap = Word("pad"), Word("clamp"), Word("wrap")
+pad, clamp, wrap, memory = Word("pad"), Word("clamp"), Word("wrap"), Word("memory")
 
 TYPES = {name: array_type(dtype) for name, dtype in dtypes.BY_SHORT.items() if name != "bool"}
 """The element types as classes: `f32[n, m]` in annotations and `isinstance`, `f32(e)` as a cast."""

@@ -23,6 +23,11 @@ class Source:
     """The line number, in `name`, of the first line of `text`."""
     text: str = field(repr=False)
 
+    @property
+    def short_name(self) -> str:
+        """The name without the folders before it."""
+        return self.name.replace("\\", "/").rpartition("/")[2]
+
     def line(self, number: int) -> str:
         """Return one line of the text by its absolute number, without its line end."""
         lines = self.text.split("\n")

@@ -30,6 +30,7 @@ from .ir.expressions import (
     Read,
     Select,
     rebuild,
+    walk,
 )
 from .ir.indexing import Affine, Range, Symbol, const, substitute, var
 from .ir.loops import Program, Stmt
@@ -104,14 +105,19 @@ def _comment(text: str) -> tuple[Stmt, ...]:
 def nest(domain: Domain, body: tuple[Stmt, ...], span: Span) -> tuple[Stmt, ...]:
     """Return the loops of a domain around a body.
 
-    Each part of the predicate is tested as far out as its symbols and the parts before it allow.
+    Each part of the predicate is tested as far out as its symbols and the parts before it allow;
+    one that reads arrays not outside of a loop that may run no round, since where there is no
+    point its reads may be out of range.
     """
     symbols = domain.symbols
     tests: list[tuple[int, Expr]] = []
     depth = 0
+    unsure = max((at for at, r in enumerate(domain.ranges, 1) if not _runs(r)), default=0)
     for part in conjuncts(domain.where):
         used = clash.symbols_of(part)
+        reads = any(isinstance(piece, Read) for piece in walk(part))
         depth = max([depth, *(at for at, symbol in enumerate(symbols, 1) if symbol in used)])
+        depth = max(depth, unsure) if reads else depth
         tests.append((depth, part))
     for level in range(len(symbols), -1, -1):
         for at, test in reversed(tests):
@@ -121,6 +127,12 @@ def nest(domain: Domain, body: tuple[Stmt, ...], span: Span) -> tuple[Stmt, ...]
             r = domain.ranges[level - 1]
             body = (loops.For(r.symbol, r.lo, r.hi, 1, body, "serial", span),)
     return body
+
+
+def _runs(r: Range) -> bool:
+    """Whether a range surely has a point."""
+    rounds = (r.hi - r.lo).constant
+    return rounds is not None and rounds > 0
 
 
 def conjuncts(test: Expr | None) -> Iterator[Expr]:

@@ -6,27 +6,35 @@ the observer is shown the program and, where asked, the invariants are checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from .diagnostic import CdValueError, Diagnostic, nearest
-from .ir.assignments import Permute
-from .ir.loops import For, If, Program, Stmt, While
+from .ir import memory_mode
+from .ir.loops import Program
 from .ir.node import Node
-from .passes.buffers import buffers, decide_buffers
+from .passes.buffers import Memory, exchanged, memory
 from .passes.cse import cse
 from .passes.dead import dead
 from .passes.decision import Decided, Decision
 from .passes.fuse import fuse, fused
 from .passes.gather import gather
 from .passes.hoist import hoist
+from .passes.inplace import decide_inplace, inplace
+from .passes.noticed import located, noticed, origins
+from .passes.overwritten import overwritten, zeros
+from .passes.repeated import repeated
 from .passes.shrink import shrink, shrunk
 from .passes.simplify import simplify
+from .passes.sink import sink, sunk
 from .passes.virtualize import virtualize, virtualized
-from .target import Target
+from .requests import settle
+from .target import HOST, Target
 
-Where = Literal["parameter", "result", "register", "scratch", "runtime", "virtual"]
+Where = Literal[
+    "parameter", "result", "register", "scratch", "runtime", "virtual", "removed", "reused"
+]
 Observer = Callable[[str, Program], None]
 """Called with the name of a stage and the program after it."""
 
@@ -46,6 +54,11 @@ class Place:
 
     where: Where
     why: str
+    room: str = ""
+    """Of temporaries in memory: how many bytes, and which."""
+
+    def __str__(self) -> str:
+        return f"{self.why}; {self.room}" if self.room else self.why
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +68,10 @@ class Placement:
     places: Mapping[int, Place]
     decisions: tuple[Decision, ...] = ()
     """What the passes decided, in order."""
+    memory: Memory = field(default_factory=lambda: Memory((), (), (), ()))
+    """Where the temporaries are, byte by byte."""
+    modes: Mapping[int, memory_mode.Decision] = field(default_factory=dict)
+    """The memory mode of each node that something was asked of, by id."""
 
     def __getitem__(self, node: Node) -> Place:
         return self.places[node.id]
@@ -63,15 +80,19 @@ class Placement:
 PASSES: tuple[Pass, ...] = (
     Pass("simplify", lambda program, _: simplify(program)),
     Pass("gather", lambda program, _: gather(program)),  # before what it would look up is inlined
+    Pass("repeated", lambda program, _: repeated(program)),  # before it is spread by inlining
+    Pass("overwritten", lambda program, _: overwritten(program)),
     Pass("dead", lambda program, _: dead(program)),
     Pass("virtualize", lambda program, _: virtualize(program), virtualized),
     Pass("fuse", lambda program, _: fuse(program), fused),  # the nests that are left
+    Pass("sink", lambda program, _: sink(program), sunk),  # sums that it left apart
     Pass("shrink", lambda program, _: shrink(program), shrunk),  # fused rounds need less at once
+    Pass("inplace", lambda program, _: inplace(program), decide_inplace),
     Pass("simplify again", lambda program, _: simplify(program)),  # what came together by moving
     Pass("cse", lambda program, _: cse(program)),  # the others count equal work as one
     Pass("hoist", lambda program, _: hoist(program)),
+    Pass("zeros", lambda program, _: zeros(program)),  # which started what is fused by now
     Pass("dead again", lambda program, _: dead(program)),
-    Pass("buffers", lambda program, _: buffers(program), decide_buffers),  # last: it ties nests
 )
 
 
@@ -89,17 +110,29 @@ def optimize(
     wrong result is pinned on a pass that way. Raises CdValueError where there is no such pass.
     """
     decisions: list[Decision] = []
+    lowered = program
+    spans, wanted = origins(program), {node.id for node in program.locals}
     for stage in _stages(stop_after):
+        before = program
         if stage.decide is None:
             program = stage.run(program, target)
+            found = noticed(stage.name, before, program)
         else:
             program, found = stage.decide(program)
-            decisions += found
+        if any(node.id not in spans for node in program.locals):
+            spans = origins(program) | spans
+        decisions += (
+            located(one, spans) for one in found
+            if one.outcome != "removed" or one.node is None or one.node.id in wanted
+        )  # fmt: skip
         if observe is not None:
             observe(stage.name, program)
         if verify is not None:
             verify(program)
-    return program, place(program, tuple(decisions))
+    placement = place(program, tuple(decisions), target.stack_bytes)
+    if not stop_after:
+        placement = replace(placement, modes=settle(lowered, program, decisions))
+    return program, placement
 
 
 def _stages(stop_after: str) -> tuple[Pass, ...]:
@@ -119,53 +152,48 @@ def _stages(stop_after: str) -> tuple[Pass, ...]:
     return stages[: names.index(stop_after) + 1] if stop_after else stages
 
 
-def place(program: Program, decisions: tuple[Decision, ...] = ()) -> Placement:
+def place(
+    program: Program, decisions: tuple[Decision, ...] = (), stack_bytes: int = HOST.stack_bytes
+) -> Placement:
     """Return where each node of a finished program lives, and why; those without array too."""
     moving = exchanged(program)
     places = {p.node.id: Place("parameter", "the caller provides it") for p in program.parameters}
     for node in program.results:
         places[node.id] = Place("result", "it is handed to the caller")
-    why = {made.node.id: made for made in decisions if made.node is not None}
-    for made in why.values():
-        if made.node is not None and made.outcome in ("virtual", "reused"):
-            where: Where = "virtual" if made.outcome == "virtual" else "scratch"
-            places[made.node.id] = Place(where, str(made))
+    why: dict[int, list[str]] = {}
+    for made in decisions:
+        if made.node is not None and made.outcome in ("virtual", "stored", "shrunk", "whole"):
+            why.setdefault(made.node.id, []).append(str(made))
+        if made.node is not None and made.outcome in ("virtual", "removed", "reused"):
+            places[made.node.id] = Place(made.outcome, str(made))
+    plan = memory(program, stack_bytes)
     for node in program.locals:
-        places[node.id] = _local(node, node.id in moving, why.get(node.id))
-    return Placement(places, decisions)
+        places[node.id] = _local(node, node.id in moving, "; ".join(why.get(node.id, ())), plan)
+    return Placement(places, decisions, plan)
 
 
-def exchanged(program: Program) -> frozenset[int]:
-    """Return the ids of the nodes whose arrays some `Permute` moves."""
-    return frozenset(node.id for kernel in program.kernels for node in _permuted(kernel.body))
-
-
-def _local(node: Node, moving: bool, made: Decision | None) -> Place:
-    shape = node.static_shape
-    if shape is None:
+def _local(node: Node, moving: bool, why: str, plan: Memory) -> Place:
+    if node.static_shape is None and node not in (buffer.node for buffer in plan.arena):
         return Place("runtime", "its size is known only during the run")
     if node.rank == 0 and not moving:
-        scalar = "it is a scalar that only this function uses"
-        return Place("register", str(made) if made and made.outcome == "shrunk" else scalar)
+        return Place("register", why or "it is a scalar that only this function uses")
     if node.rank == 0:
         return Place("scratch", "it is a scalar that trades places with another array")
-    size = node.dtype.itemsize
-    for extent in shape:
-        size *= extent
-    why = str(made) if made else "it is read after its loops have ended"
-    return Place("scratch", f"{why}: {size} bytes")
+    return Place("scratch", why or "it is read after its loops have ended", _room(node, plan))
 
 
-def _permuted(body: tuple[Stmt, ...]) -> Iterator[Node]:
-    for stmt in body:
-        match stmt:
-            case Permute(nodes, sources):
-                yield from (*nodes, *sources)
-            case For(body=inner):
-                yield from _permuted(inner)
-            case While(prelude, _, inner):
-                yield from _permuted(prelude + inner)
-            case If(_, then, other):
-                yield from _permuted(then + other)
-            case _:
-                pass
+def _room(node: Node, plan: Memory) -> str:
+    """Return how large a temporary is and where its bytes are."""
+    if node in plan.stack:
+        return f"its {node.bytes:,} bytes are on the stack"
+    if not plan.is_static:
+        return "its size and its place in memory are known when it is called"
+    layout = plan.layout()
+    if node.id not in layout.offsets:
+        return "it is not used"
+    theirs = [
+        f"`{other.node.label}`" for other in plan.arena
+        if other.node.id != node.id and other.node.id in plan.sharing_with(node, layout)
+    ]  # fmt: skip
+    shared = f"; at another time {' and '.join(theirs)} is there" if theirs else ""
+    return f"its {node.bytes:,} bytes are allocated for the call{shared}"

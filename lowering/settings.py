@@ -49,6 +49,12 @@ class Settings:
         60.0, "seconds to wait for another process that compiles, before compiling as well"
     )
     threads: int = _setting(0, "how many threads one call may use; 0 is all that it may run on")
+    stack_bytes: int = _setting(
+        4096, "temporary arrays up to this size live on the stack, larger ones on the heap"
+    )
+    automatic_host_transfers: bool = _setting(
+        True, "tensors move between the host and devices when they have to"
+    )
     debug: Literal[0, 1, 2, 3, 4, 5, 6] = _setting(0, "how much is told while working, 0 to 6")
     stop_after: str = _setting("", "the last pass to run, `lower` for none; empty runs all of them")
     dump_dir: str = _setting("", "a folder that receives every stage as text; empty for none")

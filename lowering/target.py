@@ -21,6 +21,8 @@ class Target:
     l1_bytes: int = 32 * 1024
     l2_bytes: int = 512 * 1024
     l3_bytes: int = 8 * 1024 * 1024
+    stack_bytes: int = 4096
+    """Temporaries up to this size live on the stack."""
 
     def lanes(self, bits: int) -> int:
         """Return how many elements of that many bits one vector holds, at least one."""

@@ -8,7 +8,27 @@ Write a function of array assignments, put `@cd` above it, call it; `explain` sh
 """
 
 from . import idx
-from .dsl import CdFunction, Tensor, backends, cd, cd_from_source, clamp, comment, pad, tensor, wrap
+from .dsl import (
+    CdFunction,
+    Compiled,
+    Context,
+    DataParallel,
+    Device,
+    Field,
+    Routine,
+    Stream,
+    Tensor,
+    backends,
+    cd,
+    cd_from_source,
+    clamp,
+    comment,
+    device,
+    memory,
+    pad,
+    tensor,
+    wrap,
+)
 from .dsl.words import TYPES
 from .lowering import settings
 from .lowering.diagnostic import CdError
@@ -19,6 +39,8 @@ globals().update(TYPES)
 __version__ = "0.1.0"
 
 __all__ = [
-    "CdError", "CdFunction", "Tensor", "__version__", "backends", "cd", "cd_from_source", "clamp",
-    "comment", "idx", "override", "pad", "settings", "tensor", "use", "wrap", *TYPES,
+    "CdError", "CdFunction", "Compiled", "Context", "DataParallel", "Device", "Field", "Routine",
+    "Stream", "Tensor", "__version__", "backends", "cd", "cd_from_source", "clamp", "comment",
+    "device", "idx", "memory", "override", "pad", "settings", "tensor", "use", "wrap",
+    *TYPES,
 ]  # fmt: skip

@@ -6,28 +6,33 @@ line there. Every other table holds exceptions, each with its reason.
 
 ORDER = """
 plusequals: __main__ __init__ idx
-dsl: __init__ cd trace explain results specialise forms sizes reasons keys words build checked
-dsl/elaborate: __init__ elaborate typed calls index_reductions statements branches control carried
-dsl/elaborate: declarations effects index_notation index_refusals ranges accumulate rounds
-dsl/elaborate: expressions bindings
-dsl/elaborate: operators subscript_rules names frame inputs numpy_table array_types numpy_functions
+dsl: __init__ parallel cd trace explain explain_page explain_text explain_parts
+dsl: compiled results specialise forms sizes reasons keys words build checked
+dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
+dsl/elaborate: carried leaving
+dsl/elaborate: declarations effects requests index_notation index_refusals ranges accumulate rounds
+dsl/elaborate: expressions bindings merging
+dsl/elaborate: operators subscript_rules truth names frame inputs numpy_table array_types
+dsl/elaborate: numpy_functions
 dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers
 dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views
 dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arrays context proof
 dsl/elaborate: values types ways_out
-dsl: parse refused surface source listing edited idx
+dsl: parse loops refused surface source listing edited idx
 backends: __init__
-backends/runtime: __init__ link context transfer tensor order state memory arrays records
+backends/runtime: __init__ routine link tensor device transfer field state order memory queue
+backends/runtime: asked arrays records
 backends/cuda: __init__ device nvrtc dialect driver
 backends/cc: __init__ backend stream compiler code library toolchain host
 backends: interpreter registry
 backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude record
 backends: cache dump interface
-lowering: __init__ pipeline
-lowering/passes: __init__ virtualize fuse shrink simplify cse hoist gather dead buffers access cells
-lowering/passes: decision products
+lowering: __init__ pipeline requests counts
+lowering/passes: __init__ virtualize definition fuse sink shrink simplify cse hoist gather inplace
+lowering/passes: overwritten repeated dead buffers access cost summary cells comments
+lowering/passes: noticed decision products
 lowering/schedule: __init__ presets contraction stencil stage kinds split legal
-lowering: lower clash
+lowering: lower clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes
@@ -38,7 +43,6 @@ FILE_LINES = 400
 LONG_FILES = {
     "dsl/parse.py": (500, "one case for each kind of Python syntax"),
     "backends/emit/c_syntax.py": (500, "the only walk from loops to C: one case for each kind"),
-    "lowering/passes/virtualize.py": (450, "the decisions and their sentences read as one list"),
 }
 SHORT_FILES = {  # the files that a newcomer reads first
     "plusequals/__init__.py": 60,

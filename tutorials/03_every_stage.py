@@ -120,9 +120,7 @@ def optimized(program):
     show("passes", "\n".join(notes), "each a function from program to program")
     show("optimized loops", print_program(program), "the same meaning, less work")
     nodes = [parameter.node for parameter in program.parameters] + list(program.locals)
-    places = [
-        f"{node.label:<8} {placement[node].where:<10} {placement[node].why}" for node in nodes
-    ]
+    places = [f"{node.label:<8} {placement[node].where:<10} {placement[node]}" for node in nodes]
     show("places", "\n".join(places), "where each array lives, and why")
     return program, placement
 
@@ -176,7 +174,10 @@ def check(procedure, program, arguments):
             raise SystemExit(f"{name}: the meaning was lost on the way")
 
 
-# `explain` is the same walk in one call, for any function: print(distances.explain(d, a, b)).
+# `explain` is the same walk in one call, for any function: `print(distances.explain(d, a, b))`. It
+# also counts what a call does and moves, and says of every loop why it was joined or kept apart.
+# `distances.explain(d, a, b).to_html("distances.html")` is a page for the browser, with the
+# function, its loops and its C side by side: point at a line, and what belongs to it lights up.
 
 
 def main():

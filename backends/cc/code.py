@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...lowering.diagnostic import CdMemoryError, Diagnostic
+from ...lowering.diagnostic import CdMemoryError, Diagnostic, Span
 from ...lowering.ir.assignments import Print
 from ...lowering.ir.faults import raise_fault
 from ...lowering.ir.node import Node
 from ..emit import record
 from ..emit.c_syntax import Source
+from ..emit.frame import MOST
 from ..interface import Array, Origin
 from .library import Library, ffi, free
 
@@ -43,6 +44,11 @@ class CompiledCode:
     def text(self) -> str:
         """The C that was compiled."""
         return self.source.text
+
+    @property
+    def line_map(self) -> Mapping[int, Span]:
+        """The statement that each line of the C comes from."""
+        return self.source.line_map
 
     def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
         """Run on parameters, then results; return the results.
@@ -75,9 +81,8 @@ class Call:
         if source.prints:
             self._printing = _Printing(source.prints)
             held[-2] = ffi.callback(_SHOW, self._printing)
-        if source.sizes:
-            extents = [_extent(arrays[k], axis) for k, axis in source.sizes]
-            held[-1] = ffi.new(_NUMBERS, extents)
+        if source.memory.sizes:
+            held[-1] = ffi.new(_NUMBERS, self._sizes(arrays))
         self._held = held
         self._block = ffi.new(_POINTERS, held)
 
@@ -106,10 +111,16 @@ class Call:
             known = [value.item() for value in record.decode(values)]
             # A record keeps as many values as fit; the rest of a long message says so.
             raise_fault(fault, [*known, *["..."] * record.SLOTS], span)
-        asked = f"{values[0]} bytes" if values[0] < 2**62 else "more bytes than can be counted"
-        name = self._code.name
-        message = f"there is not enough memory for the temporaries of `{name}`: {asked}"
-        raise CdMemoryError(Diagnostic("CD0705", message))
+        raise _too_large(self._code.name, values[0])
+
+    def _sizes(self, arrays: Sequence[Array | None]) -> list[int]:
+        """Return the run-time sizes and, where those decide it, the layout of the arena."""
+        plan = self._code.source.memory
+        extents = [_extent(arrays[k], axis) for _, k, axis in plan.sizes]
+        numbers = plan.numbers(extents)
+        if max(numbers, default=0) >= MOST:
+            raise _too_large(self._code.name, max(numbers))
+        return numbers
 
 
 class _Printing:
@@ -133,9 +144,14 @@ class _Printing:
 
 def _printed(statement: Print, values: Any) -> str:
     widths = (record.width(p.dtype) for p in statement.pieces if not isinstance(p, str))
-    shown = iter(record.decode([*ffi.unpack(values, 1 + sum(widths)), 0, 0]))
-    texts = (p if isinstance(p, str) else str(next(shown).item()) for p in statement.pieces)
-    return "".join(texts) + "\n"
+    shown = record.decode([*ffi.unpack(values, 1 + sum(widths)), 0, 0])
+    return statement.text(value.item() for value in shown)
+
+
+def _too_large(name: str, asked: int) -> CdMemoryError:
+    size = f"{asked} bytes" if asked < MOST else "more bytes than can be counted"
+    message = f"there is not enough memory for the temporaries of `{name}`: {size}"
+    return CdMemoryError(Diagnostic("CD0705", message))
 
 
 def _extent(array: Array | None, axis: int) -> int:

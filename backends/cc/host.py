@@ -33,7 +33,8 @@ def target() -> Target:
     available = _processors()
     threads = min(settings.current().threads or available, available)
     registers = 32 if wide or platform.machine() in ("aarch64", "arm64") else 16
-    return Target("cc", bits, registers, threads, **known)
+    stack = settings.current().stack_bytes
+    return Target("cc", bits, registers, threads, stack_bytes=stack, **known)
 
 
 def _processors() -> int:

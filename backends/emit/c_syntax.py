@@ -6,7 +6,8 @@ program's arrays by name, and the entry `int NAME(void **args)` that a caller fi
     args[k]          data of parameter k, then of result k (in C order; the strides are in the text)
     args[P + R]      int64_t[record.SLOTS]: the fault, see `record`
     args[P + R + 1]  void (*show)(int64_t number, const int64_t *record): called by each print
-    args[P + R + 2]  const int64_t *: the sizes that `Source.sizes` lists; unused where it is empty
+    args[P + R + 2]  const int64_t *: the sizes of `Source.memory`, then, where those decide the
+                     layout of the arena, its size and the places of its arrays
 
 A result whose shape only `Alloc` knows is given as `int64_t[1 + rank]` instead: the routine puts
 the address of a block from `calloc` there, which the caller frees, and the extents after it.
@@ -48,6 +49,7 @@ from ...lowering.ir.loops import (
 )
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
+from ...lowering.passes.buffers import Memory
 from ...lowering.pipeline import Placement
 from . import prelude, record
 from .c_expression import SHIFT, Scope, infix
@@ -70,8 +72,8 @@ class Source:
     """The user's statement behind a line of the text, by line number from 1."""
     faults: tuple[tuple[Fault, Span], ...]
     prints: tuple[Print, ...]
-    sizes: tuple[tuple[int, int], ...]
-    """The run-time sizes that the caller passes: parameter and axis of each."""
+    memory: Memory
+    """The run-time sizes that the caller passes, and the temporaries whose places follow them."""
 
 
 def emit(program: Program, placement: Placement, dialect: Dialect = C) -> Source:
@@ -277,6 +279,11 @@ class _Walk:
         total = str(node.dtype.itemsize)
         for extent in node.shape:
             total = f"bytes_of({total}, {self.scope.affine(extent).text})"
+        planned = [buffer for buffer in self.frame.memory.arena if buffer.node == node]
+        if planned:
+            if planned[0].zeroed:
+                self.line(f"cleared({name}, {total});", span)
+            return
         bytes_ = self.frame.names.fresh("bytes")
         self.line("{", span)
         self.depth += 1
@@ -331,9 +338,9 @@ class _Walk:
         entry = f"pe_{identifier(program.name)}"
         opening, closing = _laid_out(frame.opening()), _laid_out(frame.closing())
         reports = any("fault[" in line for line in (*opening, *closing, *self.lines))
-        head, call = frame.entry(entry, reports, bool(self.prints))
+        head, calling = frame.entry(entry, reports, bool(self.prints))
         before = [*broken(frame.head(reports, bool(self.prints)), 0), "{", *opening]
-        after = [*closing, "}", "", head, "{", *broken(call, 1), "}"]
+        after = [*closing, "}", "", head, "{", *_laid_out(calling), "}"]
         code = "\n".join((*before, *self.lines, *after)) + "\n"
         top = "\n".join([self.dialect.header + "\n", *prelude.needed(code)]) + "\n"
         skipped = top.count("\n") + len(before)
@@ -343,7 +350,7 @@ class _Walk:
             {skipped + line: span for line, span in self.spans.items()},
             tuple(self.faults),
             tuple(self.prints),
-            tuple((position, axis) for _, position, axis in frame.sizes),
+            frame.memory,
         )
 
 

@@ -46,8 +46,6 @@ class Dialect:
     """The head of the function that a caller finds: its name."""
     loop_hooks: Mapping[LoopKind, str]
     """What stands on a line above a loop of that kind; nothing where a kind is missing."""
-    stack_bytes: int
-    """Local arrays up to this size live on the stack."""
 
     def literal(self, value: Number, dtype: DType) -> str:
         """Return a constant of an element type. Floats come out with every bit they had."""
@@ -134,6 +132,5 @@ C = Dialect(
     function="static",
     entry="int {}(void **args)",
     loop_hooks=MappingProxyType({}),
-    stack_bytes=4096,
 )  # fmt: skip
 """C11 with the GNU extensions that gcc, clang and zig share."""

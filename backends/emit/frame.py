@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...lowering.ir.assignments import Let
-from ...lowering.ir.indexing import Symbol
-from ...lowering.ir.loops import For, If, Program, Stmt, While
+from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
-from ...lowering.pipeline import Placement, exchanged
+from ...lowering.passes.buffers import Memory, exchanged
+from ...lowering.pipeline import Placement
 from . import prelude
 from .c_expression import Scope
 from .dialect import Dialect
 from .names import Names
+
+MOST = 2**62
+"""More bytes than any machine has: what is larger is written as this, and refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +35,26 @@ class Frame:
     blocks: dict[int, str]
     """The block that takes a result of run-time shape."""
     homes: dict[int, str]
-    """The caller's array of a result whose array moves."""
-    heap: tuple[Node, ...]
-    stack: tuple[Node, ...]
+    """The first array of a node whose array moves: the caller's, or one on the stack."""
     registers: tuple[Node, ...]
-    sizes: tuple[tuple[Symbol, int, int], ...]
-    """Run-time sizes: symbol, parameter and axis."""
+    memory: Memory
+    """Where the other temporaries are."""
 
     @property
     def frees(self) -> bool:
         """Whether there is something to free on the way out."""
-        return bool(self.heap or self.rooms or self.chains)
+        return bool(self.rooms or self.chains)
 
     @property
     def chains(self) -> bool:
         """Whether storage of run-time size moves, so that only a chain knows what to free."""
-        return any(_is_runtime(node) and node.id in self.exchanged for node in self._own)
+        return any(node.id in self.exchanged for node in self.growing)
 
     @property
-    def _own(self) -> tuple[Node, ...]:
-        return (*self.program.locals, *self.program.results)
+    def growing(self) -> tuple[Node, ...]:
+        """Nodes that take memory of their own when they get their size."""
+        results = (node for node in self.program.results if _is_runtime(node))
+        return (*self.memory.growing, *results)
 
     @property
     def arguments(self) -> tuple[Node, ...]:
@@ -72,13 +74,13 @@ class Frame:
         for node in self.registers:
             zero = "{0}" if node.dtype.kind == "c" else self.dialect.literal(0, node.dtype)
             yield f"{self.ctype(node)} {self.name(node)} = {zero};"
-        for node in self.stack:
+        for node in self.memory.stack:
             yield from self._on_stack(node)
-        for node in self.heap:
-            yield from self._on_heap(node)
-        for node in self._own:
-            if _is_runtime(node):
-                yield f"{self.ctype(node)} *{self.name(node)} = NULL;"
+        for buffer in self.memory.arena:
+            if buffer.zeroed and not _is_runtime(buffer.node):
+                yield f"memset({self.name(buffer.node)}, 0, {buffer.node.bytes});"
+        for node in self.growing:
+            yield f"{self.ctype(node)} *{self.name(node)} = NULL;"
         for name in self.rooms.values():
             yield f"int64_t {name} = 0;"
         for node in self.program.results:
@@ -88,9 +90,6 @@ class Frame:
             yield "void *chain = NULL;"
         if self.frees:
             yield "int status = 0;"
-        if self.heap:
-            missing = " || !".join(self._kept(node) for node in self.heap)
-            yield from self._missing(missing, str(sum(_bytes(node) for node in self.heap)))
 
     def closing(self) -> Iterator[str]:
         """Yield what comes after the last statement: results brought home, memory freed."""
@@ -102,9 +101,7 @@ class Frame:
             yield "return 0;"
             return
         yield "done:"
-        for node in self.heap:
-            yield f"free({self._kept(node)});"
-        for node in self._own:
+        for node in self.growing:
             if node.id in self.rooms:
                 yield f"free({self.name(node)});"
         if self.chains:
@@ -118,19 +115,51 @@ class Frame:
             parameters.append("int64_t *fault")
         if shows:
             parameters.append("void (*show)(int64_t, const int64_t *)")
-        parameters += [f"const int64_t {self.scope.symbols[symbol]}" for symbol, _, _ in self.sizes]
+        parameters += [
+            f"const int64_t {self.scope.symbols[symbol]}" for symbol, _, _ in self.memory.sizes
+        ]
         return f"{self.dialect.function} int {self.function}({', '.join(parameters) or 'void'})"
 
-    def entry(self, name: str, faults: bool, shows: bool) -> tuple[str, str]:
-        """Return the head of the entry and its only statement, the call of the body function."""
+    def entry(self, name: str, faults: bool, shows: bool) -> tuple[str, Iterator[str]]:
+        """Return the head of the entry, and its statements: the arena, the call of the body."""
         count = len(self.arguments)
         values = [
             f"*(const {self.ctype(node)} *)args[{k}]" if node.id in self.scope.by_value
             else f"args[{k}]" for k, node in enumerate(self.arguments)
         ]  # fmt: skip
-        sizes = [f"((const int64_t *)args[{count + 2}])[{k}]" for k in range(len(self.sizes))]
-        values += [f"args[{count}]"] * faults + [f"args[{count + 1}]"] * shows + sizes
-        return self.dialect.entry.format(name), f"return {self.function}({', '.join(values)});"
+        sizes = f"(const int64_t *)args[{count + 2}]"
+        values += [self.name(buffer.node) for buffer in self.memory.arena]
+        values += [f"args[{count}]"] * faults + [f"args[{count + 1}]"] * shows
+        values += [f"({sizes})[{k}]" for k in range(len(self.memory.sizes))]
+        call = f"{self.function}({', '.join(values)})"
+        return self.dialect.entry.format(name), self._around(call, f"args[{count}]", sizes)
+
+    def _around(self, call: str, fault: str, sizes: str) -> Iterator[str]:
+        """Yield the call of the body, with the arena made before and freed after."""
+        if not self.memory.arena:
+            yield f"return {call};"
+            return
+        first = len(self.memory.sizes)
+        nodes = [buffer.node for buffer in self.memory.arena]
+        if self.memory.is_static:
+            layout = self.memory.layout()
+            total = str(min(layout.total, MOST))
+            places = [str(min(layout.offsets[node.id], MOST)) for node in nodes]
+        else:
+            yield f"const int64_t *const places = {sizes} + {first};"
+            total = "places[0]"
+            places = [f"places[{k}]" for k in range(1, 1 + len(nodes))]
+        yield f"char *const arena = aligned({total});"
+        yield "if (!arena) {"
+        yield f"    ((int64_t *){fault})[0] = {total};"
+        yield "    return 2;"
+        yield "}"
+        for node, place in zip(nodes, places, strict=True):
+            ctype = self.ctype(node)
+            yield f"{ctype} *const {self.name(node)} = ({ctype} *)(arena + {place});"
+        yield f"const int status = {call};"
+        yield "free(arena);"
+        yield "return status;"
 
     def _parameters(self) -> Iterator[str]:
         written = {p.node.id: p.written for p in self.program.parameters}
@@ -145,22 +174,16 @@ class Frame:
                 yield f"{ctype} *{name}"
             else:
                 yield f"{const}{ctype} *{self.dialect.restrict} {name}"
-
-    def _kept(self, node: Node) -> str:
-        """Return the variable that always points to a heap array, also when its node moves."""
-        return self.homes.get(node.id, self.name(node))
+        sharing = self.memory.sharing()
+        for buffer in self.memory.arena:
+            alone = buffer.node.id not in sharing | self.exchanged
+            star = f"*{self.dialect.restrict} " if alone else "*"
+            yield f"{self.ctype(buffer.node)} {star}{self.name(buffer.node)}"
 
     def _on_stack(self, node: Node) -> Iterator[str]:
-        count = max(1, _bytes(node) // node.dtype.itemsize)
-        name = self._kept(node)
+        count = max(1, node.bytes // node.dtype.itemsize)
+        name = self.homes.get(node.id, self.name(node))
         yield f"{self.ctype(node)} {name}[{count}] = {{0}};"
-        if node.id in self.homes:
-            yield f"{self.ctype(node)} *{self.name(node)} = {name};"
-
-    def _on_heap(self, node: Node) -> Iterator[str]:
-        name = self._kept(node)
-        qualifier = "const" if node.id in self.homes else self.dialect.restrict
-        yield f"{self.ctype(node)} *{qualifier} {name} = zeroed({_bytes(node)});"
         if node.id in self.homes:
             yield f"{self.ctype(node)} *{self.name(node)} = {name};"
 
@@ -171,23 +194,18 @@ class Frame:
             (node,) = moved
             home = self.homes[node.id]
             yield f"if ({self.name(node)} != {home}) {{"
-            yield f"    memcpy({home}, {self.name(node)}, {_bytes(node)});"
+            yield f"    memcpy({home}, {self.name(node)}, {node.bytes});"
             yield "}"
         elif moved:
-            total = sum(_bytes(node) for node in moved)
-            yield f"char *const moved = zeroed({total});"
-            yield from self._missing("moved", str(total))
-            yield from self._copies(moved)
-            yield "free(moved);"
+            for node, kept in zip(moved, self._homecoming(), strict=True):
+                yield f"memcpy({self.name(kept)}, {self.name(node)}, {node.bytes});"
+            for node, kept in zip(moved, self._homecoming(), strict=True):
+                yield f"memcpy({self.homes[node.id]}, {self.name(kept)}, {node.bytes});"
 
-    def _copies(self, moved: list[Node]) -> Iterator[str]:
-        for back in (False, True):
-            at = 0
-            for node in moved:
-                buffer = "moved" if not at else f"moved + {at}"
-                pair = (self.homes[node.id], buffer) if back else (buffer, self.name(node))
-                yield f"memcpy({pair[0]}, {pair[1]}, {_bytes(node)});"
-                at += _bytes(node)
+    def _homecoming(self) -> list[Node]:
+        """Return the buffers through which moved results come home."""
+        own = {node.id for node in self.program.locals}
+        return [buffer.node for buffer in self.memory.arena if buffer.node.id not in own]
 
     def _missing(self, test: str, total: str) -> Iterator[str]:
         """Yield the way out where memory was refused."""
@@ -219,66 +237,31 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
     function = names.fresh(f"{program.name}_body")
     moving = exchanged(program)
     parameters = tuple(p.node for p in program.parameters)
-    nodes = (*parameters, *program.results, *program.locals)
-    by_id = {node.id: names.fresh(node.label) for node in nodes}
+    memory = placement.memory
+    nodes = (*parameters, *program.results, *program.locals, *(b.node for b in memory.arena))
+    by_id: dict[int, str] = {}
+    for node in nodes:
+        if node.id not in by_id:
+            by_id[node.id] = names.fresh(node.label)
     registers = tuple(n for n in program.locals if placement[n].where == "register")
-    scratch = [n for n in program.locals if placement[n].where == "scratch"]
     values = [p.node for p in program.parameters if p.node.rank == 0 and not p.written]
     by_value = frozenset(n.id for n in (*registers, *values) if n.id not in moving)
     scope = Scope(dialect, by_id, by_value)
-    sizes = _sizes(program)
-    for symbol, _, _ in sizes:
+    for symbol, _, _ in memory.sizes:
         scope.symbols[symbol] = names.fresh(symbol.name)
-    growing = [n for n in (*program.locals, *program.results) if _is_runtime(n)]
+    growing = [*memory.growing, *(n for n in program.results if _is_runtime(n))]
     return Frame(
         dialect, program, scope, names, function, moving,
         rooms={n.id: names.fresh(f"{by_id[n.id]}_room") for n in growing if n.id not in moving},
         blocks={n.id: names.fresh(f"{by_id[n.id]}_out") for n in program.results if n in growing},
         homes={
             n.id: names.fresh(f"{by_id[n.id]}_home")
-            for n in (*scratch, *program.results) if n.id in moving and not _is_runtime(n)
+            for n in (*memory.stack, *program.results) if n.id in moving and not _is_runtime(n)
         },
-        heap=tuple(n for n in scratch if _bytes(n) > dialect.stack_bytes),
-        stack=tuple(n for n in scratch if _bytes(n) <= dialect.stack_bytes),
         registers=registers,
-        sizes=sizes,
+        memory=memory,
     )  # fmt: skip
-
-
-def _sizes(program: Program) -> tuple[tuple[Symbol, int, int], ...]:
-    """Return the symbols that only the shapes of parameters bind, each with its first place."""
-    bound = {symbol for kernel in program.kernels for symbol in _bound(kernel.body)}
-    found: dict[Symbol, tuple[Symbol, int, int]] = {}
-    for position, parameter in enumerate(program.parameters):
-        for axis, extent in enumerate(parameter.node.shape):
-            symbol = extent.symbol
-            if symbol is not None and symbol not in bound:
-                found.setdefault(symbol, (symbol, position, axis))
-    return tuple(found.values())
-
-
-def _bound(body: tuple[Stmt, ...]) -> Iterator[Symbol]:
-    for stmt in body:
-        match stmt:
-            case Let(symbol, _):
-                yield symbol
-            case For(symbol=symbol, body=inner):
-                yield symbol
-                yield from _bound(inner)
-            case While(prelude_, _, inner):
-                yield from _bound(prelude_ + inner)
-            case If(_, then, other):
-                yield from _bound(then + other)
-            case _:
-                pass
 
 
 def _is_runtime(node: Node) -> bool:
     return node.static_shape is None
-
-
-def _bytes(node: Node) -> int:
-    size = node.dtype.itemsize
-    for extent in node.static_shape or ():
-        size *= extent
-    return size

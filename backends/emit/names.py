@@ -38,7 +38,8 @@ _LIBRARY = """
     isnan isinf isfinite isnormal signbit fpclassify isgreater isless isunordered
     NAN INFINITY HUGE_VAL HUGE_VALF M_PI M_E M_LN2 M_LN10 M_SQRT2 M_PI_2 M_PI_4 FP_NAN FP_ZERO
     NULL EOF I complex imaginary
-    abort abs atexit atof atoi atol atoll bsearch calloc div exit free getenv labs ldiv malloc mblen
+    abort abs aligned_alloc atexit atof atoi atol atoll bsearch calloc div exit free getenv labs
+    ldiv malloc mblen
     qsort rand random realloc srand strtod strtof strtol strtold strtoll strtoul system alloca
     memccpy memchr memcmp memcpy memmove memset strcat strchr strcmp strcoll strcpy strcspn strdup
     strerror strlen strncat strncmp strncpy strpbrk strrchr strspn strstr strtok strxfrm index
@@ -49,7 +50,7 @@ _LIBRARY = """
     INT8_MIN INT16_MIN INT32_MIN INT64_MIN INT8_MAX INT16_MAX INT32_MAX INT64_MAX
     UINT8_MAX UINT16_MAX UINT32_MAX UINT64_MAX SIZE_MAX PTRDIFF_MAX linux unix i386
 """
-_OURS = "args fault show status done printed moved chain"
+_OURS = "args fault show status done printed chain arena places"
 
 RESERVED = frozenset(" ".join((_C_WORDS, _CPP_WORDS, _CUDA_WORDS, _LIBRARY, _OURS)).split())
 _MATHS = frozenset(_LIBRARY.split())

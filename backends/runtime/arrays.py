@@ -150,6 +150,19 @@ def overlaps(arrays: Sequence[Array]) -> tuple[Overlap, ...]:
     )
 
 
+def relaid(array: Array, strides: tuple[int, ...] | None) -> Array:
+    """Return a copy of an array with given element strides (those it was compiled for)."""
+    if strides is None or not array.size:
+        return np.array(array, order="C", copy=True)
+    low = sum(min(0, (n - 1) * step) for n, step in zip(array.shape, strides, strict=True))
+    high = sum(max(0, (n - 1) * step) for n, step in zip(array.shape, strides, strict=True))
+    room = np.empty(high - low + 1, array.dtype)
+    steps = tuple(step * array.itemsize for step in strides)
+    view = np.lib.stride_tricks.as_strided(room[-low:], array.shape, steps)
+    view[...] = array
+    return view
+
+
 def overlaps_itself(array: Array) -> bool:
     """Whether two elements of an array share memory, or it is too large to say.
 

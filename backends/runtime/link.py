@@ -15,7 +15,7 @@ from .state import RUNTIME, Runtime
 
 
 @dataclass(frozen=True, slots=True)
-class Routine:
+class Callee:
     """Code and what it expects: parameters in call order, then results, which it makes."""
 
     code: Code
@@ -29,7 +29,7 @@ class Routine:
         what was compiled for: compiled code trusts its arguments.
         """
         for parameter, array in zip(self.parameters, arrays, strict=True):
-            if why := _unfit(parameter, array):
+            if why := unfit(parameter, array):
                 raise _wrong(f"`{parameter.node.label}` {why}")
         return self.run(arrays)
 
@@ -38,7 +38,7 @@ class Routine:
         try:
             if not self.results:
                 return self.code.run(arrays)
-            return self.code.run((*arrays, *map(_allocate, self.results)))
+            return self.code.run((*arrays, *map(allocate, self.results)))
         except CdError:
             raise
         except MemoryError as problem:
@@ -47,18 +47,19 @@ class Routine:
             raise CdMemoryError(Diagnostic("CD0705", message, helps=helps)) from None
 
 
-def link(procedure: Procedure, backend: str | None = None, runtime: Runtime = RUNTIME) -> Routine:
-    """Return the procedure as a routine; raises CdBackendError where it cannot be compiled."""
+def link(procedure: Procedure, backend: str | None = None, runtime: Runtime = RUNTIME) -> Callee:
+    """Return the procedure, ready to call; raises CdBackendError where it cannot be compiled."""
     code = runtime.compile(procedure, backend)
-    return Routine(code, procedure.parameters, procedure.results)
+    return Callee(code, procedure.parameters, procedure.results)
 
 
-def _allocate(node: Node) -> Array | None:
+def allocate(node: Node) -> Array | None:
+    """Return zeros for a result, None where only the run knows the shape."""
     shape = node.static_shape
     return None if shape is None else np.zeros(shape, node.dtype.numpy)
 
 
-def _unfit(parameter: Parameter, array: Array) -> str | None:
+def unfit(parameter: Parameter, array: Array) -> str | None:
     """Return how an array differs from the node it is for, None where it does not."""
     node, flags = parameter.node, array.flags
     shape = node.static_shape

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
+import weakref
 from collections import Counter
+from typing import Any
 
 from ...lowering import settings
 from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.ir.assignments import Procedure
 from .. import registry
 from ..interface import Backend, Code
+from .queue import Failure, Worker
 
 
 class Runtime:
@@ -18,8 +22,15 @@ class Runtime:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self.scheduling = threading.RLock()
+        """Held while it is decided what waits for what; never while work runs."""
         self._backends: dict[str, Backend] = {}
+        self.devices: dict[tuple[str, int], Any] = {}
+        """The devices that were asked for, by backend and number."""
+        self.workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+        """Those of all streams, also of streams that were collected while they worked."""
         self._counts: Counter[str] = Counter()
+        atexit.register(self._finish)
         os.register_at_fork(after_in_child=self._after_fork)
 
     def backend(self, name: str | None = None) -> Backend:
@@ -58,8 +69,24 @@ class Runtime:
     def _after_fork(self) -> None:
         """Replace the locks: in the parent a thread that the child lacks may hold them."""
         self._lock = threading.Lock()
+        self.scheduling = threading.RLock()
+        failure = given_up()
+        for worker in list(self.workers):
+            worker.after_fork(failure)
         for backend in self._backends.values():
             backend.after_fork()
+
+    def _finish(self) -> None:
+        """Let work in flight end before the process does: it uses memory that goes with it."""
+        for worker in list(self.workers):
+            worker.drain()
+
+
+def given_up() -> Failure:
+    """Return the failure of work that a forked child does not do."""
+    what = "what the parent of this process had queued is not done here"
+    helps = ("call `device.synchronize()` before the process forks",)
+    return Failure(CdBackendError(Diagnostic("CD0841", what, helps=helps)))
 
 
 RUNTIME = Runtime()

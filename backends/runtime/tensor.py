@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Literal
 
 import numpy as np
 
-from ...lowering.diagnostic import CdTypeError, Diagnostic
+from ...lowering.diagnostic import CdTypeError, CdValueError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
+from ...lowering.ir.memory_mode import Decision
 from ..interface import Array
+from .asked import asked_of, is_fleeting, not_there
+from .field import Field
 
 
 class Tensor:
@@ -25,10 +28,24 @@ class Tensor:
     def __init__(self, label: str, value: Array, fields: Sequence[str], constant: bool) -> None:
         self.label = label
         self.constant = constant
-        self._dtype = _element_type(value)
+        self._dtype = dtype = _element_type(value)
         names = ("value", "grad", *(name for name in fields if name not in ("value", "grad")))
-        self._arrays = {name: np.zeros_like(value) for name in names}
-        self._arrays["value"] = value
+        arrays = (value if name == "value" else np.zeros_like(value) for name in names)
+        self._fields = {
+            name: Field(label, name, array, dtype, constant)
+            for name, array in zip(names, arrays, strict=True)
+        }
+        for field in self._fields.values():
+            field.tensor = self
+        self._value = self._fields["value"]
+
+    request: Decision | None = None
+    """What was asked of its memory, None where everything is left open."""
+
+    @property
+    def memory(self) -> str:
+        """The memory mode that was asked for, empty where none was."""
+        return "" if self.request is None else str(self.request.mode)
 
     @property
     def dtype(self) -> DType:
@@ -38,65 +55,114 @@ class Tensor:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape, that of every field."""
-        return self._arrays["value"].shape
+        return self._value.shape
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The names of the fields, `value` first."""
-        return tuple(self._arrays)
+        return tuple(self._fields)
 
-    def array(self, field: str = "value") -> Array:
-        """Return the array that holds a field: the memory that routines read and write."""
-        return self._arrays[field]
+    def field(self, name: str = "value") -> Field:
+        """Return a field; raises CdTypeError CD0803 for one that was not declared."""
+        found = self._fields.get(name)
+        if found is None:
+            raise CdTypeError(
+                Diagnostic(
+                    "CD0803", f"tensor `{self.label}` has no field `{name}`",
+                    notes=(f"declared fields: {', '.join(self.fields)}",),
+                    helps=(f"declare it: `pe.tensor(..., fields=({name!r},))`",),
+                )
+            )  # fmt: skip
+        return found
+
+    def __getattr__(self, name: str) -> Field:
+        if name.startswith("_") or name not in self._fields:
+            raise AttributeError(
+                f"tensor `{self.label}` has no field or attribute `{name}`; "
+                f"its fields are {', '.join(self._fields)}"
+            )
+        return self._fields[name]
+
+    def array(
+        self, field: str = "value", use: Literal["read", "write", "identity"] = "read"
+    ) -> Array | None:
+        """Return the array that a plain call reads or writes: the newest version of a field.
+
+        For `identity` it is the host's, whatever it holds, and None for one in a merge buffer.
+
+        Raises CdValueError CD0844 for one in a merge buffer, which plain calls do not have.
+        """
+        found = self._fields.get(field)
+        if use == "identity":
+            return None if found is None else found.host.array
+        if found is not None:
+            return found.shown(writing=use == "write")
+        raise CdValueError(
+            Diagnostic(
+                "CD0844", f"`{self.label}.{field}` is in the merge buffer of a stream, and a plain "
+                "call has none",
+                helps=(
+                    "compile and link the function, then `source.merge_into(routine, "
+                    f"{self.label}.{field.removesuffix('.merge')})`",
+                ),
+            )
+        )  # fmt: skip
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__.get("_fields", ()):
+            self._fields[name][...] = value  # in place, as in a function
+        else:
+            object.__setattr__(self, name, value)
 
     def numpy(self, field: str = "value") -> Array:
         """Return a read-only snapshot of a field, of the tensor's shape and dtype.
 
         Raises CdTypeError CD0803 for a field that was not declared.
         """
-        if field not in self._arrays:
-            raise CdTypeError(
-                Diagnostic(
-                    "CD0803", f"tensor `{self.label}` has no field `{field}`",
-                    notes=(f"declared fields: {', '.join(self.fields)}",),
-                    helps=(f"declare it: `pe.tensor(..., fields=({field!r},))`",),
-                )
-            )  # fmt: skip
-        snapshot = self._arrays[field].copy()
-        snapshot.flags.writeable = False
-        return snapshot
+        return self.field(field).numpy()
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._writable()
-        self._arrays["value"][index] = value
+        self._value[index] = value
 
     def __getitem__(self, index: Any) -> Any:
-        return self.numpy()[index]
+        return self._value[index]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+        return self._value.__array__(dtype, copy)
 
     def __len__(self) -> int:
-        return len(self._arrays["value"])
+        return len(self._value)
 
-    @contextmanager
-    def edit(self, field: str = "value") -> Iterator[Array]:
-        """Give the array of a field to be written in place."""
-        self._writable()
-        yield self._arrays[field]
+    def edit(self, field: str = "value") -> AbstractContextManager[Array]:
+        """Give the array of a field to be written in place: `with p.edit() as a:`."""
+        return self.field(field).edit()
 
     def __repr__(self) -> str:
         sizes = ", ".join(map(str, self.shape))
         return f"tensor {self.label}: {self._dtype.short}[{sizes}]"
 
-    def _writable(self) -> None:
-        if self.constant:
-            raise CdTypeError(
-                Diagnostic(
-                    "CD0804", f"tensor `{self.label}` is constant and cannot be written",
-                    helps=("make it without `constant=True`",),
-                )
-            )  # fmt: skip
+
+class FleetingTensor(Tensor):
+    """A tensor that is virtual or local: zeros at the start of each call, nothing between calls."""
+
+    def field(self, name: str = "value") -> Field:
+        """Raise CdTypeError CD0575: no field has an array that the host could see."""
+        assert self.request is not None, "that is what makes it fleeting"
+        raise not_there(self.label, self.request)
+
+    def __getattr__(self, name: str) -> Field:
+        if name.startswith("_") or name not in self._fields:
+            return super().__getattr__(name)
+        return self.field(name)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.field()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.field()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self.field().numpy()
 
 
 def tensor(
@@ -106,18 +172,25 @@ def tensor(
     init: Any = None,
     fields: Sequence[str] = (),
     constant: bool = False,
+    memory: str | None = None,
 ) -> Tensor:
     """Return a persistent tensor of a shape; its value is `init` broadcast to it, or zeros.
 
     `dtype` is float32 unless given. `fields` are declared beside `value` and `grad`, as zeros.
-    Raises CdTypeError CD0701 for an element type that is not one of the language's.
+    `memory` asks for a memory mode, `"on-device"` or `"virtual"`: every function that uses the
+    tensor keeps to it or is refused. Raises CdTypeError CD0571 or CD0575 for what excludes that
+    mode, CdValueError CD0573 for one that is none, CdTypeError CD0701 for an element type that is
+    not one of the language's.
     """
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     element = dtype.numpy if isinstance(dtype, DType) else np.dtype(dtype or np.float32)
     value = np.zeros(sizes, element)
     if init is not None:
         value[...] = init(sizes) if callable(init) else init
-    return Tensor(label, value, fields, constant)
+    asked = asked_of(label, memory, constant, init is not None)
+    made = (FleetingTensor if is_fleeting(asked) else Tensor)(label, value, fields, constant)
+    made.request = asked
+    return made
 
 
 def _element_type(value: Array) -> DType:

@@ -1,7 +1,5 @@
 """The primitives of array notation: broadcasting, elementwise work, reductions, contractions.
-
-Each takes values and gives a value; only `materialize` and run-time checks emit statements.
-"""
+Each takes values and gives a value; only `materialize` and run-time checks emit statements."""
 
 from __future__ import annotations
 
@@ -192,7 +190,7 @@ def broadcast_to(ctx: Context, value: Array, shape: tuple[Affine, ...], span: Sp
 def elementwise(
     ctx: Context, combine: Callable[..., tuple[Expr, Kind]], values: Sequence[Value], span: Span
 ) -> Value:
-    """Return `combine` applied to the elements of broadcast values; a scalar where all are numbers.
+    """Return `combine` applied to the elements of broadcast values; a scalar where none has axes.
 
     `combine` takes (expression, kind) pairs and gives one. Its TypeError becomes CD0404.
     """
@@ -206,18 +204,19 @@ def elementwise(
             return Scalar(expr, kind)
         shape = broadcast_shape(ctx, [array.shape for array in arrays], span)
         axes = ctx.axes(len(shape))
-        index = tuple(var(axis) for axis in axes)
-        spread = [broadcast_to(ctx, array, shape, span) for array in arrays]
-        expr, kind = combine(*((array.at(index), array.kind) for array in spread))
+        at = tuple(map(var, axes))
+        spread = ((broadcast_to(ctx, one, shape, span).at(at), one.kind) for one in arrays)
+        expr, kind = combine(*spread)
     except TypeError as problem:
         if isinstance(problem, CdTypeError):
             raise
         kinds = " and ".join(describe(value) for value in values)
         shown = " and ".join(str(array.kind) for array in arrays)
-        helps = (_ways_out([array.kind.dtype.kind for array in arrays]),)
+        way = _ways_out([array.kind.dtype.kind for array in arrays])
         text = f"{problem} (here: {kinds})" if len(kinds) < 200 else f"{problem} (here: {shown})"
-        raise error("CD0404", CdTypeError, text, span, helps=helps) from None
-    return Array(axes, shape, expr, strong(kind), copied=True)
+        raise error("CD0404", CdTypeError, text, span, helps=(way,)) from None
+    made = Array(axes, shape, expr, strong(kind), copied=True)
+    return made if shape else Scalar(expr, made.kind)
 
 
 def _ways_out(kinds: Sequence[str]) -> str:

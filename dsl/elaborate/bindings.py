@@ -112,9 +112,7 @@ def _refuse_shared(frame: Frame, name: str, value: Array, span: Span) -> None:
         and known.base.node == base.node
     }  # fmt: skip
     given = base.node in frame.inputs.nodes.values()
-    body = frame.function.body
-    begun = sum(statement.span.line <= span.line for statement in body)
-    written = set(written_names(body[max(begun - 1, 0) :]))
+    written = written_from(frame, span)
     if not (
         given and name in written or name in written and shared & read or shared & written & read
     ):
@@ -125,6 +123,13 @@ def _refuse_shared(frame: Frame, name: str, value: Array, span: Span) -> None:
         "another, and one of them is written", span,
         helps=(f"make it an array of its own: `{name} = {value_text(value)}.copy()`",),
     )  # fmt: skip
+
+
+def written_from(frame: Frame, span: Span) -> set[str]:
+    """Return the names written in place from the outermost statement around a place on."""
+    body = frame.function.body
+    begun = sum(statement.span.line <= span.line for statement in body)
+    return set(written_names(body[max(begun - 1, 0) :]))
 
 
 def value_text(value: Array) -> str:

@@ -11,14 +11,14 @@ from ...lowering.ir.assignments import Branch, Statement
 from ...lowering.ir.expressions import Expr, Read
 from .. import surface as s
 from .arrays import as_scalar, describe
-from .bindings import copy_into, is_number
+from .bindings import copy_into, is_number, written_from
 from .carried import same_binding
 from .context import error
-from .expressions import evaluate
+from .expressions import tested
 from .frame import RESULT, Frame, Guard, Run, names_in, parts
 from .index_notation import index_statement
 from .names import is_letter
-from .operators import select, settle_test, test_of
+from .truth import select, settle_test
 from .types import join, negate
 from .values import Array, Group, Scalar, Static, Unset, Value
 
@@ -48,15 +48,13 @@ def with_rest(statement: s.If, rest: tuple[s.Statement, ...]) -> s.If:
 def branch(frame: Frame, statement: s.If, run: Run) -> None:
     """Elaborate an `if` on a test: decided now, or both sides with their names merged."""
     ctx = frame.ctx
-    found = test_of(frame, evaluate(frame, statement.test), statement.test.span)
-    test = settle_test(frame, found)
+    test = settle_test(frame, tested(frame, statement.test))
     if isinstance(test, Static):
         run(frame, statement.then if test.value else statement.other)
         return
     if ctx.pointwise:
         _select_branch(frame, statement, test.expr, run)
         return
-    outer, frame.unrolling = frame.unrolling, False
     entry, variables, known = dict(frame.names), dict(frame.variables), ctx.known
     ctx.control += 1
     with ctx.block() as then:
@@ -69,7 +67,6 @@ def branch(frame: Frame, statement: s.If, run: Run) -> None:
             run(frame, statement.other)
         second = frame.names
     ctx.control -= 1
-    frame.unrolling = outer
     frame.variables = {**first_variables, **frame.variables}
     leaves = [_jumps(statement.then), _jumps(statement.other)]
     if leaves[0] or leaves[1]:
@@ -106,10 +103,52 @@ def _merged(frame: Frame, first: _Side, second: _Side, statement: s.If) -> dict[
             out[name] = Unset("is set on one side of an `if` only", statement.span)
         elif same_binding(left, right):
             out[name] = left
+        elif name != RESULT and _seen_apart(frame, name, first, second, statement):
+            out[name] = _one_of_two(name, statement.span)
         else:
             ends = (left, first.block), (right, second.block)
             out[name] = _joined(frame, name, *ends, statement.span)
     return out
+
+
+def _one_of_two(name: str, span: Span) -> Unset:
+    return Unset(
+        "may be one of two arrays, depending on a test", span,
+        (f"make it an array of its own on each side: `{name} = x.copy()`",),
+    )  # fmt: skip
+
+
+def _seen_apart(frame: Frame, name: str, first: _Side, second: _Side, statement: s.If) -> bool:
+    """Whether a copy made for a name after a branch could be told from what it is in Python.
+
+    That is where another name sees the same memory on one of the sides, and one of the two is
+    written from here on while the other is looked at.
+    """
+    sharing = {
+        other
+        for side in (first, second)
+        for other, known in side.names.items()
+        if other != name and _one_memory(side.names.get(name), known)
+    }
+    if not sharing:
+        return False
+    end = max((n.span.line, n.span.column) for n in names_in(statement))
+    later = {
+        n.id for n in names_in(frame.function)
+        if frame.in_loop or (n.span.line, n.span.column) > end
+    }  # fmt: skip
+    written = written_from(frame, statement.span)
+    return any({name, other} & written for other in sharing & later)
+
+
+def _one_memory(one: Value | None, other: Value | None) -> bool:
+    return (
+        isinstance(one, Array)
+        and isinstance(other, Array)
+        and one.base is not None
+        and other.base is not None
+        and one.base.node == other.base.node
+    )
 
 
 def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Value:
@@ -127,10 +166,7 @@ def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Val
         return Scalar(Read(node, ()), kind)
     if isinstance(a, Array) and isinstance(b, Array) and a.shape == b.shape:
         if name != RESULT and (_is_input(frame, a) or _is_input(frame, b)):
-            return Unset(
-                "may be one of two arrays, depending on a test", span,
-                (f"make it an array of its own on each side: `{name} = x.copy()`",),
-            )  # fmt: skip
+            return _one_of_two(name, span)
         kind = join(a.kind, b.kind)
         array = ctx.whole(ctx.node(label, a.shape, kind.dtype), span)
         for value, block in (left, right):

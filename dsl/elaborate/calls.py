@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ...lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Span
 from ...lowering.ir.assignments import Block, Let
@@ -18,16 +19,19 @@ from .context import error
 from .control import bind_target
 from .declarations import dtype_of
 from .effects import LIBRARY
-from .expressions import elements, evaluate
+from .expressions import elements, evaluate, tested
 from .frame import RESULT, Frame, assigned_names
 from .index_reductions import reduce_letters
-from .operators import now, test_of
+from .operators import now
+from .rounds import Rounds, round_count, rounds_of, static_items
 from .site import Site, Word
 from .statements import run
 from .types import Kind
 from .values import Array, Bound, Group, Handle, Lazy, Opaque, Path, Static, Unset, Value
 
 _DEPTH = 40
+_WRITTEN_OUT = 64
+"""How many items a comprehension may have."""
 
 
 def call(frame: Frame, e: s.Call) -> Value:
@@ -143,7 +147,8 @@ def _call_object(
     handler = table.lookup(function)
     if handler is not None:
         plain = tuple(_as_array(frame, arg, e.span) for arg in args)
-        return handler(site, plain, keywords)
+        made = handler(site, plain, keywords)
+        return replace(made, listed=False) if isinstance(made, Array) and made.listed else made
     refused = table.refusal(function)
     if refused is not None:
         raise error("CD0428", CdTypeError, refused[0], e.span, helps=(refused[1],))
@@ -326,19 +331,13 @@ def run_function(frame: Frame) -> Value:
 
 
 def comprehend(frame: Frame, e: s.Comprehension) -> Value:
-    """Return a comprehension over something known now, as a list."""
-    source = evaluate(frame, e.iterable)
-    if isinstance(source, Array):
-        raise error(
-            "CD0437", CdTypeError, "a comprehension over an array would make a list", e.span,
-            helps=(f"work on the whole array: `{e.iterable.span.text} * 2`",),
-        )  # fmt: skip
-    items = elements(frame, source, e.iterable.span)
+    """Return a comprehension as a list, written out for each item."""
+    items = _items(frame, e)
     outer = dict(frame.names)
     out: list[Value] = []
     for item in items:
         bind_target(frame, e.target, item, e.span)
-        tests = [test_of(frame, evaluate(frame, test), test.span) for test in e.tests]
+        tests = [tested(frame, test) for test in e.tests]
         if any(not isinstance(test, Static) for test in tests):
             raise error(
                 "CD0431",
@@ -346,10 +345,32 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
                 "a comprehension's test has to be known when compiling",
                 e.span,
             )
-        if all(isinstance(test, Static) and test.value for test in tests):
+        if not all(isinstance(test, Static) and test.value for test in tests):
+            continue
+        if isinstance(e.element, s.Starred):
+            out += elements(frame, evaluate(frame, e.element.value), e.span)
+        else:
             out.append(settled(frame.ctx, evaluate(frame, e.element), "item", e.span))
     frame.names = outer
     return Group(tuple(out), "list")
+
+
+def _items(frame: Frame, e: s.Comprehension) -> list[Value]:
+    """Return what a comprehension goes over; CdTypeError CD0437 for too many items."""
+    source = rounds_of(frame, e.iterable, e.target)
+    if not isinstance(source, Rounds):
+        return source
+    frame.ctx.require_static(source.hi - source.lo)
+    count = round_count(source)
+    if count is None or count > _WRITTEN_OUT:
+        why = "how many only the run knows" if count is None else f"{count}"
+        raise error(
+            "CD0437", CdTypeError,
+            f"a comprehension is written out for each item, and here there are {why}", e.span,
+            helps=(f"work on the whole array: `{e.iterable.span.text} * 2`",
+                   "or fill one in a loop: `y = np.zeros(n)`, `for k in range(n): y[k] = ...`"),
+        )  # fmt: skip
+    return list(static_items(frame, source))
 
 
 def library_call(frame: Frame, text: str, args: tuple[Value, ...], span: Span) -> Value:

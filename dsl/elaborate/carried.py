@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...lowering.diagnostic import CdTypeError
-from ...lowering.ir.assignments import Permute, Statement
+from ...lowering.ir.assignments import Alloc, Permute, Statement
 from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import Symbol, var
 from ...lowering.ir.node import Node
@@ -15,12 +15,24 @@ from .. import surface as s
 from .arrays import describe
 from .bindings import is_number, open_slot, uses_symbols
 from .context import NeedKind, error
-from .frame import RESULT, Frame, first_use, loads_in, rebound_names
+from .frame import (
+    EXIT,
+    RESULT,
+    Frame,
+    first_use,
+    loads_in,
+    names_in,
+    next_use,
+    parts,
+    rebound_names,
+)
+from .leaving import leaves
 from .proof import Known
 from .types import Kind, join
 from .values import Array, Group, Scalar, Static, Unset, Value
 
 _TRIES = 12
+_FUNCTIONS = s.Define | s.Lambda
 
 
 def carried(
@@ -41,13 +53,15 @@ def carried(
     early = {name for name in rebound if first_use(whole or body, name) != "set"}
     live = {name for name in rebound if name in early or read_after(frame, statement, name)}
     slots: dict[str, Kind | None] = {
-        name: None for name in live
-        if name in frame.names and is_number(frame.names[name]) and name not in frame.slots
+        name: None for name in rebound  # in this order: what is emitted follows it
+        if name in live and name in frame.names and is_number(frame.names[name])
+        and name not in frame.slots
     }  # fmt: skip
     state = snapshot(frame)
     for _ in range(_TRIES):
         restore(frame, state)
         for name, kind in slots.items():
+            frame.names.setdefault(name, Static(0))  # a loop inside sets it first
             open_slot(frame, name, kind, statement.span)
         entry = dict(frame.names)
         try:
@@ -56,9 +70,11 @@ def carried(
                 wanted = _close(frame, statement, entry, live, rebound, symbols)
                 _refuse_changed(frame, statement, entry, early)
         except NeedKind as need:
-            if need.name not in slots:
+            if need.inner is statement:
                 raise
-            known = slots[need.name]
+            if need.inner is None and need.name not in slots:
+                raise
+            known = slots.get(need.name)
             slots[need.name] = need.kind if known is None else join(known, need.kind)
             continue
         if not wanted:
@@ -73,14 +89,13 @@ def carried(
 
 @contextmanager
 def _looping(frame: Frame) -> Iterator[None]:
-    outer = frame.in_loop, frame.unrolling
-    frame.in_loop, frame.unrolling = True, False
+    outer, frame.in_loop = frame.in_loop, True
     frame.ctx.control += 1
     try:
         yield
     finally:
         frame.ctx.control -= 1
-        frame.in_loop, frame.unrolling = outer
+        frame.in_loop = outer
 
 
 def _close(
@@ -175,7 +190,7 @@ def _permute(
     frame: Frame, entry: dict[str, Value], names: list[str], statement: s.For | s.While
 ) -> bool:
     """Exchange buffers where the names only swapped their arrays; False where they did more."""
-    if _leaves_early(statement.body):
+    if leaves(statement.body):
         return False
     before = [_whole_node(entry[name]) for name in names]
     after = [_whole_node(frame.names[name]) for name in names]
@@ -201,29 +216,25 @@ def _whole_node(value: Value) -> Node | None:
     return value.view.node if whole else None
 
 
-def _leaves_early(body: tuple[s.Statement, ...]) -> bool:
-    for statement in body:
-        match statement:
-            case s.Break() | s.Continue():
-                return True
-            case s.If(_, then, other):
-                if _leaves_early(then) or _leaves_early(other):
-                    return True
-            case s.Comment(_, inner):
-                if _leaves_early(inner):
-                    return True
-    return False
-
-
 def read_after(frame: Frame, statement: s.For | s.While, name: str) -> bool:
-    """Whether a name is read anywhere outside a loop."""
+    """Whether a name may be read after a loop before it is set anew."""
+    if not any(n.id == name for n in _closed_over(frame.function)):
+        found = next_use(frame.function.body, statement, name)
+        if found:
+            return found == "read"
     inside = {(n.span.line, n.span.column) for n in loads_in(statement)}
-    if name == RESULT:
+    if name in (RESULT, EXIT):
         return True
     return any(
         n.id == name and (n.span.line, n.span.column) not in inside
         for n in loads_in_body(frame.function)
     )
+
+
+def _closed_over(node: object) -> Iterator[s.Name]:
+    """Yield every name inside the functions and lambdas that are defined in a node."""
+    for part in parts(node):
+        yield from names_in(part) if isinstance(part, _FUNCTIONS) else _closed_over(part)
 
 
 def loads_in_body(function: s.Function) -> Iterator[s.Name]:
@@ -241,6 +252,7 @@ class Saved:
     slots: Mapping[str, Value]
     out: tuple[Statement, ...]
     locals: int
+    exits: int
     known: Known
 
 
@@ -249,7 +261,7 @@ def snapshot(frame: Frame) -> Saved:
     ctx = frame.ctx
     return Saved(
         dict(frame.names), dict(frame.variables), dict(frame.slots), tuple(ctx.out),
-        len(ctx.locals), ctx.known,
+        len(ctx.locals), len(frame.exits or ()), ctx.known,
     )  # fmt: skip
 
 
@@ -259,5 +271,11 @@ def restore(frame: Frame, saved: Saved) -> None:
     frame.names, frame.variables = dict(saved.names), dict(saved.variables)
     frame.slots = dict(saved.slots)
     ctx.out[:] = saved.out
+    dropped = frozenset(ctx.locals[saved.locals :])
+    ctx.prologue[:] = [
+        one for one in ctx.prologue if not (isinstance(one, Alloc) and one.node in dropped)
+    ]
     del ctx.locals[saved.locals :]
+    if frame.exits is not None:
+        del frame.exits[saved.exits :]
     ctx.known = saved.known

@@ -56,12 +56,14 @@ class NeedStatic(Exception):
 
 
 class NeedKind(Exception):
-    """A name that lives across rounds of a loop needs a wider kind; the loop is done again."""
+    """A name that lives across rounds of a loop needs a wider kind; the loop is done again.
+    `inner` is a loop whose variable the name is: the next loop around it is the one to hold it."""
 
-    def __init__(self, name: str, kind: Kind) -> None:
+    def __init__(self, name: str, kind: Kind, inner: object = None) -> None:
         super().__init__(name, kind)
         self.name = name
         self.kind = kind
+        self.inner = inner
 
 
 class NeedUnroll(Exception):
@@ -105,9 +107,9 @@ class Context:
     sizes: frozenset[Symbol] = frozenset()
     """Sizes of parameters that only the run knows."""
     stack: tuple[Span, ...] = ()
+    """The calls being inlined, outermost first."""
     active: tuple[object, ...] = ()
     """The functions being elaborated, outermost first: none may call itself."""
-    """The calls being inlined, outermost first."""
     control: int = 0
     """How many loops and undecided branches are around what is emitted."""
     domain: tuple[Range, ...] = ()

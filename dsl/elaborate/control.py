@@ -8,24 +8,19 @@ from ...lowering.ir.expressions import Expr, Read
 from .. import surface as s
 from .arrays import as_scalar
 from .bindings import bind, is_number
+from .branches import branch
 from .carried import carried, read_after, restore, snapshot
-from .context import NeedUnroll, error
-from .expressions import elements, evaluate
-from .frame import Frame, Run, rebound_names
-from .operators import test_of
+from .context import NeedKind, NeedUnroll, error
+from .expressions import elements, tested
+from .frame import RESULT, Frame, Run, rebound_names
+from .leaving import straightened
 from .rounds import Rounds, round_count, rounds_of, static_items
 from .types import join
-from .values import Scalar, Unset, Value
+from .values import Scalar, Static, Unset, Value
 
 _UNROLL_LIMIT = 4096
-
-
-class StaticBreak(Exception):
-    """`break` in a loop that is being unrolled."""
-
-
-class StaticContinue(Exception):
-    """`continue` in a loop that is being unrolled."""
+_LEFT = "left-early"
+"""The name of whether a loop that is being unrolled has been left by a `break`."""
 
 
 def loop(frame: Frame, statement: s.For, run: Run) -> None:
@@ -79,6 +74,7 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
     targets = tuple(
         rebound_names((s.For(statement.target, statement.iterable, (), statement.span),))
     )
+    nested = frame.in_loop
     lasting = _lasting(frame, statement)
     before = frame.names.get(lasting or "")
     after: dict[str, Scalar] = {}
@@ -88,7 +84,11 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
             ctx.loop_symbols.add(symbol)
             try:
                 bind_target(frame, statement.target, source.item(symbol), statement.span)
+                _into_slots(frame, targets, statement.span)
                 if lasting is not None and is_number(frame.names[lasting]):
+                    if nested:
+                        kind = as_scalar(frame.names[lasting], statement.span).kind
+                        raise NeedKind(lasting, kind, statement)
                     after[lasting] = _kept(frame, lasting, before, statement.span)
                 run(frame, inner)
             finally:
@@ -101,7 +101,9 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
             ctx.set(kept.expr.node, as_scalar(before, statement.span).expr, statement.span)
     ctx.emit(For(symbol, source.lo, source.hi, source.step, tuple(out), statement.span))
     for name in targets:
-        if name in after:
+        if name in frame.slots:
+            frame.names[name] = frame.slots[name]
+        elif name in after:
             frame.names[name] = after[name]
         elif name in rebound_names(statement.body):
             frame.names[name] = Unset(
@@ -112,13 +114,30 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
             frame.names[name] = Unset("belongs to a loop that has ended", statement.span)
 
 
+def _into_slots(frame: Frame, targets: tuple[str, ...], span: Span) -> None:
+    """Store what a loop's variables are in this round where a loop around it looks for them.
+
+    Inside the round a number stays the index that it is.
+    """
+    for name in targets:
+        value = frame.names[name]
+        if name in frame.slots:
+            bind(frame, name, value, span)
+            if is_number(value):
+                frame.names[name] = value
+
+
 def _lasting(frame: Frame, statement: s.For) -> str | None:
-    """Return the loop's variable where it is read after the loop, None where it is not."""
-    if not isinstance(statement.target, s.Name) or frame.in_loop:
+    """Return the loop's variable where it is read after the loop, None where it is not.
+
+    Inside another loop a number needs a slot there: a round may find what an earlier one has left.
+    """
+    if not isinstance(statement.target, s.Name):
         return None
     name = statement.target.id
-    assigned = name in rebound_names(statement.body)
-    return name if read_after(frame, statement, name) and not assigned else None
+    if name in frame.slots or not read_after(frame, statement, name):
+        return None
+    return None if name in rebound_names(statement.body) and not frame.in_loop else name
 
 
 def _kept(frame: Frame, name: str, before: Value | None, span: Span) -> Scalar:
@@ -155,17 +174,38 @@ def bind_target(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
 def _unroll(frame: Frame, statement: s.For, items: list[Value], run: Run) -> None:
     """Elaborate the body once for each item."""
     outer, frame.unrolling = frame.unrolling, True
+    shadowed = frame.names.get(_LEFT)
+    frame.names[_LEFT] = Static(False)
+    body = straightened(statement.body, _LEFT)
     try:
         for item in items:
-            _bind_unrolled(frame, statement.target, item, statement.span)
-            try:
-                run(frame, statement.body)
-            except StaticContinue:
-                continue
-            except StaticBreak:
+            left = frame.names[_LEFT]
+            if left == Static(True) or RESULT in frame.names:
                 break
+            _round(frame, statement, body, item, run)
     finally:
         frame.unrolling = outer
+        frame.names.pop(_LEFT, None)
+        if shadowed is not None:
+            frame.names[_LEFT] = shadowed
+
+
+def _round(
+    frame: Frame, statement: s.For, body: tuple[s.Statement, ...], item: Value, run: Run
+) -> None:
+    """Elaborate a round of an unrolled loop, under a test where an earlier one may have left it."""
+    span = statement.span
+
+    def inside(frame: Frame, inner: tuple[s.Statement, ...]) -> None:
+        if inner:
+            _bind_unrolled(frame, statement.target, item, span)
+        run(frame, inner)
+
+    if frame.names[_LEFT] == Static(False):
+        inside(frame, body)
+    else:
+        test = s.Unary("not", s.Name(_LEFT, span), span)
+        branch(frame, s.If(test, body, (), span), inside)
 
 
 def _bind_unrolled(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
@@ -190,7 +230,7 @@ def repeat(frame: Frame, statement: s.While, run: Run) -> None:
 
     def body(inner: tuple[s.Statement, ...]) -> None:
         with ctx.block() as prelude:
-            test = test_of(frame, evaluate(frame, statement.test), statement.test.span)
+            test = tested(frame, statement.test)
         expr = as_scalar(test, statement.test.span).expr
         tests[:], preludes[:] = [expr], [prelude]
         with ctx.knowing(ctx.known.assuming(expr)):

@@ -339,6 +339,8 @@ def astype(
     result = converted(site, a, element)
     if isinstance(result, Array):
         return Array(result.axes, result.shape, result.body, result.kind, copied=True)
+    if isinstance(a, Array) and isinstance(result, Scalar):
+        return Array((), (), result.expr, result.kind, copied=True)
     return result
 
 

@@ -16,7 +16,9 @@ from .context import error
 from .expressions import evaluate
 from .frame import Frame
 from .index_notation import scalar_statement, uses_letters
-from .operators import as_affine, settle_test, test_of
+from .operators import as_affine
+from .requests import is_request, request
+from .truth import settle_test, test_of
 from .types import FALSE, cast
 from .values import Array, Group, Scalar, Static, Value
 from .ways_out import WAYS_OUT
@@ -115,6 +117,9 @@ def evaluation(frame: Frame, statement: s.Evaluate) -> None:
         if function == Static(print):
             _print(frame, value, statement.span)
             return
+    if isinstance(value, s.Call) and is_request(frame, value):
+        request(frame, value, statement.span)
+        return
     if isinstance(value, s.Call):
         evaluate(frame, value)
         return
@@ -128,12 +133,15 @@ def evaluation(frame: Frame, statement: s.Evaluate) -> None:
 
 def _print(frame: Frame, call: s.Call, span: Span) -> None:
     """Emit a print of texts and numbers, in Python's spelling, blanks between them."""
-    if call.keywords:
-        raise error("CD0422", CdTypeError, "`print` here takes values only", call.keywords[0].span)
+    ways = {"sep": " ", "end": "\n"}
+    for keyword in call.keywords:
+        name = _print_option(keyword)
+        ways[name] = _option_text(frame, keyword)
     pieces: list[str | Expr] = []
+    formats: list[str] = []
     for n, arg in enumerate(call.args):
         if n:
-            pieces.append(" ")
+            pieces.append(ways["sep"])
         for part in arg.pieces if isinstance(arg, s.Format) else (arg,):
             inner = part[0] if isinstance(part, tuple) else part
             if isinstance(inner, str):
@@ -141,7 +149,24 @@ def _print(frame: Frame, call: s.Call, span: Span) -> None:
                 continue
             spec = part[1] if isinstance(part, tuple) else ""
             pieces.append(_printed(frame, inner, spec))
-    frame.ctx.emit(Print(tuple(pieces), span))
+            formats += [] if isinstance(pieces[-1], str) else [spec]
+    shown = tuple(formats) if any(formats) else ()
+    frame.ctx.emit(Print(tuple(pieces), span, shown, ways["end"]))
+
+
+def _print_option(keyword: s.Keyword) -> str:
+    if keyword.name not in ("sep", "end", "flush"):
+        message = "`print` here takes values, `sep=` and `end=`"
+        raise error("CD0422", CdTypeError, message, keyword.span)
+    return keyword.name
+
+
+def _option_text(frame: Frame, keyword: s.Keyword) -> str:
+    found = evaluate(frame, keyword.value)
+    if keyword.name != "flush" and not (isinstance(found, Static) and isinstance(found.value, str)):
+        message = f"`{keyword.name}=` is a text known when compiling"
+        raise error("CD0422", CdTypeError, message, keyword.span)
+    return str(found.value) if isinstance(found, Static) else ""
 
 
 def _printed(frame: Frame, e: s.Expr, spec: str) -> str | Expr:
@@ -149,16 +174,12 @@ def _printed(frame: Frame, e: s.Expr, spec: str) -> str | Expr:
     match value:
         case Static(inner):
             return _shown(inner, (e, spec))
-        case Scalar() if spec:
-            raise error(
-                "CD0422", CdTypeError, f"`print` shows run-time numbers in full, not as `:{spec}`",
-                e.span, helps=(f"round first: `np.round({e.span.text}, 3)`",),
-            )  # fmt: skip
         case Group() if (index := [as_affine(item) for item in value.items]) and all(
             item is not None and item.constant is not None for item in index
         ):
             return str(tuple(item.constant for item in index if item is not None))
         case Scalar(expr, kind):
+            _shown(kind.dtype.numpy.type(0).item(), (e, spec))
             return cast(expr, kind.dtype.compute)
         case _:
             raise error(

@@ -33,6 +33,7 @@ from .declarations import check_contract, declared
 from .effects import LIBRARY
 from .frame import Frame, Hooks, assigned_names, names_in, rebound_names
 from .inputs import Inputs, Spec
+from .merging import check_merges
 from .typed import Argument, Constant, Many, New, Part, Return, Strided, Typed
 from .types import Kind
 from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, Unset, Value
@@ -125,12 +126,14 @@ def _elaborate(
     body = (*ctx.prologue, *ctx.out)
     written = set(writes(body))
     _refuse_captured_writes(inputs, body, function)
+    check_merges(ctx.parameters, body)
     passed = tuple(ctx.parameters)
+    asked = {node.id: node for node in ctx.locals}  # these have what was asked of their memory
     procedure = Procedure(
         function.name,
         tuple(Parameter(p.node, p.node in written) for p in ctx.parameters.values()),
         tuple(node for node in ctx.locals if node not in results),
-        tuple(results),
+        tuple(asked.get(node.id, node) for node in results),
         body,
         function.span,
     )

@@ -164,7 +164,11 @@ def select(test: Pair, yes: Pair, no: Pair) -> Pair:
 def numpy_where(site: Site, condition: Value, x: Value = NONE, y: Value = NONE) -> Value:
     """Return `np.where`, whose numbers are NumPy scalars."""
     result = where(site, condition, x, y)
-    return Scalar(result.expr, Kind(result.kind.dtype)) if isinstance(result, Scalar) else result
+    if not isinstance(result, Scalar):
+        return result
+    if any(isinstance(value, Array) for value in (condition, x, y)):
+        return Array((), (), result.expr, Kind(result.kind.dtype), copied=True)
+    return Scalar(result.expr, Kind(result.kind.dtype))
 
 
 def clip(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import assert_never
 
 import numpy as np
@@ -15,40 +16,29 @@ from ...lowering.diagnostic import (
     Span,
     nearest,
 )  # fmt: skip
-from ...lowering.ir.expressions import Position, Select
+from ...lowering.ir.expressions import Position
 from .. import surface as s
 from . import numpy_table as table
 from .arrays import as_array, as_scalar, describe, elementwise, operate
 from .bindings import is_number
 from .context import error
 from .frame import Frame
+from .merging import merge_of
 from .names import resolve
 from .operators import (
     PYTHON_UNARY,
     as_affine,
     as_python,
     binary,
-    both_hold,
     compare_values,
     inverted,
-    negation,
     now,
-    select,
-    settle_test,
-    test_of,
     value_of,
 )
 from .site import Site
 from .subscript_rules import refuse_captured_letter, refuse_mixed
-from .types import (
-    FALSE,
-    TRUE,
-    WEAK_BOOL,
-    cast,
-    join,
-    kind_of_number,
-    negate,
-)
+from .truth import both, both_hold, is_bool, negation, select, settle_test, test_of
+from .types import BOOL, WEAK_BOOL, cast, join, kind_of_number, negate
 from .values import (
     Array,
     Bound,
@@ -81,7 +71,7 @@ def evaluate(frame: Frame, e: s.Expr) -> Value:
         case s.Compare():
             return _compare(frame, e)
         case s.Logical():
-            return _logical(frame, e)
+            return _logical(frame, e, evaluate)
         case s.Conditional():
             return _conditional(frame, e)
         case s.Subscript():
@@ -145,9 +135,9 @@ def elements(frame: Frame, value: Value, span: Span) -> list[Value]:
 
 
 def _unary(frame: Frame, e: s.Unary) -> Value:
-    operand = evaluate(frame, e.operand)
     if e.op == "not":
-        return negation(frame, operand, e.span)
+        return negation(frame, tested(frame, e.operand), e.operand.span)
+    operand = evaluate(frame, e.operand)
     if isinstance(operand, Static):
         return now(PYTHON_UNARY[e.op], (operand.value,), e.span)
     index = as_affine(operand)
@@ -181,27 +171,36 @@ def _compare(frame: Frame, e: s.Compare) -> Value:
     return result
 
 
-def _logical(frame: Frame, e: s.Logical) -> Value:
-    """Return `and`/`or`: later operands are elaborated under the earlier ones (short circuit)."""
-    first = evaluate(frame, e.operands[0])
+def tested(frame: Frame, e: s.Expr) -> Static | Scalar:
+    """Return an expression as a test: known now, or a bool; of `and` and `or` only the truth."""
+    value = _logical(frame, e, tested) if isinstance(e, s.Logical) else evaluate(frame, e)
+    return test_of(frame, value, e.span)
+
+
+def _logical(frame: Frame, e: s.Logical, of: Callable[[Frame, s.Expr], Value]) -> Value:
+    """Return `and`/`or`, one of the operands as in Python; `of` evaluates each.
+
+    Later operands are elaborated under the earlier ones (short circuit).
+    """
+    first = of(frame, e.operands[0])
     left = test_of(frame, first, e.operands[0].span)
     rest = e.operands[1:]
-    if not rest:
-        return first
     tail = s.Logical(e.op, rest, e.span) if len(rest) > 1 else rest[0]
     stop = e.op == "or"
     if isinstance(left, Static):
-        return first if left.value == stop else evaluate(frame, tail)
+        return first if left.value == stop else of(frame, tail)
     with frame.ctx.under(negate(left.expr) if stop else left.expr):
-        right = test_of(frame, evaluate(frame, tail), tail.span)
-    if isinstance(right, Static):
-        return Scalar(left.expr, WEAK_BOOL) if right.value != stop else Static(stop)
-    sides = (TRUE, right.expr) if stop else (right.expr, FALSE)
-    return Scalar(Select(left.expr, *sides), WEAK_BOOL)
+        second = of(frame, tail)
+    right = test_of(frame, second, tail.span)
+    if is_bool(first) and is_bool(second):
+        strong = all(isinstance(x, Scalar) and x.kind != WEAK_BOOL for x in (first, second))
+        return both(left, right, stop, BOOL if strong else WEAK_BOOL)
+    sides = (first, second) if stop else (second, first)
+    return elementwise(frame.ctx, lambda a, b: select(left.expr, a, b), sides, e.span)
 
 
 def _conditional(frame: Frame, e: s.Conditional) -> Value:
-    found = test_of(frame, evaluate(frame, e.test), e.test.span)
+    found = tested(frame, e.test)
     test = settle_test(frame, found)
     if isinstance(test, Static):
         value = evaluate(frame, e.yes if test.value else e.no)
@@ -326,6 +325,8 @@ def _group_item(frame: Frame, members: tuple[Value, ...], e: s.Subscript, kind: 
 def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
     """Return `value.name`: a field, a property, a method to be called, or an object's own."""
     match value:
+        case Handle() if name == "merge" and name not in _fields(value):
+            return frame.inputs.field(frame.ctx, value, "value", span, merged=True)
         case Handle() if name in _fields(value) or table.attribute is None:
             return frame.inputs.field(frame.ctx, value, name, span)
         case Handle() if table.method(name) is None and name not in _ARRAY_PROPERTIES:
@@ -344,6 +345,8 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             return (
                 Bound(value, name) if callable(found) and kind_of_number(inner) else Static(found)
             )
+        case Array() if name == "merge":
+            return merge_of(frame, value, span)
         case Array() | Scalar() | Masked() | Static():
             known = table.attribute(Site(frame.ctx, span), value, name)
             if known is not None:

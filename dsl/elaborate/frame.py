@@ -17,6 +17,8 @@ from .values import Array, Value
 LETTER = re.compile(r"[a-z][0-9_]*")
 RESULT = "return"
 """The name under which a function's result is bound; no Python name can be it."""
+EXIT = "left-at"
+"""The name of the number of the `return` through which a loop was left, 0 where it was not."""
 
 
 @dataclass
@@ -89,7 +91,9 @@ class Frame:
     slots: dict[str, Value] = field(default_factory=dict)
     """Names that live across rounds of a loop that runs: where each is kept."""
     unrolling: bool = False
-    """Whether `break` and `continue` here belong to a loop that is being unrolled."""
+    """Whether this is inside a loop that is being unrolled."""
+    exits: list[Value] | None = None
+    """Inside a loop: what each of its returns gives back, in the order they were elaborated."""
 
 
 Run = Callable[[Frame, tuple[s.Statement, ...]], None]
@@ -124,12 +128,8 @@ def _every(body: tuple[s.Statement, ...]) -> Iterator[s.Statement]:
     """Yield statements and those inside them, in order."""
     for statement in body:
         yield statement
-        match statement:
-            case s.For(_, _, inner) | s.While(_, inner) | s.Comment(_, inner):
-                yield from _every(inner)
-            case s.If(_, then, other):
-                yield from _every(then)
-                yield from _every(other)
+        for block in _blocks(statement):
+            yield from _every(block)
 
 
 def _set_names(statement: s.Statement, subscripted: bool) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _set_names(statement: s.Statement, subscripted: bool) -> Iterator[str]:
         case s.Define(function):
             yield function.name
         case s.Return():
-            yield RESULT
+            yield from (RESULT, EXIT)
 
 
 def target_names(target: s.Expr, subscripted: bool = True) -> Iterator[str]:
@@ -177,13 +177,19 @@ def parts(node: object) -> Iterator[object]:
 
 
 def names_in(node: object) -> Iterator[s.Name]:
-    """Yield every bare name inside a surface node, in order; lambdas hide their own parameters."""
+    """Yield every bare name inside a surface node, in order; lambdas hide
+    their own parameters, comprehensions their targets."""
     match node:
         case s.Name():
             yield node
         case s.Lambda(params, body):
             own = {param.name for param in params}
             yield from (name for name in names_in(body) if name.id not in own)
+        case s.Comprehension(element, target, iterable, tests):
+            own = set(target_names(target))
+            inner = [name for part in (element, *tests) for name in names_in(part)]
+            yield from names_in(iterable)
+            yield from (name for name in inner if name.id not in own)
         case _:
             for part in parts(node):
                 yield from names_in(part)
@@ -232,6 +238,46 @@ def first_use(body: tuple[s.Statement, ...], name: str) -> str:
     return "unused"
 
 
+def _first_round(body: tuple[s.Statement, ...], name: str) -> str:
+    """Return `read` where a loop's body reads the name first; it may run no round at all."""
+    return "read" if first_use(body, name) == "read" else "unused"
+
+
+def next_use(body: tuple[s.Statement, ...], loop: s.For | s.While, name: str) -> str:
+    """Return how a name is used first after a loop somewhere in `body`, as `first_use` does.
+
+    Empty where the loop is not there.
+    """
+    for at, statement in enumerate(body):
+        if isinstance(statement, s.For | s.While) and _place(statement) == _place(loop):
+            return first_use(body[at + 1 :], name)
+        for block in _blocks(statement):
+            found = next_use(block, loop, name)
+            if found == "unused" and isinstance(statement, s.For | s.While):
+                found = _first_use(statement, name)
+            if found == "set" and isinstance(statement, s.For | s.While):
+                found = "unused"  # a jump may come before
+            if found == "unused":
+                found = first_use(body[at + 1 :], name)
+            if found:
+                return found
+    return ""
+
+
+def _place(statement: s.For | s.While) -> tuple[int, int]:
+    return statement.span.line, statement.span.column
+
+
+def _blocks(statement: s.Statement) -> tuple[tuple[s.Statement, ...], ...]:
+    match statement:
+        case s.For(_, _, inner) | s.While(_, inner) | s.Comment(_, inner):
+            return (inner,)
+        case s.If(_, then, other):
+            return then, other
+        case _:
+            return ()
+
+
 def _first_use(statement: s.Statement, name: str) -> str:
     match statement:
         case s.If(test, then, other):
@@ -243,8 +289,13 @@ def _first_use(statement: s.Statement, name: str) -> str:
             return "set" if sides == ("set", "set") else "unused"
         case s.Comment(_, inner):
             return first_use(inner, name)
-        case s.For() | s.While():
-            return "read" if any(n.id == name for n in names_in(statement)) else "unused"
+        case s.For(target, iterable, inner):
+            if any(n.id == name for n in names_in(iterable)):
+                return "read"
+            return "unused" if name in target_names(target) else _first_round(inner, name)
+        case s.While(test, inner):
+            read = any(n.id == name for n in names_in(test))
+            return "read" if read else _first_round(inner, name)
         case s.Assign(targets, _):
             if any(n.id == name for n in loads_in(statement)):
                 return "read"

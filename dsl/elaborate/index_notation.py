@@ -25,11 +25,11 @@ from . import numpy_table as table
 from .accumulate import accumulate
 from .arrays import as_scalar, describe
 from .context import Use, error
-from .expressions import evaluate, subscript_value
-from .frame import Frame, Guard, Letters, names_in, parts
+from .expressions import evaluate, subscript_value, tested
+from .frame import Frame, Guard, Letters, names_in, parts, target_names
 from .index_refusals import implied_sum, partial_target, partials
 from .names import is_letter
-from .operators import test_of, value_of
+from .operators import value_of
 from .ranges import bounded, inferred, no_range, pinned, tighten, undecided
 from .stores import part_updated, require_storable
 from .types import FALSE, TRUE, Kind, both, cast, negate
@@ -54,6 +54,11 @@ def uses_letters(frame: Frame, node: object) -> bool:
             return True
         case s.Lambda() | s.Define():
             return False
+        case s.Comprehension(_, target, _, _):
+            outer, frame.locals = frame.locals, frame.locals | set(target_names(target))
+            found = any(uses_letters(frame, part) for part in parts(node))
+            frame.locals = outer
+            return found
         case _:
             return any(uses_letters(frame, part) for part in parts(node))
 
@@ -264,7 +269,7 @@ def _guard_test(frame: Frame, guard: Guard) -> Expr:
             frame.ctx.require(at, extent, axis, guard.test.span.text, guard.test.span)
         expr = guard.mask.at(index)
     else:
-        test = test_of(frame, evaluate(frame, guard.test), guard.test.span)
+        test = tested(frame, guard.test)
         expr = test.expr if isinstance(test, Scalar) else TRUE if test.value else FALSE
     return negate(expr) if guard.negated else expr
 

@@ -13,10 +13,10 @@ from .. import surface as s
 from . import numpy_table as table
 from .arrays import describe
 from .context import Use, error
-from .expressions import evaluate
+from .expressions import evaluate, tested
 from .frame import Frame, Letters, names_in
 from .names import is_letter, known_letter
-from .operators import as_affine, test_of, value_of
+from .operators import as_affine, value_of
 from .proof import Known
 from .ranges import bounded, no_range, pinned, tighten, undecided
 from .types import Kind, both, cast, truth
@@ -132,7 +132,7 @@ def _binders(
                         "CD0510", CdSyntaxError, "a binder's comparison names no new index letter",
                         binder.span, helps=("write for example `sum[k < j](...)`",),
                     )  # fmt: skip
-                test = test_of(frame, evaluate(frame, binder), binder.span)
+                test = tested(frame, binder)
                 tests.append(truth(test.expr) if isinstance(test, Scalar) else _fixed(test))
             case _:
                 raise error(

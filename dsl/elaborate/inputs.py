@@ -11,7 +11,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 import numpy as np
@@ -22,6 +22,7 @@ from ...lowering.ir.assignments import Let, Parameter
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import const
+from ...lowering.ir.memory_mode import LOCAL, VIRTUAL
 from ...lowering.ir.node import Node
 from .. import surface as s
 from .array_types import ArrayType
@@ -41,6 +42,8 @@ class ArraySpec:
     dtype: DType
     shape: tuple[int | None, ...]
     strides: tuple[int, ...] | None
+    listed: bool = False
+    """Whether a list was given: `+` and `*` mean something else for those in Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,8 @@ class TensorSpec:
     dtype: DType
     shape: tuple[int, ...]
     fields: tuple[str, ...]
+    memory: str
+    """The memory mode that was asked for, empty where none was."""
     value: TensorLike = field(compare=False)
 
 
@@ -121,7 +126,7 @@ def spec_of(
     if isinstance(value, (*_PLAIN, DType, Word)):
         return ConstantSpec(type(value), repr(value), value)
     if is_tensor(value):
-        return TensorSpec(value.dtype, value.shape, value.fields, value)
+        return TensorSpec(value.dtype, value.shape, value.fields, _asked(value), value)
     if isinstance(value, tuple | list):
         items = tuple(spec_of(item, describe, True, is_tensor) for item in value)
         numbers = isinstance(value, list) and not static and all(map(_is_numeric, items))
@@ -130,7 +135,7 @@ def spec_of(
     if not isinstance(value, _FUNCTIONS):
         spec = describe(value)
         if spec is not None:
-            return spec
+            return replace(spec, listed=isinstance(value, list))
     return ObjectSpec(_identity(value), value)
 
 
@@ -173,6 +178,10 @@ def _is_numeric(spec: Spec) -> bool:
             return False
 
 
+MERGED = ".merge"
+"""Ends the last step of a path that leads to a field's version in the merge buffer."""
+
+
 @dataclass
 class Inputs:
     """The inputs of one elaboration: how to describe objects, aliases, and what was used.
@@ -185,6 +194,8 @@ class Inputs:
     alias: Mapping[Path, Path]
     used: dict[Path, Spec] = field(default_factory=dict)
     nodes: dict[Path, Node] = field(default_factory=dict)
+    fleeting: dict[Path, Node] = field(default_factory=dict)
+    """The local arrays that stand for tensors without an array of their own."""
     parsed: dict[object, s.Function] = field(default_factory=dict)
     """Functions already parsed in this elaboration, by object or text."""
     roots: dict[str, Callable[[str], object]] = field(default_factory=dict)
@@ -217,10 +228,10 @@ class Inputs:
     def value(self, ctx: Context, path: Path, spec: Spec, span: Span) -> Value:
         """Return the value of an input of a specification."""
         match spec:
-            case ArraySpec(dtype, shape, strides):
+            case ArraySpec(dtype, shape, strides, listed):
                 label = _label(path)
                 node = self.node(ctx, path, label, dtype, shape, strides)
-                return ctx.whole(node, span)
+                return replace(ctx.whole(node, span), listed=listed)
             case NumberSpec(kind):
                 return self._number(ctx, path, kind, span)
             case ConstantSpec(_, _, value):
@@ -258,8 +269,13 @@ class Inputs:
             ctx.parameters[path] = Parameter(node, False)
         return self.nodes[path]
 
-    def field(self, ctx: Context, handle: Handle, name: str, span: Span) -> Array:
-        """Return a field of a tensor as an array. CdTypeError CD0803 where it is not declared."""
+    def field(
+        self, ctx: Context, handle: Handle, name: str, span: Span, merged: bool = False
+    ) -> Array:
+        """Return a field of a tensor as an array, `merged` for another stream's version of it.
+
+        CdTypeError CD0803 where it is not declared.
+        """
         tensor = handle.tensor
         if name not in tensor.fields:
             declared = ", ".join(tensor.fields)
@@ -268,11 +284,31 @@ class Inputs:
                 label=f"declared fields: {declared}",
                 helps=(f"declare it: `pe.tensor(..., fields=({name!r},))`",),
             )  # fmt: skip
-        path = Path(handle.path.root, (*handle.path.steps, "@" + name), handle.path.captured)
         label = _label(handle.path)
         label = label if name == "value" else f"{label}_{name}"
-        node = self.node(ctx, path, label, tensor.dtype, tensor.shape, None)
+        if merged:
+            name, label = name + MERGED, f"{label}_merge"
+        path = Path(handle.path.root, (*handle.path.steps, "@" + name), handle.path.captured)
+        node = self._of_tensor(ctx, path, label, tensor)
         return ctx.whole(node, span)
+
+    def _of_tensor(self, ctx: Context, path: Path, label: str, tensor: TensorLike) -> Node:
+        """Return the node of a field: a parameter, or a local array where that was asked for."""
+        asked = tensor.request
+        if asked is None:
+            return self.node(ctx, path, label, tensor.dtype, tensor.shape, None)
+        if asked.mode not in (VIRTUAL, LOCAL):
+            node = self.node(ctx, path, label, tensor.dtype, tensor.shape, None)
+            known = self.alias.get(path, path)
+            ctx.parameters[known] = Parameter(replace(node, request=asked), False)
+            return node
+        if path not in self.fleeting:
+            node = ctx.node(label, tuple(map(const, tensor.shape)), tensor.dtype)
+            self.fleeting[path] = ctx.locals[-1] = replace(node, request=asked)
+        node = self.fleeting[path]
+        if node not in ctx.locals:  # what it was first used in is being elaborated again
+            ctx.locals.append(node)
+        return node
 
     def _number(self, ctx: Context, path: Path, kind: Kind, span: Span) -> Scalar:
         name = _label(path)
@@ -284,6 +320,10 @@ class Inputs:
         ctx.prologue.append(Let(symbol, cast(read, dtypes.int64), span))
         ctx.origin[symbol] = str(path)
         return Scalar(cast(ctx.scalar_index(symbol).expr, kind.dtype), kind)
+
+
+def _asked(tensor: TensorLike) -> str:
+    return "" if tensor.request is None else str(tensor.request.mode)
 
 
 def _label(path: Path) -> str:

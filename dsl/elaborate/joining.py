@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ...lowering.diagnostic import CdShapeError, CdTypeError, CdValueError
 from ...lowering.ir import dtypes
@@ -321,7 +322,8 @@ def take(site: Site, a: Value, indices: Value, axis: Value = NONE) -> Value:
     items[axis_of(site, axis, array.rank)] = (
         array_of(site, indices) if picks is not None else indices
     )
-    return subscript(site.ctx, array, items, site.span, "the array")
+    taken = subscript(site.ctx, array, items, site.span, "the array")
+    return replace(taken, copied=True) if isinstance(taken, Array) else taken
 
 
 def take_along_axis(site: Site, arr: Value, indices: Value, axis: Value) -> Value:

@@ -34,7 +34,7 @@ from .site import (
     static_int,
 )
 from .types import Kind, cast
-from .ufuncs import combine_of, resolved
+from .ufuncs import combine_of, resolved, strong_of
 from .values import Array, Group, Scalar, Static, Value
 
 
@@ -273,7 +273,8 @@ def kron(site: Site, a: Value, b: Value) -> Value:
         while len(axes) < rank:
             axes.insert(0, site.ctx.symbol("i"))
             shape.insert(0, const(1))
-        full: Value = Array(tuple(axes), tuple(shape), array.body, array.kind, array.copied)
+        kind = Kind(strong_of(array.kind))  # NumPy makes arrays of numbers here
+        full: Value = Array(tuple(axes), tuple(shape), array.body, kind, array.copied)
         places = Group(tuple(Static(2 * n + at) for n in range(rank)))
         sides.append((array_of(site, expand_dims(site, full, places)), shape))
     product = arithmetic(site, "*", sides[0][0], sides[1][0])

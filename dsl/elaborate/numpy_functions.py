@@ -20,7 +20,7 @@ from . import shaping as s
 from .arrays import elementwise
 from .site import ONE, ZERO, Body, Handler, Site, folds, takes, with_out
 from .ufuncs import OP_OF, combine_of
-from .values import Value
+from .values import Array, Value
 
 
 def handlers() -> Iterator[tuple[object, Handler]]:
@@ -175,7 +175,10 @@ def methods() -> Iterator[tuple[str, Handler]]:
         yield name, handler if out is None else with_out(handler, None if out < 0 else out)
 
 
-def _real_conjugate(site: Site, x: Value) -> Value:
+def _conjugate(site: Site, x: Value) -> Value:
+    """Return `x.conj()`, which of a real array is the array itself."""
+    if isinstance(x, Array) and x.kind.dtype.kind != "c":
+        return x
     return elementwise(site.ctx, combine_of(np.conjugate), [x], site.span)
 
 
@@ -191,7 +194,7 @@ _METHODS: tuple[tuple[str, Body, int | None], ...] = (
     ("transpose", s.transpose_method, None), ("swapaxes", s.swapaxes, None),
     ("squeeze", s.squeeze, None), ("dot", l.dot, 2), ("fill", c.fill, None),
     ("item", c.item, None), ("clip", e.clip, 3), ("round", casts.rounded, 2),
-    ("conj", _real_conjugate, None), ("conjugate", _real_conjugate, None),
+    ("conj", _conjugate, None), ("conjugate", _conjugate, None),
     ("repeat", j.repeat, None), ("trace", l.trace, 5), ("diagonal", s.diagonal, None),
     ("take", j.take, None), ("sort", sorting.sort_in_place, None),
     ("argsort", sorting.argsort, None), ("searchsorted", sorting.searchsorted, None),

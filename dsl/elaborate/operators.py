@@ -14,33 +14,29 @@ from ...lowering.diagnostic import (
     Span,
 )
 from ...lowering.ir import dtypes
-from ...lowering.ir.expressions import Const, Expr, Position, Read, Select, walk
-from ...lowering.ir.indexing import Affine, Symbol, const, floordiv, mod, multiply, var
+from ...lowering.ir.expressions import Const, Expr, Position, Select
+from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply
 from . import numpy_table as table
 from .arrays import describe, elementwise
 from .context import error
 from .frame import Frame
-from .proof import facts_of
 from .site import Site
+from .truth import both_hold, folded_test, negation, test_of
 from .types import (
     BOOL,
-    FALSE,
     TRUE,
     WEAK_BOOL,
     WEAK_INT,
     Kind,
     apply,
-    cast,
     fits,
     join,
     kind_of_number,
     negate,
-    truth,
 )
 from .values import (
     Array,
     Group,
-    Masked,
     Scalar,
     Static,
     Value,
@@ -91,16 +87,33 @@ def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Valu
     folded = _index_binary(op, left, right)
     if folded is not None:
         return folded
+    _refuse_lists(op, left, right, span)
     if op == "**":
+        squares = isinstance(right, Static) and type(right.value) is int and right.value == 2
+        if squares and isinstance(left, Array) and left.kind == BOOL:
+            return _by_table(np.square, Site(ctx, span), left)  # as NumPy does: int8
         return _by_table(np.power, Site(ctx, span), left, right)
     name = BINARY[op]
     return elementwise(ctx, lambda a, b: arithmetic(name, a, b), (left, right), span)
 
 
-def _by_table(function: np.ufunc, site: Site, left: Value, right: Value) -> Value:
+def _refuse_lists(op: str, left: Value, right: Value, span: Span) -> None:
+    """Refuse (CD0404) `+` and `*` of arguments that are lists, which Python joins and repeats."""
+    listed = [isinstance(side, Array) and side.listed for side in (left, right)]
+    number = any(isinstance(side, Scalar | Static) for side in (left, right))
+    if op == "+" and all(listed) or op == "*" and any(listed) and number:
+        verb, name = ("joins", "add") if op == "+" else ("repeats", "multiply")
+        raise error(
+            "CD0404", CdTypeError, f"`{op}` {verb} lists in Python, and a list is given here", span,
+            helps=("pass arrays: `np.array([1.0, 2.0])`",
+                   f"for the sum or product of elements, whatever is given: `np.{name}(x, y)`"),
+        )  # fmt: skip
+
+
+def _by_table(function: np.ufunc, site: Site, *values: Value) -> Value:
     handler = table.lookup(function)
     assert handler is not None
-    return handler(site, (left, right), {})
+    return handler(site, values, {})
 
 
 def arithmetic(name: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
@@ -225,86 +238,6 @@ def inverted(pair: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
     return apply("invert", pair, to=WEAK_INT if pair[1] == WEAK_BOOL else pair[1])
 
 
-def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
-    """Return a value as a test: known now, or a bool expression.
-
-    CdTypeError CD0408 for whole arrays: their truth is not one bool.
-    """
-    match value:
-        case Static(inner):
-            return Static(bool(inner))
-        case Group(items, _):
-            return Static(bool(items))
-        case Scalar(expr, _):
-            return Scalar(truth(expr), BOOL)
-        case Array() if value.rank == 0:
-            return Scalar(truth(value.body), BOOL)
-        case Array() | Masked():
-            raise error(
-                "CD0408", CdTypeError, "the truth of a whole array is not one bool", span,
-                label=f"this is {describe(value)}",
-                helps=(
-                    "elementwise: `&`, `|`, `~` and `np.where(test, a, b)`",
-                    "of all elements: `np.all(...)` or `np.any(...)`",
-                ),
-            )  # fmt: skip
-        case _:
-            return Static(True)
-
-
-def settle_test(frame: Frame, test: Static | Scalar) -> Static | Scalar:
-    """Return a test that integer parameters decide as known, by asking for their values."""
-    if isinstance(test, Scalar):
-        symbols = _test_symbols(test.expr)
-        if symbols and symbols <= frame.ctx.origin.keys():
-            for x in symbols:
-                frame.ctx.require_static(var(x))
-        if isinstance(test.expr, Const):
-            return Static(bool(test.expr.value))
-        folded = folded_test(frame, test.expr)
-        if folded is not None:
-            return Static(folded)
-    return test
-
-
-def folded_test(frame: Frame, test: Expr) -> bool | None:
-    """Return what a comparison of indices is known to be, None where it is open."""
-    yes, no = facts_of(test), facts_of(negate(test))
-    known = frame.ctx.known
-    if yes and all(known.nonnegative(fact) for fact in yes):
-        return True
-    if no and all(known.nonnegative(fact) for fact in no):
-        return False
-    return None
-
-
-def _test_symbols(expr: Expr) -> frozenset[Symbol]:
-    """Return the symbols of a test that reads no array; none where it reads one."""
-    parts = list(walk(expr))
-    if any(isinstance(part, Read) for part in parts):
-        return frozenset()
-    found = (part.index.symbols() for part in parts if isinstance(part, Position))
-    return frozenset().union(*found)
-
-
-def negation(frame: Frame, operand: Value, span: Span) -> Value:
-    """Return `not operand`."""
-    test = test_of(frame, operand, span)
-    if isinstance(test, Static):
-        return Static(not test.value)
-    return Scalar(negate(test.expr), WEAK_BOOL)
-
-
-def both_hold(frame: Frame, left: Value, right: Value, span: Span) -> Value:
-    """Return whether two tests hold, the second one looked at where the first does."""
-    first, second = test_of(frame, left, span), test_of(frame, right, span)
-    if isinstance(first, Static):
-        return second if first.value else first
-    if isinstance(second, Static):
-        return first if second.value else second
-    return Scalar(Select(first.expr, second.expr, FALSE), WEAK_BOOL)
-
-
 def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value:
     """Return one comparison."""
     if op in ("is", "is not"):
@@ -384,10 +317,3 @@ def as_python(value: Value) -> Static | None:
                 made = [item.value for item in inner if item is not None]
                 return Static(tuple(made) if kind == "tuple" else made)
     return None
-
-
-def select(test: Expr, yes: tuple[Expr, Kind], no: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
-    """Return `yes if test else no` over typed expressions of a common kind."""
-    kind = join(yes[1], no[1])
-    dtype = kind.dtype.compute
-    return Select(test, cast(yes[0], dtype), cast(no[0], dtype)), kind

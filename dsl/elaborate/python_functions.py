@@ -52,7 +52,7 @@ _UFUNC_WORDS: dict[str, np.ufunc] = {
 }  # fmt: skip
 _REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argmin")
 _OTHERS = ("abs", "where", "real", "imag", "angle", "clip")
-_HANDLED_ELSEWHERE = ("pad", "clamp", "wrap", "comment")
+_HANDLED_ELSEWHERE = ("pad", "clamp", "wrap", "comment", "memory")
 
 DTYPE_WORDS: dict[str, object] = {
     "bool_": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,

@@ -6,14 +6,21 @@ import numpy as np
 
 from ...lowering.diagnostic import CdTypeError, CdValueError
 from ...lowering.ir import dtypes
-from ...lowering.ir.expressions import Expr, Position
+from ...lowering.ir.expressions import Expr, Position, Read
 from ...lowering.ir.indexing import Affine
 from ...lowering.ir.ops import OPS
 from .arrays import describe, elementwise
 from .averages import number_of_elements
 from .context import error
 from .elementwise import arithmetic, extremum
-from .reductions import accumulate, operand, require_elements, require_ordered, truth_reducer
+from .reductions import (
+    accumulate,
+    as_pythons,
+    operand,
+    require_elements,
+    require_ordered,
+    truth_reducer,
+)
 from .site import (
     ZERO,
     Body,
@@ -25,13 +32,26 @@ from .types import Kind
 from .ufuncs import combine_of
 from .values import Array, Masked, Scalar, Static, Value
 
+_CHAIN = 32
+"""After so many items what there is so far is stored: expressions stay short."""
+
+
+def _stored(site: Site, value: Value) -> Value:
+    """Return a value, held in a place of its own."""
+    if site.ctx.pointwise:
+        return value
+    if isinstance(value, Scalar):
+        return Scalar(Read(site.ctx.variable("so_far", value, site.span), ()), value.kind)
+    return site.ctx.materialize(value, "so_far", site.span) if isinstance(value, Array) else value
+
 
 def python_sum(site: Site, iterable: Value, start: Value = ZERO) -> Value:
     """Return Python's `sum`: of the items of a sequence, or of a rank-1 array in its own type."""
     items = items_of(iterable)
     if items is not None:
-        for item in items:
+        for n, item in enumerate(items, 1):
             start = arithmetic(site, "+", start, item)
+            start = _stored(site, start) if n % _CHAIN == 0 else start
         return start
     array, where = python_operand(site, iterable, "sum")
     own = array.kind.dtype
@@ -61,6 +81,9 @@ def python_extreme(name: str) -> Body:
         if items is not None:
             if not items:
                 raise error("CD0459", CdValueError, f"`{name}` of nothing has no value", site.span)
+            while len(items) > _CHAIN:
+                first = _stored(site, extremum(site, name, items[:_CHAIN]))
+                items = (first, *items[_CHAIN:])
             return items[0] if len(items) == 1 else extremum(site, name, items)
         array, where = python_operand(site, values[0], name)
         require_ordered(site, array, name)
@@ -79,11 +102,12 @@ def python_truth(name: str) -> Body:
         if items is not None:
             ufunc = np.logical_or if name == "any" else np.logical_and
             result: Value = Static(name == "all")
-            for item in items:
+            for n, item in enumerate(items, 1):
                 result = elementwise(site.ctx, combine_of(ufunc, True), [result, item], site.span)
-            return result
+                result = _stored(site, result) if n % _CHAIN == 0 else result
+            return as_pythons(result)
         array, where = python_operand(site, iterable, name)
-        return truth_reducer(name)(site, array if where is None else iterable)
+        return as_pythons(truth_reducer(name)(site, array if where is None else iterable))
 
     return body
 

@@ -19,16 +19,18 @@ from .elementwise import converted, isclose
 from .site import (
     NO,
     NONE,
+    NOT_CONSTANT,
     Body,
     Site,
     array_of,
     axes_of,
     axis_of,
+    constant,
     dtype_of,
     is_none,
     static_bool,
 )  # fmt: skip
-from .types import BOOL, Kind, cast, truth
+from .types import BOOL, WEAK_BOOL, Kind, cast, truth
 from .ufuncs import combine_of
 from .values import Array, Masked, Scalar, Static, Value, replace_symbols
 from .ways_out import WAYS_OUT
@@ -83,6 +85,14 @@ def accumulate(
     return Array(names, tuple(value.shape[axis] for axis in kept), expr, strong(kind), copied=True)
 
 
+def _start(site: Site, initial: Value, kind: Kind) -> Value:
+    """Return what a reduction starts from, in the reduction's own type."""
+    number = constant(initial)
+    if number is not NOT_CONSTANT:
+        return Static(kind.dtype.numpy.type(number))
+    return converted(site, array_of(site, initial), kind.dtype)
+
+
 def reducer(name: str) -> Body:
     """Return `np.sum`, `np.prod`, `np.max` or `np.min`."""
     op = OPS[{"sum": "add", "prod": "mul"}.get(name, name)]
@@ -115,7 +125,8 @@ def reducer(name: str) -> Body:
         if is_none(initial):
             return result
         ufuncs = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
-        return elementwise(site.ctx, combine_of(ufuncs[name]), [result, initial], site.span)
+        start = _start(site, initial, kind)
+        return elementwise(site.ctx, combine_of(ufuncs[name]), [result, start], site.span)
 
     def extreme(
         site: Site,
@@ -235,7 +246,12 @@ def allclose(
     equal_nan: Value = NO,
 ) -> Value:
     """Return whether all elements are close."""
-    return truth_reducer("all")(site, isclose(site, a, b, rtol, atol, equal_nan))
+    return as_pythons(truth_reducer("all")(site, isclose(site, a, b, rtol, atol, equal_nan)))
+
+
+def as_pythons(value: Value) -> Value:
+    """Return a bool as Python's own, which some functions give."""
+    return Scalar(value.expr, WEAK_BOOL) if isinstance(value, Scalar) else value
 
 
 def array_equal(site: Site, a1: Value, a2: Value) -> Value:
@@ -246,4 +262,4 @@ def array_equal(site: Site, a1: Value, a2: Value) -> Value:
     if any(site.ctx.known.differ(x, y) for x, y in zip(left.shape, right.shape, strict=True)):
         return Static(False)
     same = elementwise(site.ctx, combine_of(np.equal), [left, right], site.span)
-    return truth_reducer("all")(site, same)
+    return as_pythons(truth_reducer("all")(site, same))

@@ -9,7 +9,8 @@ from ...lowering.diagnostic import CdTypeError, Span
 from ...lowering.ir.expressions import Position
 from ...lowering.ir.indexing import Affine, Symbol, const, floordiv, multiply, var
 from .. import surface as s
-from .arrays import as_array
+from .arrays import as_array, describe
+from .bindings import is_number
 from .context import error
 from .expressions import elements, evaluate
 from .frame import Frame
@@ -66,8 +67,10 @@ def _at_number(value: Value, symbol: Symbol, n: int) -> Value:
 def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[Value]:
     """Return what a loop goes over: rounds that run, or values to unroll over."""
     name = target.id if isinstance(target, s.Name) else "n"
+    function = evaluate(frame, iterable.function) if isinstance(iterable, s.Call) else None
+    if isinstance(iterable, s.Call) and function is not None:
+        iterable = _positional(function, iterable)
     if isinstance(iterable, s.Call) and not iterable.keywords:
-        function = evaluate(frame, iterable.function)
         if function == Static(range):
             return _range(frame, iterable, name)
         if function == Static(reversed) and len(iterable.args) == 1:
@@ -87,7 +90,21 @@ def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[V
     if isinstance(value, Array) and value.rank:
         held = value if value.base else frame.ctx.materialize(value, "items", iterable.span)
         return _over(frame, held, "n", iterable.span)
+    if is_number(value):
+        raise error(
+            "CD0406", CdTypeError, f"{describe(value)} cannot be looped over", iterable.span,
+            helps=(f"loop over positions: `for i in range({iterable.span.text})`",),
+        )  # fmt: skip
     return elements(frame, value, iterable.span)
+
+
+def _positional(function: Value, call: s.Call) -> s.Call:
+    """Return `enumerate(x, start=1)` and `zip(x, y, strict=False)` without their keywords."""
+    start = tuple(k.value for k in call.keywords if k.name == "start")
+    lax = all(isinstance(k.value, s.Literal) and not k.value.value for k in call.keywords)
+    if function == Static(enumerate) and start:
+        return replace(call, args=(*call.args, *start), keywords=())
+    return replace(call, keywords=()) if function == Static(zip) and lax else call
 
 
 def _over(frame: Frame, array: Array, name: str, span: Span) -> Rounds:

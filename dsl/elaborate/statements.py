@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from ...lowering.diagnostic import (
@@ -22,8 +23,9 @@ from .context import error
 from .declarations import declare
 from .effects import assertion, evaluate_any, evaluation, raising
 from .expressions import elements, evaluate, subscript_value
-from .frame import RESULT, Frame, names_in
+from .frame import EXIT, RESULT, Frame, names_in
 from .index_notation import index_statement, scalar_statement, uses_letters
+from .leaving import endless, lasting, returns_inside, with_exits
 from .names import is_letter
 from .operators import BINARY, binary
 from .stores import assign
@@ -51,6 +53,10 @@ def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
                 # `if c: return a` before other statements is an `else` around them
                 whole = branches.with_rest(statement, rest)
                 branches.branch(frame, whole, run)
+                return
+        if isinstance(statement, s.For | s.While) and frame.exits is None:
+            if returns_inside(statement.body):
+                run(frame, (*_left(frame, statement), *body[at + 1 :]))
                 return
         try:
             step(frame, statement)
@@ -110,12 +116,8 @@ def step(frame: Frame, statement: s.Statement) -> None:
         case s.Define(function):
             frame.names[function.name] = Lazy(function, frame)
         case s.Break():
-            if frame.unrolling:
-                raise control.StaticBreak
             ctx.emit(Break())
         case s.Continue():
-            if frame.unrolling:
-                raise control.StaticContinue
             ctx.emit(Continue())
         case s.Pass():
             pass
@@ -303,12 +305,6 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
 
 
 def _return(frame: Frame, statement: s.Return) -> None:
-    if frame.in_loop:
-        raise error(
-            "CD0144", CdSyntaxError, "`return` inside a loop that runs is not supported",
-            statement.span,
-            helps=("set a variable, `break`, and return it after the loop",),
-        )  # fmt: skip
     value = Static(None) if statement.value is None else evaluate_any(frame, statement.value)
     match value:
         case Masked():
@@ -318,8 +314,32 @@ def _return(frame: Frame, statement: s.Return) -> None:
         case Lazy() | Bound():
             text = f"{describe(value)} cannot be returned"
             raise error("CD0434", CdTypeError, text, statement.span)
-        case Scalar():
+        case Scalar() if frame.exits is None:
             value = frozen(frame, value, "result", statement.span)
-        case _:
+        case _ if frame.exits is None:
             value = settled(frame.ctx, value, "result", statement.span)
-    frame.names[RESULT] = value
+    if frame.exits is None:
+        frame.names[RESULT] = value
+        return
+    frame.exits.append(lasting(frame.ctx, value, statement.span))
+    bind(frame, EXIT, Static(len(frame.exits)), statement.span)
+
+
+def _left(frame: Frame, statement: s.For | s.While) -> tuple[s.Statement, ...]:
+    """Elaborate a loop with returns in it; return the statements that return after it."""
+    span = statement.span
+    frame.names[EXIT], frame.exits = Static(0), []
+    try:
+        run(frame, (replace(statement, body=with_exits(statement.body)),))
+        found = frame.exits
+    finally:
+        frame.exits = None
+    out: list[s.Statement] = []
+    for n, value in enumerate(found, 1):
+        name = f"{EXIT}-{n}"
+        frame.names[name] = value
+        here = s.Compare((s.Name(EXIT, span), s.Literal(n, span)), ("==",), span)
+        back = s.Return(s.Name(name, span), span)
+        last = n == len(found) and endless(statement)
+        out.append(back if last else s.If(here, (back,), (), span))
+    return tuple(out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...lowering.diagnostic import CdTypeError, CdValueError, Span
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Cast, Dynamic, Expr, Read
-from ...lowering.ir.indexing import var
+from ...lowering.ir.indexing import Affine, var
 from ...lowering.ir.ops import OPS, Op
 from .arrays import as_array, broadcast_to, describe, same_mask
 from .context import Context, error
@@ -49,7 +49,7 @@ def assign(
         raise error(
             "CD0451", CdValueError, "this is a new value, not a place that can be assigned to", span
         )
-    if op is not None and any(isinstance(i, Dynamic) for i in read.index):
+    if op is not None and any(isinstance(i, Dynamic) for i in read.index) and not distinct(place):
         raise error(
             "CD0507", CdTypeError, "`x[idx] op= v` drops duplicate positions in NumPy", span,
             helps=("write it with an index letter, which counts each one: `x[idx[n]] += v[n]`",),
@@ -57,6 +57,20 @@ def assign(
     spread = broadcast_to(ctx, as_array(ctx, value, span), place.shape, span)
     element = spread.at(tuple(var(axis) for axis in place.axes))
     store_element(ctx, place, (element, spread.kind), span, op, where, value)
+
+
+def distinct(place: Array) -> bool:
+    """Whether each element of a gathered place is another one, whatever the positions hold.
+
+    `x[np.arange(n), idx]` is: its first index alone tells the elements apart.
+    """
+    read = place.base
+    assert read is not None
+    told = [i.symbols() for i in read.index if isinstance(i, Affine)]
+    return all(
+        extent.constant == 1 or frozenset({axis}) in map(frozenset, told)
+        for axis, extent in zip(place.axes, place.shape, strict=True)
+    )
 
 
 def store_element(
@@ -122,7 +136,7 @@ def operated(op: Op, target: Kind, value: Kind, span: Span) -> Kind:
             f"`{SIGNS.get(op.name, op.name)}` of {target} and {value} gives {kind}, which "
             f"cannot be stored in {target}",
             span,
-            helps=(f"convert: `x = x.astype({kind.dtype.short!r})` before",),
+            helps=(f"convert before: `x = x.astype(np.{kind.dtype})`",),
         )
     return kind
 

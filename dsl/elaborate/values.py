@@ -26,6 +26,7 @@ from ...lowering.diagnostic import Span
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Dynamic, Expr, Index, Read, rebuild
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, substitute
+from ...lowering.ir.memory_mode import Decision
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import Op
 from .. import surface as s
@@ -43,6 +44,13 @@ class Path:
     root: str
     steps: tuple[str | int | tuple[object], ...] = ()
     captured: bool = False
+
+    @property
+    def owner(self) -> Path | None:
+        """The path of the tensor whose field it leads to, None where it leads to no field."""
+        if self.steps and isinstance(self.steps[-1], str) and self.steps[-1].startswith("@"):
+            return Path(self.root, self.steps[:-1], self.captured)
+        return None
 
     @property
     def is_field(self) -> bool:
@@ -90,6 +98,8 @@ class Array:
     """True where NumPy made a new array although the body reads like a view."""
     sealed: str = ""
     """Why the array may not be written, empty where it may: `a reshape that copied`."""
+    listed: bool = field(default=False, compare=False)
+    """Whether the caller gave a list: its `+` is another one."""
 
     @property
     def rank(self) -> int:
@@ -201,6 +211,10 @@ class TensorLike(Protocol):
     @property
     def fields(self) -> tuple[str, ...]:
         """The names of the declared fields."""
+
+    @property
+    def request(self) -> Decision | None:
+        """What was asked of its memory."""
 
 
 @dataclass(frozen=True, slots=True)

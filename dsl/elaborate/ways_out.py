@@ -36,7 +36,7 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CD0419": ("give each value one name: `a, b, c = x`",),
         "CD0420": ("write an element type: `f32`, `f64`, `i64`, `np.float32`",),
         "CD0421": ("convert the argument, or change the declaration",),
-        "CD0422": ("leave `sep=`, `end=` and `file=` out",),
+        "CD0422": ("leave it out, or give a text: `print(x[0], end='')`",),
         "CD0424": ("write `range(n)`, `range(lo, hi)`, `enumerate(x)`, `zip(x, y)` or an array",),
         "CD0425": ("return one kind of thing on every path, or assign: `y = a if c else b`",),
         "CD0426": ("call the function of NumPy instead, or take an array's method: `np.sum(x)`",),
@@ -77,6 +77,7 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "or write the statement inside `for t in range(n):` instead of with the letter",
         ),
         "CD0553": ("use NumPy's: `np.sum(x)`, `np.max(x)`, `x.size`",),
+        "CD0574": ('name an array and a mode: `memory(t, "virtual")`',),
         "CD0601": ("correct the index, or say what is outside: `x[clamp(i)]`, `x[pad(i)]`",),
         "CD0603": ("test the size before: `if x.shape[0] > 0:`",),
     }

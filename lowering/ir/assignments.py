@@ -24,6 +24,7 @@ access the position of the first best one; `initialize` starts from "nothing fou
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..diagnostic import NOWHERE, Span
@@ -155,10 +156,19 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Print:
-    """Show text and values as they are now, in Python's spelling."""
+    """Show text and values as they are now, in Python's spelling or a value's own format."""
 
     pieces: tuple[str | Expr, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    formats: tuple[str, ...] = ()
+    """The format of each value, in order; all are plain where there are none."""
+    end: str = "\n"
+
+    def text(self, values: Iterable[object]) -> str:
+        """Return what is shown for the values of the pieces that are no texts."""
+        formats = self.formats or ("",) * len(self.pieces)
+        shown = map(format, values, formats)
+        return "".join(p if isinstance(p, str) else next(shown) for p in self.pieces) + self.end
 
 
 @dataclass(frozen=True, slots=True)

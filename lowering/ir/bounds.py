@@ -28,14 +28,15 @@ class Bounds:
     """Loop variables, outermost first, with their least and greatest value."""
 
     def inside(self, loop: For | Range) -> Bounds:
-        """Return what is known where the loop's variable is bound."""
+        """Return what is known where the loop's variable is bound: there the loop has a round."""
         lo, last = loop.lo, loop.hi - 1
         if isinstance(loop, For) and loop.step < 0:
             lo, last = loop.hi + 1, loop.lo
         interval = (self.least(lo), self.most(last))
-        return Bounds(
+        known = Bounds(
             {**self.intervals, loop.symbol: interval}, (*self.ranges, (loop.symbol, lo, last))
         )
+        return known._knowing(last - lo) if lo.terms or last.terms else known
 
     def where(self, test: Expr, holds: bool = True) -> Bounds:
         """Return what is known where a test holds (or does not): comparisons of positions."""

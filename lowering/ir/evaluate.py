@@ -130,8 +130,22 @@ def _reduce_pair(
 
 
 def meaning_of(op: Op, dtype: DType) -> Callable[..., Any]:
-    """The op's NumPy meaning; only integer powers differ (NumPy raises on negative exponents)."""
-    return _integer_power if op.name == "pow" and dtype.kind in "iu" else op.meaning
+    """Return the op's NumPy meaning, with two differences.
+
+    NumPy raises on negative exponents of integers, and rounds complex products once or twice as
+    the processor has it.
+    """
+    if op.name == "pow" and dtype.kind in "iu":
+        return _integer_power
+    return _complex_product if op.name == "mul" and dtype.kind == "c" else op.meaning
+
+
+def _complex_product(a: Any, b: Any) -> Any:
+    """Return a product of which every operation is rounded."""
+    made = np.empty((), a.dtype)
+    made.real = a.real * b.real - a.imag * b.imag
+    made.imag = a.real * b.imag + a.imag * b.real
+    return made[()]
 
 
 def _integer_power(base: Any, exponent: Any) -> Any:

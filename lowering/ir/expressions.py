@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import is_
 
 from ..diagnostic import NOWHERE, Span
 from . import dtypes
@@ -135,12 +136,12 @@ class Domain:
 def children(expr: Expr) -> tuple[Expr, ...]:
     """Return the direct sub-expressions, those inside dynamic indices and predicates included."""
     match expr:
-        case Const() | Position():
-            return ()
-        case Read(_, index):
-            return tuple(i.value for i in index if isinstance(i, Dynamic))
         case Apply(_, args, _):
             return args
+        case Read(_, index):
+            return tuple(i.value for i in index if isinstance(i, Dynamic))
+        case Const() | Position():
+            return ()
         case Cast(value, _):
             return (value,)
         case Select(test, yes, no):
@@ -151,32 +152,45 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """Yield the expression and all below it, parents first."""
-    yield expr
-    for child in children(expr):
-        yield from walk(child)
+    left = [expr]
+    while left:
+        one = left.pop()
+        yield one
+        left += reversed(children(one))
 
 
 def rebuild(
     expr: Expr, on_expr: Callable[[Expr], Expr], on_index: Callable[[Affine], Affine]
 ) -> Expr:
-    """Return the expression with each child and each index expression replaced by the functions."""
+    """Return the expression with each child and each index expression replaced by the functions.
+
+    Where they change nothing the expression itself is returned.
+    """
 
     def index_of(index: Index) -> Index:
-        return Dynamic(on_expr(index.value)) if isinstance(index, Dynamic) else on_index(index)
+        if isinstance(index, Dynamic):
+            value = on_expr(index.value)
+            return index if value is index.value else Dynamic(value)
+        return on_index(index)
 
     match expr:
         case Const():
             return expr
-        case Position(index):
-            return Position(on_index(index))
-        case Read(_, indices):
-            return replace(expr, index=tuple(index_of(i) for i in indices))
+        case Read(node, indices, span):
+            found = tuple(map(index_of, indices))
+            return expr if _same(found, indices) else Read(node, found, span)
         case Apply(op, args, dtype):
-            return Apply(op, tuple(on_expr(arg) for arg in args), dtype)
+            new = tuple(map(on_expr, args))
+            return expr if _same(new, args) else Apply(op, new, dtype)
+        case Position(index):
+            at = on_index(index)
+            return expr if at is index else Position(at)
         case Cast(value, dtype):
-            return Cast(on_expr(value), dtype)
+            inner = on_expr(value)
+            return expr if inner is value else Cast(inner, dtype)
         case Select(test, yes, no):
-            return Select(on_expr(test), on_expr(yes), on_expr(no))
+            sides = (on_expr(test), on_expr(yes), on_expr(no))
+            return expr if _same(sides, (test, yes, no)) else Select(*sides)
         case Reduce(_, domain, value, _, position):
             ranges = tuple(Range(r.symbol, on_index(r.lo), on_index(r.hi)) for r in domain.ranges)
             where = None if domain.where is None else on_expr(domain.where)
@@ -186,3 +200,8 @@ def rebuild(
                 value=on_expr(value),
                 position=None if position is None else on_index(position),
             )
+
+
+def _same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
+    """Whether two tuples of one length hold the same objects."""
+    return all(map(is_, new, old))

@@ -39,6 +39,7 @@ class Quasi:
 
 
 Atom = Symbol | Quasi
+_NONE: frozenset[Symbol] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +52,23 @@ class Affine:
     def __add__(self, other: Affine | int) -> Affine:
         if isinstance(other, int):
             return Affine(self.terms, self.offset + other)
+        if not other.terms:
+            return Affine(self.terms, self.offset + other.offset)
+        if not self.terms:
+            return Affine(other.terms, self.offset + other.offset)
         return _sum(((self, 1), (other, 1)))
 
     def __sub__(self, other: Affine | int) -> Affine:
         if isinstance(other, int):
             return Affine(self.terms, self.offset - other)
+        if not other.terms:
+            return Affine(self.terms, self.offset - other.offset)
         return _sum(((self, 1), (other, -1)))
 
     def __mul__(self, factor: int) -> Affine:
-        return _sum(((self, factor),))
+        if factor in (0, 1):
+            return self if factor else Affine()
+        return Affine(tuple((a, k * factor) for a, k in self.terms), self.offset * factor)
 
     def __neg__(self) -> Affine:
         return self * -1
@@ -80,11 +89,13 @@ class Affine:
 
     def symbols(self) -> frozenset[Symbol]:
         """Every symbol that appears, also inside `Quasi`."""
-        return frozenset(_symbols(self))
+        if len(self.terms) == 1 and isinstance(self.terms[0][0], Symbol):
+            return frozenset((self.terms[0][0],))
+        return frozenset(_symbols(self)) if self.terms else _NONE
 
     def coefficient(self, symbol: Symbol) -> int:
         """The factor of a symbol at top level; 0 where it does not appear there."""
-        return dict(self.terms).get(symbol, 0)
+        return next((k for atom, k in self.terms if atom == symbol), 0)
 
     def __repr__(self) -> str:
         return show(self)
@@ -166,9 +177,20 @@ def recombined(index: Affine) -> Affine:
     >>> v = var(Symbol("v", 0))
     >>> recombined(floordiv(v, const(2)) * 2 + mod(v, const(2)))
     v
+    >>> recombined(floordiv(const(3) - v, const(2)) * 2 + mod(const(3) - v, const(2)))
+    -v + 3
     """
     for atom, factor in index.terms:
         if isinstance(atom, Quasi) and atom.op == "mod" and atom.right.constant is not None:
+            number = atom.right.constant
+            for other, times in index.terms:  # `-v % 2` is kept as `v % 2`
+                if (
+                    isinstance(other, Quasi)
+                    and (other.op, other.right, times) == ("floordiv", atom.right, factor * number)
+                    and _is_multiple(other.left - atom.left, number)
+                ):
+                    rest = index - Affine(((atom, factor),), 0) - Affine(((other, times),), 0)
+                    return recombined(rest + other.left * factor)
             whole = floordiv(atom.left, atom.right)
             wanted = whole * (factor * atom.right.constant)
             held = dict(index.terms)
@@ -178,19 +200,24 @@ def recombined(index: Affine) -> Affine:
     return index
 
 
+def _is_multiple(index: Affine, number: int) -> bool:
+    """Whether every part of an expression is a multiple of a number."""
+    return all(part % number == 0 for part in (index.offset, *(k for _, k in index.terms)))
+
+
 def substitute(index: Affine, values: Mapping[Symbol, Affine]) -> Affine:
     """Return the expression with symbols replaced, inside `Quasi` too."""
-    if not values or not index.terms:
+    if not index.terms or values.keys().isdisjoint(index.symbols()):
         return index
-    out = const(index.offset)
+    parts = [(const(index.offset), 1)]
     for atom, factor in index.terms:
         match atom:
             case Symbol():
-                out = out + values.get(atom, var(atom)) * factor
+                parts.append((values[atom] if atom in values else var(atom), factor))
             case Quasi(op, left, right):
                 built = BUILDERS[op](substitute(left, values), substitute(right, values))
-                out = out + built * factor
-    return out
+                parts.append((built, factor))
+    return _sum(tuple(parts))
 
 
 def evaluate(index: Affine, values: Mapping[Symbol, int]) -> int:

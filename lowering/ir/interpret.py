@@ -28,7 +28,7 @@ from .evaluate import (
     points_of,
     value_of,
 )
-from .expressions import Domain, Expr
+from .expressions import Domain
 from .faults import raise_fault
 from .indexing import Symbol
 from .loops import AnyStatement, Program
@@ -146,8 +146,8 @@ def _statement(statement: AnyStatement) -> Run:
             return _check(statement, points_of(statement.over))
         case loops.Check():
             return _check(statement, points_of(Domain()))
-        case assignments.Print(pieces):
-            return _print(pieces)
+        case assignments.Print():
+            return _print(statement)
         case assignments.Break():
             return lambda state: "break"
         case assignments.Continue():
@@ -328,12 +328,11 @@ def _check(
     return run
 
 
-def _print(pieces: tuple[str | Expr, ...]) -> Run:
-    parts: list[str | Eval] = [p if isinstance(p, str) else value_of(p) for p in pieces]
+def _print(statement: assignments.Print) -> Run:
+    values = [value_of(p) for p in statement.pieces if not isinstance(p, str)]
 
     def run(state: State) -> Signal:
-        texts = (p if isinstance(p, str) else str(p(state).item()) for p in parts)
-        state.show("".join(texts) + "\n")
+        state.show(statement.text(value(state).item() for value in values))
         return None
 
     return run

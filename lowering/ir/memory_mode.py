@@ -15,9 +15,17 @@ would become never decides anything.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-from ..diagnostic import NOWHERE, CdTypeError, Diagnostic, Label, Span
+from ..diagnostic import (
+    NOWHERE,
+    CdTypeError,
+    CdValueError,
+    Diagnostic,
+    Label,
+    Span,
+    nearest,
+)
 
 Kind = Literal[
     "effectively constant",
@@ -95,6 +103,33 @@ _COLUMNS: tuple[Kind, ...] = (
 _HOSTED: tuple[Kind, ...] = (
     "hosted constant", "hosted nonconstant", "hosted changed on devices", "hosted volatile",
 )  # fmt: skip
+
+
+def mode_named(name: object, span: Span = NOWHERE) -> Mode:
+    """Return the mode that a request spells: `"virtual"`, `"on-device"`, `"hosted"`.
+
+    Words are joined by blanks, hyphens or underscores; a sharing follows a comma; `hosted` alone
+    is hosted nonconstant. Raises CdValueError CD0573 for any other name.
+
+    >>> print(mode_named("on-device, per-stream"), mode_named("hosted"), sep="; ")
+    on device, per stream; hosted nonconstant
+    """
+    words = name.lower().replace("-", " ").replace("_", " ") if isinstance(name, str) else ""
+    kind, _, sharing = (part.strip() for part in words.partition(","))
+    kind = "hosted nonconstant" if kind == "hosted" else kind
+    shares = kind in ("on device", "hosted changed on devices")
+    if kind in get_args(Kind) and (sharing in get_args(Sharing) and shares or not sharing):
+        return Mode(kind, sharing or "unset")  # type: ignore[arg-type]
+    near = nearest(words, ["hosted", *get_args(Kind)])
+    raise CdValueError(
+        Diagnostic(
+            "CD0573",
+            f"there is no memory mode {name!r}",
+            (Label(span),) if span is not NOWHERE else (),
+            ("the modes are hosted, " + ", ".join(get_args(Kind)),),
+            (f"did you mean `{near}`?",) if near else ("write one of these",),
+        )
+    )
 
 
 def join(current: Decision | None, request: Request, label: str = "the array") -> Decision:

@@ -6,6 +6,7 @@ only what is true of it everywhere; where it lives is the routine's `Placement`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from .dtypes import DType
@@ -42,6 +43,11 @@ class Node:
         """The shape as numbers, None where an extent is only known at run time."""
         sizes = [extent.constant for extent in self.shape]
         return None if None in sizes else tuple(size for size in sizes if size is not None)
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the elements take; a shape that the run decides counts as one."""
+        return self.dtype.itemsize * math.prod(self.static_shape or ())
 
     @property
     def element_strides(self) -> tuple[Affine, ...]:

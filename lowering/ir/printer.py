@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
+from ..diagnostic import NOWHERE, Span
 from . import assignments, loops
 from .assignments import Access, Assign, Fault, Pair, Parameter, Procedure
 from .expressions import Domain, Expr
@@ -35,26 +36,47 @@ _WIDTH = 100
 _INDENT = "    "
 
 
+class Line(NamedTuple):
+    """A line of text, and the place in the user's source that it comes from."""
+
+    text: str
+    span: Span = NOWHERE
+
+
 def print_procedure(procedure: Procedure) -> str:
     """Return IR 1 as text, with a line end after the last line."""
-    p, scope = procedure, Scope()
-    lines = _header("procedure", p.name, p.parameters, p.locals, p.results, scope)
-    return "\n".join(lines + _body(p.body, scope, 1)) + "\n"
+    return _joined(procedure_lines(procedure)) + "\n"
 
 
 def print_program(program: Program) -> str:
     """Return IR 2 as text, with a line end after the last line."""
-    p, scope = program, Scope()
+    return _joined(program_lines(program)) + "\n"
+
+
+def procedure_lines(procedure: Procedure, names: Scope | None = None) -> list[Line]:
+    """Return IR 1 line by line; names of nodes are taken from and kept in `names`, if given."""
+    p, scope = procedure, names or Scope()
+    lines = _header("procedure", p.name, p.parameters, p.locals, p.results, scope)
+    return lines + _body(p.body, scope, 1)
+
+
+def program_lines(program: Program, names: Scope | None = None) -> list[Line]:
+    """Return IR 2 line by line; names of nodes are taken from and kept in `names`, if given."""
+    p, scope = program, names or Scope()
     lines = _header("program", p.name, p.parameters, p.locals, p.results, scope)
     for kernel in p.kernels:
-        lines.append(f"{_INDENT}kernel {kernel.name}:")
+        lines.append(Line(f"{_INDENT}kernel {kernel.name}:"))
         lines += _body(kernel.body, scope, 2)
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def print_statement(statement: AnyStatement) -> str:
     """Return a statement of either IR as text, its body included, without a last line end."""
-    return "\n".join(_statement(statement, Scope(), 0))
+    return _joined(_statement(statement, Scope(), 0))
+
+
+def _joined(lines: Iterable[Line]) -> str:
+    return "\n".join(line.text for line in lines)
 
 
 def print_expr(expr: Expr) -> str:
@@ -74,7 +96,7 @@ def _header(
     locals_: tuple[Node, ...],
     results: tuple[Node, ...],
     scope: Scope,
-) -> list[str]:
+) -> list[Line]:
     given = [_declare(p.node, scope) + (" written" if p.written else "") for p in parameters]
     lines = _fit(f"{word} {name}({', '.join(given)}):", 0)
     for role, nodes in (("local", locals_), ("result", results)):
@@ -89,13 +111,20 @@ def _declare(node: Node, scope: Scope) -> str:
     return text if node.strides is None else f"{text} strides {node.strides}"
 
 
-def _body(statements: Sequence[AnyStatement], scope: Scope, depth: int) -> list[str]:
+def _body(statements: Sequence[AnyStatement], scope: Scope, depth: int) -> list[Line]:
+    """The lines of a body. What has no place of its own has its statement's; a comment has that
+    of the statement which it heads."""
     inner = scope.inner()
-    lines = [line for s in statements for line in _statement(s, inner, depth)]
+    lines: list[Line] = []
+    for at, statement in enumerate(statements):
+        placed = (getattr(one, "span", NOWHERE) for one in statements[at:])
+        span = next((one for one in placed if one is not NOWHERE), NOWHERE)
+        own = _statement(statement, inner, depth)
+        lines += (line if line.span is not NOWHERE else Line(line.text, span) for line in own)
     return lines or _fit("pass", depth)
 
 
-def _statement(statement: AnyStatement, scope: Scope, depth: int) -> list[str]:
+def _statement(statement: AnyStatement, scope: Scope, depth: int) -> list[Line]:
     """The lines of a statement; a `Let` gives its symbol a name in the scope."""
     match statement:
         case assignments.For() | loops.For():
@@ -208,7 +237,7 @@ def _check(test: Expr, fault: Fault, values: tuple[Expr, ...], scope: Scope) -> 
     return f"{expr_text(test, scope)} else {fault.kind}({', '.join(parts)})"
 
 
-def _for(loop: assignments.For | loops.For, scope: Scope, depth: int) -> list[str]:
+def _for(loop: assignments.For | loops.For, scope: Scope, depth: int) -> list[Line]:
     lo, hi = index_text(loop.lo, scope), index_text(loop.hi, scope)
     step = f" step {loop.step}" if loop.step != 1 else ""
     kind = f" {loop.kind}" if isinstance(loop, loops.For) and loop.kind != "serial" else ""
@@ -217,7 +246,7 @@ def _for(loop: assignments.For | loops.For, scope: Scope, depth: int) -> list[st
     return _fit(head, depth) + _body(loop.body, inner, depth + 1)
 
 
-def _while(loop: assignments.While | loops.While, scope: Scope, depth: int) -> list[str]:
+def _while(loop: assignments.While | loops.While, scope: Scope, depth: int) -> list[Line]:
     """Plain where nothing runs before the test, else with the test where it is evaluated."""
     if not loop.prelude:
         head = _fit(f"while {expr_text(loop.test, scope)}:", depth)
@@ -237,7 +266,7 @@ def _branch(
     other: Sequence[AnyStatement],
     scope: Scope,
     depth: int,
-) -> list[str]:
+) -> list[Line]:
     lines = _fit(f"{word} {expr_text(test, scope)}:", depth) + _body(then, scope, depth + 1)
     match other:
         case ():
@@ -248,13 +277,13 @@ def _branch(
             return lines + _fit("else:", depth) + _body(other, scope, depth + 1)
 
 
-def _fit(text: str, depth: int, lead: str = "") -> list[str]:
+def _fit(text: str, depth: int, lead: str = "") -> list[Line]:
     """The text as lines of at most 100 columns, broken at spaces outside of quotes."""
     indent = _INDENT * depth + lead
     if len(indent) + len(text) <= _WIDTH:
-        return [indent + text]
+        return [Line(indent + text)]
     return [
-        line.replace("\0", " ")
+        Line(line.replace("\0", " "))
         for line in wrap(
             text if lead else _keep_quotes(text),
             max(_WIDTH, len(indent) + 40),

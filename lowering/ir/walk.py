@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import TypeVar, assert_never, cast
 
 from . import assignments, expressions, indexing, loops
@@ -25,6 +26,8 @@ Body = tuple[AnyStatement, ...]
 def bodies(statement: AnyStatement) -> tuple[Body, ...]:
     """Return the statement lists directly inside a statement, in the order they run."""
     match statement:
+        case loops.Store() | loops.Update() | loops.Comment() | Assign():  # the most frequent
+            return ()
         case assignments.For() | loops.For() | assignments.Block():
             return (statement.body,)
         case assignments.While() | loops.While():
@@ -36,7 +39,10 @@ def bodies(statement: AnyStatement) -> tuple[Body, ...]:
 
 
 def with_bodies(statement: S, new: tuple[Body, ...]) -> S:
-    """Return the statement with the lists that `bodies` gives replaced."""
+    """Return the statement with the lists that `bodies` gives replaced; itself for the same."""
+    old = bodies(statement)
+    if all(len(a) == len(b) and all(map(is_, a, b)) for a, b in zip(new, old)):
+        return statement
     match statement:
         case assignments.For() | loops.For() | assignments.Block():
             return cast(S, replace(statement, body=new[0]))  # type: ignore[arg-type]
@@ -63,18 +69,12 @@ def map_statements(body: tuple[S, ...], change: Callable[[S], Iterable[S]]) -> t
 
 def statements(body: Iterable[S]) -> Iterator[S]:
     """Yield every statement, those inside others too, parents first, in program order."""
-    for statement in body:
+    left = list(body)[::-1]
+    while left:
+        statement = left.pop()
         yield statement
-        for inner in bodies(statement):
-            yield from statements(cast("tuple[S, ...]", inner))
-
-
-def fold(body: Iterable[S], step: Callable[[T, S], T], start: T) -> T:
-    """Return `step(... step(start, first) ..., last)` over `statements(body)`."""
-    total = start
-    for statement in statements(body):
-        total = step(total, statement)
-    return total
+        for inner in reversed(bodies(statement)):
+            left += cast("tuple[S, ...]", inner)[::-1]
 
 
 # ------------------------------------------------------------------------------- looking inside
@@ -94,12 +94,20 @@ class Parts:
 def parts(statement: AnyStatement) -> Parts:
     """Return the accesses, expressions, index expressions and domains of one statement."""
     match statement:
-        case Assign(target, _, _, value, free, reduced, pair):
-            return Parts(_places(target, pair), (value,), _position(pair), (free, reduced))
-        case loops.Update(access, _, value, pair):
-            return Parts(_places(access, pair), (value,), _position(pair))
         case loops.Store(access, value):
             return Parts((access,), (value,))
+        case loops.Update(access, _, value, pair):
+            if pair is None:
+                return Parts((access,), (value,))
+            return Parts((access, pair.access), (value,), (pair.position,))
+        case loops.Comment():
+            return Parts()
+        case Assign(target, _, _, value, free, reduced, pair):
+            return (
+                Parts((target,), (value,), (), (free, reduced))
+                if pair is None
+                else Parts((target, pair.access), (value,), (pair.position,), (free, reduced))
+            )
         case loops.Fill(_, value) | assignments.Let(_, value):
             return Parts(values=(value,))
         case assignments.For() | loops.For():
@@ -114,10 +122,9 @@ def parts(statement: AnyStatement) -> Parts:
             return Parts(values=(test, *values))
         case assignments.Print(pieces):
             return Parts(values=tuple(p for p in pieces if not isinstance(p, str)))
-        case (
-            assignments.Block() | assignments.Permute() | assignments.Break()
-            | assignments.Continue() | loops.Comment()
-        ):  # fmt: skip
+        case assignments.Block() | assignments.Permute():
+            return Parts()
+        case assignments.Break() | assignments.Continue():
             return Parts()
         case _:
             assert_never(statement)
@@ -125,7 +132,11 @@ def parts(statement: AnyStatement) -> Parts:
 
 def expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
     """Return the outermost expressions of one statement: predicates, subscripts, values."""
+    if isinstance(statement, loops.For | loops.Comment):
+        return ()
     found = parts(statement)
+    if not found.domains and all(isinstance(i, Affine) for a in found.targets for i in a.index):
+        return found.values
     predicates = tuple(d.where for d in found.domains if d.where is not None)
     subscripts = tuple(
         i.value for access in found.targets for i in access.index if isinstance(i, Dynamic)
@@ -140,14 +151,18 @@ def reads(body: Iterable[AnyStatement]) -> tuple[Node, ...]:
 
 def writes(body: Iterable[AnyStatement]) -> tuple[Node, ...]:
     """Return the nodes that are written, given storage or permuted, in order of first use."""
-    return tuple(dict.fromkeys(node for s in statements(body) for node in _writes(s)))
+    return tuple(dict.fromkeys(node for s in statements(body) for node in own_writes(s)))
 
 
 def binds(statement: AnyStatement) -> tuple[Symbol, ...]:
     """Return the symbols that the statement itself binds, those of its reductions included."""
     own: tuple[Symbol, ...] = ()
     match statement:
-        case assignments.For() | loops.For() | assignments.Let():
+        case loops.For():
+            return (statement.symbol,)
+        case loops.Store() | loops.Update() | loops.Comment() | loops.If() | loops.Check():
+            return ()  # `Reduce` is gone
+        case assignments.For() | assignments.Let():
             own = (statement.symbol,)
         case _:
             own = tuple(x for domain in parts(statement).domains for x in domain.symbols)
@@ -212,14 +227,6 @@ def _union(sets: Iterable[frozenset[Symbol]]) -> frozenset[Symbol]:
     return frozenset[Symbol]().union(*sets)
 
 
-def _places(access: Access, pair: Pair | None) -> tuple[Access, ...]:
-    return (access,) if pair is None else (access, pair.access)
-
-
-def _position(pair: Pair | None) -> tuple[Affine, ...]:
-    return () if pair is None else (pair.position,)
-
-
 def _reads(statement: AnyStatement) -> Iterator[Node]:
     for expr in expressions_of(statement):
         yield from (e.node for e in expressions.walk(expr) if isinstance(e, Read))
@@ -234,7 +241,8 @@ def _reads(statement: AnyStatement) -> Iterator[Node]:
             return
 
 
-def _writes(statement: AnyStatement) -> Iterator[Node]:
+def own_writes(statement: AnyStatement) -> Iterator[Node]:
+    """Yield the nodes that a statement itself writes, not those inside it."""
     yield from (access.node for access in parts(statement).targets)
     match statement:
         case loops.Fill(node) | assignments.Alloc(node):

@@ -22,7 +22,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..ir.assignments import Alloc, Break, Continue, Permute, Print
@@ -37,7 +37,7 @@ from ..ir.expressions import (
     walk,
 )
 from ..ir.indexing import Range, Symbol, const, var
-from ..ir.loops import Check, Fill, For, If, Stmt, Update, While
+from ..ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import bodies, expressions_of, parts, statements, substitute_expr
@@ -110,6 +110,13 @@ class Accesses:
             site.kind == "write" and self._reaches(site, index, whole, (), 0)
             for site in self.of(node)
         )
+
+    def joined(self, gone: Node, kept: Node) -> Accesses:
+        """Return the accesses where one node stands for another one too."""
+        moved = (replace(site, node=kept) for site in self.of(gone))
+        both = sorted((*self.of(kept), *moved), key=lambda site: site.route)
+        left = {number: sites for number, sites in self.sites.items() if number != gone.id}
+        return Accesses({**left, kept.id: tuple(both)})
 
     def last_use(self, node: Node) -> Route | None:
         """Return where the last read or write stands; None where there is none."""
@@ -214,6 +221,8 @@ def _own(
     kind: Kind = "update" if isinstance(stmt, Update) else "write"
     for access in parts(stmt).targets:
         yield Site(access.node, access.index, kind, inside, route, tests)
+    if isinstance(stmt, Store | Update | For):
+        return
     match stmt:
         case Fill(node) | Alloc(node):
             yield Site(node, None, "write", inside, route, tests)
@@ -226,15 +235,17 @@ def _own(
 
 def reads_in(expr: Expr, tests: tuple[Expr, ...] = ()) -> Iterator[tuple[Read, tuple[Expr, ...]]]:
     """Yield each read of an expression with the tests that hold where it is evaluated."""
-    if isinstance(expr, Read):
-        yield expr, tests
-    if isinstance(expr, Select):
-        yield from reads_in(expr.test, tests)
-        yield from reads_in(expr.yes, (*tests, *conjuncts(expr.test)))
-        yield from reads_in(expr.no, (*tests, negated(expr.test)))
-        return
-    for child in children(expr):
-        yield from reads_in(child, tests)
+    left = [(expr, tests)]
+    while left:
+        one, tests = left.pop()
+        if isinstance(one, Read):
+            yield one, tests
+        if isinstance(one, Select):
+            left.append((one.no, (*tests, negated(one.test))))
+            left.append((one.yes, (*tests, *conjuncts(one.test))))
+            left.append((one.test, tests))
+        else:
+            left += [(child, tests) for child in reversed(children(one))]
 
 
 def nodes_of(expr: Expr) -> frozenset[Node]:

@@ -16,6 +16,7 @@ for i in 0..8:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..diagnostic import NOWHERE
@@ -25,7 +26,8 @@ from ..ir.expressions import Apply, Cast, Dynamic, Expr, Read, Select, rebuild, 
 from ..ir.fresh import Fresh, fresh_for, label_of
 from ..ir.loops import Check, For, If, Program, Stmt, Store, While
 from ..ir.node import Node
-from ..ir.walk import Rewrite, over_kernels, rebuild_statement, writes
+from ..ir.walk import Rewrite, over_kernels, rebuild_statement
+from .summary import Summary, summaries
 
 Body = tuple[Stmt, ...]
 
@@ -39,9 +41,10 @@ def cse(program: Program) -> Program:
 
 def _shared(body: Body, fresh: Fresh) -> Body:
     """Return the body after two walks that number values alike: one counts, one gives names."""
-    counting = _Walk(None, fresh)
+    found = summaries(body)
+    counting = _Walk(None, fresh, found)
     counting.block(body, {})
-    return _Walk(counting.reused, fresh).block(body, {}) if counting.reused else body
+    return _Walk(counting.reused, fresh, found).block(body, {}) if counting.reused else body
 
 
 @dataclass(slots=True)
@@ -64,6 +67,8 @@ class _Walk:
     named: set[int] | None
     """The numbers of the values that get a name; None while counting."""
     fresh: Fresh
+    found: Mapping[int, Summary]
+    """Of every statement."""
     reused: set[int] = field(default_factory=set)
     pending: list[Stmt] = field(default_factory=list)
     """Stores of names that have to come before the statement at hand."""
@@ -76,12 +81,13 @@ class _Walk:
 
     def statement(self, stmt: Stmt, known: _Known) -> Body:
         """Return a statement after the names that it needs, and forget what it overwrites."""
+        written = self.found[id(stmt)].writes
         match stmt:
             case For(body=body):
-                _forget(known, stmt)
+                _forget(known, written)
                 return (replace(stmt, body=self.block(body, known)),)
             case While(prelude, test, body):
-                _forget(known, stmt)
+                _forget(known, written)
                 before = self.block(prelude, known)
                 test = self.expr(test, known, False, stmt)
                 return (replace(stmt, prelude=before, test=test, body=self.block(body, known)),)
@@ -89,7 +95,7 @@ class _Walk:
                 test = self.expr(test, known, True, stmt)
                 defined = self.defined()
                 sides = self.block(then, known), self.block(other, known)
-                _forget(known, stmt)
+                _forget(known, written)
                 return (*defined, replace(stmt, test=test, then=sides[0], other=sides[1]))
             case Check(test, _, values):
                 test = self.expr(test, known, True, stmt)
@@ -98,7 +104,7 @@ class _Walk:
             case _:
                 by = Rewrite(lambda expr: self.expr(expr, known, True, stmt))
                 stmt = rebuild_statement(stmt, by)
-                _forget(known, stmt)
+                _forget(known, written)
                 return (*self.defined(), stmt)
 
     def defined(self) -> Body:
@@ -152,9 +158,8 @@ def _reads(expr: Expr) -> frozenset[int]:
     return frozenset(one.node.id for one in walk(expr) if isinstance(one, Read))
 
 
-def _forget(known: _Known, stmt: Stmt) -> None:
-    """Remove what reads something that the statement writes."""
-    written = {node.id for node in writes((stmt,))}
-    for expr, value in list(known.items()):
+def _forget(known: _Known, written: frozenset[int]) -> None:
+    """Remove what reads something that is written, by the ids of nodes."""
+    for expr, value in list(known.items()) if written else ():
         if value.reads & written:
             del known[expr]

@@ -29,12 +29,13 @@ from ..ir.walk import (
     bodies,
     expressions_of,
     over_kernels,
+    own_writes,
     parts,
     statements,
     uses,
     with_bodies,
-    writes,
 )
+from .comments import headed
 
 
 def dead(program: Program) -> Program:
@@ -49,7 +50,8 @@ def _round(program: Program) -> Program:
     body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
     visible = (*(p.node for p in program.parameters), *program.results)
     needed = _needed(body, visible)
-    symbols = frozenset(symbol for stmt in body for symbol in uses(stmt))
+    lets = any(isinstance(stmt, Let) for stmt in body)
+    symbols = frozenset(symbol for stmt in body if lets for symbol in uses(stmt))
     return over_kernels(program, lambda body: tuple(_live(body, needed, symbols)))
 
 
@@ -86,25 +88,10 @@ def _read(stmt: Stmt) -> list[int]:
 def _live(
     body: tuple[Stmt, ...], needed: frozenset[int], symbols: frozenset[Symbol]
 ) -> Iterator[Stmt]:
-    """Yield the statements that are still of use; a comment goes with what it heads."""
-    comment: Comment | None = None
-    dropped = False
-    for stmt in body:
-        if isinstance(stmt, Comment):
-            if comment is not None and not dropped:
-                yield comment
-            comment, dropped = stmt, False
-            continue
-        kept = _kept(stmt, needed, symbols)
-        if kept is None:
-            dropped = True
-            continue
-        if comment is not None:
-            yield comment
-        comment, dropped = None, False
-        yield kept
-    if comment is not None and not dropped:
-        yield comment
+    """Yield the statements that are still of use."""
+    return headed(
+        stmt if isinstance(stmt, Comment) else _kept(stmt, needed, symbols) for stmt in body
+    )
 
 
 def _kept(stmt: Stmt, needed: frozenset[int], symbols: frozenset[Symbol]) -> Stmt | None:
@@ -150,5 +137,5 @@ def _used(program: Program) -> tuple[Node, ...]:
     for kernel in program.kernels:
         for stmt in statements(kernel.body):
             named.update(_read(stmt))
-            named.update(node.id for node in writes((with_bodies(stmt, ((), ())),)))
+            named.update(node.id for node in own_writes(stmt))
     return tuple(node for node in program.locals if node.id in named)

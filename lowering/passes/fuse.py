@@ -40,6 +40,7 @@ from .access import Accesses, Site, accesses, nodes_of
 from .cells import are_apart, is_in_range, ranges
 from .decision import Decided, Decision, Reason
 from .products import tiled
+from .summary import summary
 
 
 class Together(Reason):
@@ -55,6 +56,7 @@ class Apart(Reason):
     JUMPS = "one of them may be left before its last round"
     ORDER = "a round of the second touches what a later round of the first does"
     EFFECTS = "a check or a print would change places with a write that can be seen"
+    BETWEEN = "a branch, a check, a print or another loop stands between them"
     SEPARATED = "a statement between them needs what the first one does"
     CHECKS = "the second may rely on what later rounds of the first check"
     NOTHING = "they have no array in common"
@@ -83,6 +85,8 @@ class _Fusion:
     """The ids of nodes that nobody outside sees."""
     fresh: Fresh
     decisions: list[Decision] = field(default_factory=list)
+    nests: dict[int, _Nest] = field(default_factory=dict)
+    """What was found out about loops, by their `id`; it keeps them alive."""
 
     def body(self, body: tuple[Stmt, ...], outer: tuple[Range, ...]) -> tuple[Stmt, ...]:
         """Return a list of statements with neighbours fused, then the lists inside of them."""
@@ -113,26 +117,31 @@ class _Fusion:
             return
         between = out[at + 1 :]
         moved = [stmt for stmt in between if not isinstance(stmt, Comment)]
+        where = second.span, first.span, second.symbol.name
         if any(isinstance(stmt, If | While | Check | Permute | Print) for stmt in moved):
+            self.decisions.append(Decision("apart", Apart.BETWEEN, None, "", *where))
             out.append(second)
             return
         if not _match(first, second):
-            self.decisions.append(Decision("apart", Apart.RANGES, span=second.span))
+            self.decisions.append(Decision("apart", Apart.RANGES, None, "", *where))
             out.append(second)
             return
-        pair = _Pair(_nest(first), _nest(second), self.own, outer)
+        pair = _Pair(self.known(first), self.known(second), self.own, outer)
         refused, detail = pair.refusal(moved)
-        if refused is not Apart.NOTHING:
-            outcome, reason = ("apart", refused) if refused else ("fused", Together.SHARED)
-            self.decisions.append(
-                Decision(outcome, reason, None, detail, second.span)  # type: ignore[arg-type]
-            )
-        if refused:
+        if refused is not None:
+            self.decisions.append(Decision("apart", refused, None, detail, *where))
             out.append(second)
             return
+        self.decisions.append(Decision("fused", Together.SHARED, None, "", *where))
         comments = tuple(stmt for stmt in between if isinstance(stmt, Comment))
         both = (*first.body, *comments, *self.renamed(first, second))
         out[at:] = [*moved, replace(first, body=both)]
+
+    def known(self, loop: For) -> _Nest:
+        """Return what is asked of a loop more than once, found once."""
+        if id(loop) not in self.nests:
+            self.nests[id(loop)] = _nest(loop)
+        return self.nests[id(loop)]
 
     def renamed(self, first: For, second: For) -> tuple[Stmt, ...]:
         """Return the body of the second nest with the first one's symbol in place of its own."""
@@ -263,12 +272,14 @@ class _Pair:
         """Whether a statement between the nests may as well run before the first."""
         if not isinstance(stmt, Store | Update | Fill | Alloc | Let):
             return False
+        before = self.first.found
+        if summary(stmt).touches.isdisjoint(before.sites) and not self.first.effects:
+            return True
         alone = accesses((stmt,))
         if self.first.effects and (
             _is_visible(alone, self.own) or any(s[0].node.rank for s in alone.sites.values())
         ):
             return False
-        before = self.first.found
         return not any(
             site.writes or before.is_written(site.node)
             for number, sites in alone.sites.items()

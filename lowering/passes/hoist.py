@@ -32,6 +32,7 @@ from ..ir.walk import (
     expressions_of,
     free_symbols,
     over_kernels,
+    own_writes,
     rebuild_statement,
     statements,
     with_bodies,
@@ -70,7 +71,7 @@ class _Uses:
         for stmt in statements(body):
             for expr in expressions_of(stmt):
                 reads.update(one.node.id for one in walk(expr) if isinstance(one, Read))
-            written.update(node.id for node in writes((with_bodies(stmt, ((), ())),)))
+            written.update(node.id for node in own_writes(stmt))
         return cls(reads, written)
 
 

@@ -40,6 +40,7 @@ from ..ir.expressions import Const, Expr, Index, Read, rebuild
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Affine, Range, Symbol
 from ..ir.loops import Check, Comment, For, Kernel, Program, Stmt, Store, Update, While
+from ..ir.memory_mode import admits_virtual
 from ..ir.node import Node
 from ..ir.walk import (
     Rewrite,
@@ -58,16 +59,16 @@ from .decision import Decided, Decision, Reason
 class Smaller(Reason):
     """What became of an array that was not needed whole."""
 
-    SCALAR = "one element of it is enough: each round of its loops writes it before it is read"
-    PART = "part of it is enough: each round of its loops writes that before it is read"
-    REGISTER = "a loop that touches only one element keeps it in a register"
+    SCALAR = "each round of its loops writes the element before it reads it"
+    PART = "each round of its loops writes that part before it reads it"
+    REGISTER = "the loop touches no other element of it"
 
 
 class Whole(Reason):
     """Why an array kept its shape."""
 
     MOVED = "it trades places with another array"
-    INDICES = "no axis of it is indexed alike everywhere, by loops around all of its uses"
+    INDICES = "no loop around all of its uses works on one part of it at a time"
     ROUNDS = "a read may see what an earlier round of its loops wrote, or nothing did"
 
 
@@ -114,9 +115,11 @@ def _plans(kernel: Kernel, own: list[Node], decisions: list[Decision]) -> dict[i
             found = _without_storage(found, node)
         if not any(site.reads for site in found.of(node)):
             continue
+        if node.request is not None and not admits_virtual(node.request.mode):
+            continue
         axes = Whole.MOVED if node.id in moved else _axes_left(found, node, lets, firsts)
         if isinstance(axes, Whole):
-            decisions.append(Decision("stored", axes, node))
+            decisions.append(Decision("whole", axes, node))
             continue
         new = replace(node, shape=tuple(node.shape[axis] for axis in axes))
         reason = Smaller.PART if axes else Smaller.SCALAR

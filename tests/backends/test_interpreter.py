@@ -20,6 +20,7 @@ def test_runs_without_anything() -> None:
     assert y.tolist() == [0.0, 2.0, 4.0, 6.0]
     assert code.origin == "interpreted"
     assert code.text.startswith("procedure scale(")
+    assert len(code.line_map) == code.text.count("\n")
 
 
 def test_faults_and_results() -> None:

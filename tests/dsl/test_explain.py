@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,26 @@ from plusequals.backends.runtime.state import RUNTIME
 
 SCALE = "def scale(y, x):\n    y[i] = rate * x[i]\n"
 TITLES = (
-    "called with", "why it was compiled", "where the code came from", "assignments", "loops",
-    "places", "source",
+    "called with", "why it was compiled", "where the code came from", "arrays", "work of one call",
+    "the function", "assignments", "loops, beside them the line of the function",
+    "code, beside it the line of the function",
 )  # fmt: skip
+SOFTMAX = """\
+def softmax(y, x):
+    m[i] = max(x[i, j])
+    e[i, j] = exp(x[i, j] - m[i])
+    y[i, j] = e[i, j] / sum[k](e[i, k])
+"""
+MIXED = """\
+def mixed(y, t, p, x):
+    unused = np.exp(x)
+    half = 0.5 * x
+    y[i] = sum[c](where(c == p[i], t[i, c], 0.0))
+    total = np.zeros(8)
+    total[:] = half * half
+    for k in range(3):
+        y[i] += total[i] * (np.sqrt(x[0]) + 1)
+"""
 
 
 def fresh(**names: Any) -> Any:
@@ -39,18 +58,82 @@ def test_every_section_is_in_the_text() -> None:
         "procedure scale(y: f32[3] written, x: f32[3]):"
     )
     assert "kernel scale:" in explained.loops and "for i in 0..3" in explained.loops
-    assert explained.places.splitlines()[0] == "y  parameter  the caller provides it"
-    assert "void **args" in explained.source
+    assert explained.places.splitlines()[1].split(maxsplit=4) == [
+        "y", "f32[3]", "2", "hosted,", "written  the caller provides it"
+    ]  # fmt: skip
+    assert "void **args" in explained.code
+    assert "peak temporary memory" in explained.work
+    assert explained.choices == ""
     assert repr(explained) == text
+
+
+def test_a_whole_text(golden: Callable[[str], Callable[[str], None]]) -> None:
+    f = pe.cd_from_source(SOFTMAX, {})
+    explained = f.explain(np.zeros((6, 4), "f4"), np.zeros((6, 4), "f4"))
+    settled = replace(explained, origin="compiled", generated=explained.generated[-4:])
+    golden("softmax.txt")(str(settled))
+    assert max(map(len, str(settled).splitlines())) <= 100
+
+
+def test_every_pass_has_its_say_in_the_order_of_the_source(
+    golden: Callable[[str], Callable[[str], None]],
+) -> None:
+    f = pe.cd_from_source(MIXED, {"np": np})
+    arguments = np.zeros(8), np.ones((8, 9)), np.zeros(8, "i8"), np.ones(8)
+    explained = f.explain(*arguments)
+    golden("mixed.txt")(f"{explained.places}\n\n{explained.choices}\n\n{explained.work}")
+    lines = [told.span.line for told in explained.decisions]
+    assert lines == sorted(lines)
+    assert len(set(explained.decisions)) == len(explained.decisions)
+    rows = {row.name: row for row in explained.arrays}
+    assert rows["half"].mode == "virtual" and rows["half"].span.line == 3
+    assert rows["unused"].mode == "not computed"
+    assert all(row.why for row in explained.arrays)
+
+
+def test_numbers_are_those_of_the_call() -> None:
+    text = "def f(y, x, n):\n    for t in range(n):\n        y[i] += x[i] * 0.5\n"
+    f = pe.cd_from_source(text, {})
+    for size in range(3, 8):
+        f(np.zeros(size), np.ones(size), 2)
+    for size, times in ((40, 3), (50, 7)):
+        counts = f.explain(np.zeros(size), np.ones(size), times).counts
+        assert counts is not None
+        assert counts.operations["mul"] == size * times
+        assert counts.least == 3 * 8 * size
+        assert counts.assumed == ()
+
+
+def test_what_was_inlined_is_shown_with_its_own_lines() -> None:
+    helper = pe.cd_from_source("def half(x):\n    return 0.5 * x\n", {}, "helper.py")
+    f = pe.cd_from_source("def f(y, x):\n    y[:] = half(x) + 1\n", {"half": helper})
+    explained = f.explain(np.zeros(3), np.ones(3))
+    texts = [line.text for line in explained.written]
+    assert texts[:2] == ["def f(y, x):", "    y[:] = half(x) + 1"]
+    if len(texts) > 2:  # nothing of the helper may be left as a statement of its own
+        assert "# helper.py" in texts and "    return 0.5 * x" in texts
+
+
+def test_a_page_is_returned_written_and_shown_in_notebooks(tmp_path: Path) -> None:
+    explained = fresh().explain(np.zeros(3), np.zeros(3))
+    path = tmp_path / "page.html"
+    page = explained.to_html(path)
+    assert page == path.read_text(encoding="utf-8") == explained.to_html()
+    frame = explained._repr_html_()
+    assert frame.startswith("<iframe srcdoc=") and "&lt;!doctype html&gt;" in frame
+    with pytest.raises(OSError):
+        explained.to_html(tmp_path / "nowhere" / "page.html")
 
 
 def test_the_backend_that_runs_assignments_has_no_loops() -> None:
     with pe.override("numpy"):
         explained = fresh().explain(np.zeros(2), np.zeros(2))
-    assert (explained.loops, explained.places) == ("", "")
+    empty = (explained.loops, explained.places, explained.choices, explained.work)
+    assert empty == ("", "", "", "")
     assert explained.origin.startswith("not compiled: the backend runs the assignments")
-    assert "\nloops\n" not in str(explained)
-    assert explained.source == explained.assignments
+    assert "\nloops" not in str(explained)
+    assert explained.code == explained.assignments
+    assert [line.span for line in explained.generated] == [line.span for line in explained.meaning]
 
 
 def test_where_the_code_came_from(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ arguments names what of the values involved the message has to show.
 from __future__ import annotations
 
 import ast
+import linecache
 import math
 import re
 from dataclasses import dataclass
@@ -19,6 +20,13 @@ from plusequals.dsl.cd import CdFunction
 from plusequals.lowering.diagnostic import CdError, CdInternalError
 
 FILE = "example.py"
+
+
+def run_text(text: str, names: dict[str, object], name: str) -> None:
+    """Run a text as if it were a file, so that messages can show its lines."""
+    lines = text.splitlines(keepends=True)
+    linecache.cache[name] = len(text), None, lines, name
+    exec(compile(text, name, "exec"), names)
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,7 @@ class Case:
     def namespace(self) -> dict[str, object]:
         """Return the names around the function."""
         names: dict[str, object] = {"np": np, "pe": pe, "math": math}
-        exec(self.around, names)
+        run_text(self.around, names, "around.py")
         return names
 
     def call(self, backend: str = "numpy") -> object:

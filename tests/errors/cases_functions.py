@@ -11,14 +11,14 @@ def f(x):
 === ret_in_loop: np.ones(3)
 def f(x):
     for t in range(3):
-        return x
+        return x[:t]
 
 === ret_in_while: np.ones(3)
 def f(x):
     while x[0] > 0:
         if x[1] > 0:
             return x[0]
-        x[0] -= 1
+        x[0] -= x[1] + 1
 
 === ret_diff: np.ones(3) => `f64[3]`, `int 1`
 def f(x):
@@ -181,7 +181,7 @@ def f(y):
 def f(y):
     return [t for t in range(3) if y[t] > 0]
 
-=== comp_arr: np.ones(5)
+=== comp_arr: np.ones(500)
 def f(y):
     return [t for t in y]
 
@@ -218,7 +218,7 @@ def f(y):
 def f(y):
     return map(abs, y)
 
-=== sum_gen_rt: np.ones(3)
+=== sum_gen_rt: np.ones(300)
 def f(y):
     return sum(t * t for t in y)
 

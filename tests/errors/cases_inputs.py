@@ -61,6 +61,22 @@ w = np.ones(3)
 def f(y):
     w[i] = y[i]
 
+=== merged_array: pe.tensor("p", (3,)), np.ones(3)
+def f(p, x):
+    p[i] += x.merge[i]
+
+=== merged_twice: pe.tensor("p", (3,))
+def f(p):
+    p[i] += p.grad.merge.merge[i]
+
+=== merged_written: pe.tensor("p", (3,)) => `p.grad.merge`
+def f(p):
+    p.grad.merge[i] = p[i]
+
+=== merged_two: pe.tensor("p", (3,)) => `p.merge`, `p.grad.merge`
+def f(p):
+    p[i] += p.merge[i] * p.grad.merge[i]
+
 === minus_tensor: pe.tensor("p", (3,)), np.ones(3)
 def f(p, x):
     p.val[i] = x[i]

@@ -107,7 +107,7 @@ def f(y):
 
 === print_kw: np.ones(5)
 def f(y):
-    print(y[0], end="")
+    print(y[0], file=None)
 
 === print_fmt: np.ones(5)
 def f(y):

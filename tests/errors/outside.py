@@ -8,7 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 import plusequals as pe
+from plusequals.backends.runtime.queue import Worker
+from plusequals.backends.runtime.state import given_up
 from plusequals.lowering import settings
+from tests.errors.case import run_text
 
 SOURCE = "def f(y, x):\n    y[i] = y[i] // x[i]\n"
 
@@ -85,6 +88,12 @@ def constant_tensor_written() -> object:
     return None
 
 
+def virtual_tensor_read() -> object:
+    """Read on the host what has no array there."""
+    run_text('p = pe.tensor("p", (3,), memory="virtual")\np.numpy()', {"pe": pe}, "example.py")
+    return None
+
+
 def too_deep() -> object:
     """Nest calls of more functions than are inlined."""
     names: dict[str, object] = {}
@@ -95,8 +104,75 @@ def too_deep() -> object:
     return pe.cd_from_source(text, names, "example.py", "numpy")(np.ones(3))
 
 
+def no_such_device() -> object:
+    """Ask for a device by what is no number."""
+    return pe.device("numpy:first")
+
+
+def no_array_in_the_context() -> object:
+    """Copy to the host what no routine of the context uses."""
+    p, (stream,) = pe.tensor("p", (3,)), _streams("numpy:0/s0")
+    return stream.context().to_host(p)
+
+
+def written_by_two_streams() -> object:
+    """Write on two streams what they share."""
+    p, q = pe.tensor("p", (3,)), pe.tensor("q", (3,))
+    reads = pe.cd_from_source("def reads(q, p):\n    q[i] = p[i]\n").compile(q, p)
+    writes = pe.cd_from_source("def writes(p):\n    p[i] = 1.0\n").compile(p)
+    streams = _streams("numpy:0/s0", "numpy:0/s1", "numpy:0/s2")
+    reads.link(streams[0].context())
+    writes.link(streams[1].context())
+    return writes.link(streams[2].context())
+
+
+def merged_without_a_source() -> object:
+    """Call a routine that merges before its merge buffer is filled."""
+    p, (stream,) = pe.tensor("p", (3,)), _streams("numpy:0/s0")
+    merge = pe.cd_from_source("def merge(p):\n    p.grad += p.grad.merge\n", name="example.py")
+    return merge.compile(p).link(stream.context())()
+
+
+def finalized_context() -> object:
+    """Use a context after it was finalized."""
+    p, (stream,) = pe.tensor("p", (3,)), _streams("numpy:0/s0")
+    with stream.context() as context:
+        context.from_host(p)
+    return context.numpy(p)
+
+
+def unknown_way_to_merge() -> object:
+    """Merge in a way that there is not."""
+    p, (stream,) = pe.tensor("p", (3,)), _streams("numpy:0/s0")
+    merge = pe.cd_from_source("def merge(p):\n    p.grad += p.grad.merge\n").compile(p)
+    routine = merge.link(stream.context())
+    return routine.context.merge_into(routine, p.grad, mode="moving")
+
+
+def linked_into_a_stream() -> object:
+    """Link into a stream, which has no arrays."""
+    p, (stream,) = pe.tensor("p", (3,)), _streams("numpy:0/s0")
+    return pe.cd_from_source("def f(p):\n    p[i] = 1.0\n").compile(p).link(stream)
+
+
+def work_left_to_a_forked_child() -> object:
+    """Wait, in a forked child, for what the parent had queued."""
+    worker = Worker("numpy:0/s0", threaded=False)
+    worker.submit(int, ())
+    worker.after_fork(given_up())
+    return worker.synchronize()
+
+
+def _streams(*names: str) -> list[pe.Stream]:
+    """New streams with names that do not depend on what ran before."""
+    streams = [pe.device("numpy").stream() for _ in names]
+    for stream, name in zip(streams, names, strict=True):
+        stream.name = name
+    return streams
+
+
 OUTSIDE: dict[str, Callable[[], object]] = {
     name: value
     for name, value in vars().copy().items()
-    if isinstance(value, types.FunctionType) and value.__module__ == __name__
+    if isinstance(value, types.FunctionType) and value.__module__ == __name__ and name[0] != "_"
 }

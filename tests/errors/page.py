@@ -17,6 +17,7 @@ from tests.errors import (
     cases_functions,
     cases_index,
     cases_inputs,
+    cases_memory,
     cases_numpy,
     cases_run,
     cases_statements,
@@ -31,7 +32,7 @@ PAGE = TESTS.parent / "docs" / "errors.md"
 GOLDEN = TESTS / "golden" / "test_errors"
 PARSER = TESTS / "golden" / "dsl" / "test_refused"
 FILES = (
-    cases_arrays, cases_functions, cases_index, cases_inputs, cases_numpy, cases_run,
+    cases_arrays, cases_functions, cases_index, cases_inputs, cases_memory, cases_numpy, cases_run,
     cases_statements, cases_types, cases_values,
 )  # fmt: skip
 

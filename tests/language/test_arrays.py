@@ -53,7 +53,6 @@ CODES = [
     ("global q", "CD0117"),
     ("del x", "CD0118"),
     ("t = {}", "CD0121"),
-    ("for k in range(3):\n    x[k] = 0\nelse:\n    x[0] = 1", "CD0128"),
     ("x =- x", "CD0104"),
 ]
 

@@ -176,8 +176,12 @@ def _plain(case: _Case) -> None:
     if outcome.error:
         case.refused = f"run time: {outcome.error}: {outcome.message.splitlines()[0]}"
         return
+    if expected.undefined:
+        return  # ours saturates; what NumPy gives depends on the machine
     if re.search(r"^ +(for|while|if) ", program.text, re.MULTILINE):
         expected = _joined(expected, outcome)
+    if re.search(r"^ +(for|while) ", program.text, re.MULTILINE):
+        expected = _may_copy(expected, outcome)
     why = difference(outcome, expected, signs=False, rtol=1e-5 if program.rounds else 0.0)
     if why is not None and not _inexact(program, function, expected):
         case.finding = Finding("plain", why, program)
@@ -193,6 +197,18 @@ def _joined(expected: Outcome, outcome: Outcome) -> Outcome:
     if len(results) != len(expected.results):
         return expected
     return replace(expected, results=results)
+
+
+def _may_copy(expected: Outcome, outcome: Outcome) -> Outcome:
+    """Return what Python gave, with ours free to return a copy of what names exchange in a loop."""
+    ours = outcome.sharing
+    if [len(row) for row in ours] != [len(row) for row in expected.sharing]:
+        return expected
+    sharing = tuple(
+        tuple(one and other for one, other in zip(row, there))
+        for row, there in zip(ours, expected.sharing)
+    )
+    return replace(expected, sharing=sharing)
 
 
 def _is_number(value: Any) -> bool:

@@ -24,14 +24,16 @@ class Outcome:
     sharing: tuple[tuple[bool, ...], ...] = ()
     error: str = ""
     message: str = ""
+    undefined: bool = False
+    """Whether NumPy cast a float to an integer that cannot hold it, which it leaves open."""
 
 
 def run(program: Program, call: Callable[[Mapping[str, Any]], Any]) -> Outcome:
     """Return what a call gives for new arguments."""
     made = program.make_rooms()
     arguments = {name: value for name, (value, _) in made.items()}
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True) as told, np.errstate(all="ignore", invalid="warn"):
+        warnings.simplefilter("always")
         try:
             returned = call(arguments)
         except CdError as why:
@@ -39,7 +41,10 @@ def run(program: Program, call: Callable[[Mapping[str, Any]], Any]) -> Outcome:
         except Exception as why:
             return _failed(type(why).__name__, why, made)
     results = returned if isinstance(returned, tuple) else (returned,)
-    return Outcome(results, tuple(arguments.values()), _rooms(made), _sharing(results, arguments))
+    undefined = any("invalid value encountered in cast" in str(one.message) for one in told)
+    sharing = _sharing(results, arguments)
+    values = tuple(arguments.values())
+    return Outcome(results, values, _rooms(made), sharing, undefined=undefined)
 
 
 def _failed(error: str, why: Exception, made: Mapping[str, Any]) -> Outcome:
@@ -112,20 +117,25 @@ def unlike(a: Any, b: Any, signs: bool = True, rtol: float = 0.0) -> str | None:
         return f"shape {one.shape} against {other.shape}"
     one = one.astype(one.dtype.newbyteorder("="))
     other = other.astype(one.dtype)
-    if one.dtype.kind == "c":
-        for x, y in ((one.real, other.real), (one.imag, other.imag)):
-            if why := unlike(x, y, signs, rtol):
-                return why
-        return None
-    same = one == other
-    if one.dtype.kind == "f":
-        if rtol:
-            largest = np.max(np.abs(one), initial=0.0, where=np.isfinite(one))
-            with np.errstate(all="ignore"):
-                same |= np.abs(one - other) <= rtol * largest
-        elif signs:
-            same &= np.signbit(one) == np.signbit(other)
-        same |= np.isnan(one) & np.isnan(other)
-    if np.all(same):
+    if np.all(_alike(one, other, signs, rtol)):
         return None
     return f"{one.tolist()!r} against {other.tolist()!r}"
+
+
+def _alike(one: np.ndarray, other: np.ndarray, signs: bool, rtol: float) -> np.ndarray:
+    """Return where two arrays are alike; the parts of a complex number one by one."""
+    largest = 0.0
+    if rtol and one.dtype.kind in "fc":
+        largest = float(np.max(np.abs(one), initial=0.0, where=np.isfinite(one)))
+    same = np.ones(one.shape, bool)
+    for x, y in ((one.real, other.real), (one.imag, other.imag)):
+        alike = np.asarray(x == y)
+        if x.dtype.kind == "f":
+            if rtol:
+                with np.errstate(all="ignore"):
+                    alike |= np.abs(x - y) <= rtol * largest
+            elif signs:
+                alike &= np.signbit(x) == np.signbit(y)
+            alike |= np.isnan(x) & np.isnan(y)
+        same &= alike
+    return same

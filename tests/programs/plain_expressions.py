@@ -108,7 +108,11 @@ def _called(node: ast.Call, state: Any, point: Letters, statement: Any, of: Any)
         case ast.Call(func=ast.Name(id=("clamp" | "wrap" | "pad") as name), args=args):
             return _Outside(name, *(of(arg) for arg in args))
         case ast.Call(func=ast.Name(id=name), args=args) if name in _FUNCTIONS:
-            return _FUNCTIONS[name](*(of(arg) for arg in args))
+            values = [of(arg) for arg in args]
+            result = _FUNCTIONS[name](*values)
+            cast = name in ("f32", "f64", "i32", "i64")
+            weak = not cast and all(type(value) in (int, float, complex) for value in values)
+            return result.item() if weak and isinstance(result, np.generic) else result
     raise Unknown(ast.unparse(node))
 
 
@@ -153,13 +157,15 @@ def reduce_values(name: str, found: list[tuple[tuple[int, ...], Any]]) -> Any:
     """Return the reduction of values in their order."""
     values = [value for _, value in found]
     if name in ("any", "all"):
-        return (any if name == "any" else all)(bool(v) for v in values)
+        return np.bool_((any if name == "any" else all)(bool(v) for v in values))
     if not values:
         raise Unknown("the type of a reduction of nothing")
     dtype = np.result_type(*{type(v): v for v in values}.values())
     if name in ("argmax", "argmin"):
         best = getattr(np, name)(np.array(values, dtype))
         return np.int64(found[int(best)][0][-1])
+    if name in ("max", "min") and all(type(v) is int for v in values):
+        return (max if name == "max" else min)(values)  # still a Python number
     if name in ("max", "min"):
         total = dtype.type(values[0])
         for value in values[1:]:

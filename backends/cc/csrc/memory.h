@@ -14,6 +14,18 @@ static inline void *zeroed(int64_t bytes)
     return bytes == INT64_MAX ? NULL : calloc(1, bytes > 0 ? (size_t)bytes : 1);
 }
 
+//! aligned
+static inline void *aligned(int64_t bytes)
+{
+    return bytes < INT64_MAX / 2 ? aligned_alloc(64, (size_t)bytes) : NULL;
+}
+
+//! cleared
+static inline void cleared(void *array, int64_t bytes)
+{
+    if (bytes < INT64_MAX / 2) memset(array, 0, (size_t)bytes);
+}
+
 //! grown
 static inline void *grown(void *array, int64_t *room, int64_t bytes)
 {

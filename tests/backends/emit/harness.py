@@ -79,7 +79,13 @@ class Compiled:
             out.printed.append((number, record.decode([*slots, 0])))
 
         callback = FFI.callback("void(int64_t, int64_t *)", show)
-        sizes = FFI.new("int64_t[]", [arrays[k].shape[axis] for k, axis in self.source.sizes] or 1)
+        sizes = FFI.new(
+            "int64_t[]",
+            self.source.memory.numbers(
+                [arrays[k].shape[axis] for _, k, axis in self.source.memory.sizes]
+            )
+            or 1,
+        )
         pointers = [FFI.cast("void *", a.ctypes.data) for a in arrays]
         args = FFI.new("void *[]", [*pointers, *blocks, fault, callback, sizes])
         out.status = getattr(self.library, self.source.entry)(args)

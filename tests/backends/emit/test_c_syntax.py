@@ -153,7 +153,7 @@ def test_a_fault_keeps_only_the_values_that_fit() -> None:
 @needs_compiler
 def test_run_time_sizes_come_in_and_go_out() -> None:
     run = compiled(sized())
-    assert run.source.sizes == ((0, 0),)
+    assert [(size.parameter, size.axis) for size in run.source.memory.sizes] == [(0, 0)]
     block = FFI.new("int64_t[3]")
     assert run(np.arange(1.0, 5.0), blocks=[block]).status == 0
     assert list(block)[1:] == [5, 2]

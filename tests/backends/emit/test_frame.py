@@ -26,15 +26,25 @@ def frame(*args: object, **others: object) -> Frame:
     return frame_of(program, place(program), C)
 
 
-def test_small_arrays_are_on_the_stack_large_ones_are_freed() -> None:
+def test_small_arrays_are_on_the_stack_large_ones_in_the_arena() -> None:
     small, large, scalar = node(0, "a", (8,)), node(1, "b", (5000,)), node(2, "c", ())
-    made = frame([], [], [small, large, scalar])
-    opening = list(made.opening())
-    assert opening[:3] == [
-        "float c = 0.0f;", "float a[8] = {0};", "float *restrict b = zeroed(20000);",
-    ]  # fmt: skip
-    assert list(made.closing()) == ["done:", "free(b);", "return status;"]
-    assert list(frame([], [], [small]).closing()) == ["return 0;"]
+    first = (const(3),)
+    used = [assign("...", one, first, number(1), over()) for one in (small, large)]
+    made = frame([], used, [small, large, scalar])
+    assert list(made.opening()) == ["float c = 0.0f;", "float a[8] = {0};"]
+    assert made.head(False, False) == "static int f_body(float *restrict b)"
+    assert list(made.entry("pe_f", False, False)[1]) == [
+        "char *const arena = aligned(20032);",
+        "if (!arena) {",
+        "    ((int64_t *)args[0])[0] = 20032;",
+        "    return 2;",
+        "}",
+        "float *const b = (float *)(arena + 0);",
+        "const int status = f_body(b);",
+        "free(arena);",
+        "return status;",
+    ]
+    assert list(made.closing()) == ["return 0;"]
 
 
 def test_what_nobody_writes_is_const_and_a_scalar_comes_by_value() -> None:
@@ -44,9 +54,9 @@ def test_what_nobody_writes_is_const_and_a_scalar_comes_by_value() -> None:
         "static int f_body(const float *restrict x, float *restrict y, const float s,"
         " int64_t *fault)"
     )
-    assert made.entry("pe_f", True, False)[1] == (
+    assert list(made.entry("pe_f", True, False)[1]) == [
         "return f_body(args[0], args[1], *(const float *)args[2], args[3]);"
-    )
+    ]
 
 
 def test_arrays_that_move_promise_nothing() -> None:

@@ -99,6 +99,27 @@ def test_an_error_inside_names_the_way_to_it() -> None:
     assert [span.text for span in caught.value.diagnostics[0].stack] == ["f2(x)", "g(a)"]
 
 
+COMPREHENSIONS = {
+    "over rows": "return [row * 2 for row in x]",
+    "over elements": "return np.array([v * v + 1 for v in x[0]]), sum(v * v for v in x[1])",
+    "of two loops": "return [i * j for i in range(3) for j in range(i, 3) if i != 1]",
+    "in one another": "return np.array([[i * j for j in range(3)] for i in range(2)])",
+    "over pairs": "return [i * v for i, v in enumerate(x[0], start=2)]",
+    "over two arrays": "return [v + w for v, w in zip(x[0], x[1], strict=False)]",
+    "of bools": "return any(v > 1 for v in x[0]), all(v > 1 for v in x[0])",
+    "around a function with a loop": (
+        "def total(k):\n    s = 0.0\n    for j in range(3):\n        s += x[k, j]\n    return s\n"
+        "return sum([x[k, 0] * total(k) for k in range(2)])"
+    ),
+    "and the name outside": "k = 7\na = [k for k in range(3)]\nreturn a, k",
+}
+
+
+@pytest.mark.parametrize("body", COMPREHENSIONS.values(), ids=COMPREHENSIONS)
+def test_comprehensions_are_written_out(body: str, backend: str) -> None:
+    assert_same(run(backend, "x", body, X.copy()), plain("x", body, X.copy()))
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -110,7 +131,7 @@ def test_an_error_inside_names_the_way_to_it() -> None:
         ("return operator.length_hint(x)", "CD0427"),
         ("return open(x)", "CD0428"),
         ("l = [1]\nl.append(2)", "CD0438"),
-        ("return [v for v in x]", "CD0437"),
+        ("return [v for v in range(300)]", "CD0437"),
         ("return [i for i in (1, 2) if x[0, i] > 0]", "CD0431"),
         ("return np.random.rand(3)", "CD0428"),
     ],

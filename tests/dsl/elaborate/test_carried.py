@@ -47,6 +47,27 @@ LOOPS = {
     "one side only": (
         "s = 0.0\nfor i in range(3):\n    if x[0, i] > 1.5:\n        s = x[0, i]\nreturn s"
     ),
+    "an inner target bound before": (
+        "i, j = 0, 7\ns = 0\nfor i in range(2):\n    s = s * 10 + j\n"
+        "    for j in range(3 * i):\n        s += j\nreturn s, i, j"
+    ),
+    "an inner target after a break": (
+        "s = 0\nfor i in range(2):\n    for j in range(3):\n        if x[i, j] > 1.5 + i:\n"
+        "            break\n    s = s * 10 + j\nreturn s"
+    ),
+    "an inner target that no round sets again": (
+        "s = 0\nfor i in range(3):\n    for j in range(2 - i):\n        pass\n"
+        "    s = s * 10 + j\nreturn s"
+    ),
+    "a target used by two loops": (
+        "s = 0\nfor k in range(3):\n    for k in range(2):\n        s += k\n    s += 10 * k\n"
+        "return s"
+    ),
+    "a target that is assigned below": (
+        "for j in range(3):\n    x[0, j] += 1\nfor i in range(2):\n    for j in range(3):\n"
+        "        x[i, j] += j\ni, j = 1, 2\nwhile i > 0 or j > 0:\n    if j > 0:\n        j -= 1\n"
+        "        continue\n    i -= 1\nreturn i, j"
+    ),
     "a best so far": (
         "best = -np.inf\nat = -1\nfor i in range(3):\n    if x[1, i] > best:\n"
         "        best = x[1, i]\n        at = i\nreturn best, at"

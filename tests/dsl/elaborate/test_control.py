@@ -76,7 +76,8 @@ def test_a_counter_is_an_index_and_stays_symbolic() -> None:
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        ("for i in range(3):\n    return x", "CD0144"),
+        ("for i in range(3):\n    return x[0, :i]", "CD0144"),
+        ("for i in range(len(x)):\n    return x", "CD0434"),
         ("if j > 0:\n    for i in range(3):\n        x[i, j] = 0.0", "CD0520"),
         ("for a, b in [(1, 2, 3)]:\n    x[0, 0] = a", "CD0419"),
         ("for a.b in range(3):\n    x[0, 0] = 1.0", "CD0142"),

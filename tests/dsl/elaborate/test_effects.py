@@ -15,6 +15,7 @@ from .scenes import found, typed
 X = np.array([1.5, -2.0])
 PRINTS = (
     "print('a', 1, 2.5, None)", "print(x[0], x[1] < 0)", "print(f'{n} of {x[0]}!')", "print()",
+    "print(f'{x[0]:.3f}|{x[1]:>9}|{n:05d}|{x[0]:e}')", "print(x[0], n, sep='; ', end='.')",
     "print((1, 2))", "print('{}', n)", "for i in range(2):\n    print(i, x[i])",
 )  # fmt: skip
 
@@ -69,7 +70,7 @@ def test_texts_and_numbers_of_a_print_are_pieces_in_order() -> None:
 
 @pytest.mark.parametrize(
     ("body", "code"),
-    [("print(x)", "CD0423"), ("print(1, end='')", "CD0422"), ("x[0] > 1", "CD0146"),
+    [("print(x)", "CD0423"), ("print(1, file=x)", "CD0422"), ("x[0] > 1", "CD0146"),
      ("raise x[0]", "CD0145")],
 )  # fmt: skip
 def test_what_has_no_effect_or_no_text_is_refused(body: str, code: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from plusequals.dsl import surface as s
 from plusequals.dsl.elaborate.frame import (
+    EXIT,
     RESULT,
     assigned_names,
     first_use,
@@ -40,13 +41,13 @@ def _function() -> s.Function:
 
 def test_names_that_are_assigned_include_subscripted_ones() -> None:
     assert list(assigned_names(_function().body)) == [
-        "a", "b", "e", "g", "h", "i", "k", "l", "n", "q", "w", "z", RESULT,
+        "a", "b", "e", "g", "h", "i", "k", "l", "n", "q", "w", "z", RESULT, EXIT,
     ]  # fmt: skip
 
 
 def test_names_that_are_bound_anew_are_bare() -> None:
     assert list(rebound_names(_function().body)) == [
-        "a", "g", "i", "k", "l", "n", "q", "w", "z", RESULT,
+        "a", "g", "i", "k", "l", "n", "q", "w", "z", RESULT, EXIT,
     ]  # fmt: skip
 
 
@@ -75,7 +76,12 @@ def test_a_lambda_hides_its_parameters() -> None:
         ("if t:\n    x = 1", "unused"),
         ("if t:\n    x = 1\ny = x", "read"),
         ("if x:\n    y = 1", "read"),
-        ("for n in range(3):\n    x = 1", "read"),
+        ("for n in range(3):\n    x = 1", "unused"),
+        ("for n in range(3):\n    x = 1\ny = x", "read"),
+        ("for n in range(x):\n    x = 1", "read"),
+        ("for x in range(3):\n    y = x", "unused"),
+        ("while t:\n    y = x\n    x = 1", "read"),
+        ("while x:\n    x = 1", "read"),
         ("with comment('c'):\n    x = 1", "set"),
         ("x, y = 1, 2", "set"),
         ("return x", "read"),

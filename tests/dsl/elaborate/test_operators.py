@@ -90,3 +90,29 @@ def test_errors_of_constants_are_errors_at_the_place() -> None:
 def test_what_has_no_one_meaning_is_refused(body: str, code: str) -> None:
     with pytest.raises(CdError, match=code):
         run("numpy", "x, n", f"return {body}", X, 2)
+
+
+@pytest.mark.parametrize("body", ["return a + b", "return a * 2", "return 2 * a"])
+def test_lists_are_not_joined_or_repeated(body: str) -> None:
+    with pytest.raises(CdTypeError, match="CD0404.*lists in Python"):
+        run("numpy", "a, b", body, [1.0, 2.0], [3.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    "body", ["return np.asarray(a) + np.asarray(b)", "return np.add(a, b)", "return a * x, a + x"]
+)
+def test_lists_beside_arrays_are_arrays(body: str, backend: str) -> None:
+    arguments = [1.0, 2.0], [3.0, 4.0], np.array([5.0, 6.0])
+    assert_same(run(backend, "a, b, x", body, *arguments), plain("a, b, x", body, *arguments))
+
+
+def test_the_square_of_bools_is_numpys(backend: str) -> None:
+    body = "return m ** 2, m ** 3, m ** 2.0, np.power(m, 2)"
+    m = np.array([True, False])
+    assert_same(run(backend, "m", body, m), plain("m", body, m))
+
+
+def test_an_array_without_axes_gives_numbers(backend: str) -> None:
+    body = "return s + 1, np.exp(s), s.astype(int), np.where(s > 1, s, 0.0), -s"
+    s = np.array(2.0)
+    assert_same(run(backend, "s", body, s), plain("s", body, s), 1e-12)

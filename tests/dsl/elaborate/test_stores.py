@@ -14,6 +14,8 @@ from plusequals.dsl.elaborate.views import subscript
 from plusequals.lowering.diagnostic import NOWHERE, CdTypeError, CdValueError
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.ops import OPS
+from tests.compare import assert_same
+from tests.language.ask import plain, run
 
 from .bench import Bench
 
@@ -74,3 +76,25 @@ def test_only_places_are_written() -> None:
     value = Array(place.axes, place.shape, place.body, place.kind, copied=True)
     with pytest.raises(CdValueError, match="a new value"):
         assign(bench.ctx, value, Static(1.0), NOWHERE)
+
+
+DISTINCT = {
+    "an arange beside positions": "a[np.arange(3), idx] -= 1",
+    "multiplied": "a[np.arange(3), idx] *= a[0, 0]",
+    "backwards": "a[np.arange(3)[::-1], idx] += 2",
+    "over two axes": "a[np.arange(3)[:, None], np.arange(4)] += idx[:, None]",
+}
+
+
+@pytest.mark.parametrize("body", DISTINCT.values(), ids=DISTINCT)
+def test_positions_that_differ_may_be_accumulated_into(body: str, backend: str) -> None:
+    mine, pythons = np.arange(12.0).reshape(3, 4), np.arange(12.0).reshape(3, 4)
+    idx = np.array([1, -1, 1])
+    run(backend, "a, idx", body, mine, idx)
+    plain("a, idx", body, pythons, idx)
+    assert_same(mine, pythons)
+
+
+def test_positions_that_may_be_one_are_refused() -> None:
+    with pytest.raises(CdTypeError, match="CD0507"):
+        run("numpy", "a, idx", "a[idx, 0] += 1", np.ones((3, 4)), np.array([1, 1]))

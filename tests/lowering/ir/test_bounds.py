@@ -42,12 +42,12 @@ CASES: list[tuple[Affine, Interval]] = [
     (mod(var(i), const(100)), (0, 9)),
     (floordiv(var(i), const(4)), (0, 2)),
     (floordiv(var(i) - 20, const(4)), (-5, -3)),
-    (floordiv(var(i), var(n) + 1), (0, 9)),
+    (floordiv(var(i), var(n) + 1), (0, 4)),  # n is 1 or more where j is bound
     (minimum(var(i), var(u)), (None, 9)),
     (maximum(var(i), var(u)), (0, None)),
     (minimum(var(i), var(i) * 2), (0, 9)),
     (multiply(var(i), var(n)), (0, None)),
-    (mod(var(i), var(n)), (None, None)),
+    (mod(var(i), var(n)), (0, 9)),
 ]
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from textwrap import dedent
 
+import numpy as np
+
+import plusequals as pe
+from plusequals.lowering.diagnostic import NOWHERE
 from plusequals.lowering.ir import assignments, dtypes, loops, printer
 from plusequals.lowering.ir.assignments import (
     Alloc,
@@ -23,6 +28,8 @@ from plusequals.lowering.ir.assignments import (
 from plusequals.lowering.ir.indexing import Symbol, minimum, var
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS, PAIR_OPS
+from plusequals.lowering.ir.spelling import Scope
+from plusequals.lowering.lower import lower
 
 from .build import (
     acc,
@@ -205,3 +212,29 @@ def test_single_pieces() -> None:
 def test_printing_twice_gives_the_same_text() -> None:
     p = procedure((Y,), (X,), put(at(Y, I, J), read(X, I, J), rng(I, 0, 4), rng(J, 0, 5)))
     assert printer.print_procedure(p) == printer.print_procedure(p)
+
+
+def test_lines_tell_where_they_come_from() -> None:
+    text = "def f(y, x):\n    m[i] = max(x[i, j])\n    for t in range(2):\n        y[i] += m[i]\n"
+    p = pe.cd_from_source(text, {}).procedure(np.zeros(3), np.zeros((3, 4)))
+    by_line = {line.text.strip(): line.span.line for line in printer.procedure_lines(p)}
+    assert by_line["for t in 0..2:"] == 3
+    assert by_line["y[i] += m[i]    for i in [0, 3)"] == 4
+    lines = printer.program_lines(lower(p))
+    assert "\n".join(line.text for line in lines) + "\n" == printer.print_program(lower(p))
+    assert [line.span for line in lines if "kernel" in line.text] == [NOWHERE]
+    places = [line.span.line for line in lines if line.span is not NOWHERE]
+    assert places == sorted(places) and set(places) == {2, 3, 4}
+    (comment,) = (line for line in lines if line.text.strip() == "# y[i] += m[i]")
+    assert comment.span.line == 4
+
+
+def test_names_are_kept_from_one_listing_to_the_next() -> None:
+    text = "def f(y, x):\n    y[i] = sum[j](x[i, j]) / (1 + sum[j](x[j, i]))\n"
+    p = pe.cd_from_source(text, {}).procedure(np.zeros(3), np.zeros((3, 3)))
+    names = Scope()
+    loops_ = lower(p)
+    printer.program_lines(replace(loops_, locals=loops_.locals[1:], kernels=()), names)
+    assert [names.node(node) for node in loops_.locals] == ["total_2", "total"]
+    shown = "\n".join(line.text for line in printer.procedure_lines(p, names))
+    assert "y[i] = total_2[i] / (1.0 + total[i])" in shown

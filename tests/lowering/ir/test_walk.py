@@ -89,7 +89,7 @@ def test_statements_come_parents_first() -> None:
     body = (For(T, aff(0), aff(4), 1, (inner,)), Let(N, read(W)))
     kinds = [type(s).__name__ for s in walk.statements(body)]
     assert kinds == ["For", "Branch", "Assign", "Break", "Let"]
-    assert walk.fold(body, lambda count, _: count + 1, 0) == 5
+    assert sum(1 for _ in walk.statements(body)) == 5
 
 
 def test_map_statements_sees_inner_statements_first_and_may_drop_or_repeat() -> None:

@@ -11,7 +11,6 @@ import pytest
 import plusequals as pe
 from plusequals.lowering.diagnostic import CdInternalError
 from plusequals.lowering.ir.loops import Program
-from plusequals.lowering.passes.buffers import buffers
 from plusequals.lowering.passes.cse import cse
 from plusequals.lowering.passes.dead import dead
 from plusequals.lowering.passes.fuse import fuse
@@ -34,7 +33,7 @@ from .agree import NAME, Change, checking
 
 ALONE: dict[str, Change] = {
     "simplify": simplify, "gather": gather, "cse": cse, "hoist": hoist, "dead": dead,
-    "buffers": buffers, "virtualize": virtualize, "fuse": fuse, "shrink": shrink,
+    "virtualize": virtualize, "fuse": fuse, "shrink": shrink,
 }  # fmt: skip
 
 
@@ -48,8 +47,8 @@ def _registered(program: Program) -> Program:
 
 CHANGES: dict[str, Change] = {
     **ALONE,
-    "together": _all([simplify, gather, dead, simplify, cse, hoist, dead, buffers]),
-    "twice": _all([cse, hoist, cse, hoist, simplify, dead, buffers]),
+    "together": _all([simplify, gather, dead, simplify, cse, hoist, dead]),
+    "twice": _all([cse, hoist, cse, hoist, simplify, dead]),
     "shaped": _all([virtualize, fuse, shrink]),
     "registered": _registered,
 }

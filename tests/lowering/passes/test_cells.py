@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.ir.expressions import Expr
+from plusequals.lowering.ir.expressions import Dynamic, Expr
 from plusequals.lowering.ir.indexing import Affine, const, mod, var
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.passes.cells import (
     are_apart,
     differs,
     holds,
+    is_in_range,
     is_inside,
     is_least,
     ranges,
     solve,
 )
 
-from ..ir.build import aff, ap, pos, rng, symbols
+from ..ir.build import aff, ap, i64, node, num, pos, rng, symbols
 
 i, j, k, n = symbols("i j k n")
 TRIANGLE = (rng(i, 0, 9), rng(j, 0, var(i)))
@@ -84,3 +85,68 @@ def test_a_point_is_inside_of_loops_or_not() -> None:
     skipping = (For(i, const(0), const(8), 2, ()),)
     assert not is_inside({i: var(k)}, skipping, known, ())
     assert ranges(backwards) == (rng(i, 0, 8),)
+
+
+def test_a_difference_is_found_both_ways() -> None:
+    square = (rng(i, 0, 9), rng(j, 0, 9))
+    assert not differs(var(i), var(j), square)
+    assert not differs(Dynamic(pos(i)), aff(3), square), "it depends on data"
+    assert differs(var(i) + 9, var(j), square)
+    assert not differs(var(i) + 8, var(j), square), "8 and 0 + 8"
+
+
+def test_an_access_is_in_range_of_its_array() -> None:
+    x, known = node(0, "x", 9), (rng(i, 0, 9), rng(j, 0, 10))
+    assert is_in_range(x, (aff(i),), known)
+    assert not is_in_range(x, (aff(j),), known), "one too far"
+    assert not is_in_range(x, (var(i) - 1,), known), "one too low"
+    assert not is_in_range(x, (Dynamic(pos(i)),), known)
+    assert is_in_range(x, None, known), "all of it"
+    assert not is_in_range(node(1, "a", 9, 9), (aff(i), aff(j)), known)
+
+
+def test_what_comparisons_say() -> None:
+    square = (rng(i, 0, 9), rng(j, 0, 9))
+    for op, sure, unsure in (
+        ("lt", var(j) - var(i) - 1, var(j) - var(i) - 2),
+        ("le", var(j) - var(i), var(j) - var(i) - 1),
+        ("gt", var(i) - var(j) - 1, var(i) - var(j) - 2),
+        ("ge", var(i) - var(j), var(i) - var(j) - 1),
+        ("eq", var(j) - var(i), var(j) - var(i) - 1),
+    ):
+        test = ap(op, pos(i), pos(j))
+        assert is_least(sure, square, (test,)), op
+        assert not is_least(unsure, square, (test,)), op
+    assert not is_least(var(j) - var(i), square, (ap("ne", pos(i), pos(j)),))
+    number: Expr = ap("gt", pos(i), num(3, i64))
+    assert is_least(var(i) - 4, square, (number,))
+    assert not is_least(var(i) - 5, square, (number,))
+    assert holds(number, square, (ap("ge", pos(i), num(4, i64)),))
+    assert not holds(ap("eq", pos(i), pos(j)), square, (ap("le", pos(i), pos(j)),))
+
+
+def test_a_point_is_not_found_where_two_symbols_share_an_axis() -> None:
+    own = (For(i, const(0), const(8), 1, ()), For(j, const(0), const(8), 1, ()))
+    assert solve((var(i) + var(j), aff(j)), (aff(k), aff(n)), own) == {
+        i: var(k) - var(n), j: var(n),
+    }  # fmt: skip
+    assert solve((var(i) + var(j), aff(0)), (aff(k), aff(0)), own) is None
+    assert solve((aff(i), aff(5)), (aff(k), aff(6)), own[:1]) is None
+    where = Dynamic(pos(k))
+    assert solve((aff(i), where), (aff(n), where), own[:1]) == {i: var(n)}
+    assert solve((aff(i), where), (aff(n), aff(k)), own[:1]) is None
+    twice = solve((var(i) + 1, var(j) * -1 + 3), (aff(i), aff(j)), own)
+    assert twice == {i: var(i) - 1, j: var(j) * -1 + 3}, "the reader has loops of the same names"
+
+
+def test_a_point_in_a_triangle_is_inside_for_what_is_known() -> None:
+    own = (For(i, const(0), const(8), 1, ()), For(j, const(0), var(i), 1, ()))
+    known = (rng(k, 0, 8), rng(n, 0, var(k)))
+    assert is_inside({i: var(k), j: var(n)}, own, known, ())
+    assert not is_inside({i: var(n), j: var(k)}, own, known, ())
+    square = (rng(k, 0, 8), rng(n, 0, 8))
+    assert not is_inside({i: var(k), j: var(n)}, own, square, ())
+    assert is_inside({i: var(k), j: var(n)}, own, square, (ap("lt", pos(n), pos(k)),))
+    assert not is_inside({i: var(k) - 1, j: aff(0)}, own[:1], square, ()), "before the first"
+    down = For(i, const(7), const(2), -1, ())
+    assert ranges((down,)) == (rng(i, 3, 8),)

@@ -10,7 +10,7 @@ import pytest
 
 from plusequals.lowering import passes
 
-from .shown import show
+from .shown import lowered, show
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(passes.__path__))
 WITHOUT = {"decision", "products"}
@@ -19,6 +19,6 @@ WITHOUT = {"decision", "products"}
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in WITHOUT])
 def test_the_example_is_true(name: str) -> None:
     module = importlib.import_module(f"plusequals.lowering.passes.{name}")
-    result = doctest.testmod(module, extraglobs={"show": show})
+    result = doctest.testmod(module, extraglobs={"show": show, "lowered": lowered})
     assert result.attempted > 0, "a pass shows what it does"
     assert result.failed == 0

@@ -19,6 +19,12 @@ CASES = [
     ("c[i, j] = sum(a[i, k] + b[k, j])", ""),
     ("c[i, j] = a[i, j] * b[i, j]", ""),
     ("s[i, j] = sum(s[i, k] * s[k, j])", ""),  # too small
+    ("for r in range(30, 32):\n    c[r, j] += a[r, k] * b[k, j]", ""),  # too few rows
+    ("c[i, j] = max[k](a[i, k] * b[k, j])", ""),  # no sum
+    ("v[i] += a[i, k] * b[k, j]", ""),  # a sum over j as well
+    ("v[j] += a[i, k] * b[k, j]", ""),
+    ("c[p[i], j] += a[i, k] * b[k, j]", ""),  # rows in any order
+    ("o[i, j] += o[i, 0] * o[0, j]", ""),  # no sum at all
 ]
 
 
@@ -26,7 +32,17 @@ CASES = [
 def test_the_loops_of_tiles(body: str, expected: str) -> None:
     large = dict.fromkeys("abc", "f32[32, 32]")
     program = lowered(body, **large, g="f32[4, 32, 32]", h="f32[4, 32, 32]", s="f32[4, 4]",
-                      v="f32[32]")  # fmt: skip
+                      v="f32[32]", o="f32[64, 64]", p="i64[32]")  # fmt: skip
     found = {s.name for stmt in program.kernels[0].body if isinstance(stmt, For)
              for s in tiled(stmt)}  # fmt: skip
     assert found == set(expected.split())
+
+
+def test_loops_around_the_nest_are_not_its_own() -> None:
+    body = "for s in range(64):\n    for k in range(64):\n        for m in range(64):\n"
+    body += "            c[s, m] += a[s, k] * a[k, m]"
+    program = lowered(body, c="f32[64, 64]", a="f32[64, 64]")
+    whole = next(stmt for stmt in program.kernels[0].body if isinstance(stmt, For))
+    inner = next(stmt for stmt in whole.body if isinstance(stmt, For))
+    assert {symbol.name for symbol in tiled(whole)} == {"s", "m"}
+    assert not tiled(inner)

@@ -72,6 +72,37 @@ INLINED = [
      for i in 0..8:
          x[i] = x[i] * 2.0 + 1.0
      """),
+    ("u[i] = x[i] * 2\nu[0] = 0\ny[i] = u[i]", {"y": "f32[8]", "x": "f32[8]"},
+     """
+     for i in 0..8:
+         y[i] = 0.0 if i == 0 else x[i] * 2.0
+     """),
+    ("u: f32[8]\nu[::2] = x[::2]\ny[::2] = u[::2]", {"y": "f32[8]", "x": "f32[8]"},
+     """
+     for i in 0..4:
+         y[2*i] = x[2*i]
+     """),
+    ("u: f32[8]\nu[1:] = x[1:]\ny[i] = u[i]", {"y": "f32[8]", "x": "f32[8]"},
+     """
+     for i in 0..8:
+         y[i] = x[i] if 1 <= i else 0.0
+     """),
+    ("u: f32[8]\nif x[i] > 0:\n    u[i] = x[i]\ny[i] = u[i]", {"y": "f32[8]", "x": "f32[8]"},
+     """
+     for i in 0..8:
+         y[i] = x[i] if x[i] > 0.0 else 0.0
+     """),
+    ("d: f32[8, 8]\nd[i, i] = x[i]\ny[i, j] = d[i, j] * 2", {"y": "f32[8, 8]", "x": "f32[8]"},
+     """
+     for i in 0..8:
+         for j in 0..8:
+             y[i, j] = (x[i] if j == i else 0.0) * 2.0
+     """),
+    ("t: f32[8]\nt[:4] = x\nt[4:] = x * 2\ny[:] = t[::-1]", {"y": "f32[8]", "x": "f32[4]"},
+     """
+     for i in 0..8:
+         y[i] = x[-i + 3] * 2.0 if i <= 3 else x[-i + 7] if 3 < i else 0.0
+     """),
 ]  # fmt: skip
 
 
@@ -93,15 +124,17 @@ KEPT = [
     ("u[i] = x[i]\nfor s in range(3):\n    w[i] = u[i] * 2\n    u, w = w, u\ny[i] = u[i]",
      "u", None),
     ("u[i] = x[i] * 2\nprint(u[3])", "u", Stored.PRINTED),
-    ("u[i] = x[i] * 2\nu[0] = 0\ny[i] = u[i]", "u", Stored.SEVERAL),
     ("u: f32[8]\nfor s in range(3):\n    y[i] = u[i]\n    u[i] = x[i] + s",
      "u", Stored.ELSEWHERE),
     ("u[i] = x[i] * 2\nx[i] = 0\ny[i] = u[i]", "u", Stored.CHANGED),
     ("u[i] = x[i] * 2\nx[1:] = u[:-1]", "u", Stored.CHANGED),
     ("u[i] = x[i] * 2\ny[i] = u[p[i]]", "u", Stored.PLACE),
-    ("u: f32[8]\nu[::2] = x[::2]\ny[::2] = u[::2]", "u", Stored.PLACE),
-    ("u: f32[8]\nu[1:] = x[1:]\ny[i] = u[i]", "u", Stored.UNWRITTEN),
-    ("u: f32[8]\nif x[i] > 0:\n    u[i] = x[i]\ny[i] = u[i]", "u", Stored.UNWRITTEN),
+    ("u[i] = x[i] * 2\nu[1:] = u[1:] + 1\ny[i] = u[i]", "u", Stored.SEVERAL),
+    ("u[i] = x[i] * 2\ny[i] = u[i]\nu[0] = 1\nx[i] = u[i]", "u", Stored.ELSEWHERE),
+    ("u: f32[8]\nfor s in range(3):\n    u[1:] = x[1:]\n    y[i] = u[i]", "u", Stored.UNWRITTEN),
+    ("u: f32[8]\nfor s in range(8):\n    u[0] = x[s]\ny[i] = u[i]", "u", Stored.PLACE),
+    ("u: f32[8]\nu[::2] = x[::2]\nu[1::2] = 1\ny[i] = u[i]", "u", Stored.PLACE),
+    ("u: f32[10]\nu[1:9] = x\ny[:] = u[:-2] + u[2:]", "u", Stored.COSTLY),
     ("u[i] = exp(x[i])\ny[i] = u[i] * u[i] + u[i]", "u", Stored.COSTLY),
     ("u[i] = exp(x[i])\ny[i] = sum[j](u[i] * a[i, j])", "u", Stored.COSTLY),
 ]  # fmt: skip

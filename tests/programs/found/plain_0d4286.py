@@ -10,4 +10,3 @@ PROGRAM = Program(
     reorders=False,
     rounds=False,
 )
-OPEN = "the start of a reduction keeps its own type"

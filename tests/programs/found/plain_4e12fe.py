@@ -10,4 +10,3 @@ PROGRAM = Program(
     reorders=False,
     rounds=False,
 )
-OPEN = "the square of a bool array is int64"

@@ -25,22 +25,17 @@ static inline void *grown(void *array, int64_t *room, int64_t bytes)
     return array;
 }
 
-static int sized_body(const double *restrict x, int64_t *y_out, int64_t *fault, const int64_t n)
+static inline void *aligned(int64_t bytes)
 {
-    double *w = NULL;
+    return bytes < INT64_MAX / 2 ? aligned_alloc(64, (size_t)bytes) : NULL;
+}
+
+static int sized_body(const double *restrict x, int64_t *y_out, double *restrict w, int64_t *fault,
+        const int64_t n)
+{
     double *y = NULL;
-    int64_t w_room = 0;
     int64_t y_room = 0;
     int status = 0;
-    {
-        const int64_t bytes = bytes_of(8, n);
-        w = grown(w, &w_room, bytes);
-        if (!w) {
-            fault[0] = bytes;
-            status = 2;
-            goto done;
-        }
-    }
     /* w[i] = x[i] */
     for (int64_t i = 0; i < n; i++) {
         w[i] = x[i];
@@ -63,12 +58,20 @@ static int sized_body(const double *restrict x, int64_t *y_out, int64_t *fault, 
     y_out[0] = (int64_t)(intptr_t)y;
     y = NULL;
 done:
-    free(w);
     free(y);
     return status;
 }
 
 int pe_sized(void **args)
 {
-    return sized_body(args[0], args[1], args[2], ((const int64_t *)args[4])[0]);
+    const int64_t *const places = (const int64_t *)args[4] + 1;
+    char *const arena = aligned(places[0]);
+    if (!arena) {
+        ((int64_t *)args[2])[0] = places[0];
+        return 2;
+    }
+    double *const w = (double *)(arena + places[1]);
+    const int status = sized_body(args[0], args[1], w, args[2], ((const int64_t *)args[4])[0]);
+    free(arena);
+    return status;
 }

@@ -4,26 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static inline void *zeroed(int64_t bytes)
-{
-    return bytes == INT64_MAX ? NULL : calloc(1, bytes > 0 ? (size_t)bytes : 1);
-}
-
 static inline float max_f32(float a, float b) { return a >= b || a != a ? a : b; }
 
 static inline float exp_f32(float x) { return expf(x); }
 
-static int softmax_body(float *restrict y, const float *restrict x, int64_t *fault)
+static inline void *aligned(int64_t bytes)
+{
+    return bytes < INT64_MAX / 2 ? aligned_alloc(64, (size_t)bytes) : NULL;
+}
+
+static int softmax_body(float *restrict y, const float *restrict x, float *restrict e)
 {
     float m[4] = {0};
     float s[4] = {0};
-    float *restrict e = zeroed(32000);
-    int status = 0;
-    if (!e) {
-        fault[0] = 32000;
-        status = 2;
-        goto done;
-    }
     /* m[i] = max(x[i, j]) */
     for (int64_t i = 0; i < 4; i++) {
         m[i] = -INFINITY;
@@ -50,12 +43,18 @@ static int softmax_body(float *restrict y, const float *restrict x, int64_t *fau
             y[i*2000 + j] = e[i*2000 + j] / s[i];
         }
     }
-done:
-    free(e);
-    return status;
+    return 0;
 }
 
 int pe_softmax(void **args)
 {
-    return softmax_body(args[0], args[1], args[2]);
+    char *const arena = aligned(32000);
+    if (!arena) {
+        ((int64_t *)args[2])[0] = 32000;
+        return 2;
+    }
+    float *const e = (float *)(arena + 0);
+    const int status = softmax_body(args[0], args[1], e);
+    free(arena);
+    return status;
 }

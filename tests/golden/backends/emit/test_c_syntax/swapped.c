@@ -4,22 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static inline void *zeroed(int64_t bytes)
+static inline void *aligned(int64_t bytes)
 {
-    return bytes == INT64_MAX ? NULL : calloc(1, bytes > 0 ? (size_t)bytes : 1);
+    return bytes < INT64_MAX / 2 ? aligned_alloc(64, (size_t)bytes) : NULL;
 }
 
-static int swapped_body(double *u, int64_t *fault)
+static int swapped_body(double *u, double *v)
 {
-    double *const v_home = zeroed(4800);
-    double *v = v_home;
+    memset(v, 0, 4800);
     double *const u_home = u;
-    int status = 0;
-    if (!v_home) {
-        fault[0] = 4800;
-        status = 2;
-        goto done;
-    }
     for (int64_t k = 0; k < 3; k++) {
         /* v[i] = u[i] + 1 */
         for (int64_t i = 0; i < 600; i++) {
@@ -35,12 +28,18 @@ static int swapped_body(double *u, int64_t *fault)
     if (u != u_home) {
         memcpy(u_home, u, 4800);
     }
-done:
-    free(v_home);
-    return status;
+    return 0;
 }
 
 int pe_swapped(void **args)
 {
-    return swapped_body(args[0], args[1]);
+    char *const arena = aligned(4800);
+    if (!arena) {
+        ((int64_t *)args[1])[0] = 4800;
+        return 2;
+    }
+    double *const v = (double *)(arena + 0);
+    const int status = swapped_body(args[0], v);
+    free(arena);
+    return status;
 }

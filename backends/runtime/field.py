@@ -1,0 +1,223 @@
+"""A field of a tensor: its versions on the host and on devices, and the clocks that order them.
+
+Every write ticks the field's clock, and the array that was written holds that version:
+
+    clock        the newest version anywhere
+    host_tick    the version of the last write by the host
+    buffer.tick  the version that a physical array holds
+
+A routine loads the host's array into its own exactly when `host_tick > buffer.tick`. Reading on
+the host copies from the newest array and leaves every array as it is, so that looking never
+changes what a later routine computes.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...lowering import settings
+from ...lowering.diagnostic import CdTypeError, Diagnostic
+from ...lowering.ir.dtypes import DType
+from ..interface import Array
+from . import order
+from .memory import Buffer
+from .queue import Queue
+from .state import RUNTIME
+
+
+class Field:
+    """One array of a tensor, as the host sees it: `p.grad`.
+
+    Read it by `numpy()`, `np.asarray` or an index: a snapshot of the newest version, which never
+    changes. Write it by `p.grad[...] = v` or `with p.grad.edit() as a:`.
+    """
+
+    __slots__ = (
+        "__weakref__", "_latest", "clock", "constant", "copies", "dtype", "host", "host_tick",
+        "label", "name", "tensor",
+    )  # fmt: skip
+
+    def __init__(self, label: str, name: str, value: Array, dtype: DType, constant: bool) -> None:
+        self.label = label if name == "value" else f"{label}.{name}"
+        self.name = name
+        self.tensor: Any = None
+        """The tensor whose field it is, which sets this."""
+        self.dtype = dtype
+        self.constant = constant
+        self.host = Buffer(self.label, value, None)
+        self.clock = self.host_tick = 0
+        self.copies: weakref.WeakSet[Buffer] = weakref.WeakSet()
+        self._latest = self.host  # kept, or what was computed would go with its context
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of every version."""
+        return self.host.array.shape
+
+    def newest(self) -> Buffer:
+        """Return the physical array with the newest version; the host's own where it has that."""
+        newest = self.host
+        if settings.current().automatic_host_transfers:
+            for buffer in self.copies:
+                if buffer.tick > newest.tick:
+                    newest = buffer
+        return newest
+
+    def numpy(self) -> Array:
+        """Return a read-only snapshot of the newest version, when it has been computed.
+
+        Raises what the routine raised that should have computed it.
+        """
+        return look(self.newest)
+
+    def ticked(self, buffer: Buffer) -> None:
+        """Note that a physical array is written: it holds a new version."""
+        self.clock += 1
+        buffer.tick = self.clock
+        self._latest = buffer
+
+    def rescue(self, queue: Queue, buffer: Buffer) -> None:
+        """Let the host have the version in an array that is about to be freed, if it is newest."""
+        one, other = buffer.array, self.host.array
+        newest = self.newest()
+        self.copies.discard(buffer)
+        if newest.tick == buffer.tick > self.newest().tick:
+            order.enqueue(queue, lambda: np.copyto(other, one), (buffer,), (self.host,))
+            self.host.tick = buffer.tick
+        if self._latest is buffer:
+            self._latest = self.host
+
+    def ticked_by_host(self) -> None:
+        """Note that the host has written its array."""
+        with RUNTIME.scheduling:
+            self.ticked(self.host)
+            self.host_tick = self.clock
+
+    def shown(self, writing: bool) -> Array:
+        """Return an array with the newest version for the host's own work, here and now.
+
+        To be written it is the host's array, brought up to date; to be read it may be a copy.
+        """
+        host = self.host
+        with RUNTIME.scheduling:
+            newest = self.newest()
+            idle = newest is host and _is_idle(host, writing)
+        if idle:
+            return host.array
+        if not writing:
+            return self.numpy()
+
+        def step() -> None:
+            if newest is not host:
+                np.copyto(host.array, newest.array)
+
+        def touched() -> Touched:
+            nonlocal newest
+            newest = self.newest()
+            host.tick = newest.tick
+            return (newest,), (host,)
+
+        act(step, touched)
+        return host.array
+
+    @contextmanager
+    def edit(self) -> Iterator[Array]:
+        """Give the array to be written in place; raises CdTypeError CD0804 for a constant."""
+        self.require_writable()
+        array = self.shown(writing=True)
+        try:
+            yield array
+        finally:
+            self.ticked_by_host()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.require_writable()
+        value, index = _own(value), _own(index)
+        newest = host = self.host
+
+        def step() -> None:
+            if newest is not host:
+                np.copyto(host.array, newest.array)
+            host.array[index] = value
+
+        def touched() -> Touched:
+            nonlocal newest
+            newest = self.newest()
+            self.ticked(host)
+            self.host_tick = self.clock
+            return (newest,), (host,)
+
+        act(step, touched)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.numpy()[index]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def __len__(self) -> int:
+        return len(self.host.array)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(map(str, self.shape))
+        return f"field {self.label}: {self.dtype.short}[{sizes}]"
+
+    def require_writable(self) -> None:
+        """Raise CdTypeError CD0804 where the tensor is constant."""
+        if self.constant:
+            label = self.label.partition(".")[0]
+            raise CdTypeError(
+                Diagnostic(
+                    "CD0804", f"tensor `{label}` is constant and cannot be written",
+                    helps=("make it without `constant=True`",),
+                )
+            )  # fmt: skip
+
+
+def _is_idle(buffer: Buffer, writing: bool) -> bool:
+    """Whether the host may use an array without waiting for anything."""
+    used = buffer.writer, *(buffer.readers if writing else ())
+    quiet = all(one.done and (one.failure is None or one.failure.told) for one in used)
+    return quiet and not (writing and buffer.lent)
+
+
+Touched = tuple[Sequence[Buffer], Sequence[Buffer]]
+"""What a step reads, and what it writes."""
+
+
+def act(run: Callable[[], object], touched: Callable[[], Touched]) -> None:
+    """Do a step of the host, now, in order with everything that uses the same arrays.
+
+    What it touches is asked for when it takes its place among the steps. Raises, once, what the
+    steps raised that it waits for.
+    """
+    queue = Queue("the host", threaded=False)
+    with RUNTIME.scheduling:
+        event = order.enqueue(queue, run, *touched())
+    event.wait()
+
+
+def look(chosen: Callable[[], Buffer]) -> Array:
+    """Return a read-only snapshot of an array that is chosen when the look takes its place."""
+    buffers: list[Buffer] = []
+    found: list[Array] = []
+
+    def touched() -> Touched:
+        buffers[:] = [chosen()]
+        return buffers, ()
+
+    while not found:  # again where a step failed of which another thread was told meanwhile
+        act(lambda: found.append(buffers[0].array.copy()), touched)
+    found[0].flags.writeable = False
+    return found[0]
+
+
+def _own(value: Any) -> Any:
+    """Return what an assignment is given, a tensor as an array: no step may look for one."""
+    plain = isinstance(value, np.ndarray | np.generic) or not hasattr(value, "__array__")
+    return value if plain else np.asarray(value)

@@ -1,0 +1,52 @@
+"""Physical arrays: memory of a device that holds one version of a field, and who uses it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+
+from ..interface import Array
+from .queue import DONE, Event
+
+
+class Account:
+    """How much memory of a device is taken by arrays. Any number of threads may use it.
+
+    There is no lock: an array may be collected, and given back, at any point of any thread.
+    """
+
+    def __init__(self) -> None:
+        self._sizes: dict[int, int] = {}
+
+    @property
+    def used(self) -> int:
+        """Bytes in arrays that are alive."""
+        return sum(list(self._sizes.values()))
+
+    def add(self, buffer: Buffer) -> None:
+        """Count an array for as long as it is alive."""
+        self._sizes[id(buffer)] = buffer.array.nbytes
+        weakref.finalize(buffer, self._sizes.pop, id(buffer)).atexit = False
+
+
+class Buffer:
+    """An array in a device's memory: its elements, the tick of its content, and who uses it.
+
+    `tick` says which version of the field it holds: the field's clock when it was written.
+    """
+
+    __slots__ = ("__weakref__", "array", "label", "lent", "readers", "tick", "writer")
+
+    def __init__(self, label: str, array: Array, account: Account | None, tick: int = 0) -> None:
+        self.label = label
+        self.array = array
+        self.tick = tick
+        self.writer: Event = DONE
+        self.readers: list[Event] = []
+        self.lent: list[Callable[[], None]] = []
+        """What is to be done before it is written: who reads it in place takes a copy."""
+        if account is not None and array.nbytes:
+            account.add(self)
+
+    def __repr__(self) -> str:
+        return f"<array of {self.label}, version {self.tick}>"

@@ -1,0 +1,67 @@
+"""Who waits for whom: for each physical array its last writer and all readers since.
+
+A read waits for the last writer; a write waits for the last writer and for every reader since.
+Work of one queue is in order by itself. Everything that executes - a routine, a transfer, the
+filling of a merge buffer, a look of the host - is a step that states what it reads and writes, so
+that no order is left to luck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .memory import Buffer
+from .queue import DONE, Event, Queue
+
+
+def enqueue(
+    queue: Queue, run: Callable[[], object], reads: Sequence[Buffer], writes: Sequence[Buffer]
+) -> Event:
+    """Queue a step behind everything that uses the same arrays; return the event of its end.
+
+    Whoever calls this holds the lock of scheduling, and flushes an inline queue without it. Raises
+    what an earlier step of a threaded queue raised, if nobody was told of that.
+    """
+    reclaim(writes)
+    event = queue.worker.submit(run, waits_of(queue, reads, writes))
+    note(event, reads, writes)
+    return event
+
+
+def reclaim(buffers: Sequence[Buffer]) -> None:
+    """Let who reads arrays in place take copies, since they are about to be written."""
+    for buffer in buffers:
+        while buffer.lent:
+            buffer.lent.pop()()
+
+
+def waits_of(queue: Queue, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> list[Event]:
+    """Return the events that a step of a queue has to wait for."""
+    found: list[Event] = []
+    for buffer in reads:
+        if buffer.writer is not DONE and _concerns(buffer.writer, queue):
+            found.append(buffer.writer)
+    for buffer in writes:
+        if buffer.writer is not DONE and _concerns(buffer.writer, queue):
+            found.append(buffer.writer)
+        if buffer.readers:
+            found += [event for event in buffer.readers if _concerns(event, queue)]
+    return found
+
+
+def note(event: Event, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> None:
+    """Remember that the step of an event reads and writes arrays."""
+    for buffer in reads:
+        if buffer.readers:
+            buffer.readers = [one for one in buffer.readers if not one.done]
+        buffer.readers.append(event)
+    for buffer in writes:
+        buffer.writer = event
+        buffer.readers = []
+
+
+def _concerns(event: Event, queue: Queue) -> bool:
+    """Whether a step of a queue has to wait for an event, or is to be dropped because of it."""
+    if event.done:
+        return event.failure is not None and not event.failure.told
+    return event.worker is not queue.worker

@@ -1,0 +1,283 @@
+"""Queues of work in order, run by the threads that wait for it or one after another by a thread.
+
+    Event := a point of a queue's work; done when everything queued before it is done
+    Queue := submit(step, waits) -> Event | record | wait | query | synchronize
+
+An inline queue has no thread: whoever waits for one of its events runs its steps up to there, so
+that no lock is held while work runs and its order is that of the submissions.
+
+What a step raises is raised once, by the next wait: for its queue, for its event, or for an array
+that it should have written. What was queued behind it until then, and what waited for it in other
+queues, is dropped.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+CAPACITY = 4096
+"""Steps that may wait in a queue; who submits more waits."""
+
+
+class Failure:
+    """What went wrong in a step, and whether anybody was told."""
+
+    __slots__ = ("error", "told", "when")
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+        self.told = False
+        self.when = 0
+        """When it was told: work submitted later is not dropped because of it."""
+
+    def tell(self) -> BaseException:
+        """Return the error, which is to be raised; it counts as told."""
+        self.when = time.monotonic_ns()
+        self.told = True
+        return self.error.with_traceback(None)
+
+
+class Event:
+    """A point of a queue's work. Any thread may ask for it or wait for it."""
+
+    __slots__ = ("done", "failure", "worker")
+
+    def __init__(self, worker: Worker | None) -> None:
+        self.worker = worker
+        """Who does the work; None for what is done from the start."""
+        self.done = worker is None
+        self.failure: Failure | None = None
+
+    def query(self) -> bool:
+        """Whether everything queued before the event is done."""
+        return self.done
+
+    def settle(self) -> Failure | None:
+        """Return, when everything before it is done, what the step of the event failed of."""
+        if not self.done:
+            assert self.worker is not None
+            self.worker.reach(self)
+        return self.failure
+
+    def wait(self) -> None:
+        """Return when everything before it is done; raises what its step raised, once."""
+        failure = self.settle()
+        if failure is not None and not failure.told:
+            raise failure.tell()
+
+
+DONE = Event(None)
+"""What is done already."""
+
+
+@dataclass(slots=True)
+class _Task:
+    run: Callable[[], object]
+    waits: Sequence[Event]
+    event: Event
+    since: int
+
+
+class Worker:
+    """The tasks of a queue and who does them: a thread that starts with the first, or the waiting.
+
+    A queue may be collected while its worker is busy; a thread ends when nothing is left to do.
+    """
+
+    def __init__(self, name: str, threaded: bool) -> None:
+        self.name = name
+        self.threaded = threaded
+        self.tasks: deque[_Task] = deque()
+        self.running: list[_Task] = []
+        self.failure: Failure | None = None
+        self.latest = DONE
+        self.thread: threading.Thread | None = None
+        self.closed = False
+        self._renew()
+
+    def _renew(self) -> None:
+        self.ready = threading.Condition() if self.threaded else None
+        self.busy = threading.RLock()
+
+    def submit(self, run: Callable[[], object], waits: Sequence[Event]) -> Event:
+        """Queue a step behind those queued so far and behind the events; return its event.
+
+        Raises what an earlier step of the thread raised, if nobody was told of that.
+        """
+        event = Event(self)
+        task = _Task(run, waits, event, time.monotonic_ns())
+        if self.ready is None:
+            self.tasks.append(task)
+            self.latest = event
+            return event
+        with self.ready:
+            if self.failure is not None and not self.failure.told:
+                raise self.failure.tell()
+            self.tasks.append(task)
+            self.latest = event
+            if self.thread is None:
+                self.thread = threading.Thread(target=self._work, name=self.name, daemon=True)
+                self.thread.start()
+            elif not self.running:
+                self.ready.notify_all()
+        return event
+
+    def make_room(self) -> None:
+        """Return when fewer steps than the most are waiting."""
+        if len(self.tasks) >= CAPACITY and self.ready is not None:
+            with self.ready:
+                while len(self.tasks) >= CAPACITY:
+                    self.ready.wait()
+
+    def reach(self, event: Event) -> None:
+        """Return when an event of this worker is done; without a thread, do what is before it."""
+        if self.ready is None:
+            with self.busy:
+                while not event.done:
+                    self._next()
+        else:
+            with self.ready:
+                while not event.done:
+                    self.ready.wait()
+
+    def _next(self) -> None:
+        """Do the next task of a queue without a thread. What fails concerns who submitted it."""
+        task = self.tasks.popleft()
+        self.running.append(task)
+        try:
+            task.event.failure = _failure_of(task)
+        finally:
+            self.running.pop()
+            task.event.done = True
+
+    def _work(self) -> None:
+        ready = self.ready
+        assert ready is not None
+        while True:
+            with ready:
+                while not self.tasks:
+                    if self.closed:
+                        return
+                    ready.wait()
+                task = self.tasks.popleft()
+                self.running.append(task)
+            failure = _failure_of(task)
+            with ready:
+                self.running.clear()
+                if failure is not None:
+                    self._drop(failure)
+                    task.event.failure = failure
+                task.event.done = True
+                ready.notify_all()
+            del task  # or the arrays of the last step would live until the next one comes
+
+    def _drop(self, failure: Failure) -> None:
+        """Give up what was queued before anybody was told: it builds on what failed."""
+        self.failure = failure
+        while self.tasks and (not failure.told or self.tasks[0].since <= failure.when):
+            event = self.tasks.popleft().event
+            event.failure = failure
+            event.done = True
+
+    def synchronize(self) -> None:
+        """Return when everything submitted so far is done; raises what failed, once."""
+        failure = self.latest.settle() if self.ready is None else self.drain()
+        if failure is not None and not failure.told:
+            raise failure.tell()
+
+    def drain(self) -> Failure | None:
+        """Return when everything submitted so far is done; what failed last, if anything did."""
+        return self.latest.settle() or self.failure
+
+    def close(self) -> None:
+        """Let the thread end when its queue is empty."""
+        if self.ready is not None:
+            with self.ready:
+                self.closed = True
+                self.ready.notify_all()
+
+    def after_fork(self, failure: Failure) -> None:
+        """Make whole again in a forked child, which has no thread: what was queued is given up.
+
+        The locks of the parent may be held by threads that are not here, so they are not asked.
+        """
+        self._renew()
+        given_up = [*self.running, *self.tasks]
+        self.running, self.tasks, self.thread = [], deque(), None
+        for task in given_up:
+            task.event.failure = failure
+            task.event.done = True
+        if given_up:
+            self.failure = failure
+
+
+def _failure_of(task: _Task) -> Failure | None:
+    """Run a step unless something that it waits for failed; return the failure."""
+    for event in task.waits:
+        failure = event.settle()
+        if failure is not None:
+            return failure
+    try:
+        task.run()
+    except BaseException as error:  # whatever it is, it is raised where somebody waits
+        return Failure(error)
+    return None
+
+
+class Queue:
+    """Work in order. Raises at a wait what its work raised, once."""
+
+    def __init__(self, name: str, threaded: bool) -> None:
+        self.name = name
+        self.worker = Worker(name, threaded)
+        if threaded:
+            weakref.finalize(self, self.worker.close).atexit = False
+
+    @property
+    def threaded(self) -> bool:
+        """Whether a thread of its own runs the work; otherwise it is done when it is submitted."""
+        return self.worker.threaded
+
+    def submit(self, run: Callable[[], object], waits: Sequence[Event] = ()) -> Event:
+        """Queue a step, which starts when the events are done; return the event of its end.
+
+        An inline queue runs it now. Raises what an earlier step raised that nobody was told of.
+        """
+        self.worker.make_room()
+        event = self.worker.submit(run, waits)
+        self.flush(event)
+        return event
+
+    def flush(self, event: Event) -> None:
+        """Let an inline queue do its work up to an event, now; raises what that raises."""
+        if not self.worker.threaded:
+            event.wait()
+
+    def record(self) -> Event:
+        """Return an event for everything submitted so far."""
+        return self.worker.latest
+
+    def wait(self, event: Event) -> None:
+        """Let everything submitted from now on start only when the event is done."""
+        if event.worker is not self.worker and not (event.done and event.failure is None):
+            self.submit(_nothing, (event,))
+
+    def query(self) -> bool:
+        """Whether everything submitted so far is done."""
+        return self.worker.latest.done
+
+    def synchronize(self) -> None:
+        """Return when everything submitted so far is done; raises what failed, once."""
+        self.worker.synchronize()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__.lower()} {self.name}>"
+
+
+def _nothing() -> None:
+    """Do nothing: the step that only waits."""

@@ -1,0 +1,90 @@
+"""Copies between physical arrays, and the merge buffer of a queue: one, grown on need.
+
+A merge buffer holds a copy in memory of its own, or is another name for the array it came from,
+which is read in place and never copied into.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..interface import Array
+from . import order
+from .field import Field
+from .memory import Account, Buffer
+from .queue import Queue
+from .state import RUNTIME
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What a merge buffer holds: a version of a field, copied or where it came from."""
+
+    field: Field
+    array: Array
+    buffer: Buffer
+    """Whose memory that is: the merge buffer's, or that of the source."""
+    once: bool
+    """Whether it is for one call."""
+
+
+class Merging(Queue):
+    """A queue with a merge buffer in a device's memory."""
+
+    def __init__(self, name: str, threaded: bool, account: Account) -> None:
+        super().__init__(name, threaded)
+        self.account = account
+        self.merge: Merge | None = None
+        """What the merge buffer holds now, for the next routine that merges."""
+        self.merge_room: Buffer | None = None
+        """Its memory."""
+
+
+@contextmanager
+def scheduling(*queues: Queue) -> Iterator[None]:
+    """Decide what waits for what; afterwards inline queues do what was queued, without the lock."""
+    for queue in queues:
+        queue.worker.make_room()
+    with RUNTIME.scheduling:
+        yield
+        events = [queue.record() for queue in queues]
+    for queue, event in zip(queues, events, strict=True):
+        queue.flush(event)
+
+
+def merge_copy(queue: Merging, field: Field, source: Buffer, once: bool) -> None:
+    """Queue a copy into the merge buffer of a queue, grown where it is too small."""
+    room, model = queue.merge_room, field.host.array
+    if room is None or room.array.nbytes < model.nbytes:
+        room = Buffer("merge buffer", np.empty(model.nbytes, np.uint8), queue.account)
+        queue.merge_room = room
+    array = room.array[: model.nbytes].view(model.dtype).reshape(model.shape)
+    one = source.array
+    order.enqueue(queue, lambda: np.copyto(array, one), (source,), (room,))
+    queue.merge = Merge(field, array, room, once)
+
+
+def merge_in_place(queue: Merging, field: Field, source: Buffer) -> None:
+    """Let the merge buffer of a queue be the source, until it is read once or is to be written."""
+    merge = queue.merge = Merge(field, source.array, source, once=True)
+    of = weakref.ref(queue)
+
+    def keep() -> None:
+        queue = of()
+        if queue is not None and queue.merge is merge:
+            merge_copy(queue, field, source, once=True)
+
+    source.lent.append(keep)
+
+
+def load(queue: Queue, source: Buffer, target: Buffer) -> None:
+    """Queue a copy of the version in one array to another; nothing where they are one."""
+    one, other = source.array, target.array
+    if one is not other:
+        order.enqueue(queue, lambda: np.copyto(other, one), (source,), (target,))
+        target.tick = source.tick

@@ -1,0 +1,96 @@
+"""`p.grad.merge`: another stream's version of a field, which one routine may read of one field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...lowering.diagnostic import CdNameError, CdTypeError, Span
+from ...lowering.ir import walk
+from ...lowering.ir.assignments import (
+    Alloc,
+    Assign,
+    Check,
+    Let,
+    Parameter,
+    Permute,
+    Print,
+    Statement,
+)
+from ...lowering.ir.expressions import Read
+from ...lowering.ir.indexing import var
+from .context import error
+from .frame import Frame
+from .inputs import MERGED
+from .values import Array, Handle, Path
+
+_Simple = Assign | Let | Alloc | Permute | Check | Print
+
+
+def merge_of(frame: Frame, array: Array, span: Span) -> Array:
+    """Return the merged version of a field.
+
+    Raises CdNameError CD0831 for what is no whole field of a tensor, or is one in the merge buffer.
+    """
+    node = array.body.node if isinstance(array.body, Read) else None
+    path = next((path for path, known in frame.inputs.nodes.items() if known is node), None)
+    last = "" if path is None or not path.steps else str(path.steps[-1])
+    if (
+        path is None
+        or node is None
+        or not last.startswith("@")
+        or array.body != Read(node, tuple(map(var, array.axes)))
+    ):
+        raise error(
+            "CD0831", CdNameError, "only a field of a tensor has a version to merge", span,
+            helps=("make it a tensor, `p = pe.tensor(...)`, and read `p.merge` or `p.grad.merge`",),
+        )  # fmt: skip
+    if last.endswith(MERGED):
+        raise error(
+            "CD0831", CdNameError, "what is in the merge buffer has no `.merge` of its own", span,
+            helps=(f"write it once: `{span.text.removesuffix('.merge')}`",),
+        )  # fmt: skip
+    owner = Path(path.root, path.steps[:-1], path.captured)
+    spec = frame.inputs.used[owner]
+    handle = frame.inputs.value(frame.ctx, owner, spec, span)
+    assert isinstance(handle, Handle), "a path to a field goes through its tensor"
+    return frame.inputs.field(frame.ctx, handle, last[1:], span, merged=True)
+
+
+def check_merges(parameters: Mapping[Path, Parameter], body: tuple[Statement, ...]) -> None:
+    """Raise CdTypeError CD0832 where a merged version is written, or there are two of them."""
+    merged = [
+        (path, parameter) for path, parameter in parameters.items()
+        if path.steps and str(path.steps[-1]).endswith(MERGED)
+    ]  # fmt: skip
+    for path, parameter in merged:
+        for statement in _simple(body):
+            if parameter.node in walk.writes((statement,)):
+                raise error(
+                    "CD0832", CdTypeError, f"`{_shown(path)}` is written, and a merge buffer may "
+                    "only be read", statement.span,
+                    helps=(f"write the field itself: `{_shown(path).removesuffix('.merge')}`",),
+                )  # fmt: skip
+    if len(merged) > 1:
+        one, two = (_shown(path) for path, _ in merged[:2])
+        first = next(
+            statement for statement in _simple(body)
+            if merged[1][1].node in walk.reads((statement,))
+        )  # fmt: skip
+        raise error(
+            "CD0832", CdTypeError, f"`{one}` and `{two}`: one routine merges one array",
+            first.span, helps=("merge the second in a function of its own",),
+        )  # fmt: skip
+
+
+def _simple(body: tuple[Statement, ...]) -> Iterator[_Simple]:
+    """Yield the statements that read or write by themselves, those inside others included."""
+    for statement in walk.statements(body):
+        if isinstance(statement, _Simple):
+            yield statement
+
+
+def _shown(path: Path) -> str:
+    """Return a path to a field as it is written: `p.grad.merge`."""
+    *steps, last = path.steps
+    name = str(last)[1:].replace("value.merge", "merge")
+    return f"{Path(path.root, tuple(steps), path.captured)}.{name}"

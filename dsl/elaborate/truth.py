@@ -1,0 +1,125 @@
+"""Truth: values as tests, known now or in the run; `not`, `and`, `or` of them, and selections."""
+
+from __future__ import annotations
+
+from ...lowering.diagnostic import CdTypeError, Span
+from ...lowering.ir.expressions import Const, Expr, Position, Read, Select, walk
+from ...lowering.ir.indexing import Symbol, var
+from .arrays import describe
+from .context import error
+from .frame import Frame
+from .proof import facts_of
+from .types import (
+    BOOL,
+    FALSE,
+    TRUE,
+    WEAK_BOOL,
+    Kind,
+    cast,
+    join,
+    kind_of_number,
+    negate,
+    truth,
+)
+from .values import Array, Group, Masked, Scalar, Static, Value
+
+
+def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
+    """Return a value as a test: known now, or a bool expression.
+
+    CdTypeError CD0408 for whole arrays: their truth is not one bool.
+    """
+    match value:
+        case Static(inner):
+            return Static(bool(inner))
+        case Group(items, _):
+            return Static(bool(items))
+        case Scalar(expr, _):
+            return Scalar(truth(expr), BOOL)
+        case Array() if value.rank == 0:
+            return Scalar(truth(value.body), BOOL)
+        case Array() | Masked():
+            raise error(
+                "CD0408", CdTypeError, "the truth of a whole array is not one bool", span,
+                label=f"this is {describe(value)}",
+                helps=(
+                    "elementwise: `&`, `|`, `~` and `np.where(test, a, b)`",
+                    "of all elements: `np.all(...)` or `np.any(...)`",
+                ),
+            )  # fmt: skip
+        case _:
+            return Static(True)
+
+
+def settle_test(frame: Frame, test: Static | Scalar) -> Static | Scalar:
+    """Return a test that integer parameters decide as known, by asking for their values."""
+    if isinstance(test, Scalar):
+        symbols = _test_symbols(test.expr)
+        if symbols and symbols <= frame.ctx.origin.keys():
+            for x in symbols:
+                frame.ctx.require_static(var(x))
+        if isinstance(test.expr, Const):
+            return Static(bool(test.expr.value))
+        folded = folded_test(frame, test.expr)
+        if folded is not None:
+            return Static(folded)
+    return test
+
+
+def folded_test(frame: Frame, test: Expr) -> bool | None:
+    """Return what a comparison of indices is known to be, None where it is open."""
+    yes, no = facts_of(test), facts_of(negate(test))
+    known = frame.ctx.known
+    if yes and all(known.nonnegative(fact) for fact in yes):
+        return True
+    if no and all(known.nonnegative(fact) for fact in no):
+        return False
+    return None
+
+
+def _test_symbols(expr: Expr) -> frozenset[Symbol]:
+    """Return the symbols of a test that reads no array; none where it reads one."""
+    parts = list(walk(expr))
+    if any(isinstance(part, Read) for part in parts):
+        return frozenset()
+    found = (part.index.symbols() for part in parts if isinstance(part, Position))
+    return frozenset().union(*found)
+
+
+def negation(frame: Frame, operand: Value, span: Span) -> Value:
+    """Return `not operand`."""
+    test = test_of(frame, operand, span)
+    if isinstance(test, Static):
+        return Static(not test.value)
+    return Scalar(negate(test.expr), WEAK_BOOL)
+
+
+def both_hold(frame: Frame, left: Value, right: Value, span: Span) -> Value:
+    """Return whether two tests hold, the second one looked at where the first does."""
+    first, second = test_of(frame, left, span), test_of(frame, right, span)
+    if isinstance(first, Static):
+        return second if first.value else first
+    if isinstance(second, Static):
+        return first if second.value else second
+    return Scalar(Select(first.expr, second.expr, FALSE), WEAK_BOOL)
+
+
+def is_bool(value: Value) -> bool:
+    """Whether a value is one bool, known or not."""
+    kind = kind_of_number(value.value) if isinstance(value, Static) else None
+    return isinstance(value, Scalar) and value.kind.dtype.kind == "b" or kind == WEAK_BOOL
+
+
+def both(left: Scalar, right: Static | Scalar, stop: bool, kind: Kind) -> Value:
+    """Return `and` of bools, `or` where `stop` is true: the truth that decides it."""
+    if isinstance(right, Static):
+        return Scalar(left.expr, kind) if right.value != stop else Static(stop)
+    sides = (TRUE, right.expr) if stop else (right.expr, FALSE)
+    return Scalar(Select(left.expr, *sides), kind)
+
+
+def select(test: Expr, yes: tuple[Expr, Kind], no: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
+    """Return `yes if test else no` over typed expressions of a common kind."""
+    kind = join(yes[1], no[1])
+    dtype = kind.dtype.compute
+    return Select(test, cast(yes[0], dtype), cast(no[0], dtype)), kind

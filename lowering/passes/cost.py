@@ -1,0 +1,67 @@
+"""What computing an element costs, against keeping it: the numbers behind `virtualize`.
+
+The unit is about one addition; a division counts as 4 and a function such as `exp` as 16.
+
+>>> from plusequals.lowering.ir import dtypes, expressions, node, ops
+>>> x = expressions.Read(node.Node(0, "x", (), dtypes.float32), ())
+>>> cost(expressions.Apply(ops.OPS["mul"], (x, x), dtypes.float32))
+1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..ir.expressions import Apply, Cast, Const, Dynamic, Expr, Position, Read, Select
+from ..ir.loops import For, Stmt, While
+from ..ir.ops import Op
+
+CHEAP = 2
+"""Up to this cost an expression is always worth computing again: a read and an operation."""
+STORE, READ = 4, 1
+"""What it costs to store an element of an array, and to read it again."""
+UNKNOWN = 64
+"""How many rounds a loop is taken to have, or elements an axis, whose size is not known."""
+
+
+def rounds(inside: Iterable[Stmt]) -> int:
+    """Return how often the innermost body runs; `UNKNOWN` for sizes that are not."""
+    total = 1
+    for stmt in inside:
+        if isinstance(stmt, For):
+            gap = (stmt.hi - stmt.lo).constant
+            total *= UNKNOWN if gap is None else max(0, -(-gap // stmt.step))
+        elif isinstance(stmt, While):
+            total *= UNKNOWN
+    return total
+
+
+LIGHT = frozenset(
+    "max min fmax fmin abs neg sign floor ceil trunc rint relu relu_gate sat01 sat01_gate copysign "
+    "signbit isnan isinf isfinite real imag conj complex invert shl shr eq ne fma".split()
+)
+HEAVY = frozenset("div floordiv mod fmod sqrt recip recip_sqrt".split())
+
+
+def cost(expr: Expr) -> int:
+    """Return about how many additions an expression is worth; scalars cost nothing."""
+    match expr:
+        case Const() | Position():
+            return 0
+        case Read(node, index):
+            inner = sum(cost(i.value) for i in index if isinstance(i, Dynamic))
+            return inner + (READ if node.rank else 0)
+        case Apply(op, args, _):
+            return _op_cost(op, expr) + sum(map(cost, args))
+        case Cast(value, dtype):
+            return cost(value) + (1 if dtype.compute != dtype else 0)
+        case Select(test, yes, no):
+            return 1 + cost(test) + cost(yes) + cost(no)
+        case _:
+            raise AssertionError("reductions are gone before loops are made")
+
+
+def _op_cost(op: Op, expr: Apply) -> int:
+    if op.name in HEAVY:
+        return 4
+    return 1 if op.infix or op.name in LIGHT else 16

@@ -1,0 +1,104 @@
+"""Overwritten: what is replaced before anybody sees it is not stored.
+
+Removes a nest that fills an array, where the next statement that touches the array surely writes
+all of it without needing what was there: the zeros of `np.zeros` before the loop that computes
+every element. `zeros` removes the zeros that a result starts from anyway.
+
+Needs: nothing. Guarantees: the same values, faults and prints; an array of the caller keeps its
+fill where a check or a print stands before what overwrites it.
+
+>>> show(overwritten, '''
+... y[...] = 0.0
+... for i in range(8):
+...     y[i] = x[i] + 1
+... ''', y="f32[8]", x="f32[8]")
+for i in 0..8:
+    y[i] = x[i] + 1.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from ..ir.assignments import Break, Continue, Print
+from ..ir.expressions import Const
+from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update
+from ..ir.node import Node
+from ..ir.walk import bodies, over_kernels, statements, with_bodies, writes
+from .access import accesses
+from .comments import headed
+from .summary import Summary, summaries
+
+Body = tuple[Stmt, ...]
+Known = Mapping[int, Summary]
+
+
+def overwritten(program: Program) -> Program:
+    """Return the program without nests whose array is overwritten before it is read."""
+    own = frozenset(node.id for node in program.locals)
+    return over_kernels(program, lambda body: _body(body, own, summaries(body)))
+
+
+def zeros(program: Program) -> Program:
+    """Return the program without statements that fill untouched results with zeros."""
+    fresh = {node.id for node in program.results if node.static_shape is not None and node.rank}
+
+    def change(body: Body) -> Body:
+        known = summaries(body)
+        left: list[Stmt | None] = []
+        for stmt in body:
+            target = _fills(stmt, known)
+            is_needless = target is not None and target.id in fresh and _stores_zero(stmt)
+            left.append(None if is_needless else stmt)
+            fresh.difference_update(known[id(stmt)].touches)
+        return tuple(headed(left))
+
+    return over_kernels(program, change)
+
+
+def _body(body: Body, own: frozenset[int], known: Known) -> Body:
+    left: list[Stmt | None] = []
+    for at, stmt in enumerate(body):
+        target = _fills(stmt, known)
+        if target is not None and _is_lost(target, body[at + 1 :], own, known):
+            left.append(None)
+            continue
+        inner = tuple(_body(cast(Body, one), own, known) for one in bodies(stmt))
+        left.append(with_bodies(stmt, inner) if inner else stmt)
+    return tuple(headed(left))
+
+
+_KINDS = frozenset((For, If, Store, Update, Fill, Comment))
+
+
+def _fills(stmt: Stmt, known: Known) -> Node | None:
+    """Return the only node that a statement writes, if it is a nest that does nothing else."""
+    found = known[id(stmt)]
+    return writes((stmt,))[0] if found.kinds <= _KINDS and len(found.writes) == 1 else None
+
+
+def _is_lost(node: Node, behind: Body, own: frozenset[int], known: Known) -> bool:
+    """Whether the first statement behind that touches a node overwrites it, unseen until then."""
+    for stmt in behind:
+        found = known[id(stmt)]
+        if not found.kinds.isdisjoint((Break, Continue)):
+            return False
+        if node.id not in own and not found.kinds.isdisjoint((Check, Print)):
+            return False
+        if node.id in found.writes:
+            inside = accesses((stmt,))
+            return inside.is_overwritten(node) and not inside.read_before_written(node)
+        if node.id in found.reads:
+            return False
+    return False
+
+
+def _stores_zero(stmt: Stmt) -> bool:
+    """Whether all that a nest stores is zero, and no zero of the other sign."""
+    values = [s.value for s in statements((stmt,)) if isinstance(s, Store | Fill)]
+    updates = any(isinstance(s, Update) for s in statements((stmt,)))
+    return not updates and all(
+        isinstance(value, Const) and repr(value.value) in ("0", "0.0", "False", "0j")
+        for value in values
+    )

@@ -1,0 +1,194 @@
+"""Repeated: a nest that computes what another has computed is not run again.
+
+Changes: where two nests are the same but for the local that they write, and for the names of their
+symbols, the second goes and its local is read from the first one's; so `x.var()` sums no mean
+again that `x.mean()` has summed. A nest that only checks goes where the same was checked before.
+
+Needs: nothing; before `virtualize`, which would spread what is equal. Guarantees: the same values,
+faults and prints: what the nests read is not written between them, each local is written by its
+nest alone, and every use of the second comes after it, in the same list of statements.
+
+>>> show(repeated, '''
+... t[i] = sum(x[i, j])
+... u[i] = sum(x[i, k])
+... y[i] = t[i] / (u[i] + 1)
+... ''', y="f32[8]", x="f32[8, 9]")
+for i in 0..8:
+    t[i] = 0.0
+    for j in 0..9:
+        t[i] += x[i, j]
+for i in 0..8:
+    y[i] = t[i] / (t[i] + 1.0)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from ..ir.assignments import Break, Continue
+from ..ir.indexing import Symbol
+from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update
+from ..ir.node import Node
+from ..ir.walk import bodies, map_statements, rename, statements, with_bodies, writes
+from .access import Accesses, Route, accesses
+from .comments import headed
+from .summary import Summary, summaries
+
+Body = tuple[Stmt, ...]
+
+
+def repeated(program: Program) -> Program:
+    """Return the program with equal nests run once."""
+    kernels = []
+    taken: dict[int, Node] = {}
+    static = [n for n in (*program.locals, *program.results) if n.static_shape is not None]
+    ours = frozenset(node.id for node in static)
+    gone = ours & {node.id for node in program.locals if node.request is None}
+    for kernel in program.kernels:
+        outside = {n for k in program.kernels if k is not kernel for n in _touched(k.body)}
+        known = summaries(kernel.body)
+        work = _Merging(kernel.body, known, ours - outside, gone - outside, taken)
+        kernels.append(replace(kernel, body=work.body(kernel.body, ())))
+    if not taken:
+        return replace(program, kernels=tuple(kernels))
+    kept = tuple(node for node in program.locals if node.id not in taken)
+    return replace(program, locals=kept, kernels=tuple(kernels))
+
+
+@dataclass(slots=True)
+class _Nest:
+    """A nest that was seen, and stands for what it computed."""
+
+    at: int
+    stmt: Stmt
+    target: Node | None
+    """What it writes; None where it only checks."""
+    sources: frozenset[int]
+    bare: Stmt | None = None
+    """The nest without all that does not matter, once it was asked for."""
+
+    def key(self) -> Stmt:
+        """Return what equal nests have in common: all that they do."""
+        if self.bare is None:
+            self.bare = _bare(self)
+        return self.bare
+
+
+@dataclass(slots=True)
+class _Merging:
+    """The work on one kernel."""
+
+    kernel: Body
+    known: dict[int, Summary]
+    """Of every statement of the kernel, and of `renamed`."""
+    ours: frozenset[int]
+    """The ids of nodes that only this kernel touches, and that start as zeros."""
+    gone: frozenset[int]
+    """Those of them that may go."""
+    taken: dict[int, Node]
+    """What is read in the place of a node that went."""
+    renamed: list[Stmt] = field(default_factory=list)
+    found: Accesses | None = None
+    """Of the kernel as it was, once they are needed."""
+
+    def body(self, body: Body, route: Route) -> Body:
+        """Return a list of statements without repeated nests, then the lists inside of it."""
+        leaves = any(not JUMPS.isdisjoint(self.known[id(stmt)].kinds) for stmt in body)
+        seen: dict[object, list[_Nest]] = {}
+        left: list[Stmt | None] = []
+        for at, stmt in enumerate(body):
+            stmt = self.now(stmt)
+            known = self.known[id(stmt)]
+            nest = None if leaves else _nest(at, stmt, known)
+            same = seen.setdefault(_sketch(nest), []) if nest is not None else []
+            if nest is not None and any(self.merges(one, nest, route) for one in same):
+                left.append(None)
+                continue
+            for nests in seen.values() if known.writes else ():
+                nests[:] = (one for one in nests if known.writes.isdisjoint(one.sources))
+            if nest is not None:
+                same.append(nest)
+            left.append(self.inside(stmt, at, route))
+        return tuple(headed(left))
+
+    def now(self, stmt: Stmt) -> Stmt:
+        """Return a statement that reads what is left in the place of what went."""
+        if self.known[id(stmt)].reads.isdisjoint(self.taken):
+            return stmt
+        (new,) = rename((stmt,), {}, self.taken)
+        self.renamed.append(new)
+        self.known |= summaries((new,))
+        return new
+
+    def inside(self, stmt: Stmt, at: int, route: Route) -> Stmt:
+        lists = bodies(stmt)
+        inner = (self.body(cast(Body, one), (*route, (at, n))) for n, one in enumerate(lists))
+        return with_bodies(stmt, tuple(inner)) if lists else stmt
+
+    def merges(self, first: _Nest, second: _Nest, route: Route) -> bool:
+        """Whether the second nest may go; then its local is read from the first one's."""
+        one, two = first.target, second.target
+        if (one is None) != (two is None) or first.key() != second.key():
+            return False
+        if one is None or two is None:
+            return True
+        depth = len(route)
+        if one == two or one.id not in self.ours or two.id not in self.gone:
+            return False
+        if (one.dtype, one.shape) != (two.dtype, two.shape):
+            return False
+        found = self.found = self.found or accesses(self.kernel)
+        for node, at in ((one, first.at), (two, second.at)):
+            for site in found.of(node):
+                inside = site.route[:depth] == route
+                if site.writes and not (inside and site.route[depth][0] == at):
+                    return False
+                if node == two and not (inside and site.route[depth][0] >= at):
+                    return False
+        self.taken[two.id] = one
+        return True
+
+
+JUMPS = frozenset((Break, Continue))
+_KINDS = frozenset((For, If, Store, Update, Fill, Check, Comment))
+
+
+def _nest(at: int, stmt: Stmt, known: Summary) -> _Nest | None:
+    """Return a statement as a nest that writes one node at most, and reads others."""
+    if isinstance(stmt, Comment) or not known.kinds <= _KINDS or len(known.writes) > 1:
+        return None
+    target = next(iter(writes((stmt,))), None)
+    return _Nest(at, stmt, target, known.reads - known.writes)
+
+
+def _sketch(nest: _Nest) -> object:
+    """Return what equal nests have in common and is soon found: sources and outer loops."""
+    kinds: list[object] = [nest.sources]
+    stmt = nest.stmt
+    while isinstance(stmt, For) and stmt.body:
+        kinds += (stmt.hi.offset, len(stmt.body))
+        stmt = stmt.body[-1]
+    return (*kinds, type(stmt))
+
+
+def _bare(nest: _Nest) -> Stmt:
+    """Return a nest with its symbols numbered, one name for its target, and checks as tests."""
+    symbols: dict[Symbol, Symbol] = {}
+    for stmt in statements((nest.stmt,)):
+        if isinstance(stmt, For):
+            symbols[stmt.symbol] = Symbol("", -1 - len(symbols))
+    target = nest.target
+    nodes = {} if target is None else {target.id: replace(target, id=-1, label="")}
+
+    def bare(stmt: Stmt) -> Body:
+        if isinstance(stmt, Comment):
+            return ()
+        return (If(stmt.test, ()),) if isinstance(stmt, Check) else (stmt,)
+
+    (new,) = map_statements(rename((nest.stmt,), symbols, nodes), bare)
+    return new
+
+
+def _touched(body: Body) -> frozenset[int]:
+    return frozenset[int]().union(*(found.touches for found in summaries(body).values()))

@@ -1,0 +1,74 @@
+"""Tensors with requests: those without an array, and where the request stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.backends.runtime.asked import asked_of, is_fleeting
+from plusequals.lowering.diagnostic import CdError
+
+SCALED = "def f(y, x):\n    t[i] = x[i] * 2\n    y[i] = t[i] + t[3 - i]\n"
+
+
+def _function(t: pe.Tensor, text: str = SCALED, backend: str = "numpy") -> pe.CdFunction:
+    return pe.cd_from_source(text, {"t": t}, backend=backend)
+
+
+@pytest.mark.parametrize("runs_on", ["numpy", "cc"])
+@pytest.mark.parametrize("memory", ["virtual", "local", "on-device", "hosted", None])
+def test_a_request_changes_no_result(memory: str | None, runs_on: str) -> None:
+    t, y = pe.tensor("t", (4,), "float64", memory=memory), np.zeros(4)
+    _function(t, backend=runs_on)(y, np.arange(4.0))
+    assert y.tolist() == [6, 6, 6, 6]
+
+
+def test_what_has_no_array_is_zeros_at_each_call() -> None:
+    t, y = pe.tensor("t", (4,), "float64", memory="local"), np.zeros(4)
+    function = _function(t, "def f(y, x):\n    t[i] += x[i]\n    y[i] = t[i]\n")
+    for _ in range(2):
+        function(y, np.ones(4))
+        assert y.tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda t: t.numpy(), np.asarray, lambda t: t[0], lambda t: t.__setitem__(0, 1.0),
+        lambda t: t.edit(), lambda t: t.grad,
+    ],
+)  # fmt: skip
+def test_the_host_sees_nothing_of_it(use: Callable[[Any], object]) -> None:
+    with pytest.raises(CdError) as caught:
+        use(pe.tensor("t", (4,), memory="virtual"))
+    assert caught.value.code == "CD0575"
+    (label,) = caught.value.diagnostics[0].labels
+    assert 'memory="virtual"' in label.span.text, "the line that asked"
+
+
+def test_what_excludes_the_mode_is_refused_at_once() -> None:
+    for code, options in (
+        ("CD0571", {"memory": "local", "constant": True}),
+        ("CD0575", {"memory": "virtual", "init": 1.0}),
+        ("CD0573", {"memory": "hostd"}),
+    ):
+        with pytest.raises(CdError) as caught:
+            pe.tensor("t", (4,), **options)  # type: ignore[arg-type]
+        assert caught.value.code == code
+
+
+def test_requests_are_part_of_what_code_is_made_for() -> None:
+    function = pe.cd_from_source("def f(y, t):\n    t[i] = 1\n    y[i] = t[i]\n", backend="numpy")
+    function(np.zeros(4), pe.tensor("t", (4,)))
+    with pytest.raises(CdError, match="hosted volatile"):
+        function(np.zeros(4), pe.tensor("t", (4,), memory="hosted-volatile"))
+
+
+def test_no_request_is_none() -> None:
+    assert asked_of("t", None, True, True) is None
+    assert not is_fleeting(None)
+    assert pe.tensor("t", (4,)).memory == ""

@@ -1,0 +1,243 @@
+"""Queues: order, events, failures told once, full queues, forks and ends of the process."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from functools import partial
+
+import pytest
+
+from plusequals.backends.runtime import queue as queues
+from plusequals.backends.runtime.queue import DONE, Event, Failure, Queue
+
+BOTH = pytest.mark.parametrize("threaded", [False, True])
+
+
+def test_nothing_is_done_from_the_start() -> None:
+    assert DONE.query() and DONE.settle() is None
+    assert Queue("q", True).query()
+
+
+@BOTH
+def test_steps_run_in_order(threaded: bool) -> None:
+    queue, seen = Queue("q", threaded), []
+    events = [queue.submit(lambda n=n: seen.append(n)) for n in range(100)]
+    assert queue.record() is events[-1]
+    queue.synchronize()
+    assert seen == list(range(100)) and all(event.query() for event in events)
+
+
+def test_an_inline_queue_has_run_when_submit_returns() -> None:
+    queue, seen = Queue("q", False), []
+    assert queue.submit(lambda: seen.append(threading.current_thread())).done
+    assert seen == [threading.current_thread()]
+
+
+def test_a_queue_waits_for_an_event_of_another() -> None:
+    one, two, gate, seen = Queue("one", True), Queue("two", True), threading.Event(), []
+    first = one.submit(gate.wait)
+    two.wait(first)
+    last = two.submit(lambda: seen.append(first.done))
+    assert not last.query() and not one.query()
+    gate.set()
+    two.synchronize()
+    assert seen == [True]
+
+
+def test_an_inline_queue_waits_for_a_threaded_one() -> None:
+    one, two, seen = Queue("one", True), Queue("two", False), []
+    event = one.submit(lambda: seen.append("threaded"))
+    two.wait(event)
+    two.submit(lambda: seen.append("inline"))
+    assert seen == ["threaded", "inline"]
+
+
+def fails() -> None:
+    raise ZeroDivisionError("here")
+
+
+def test_what_a_step_raises_is_raised_once_and_what_was_queued_is_dropped() -> None:
+    queue, gate, seen = Queue("q", True), threading.Event(), []
+    queue.submit(gate.wait)
+    queue.submit(fails)
+    dropped = queue.submit(lambda: seen.append("dropped"))
+    gate.set()
+    with pytest.raises(ZeroDivisionError, match="here"):
+        queue.synchronize()
+    queue.synchronize()
+    dropped.wait()
+    queue.submit(lambda: seen.append("goes on"))
+    queue.synchronize()
+    assert seen == ["goes on"]
+
+
+def test_a_failure_is_raised_by_the_next_submit() -> None:
+    queue = Queue("q", True)
+    queue.submit(fails).settle()
+    with pytest.raises(ZeroDivisionError):
+        queue.submit(fails)
+    queue.synchronize()
+
+
+def test_an_inline_queue_raises_at_once_and_goes_on() -> None:
+    queue, seen = Queue("q", False), []
+    with pytest.raises(ZeroDivisionError):
+        queue.submit(fails)
+    queue.submit(lambda: seen.append(1))
+    queue.synchronize()
+    assert seen == [1]
+
+
+@BOTH
+def test_what_waits_for_a_failure_in_another_queue_is_dropped(threaded: bool) -> None:
+    one, two, seen = Queue("one", True), Queue("two", threaded), []
+    event = one.submit(fails)
+    with pytest.raises(ZeroDivisionError):
+        two.submit(lambda: seen.append("dropped"), (event,)).wait()
+    one.synchronize()
+    two.synchronize()
+    assert not seen
+
+
+def test_what_is_submitted_after_the_failure_was_told_is_not_dropped() -> None:
+    one, two, gate, seen = Queue("one", True), Queue("two", True), threading.Event(), []
+    two.submit(gate.wait)
+    event = one.submit(fails)
+    two.submit(lambda: seen.append("dropped"), (event,))
+    with pytest.raises(ZeroDivisionError):
+        one.synchronize()
+    two.submit(lambda: seen.append("kept"))
+    gate.set()
+    two.synchronize()
+    assert seen == ["kept"]
+
+
+def test_who_submits_to_a_full_queue_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queues, "CAPACITY", 4)
+    queue, gate, longest = Queue("q", True), threading.Event(), []
+    queue.submit(gate.wait)
+
+    def many() -> None:
+        for _ in range(20):
+            queue.submit(lambda: longest.append(len(queue.worker.tasks)))
+
+    other = threading.Thread(target=many)
+    other.start()
+    other.join(0.05)
+    assert other.is_alive(), "it waits for room"
+    gate.set()
+    other.join()
+    queue.synchronize()
+    assert len(longest) == 20 and max(longest) <= 4
+
+
+@BOTH
+def test_many_threads_submit_and_wait(threaded: bool) -> None:
+    queue, seen = Queue("q", threaded), []
+
+    def many() -> None:
+        for n in range(50):
+            queue.submit(partial(seen.append, n)).wait()
+
+    threads = [threading.Thread(target=many) for _ in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert len(seen) == 200 and not queue.worker.tasks
+
+
+def test_a_queue_that_is_collected_finishes_its_work_and_ends_its_thread() -> None:
+    queue, seen = Queue("q", True), []
+    event = queue.submit(lambda: seen.append(1))
+    thread, there = queue.worker.thread, weakref.ref(queue)
+    del queue
+    gc.collect()
+    event.wait()
+    assert thread is not None
+    thread.join(10)
+    assert there() is None and seen == [1] and not thread.is_alive()
+
+
+def test_the_last_step_is_not_kept_alive() -> None:
+    class Array:
+        def touch(self) -> None:
+            pass
+
+    queue, array = Queue("q", True), Array()
+    there = weakref.ref(array)
+    queue.submit(array.touch)
+    queue.synchronize()
+    del array
+    queue.submit(int).wait()
+    assert there() is None
+
+
+def child(program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own."""
+    head = "import time, numpy as np, plusequals as pe\nfrom plusequals import cd\n"
+    head += "from plusequals.idx import i\n"
+    command = [sys.executable, "-W", "error", "-c", head + program]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_a_process_ends_with_work_in_flight() -> None:
+    done = child(
+        "s = pe.device('numpy').stream()\n"
+        "s.submit(lambda: (time.sleep(0.2), print('done', flush=True)))\n"
+        "del s\n"
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "done\n")
+
+
+def test_work_can_still_be_queued_while_the_process_ends() -> None:
+    done = child(
+        "import atexit\n"
+        "from plusequals.backends.runtime import state\n"
+        "atexit.unregister(state.RUNTIME._finish)\n"
+        "s = pe.device('numpy').stream()\n"
+        "s.submit(int).wait()\n"
+        "atexit.register(lambda: (s.submit(lambda: print('late')), s.synchronize()))\n"
+        "atexit.register(state.RUNTIME._finish)\n"
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "late\n")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_gives_up_what_was_queued_and_says_so_once() -> None:
+    done = child(
+        "import os, threading, warnings\n"
+        "warnings.simplefilter('ignore')\n"
+        "s, quiet = pe.device('numpy').stream(), pe.device('numpy').stream()\n"
+        "quiet.submit(int).wait()\n"
+        "gate = threading.Event()\n"
+        "e = s.submit(gate.wait)\n"
+        "threading.Thread(target=lambda: e.wait(), daemon=True).start()\n"
+        "time.sleep(0.05)\n"
+        "if os.fork() == 0:\n"
+        "    quiet.submit(int).wait()\n"
+        "    try:\n"
+        "        s.synchronize()\n"
+        "    except pe.CdError as error:\n"
+        "        print(str(error)[:13], flush=True)\n"
+        "    s.submit(lambda: print('goes on', flush=True)).wait()\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "gate.set()\n"
+        "s.synchronize()\n"
+    )
+    wanted = (0, "", "error[CD0841]\ngoes on\n")
+    assert (done.returncode, done.stderr, done.stdout) == wanted
+
+
+def test_a_failure_knows_whether_it_was_told() -> None:
+    failure = Failure(ValueError("x"))
+    assert not failure.told and isinstance(failure.tell(), ValueError) and failure.told
+
+
+def test_an_event_says_whose_it_is() -> None:
+    queue = Queue("q", False)
+    assert Event(queue.worker).worker is queue.worker and repr(queue) == "<queue q>"

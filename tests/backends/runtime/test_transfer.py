@@ -1,0 +1,71 @@
+"""Copies between arrays and the merge buffer of a queue."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import plusequals as pe
+from plusequals.backends.runtime.memory import Account, Buffer
+from plusequals.backends.runtime.transfer import (
+    Merging,
+    load,
+    merge_copy,
+    merge_in_place,
+    scheduling,
+)
+
+
+def made(size: int) -> tuple[Merging, pe.Field, Buffer]:
+    field = pe.tensor("p", size, dtype="float64", init=1.0).field()
+    queue = Merging("q", False, Account())
+    return queue, field, Buffer("p", np.arange(float(size)), queue.account, tick=3)
+
+
+def test_a_load_brings_elements_and_their_version() -> None:
+    queue, field, source = made(3)
+    with scheduling(queue):
+        load(queue, source, field.host)
+        load(queue, field.host, field.host)
+    assert field.host.array.tolist() == [0, 1, 2] and field.host.tick == 3
+
+
+def test_the_merge_buffer_grows_and_is_used_again() -> None:
+    queue, small, few = made(2)
+    large, many = pe.tensor("q", (2, 3), dtype="int16").field(), None
+    with scheduling(queue):
+        merge_copy(queue, small, few, once=False)
+    room = queue.merge_room
+    assert queue.merge and queue.merge.array.tolist() == [0, 1]
+    many = Buffer("q", np.ones((2, 3), "int16"), None)
+    with scheduling(queue):
+        merge_copy(queue, large, many, once=False)
+    assert queue.merge_room is room and queue.merge.array.shape == (2, 3)
+    empty = pe.tensor("e", (0, 4)).field()
+    with scheduling(queue):
+        merge_copy(queue, empty, empty.host, once=False)
+    assert queue.merge.array.shape == (0, 4)
+    wide = pe.tensor("w", 100, dtype="float64").field()
+    with scheduling(queue):
+        merge_copy(queue, wide, wide.host, once=False)
+    assert queue.merge_room is not room and queue.account.used == 16 + 16 + 800
+
+
+def test_trap_a_copy_after_streaming_never_touches_the_source() -> None:
+    queue, field, source = made(3)
+    with scheduling(queue):
+        merge_in_place(queue, field, source)
+    assert queue.merge and queue.merge.array is source.array
+    for size in (1, 50):  # smaller and larger than what was streamed
+        other = pe.tensor("q", size, dtype="float64", init=7.0).field()
+        with scheduling(queue):
+            merge_copy(queue, other, other.host, once=False)
+    assert source.array.tolist() == [0, 1, 2]
+
+
+def test_what_was_streamed_is_copied_before_the_source_is_written() -> None:
+    queue, field, source = made(3)
+    with scheduling(queue):
+        merge_in_place(queue, field, source)
+        load(queue, field.host, source)
+    assert queue.merge and queue.merge.array.tolist() == [0, 1, 2]
+    assert source.array.tolist() == [1, 1, 1]

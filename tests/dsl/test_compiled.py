@@ -1,0 +1,70 @@
+"""`f.compile(...)`: tensors are bound, arrays and numbers only described, captures taken as now."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals import cd
+from plusequals.backends.runtime.routine import Given, Resident
+from plusequals.idx import i
+
+
+class Model:
+    def __init__(self) -> None:
+        self.w = pe.tensor("w", 3, dtype="float64", init=2.0)
+
+
+def test_tensors_are_bound_wherever_they_come_from() -> None:
+    model, shift = Model(), np.ones(3)
+
+    @cd
+    def step(m, x, rate):
+        m.w[i] = m.w[i] + rate * x[i] + shift[i]
+
+    code = step.compile(model, np.zeros(3), 0.5)
+    kinds = {str(getattr(slot, "name", "w")): type(slot) for slot in code.slots}
+    assert kinds == {"w": Resident, "x": Given, "rate": Given, "shift": Given}
+    routine = code.link(pe.device("numpy").stream().context())
+    shift = np.zeros(3)  # a routine goes on with what was captured when it was compiled
+    routine(x=np.full(3, 2.0))
+    assert model.w.numpy().tolist() == [4, 4, 4] and routine.outputs == (model.w.value,)
+
+
+def test_what_is_compiled_is_of_no_backend_and_runs_on_every_one() -> None:
+    p = pe.tensor("p", 2, dtype="float64", init=1.0)
+
+    @cd
+    def double(p):
+        p[i] = 2.0 * p[i]
+
+    code = double.compile(p, name="twice")
+    assert code.name == "twice" and not code.names
+    for backend in ("numpy", "cc"):
+        routine = code.link(pe.device(backend).stream().context())
+        routine()
+        assert routine.context.numpy(p)[0] in (2, 4)
+
+
+def test_a_routine_returns_what_the_function_returns() -> None:
+    p = pe.tensor("p", (2, 3), init=1.0)
+
+    @cd
+    def both(p):
+        return np.sum(p), p.T
+
+    routine = both.compile(p).link(pe.device("numpy").stream().context())
+    total, turned = routine()
+    assert total == 6 and turned.shape == (3, 2)
+
+
+def test_compiling_raises_what_a_call_would() -> None:
+    @cd
+    def wrong(p):
+        p[i] = p.velocity[i]
+
+    with pytest.raises(pe.CdError, match="velocity"):
+        wrong.compile(pe.tensor("p", 2))
+    with pytest.raises(pe.CdError, match="CD0436"):
+        wrong.compile()

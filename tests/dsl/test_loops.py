@@ -1,0 +1,69 @@
+"""Loops with an `else`, rewritten with a flag, do what Python's do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plusequals.dsl import surface as s
+from plusequals.dsl.loops import blocks, breaks, with_else
+from plusequals.dsl.parse import parse
+from plusequals.dsl.source import source_from_text
+from tests.compare import assert_same
+from tests.language.ask import plain, program, run
+
+X = np.array([1.0, 2.0, 3.0])
+LOOPS = {
+    "for, left": (
+        "for k in range(3):\n    if x[k] > 1.5:\n        break\nelse:\n    k = 9\nreturn k"
+    ),
+    "for, not left": (
+        "for k in range(3):\n    if x[k] > 9:\n        break\nelse:\n    k = 9\nreturn k"
+    ),
+    "while": (
+        "n = 7\nwhile n > 0:\n    n -= 3\n    if n == 1:\n        break\nelse:\n    n = 50\n"
+        "return n"
+    ),
+    "without a break": "s = 0\nfor k in range(3):\n    s += k\nelse:\n    s += 10\nreturn s",
+    "primes": (
+        "s = 0\nfor n in range(2, 12):\n    for d in range(2, n):\n        if n % d == 0:\n"
+        "            break\n    else:\n        s = s * 10 + n\nreturn s"
+    ),
+    "a return in it": (
+        "for v in x:\n    if v > 9:\n        break\nelse:\n    return -1.0\nreturn 1.0"
+    ),
+    "unrolled": (
+        "s = 0\nfor p in (1, 2, 3):\n    if x[1] == p:\n        break\n    s += p\nelse:\n"
+        "    s = 100\nreturn s"
+    ),
+    "a break for the loop outside": (
+        "s = 0\nfor k in range(3):\n    for v in x:\n        if v > 2.5 + k:\n            break\n"
+        "    else:\n        break\n    s += 1\nreturn s, k"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", LOOPS.values(), ids=LOOPS)
+def test_an_else_runs_where_no_break_has_left_the_loop(body: str, backend: str) -> None:
+    assert_same(run(backend, "x", body, X.copy()), plain("x", body, X.copy()))
+
+
+def _body(text: str) -> tuple[s.Statement, ...]:
+    return parse(source_from_text(program("x", text), "<scene>")).body
+
+
+def test_a_loop_that_is_never_left_needs_no_flag() -> None:
+    (loop,) = _body("for k in x:\n    y = k")
+    (other,) = _body("y = 1")
+    assert isinstance(loop, s.For)
+    assert with_else(loop, (other,)) == [loop, other]
+    assert with_else(loop, ()) == [loop]
+
+
+def test_breaks_of_inner_loops_are_theirs() -> None:
+    (outer,) = _body("for k in x:\n    while k:\n        break")
+    assert isinstance(outer, s.For)
+    assert not breaks(outer.body)
+    (test,) = _body("if x:\n    break\nelse:\n    y = 1")
+    assert breaks((test,))
+    assert len(blocks(test)) == 2

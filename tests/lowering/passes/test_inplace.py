@@ -1,0 +1,62 @@
+"""Arrays in the memory of those that they are computed from, and all that keeps two."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.lowering.ir.loops import Program
+from plusequals.lowering.passes.inplace import Sharing, decide_inplace, inplace
+
+from .agree import assert_agrees
+from .shown import lowered, text_of
+
+ARRAYS = {"y": "f32[8]", "z": "f32[8]", "x": "f32[8, 9]", "p": "i64[8]"}
+
+
+def arrays(program: Program) -> list[str]:
+    return [node.label for node in program.locals if node.rank]
+
+
+SHARED = [
+    ("s[i] = x[i, 0]\ne[i] = exp(s[i])\ny[i] = e[i] / sum[k](e[k])\nz[i] = e[7 - i]", ["s"]),
+    ("s[i] = x[i, 0] + 1\ny[i] = s[i] * sum[k](s[k])", []),
+    ("s[i] = x[i, 0]\nt[i] = s[i] * s[i]\nu[i] = t[i] + x[i, 1]\ny[i] = u[7 - i] + u[i]", ["s"]),
+]
+
+
+@pytest.mark.parametrize(("body", "left"), SHARED)
+def test_one_array_serves(body: str, left: list[str]) -> None:
+    program = lowered(body, **ARRAYS)
+    new, decisions = decide_inplace(program)
+    assert len(arrays(new)) < len(arrays(program)), text_of(new)
+    assert {made.reason for made in decisions} == {Sharing.CELLS}
+    assert inplace(new) == new
+
+
+APART = [
+    "s[i] = x[i, 0]\ne = s[::-1]\ny[i] = e[i] + e[7 - i]",
+    "s[i] = x[i, 0]\ne[i] = exp(s[i])\ny[i] = e[7 - i] + s[i]",
+    "s[i] = x[i, 0]\nz[i] = s[7 - i] + s[i]",
+    "s[i] = x[i, 0]\ny[0] = s[1]\ny[i] = s[i] + 1",
+    "s[i] = x[i, 0]\nif x[0, 0] > 0:\n    raise ValueError('no')\ny[i] = s[i] + s[i]",
+    "s[i] = x[i, 0]\ne: f32[8]\ne[1:] = s[1:]\ny[i] = e[7 - i]",
+    "s[i] = x[i, 0]\ny[1:] = s[1:] + 1",
+    "s[i] = x[i, 0]\ne[i] = f64(s[i])\ny[i] = f32(e[7 - i])",
+]
+
+
+@pytest.mark.parametrize("body", APART)
+def test_two_arrays_stay(body: str) -> None:
+    program = lowered(body, **ARRAYS)
+    new = inplace(program)
+    assert [n.label for n in program.locals if n.label == "s"] == ["s"]
+    assert "s" in arrays(new) or "e" in arrays(new), text_of(new)
+
+
+def test_nothing_else_changes() -> None:
+    import numpy as np
+
+    x = np.random.default_rng(1).random((8, 9), dtype=np.float32)
+    for body, _ in SHARED:
+        y, z = np.zeros(8, np.float32), np.zeros(8, np.float32)
+        assert_agrees(lowered(body, **ARRAYS), inplace, [y, z, x, np.zeros(8, np.int64)])

@@ -1,0 +1,53 @@
+"""Stores that nobody sees, and those that somebody may."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.lowering.passes.overwritten import overwritten, zeros
+
+from .shown import lowered, text_of
+
+ARRAYS = {"y": "f32[8]", "x": "f32[8]", "p": "i64[8]"}
+
+GONE = [
+    "y[i] = 0\ny[i] = x[i]",
+    "y[i] = x[i] * 2\ny[i] = x[i]",
+    "y[...] = 0\nfor i in range(8):\n    y[i] = x[i]\n    y[i] += 1",
+    "t = np.zeros(8)\nfor s in range(2):\n    t[...] = 0\n    t[:] = x * s\n    y += t",
+]
+
+
+@pytest.mark.parametrize("body", GONE)
+def test_an_array_that_is_overwritten_is_not_filled(body: str) -> None:
+    program = lowered(body, **ARRAYS)
+    new = overwritten(program)
+    assert len(text_of(new).splitlines()) < len(text_of(program).splitlines())
+    assert overwritten(new) == new
+
+
+KEPT = [
+    "y[i] = 0\ny[1:] = x[1:]",
+    "y[i] = 0\nx[i] = y[i]\ny[i] = x[i]",
+    "y[:] = 1\nfor s in range(8):\n    y[s] = y[7 - s] + x[s]",
+    "y[i] = 0\nif x[0] > 0:\n    raise ValueError('positive')\ny[i] = x[i]",
+    "y[i] = 0\ny[p[i]] = x[i]",
+    "y[:] = 0\nfor s in range(8):\n    if x[s] > 0:\n        y[s] = x[s]",
+    "for s in range(3):\n    y[i] = s\n    if x[s] > 0:\n        break\n    y[i] = x[i]",
+]
+
+
+@pytest.mark.parametrize("body", KEPT)
+def test_what_may_be_seen_stays(body: str) -> None:
+    program = lowered(body, **ARRAYS)
+    assert overwritten(program) == program
+
+
+def test_results_start_as_zeros() -> None:
+    program = lowered("r = np.zeros(8)\nr[1:] = x[1:]\nreturn r", **ARRAYS)
+    assert text_of(program).startswith("for i in 0..8:\n    r[i] = 0.0")
+    assert "0.0" not in text_of(zeros(program))
+    for body in ("r = np.ones(8)\nr[1:] = x[1:]\nreturn r", "r = -0.0 * np.zeros(8)\nreturn r",
+                 "r = np.zeros(8)\nr += x\nr[0] = 0\nreturn r"):  # fmt: skip
+        again = zeros(lowered(body, **ARRAYS))
+        assert "r[" in text_of(again).splitlines()[1] or "r[0] = 0.0" in text_of(again)

@@ -1,0 +1,57 @@
+"""Sums computed where they are read, and every reason why not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plusequals.lowering.passes.sink import Kept, Sunk, sink, sunk
+
+from .agree import assert_agrees
+from .shown import lowered, text_of
+
+ARRAYS = {"y": "f32[8]", "x": "f32[8, 9]", "w": "f32[8, 8]"}
+SUMS = "t[i] = sum(x[i, j])\n"
+
+SUNK = [
+    SUMS + "y[i] = t[7 - i] * 2",
+    SUMS + "y[1:] = t[:-1]",
+    SUMS + "y[:4] = t[::2]",
+    "t[i] = max(x[i, j])\ny[i] = exp(t[7 - i])",
+    "t[i] = max(x[i, j])\nw[:, 0] = t[::-1]",
+]
+
+
+@pytest.mark.parametrize("body", SUNK)
+def test_a_sum_goes_where_it_is_read(body: str) -> None:
+    program = lowered(body, **ARRAYS)
+    new, decisions = sunk(program)
+    assert [node.rank for node in new.locals] == [0], text_of(new)
+    assert [made.reason for made in decisions] == [Sunk.ONCE]
+    x = np.random.default_rng(2).random((8, 9), dtype=np.float32)
+    assert_agrees(program, sink, [np.zeros(8, np.float32), x, np.zeros((8, 8), np.float32)])
+
+
+KEPT = [
+    (SUMS + "y[1:] = t[1:] - t[:-1]", Kept.AGAIN),
+    (SUMS + "w[i, j] = t[7 - i]", Kept.AGAIN),
+    (SUMS + "y[i] = t[i]", None),
+    ("t[i] = sum(y[j] * x[i, j + 1])\ny[i] = t[7 - i]", Kept.CHANGED),
+    (SUMS + "x[0, 0] = 1\ny[i] = t[7 - i]", Kept.CHANGED),
+    ("t: f32[8]\nt[2 * i] = sum[j](x[i, j])\n".replace("2 * i", "i") + "t[0] = 1\ny[i] = t[7 - i]",
+     None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "reason"), KEPT)
+def test_kept_for_a_reason(body: str, reason: Kept | None) -> None:
+    program = lowered(body, **ARRAYS)
+    new, decisions = sunk(program)
+    assert new == program
+    assert [made.reason for made in decisions] == ([] if reason is None else [reason])
+
+
+def test_products_of_matrices_are_tiled_instead() -> None:
+    program = lowered("t[i, j] = sum(a[i, k] * b[k, j])\nc[i, j] = t[31 - i, j]",
+                      a="f32[32, 32]", b="f32[32, 32]", c="f32[32, 32]")  # fmt: skip
+    assert [made.reason for made in sunk(program).decisions] == [Kept.TILES]

@@ -1,0 +1,1 @@
+"""Faults put into one module at a time, to see whether some test catches each: `python -m` this."""

@@ -51,6 +51,8 @@ def merge_b(b):
     b.grad += b.grad.merge
 
 
+# The digits are shuffled once, and the last 360 are held out: nothing learns from them.
+
 digits = load_digits()
 order = np.random.default_rng(0).permutation(len(digits.data))
 x = (digits.data[order] / 16).astype("float32")
@@ -88,7 +90,8 @@ for _ in range(30):
     add_b()
     update()
 
-# Looking at a tensor waits for the work that makes it, and gives the newest version.
+# Looking at a tensor waits for the work that makes it, and gives the newest version. It changes no
+# array, so it may be done anywhere in a program without changing what is computed later.
 
 
 def right_answers(w, b):
@@ -106,7 +109,9 @@ print(f"memory of {cpu.name}: {cpu.used_memory} bytes")
 # --- By the driver ------------------------------------------------------------------------------
 #
 # `pe.DataParallel` does the same for any number of streams: it splits the arrays along their first
-# axis, merges as a tree, and runs the update once.
+# axis, merges as a tree, and runs the update once. With four streams the gradients of the last two
+# are added to those of the first two, at the same time, and then those of the second to those of
+# the first. Streams of several devices may be mixed: `pe.device("cc:1")` has memory of its own.
 
 
 def train(streams, epochs=15, batch=200):

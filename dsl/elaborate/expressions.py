@@ -75,7 +75,9 @@ def evaluate(frame: Frame, e: s.Expr) -> Value:
         case s.Conditional():
             return _conditional(frame, e)
         case s.Subscript():
-            return value_of(_subscript(frame, e))
+            found = _subscript(frame, e)
+            dots = any(isinstance(item, s.Literal) and item.value is ... for item in e.items)
+            return found if dots else value_of(found)  # `x[..., 0]` is an array, without axes too
         case s.Attribute(value, name):
             return attribute(frame, evaluate(frame, value), name, e.span)
         case s.Call():

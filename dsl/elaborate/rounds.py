@@ -93,7 +93,7 @@ def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[V
     if is_number(value):
         raise error(
             "CD0406", CdTypeError, f"{describe(value)} cannot be looped over", iterable.span,
-            helps=(f"loop over positions: `for i in range({iterable.span.text})`",),
+            helps=(f"loop over positions: `range({iterable.span.text})`",),
         )  # fmt: skip
     return elements(frame, value, iterable.span)
 

@@ -6,7 +6,6 @@ a selection. Every position is proven to be in range or checked in the run.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -127,14 +126,6 @@ def _complete(
             span,
             label=f"`{name}` is {describe(base)}",
         )
-    if dots and base.rank and not missing and all(isinstance(i, Scalar | Static) for i in items):
-        plain = re.sub(r",\s*\.\.\.|\.\.\.\s*,\s*", "", span.text)
-        raise error(
-            "CD0502", CdIndexError,
-            f"`...` stands for no axis of `{name}` here, and what is left is an array without axes",
-            span, label=f"`{name}` is {describe(base)}",
-            helps=(f"write `{plain}` for the number that is there",),
-        )  # fmt: skip
     full: list[Value] = [Section(None, None, None)] * missing
     if not dots:
         return [*items, *full]

@@ -25,7 +25,6 @@ REFUSED = [
     ("return np.nonzero(x)", "nonzero", "where"),
     ("t = []\nfor v in x:\n    t.append(v)\nreturn t", "grow", "array"),
     ("t = {}\nt[0] = x[0]\nreturn x", "dictionaries", "array"),
-    ("return [v * 2 for v in x]", "comprehension", "x"),
     ("yield x[0]", "generator", "return"),
     ("try:\n    x[0] = 1\nexcept ValueError:\n    pass", "exceptions", "try"),
     ("t = x[x > 0]\nreturn t", "run time", "where"),

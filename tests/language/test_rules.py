@@ -136,8 +136,11 @@ def test_s8_a_known_test_drops_the_other_side(backend: str) -> None:
     assert_same(run(backend, "x, mode", body, X, "sum"), X.sum())
 
 
-def test_s9_no_return_inside_a_loop_that_runs() -> None:
-    refused("x", "for k in range(3):\n    if x[k] > 1:\n        return k", X, offers=("break",))
+def test_s9_a_return_inside_a_loop(backend: str) -> None:
+    body = "for k in range(3):\n    if x[k] > 1:\n        return k\nreturn -1"
+    for start in (X, -X, X + 2):
+        assert run(backend, "x", body, start) == plain("x", body, start)
+    refused("x", "for k in range(3):\n    if x[k] > 1:\n        return k", X, says=("some paths",))
 
 
 def test_s9_an_early_return_without_a_value(backend: str) -> None:

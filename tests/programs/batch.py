@@ -117,7 +117,7 @@ def compile_all(procedures: Sequence[Procedure], extra: tuple[str, ...] = ()) ->
 
 def _own(source: Source) -> str:
     """Return the text of a source without header and prelude."""
-    body = re.findall(r"return (\w+)\(", source.text)[-1]
+    body = re.findall(r"(?:return|int status =) (\w+)\(", source.text)[-1]
     return source.text[source.text.index(f"static int {body}(") :]
 
 

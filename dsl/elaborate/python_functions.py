@@ -179,7 +179,7 @@ def _folding_word(ufunc: np.ufunc) -> Handler:
 
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         plain = [constant(value) for value in args]
-        if not keywords and args and all(isinstance(x, int | float | complex) for x in plain):
+        if not keywords and args and all(type(x) in (int, float, complex) for x in plain):
             result = called(site, ufunc, plain)
             if isinstance(result, Static) and isinstance(result.value, np.generic):
                 return Static(result.value.item())

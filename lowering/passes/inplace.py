@@ -149,7 +149,10 @@ def _takes_over(sites: tuple[Site, ...], read: Site, depth: int) -> bool:
 
 def _is_free(kernel: Kernel, found: Accesses, old: Node, new: Node) -> bool:
     """Whether an array that others see may hold what another one did, before it is overwritten."""
-    first, last = found.of(old)[0].route[0][0], found.of(old)[-1].route[0][0]
+    sites = found.of(old)
+    if min(common(sites[0].route, site.route) for site in sites):
+        return False  # a later round would write over what an earlier one has left there for good
+    first, last = sites[0].route[0][0], sites[-1].route[0][0]
     between: tuple[Stmt, ...] = kernel.body[first : last + 1]
     alone = accesses((kernel.body[last],))
     return not any(map(has_effects, between)) and alone.is_overwritten(new)

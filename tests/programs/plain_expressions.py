@@ -101,7 +101,8 @@ def _called(node: ast.Call, state: Any, point: Letters, statement: Any, of: Any)
             values = [of(arg) for arg in args]
             best = values[0]
             if all(type(value) in (int, float) for value in values):
-                return (max if name == "max" else min)(values)
+                kind = float if float in map(type, values) else int
+                return kind((max if name == "max" else min)(values))  # one type for all points
             for value in values[1:]:
                 best = (np.maximum if name == "max" else np.minimum)(best, value)
             return best

@@ -72,6 +72,7 @@ class Stored(Reason):
     UNWRITTEN = "a read may be of an element that was never computed"
     COSTLY = "computing it again at every use would cost more than the array"
     ALIVE = "computing it later would keep other arrays in its stead"
+    SPREAD = "an array that reads it was inlined before, at other places than its own"
     LONG = f"an expression would grow beyond {MAX_SIZE} parts"
 
 
@@ -173,8 +174,11 @@ class _Inlining:
         if not uses:
             return
         asked = self.asked.get(made.node.id)
+        here = (site for site in uses if site.route[: len(route)] == route)
+        places = sorted({site.route[len(route)][0] for site in here})
         reason = (
             (Stored.ASKED if not admits_virtual(asked) else None)
+            or (Stored.SPREAD if any(current[place] is None for place in places) else None)
             or self.fixed.get(made.node.id)
             or self.misplaced(made, uses, route)
             or self.unknown(made, uses, len(route))
@@ -185,7 +189,6 @@ class _Inlining:
         if isinstance(reason, Stored):
             self.decisions.append(Decision("stored", reason, made.node))
             return
-        places = sorted({site.route[len(route)][0] for site in uses})
         new = {place: _inlined(cast(Stmt, current[place]), made) for place in places}
         if any(_largest(stmt) > MAX_SIZE for stmt in new.values()):
             self.decisions.append(Decision("stored", Stored.LONG, made.node))

@@ -9,9 +9,7 @@ PROGRAM = Program(
     v4[i] = v1[i, i]
     return v4
 """,
-    (
-        ArgSpec("c", "float64", shape=(2, 2), seed=1),
-    ),
+    (ArgSpec("c", "float64", shape=(2, 2), seed=1),),
     reorders=True,
     rounds=True,
 )

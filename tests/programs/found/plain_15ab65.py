@@ -7,9 +7,7 @@ PROGRAM = Program(
     v1[i] = max(i, -2.0) + b[1, i]
     return (v1,)
 """,
-    (
-        ArgSpec("b", "int64", shape=(2, 1), seed=2),
-    ),
+    (ArgSpec("b", "int64", shape=(2, 1), seed=2),),
     reorders=False,
     rounds=False,
 )

@@ -49,7 +49,8 @@ class DataParallel:
         self.step = step
         self.merged = tuple(map(field_of, merge))
         self._contexts = [stream.context() for stream in streams]
-        self._steps: dict[object, Routine] = {}
+        self._steps: dict[object, list[tuple[dict[str, Any], Routine]]] = {}
+        """The linked steps by stream and kinds of arguments, with the numbers that they hold."""
         self._mergers: dict[tuple[int, Field], Routine] = {}
         self._update: tuple[CdFunction, Sequence[Any]] = (update, with_update)
         self._updater: Routine | None = None
@@ -62,7 +63,8 @@ class DataParallel:
         """
         parts = self._parts(args, kwargs)
         for at, (part, named) in enumerate(parts):
-            self._routine(at, part, named)(*_arrays(part), **_arrays_by_name(named))
+            routine, arguments = self._routine(at, part, named)
+            routine(**arguments)
         active = len(parts)
         while active > 1:
             half = (active + 1) // 2
@@ -102,13 +104,24 @@ class DataParallel:
             for cut in cuts
         ]
 
-    def _routine(self, at: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Routine:
-        """Return the step for a stream and kinds of arguments, linked where it is new there."""
-        key = (at, *map(_kind, args), *((name, _kind(value)) for name, value in kwargs.items()))
-        if key not in self._steps:
-            compiled = self.step.compile(*args, **kwargs)
-            self._steps[key] = self._linked(at, compiled)
-        return self._steps[key]
+    def _routine(
+        self, at: int, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Routine, dict[str, Any]]:
+        """Return the step for a stream and some arguments, linked where it is new there.
+
+        With it comes what a call of it gives: tensors and what is known when compiling are bound.
+        """
+        named = self.step.__signature__.bind(*args, **kwargs).arguments
+        key = (at, *((name, _kind(value)) for name, value in named.items()))
+        steps = self._steps.setdefault(key, [])
+        for known, routine in steps:
+            if all(named[name] == value for name, value in known.items()):
+                return routine, {name: named[name] for name in routine.compiled.names}
+        routine = self._linked(at, self.step.compile(*args, **kwargs))
+        bound = named.keys() - set(routine.compiled.names)
+        known = {n: named[n] for n in bound if not isinstance(named[n], Tensor | np.ndarray)}
+        steps.append((known, routine))
+        return routine, {name: named[name] for name in routine.compiled.names}
 
     def _linked(self, at: int, compiled: Any) -> Routine:
         routine: Routine = compiled.link(self._contexts[at])
@@ -143,15 +156,6 @@ class DataParallel:
 
 def _is_split(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim > 0
-
-
-def _arrays(values: Sequence[Any]) -> list[Any]:
-    """Return what a call of a routine gives: everything but the tensors."""
-    return [value for value in values if not isinstance(value, Tensor)]
-
-
-def _arrays_by_name(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if not isinstance(value, Tensor)}
 
 
 def _kind(value: Any) -> object:

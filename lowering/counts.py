@@ -302,7 +302,7 @@ def _events(
             holding = tests
             if isinstance(stmt, If):
                 holding = (*tests, negated(stmt.test) if number else stmt.test)
-            yield from _events(inner, (*inside, stmt), holding)  # type: ignore[arg-type]
+            yield from _events(inner, (*inside, stmt), holding)
 
 
 def _own(stmt: Stmt) -> Iterator[Event]:
@@ -369,7 +369,7 @@ def _within(numbers: object, size: int) -> NDArray[np.int64]:
 def _statement(body: tuple[Stmt, ...], site: Site) -> Stmt:
     """Return the statement that a site stands in."""
     for at, number in site.route[:-1]:
-        body = bodies(body[at])[number]  # type: ignore[assignment]
+        body = bodies(body[at])[number]
     return body[site.route[-1][0]]
 
 
@@ -380,4 +380,4 @@ def _allocations(
         if isinstance(stmt, Alloc) and stmt.node.id == node.id:
             yield inside, stmt
         for inner in bodies(stmt):
-            yield from _allocations(inner, node, (*inside, stmt))  # type: ignore[arg-type]
+            yield from _allocations(inner, node, (*inside, stmt))

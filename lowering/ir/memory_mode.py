@@ -15,7 +15,7 @@ would become never decides anything.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from ..diagnostic import (
     NOWHERE,
@@ -119,7 +119,7 @@ def mode_named(name: object, span: Span = NOWHERE) -> Mode:
     kind = "hosted nonconstant" if kind == "hosted" else kind
     shares = kind in ("on device", "hosted changed on devices")
     if kind in get_args(Kind) and (sharing in get_args(Sharing) and shares or not sharing):
-        return Mode(kind, sharing or "unset")  # type: ignore[arg-type]
+        return Mode(cast(Kind, kind), cast(Sharing, sharing or "unset"))
     near = nearest(words, ["hosted", *get_args(Kind)])
     raise CdValueError(
         Diagnostic(

@@ -99,6 +99,7 @@ def _round_to(x: Any, digits: Any) -> Any:
     return np.round(x, int(digits))
 
 
+# fmt: off
 _ROWS: tuple[Op, ...] = (
     # one operand
     Op("neg", 1, "iufc", np.negative, infix="-", infix_kinds="iuf", call="neg", derivative="neg"),
@@ -111,14 +112,8 @@ _ROWS: tuple[Op, ...] = (
     Op("sqrt", 1, "fc", np.sqrt, call="sqrt", derivative="sqrt"),
     Op("cbrt", 1, "f", np.cbrt, call="cbrt", derivative="cbrt"),
     Op("recip", 1, "fc", lambda x: type(x)(1) / x, call="recip", derivative="recip"),
-    Op(
-        "recip_sqrt",
-        1,
-        "f",
-        lambda x: type(x)(1) / np.sqrt(x),
-        call="recip_sqrt",
-        derivative="recip_sqrt",
-    ),
+    Op("recip_sqrt", 1, "f", lambda x: type(x)(1) / np.sqrt(x), call="recip_sqrt",
+       derivative="recip_sqrt"),
     Op("exp", 1, "fc", np.exp, call="exp", derivative="exp"),
     Op("exp2", 1, "f", np.exp2, call="exp2", derivative="exp2"),
     Op("expm1", 1, "f", np.expm1, call="expm1", derivative="expm1"),
@@ -153,54 +148,14 @@ _ROWS: tuple[Op, ...] = (
     Op("isfinite", 1, "fc", np.isfinite, "bool", call="isfinite"),
     Op("signbit", 1, "f", np.signbit, "bool", call="signbit"),
     # two operands
-    Op(
-        "add",
-        2,
-        "iufc",
-        np.add,
-        infix="+",
-        infix_kinds="iuf",
-        call="add",
-        neutral=0,
-        side="both",
-        derivative="add",
-    ),
-    Op(
-        "sub",
-        2,
-        "iufc",
-        np.subtract,
-        infix="-",
-        infix_kinds="iuf",
-        call="sub",
-        neutral=0,
-        side="right",
-        derivative="sub",
-    ),
-    Op(
-        "mul",
-        2,
-        "iufc",
-        np.multiply,
-        infix="*",
-        infix_kinds="iuf",
-        call="mul",
-        neutral=1,
-        side="both",
-        derivative="mul",
-    ),
-    Op(
-        "div",
-        2,
-        "fc",
-        np.divide,
-        infix="/",
-        infix_kinds="f",
-        call="div",
-        neutral=1,
-        side="right",
-        derivative="div",
-    ),
+    Op("add", 2, "iufc", np.add, infix="+", infix_kinds="iuf", call="add", neutral=0, side="both",
+       derivative="add"),
+    Op("sub", 2, "iufc", np.subtract, infix="-", infix_kinds="iuf", call="sub", neutral=0,
+       side="right", derivative="sub"),
+    Op("mul", 2, "iufc", np.multiply, infix="*", infix_kinds="iuf", call="mul", neutral=1,
+       side="both", derivative="mul"),
+    Op("div", 2, "fc", np.divide, infix="/", infix_kinds="f", call="div", neutral=1, side="right",
+       derivative="div"),
     Op("floordiv", 2, "iuf", np.floor_divide, call="floordiv", neutral=1, derivative="zero"),
     Op("mod", 2, "iuf", np.remainder, call="mod", derivative="mod"),
     Op("fmod", 2, "iuf", np.fmod, call="fmod", derivative="fmod"),
@@ -216,27 +171,18 @@ _ROWS: tuple[Op, ...] = (
     Op("heaviside", 2, "f", np.heaviside, call="heaviside"),
     Op("round_to", 2, "f", _round_to, call="round_to"),
     Op("relu_gate", 2, "iuf", _relu_gate, call="relu_gate", neutral=1, derivative="relu_gate"),
-    Op("sat01_gate", 2, "f", _sat01_gate, call="sat01_gate", neutral=0.5, derivative="sat01_gate"),
+    Op("sat01_gate", 2, "f", _sat01_gate, call="sat01_gate", neutral=0.5,
+       derivative="sat01_gate"),
     Op("eq", 2, "biufc", np.equal, "bool", infix="==", infix_kinds="biuf", call="eq"),
     Op("ne", 2, "biufc", np.not_equal, "bool", infix="!=", infix_kinds="biuf", call="ne"),
     Op("lt", 2, "biuf", np.less, "bool", infix="<", infix_kinds="biuf"),
     Op("le", 2, "biuf", np.less_equal, "bool", infix="<=", infix_kinds="biuf"),
     Op("gt", 2, "biuf", np.greater, "bool", infix=">", infix_kinds="biuf"),
     Op("ge", 2, "biuf", np.greater_equal, "bool", infix=">=", infix_kinds="biuf"),
-    Op(
-        "and",
-        2,
-        "b",
-        np.logical_and,
-        "bool",
-        infix="&&",
-        infix_kinds="b",
-        neutral=True,
-        side="both",
-    ),
-    Op(
-        "or", 2, "b", np.logical_or, "bool", infix="||", infix_kinds="b", neutral=False, side="both"
-    ),
+    Op("and", 2, "b", np.logical_and, "bool", infix="&&", infix_kinds="b", neutral=True,
+       side="both"),
+    Op("or", 2, "b", np.logical_or, "bool", infix="||", infix_kinds="b", neutral=False,
+       side="both"),
     Op("bitand", 2, "biu", np.bitwise_and, infix="&", infix_kinds="biu", neutral=-1, side="both"),
     Op("bitor", 2, "biu", np.bitwise_or, infix="|", infix_kinds="biu", neutral=0, side="both"),
     Op("bitxor", 2, "biu", np.bitwise_xor, infix="^", infix_kinds="biu", neutral=0, side="both"),
@@ -246,6 +192,7 @@ _ROWS: tuple[Op, ...] = (
     # three operands
     Op("fma", 3, "f", lambda a, b, c: a * b + c, call="fma", derivative="fma"),
 )
+# fmt: on
 OPS: dict[str, Op] = {row.name: row for row in _ROWS}
 
 # Pair accumulators: they keep the best value and where it was first found.

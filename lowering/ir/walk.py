@@ -23,19 +23,19 @@ T = TypeVar("T")
 Body = tuple[AnyStatement, ...]
 
 
-def bodies(statement: AnyStatement) -> tuple[Body, ...]:
-    """Return the statement lists directly inside a statement, in the order they run."""
+def bodies(statement: S) -> tuple[tuple[S, ...], ...]:
+    """Return the statement lists directly inside a statement, of its IR, as they run."""
+    found: tuple[Body, ...]
     match statement:
-        case loops.Store() | loops.Update() | loops.Comment() | Assign():  # the most frequent
-            return ()
         case assignments.For() | loops.For() | assignments.Block():
-            return (statement.body,)
+            found = (statement.body,)
         case assignments.While() | loops.While():
-            return (statement.prelude, statement.body)
+            found = (statement.prelude, statement.body)
         case assignments.Branch() | loops.If():
-            return (statement.then, statement.other)
+            found = (statement.then, statement.other)
         case _:
             return ()
+    return cast("tuple[tuple[S, ...], ...]", found)
 
 
 def with_bodies(statement: S, new: tuple[Body, ...]) -> S:
@@ -61,7 +61,7 @@ def map_statements(body: tuple[S, ...], change: Callable[[S], Iterable[S]]) -> t
     for statement in body:
         inner = bodies(statement)
         if inner:
-            mapped = tuple(map_statements(cast("tuple[S, ...]", one), change) for one in inner)
+            mapped = tuple(map_statements(one, change) for one in inner)
             statement = with_bodies(statement, mapped)
         out += change(statement)
     return tuple(out)
@@ -74,7 +74,7 @@ def statements(body: Iterable[S]) -> Iterator[S]:
         statement = left.pop()
         yield statement
         for inner in reversed(bodies(statement)):
-            left += cast("tuple[S, ...]", inner)[::-1]
+            left += inner[::-1]
 
 
 # ------------------------------------------------------------------------------- looking inside

@@ -209,7 +209,7 @@ def _sites(
             if isinstance(stmt, If):
                 holding += tuple(conjuncts(stmt.test)) if not number else (negated(stmt.test),)
             where = (*route, (at, number))
-            yield from _sites(inner, (*inside, stmt), where, holding)  # type: ignore[arg-type]
+            yield from _sites(inner, (*inside, stmt), where, holding)
 
 
 def _own(

@@ -281,13 +281,13 @@ def _span(
     (which,) = lists
     parts = bodies(stmt)
     before = numbers[first] + 1 + sum(_count(part) for part in parts[:which])
-    return _span(node, parts[which], sites, depth + 1, before)  # type: ignore[arg-type]
+    return _span(node, parts[which], sites, depth + 1, before)
 
 
 def _is_carried(node: Node, stmt: Stmt) -> bool:
     """Whether a round of a loop may see what an earlier round left in the node."""
     return accesses(
-        inner for part in bodies(stmt) for inner in part  # type: ignore[misc]
+        inner for part in bodies(stmt) for inner in part
     ).read_before_written(node)  # fmt: skip
 
 

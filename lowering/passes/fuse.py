@@ -105,7 +105,7 @@ class _Fusion:
         if not lists:
             return stmt
         known = (*outer, *ranges((stmt,)))
-        inner = (self.body(cast("tuple[Stmt, ...]", one), known) for one in lists)
+        inner = (self.body(one, known) for one in lists)
         return with_bodies(stmt, tuple(inner))
 
     def nest(self, out: list[Stmt], second: For, outer: tuple[Range, ...]) -> None:

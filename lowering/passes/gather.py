@@ -39,7 +39,7 @@ def gather(program: Program) -> Program:
 def _body(body: Body, fresh: Fresh) -> Body:
     out: list[Stmt] = []
     for stmt in body:
-        inner = tuple(_body(one, fresh) for one in walk.bodies(stmt))  # type: ignore[arg-type]
+        inner = tuple(_body(one, fresh) for one in walk.bodies(stmt))
         stmt = walk.with_bodies(stmt, inner) if inner else stmt
         found = _looked_up(stmt, out, fresh) if isinstance(stmt, For) else None
         out += (stmt,) if found is None else found

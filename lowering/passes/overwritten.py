@@ -19,7 +19,6 @@ for i in 0..8:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 
 from ..ir.assignments import Break, Continue, Print
 from ..ir.expressions import Const
@@ -64,7 +63,7 @@ def _body(body: Body, own: frozenset[int], known: Known) -> Body:
         if target is not None and _is_lost(target, body[at + 1 :], own, known):
             left.append(None)
             continue
-        inner = tuple(_body(cast(Body, one), own, known) for one in bodies(stmt))
+        inner = tuple(_body(one, own, known) for one in bodies(stmt))
         left.append(with_bodies(stmt, inner) if inner else stmt)
     return tuple(headed(left))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import cast
 
 from ..clash import symbols_of
 from ..ir.expressions import Apply, Cast, Expr
@@ -60,4 +59,4 @@ def _updates(
             yield stmt, loops
         inner = (*loops, stmt) if isinstance(stmt, For) else loops
         for one in bodies(stmt):
-            yield from _updates(cast("tuple[Stmt, ...]", one), inner)
+            yield from _updates(one, inner)

@@ -24,7 +24,6 @@ for i in 0..8:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 from ..ir.assignments import Break, Continue
 from ..ir.indexing import Symbol
@@ -123,7 +122,7 @@ class _Merging:
 
     def inside(self, stmt: Stmt, at: int, route: Route) -> Stmt:
         lists = bodies(stmt)
-        inner = (self.body(cast(Body, one), (*route, (at, n))) for n, one in enumerate(lists))
+        inner = (self.body(one, (*route, (at, n))) for n, one in enumerate(lists))
         return with_bodies(stmt, tuple(inner)) if lists else stmt
 
     def merges(self, first: _Nest, second: _Nest, route: Route) -> bool:

@@ -286,8 +286,7 @@ class _Registers:
                 for number, one in enumerate(bodies(stmt)):
                     there = _at(found, depth, (at, number)) if number else here
                     there = tuple(tuple(s for s in n if len(s.route) > depth + 1) for n in there)
-                    stmts = cast("tuple[Stmt, ...]", one)
-                    inner.append(self.inside(stmts, known, there, depth + 1))
+                    inner.append(self.inside(one, known, there, depth + 1))
                 stmt = with_bodies(stmt, tuple(inner))
             out += (stmt, *after)
         return tuple(out)

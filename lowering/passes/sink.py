@@ -218,12 +218,12 @@ def _rebuilt(body: Body, made: _Sum, use: Site, values: dict[Symbol, Affine]) ->
                 out += moved
                 out += rewrite((stmt,), Rewrite(expr=expr))
                 continue
-            inner = tuple(changed(cast(Body, one)) for one in bodies(stmt))
+            inner = tuple(changed(one) for one in bodies(stmt))
             out.append(with_bodies(stmt, inner) if inner else stmt)
         return tuple(out)
 
     def on_scalar(stmt: Stmt) -> Stmt:
-        inner = tuple(tuple(map(on_scalar, cast(Body, one))) for one in bodies(stmt))
+        inner = tuple(tuple(map(on_scalar, one)) for one in bodies(stmt))
         if isinstance(stmt, Store | Update):
             return replace(stmt, access=Access(scalar, ()))
         return with_bodies(stmt, inner) if inner else stmt

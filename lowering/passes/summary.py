@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import cast
 
 from ..ir.assignments import Permute
 from ..ir.expressions import Read, walk
@@ -66,7 +65,7 @@ def _add(stmt: Stmt, found: dict[int, Summary]) -> Summary:
         read |= {access.node.id for access in parts(stmt).targets}
     if isinstance(stmt, Permute):
         read |= {node.id for node in stmt.sources}
-    inner = [_add(one, found) for body in bodies(stmt) for one in cast("tuple[Stmt, ...]", body)]
+    inner = [_add(one, found) for body in bodies(stmt) for one in body]
     new = Summary(
         frozenset(read).union(*(one.reads for one in inner)),
         written.union(*(one.writes for one in inner)),

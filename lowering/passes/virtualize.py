@@ -162,8 +162,7 @@ class _Inlining:
             if stmt is None or (isinstance(stmt, Alloc) and stmt.node.id in self.gone):
                 continue
             inner = tuple(
-                self.body(cast("tuple[Stmt, ...]", one), (*route, (at, number)))
-                for number, one in enumerate(bodies(stmt))
+                self.body(one, (*route, (at, number))) for number, one in enumerate(bodies(stmt))
             )
             out.append(with_bodies(stmt, inner) if inner else stmt)
         return tuple(out)

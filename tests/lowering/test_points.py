@@ -96,7 +96,9 @@ def test_many_points_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_numbers_of_index_expressions(index: Affine, expected: list[int]) -> None:
     columns = {I: np.arange(4)}
-    assert number_at(index, columns, Known({N: 2})).tolist() == expected  # type: ignore[union-attr]
+    found = number_at(index, columns, Known({N: 2}))
+    assert found is not None
+    assert found.tolist() == expected
     assert number_at(index, {}, Known({N: 2})) is None
 
 

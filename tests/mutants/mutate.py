@@ -318,8 +318,9 @@ def _head(node: ast.AST) -> range:
     """Return the lines of a statement; of one that holds others, those of its head."""
     if isinstance(node, ast.match_case):
         return range(node.pattern.lineno, node.body[0].lineno)
-    first: int = node.lineno  # type: ignore[attr-defined]
-    last: int = node.end_lineno or first  # type: ignore[attr-defined]
+    assert isinstance(node, ast.stmt), "everything else that is asked for is a statement"
+    first = node.lineno
+    last = node.end_lineno or first
     inner = getattr(node, "body", None) or getattr(node, "cases", None)
     if isinstance(inner, list):
         start = inner[0].pattern if isinstance(inner[0], ast.match_case) else inner[0]

@@ -51,13 +51,14 @@ def test_the_host_sees_nothing_of_it(use: Callable[[Any], object]) -> None:
 
 
 def test_what_excludes_the_mode_is_refused_at_once() -> None:
-    for code, options in (
-        ("CD0571", {"memory": "local", "constant": True}),
-        ("CD0575", {"memory": "virtual", "init": 1.0}),
-        ("CD0573", {"memory": "hostd"}),
-    ):
+    refused: dict[str, dict[str, Any]] = {
+        "CD0571": {"memory": "local", "constant": True},
+        "CD0575": {"memory": "virtual", "init": 1.0},
+        "CD0573": {"memory": "hostd"},
+    }
+    for code, options in refused.items():
         with pytest.raises(CdError) as caught:
-            pe.tensor("t", (4,), **options)  # type: ignore[arg-type]
+            pe.tensor("t", (4,), **options)
         assert caught.value.code == code
 
 

@@ -206,7 +206,7 @@ def test_work_can_still_be_queued_while_the_process_ends() -> None:
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "late\n")
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_gives_up_what_was_queued_and_says_so_once() -> None:
     done = child(
         "import os, threading, warnings\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ N = np.arange(16, dtype=np.int8).reshape(4, 4)
 B = A > 0
 
 
-def _each(function):  # type: ignore[no-untyped-def]
+def _each(function: Callable[[int], object]) -> np.ndarray:
     return np.array([function(i) for i in range(4)])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from plusequals.lowering.ir.loops import Program
@@ -54,8 +55,6 @@ def test_two_arrays_stay(body: str) -> None:
 
 
 def test_nothing_else_changes() -> None:
-    import numpy as np
-
     x = np.random.default_rng(1).random((8, 9), dtype=np.float32)
     for body, _ in SHARED:
         y, z = np.zeros(8, np.float32), np.zeros(8, np.float32)

@@ -11,7 +11,7 @@ import pytest
 from plusequals.lowering.ir import loops
 from plusequals.lowering.ir.assignments import Alloc, Break, Fault, Let, Permute
 from plusequals.lowering.ir.expressions import Expr, Select
-from plusequals.lowering.ir.indexing import Affine, const, var
+from plusequals.lowering.ir.indexing import Affine, Symbol, const, var
 from plusequals.lowering.ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.passes.access import accesses, own_tests, reads_in
@@ -36,8 +36,8 @@ SIZE = node(5, "size", dtype=i64)
 FAULT = Fault("CD0601", "CdIndexError", "out of range")
 
 
-def loop(symbol: object, *body: Stmt, lo: int = 0, hi: int = 8, step: int = 1) -> For:
-    return For(symbol, const(lo), const(hi), step, body)  # type: ignore[arg-type]
+def loop(symbol: Symbol, *body: Stmt, lo: int = 0, hi: int = 8, step: int = 1) -> For:
+    return For(symbol, const(lo), const(hi), step, body)
 
 
 # ------------------------------------------------------------------------------------- hoist

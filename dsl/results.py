@@ -202,7 +202,8 @@ def _viewed(array: Any, view: Strided) -> Any:
     start = _from_lowest(array)
     low = sum(min(0, (n - 1) * step) for n, step in zip(array.shape, array.strides, strict=True))
     found = np.lib.stride_tricks.as_strided(start[view.offset - low // size :], view.shape, strides)
-    if not array.flags.writeable:
+    repeats = any(n > 1 and not step for n, step in zip(view.shape, strides, strict=True))
+    if repeats or not array.flags.writeable:
         found.flags.writeable = False
     return found
 

@@ -12,9 +12,11 @@ from dataclasses import replace
 from ...lowering.diagnostic import CdNameError, CdShapeError, CdTypeError, Span
 from ...lowering.ir.expressions import Const, Position, Read
 from ...lowering.ir.indexing import Affine, var
+from ...lowering.ir.node import Node
 from .arrays import as_scalar, describe
 from .context import Context, NeedKind, error
-from .frame import Frame, names_in, written_names
+from .frame import Frame
+from .sharing import binds, held, seeing
 from .types import Kind, cast, join, kind_of_number
 from .values import Array, Group, Masked, Scalar, Static, Unset, Value
 
@@ -88,63 +90,30 @@ def _into_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
     kind = join(slot.kind, value.kind)
     if kind != slot.kind:
         raise NeedKind(name, kind)
-    if value.base is None or slot.place is None or value.base.node != slot.place.node:
-        _refuse_shared(frame, name, value, span)
     _detach(frame, name, slot, span)
     copy_into(frame.ctx, slot, value, span)
-
-
-def _refuse_shared(frame: Frame, name: str, value: Array, span: Span) -> None:
-    """Refuse (CD0208) a name that is a view in one round and an array of its own in another.
-
-    That could be seen where either is written in place and the other is looked at afterwards.
-    """
-    base = value.aliased
-    if base is None:
-        return
-    after = (span.end_line, span.end_column)
-    read = {
-        n.id for n in names_in(frame.function) if (n.span.line, n.span.column) > after
-    } | frame.slots.keys()  # fmt: skip
-    shared = {
-        other for other, known in frame.names.items()
-        if other != name and isinstance(known, Array) and known.base is not None
-        and known.base.node == base.node
-    }  # fmt: skip
-    given = base.node in frame.inputs.nodes.values()
-    written = written_from(frame, span)
-    if not (
-        given and name in written or name in written and shared & read or shared & written & read
-    ):
-        return
-    raise error(
-        "CD0208", CdTypeError,
-        f"`{name}` is a view of another array in one round of the loop and an array of its own in "
-        "another, and one of them is written", span,
-        helps=(f"make it an array of its own: `{name} = {value_text(value)}.copy()`",),
-    )  # fmt: skip
-
-
-def written_from(frame: Frame, span: Span) -> set[str]:
-    """Return the names written in place from the outermost statement around a place on."""
-    body = frame.function.body
-    begun = sum(statement.span.line <= span.line for statement in body)
-    return set(written_names(body[max(begun - 1, 0) :]))
-
-
-def value_text(value: Array) -> str:
-    """Return how the array that a value is a view of is called."""
-    return "x" if value.base is None else value.base.node.label
+    binds(frame.ctx, slot, value, span)
 
 
 def _detach(frame: Frame, name: str, slot: Array, span: Span) -> None:
     """Give other names that still see the slot's present contents a copy, before it is written."""
     assert slot.place is not None
-    for other, value in list(frame.names.items()):
-        if other == name or not isinstance(value, Array) or other in frame.slots:
+    for other in seeing(frame.names, {slot.place.node}):
+        if other == name or other in frame.slots:
             continue
-        if value.base is not None and value.base.node == slot.place.node:
-            frame.names[other] = frame.ctx.materialize(value, other, span)
+        frame.names[other] = _apart(frame.ctx, frame.names[other], slot.place.node, other, span)
+
+
+def _apart(ctx: Context, value: Value, node: Node, label: str, span: Span) -> Value:
+    """Return a value with what lies in a node copied."""
+    match value:
+        case Array() if value.base is not None and value.base.node == node:
+            return held(ctx, value, label, span)
+        case Group(items, kind):
+            parts = (_apart(ctx, item, node, f"{label}_{n}", span) for n, item in enumerate(items))
+            return Group(tuple(parts), kind)
+        case _:
+            return value
 
 
 def copy_into(ctx: Context, target: Array, value: Array, span: Span) -> None:
@@ -196,7 +165,7 @@ def frozen(frame: Frame, value: Value, label: str, span: Span) -> Value:
             parts = (frozen(frame, item, f"{label}_{n}", span) for n, item in enumerate(items))
             return Group(tuple(parts), kind)
         case Array() if value.base is not None and _in_slot(frame, value):
-            return ctx.materialize(value, label, span)
+            return held(ctx, value, label, span)
         case _:
             return settled(ctx, value, label, span)
 
@@ -218,9 +187,8 @@ def open_slot(frame: Frame, name: str, kind: Kind | None, span: Span) -> None:
     """Give a bound name a slot that holds its present value, wide enough for `kind`."""
     value = frame.names[name]
     if isinstance(value, Array):
-        _refuse_shared(frame, name, value, span)
         wide = value.kind if kind is None else join(value.kind, kind)
-        slot: Value = frame.ctx.materialize(value, name, span, wide.dtype)
+        slot: Value = held(frame.ctx, value, name, span, wide.dtype)
     else:
         scalar = as_scalar(value, span)
         wide = scalar.kind if kind is None else join(scalar.kind, kind)

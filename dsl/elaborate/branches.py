@@ -11,13 +11,14 @@ from ...lowering.ir.assignments import Branch, Statement
 from ...lowering.ir.expressions import Expr, Read
 from .. import surface as s
 from .arrays import as_scalar, describe
-from .bindings import copy_into, is_number, written_from
+from .bindings import copy_into, is_number
 from .carried import same_binding
 from .context import error
 from .expressions import tested
 from .frame import RESULT, Frame, Guard, Run, names_in, parts
 from .index_notation import index_statement
 from .names import is_letter
+from .sharing import binds
 from .truth import select, settle_test
 from .types import join, negate
 from .values import Array, Group, Scalar, Static, Unset, Value
@@ -103,8 +104,6 @@ def _merged(frame: Frame, first: _Side, second: _Side, statement: s.If) -> dict[
             out[name] = Unset("is set on one side of an `if` only", statement.span)
         elif same_binding(left, right):
             out[name] = left
-        elif name != RESULT and _seen_apart(frame, name, first, second, statement):
-            out[name] = _one_of_two(name, statement.span)
         else:
             ends = (left, first.block), (right, second.block)
             out[name] = _joined(frame, name, *ends, statement.span)
@@ -116,39 +115,6 @@ def _one_of_two(name: str, span: Span) -> Unset:
         "may be one of two arrays, depending on a test", span,
         (f"make it an array of its own on each side: `{name} = x.copy()`",),
     )  # fmt: skip
-
-
-def _seen_apart(frame: Frame, name: str, first: _Side, second: _Side, statement: s.If) -> bool:
-    """Whether a copy made for a name after a branch could be told from what it is in Python.
-
-    That is where another name sees the same memory on one of the sides, and one of the two is
-    written from here on while the other is looked at.
-    """
-    sharing = {
-        other
-        for side in (first, second)
-        for other, known in side.names.items()
-        if other != name and _one_memory(side.names.get(name), known)
-    }
-    if not sharing:
-        return False
-    end = max((n.span.line, n.span.column) for n in names_in(statement))
-    later = {
-        n.id for n in names_in(frame.function)
-        if frame.in_loop or (n.span.line, n.span.column) > end
-    }  # fmt: skip
-    written = written_from(frame, statement.span)
-    return any({name, other} & written for other in sharing & later)
-
-
-def _one_memory(one: Value | None, other: Value | None) -> bool:
-    return (
-        isinstance(one, Array)
-        and isinstance(other, Array)
-        and one.base is not None
-        and other.base is not None
-        and one.base.node == other.base.node
-    )
 
 
 def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Value:
@@ -173,6 +139,7 @@ def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Val
             assert isinstance(value, Array)
             with _into(frame, block):
                 copy_into(ctx, array, value, span)
+                binds(ctx, array, value, span)
         return array
     if isinstance(a, Group) and isinstance(b, Group) and len(a.items) == len(b.items):
         parts = tuple(

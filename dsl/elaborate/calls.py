@@ -243,7 +243,8 @@ def inline(
     key = frame.inputs.root(owner, lookup) if parent is None else parent.key
     inner = Frame(
         ctx, frame.inputs, function, {}, frozenset(assigned_names(function.body)), lookup,
-        frame.hooks, key, parent=parent, parameters=frozenset(p.name for p in function.params),
+        frame.hooks, key, parent=parent, caller=(frame, span),
+        parameters=frozenset(p.name for p in function.params),
     )  # fmt: skip
     defaults = getattr(owner, "__defaults__", None), getattr(owner, "__kwdefaults__", None)
     inner.names = bind_arguments(frame, inner, function, args, keywords, defaults, span)
@@ -321,6 +322,8 @@ def bind_arguments(
 
 def settled_argument(frame: Frame, name: str, value: Value, span: Span) -> Value:
     """Return an argument that the body can refer to many times: expressions are computed once."""
+    if isinstance(value, Array):
+        return settled(frame.ctx, value, name, span)
     return frozen(frame, value, name, span)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -28,6 +28,7 @@ from .frame import (
 )
 from .leaving import leaves
 from .proof import Known
+from .sharing import seeing, seen_by_callers
 from .types import Kind, join
 from .values import Array, Group, Scalar, Static, Unset, Value
 
@@ -115,7 +116,7 @@ def _close(
         and not same_binding(frame.names[name], entry[name])
     ]
     lasting = [name for name in changed if name in live]
-    if lasting and _permute(frame, entry, lasting, statement):
+    if lasting and _permute(frame, entry, lasting, live, statement):
         lasting = []
         for name in changed:
             frame.names[name] = entry[name]
@@ -187,7 +188,11 @@ def same_binding(left: Value, right: Value) -> bool:
 
 
 def _permute(
-    frame: Frame, entry: dict[str, Value], names: list[str], statement: s.For | s.While
+    frame: Frame,
+    entry: dict[str, Value],
+    names: list[str],
+    live: Collection[str],
+    statement: s.For | s.While,
 ) -> bool:
     """Exchange buffers where the names only swapped their arrays; False where they did more."""
     if leaves(statement.body):
@@ -201,10 +206,31 @@ def _permute(
     nodes = [node for node in before if node is not None]
     if len({(node.shape, node.dtype) for node in nodes}) > 1:
         return False
+    if _also_seen(frame, nodes, names, live, statement):
+        return False
     sources = tuple(node for node in after if node is not None)
     frame.ctx.exchanged.update(nodes)
     frame.ctx.emit(Permute(tuple(nodes), sources, statement.span))
     return True
+
+
+def _also_seen(
+    frame: Frame,
+    nodes: Sequence[Node],
+    exchanged: Sequence[str],
+    live: Collection[str],
+    statement: s.For | s.While,
+) -> bool:
+    """Whether other names stand for arrays that names exchange: each goes its own way then."""
+    rebound = set(rebound_names(statement.body))
+    loaded = {n.id for n in loads_in(statement)}
+    others = [name for name in seeing(frame.names, nodes) if name not in exchanged]
+    return seen_by_callers(frame, nodes) or any(
+        name in live
+        or name not in rebound
+        and (name in loaded or read_after(frame, statement, name))
+        for name in others
+    )
 
 
 def _whole_node(value: Value) -> Node | None:

@@ -104,6 +104,8 @@ class Context:
     """The loop statement of each loop variable, to unroll it where its number is needed."""
     exchanged: set[Node] = field(default_factory=set)
     """Nodes whose arrays change places in a loop."""
+    bindings: dict[tuple[Node, Span], frozenset[Node]] = field(default_factory=dict)
+    """Which writes make an array anew, and of what array Python would not make a copy there."""
     sizes: frozenset[Symbol] = frozenset()
     """Sizes of parameters that only the run knows."""
     stack: tuple[Span, ...] = ()
@@ -234,8 +236,8 @@ class Context:
         """Return a new array that holds the value."""
         node = self.node(label, value.shape, dtype or value.kind.dtype)
         target = self.whole(node, span)
-        index = tuple(var(axis) for axis in target.axes)
-        self.store(target, cast(value.at(index), node.dtype), span)
+        self.store(target, cast(value.at(tuple(map(var, target.axes))), node.dtype), span)
+        self.bindings[node, span] = frozenset()
         return target
 
     def variable(self, label: str, value: Scalar, span: Span) -> Node:
@@ -351,13 +353,12 @@ class Context:
         """Require two extents to be equal: proven, refused (CdShapeError) or checked in the run."""
         if self.known.equal(left, right):
             return
-        message = f"{what}: sizes {left} and {right} differ"
         if self.known.differ(left, right):
-            raise error("CD0301", CdShapeError, message, span)
-        test = compare("eq", left, right)
+            raise error("CD0301", CdShapeError, f"{what}: sizes {left} and {right} differ", span)
         text = f"{what}: sizes {{0}} and {{1}} differ"
         fault = Fault("CD0301", "CdShapeError", text, WAYS_OUT["CD0301"])
-        self.check(test, fault, (Position(left), Position(right)), span, Domain())
+        sides = Position(left), Position(right)
+        self.check(compare("eq", left, right), fault, sides, span, Domain())
         if not self.control and not self.conditions:
             self.known = self.known.with_facts(left - right, right - left)
 

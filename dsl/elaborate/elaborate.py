@@ -34,6 +34,7 @@ from .effects import LIBRARY
 from .frame import Frame, Hooks, assigned_names, names_in, rebound_names
 from .inputs import Inputs, Spec
 from .merging import check_merges
+from .sharing import check_sharing
 from .typed import Argument, Constant, Many, New, Part, Return, Strided, Typed
 from .types import Kind
 from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, Unset, Value
@@ -126,6 +127,8 @@ def _elaborate(
     body = (*ctx.prologue, *ctx.out)
     written = set(writes(body))
     _refuse_captured_writes(inputs, body, function)
+    seen = (*results, *inputs.nodes.values())
+    check_sharing(ctx.bindings, body, seen, function.span)
     check_merges(ctx.parameters, body)
     passed = tuple(ctx.parameters)
     asked = {node.id: node for node in ctx.locals}  # these have what was asked of their memory

@@ -200,6 +200,8 @@ def select_list(site: Site, condlist: Value, choicelist: Value, default: Value =
             site.span,
             helps=("give one choice for each condition: `np.select([x > 0], [x])`",),
         )
+    kinds = [kind_of(site, choice) for choice in (*choices, default)]
+    default = converted(site, default, strong_of(fold_left(join, kinds)))
     for test, choice in zip(reversed(tests), reversed(choices), strict=True):
         default = where(site, test, choice, default)
     return default

@@ -82,6 +82,8 @@ class Frame:
     """Prefix of captured names in paths: empty in the outermost function."""
     variables: dict[str, Node] = field(default_factory=dict)
     parent: Frame | None = None
+    caller: tuple[Frame, Span] | None = None
+    """The bindings of the function that calls this one, and the place of the call."""
     letters: Letters | None = None
     guards: tuple[Guard, ...] = ()
     parameters: frozenset[str] = frozenset()

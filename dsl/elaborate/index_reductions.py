@@ -170,14 +170,21 @@ def _declare(frame: Frame, name: s.Name, own: dict[str, Symbol]) -> Symbol:
 
 
 def _compared(frame: Frame, binder: s.Compare, own: dict[str, Symbol]) -> list[Symbol]:
-    """Declare the letters of a comparison that are new here; return those it is about."""
+    """Declare the letters of a comparison that are new here; return those it is about.
+
+    None of them may be used outside of the reduction as well: which of the two is older is no
+    question for a reader.
+    """
     found: list[Symbol] = []
+    letters = frame.letters
+    assert letters is not None
     for name in names_in(binder):
         if not is_letter(frame, name):
             continue
         known = known_letter(frame, name.id)
         if known is None or name.id in own:
             found.append(_declare(frame, name, own))
+            letters.implicit.setdefault(name.id, name.span)
     return found
 
 

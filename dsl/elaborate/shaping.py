@@ -173,9 +173,10 @@ def atleast(site: Site, rank: int, arrays: Sequence[Value]) -> Value:
 
 
 def broadcast(site: Site, array: Value, shape: Value) -> Value:
-    """Return the array repeated up to a shape, to be read only."""
-    wide = broadcast_to(site.ctx, array_of(site, array), static_shape(site, shape), site.span)
-    return replace(wide, sealed="repeats elements, because it is broadcast")
+    """Return the array repeated up to a shape, a view of it to be read only."""
+    own = array_of(site, array)
+    wide = broadcast_to(site.ctx, own, static_shape(site, shape), site.span)
+    return replace(wide, copied=own.copied, sealed="repeats elements, because it is broadcast")
 
 
 def flip(site: Site, m: Value, axis: Value = NONE) -> Value:

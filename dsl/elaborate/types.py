@@ -104,7 +104,7 @@ def apply(op: str | Op, *args: tuple[Expr, Kind], to: Kind | None = None) -> tup
     float64), and computed in float32 where the element type has 16 bits.
     """
     row = OPS[op] if isinstance(op, str) else op
-    if row.name in _OPPOSITE and to is None and (exact := _compared_exactly(row, *args)):
+    if row.name in _OPPOSITE and to is None and (exact := compared_exactly(row, *args)):
         return exact
     kind = to or args[0][1]
     if to is None:
@@ -153,7 +153,7 @@ def digits(value: object) -> str:
     return "an integer of more than 77 digits" if long else str(value)
 
 
-def _compared_exactly(
+def compared_exactly(
     row: Op, left: tuple[Expr, Kind], right: tuple[Expr, Kind]
 ) -> tuple[Expr, Kind] | None:
     """Return a comparison of a Python int with integers of a type, by value as NumPy compares.

@@ -18,7 +18,7 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Const, Expr, Position
 from ...lowering.ir.ops import OPS
-from .types import BOOL, WEAK_FLOAT, Kind, apply, cast, truth
+from .types import BOOL, WEAK_FLOAT, Kind, apply, cast, compared_exactly, truth
 
 Pair = tuple[Expr, Kind]
 Combine = Callable[..., Pair]
@@ -164,6 +164,11 @@ def _as_numpy(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
     compared = _compare_out_of_range(OP_OF[ufunc], pairs, inputs)
     if compared is not None:
         return Const(compared, dtypes.bool_), BOOL
+    if OP_OF[ufunc] in _COMPARISONS:
+        left, right = pairs
+        by_value = compared_exactly(OPS[OP_OF[ufunc]], left, right)
+        if by_value is not None:
+            return by_value
     operands = []
     for (expr, kind), dtype in zip(pairs, inputs, strict=True):
         require_fit(expr, kind, dtype)

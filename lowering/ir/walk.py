@@ -146,7 +146,7 @@ def expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
 
 def reads(body: Iterable[AnyStatement]) -> tuple[Node, ...]:
     """Return the nodes that are read, in order of first use; targets that take part are read."""
-    return tuple(dict.fromkeys(node for s in statements(body) for node in _reads(s)))
+    return tuple(dict.fromkeys(node for s in statements(body) for node in own_reads(s)))
 
 
 def writes(body: Iterable[AnyStatement]) -> tuple[Node, ...]:
@@ -227,7 +227,8 @@ def _union(sets: Iterable[frozenset[Symbol]]) -> frozenset[Symbol]:
     return frozenset[Symbol]().union(*sets)
 
 
-def _reads(statement: AnyStatement) -> Iterator[Node]:
+def own_reads(statement: AnyStatement) -> Iterator[Node]:
+    """Yield the nodes that a statement itself reads, not those inside it."""
     for expr in expressions_of(statement):
         yield from (e.node for e in expressions.walk(expr) if isinstance(e, Read))
     match statement:
@@ -237,8 +238,6 @@ def _reads(statement: AnyStatement) -> Iterator[Node]:
             yield from (access.node for access in parts(statement).targets)
         case assignments.Permute(_, sources):
             yield from sources
-        case _:
-            return
 
 
 def own_writes(statement: AnyStatement) -> Iterator[Node]:

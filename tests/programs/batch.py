@@ -25,7 +25,6 @@ from plusequals.lowering import settings
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Program
-from plusequals.lowering.lower import lower
 
 _VERIFIED = 8
 """Of so many procedures one is verified after each pass, which costs as much as all the rest."""
@@ -92,11 +91,6 @@ class Loops:
     def run(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Run on parameters, then results; return the results."""
         return run_program(self.program, arrays, lambda text: None)
-
-
-def loops(procedure: Procedure) -> Loops:
-    """Return the loops of a procedure as code."""
-    return Loops(lower(procedure))
 
 
 def compile_all(procedures: Sequence[Procedure], extra: tuple[str, ...] = ()) -> list[CompiledCode]:

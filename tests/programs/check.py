@@ -1,6 +1,7 @@
 """The checks of random programs: each gives a finding, or nothing.
 
 loops      the interpreter of loops against that of assignments
+<a pass>   the same after that pass
 cc         compiled C against the interpreter
 warm       a second call against the first
 same       the program written in another way against itself
@@ -10,6 +11,7 @@ refused    a program that Python runs is refused (counted, no finding)
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -20,17 +22,24 @@ from typing import Any
 import numpy as np
 
 import plusequals as pe
+from plusequals.backends.cc.host import target
 from plusequals.backends.interface import Code
 from plusequals.backends.interpreter import Interpreted
 from plusequals.lowering import settings
 from plusequals.lowering.diagnostic import CdError, CdInternalError
+from plusequals.lowering.ir.loops import Program as Loops
+from plusequals.lowering.ir.verify import verify_program
+from plusequals.lowering.lower import lower
+from plusequals.lowering.pipeline import optimize
 
 from . import batch
 from .model import Program, plain
 from .outcomes import Outcome, difference, run
 from .variants import variant
+from .ways import Ways
 
 NAMES: dict[str, Any] = {"np": np, "math": math}
+USUAL = Ways()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +49,11 @@ class Finding:
     check: str
     why: str
     program: Program
+    ways: Ways = USUAL
 
     def __str__(self) -> str:
         specs = "\n".join(f"    {spec}" for spec in self.program.args)
-        return f"[{self.check}] {self.why}\n{self.program.text}{specs}\n"
+        return f"[{self.check}] {self.why}\n{self.program.text}{specs}\n{self.ways}\n"
 
 
 @dataclass(slots=True)
@@ -51,6 +61,7 @@ class _Case:
     """A program on its way through the checks."""
 
     program: Program
+    ways: Ways
     function: Any = None
     code: batch.Deferred | None = None
     outcome: Outcome | None = None
@@ -58,22 +69,22 @@ class _Case:
     refused: str = ""
 
 
-def check_all(
-    programs: Sequence[Program], c: bool = True, profile: str = "strict", optimize: int = 0
-) -> list[_Case]:
+def check_all(programs: Sequence[Program], ways: Ways = USUAL) -> list[_Case]:
     """Return what became of each program; C is compiled for all at once."""
-    cases = [_Case(p) for p in programs]
-    options: dict[str, Any] = {"optimize": optimize, "profile": profile, "cache": False}
-    with batch.installed() as backend, settings.override(**options):
+    cases = [_Case(p, ways) for p in programs]
+    with batch.installed() as backend, settings.override(cache=False, **ways.settings()):
         for number, case in enumerate(cases):
             guarded(case, "compile", partial(_elaborated, case, number, backend))
             if case.code is not None:
                 guarded(case, "numpy", partial(_interpreted, case))
                 guarded(case, "loops", partial(_loops, case))
-                guarded(case, "warm", partial(_warm, case))
-                guarded(case, "plain", partial(_plain, case))
-                guarded(case, "same", partial(_varied, case, backend))
-        if c:
+                if ways.passes:
+                    guarded(case, "passes", partial(_passes, case))
+                if ways.plain:
+                    guarded(case, "warm", partial(_warm, case))
+                    guarded(case, "plain", partial(_plain, case))
+                    guarded(case, "same", partial(_varied, case, backend))
+        if ways.c:
             _compiled([case for case in cases if case.code is not None])
     return cases
 
@@ -85,7 +96,11 @@ def guarded(case: _Case, check: str, step: Callable[[], None]) -> None:
     try:
         step()
     except Exception as why:
-        case.finding = Finding(check, f"{type(why).__name__}: {why}", case.program)
+        _found(case, check, f"{type(why).__name__}: {why}")
+
+
+def _found(case: _Case, check: str, why: str) -> None:
+    case.finding = Finding(check, why, case.program, case.ways)
 
 
 def _elaborated(case: _Case, number: int, backend: batch.Deferring) -> None:
@@ -116,11 +131,22 @@ def _interpreted(case: _Case) -> None:
 
 def _no_internal(case: _Case, check: str, outcome: Outcome) -> None:
     if outcome.error and not outcome.error.startswith("Cd") or "CdInternal" in outcome.error:
-        case.finding = Finding(check, f"{outcome.error}: {outcome.message}", case.program)
+        _found(case, check, f"{outcome.error}: {outcome.message}")
 
 
 def _loops(case: _Case) -> None:
-    _same(case, "loops", _call(case, batch.loops(case.code.procedure)))
+    _same(case, "loops", _call(case, batch.Loops(lower(case.code.procedure))))
+
+
+def _passes(case: _Case) -> None:
+    """The loops after each pass that changes them."""
+    stages: list[tuple[str, Loops]] = []
+    lowered = lower(case.code.procedure)
+    optimize(lowered, target(), lambda name, now: stages.append((name, now)))
+    for (_, before), (name, now) in itertools.pairwise(stages):
+        if now != before and case.finding is None:
+            verify_program(now)
+            _same(case, name.replace(" ", "_"), _call(case, batch.Loops(now)))
 
 
 def _cc(case: _Case, code: Code) -> None:
@@ -134,7 +160,7 @@ def _same(case: _Case, check: str, outcome: Outcome) -> None:
     assert case.outcome is not None
     rtol = 1e-5 if check == "cc" and case.program.rounds else 0.0
     if why := difference(outcome, case.outcome, rtol=rtol):
-        case.finding = Finding(check, why, case.program)
+        _found(case, check, why)
 
 
 def _warm(case: _Case) -> None:
@@ -151,7 +177,7 @@ def _varied(case: _Case, backend: batch.Deferring) -> None:
     if other is None or case.outcome is None or case.finding is not None:
         return
     how, program = other
-    twin = _Case(program)
+    twin = _Case(program, case.ways)
     _elaborated(twin, 0, backend)
     if twin.code is None:
         return  # another way may well be refused
@@ -161,7 +187,7 @@ def _varied(case: _Case, backend: batch.Deferring) -> None:
         return  # copies of arguments may share memory in another way
     rtol = 1e-5 if case.program.rounds else 0.0
     if why := difference(outcome, case.outcome, share=False, rooms=False, rtol=rtol):
-        case.finding = Finding("same", f"{how}: {why}\n{program.text}", case.program)
+        _found(case, "same", f"{how}: {why}\n{program.text}")
 
 
 def _plain(case: _Case) -> None:
@@ -184,7 +210,7 @@ def _plain(case: _Case) -> None:
         expected = _may_copy(expected, outcome)
     why = difference(outcome, expected, signs=False, rtol=1e-5 if program.rounds else 0.0)
     if why is not None and not _inexact(program, function, expected):
-        case.finding = Finding("plain", why, program)
+        _found(case, "plain", why)
 
 
 def _joined(expected: Outcome, outcome: Outcome) -> Outcome:
@@ -240,7 +266,7 @@ def _compiled(cases: list[_Case]) -> None:
         codes = batch.compile_all([case.code.procedure for case in cases])
     except Exception as why:
         if len(cases) == 1:
-            cases[0].finding = Finding("cc", f"{type(why).__name__}: {why}", cases[0].program)
+            _found(cases[0], "cc", f"{type(why).__name__}: {why}")
         for half in (cases[: len(cases) // 2], cases[len(cases) // 2 :]):
             if len(cases) > 1:
                 _compiled(half)

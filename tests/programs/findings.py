@@ -5,27 +5,29 @@ from __future__ import annotations
 import hashlib
 import importlib
 import re
+from dataclasses import replace
 from pathlib import Path
 
-from .check import Finding, check_all
+from .check import USUAL, Finding, check_all
 from .isolate import Child, Crashed
 from .model import ArgSpec, Program
 from .reduce import reduced
+from .ways import Ways
 
 FOLDER = Path(__file__).parent / "found"
 
 
-def finding_of(program: Program, c: bool = True) -> Finding | None:
+def finding_of(program: Program, ways: Ways = USUAL) -> Finding | None:
     """Return what is wrong about a program, crashes included."""
     try:
-        found: Finding | None = Child(_finding, program, c).result()
+        found: Finding | None = Child(_finding, program, ways).result()
         return found
     except Crashed as why:
-        return Finding("crash", str(why), program)
+        return Finding("crash", str(why), program, ways)
 
 
-def _finding(program: Program, c: bool) -> Finding | None:
-    return check_all([program], c)[0].finding
+def _finding(program: Program, ways: Ways) -> Finding | None:
+    return check_all([program], ways)[0].finding
 
 
 def kind_of(finding: Finding) -> tuple[str, str]:
@@ -38,14 +40,14 @@ def kind_of(finding: Finding) -> tuple[str, str]:
 
 def smaller(finding: Finding) -> Finding:
     """Return the same finding about the smallest program found."""
-    kind, c = kind_of(finding), finding.check in ("cc", "crash")
+    kind, ways = kind_of(finding), replace(finding.ways, c=finding.check in ("cc", "crash"))
     isolated = finding.check == "crash"
     best = finding
 
     def fails(program: Program) -> bool:
         nonlocal best
         try:
-            found = finding_of(program, c) if isolated else _finding(program, c)
+            found = finding_of(program, ways) if isolated else _finding(program, ways)
         except Exception:
             return False  # what the reducer made is no program
         if found is None or kind_of(found) != kind:
@@ -54,7 +56,7 @@ def smaller(finding: Finding) -> Finding:
         return True
 
     reduced(finding.program, fails)
-    return best
+    return replace(best, ways=finding.ways)
 
 
 def write(finding: Finding, folder: Path = FOLDER) -> Path:
@@ -64,10 +66,15 @@ def write(finding: Finding, folder: Path = FOLDER) -> Path:
     path = folder / f"{finding.check}_{digest}.py"
     why = " ".join(finding.why.split()).replace("\\", "").replace('"', "'")[:85]
     args = "".join(f"        {_spec(spec)},\n" for spec in program.args)
+    unusual = finding.ways != USUAL
+    imported = ["from ..ways import Ways"] if unusual else []
+    ways = [f"WAYS = {finding.ways}"] if unusual else []
     lines = [
-        f'"""{why}."""', "", "from ..model import ArgSpec, Program", "", "PROGRAM = Program(",
+        f'"""{why}."""', "", "from ..model import ArgSpec, Program", *imported, "",
+        "PROGRAM = Program(",
         f'    """{program.text.rstrip()}\n""",', "    (", args.rstrip(), "    ),",
         f"    reorders={program.reorders},", f"    rounds={program.rounds},", ")",
+        *ways,
     ]  # fmt: skip
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
@@ -83,10 +90,11 @@ def _spec(spec: ArgSpec) -> str:
     return f"ArgSpec({', '.join(parts)})"
 
 
-def stored() -> dict[str, tuple[Program, str | None]]:
-    """Return every stored program by file name, with the reason where it is known to fail."""
+def stored() -> dict[str, tuple[Program, Ways, str | None]]:
+    """Return every stored program by file name, its ways, and why where it is known to fail."""
     found = {}
     for path in sorted(FOLDER.glob("[a-z]*.py")):
         module = importlib.import_module(f"{__package__}.found.{path.stem}")
-        found[path.stem] = module.PROGRAM, getattr(module, "OPEN", None)
+        ways = replace(getattr(module, "WAYS", USUAL), passes=True)
+        found[path.stem] = module.PROGRAM, ways, getattr(module, "OPEN", None)
     return found

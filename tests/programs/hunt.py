@@ -1,6 +1,7 @@
 """A long search for programs that are compiled wrongly.
 
     python -m tests.programs.hunt --programs 20000 --seed 1 --jobs 2
+    python -m tests.programs.hunt --programs 20000 --seed 2 --jobs 2 --passes --settings random
 
 Each finding is made small and stored in `tests/programs/found`, where `test_found` runs it.
 """
@@ -20,6 +21,7 @@ from .findings import FOLDER, finding_of, kind_of, smaller, write
 from .generate import generate
 from .isolate import Child, Crashed, first_ready
 from .model import Program
+from .ways import Ways, drawn
 
 BATCH = 40
 """Programs in one C file."""
@@ -49,18 +51,27 @@ def program_of(seed: int, number: int, kind: str | None = None) -> Program:
     return generate(random.Random(f"{seed}:{number}"), kind)
 
 
+def ways_of(options: argparse.Namespace, first: int) -> Ways:
+    """Return how the batch that begins with that program is run."""
+    if options.settings == "random":
+        return drawn(random.Random(f"{options.seed}:{first}:settings"), options.passes)
+    return Ways(passes=options.passes, profile=options.profile, optimize=options.optimize)
+
+
 def batch(options: argparse.Namespace, numbers: list[int]) -> list[tuple[int, str, Finding | None]]:
     """Return what became of each program: its number, why it was refused, the finding."""
     programs = [program_of(options.seed, n, options.kind) for n in numbers]
-    cases = check_all(programs, True, options.profile, options.optimize)
+    cases = check_all(programs, ways_of(options, numbers[0]))
     return [(n, case.refused, case.finding) for n, case in zip(numbers, cases)]
 
 
 def one_by_one(
-    seed: int, numbers: list[int], kind: str | None
+    options: argparse.Namespace, numbers: list[int]
 ) -> list[tuple[int, str, Finding | None]]:
     """Return the same after a crash, each program in a process of its own."""
-    return [(n, "", finding_of(program_of(seed, n, kind))) for n in numbers]
+    ways = ways_of(options, numbers[0])
+    programs = [program_of(options.seed, n, options.kind) for n in numbers]
+    return [(n, "", finding_of(one, ways)) for n, one in zip(numbers, programs)]
 
 
 def hunt(options: argparse.Namespace) -> Tally:
@@ -78,7 +89,7 @@ def hunt(options: argparse.Namespace) -> Tally:
         try:
             results = child.result(600.0)
         except Crashed:
-            results = one_by_one(options.seed, numbers, options.kind)
+            results = one_by_one(options, numbers)
         for number, refused, finding in results:
             _count(tally, number, refused, finding, options)
         print(f"\r{tally.line(options.programs)}", end="", file=sys.stderr, flush=True)
@@ -115,6 +126,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kind", choices=("array", "index", "mixed"))
     parser.add_argument("--profile", choices=("strict", "default"), default="strict")
     parser.add_argument("--optimize", type=int, choices=(0, 1, 2, 3), default=0)
+    parser.add_argument("--passes", action="store_true", help="run the loops after each pass, too")
+    parser.add_argument("--settings", choices=("given", "random"), default="given",
+                        help="random: other ones for each batch")  # fmt: skip
     parser.add_argument("--each", type=int, default=4, help="findings of one kind to keep")
     parser.add_argument("--into", default=str(FOLDER), help="where findings are stored")
     parser.add_argument("--no-reduce", dest="reduce", action="store_false")

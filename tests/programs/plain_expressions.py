@@ -100,6 +100,8 @@ def _called(node: ast.Call, state: Any, point: Letters, statement: Any, of: Any)
         case ast.Call(func=ast.Name(id=("max" | "min") as name), args=args):
             values = [of(arg) for arg in args]
             best = values[0]
+            if not any(isinstance(inner, ast.Name) for arg in args for inner in ast.walk(arg)):
+                return (max if name == "max" else min)(values)  # as Python, when compiling
             if all(type(value) in (int, float) for value in values):
                 kind = float if float in map(type, values) else int
                 return kind((max if name == "max" else min)(values))  # one type for all points

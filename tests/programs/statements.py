@@ -263,9 +263,38 @@ def function(w: Writer) -> None:
     w.features.add("function")
 
 
+EFFECTS = (
+    ("    u += 1",),
+    ("    u[0] = 3", "    return u"),
+    ("    u[::2] *= 2", "    return u[::-1]"),
+    ("    for t in range(2):", "        u[0] -= 1", "        u = u * 2", "    return u"),
+    ("    u[...] = v + 1", "    return v"),
+    ("    for t in range(3):", "        u, v = v, u", "    return u"),
+    ("    for t in range(3):", "        v[1:] = u[1:] + 1", "        u, v = v, u", "    return u"),
+    ("    if u.size > 2 and u[0] > 0:", "        w = u", "    else:", "        w = v",
+     "    w[0] = 1", "    return w"),
+)  # fmt: skip
+
+
+def effect(w: Writer) -> None:
+    """A nested plain function that writes what it is given, or hands it back."""
+    names = [n for n in written(w) if w.env[n].dtype.kind != "b"]
+    if not names:
+        raise Refused
+    one = w.rng.choice(names)
+    alike = [n for n in names if _alike(w.env[n], w.env[one])]
+    g, body = w.fresh("g"), w.rng.choice(EFFECTS)
+    w.add(f"def {g}(u, v):", *body)
+    call = f"{g}({one}, {w.rng.choice(alike)})"
+    if body[-1].startswith("    return") and w.chance(0.7):
+        call = f"{w.fresh('v')} = {call}"
+    w.add(call)
+    w.features.add("effect")
+
+
 SIMPLE = (new_local, new_local, new_view, write, write, write, in_place, in_place, element, masked,
           number, swap, gather)  # fmt: skip
-COMPOUND = (loop, loop, loop, branch, branch, repeat, function)
+COMPOUND = (loop, loop, loop, branch, branch, repeat, function, effect)
 
 
 def simple(w: Writer) -> None:

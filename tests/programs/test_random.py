@@ -15,24 +15,33 @@ from .layouts import lay
 from .model import Program
 from .outcomes import unlike
 from .strategies import layouts, programs
+from .ways import Ways, drawn
 
 
 @pytest.mark.parametrize("kind", ["array", "index", "mixed"])
 @pytest.mark.parametrize("number", range(2))
 def test_random_programs(kind: str, number: int) -> None:
-    drawn = [program_of(0, n, kind) for n in range(number * BATCH, (number + 1) * BATCH)]
-    cases = check_all(drawn)
+    programs = [program_of(0, n, kind) for n in range(number * BATCH, (number + 1) * BATCH)]
+    cases = check_all(programs)
     findings = [str(case.finding) for case in cases if case.finding is not None]
     assert not findings, "\n".join(findings)
     refused = [case.refused for case in cases if case.refused]
     assert len(refused) < BATCH // 3, "\n".join(refused)
 
 
+@pytest.mark.parametrize("number", range(3))
+def test_random_programs_after_every_pass_and_under_random_settings(number: int) -> None:
+    programs = [program_of(2, n) for n in range(number * BATCH, (number + 1) * BATCH)]
+    cases = check_all(programs, drawn(random.Random(number), passes=True))
+    findings = [str(case.finding) for case in cases if case.finding is not None]
+    assert not findings, "\n".join(findings)
+
+
 @settings(max_examples=25, derandomize=True, deadline=None, database=None,
           suppress_health_check=list(HealthCheck))  # fmt: skip
 @given(programs())
 def test_interpreters_agree(program: Program) -> None:
-    (case,) = check_all([program], c=False)
+    (case,) = check_all([program], Ways(c=False, passes=True))
     assert case.finding is None, str(case.finding)
 
 

@@ -1,0 +1,223 @@
+"""Programs in which a copy could be told from the one array that Python has there are refused.
+
+A name that lives across rounds of a loop, or that a test decides, has an array of its own, which
+copies what it is bound to. That is no different from Python as long as nobody writes one of the
+two in place and then looks at the other. `check_sharing` follows the statements in the order they
+run, with the pairs of arrays that would be one array in Python.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ...lowering.diagnostic import CdError, CdTypeError, Label, Span
+from ...lowering.ir.assignments import (
+    Alloc,
+    Block,
+    Branch,
+    Break,
+    Continue,
+    For,
+    Permute,
+    Statement,
+    While,
+)
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.node import Node
+from ...lowering.ir.walk import own_reads, own_writes, statements
+from .context import Context, error
+from .frame import Frame, loads_in
+from .values import Array, Group, Masked, Value
+
+Bindings = Mapping[tuple[Node, Span], frozenset[Node]]
+"""Which writes of arrays, by statement, give a name something new: to what Python would share."""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What holds at a place: pairs that are one array in Python, both ways round, and nodes that
+    miss what was written to another, with that node and the place."""
+
+    pairs: frozenset[tuple[Node, Node]] = frozenset()
+    stale: Mapping[Node, tuple[Node, Span]] = field(default_factory=dict)
+
+    def without(self, nodes: Collection[Node]) -> _State:
+        """Return what holds when some nodes are other arrays."""
+        pairs = frozenset(p for p in self.pairs if p[0] not in nodes and p[1] not in nodes)
+        return _State(pairs, {n: why for n, why in self.stale.items() if n not in nodes})
+
+    def joined(self, other: _State) -> _State:
+        """Return what may hold after either."""
+        return _State(self.pairs | other.pairs, {**other.stale, **self.stale})
+
+    def renamed(self, now: Mapping[Node, Node]) -> _State:
+        """Return what holds after nodes have exchanged their arrays."""
+        pairs = frozenset((now.get(a, a), now.get(b, b)) for a, b in self.pairs)
+        return _State(pairs, {now.get(n, n): why for n, why in self.stale.items()})
+
+    def written(self, node: Node, span: Span) -> _State:
+        """Return what holds after a write in place."""
+        behind = {b: (node, span) for a, b in self.pairs if a == node}
+        return _State(self.pairs, {**behind, **self.stale})
+
+    def bound(self, node: Node, bases: frozenset[Node]) -> _State:
+        """Return what holds when a node is a copy of what lies in other nodes."""
+        if node in bases:
+            return self
+        rest = self.without({node})
+        more = set(bases) | {b for a, b in rest.pairs if a in bases}
+        both = frozenset((node, other) for other in more)
+        return _State(rest.pairs | both | {(b, a) for a, b in both}, rest.stale)
+
+
+def check_sharing(
+    bindings: Bindings, body: tuple[Statement, ...], seen: tuple[Node, ...], span: Span
+) -> None:
+    """Refuse (CdTypeError CD0208) to look at one of two copies after the other was written.
+
+    `seen` are the nodes that the caller looks at afterwards, `span` the function.
+    """
+    if any(bindings.values()):
+        walker = _Walker(bindings, _mentions(body) + Counter(seen))
+        walker.look(walker.run(body, _State()), seen, span)
+
+
+@dataclass(slots=True)
+class _Walker:
+    """Goes over statements as they run."""
+
+    bindings: Bindings
+    mentions: Counter[Node]
+    """How many statements read or write each node."""
+    jumps: list[_State] = field(default_factory=list)
+    """What holds at each `break` and `continue` of the innermost loop."""
+
+    def run(self, body: tuple[Statement, ...], state: _State) -> _State:
+        """Return what holds after some statements."""
+        for statement in body:
+            state = self.step(statement, state)
+        return state
+
+    def step(self, statement: Statement, state: _State) -> _State:
+        """Return what holds after a statement."""
+        match statement:
+            case For() | While():
+                return self.loop(statement, state)
+            case Branch(_, then, other, span):
+                self.look(state, own_reads(statement), span)
+                return self.run(then, state).joined(self.run(other, state))
+            case Block(_, inner):
+                return self.run(inner, state)
+            case Permute(nodes, sources):
+                return state.renamed(dict(zip(sources, nodes, strict=True)))
+            case Break() | Continue():
+                self.jumps.append(state)
+                return _State()
+            case Alloc(node):
+                return state.without({node})
+            case _:
+                self.look(state, own_reads(statement), statement.span)
+                for node in own_writes(statement):
+                    bases = self.bindings.get((node, statement.span))
+                    written = state.written(node, statement.span)
+                    state = written if bases is None else state.bound(node, bases)
+                return state
+
+    def loop(self, loop: For | While, state: _State) -> _State:
+        """Return what holds after any number of rounds: goes on until another adds nothing."""
+        inside = _mentions((loop,))
+        fresh = {node for node, count in inside.items() if count == self.mentions[node]}
+        outer, before = self.jumps, None
+        while state != before:
+            before, self.jumps = state, []
+            start = self.run(loop.prelude, state) if isinstance(loop, While) else state
+            self.look(start, own_reads(loop), loop.span)
+            end = self.run(loop.body, start)
+            for ended in (start, end, *self.jumps):
+                state = state.joined(ended.without(fresh))
+        self.jumps = outer
+        return state
+
+    def look(self, state: _State, nodes: Iterable[Node], span: Span) -> None:
+        """Refuse to read nodes that miss what was written."""
+        for node in nodes if state.stale else ():
+            if node in state.stale:
+                raise _refusal(*state.stale[node], node, span)
+
+
+def _mentions(body: tuple[Statement, ...]) -> Counter[Node]:
+    return Counter(node for one in statements(body) for node in {*own_reads(one), *own_writes(one)})
+
+
+def _refusal(written: Node, at: Span, read: Node, span: Span) -> CdError:
+    one, other, name = f"`{read.label}`", f"`{written.label}`", written.label
+    if one == other:
+        one, other = f"the array that {one} was", f"the one that {one} is now"
+        name = "y" if read.label == "x" else "x"
+    return error(
+        "CD0208",
+        CdTypeError,
+        f"{other} and {one} are one array on some paths through the function, two on others",
+        at,
+        Label(span, f"then {one} is read"),
+        label=f"{other} is written in place",
+        helps=(f"copy where one name gets the other's array: `{name} = {read.label}.copy()`",),
+    )
+
+
+def held(ctx: Context, value: Array, label: str, span: Span, dtype: DType | None = None) -> Array:
+    """Return a new array that holds a value where Python has no new one, but the value's own."""
+    made = ctx.materialize(value, label, span, dtype)
+    binds(ctx, made, value, span)
+    return made
+
+
+def binds(ctx: Context, array: Array, value: Array, span: Span) -> None:
+    """Note that a whole array, written by the statement at `span`, is bound to a value anew."""
+    assert array.place is not None
+    shared = frozenset() if value.aliased is None else frozenset({value.aliased.node})
+    key = array.place.node, span
+    ctx.bindings[key] = ctx.bindings.get(key, frozenset()) | shared
+
+
+def seeing(names: Mapping[str, Value], nodes: Iterable[Node]) -> list[str]:
+    """Return the names whose values lie in the memory of some nodes, in order."""
+    wanted = set(nodes)
+    return [name for name, value in names.items() if wanted & _nodes(value)]
+
+
+def _nodes(value: Value) -> set[Node]:
+    match value:
+        case Array():
+            return set() if value.base is None else {value.base.node}
+        case Group(items, _):
+            return {node for item in items for node in _nodes(item)}
+        case Masked(array, _):
+            return _nodes(array)
+        case _:
+            return set()
+
+
+def seen_by_callers(frame: Frame, nodes: Iterable[Node]) -> bool:
+    """Whether a function that led to this call may look at some nodes during it or after it."""
+    wanted = set(nodes)
+    while frame.caller is not None:
+        frame, call = frame.caller
+        if any(_used_beside(frame, name, call) for name in seeing(frame.names, wanted)):
+            return True
+    return False
+
+
+def _used_beside(frame: Frame, name: str, call: Span) -> bool:
+    """Whether a function may look at a name after a call, or before it in the same statement."""
+    if frame.in_loop or frame.unrolling:
+        return True
+    first, last = (call.line, call.column), (call.end_line, call.end_column)
+    body = frame.function.body
+    begun = sum(statement.span.line <= call.line for statement in body)
+    return any(
+        n.id == name and not first <= (n.span.line, n.span.column) <= last
+        for statement in body[max(begun - 1, 0) :] for n in loads_in(statement)
+    )  # fmt: skip

@@ -130,7 +130,7 @@ def settled(ctx: Context, value: Value, label: str, span: Span) -> Value:
         case Array():
             if value.aliased is not None:
                 return value
-            return replace(ctx.materialize(value, label, span), sealed=value.sealed)
+            return replace(held(ctx, value, label, span), sealed=value.sealed)
         case Group(items, kind):
             parts = (_held(ctx, item, f"{label}_{n}", span) for n, item in enumerate(items))
             return Group(tuple(parts), kind)

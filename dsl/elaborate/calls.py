@@ -20,7 +20,7 @@ from .control import bind_target
 from .declarations import dtype_of
 from .effects import LIBRARY
 from .expressions import elements, evaluate, tested
-from .frame import RESULT, Frame, assigned_names
+from .frame import RESULT, Frame, own_names
 from .index_reductions import reduce_letters
 from .operators import now
 from .rounds import Rounds, round_count, rounds_of, static_items
@@ -242,7 +242,7 @@ def inline(
         )
     key = frame.inputs.root(owner, lookup) if parent is None else parent.key
     inner = Frame(
-        ctx, frame.inputs, function, {}, frozenset(assigned_names(function.body)), lookup,
+        ctx, frame.inputs, function, {}, own_names(function, parent, lookup), lookup,
         frame.hooks, key, parent=parent, caller=(frame, span),
         parameters=frozenset(p.name for p in function.params),
     )  # fmt: skip

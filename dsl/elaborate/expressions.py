@@ -21,6 +21,7 @@ from .. import surface as s
 from . import numpy_table as table
 from .arrays import as_array, as_scalar, describe, elementwise, operate
 from .bindings import is_number
+from .choices import one_of
 from .context import error
 from .frame import Frame
 from .merging import merge_of
@@ -37,7 +38,7 @@ from .operators import (
 )
 from .site import Site
 from .subscript_rules import refuse_captured_letter, refuse_mixed
-from .truth import both, both_hold, is_bool, negation, select, settle_test, test_of
+from .truth import both, both_hold, is_bool, negation, settle_test, test_of
 from .types import BOOL, WEAK_BOOL, cast, join, kind_of_number, negate
 from .values import (
     Array,
@@ -198,7 +199,7 @@ def _logical(frame: Frame, e: s.Logical, of: Callable[[Frame, s.Expr], Value]) -
         strong = all(isinstance(x, Scalar) and x.kind != WEAK_BOOL for x in (first, second))
         return both(left, right, stop, BOOL if strong else WEAK_BOOL)
     sides = (first, second) if stop else (second, first)
-    return elementwise(frame.ctx, lambda a, b: select(left.expr, a, b), sides, e.span)
+    return one_of(frame.ctx, left.expr, *sides, e.span)
 
 
 def _conditional(frame: Frame, e: s.Conditional) -> Value:
@@ -213,7 +214,7 @@ def _conditional(frame: Frame, e: s.Conditional) -> Value:
         yes = evaluate(frame, e.yes)
     with frame.ctx.under(negate(test.expr)):
         no = evaluate(frame, e.no)
-    return elementwise(frame.ctx, lambda a, b: select(test.expr, a, b), (yes, no), e.span)
+    return one_of(frame.ctx, test.expr, yes, no, e.span)
 
 
 def _as_if_open(frame: Frame, value: Value, other: s.Expr) -> Value:

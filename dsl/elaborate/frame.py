@@ -10,6 +10,7 @@ from ...lowering.diagnostic import Span
 from ...lowering.ir.indexing import Affine, Symbol
 from ...lowering.ir.node import Node
 from .. import surface as s
+from ..source import MISSING
 from .context import Context, Use
 from .inputs import Inputs
 from .values import Array, Value
@@ -112,6 +113,21 @@ def rebound_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
     """Yield every name that statements bind anew: targets that are bare names, augmented too."""
     for statement in _every(body):
         yield from _set_names(statement, subscripted=False)
+
+
+def own_names(
+    function: s.Function, parent: Frame | None, lookup: Callable[[str], object]
+) -> frozenset[str]:
+    """Return the names that are a function's own: not those whose elements alone it assigns, where
+    they are something around it."""
+    names = set(rebound_names(function.body))
+    for name in set(assigned_names(function.body)) - names:
+        owner = parent
+        while owner is not None and name not in owner.names and name not in owner.locals:
+            owner = owner.parent
+        if owner is None and lookup(name) is MISSING:
+            names.add(name)
+    return frozenset(names)
 
 
 def written_names(body: tuple[s.Statement, ...]) -> Iterator[str]:

@@ -177,9 +177,8 @@ def held(ctx: Context, value: Array, label: str, span: Span, dtype: DType | None
 def binds(ctx: Context, array: Array, value: Array, span: Span) -> None:
     """Note that a whole array, written by the statement at `span`, is bound to a value anew."""
     assert array.place is not None
-    shared = frozenset() if value.aliased is None else frozenset({value.aliased.node})
     key = array.place.node, span
-    ctx.bindings[key] = ctx.bindings.get(key, frozenset()) | shared
+    ctx.bindings[key] = ctx.bindings.get(key, frozenset()) | value.sharing
 
 
 def seeing(names: Mapping[str, Value], nodes: Iterable[Node]) -> list[str]:

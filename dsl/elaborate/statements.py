@@ -177,7 +177,7 @@ def store_to(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
             _refuse_lost_rebinding(frame, target, span)
             bind(frame, name, value, span)
         case s.Subscript():
-            assign(frame.ctx, place_of(frame, target), value, span)
+            assign(frame.ctx, place_of(frame, target, rebinds=True), value, span)
         case s.Attribute(owner, name):
             assign(frame.ctx, _field_place(frame, owner, name, target.span), value, span)
         case s.Sequence(items, _):
@@ -186,8 +186,11 @@ def store_to(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
             raise error("CD0142", CdSyntaxError, "this cannot be assigned to", target.span)
 
 
-def place_of(frame: Frame, target: s.Subscript) -> Array | Masked:
-    """Return the place that a subscript without letters names."""
+def place_of(frame: Frame, target: s.Subscript, rebinds: bool = False) -> Array | Masked:
+    """Return the place that a subscript without letters names.
+
+    With `rebinds` an item of a list is none, because `items[0] = x` gives it another object.
+    """
     base = evaluate(frame, target.value)
     place = subscript_value(frame, base, target, target.value)
     if isinstance(place, Array) and place.sealed:
@@ -199,7 +202,7 @@ def place_of(frame: Frame, target: s.Subscript) -> Array | Masked:
             target.span,
             helps=(f"take a copy to write on: `{name} = {name}.copy()`",),
         )
-    if isinstance(place, Array | Masked):
+    if isinstance(place, Array | Masked) and not (rebinds and isinstance(base, Group)):
         return place
     raise error(
         "CD0451", CdTypeError, f"`{target.value.span.text}` cannot be assigned to", target.span,

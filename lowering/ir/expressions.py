@@ -156,7 +156,8 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while left:
         one = left.pop()
         yield one
-        left += reversed(children(one))
+        if inner := children(one):
+            left += inner[::-1]
 
 
 def rebuild(

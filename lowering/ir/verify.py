@@ -17,7 +17,17 @@ from .indexing import Symbol
 from .loops import AnyStatement, Program
 from .node import Node
 from .printer import print_statement
-from .walk import Body, binds, bodies, free_symbols, reads, statements, uses, with_bodies, writes
+from .walk import (
+    Body,
+    binds,
+    bodies,
+    free_symbols,
+    own_reads,
+    own_writes,
+    statements,
+    uses,
+    with_bodies,
+)
 
 Found = Iterator[tuple[AnyStatement, str]]
 
@@ -69,7 +79,7 @@ def _verify(unit: Unit, built: bool) -> None:
 
 
 def _problem(unit: Unit, check: str, statement: AnyStatement, detail: str) -> Diagnostic:
-    empty = with_bodies(statement, ((), ()))
+    empty = with_bodies(statement, ((),) * len(bodies(statement)))
     where = print_statement(empty).splitlines()[0].strip()
     return Diagnostic(
         "CD0901",
@@ -134,8 +144,7 @@ def nodes_are_declared(unit: Unit) -> Found:
 def _touched(body: Body) -> Iterator[tuple[AnyStatement, Node]]:
     """Each statement with the nodes that it reads or writes itself."""
     for statement in statements(body):
-        alone = (with_bodies(statement, ((), ())),)
-        for node in dict.fromkeys(reads(alone) + writes(alone)):
+        for node in dict.fromkeys((*own_reads(statement), *own_writes(statement))):
             yield statement, node
 
 
@@ -145,7 +154,7 @@ def written_nodes_are_writable(unit: Unit) -> Found:
     for statement in statements(unit.body):
         if isinstance(statement, assignments.Permute):
             continue  # exchanges arrays, and writes into none
-        for node in writes((with_bodies(statement, ((), ())),)):
+        for node in dict.fromkeys(own_writes(statement)):
             if node.id in fixed:
                 yield statement, f"parameter {node} is written but not declared as written"
 
@@ -218,8 +227,7 @@ def _needs(statement: AnyStatement) -> tuple[Node, ...]:
     if isinstance(statement, assignments.Alloc | assignments.While | loops.While):
         test = getattr(statement, "test", None)
         return () if test is None else verify_local.nodes_in(test)
-    alone = (with_bodies(statement, ((), ())),)
-    return tuple(dict.fromkeys(reads(alone) + writes(alone)))
+    return tuple(dict.fromkeys((*own_reads(statement), *own_writes(statement))))
 
 
 _no_reduce = _each(verify_local.no_reduce)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import is_
-from typing import TypeVar, assert_never, cast
+from typing import Any, TypeVar, assert_never, cast
 
 from . import assignments, expressions, indexing, loops
 from .assignments import Access, Assign, Pair
@@ -23,19 +23,18 @@ T = TypeVar("T")
 Body = tuple[AnyStatement, ...]
 
 
+_BODIES: dict[type, tuple[str, ...]] = {
+    **dict.fromkeys((assignments.For, loops.For, assignments.Block), ("body",)),
+    **dict.fromkeys((assignments.While, loops.While), ("prelude", "body")),
+    **dict.fromkeys((assignments.Branch, loops.If), ("then", "other")),
+}
+"""The fields that hold statements, by kind of statement; the others hold none."""
+
+
 def bodies(statement: S) -> tuple[tuple[S, ...], ...]:
     """Return the statement lists directly inside a statement, of its IR, as they run."""
-    found: tuple[Body, ...]
-    match statement:
-        case assignments.For() | loops.For() | assignments.Block():
-            found = (statement.body,)
-        case assignments.While() | loops.While():
-            found = (statement.prelude, statement.body)
-        case assignments.Branch() | loops.If():
-            found = (statement.then, statement.other)
-        case _:
-            return ()
-    return cast("tuple[tuple[S, ...], ...]", found)
+    names = _BODIES.get(type(statement))
+    return () if names is None else tuple(getattr(statement, name) for name in names)
 
 
 def with_bodies(statement: S, new: tuple[Body, ...]) -> S:
@@ -43,16 +42,8 @@ def with_bodies(statement: S, new: tuple[Body, ...]) -> S:
     old = bodies(statement)
     if all(len(a) == len(b) and all(map(is_, a, b)) for a, b in zip(new, old)):
         return statement
-    match statement:
-        case assignments.For() | loops.For() | assignments.Block():
-            return cast(S, replace(statement, body=new[0]))  # type: ignore[arg-type]
-        case assignments.While() | loops.While():
-            new_loop = replace(statement, prelude=new[0], body=new[1])  # type: ignore[arg-type]
-            return cast(S, new_loop)
-        case assignments.Branch() | loops.If():
-            return cast(S, replace(statement, then=new[0], other=new[1]))  # type: ignore[arg-type]
-        case _:
-            return statement
+    changed: dict[str, Any] = dict(zip(_BODIES[type(statement)], new, strict=True))
+    return replace(statement, **changed)
 
 
 def map_statements(body: tuple[S, ...], change: Callable[[S], Iterable[S]]) -> tuple[S, ...]:

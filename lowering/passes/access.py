@@ -270,6 +270,13 @@ def has_effects(stmt: Stmt) -> bool:
     return any(isinstance(inner, Check | Print) for inner in statements((stmt,)))
 
 
+def place_in(route: Route, outer: Route) -> int | None:
+    """Return where a place is in the list that `outer` leads to; None for a place that is not in
+    it, and for the test of the loop whose list it is, which comes after it."""
+    depth = len(outer)
+    return route[depth][0] if route[:depth] == outer and len(route) > depth else None
+
+
 def common(left: Route, right: Route) -> int:
     """Return how many lists deep two places are in the same statement."""
     depth = 0

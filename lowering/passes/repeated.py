@@ -30,7 +30,7 @@ from ..ir.indexing import Symbol
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.walk import bodies, map_statements, rename, statements, with_bodies, writes
-from .access import Accesses, Route, accesses
+from .access import Accesses, Route, accesses, place_in
 from .comments import headed
 from .summary import Summary, summaries
 
@@ -132,7 +132,6 @@ class _Merging:
             return False
         if one is None or two is None:
             return True
-        depth = len(route)
         if one == two or one.id not in self.ours or two.id not in self.gone:
             return False
         if (one.dtype, one.shape) != (two.dtype, two.shape):
@@ -140,10 +139,10 @@ class _Merging:
         found = self.found = self.found or accesses(self.kernel)
         for node, at in ((one, first.at), (two, second.at)):
             for site in found.of(node):
-                inside = site.route[:depth] == route
-                if site.writes and not (inside and site.route[depth][0] == at):
+                place = place_in(site.route, route)
+                if site.writes and place != at:
                     return False
-                if node == two and not (inside and site.route[depth][0] >= at):
+                if node == two and (place is None or place < at):
                     return False
         self.taken[two.id] = one
         return True

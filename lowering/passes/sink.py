@@ -41,7 +41,7 @@ from ..ir.walk import (
     substitute,
     with_bodies,
 )
-from .access import Accesses, Site, accesses
+from .access import Accesses, Site, accesses, place_in
 from .cells import is_inside, ranges, solve
 from .decision import Decided, Decision, Reason
 from .products import tiled
@@ -154,7 +154,8 @@ def _moved(body: Body, found: Accesses, made: _Sum) -> Body | Kept | None:
     if depth is None:
         return None
     route, at = first.route[:depth], first.route[depth][0]
-    if any(s.route[:depth] != route or s.route[depth][0] <= at for s in uses):
+    places = [place_in(s.route, route) for s in uses]
+    if any(place is None or place <= at for place in places):
         return None
     use = uses[0]
     values = None if use.index is None else solve(made.access.index, use.index, made.loops)
@@ -193,8 +194,7 @@ def _is_changed(
     first = next(s for s in found.of(made.target))
     at, last = first.route[depth][0], use.route[depth][0]
     return any(
-        site.writes and site.route[:depth] == first.route[:depth]
-        and at < site.route[depth][0] <= last
+        site.writes and at < (place_in(site.route, first.route[:depth]) or 0) <= last
         for number in sources for site in found.sites.get(number, ())
     )  # fmt: skip
 

@@ -40,7 +40,7 @@ from ..ir.walk import (
     statements,
     with_bodies,
 )
-from .access import Accesses, Route, Site, accesses, nodes_of
+from .access import Accesses, Route, Site, accesses, nodes_of, place_in
 from .cells import are_apart, ranges
 from .cost import CHEAP, READ, STORE, cost, rounds
 from .decision import Decided, Decision, Reason
@@ -173,8 +173,8 @@ class _Inlining:
         if not uses:
             return
         asked = self.asked.get(made.node.id)
-        here = (site for site in uses if site.route[: len(route)] == route)
-        places = sorted({site.route[len(route)][0] for site in here})
+        found = {place_in(site.route, route) for site in uses}
+        places = sorted(place for place in found if place is not None)
         reason = (
             (Stored.ASKED if not admits_virtual(asked) else None)
             or (Stored.SPREAD if any(current[place] is None for place in places) else None)
@@ -201,7 +201,6 @@ class _Inlining:
 
     def misplaced(self, made: _Made, uses: list[Site], route: Route) -> Stored | None:
         """Return why what is stored is not all that the uses may read; None if it is."""
-        depth = len(route)
         whole = any(one.index is None for one in made.layers)
         written = [s for s in self.found.of(made.node) if s.writes]
         written = [s for s in written if whole or s.index is not None or s.kind != "write"]
@@ -210,7 +209,8 @@ class _Inlining:
         if len(written) > len(made.layers) or any(made.node in one.sources for one in made.layers):
             return Stored.SEVERAL
         last = made.places[-1]
-        if any(s.route[:depth] != route or s.route[depth][0] <= last for s in uses):
+        places = [place_in(s.route, route) for s in uses]
+        if any(place is None or place <= last for place in places):
             return Stored.ELSEWHERE
         return None
 

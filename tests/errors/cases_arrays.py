@@ -221,9 +221,19 @@ def f(y, x):
 def f(y):
     y[0] = (1, 2)
 
-=== cond_shape: np.ones(5), np.ones(4) => `(5,)`, `(4,)`
+=== cond_shape: np.ones(5), np.ones(4) => `5`, `4`
 def f(y, x):
     return y if y[0] > 0 else x
+
+=== cond_number: np.ones(5) => `f64[5]`, `float 0.0`
+def f(y):
+    return y if y[0] > 0 else 0.0
+
+=== item_of_list: np.ones(5), np.ones(5) => `pair`
+def f(y, x):
+    pair = [y, x]
+    pair[0], pair[1] = pair[1], pair[0]
+    return pair[0]
 
 === float_idx_arg: np.ones(5), 1.5
 def f(y, n):

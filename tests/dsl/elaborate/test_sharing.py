@@ -96,6 +96,19 @@ RUN = {
         g(x)
         return x
     """,
+    "a function inside writes what is around it": """
+        def g(k):
+            x[k] += 1
+            return x
+        w = g(0)
+        g(1)
+        w[2] = 9
+        return x, w
+    """,
+    "one of two arrays, read only": """
+        w = x if y[0] > 1 else y
+        return w * 2
+    """,
     "a new array is written before it gets the old name": """
         for t in range(3):
             n = x + y
@@ -167,6 +180,15 @@ REFUSED = {
     "exchanged and written by a call, and looked at": """
         z = swept(x, y)
         return z, x
+    """,
+    "one of two arrays": """
+        w = x if y[0] > 1 else y
+        w[0] = 3
+        return x, y, w
+    """,
+    "part of one of two arrays, in a function": """
+        bump((x if y[0] > 1 else y)[1:])
+        return x, y
     """,
     "in a loop that may be left": """
         k = x

@@ -250,4 +250,22 @@ VIRTUALIZE = {
     """,
     "two sums would be kept, but not for long": "s[i] = sum(a[i, j])\nt[i] = sum(b[i, j])\n"
     "u[i] = s[i] * t[i]\nc[0] = 3\ny[i] = u[i]",
+    "what the test of a loop reads": """
+        x = np.abs(x) + 1
+        while x.sum() > 3:
+            x *= 0.5
+        y[...] = x
+    """,
+    "an element in the test of a loop": """
+        x = np.abs(x) + 1
+        while (x[::-1] * 2)[0] > 1 and np.cumsum(x)[2] > 0.5:
+            x *= 0.5
+        y[...] = x
+    """,
+    "two equal sums in the test of a loop": """
+        x = np.abs(x) + 1
+        while x.sum() > 3 and x.sum() * 2 > 5:
+            x *= 0.5
+        y[...] = x
+    """,
 }

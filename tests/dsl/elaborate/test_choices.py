@@ -1,0 +1,42 @@
+"""`x if test else y` where the run decides: numbers, and arrays of one shape."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plusequals.lowering.diagnostic import CdError
+from tests.compare import assert_same
+from tests.language.ask import run
+
+X, Y = np.arange(4.0), np.arange(4.0) * 10
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("x if y[1] > 5 else y", X),
+        ("x if y[1] < 5 else y", Y),
+        ("x[1:] if y[1] < 5 else y[:3]", Y[:3]),
+        ("x[0] if y[1] > 5 else 2.5", np.float64(0.0)),
+        ("(x + 1 if y[1] > 5 else y) * 2", (X + 1) * 2),
+        ("y[0] or x[1]", np.float64(1.0)),
+    ],
+)
+def test_a_choice_is_what_python_gives(expression: str, expected: object) -> None:
+    assert_same(run("numpy", "x, y", f"return {expression}", X, Y), expected)
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"),
+    [
+        ("x if y[1] > 5 else y[1:]", "CD0301"),
+        ("x if y[1] > 5 else x[None]", "CD0425"),
+        ("x if y[1] > 5 else 0.0", "CD0425"),
+        ("0.0 if y[1] > 5 else x", "CD0425"),
+    ],
+)
+def test_a_choice_has_one_shape(expression: str, code: str) -> None:
+    with pytest.raises(CdError) as caught:
+        run("numpy", "x, y", f"return {expression}", X, Y)
+    assert caught.value.code == code

@@ -5,12 +5,14 @@ from ..backends.runtime.device import Context, Device, Stream, device
 from ..backends.runtime.field import Field
 from ..backends.runtime.routine import Compiled, Routine
 from ..backends.runtime.tensor import Tensor, tensor
+from ..backends.runtime.timeline import Timeline
 from .cd import CdFunction, cd, cd_from_source
 from .parallel import DataParallel
+from .profile import profile
 from .words import clamp, comment, memory, pad, wrap
 
 __all__ = [
     "CdFunction", "Compiled", "Context", "DataParallel", "Device", "Field", "Routine", "Stream",
-    "Tensor", "backends", "cd", "cd_from_source", "clamp", "comment", "device", "memory", "pad",
-    "tensor", "wrap",
+    "Tensor", "Timeline", "backends", "cd", "cd_from_source", "clamp", "comment", "device",
+    "memory", "pad", "profile", "tensor", "wrap",
 ]  # fmt: skip

@@ -45,7 +45,8 @@ class DataParallel:
         with_update: Sequence[Any] = (),
     ) -> None:
         if not streams:
-            raise CdValueError(Diagnostic("CD0827", "there is no stream to run on"))
+            helps = ("give it one or more: `[pe.device().stream(), pe.device().stream()]`",)
+            raise CdValueError(Diagnostic("CD0827", "there is no stream to run on", helps=helps))
         self.step = step
         self.merged = tuple(map(field_of, merge))
         self._contexts = [stream.context() for stream in streams]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..backends.runtime.arrays import as_array, overlaps, prepare, relaid
+from ..backends.runtime.state import RUNTIME
 from ..backends.runtime.tensor import Tensor
 from ..lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, Label, Span
 from ..lowering.ir.assignments import Assign, Check, Let, Procedure
@@ -23,6 +24,13 @@ def run(match: Match, arguments: Arguments) -> Any:
 
     Raises the `CdError` family; what is refused is refused before anything is written.
     """
+    if RUNTIME.timeline is None:
+        return _run(match, arguments)
+    with RUNTIME.timeline.here(match.known.procedure.name, "call"):
+        return _run(match, arguments)
+
+
+def _run(match: Match, arguments: Arguments) -> Any:
     known, routine, find = match.known, match.known.routine, match.known.find
     assert routine is not None, "a form that is called has code"
     try:

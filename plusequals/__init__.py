@@ -18,6 +18,7 @@ from .dsl import (
     Routine,
     Stream,
     Tensor,
+    Timeline,
     backends,
     cd,
     cd_from_source,
@@ -26,6 +27,7 @@ from .dsl import (
     device,
     memory,
     pad,
+    profile,
     tensor,
     wrap,
 )
@@ -40,7 +42,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CdError", "CdFunction", "Compiled", "Context", "DataParallel", "Device", "Field", "Routine",
-    "Stream", "Tensor", "__version__", "backends", "cd", "cd_from_source", "clamp", "comment",
-    "device", "idx", "memory", "override", "pad", "settings", "tensor", "use", "wrap",
+    "Stream", "Tensor", "Timeline", "__version__", "backends", "cd", "cd_from_source", "clamp",
+    "comment", "device", "idx", "memory", "override", "pad", "profile", "settings", "tensor", "use",
+    "wrap",
     *TYPES,
 ]  # fmt: skip

@@ -6,7 +6,7 @@ line there. Every other table holds exceptions, each with its reason.
 
 ORDER = """
 plusequals: __main__ __init__ idx
-dsl: __init__ parallel cd trace explain explain_page explain_text explain_parts
+dsl: __init__ profile parallel cd trace explain explain_page explain_text explain_parts
 dsl: compiled results specialise forms sizes reasons keys words build checked
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
 dsl/elaborate: carried leaving
@@ -21,7 +21,7 @@ dsl/elaborate: values types ways_out
 dsl: parse loops refused surface source listing edited idx
 backends: __init__
 backends/runtime: __init__ routine link tensor device transfer field state order memory queue
-backends/runtime: asked arrays records
+backends/runtime: asked arrays records timeline
 backends/cuda: __init__ device nvrtc dialect driver
 backends/cc: __init__ backend stream compiler code library toolchain host
 backends: interpreter registry

@@ -87,7 +87,10 @@ class Field:
         newest = self.newest()
         self.copies.discard(buffer)
         if newest.tick == buffer.tick > self.newest().tick:
-            order.enqueue(queue, lambda: np.copyto(other, one), (buffer,), (self.host,))
+            copy = RUNTIME.timed(
+                f"copy {self.label}", "copy", queue.name, lambda: np.copyto(other, one)
+            )
+            order.enqueue(queue, copy, (buffer,), (self.host,))
             self.host.tick = buffer.tick
         if self._latest is buffer:
             self._latest = self.host
@@ -198,7 +201,7 @@ def act(run: Callable[[], object], touched: Callable[[], Touched]) -> None:
     """
     queue = Queue("the host", threaded=False)
     with RUNTIME.scheduling:
-        event = order.enqueue(queue, run, *touched())
+        event = order.enqueue(queue, RUNTIME.timed("host", "host", queue.name, run), *touched())
     event.wait()
 
 

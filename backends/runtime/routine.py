@@ -204,7 +204,9 @@ class Routine:
         """Queue a step in order with everything that uses the same arrays."""
         with RUNTIME.scheduling:
             self._refresh()
-            event = order.enqueue(self.context.stream, run, reads, self.written)
+            stream = self.context.stream
+            run = RUNTIME.timed(self.name, "routine", stream.name, run)
+            event = order.enqueue(stream, run, reads, self.written)
             for held, buffer in self._ticks:
                 held.ticked(buffer)
         return event

@@ -7,6 +7,7 @@ import os
 import threading
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from ...lowering import settings
@@ -15,6 +16,9 @@ from ...lowering.ir.assignments import Procedure
 from .. import registry
 from ..interface import Backend, Code
 from .queue import Failure, Worker
+from .timeline import Timeline
+
+Step = Callable[[], Any]
 
 
 class Runtime:
@@ -29,6 +33,8 @@ class Runtime:
         """The devices that were asked for, by backend and number."""
         self.workers: weakref.WeakSet[Worker] = weakref.WeakSet()
         """Those of all streams, also of streams that were collected while they worked."""
+        self.timeline: Timeline | None = None
+        """Where what runs is noted, while a profile is taken."""
         self._counts: Counter[str] = Counter()
         atexit.register(self._finish)
         os.register_at_fork(after_in_child=self._after_fork)
@@ -56,10 +62,18 @@ class Runtime:
 
     def compile(self, procedure: Procedure, backend: str | None = None) -> Code:
         """Return code for a procedure, from memory or disk where it was compiled before."""
-        code = self.backend(backend).compile(procedure)
+        if self.timeline is None:
+            code = self.backend(backend).compile(procedure)
+        else:
+            with self.timeline.here(f"compile {procedure.name}", "compile"):
+                code = self.backend(backend).compile(procedure)
         with self._lock:
             self._counts[code.origin] += 1
         return code
+
+    def timed(self, name: str, kind: str, where: str, run: Step) -> Step:
+        """Return a step that is about to be queued; while a profile is taken, one that tells."""
+        return run if self.timeline is None else self.timeline.timed(name, kind, where, run)
 
     def counts(self) -> dict[str, int]:
         """Return how many procedures came from where: `compiled`, `disk`, `memory`, ..."""

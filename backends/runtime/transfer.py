@@ -65,7 +65,8 @@ def merge_copy(queue: Merging, field: Field, source: Buffer, once: bool) -> None
         queue.merge_room = room
     array = room.array[: model.nbytes].view(model.dtype).reshape(model.shape)
     one = source.array
-    order.enqueue(queue, lambda: np.copyto(array, one), (source,), (room,))
+    run = RUNTIME.timed(f"merge {field.label}", "merge", queue.name, lambda: np.copyto(array, one))
+    order.enqueue(queue, run, (source,), (room,))
     queue.merge = Merge(field, array, room, once)
 
 
@@ -86,5 +87,7 @@ def load(queue: Queue, source: Buffer, target: Buffer) -> None:
     """Queue a copy of the version in one array to another; nothing where they are one."""
     one, other = source.array, target.array
     if one is not other:
-        order.enqueue(queue, lambda: np.copyto(other, one), (source,), (target,))
+        name = f"copy {source.label}"
+        run = RUNTIME.timed(name, "copy", queue.name, lambda: np.copyto(other, one))
+        order.enqueue(queue, run, (source,), (target,))
         target.tick = source.tick

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
+from unittest import mock
 
 import numpy as np
 
@@ -153,6 +155,25 @@ def linked_into_a_stream() -> object:
     """Link into a stream, which has no arrays."""
     p, (stream,) = pe.tensor("p", (3,)), _streams("numpy:0/s0")
     return pe.cd_from_source("def f(p):\n    p[i] = 1.0\n").compile(p).link(stream)
+
+
+def nowhere_to_run() -> object:
+    """Split batches over no streams."""
+    step = pe.cd_from_source("def step(x):\n    x[i] = 1.0\n")
+    return pe.DataParallel(step, step, [], ())
+
+
+def a_batch_of_two_sizes() -> object:
+    """Give a step arrays with different numbers of rows."""
+    step = pe.cd_from_source("def step(x, y):\n    x[i] = y[i]\n")
+    train = pe.DataParallel(step, step, _streams("numpy:0/s0"), ())
+    return train(np.ones(3), np.ones(4))
+
+
+def nothing_to_draw_with() -> object:
+    """Draw a timeline where matplotlib is not installed."""
+    with mock.patch.dict(sys.modules, {"matplotlib.figure": None}):
+        return pe.Timeline().save_picture("timeline.png")
 
 
 def work_left_to_a_forked_child() -> object:

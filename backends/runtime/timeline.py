@@ -1,0 +1,206 @@
+"""A timeline of what ran when and where, for people: a table, a trace file, a picture.
+
+    Work     := one step of a stream, one plain call, or one compilation, with its times
+    Timeline := the works that were begun while it was open
+
+Times are nanoseconds since the timeline was opened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...lowering.diagnostic import CdBackendError, Diagnostic
+
+Kind = str
+"""`routine`, `copy`, `merge`, `host`, `call` or `compile`."""
+_COLOURS = 10
+"""How many names have a colour of their own in the picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Something that ran, and when."""
+
+    name: str
+    kind: Kind
+    where: str
+    """The stream, or the thread of a plain call."""
+    queued: int
+    started: int
+    ended: int
+
+    @property
+    def took(self) -> int:
+        """How long it ran."""
+        return self.ended - self.started
+
+    @property
+    def waited(self) -> int:
+        """How long it was queued, and waited for others."""
+        return self.started - self.queued
+
+
+class Timeline:
+    """What ran while it was open. Any number of threads may add to it."""
+
+    def __init__(self) -> None:
+        self._opened = time.perf_counter_ns()
+        self._works: list[Work] = []
+
+    @property
+    def works(self) -> tuple[Work, ...]:
+        """What has ended so far, in the order it started."""
+        return tuple(sorted(self._works, key=lambda work: (work.started, work.ended)))
+
+    def now(self) -> int:
+        """Return the time on this timeline."""
+        return time.perf_counter_ns() - self._opened
+
+    def timed(self, name: str, kind: Kind, where: str, run: Callable[[], Any]) -> Callable[[], Any]:
+        """Return a step, queued now, that adds itself when it has run, also where it fails."""
+        queued = self.now()
+
+        def timed() -> Any:
+            started = self.now()
+            try:
+                return run()
+            finally:
+                self._works.append(Work(name, kind, where, queued, started, self.now()))
+
+        return timed
+
+    @contextmanager
+    def here(self, name: str, kind: Kind) -> Iterator[None]:
+        """Add what is done inside, by this thread."""
+        started = self.now()
+        try:
+            yield
+        finally:
+            where = threading.current_thread().name
+            self._works.append(Work(name, kind, where, started, started, self.now()))
+
+    def __str__(self) -> str:
+        return "\n".join((*_by_name(self.works), "", *_by_place(self.works)))
+
+    def __repr__(self) -> str:
+        return f"<timeline of {len(self._works)} works>"
+
+    def save_trace(self, path: str | os.PathLike[str]) -> Path:
+        """Write a file for the usual viewers of timelines, JSON in trace event format; return it.
+
+        The format is that of the "Trace Event Format" document of the Chromium project.
+        """
+        lanes = {where: number for number, where in enumerate(_places(self.works), 1)}
+        events: list[dict[str, Any]] = [
+            {"name": "thread_name", "ph": "M", "pid": 1, "tid": number, "args": {"name": where}}
+            for where, number in lanes.items()
+        ]
+        events += [
+            {
+                "name": work.name, "cat": work.kind, "ph": "X", "pid": 1, "tid": lanes[work.where],
+                "ts": work.started / 1e3, "dur": work.took / 1e3,
+                "args": {"waited_us": work.waited / 1e3},
+            }
+            for work in self.works
+        ]  # fmt: skip
+        target = Path(path)
+        target.write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), "utf-8")
+        return target
+
+    def save_picture(self, path: str | os.PathLike[str]) -> Path:
+        """Draw a row for each stream or thread into an image file; return it.
+
+        Raises CdBackendError CD0848 where matplotlib is not installed.
+        """
+        try:
+            from matplotlib.figure import Figure
+            from matplotlib.patches import Patch
+        except ImportError:
+            raise CdBackendError(
+                Diagnostic(
+                    "CD0848", "a picture of a timeline needs matplotlib, which is not installed",
+                    helps=("`pip install matplotlib`, or write a file for a viewer: "
+                           "`timeline.save_trace(\"trace.json\")`",),
+                )
+            ) from None  # fmt: skip
+        works, places = self.works, _places(self.works)
+        usual = [name for name, _ in Counter(work.name for work in works).most_common(_COLOURS)]
+        colours = {name: f"C{number}" for number, name in enumerate(usual)}
+        figure = Figure(figsize=(10, 1.4 + 0.45 * max(1, len(places))), layout="constrained")
+        axes = figure.subplots()
+        for row, where in enumerate(places):
+            mine = [work for work in works if work.where == where]
+            axes.broken_barh(
+                [(work.started / 1e6, max(work.took, 1) / 1e6) for work in mine],
+                (row - 0.4, 0.8),
+                facecolors=[colours.get(work.name, "0.6") for work in mine],
+            )
+        axes.set_yticks(range(len(places)), places)
+        axes.invert_yaxis()
+        axes.set_xlabel("milliseconds")
+        shown = [Patch(color=colour, label=name) for name, colour in colours.items()]
+        if shown:
+            figure.legend(handles=shown, loc="outside upper center", ncols=5, frameon=False)
+        target = Path(path)
+        figure.savefig(target, dpi=120)
+        return target
+
+
+def _places(works: Sequence[Work]) -> list[str]:
+    return list(dict.fromkeys(work.where for work in works))
+
+
+def _by_name(works: Sequence[Work]) -> list[str]:
+    """Return a table of what ran: how often, how long, and how long it waited at most."""
+    rows = [("name", "kind", "times", "total ms", "mean us", "longest wait us")]
+    groups: dict[tuple[str, str], list[Work]] = {}
+    for work in works:
+        groups.setdefault((work.name, work.kind), []).append(work)
+    for (name, kind), group in sorted(groups.items(), key=lambda one: -sum(w.took for w in one[1])):
+        total, most = sum(work.took for work in group), max(work.waited for work in group)
+        mean = total / len(group) / 1e3
+        rows.append((name, kind, str(len(group)), f"{total / 1e6:.3f}", f"{mean:.1f}",
+                     f"{most / 1e3:.1f}"))  # fmt: skip
+    return _aligned(rows, 2)
+
+
+def _by_place(works: Sequence[Work]) -> list[str]:
+    """Return a table of where it ran, and how much of the time something did there."""
+    rows = [("where", "works", "busy ms", "busy %")]
+    end = max((work.ended for work in works), default=0)
+    for where in _places(works):
+        mine = [work for work in works if work.where == where]
+        busy = _covered(mine)
+        rows.append((where, str(len(mine)), f"{busy / 1e6:.3f}", f"{100 * busy / max(end, 1):.1f}"))
+    return _aligned(rows, 1)
+
+
+def _covered(works: Sequence[Work]) -> int:
+    """Return how long something ran; what runs inside of something else counts once."""
+    covered, until = 0, 0
+    for work in works:
+        covered += max(0, work.ended - max(work.started, until))
+        until = max(until, work.ended)
+    return covered
+
+
+def _aligned(rows: Sequence[tuple[str, ...]], texts: int) -> list[str]:
+    """Return rows as lines, the first columns to the left and the numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if at < texts else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

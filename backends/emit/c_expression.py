@@ -158,6 +158,9 @@ class Scope:
         if operand.compute is not operand:
             return self.expression(_widened(expr))
         op = expr.op
+        behind = _behind_zero(expr)
+        if behind is not None:
+            return Text(f"from_zero_{operand.short}({self.expression(behind).text})", POSTFIX)
         if not op.infix or operand.kind not in op.infix_kinds:
             assert op.call, f"{op.name} has no spelling for {operand}"
             args = ", ".join(self.expression(arg).text for arg in expr.args)
@@ -209,6 +212,34 @@ def infix(operator: str, args: list[Text]) -> Text:
     chained = args[0].level == level and level not in (EQUAL, RELATE)
     left = args[0].text if chained else args[0].within(least)
     return Text(f"{left} {operator} {args[1].within(least)}", level)
+
+
+def _behind_zero(expr: Apply) -> Expr | None:
+    """Return what is taken from a literal zero, None for other operations and plain elements.
+
+    gcc takes `0.0 - x` for `-x` where it can tell that x is no -0.0; for 0.0 that is another zero.
+    """
+    if expr.dtype.kind != "f" or expr.op.name not in ("add", "sub"):
+        return None
+    left, right = expr.args
+    if expr.op.name == "add":
+        left, right = (right, left) if _is_zero(right) else (left, right)
+        if not isinstance(right, Apply) or right.op.name != "neg":
+            return None
+        (right,) = right.args
+    return right if _is_zero(left) and not isinstance(right, Read) else None
+
+
+def _is_zero(expr: Expr) -> bool:
+    match expr:
+        case Const(value):
+            return value == 0 and not str(value).startswith("-")
+        case Cast(value):
+            return _is_zero(value)
+        case Position(index):
+            return index == const(0)
+        case _:
+            return False
 
 
 def _widened(expr: Apply) -> Expr:

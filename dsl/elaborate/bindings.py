@@ -117,10 +117,13 @@ def _apart(ctx: Context, value: Value, node: Node, label: str, span: Span) -> Va
 
 
 def copy_into(ctx: Context, target: Array, value: Array, span: Span) -> None:
-    """Emit a whole copy between arrays of one shape; nothing where they are the same place."""
+    """Emit a whole copy between arrays of one shape; nothing where they are the same place.
+
+    A copy of the array itself is one all the same: from there on it is another array.
+    """
     index = tuple(var(axis) for axis in target.axes)
     body = value.at(index)
-    if body != target.body:
+    if body != target.body or value.aliased is None:
         ctx.store(target, cast(body, target.kind.dtype), span)
 
 

@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ...lowering.diagnostic import CdTypeError, Span
 from ...lowering.ir.expressions import Expr
-from ...lowering.ir.node import Node
 from .arrays import describe, elementwise
 from .context import Context, error
+from .sharing import bases_of, held
 from .truth import select
-from .values import Array, Value
+from .values import Array, Group, Value
 
 
 def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value:
-    """Return one of two values as a test of the run says: numbers, or arrays of one shape.
+    """Return one of two values as a test of the run says: numbers, arrays of one shape, or tuples
+    of those. Where Python has one of two arrays it is a copy, which `check_sharing` follows.
 
     CdTypeError CD0425 or CdShapeError CD0301 for anything else.
     """
+    if isinstance(yes, Group) and isinstance(no, Group):
+        if len(yes.items) == len(no.items) and yes.kind == no.kind:
+            pairs = zip(yes.items, no.items, strict=True)
+            return Group(tuple(one_of(ctx, test, a, b, span) for a, b in pairs), yes.kind)
+        raise _unlike(yes, no, span)
     ranks = [value.rank if isinstance(value, Array) else 0 for value in (yes, no)]
     if isinstance(yes, Array) and isinstance(no, Array) and ranks[0] == ranks[1]:
         for axis, (one, other) in enumerate(zip(yes.shape, no.shape, strict=True)):
             what = f"the choices have different sizes along axis {axis}"
             ctx.equal_extents(one, other, what, span)
-    elif any(ranks) and not ctx.pointwise:
-        raise error(
-            "CD0425",
-            CdTypeError,
-            f"this is {describe(yes)} or {describe(no)}, depending on a test",
-            span,
-            helps=("give both choices one shape and type",),
-        )
+    elif any(isinstance(v, Group) for v in (yes, no)) or any(ranks) and not ctx.pointwise:
+        raise _unlike(yes, no, span)
     made = elementwise(ctx, lambda a, b: select(test, a, b), (yes, no), span)
-    if not isinstance(made, Array):
+    bases = bases_of(yes) | bases_of(no)
+    if not isinstance(made, Array) or not bases or ctx.pointwise:
         return made
-    shared = (value.sharing for value in (yes, no) if isinstance(value, Array))
-    return replace(made, chosen=frozenset[Node]().union(*shared))
+    return held(ctx, made, "choice", span, bases=bases)
+
+
+def _unlike(yes: Value, no: Value, span: Span) -> Exception:
+    return error(
+        "CD0425",
+        CdTypeError,
+        f"this is {describe(yes)} or {describe(no)}, depending on a test",
+        span,
+        helps=("give both choices one shape and type",),
+    )

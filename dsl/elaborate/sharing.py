@@ -167,18 +167,36 @@ def _refusal(written: Node, at: Span, read: Node, span: Span) -> CdError:
     )
 
 
-def held(ctx: Context, value: Array, label: str, span: Span, dtype: DType | None = None) -> Array:
-    """Return a new array that holds a value where Python has no new one, but the value's own."""
+def held(
+    ctx: Context,
+    value: Array,
+    label: str,
+    span: Span,
+    dtype: DType | None = None,
+    bases: frozenset[Node] = frozenset(),
+) -> Array:
+    """Return a new array that holds a value where Python has no new one, but the value's own.
+
+    `bases` are the nodes of which it is one, where it is no view of a single one.
+    """
     made = ctx.materialize(value, label, span, dtype)
-    binds(ctx, made, value, span)
+    binds(ctx, made, value, span, bases)
     return made
 
 
-def binds(ctx: Context, array: Array, value: Array, span: Span) -> None:
+def binds(
+    ctx: Context, array: Array, value: Array, span: Span, bases: frozenset[Node] = frozenset()
+) -> None:
     """Note that a whole array, written by the statement at `span`, is bound to a value anew."""
     assert array.place is not None
     key = array.place.node, span
-    ctx.bindings[key] = ctx.bindings.get(key, frozenset()) | value.sharing
+    ctx.bindings[key] = ctx.bindings.get(key, frozenset()) | bases | bases_of(value)
+
+
+def bases_of(value: Value) -> frozenset[Node]:
+    """Return the node that an array is a view of in NumPy's sense; none for other values."""
+    aliased = value.aliased if isinstance(value, Array) else None
+    return frozenset() if aliased is None else frozenset({aliased.node})
 
 
 def seeing(names: Mapping[str, Value], nodes: Iterable[Node]) -> list[str]:

@@ -100,8 +100,6 @@ class Array:
     """Why the array may not be written, empty where it may: `a reshape that copied`."""
     listed: bool = field(default=False, compare=False)
     """Whether the caller gave a list: its `+` is another one."""
-    chosen: frozenset[Node] = frozenset()
-    """The nodes one of which Python would have here, as a test decides: no copy is made there."""
 
     @property
     def rank(self) -> int:
@@ -151,11 +149,6 @@ class Array:
         if base is None or any(isinstance(i, Dynamic) for i in base.index):
             return None
         return base
-
-    @property
-    def sharing(self) -> frozenset[Node]:
-        """The nodes whose memory this may be in Python."""
-        return self.chosen if self.aliased is None else frozenset({self.aliased.node})
 
     def at(self, index: tuple[Affine, ...]) -> Expr:
         """Return the element at an index, as an expression."""

@@ -77,9 +77,7 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
             case _:
                 index.append(position_on(ctx, item, base.shape[axis], axis, span, name))
     place = element_at(ctx, base, index, span)
-    result = Array(
-        tuple(axes), tuple(shape), place, base.kind, base.copied, base.sealed, chosen=base.chosen
-    )
+    result = Array(tuple(axes), tuple(shape), place, base.kind, base.copied, base.sealed)
     test = both(*tests)
     if test is None:
         return result

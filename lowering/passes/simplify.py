@@ -1,7 +1,8 @@
 """Simplify: fewer operations for the same bits.
 
 Changes expressions by the rules of `ir/algebra` and `ir/exact`, which are exact for every operand;
-drops tests, checks and loops that constants or the ranges of loops decide, and loops of one round.
+drops tests, checks and loops that constants or the ranges of loops decide, loops of one round, and
+stores of what is there already.
 Guarantees the same results, faults and prints in the same order.
 
 >>> show(simplify, "y[i] = (x[i % 8] * 1.0 if i < 8 else 0.0) / 4.0", y="f32[8]", x="f32[8]")
@@ -18,7 +19,7 @@ from ..ir import walk
 from ..ir.assignments import Access, Break, Continue
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.exact import simplified, simplified_index, static
-from ..ir.expressions import Const, Expr
+from ..ir.expressions import Const, Expr, Read
 from ..ir.loops import Check, For, If, Program, Stmt, Store, Update, While
 from ..ir.walk import Rewrite
 
@@ -50,6 +51,8 @@ def _statement(statement: Stmt, known: Bounds) -> tuple[Stmt, ...]:
         case If():
             return _branch(statement, known)
         case Check(test) if _decided(test):
+            return ()
+        case Store(access, Read(node, index)) if node == access.node and index == access.index:
             return ()
         case _:
             return (statement,)

@@ -7,6 +7,14 @@ static inline $T abs_$t($T x) { return fabs$f(x); }
 //! sign_$t: f32 f64
 static inline $T sign_$t($T x) { return x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x; }
 
+//! from_zero_$t: f32 f64
+/* 0 - x, of which compilers make -x where x stands in the same expression; that is -0 for 0. */
+static inline $T from_zero_$t($T x)
+{
+    const $T zero = 0;
+    return zero - x;
+}
+
 //! floor_$t: f32 f64
 static inline $T floor_$t($T x) { return floor$f(x); }
 

@@ -5,7 +5,7 @@ import pytest
 from plusequals.backends.emit.c_expression import Scope
 from plusequals.backends.emit.dialect import C
 from plusequals.lowering.ir import dtypes
-from plusequals.lowering.ir.expressions import Cast, Const, Dynamic, Expr, Select
+from plusequals.lowering.ir.expressions import Cast, Const, Dynamic, Expr, Position, Select
 from plusequals.lowering.ir.indexing import const, floordiv, minimum, multiply, var
 
 from .programs import apply, at, node, number, position, read, symbols
@@ -39,6 +39,15 @@ FALSE, TRUE = Const(False, dtypes.bool_), Const(True, dtypes.bool_)
         (apply("neg", apply("add", a, b)), "-(a + b)"),
         (apply("sub", a, number(-1.5)), "a - -1.5f"),
         (apply("exp", apply("sub", a, b)), "exp_f32(a - b)"),
+        (apply("sub", number(0.0), a), "0.0f - a"),
+        (apply("sub", number(-0.0), apply("abs", a)), "-0.0f - abs_f32(a)"),
+        (apply("sub", number(0.0), apply("mul", a, b)), "from_zero_f32(a * b)"),
+        (apply("add", apply("neg", apply("abs", a)), number(0.0)), "from_zero_f32(abs_f32(a))"),
+        (apply("add", number(0.0), apply("abs", a)), "0.0f + abs_f32(a)"),
+        (
+            apply("sub", Cast(Position(const(0)), dtypes.float32), apply("exp", a)),
+            "from_zero_f32(exp_f32(a))",
+        ),
         (Select(apply("lt", a, b), a, apply("add", b, s)), "a < b ? a : b + s"),
         (apply("add", Select(p, a, b), s), "(p ? a : b) + s"),
         (Select(p, a, Select(q, b, s)), "p ? a : q ? b : s"),

@@ -21,6 +21,8 @@ X, Y = np.arange(4.0), np.arange(4.0) * 10
         ("x[0] if y[1] > 5 else 2.5", np.float64(0.0)),
         ("(x + 1 if y[1] > 5 else y) * 2", (X + 1) * 2),
         ("y[0] or x[1]", np.float64(1.0)),
+        ("(x, y) if y[1] > 5 else (y, x)", (X, Y)),
+        ("[x + 1, 2.5] if y[1] < 5 else [y, x[1]]", [Y, np.float64(1.0)]),
     ],
 )
 def test_a_choice_is_what_python_gives(expression: str, expected: object) -> None:
@@ -34,6 +36,9 @@ def test_a_choice_is_what_python_gives(expression: str, expected: object) -> Non
         ("x if y[1] > 5 else x[None]", "CD0425"),
         ("x if y[1] > 5 else 0.0", "CD0425"),
         ("0.0 if y[1] > 5 else x", "CD0425"),
+        ("(x, y) if y[1] > 5 else x", "CD0425"),
+        ("(x, y) if y[1] > 5 else [x, y]", "CD0425"),
+        ("(x, y) if y[1] > 5 else (x,)", "CD0425"),
     ],
 )
 def test_a_choice_has_one_shape(expression: str, code: str) -> None:

@@ -96,6 +96,20 @@ RUN = {
         g(x)
         return x
     """,
+    "a copy in every round is another array": """
+        for t in range(3):
+            old = x
+            x = old.copy()
+            x[1:] = old[:-1] + y[1:]
+        return x
+    """,
+    "a copy under its own name is another array": """
+        k = x
+        for t in range(3):
+            x = x.copy()
+            x[0] += 1
+        return x, k
+    """,
     "a function inside writes what is around it": """
         def g(k):
             x[k] += 1
@@ -185,6 +199,16 @@ REFUSED = {
         w = x if y[0] > 1 else y
         w[0] = 3
         return x, y, w
+    """,
+    "a view of one of two arrays": """
+        w = (x if y[0] > 1 else y * 2)[::-1].T
+        w[0] = 3
+        return x, y, w
+    """,
+    "tuples of arrays": """
+        v, w = (x, y) if y[0] > 1 else (y, x)
+        w[0] = 3
+        return x, y, v
     """,
     "part of one of two arrays, in a function": """
         bump((x if y[0] > 1 else y)[1:])

@@ -204,7 +204,7 @@ def _permute(
     if set(before) != set(after):
         return False
     nodes = [node for node in before if node is not None]
-    if len({(node.shape, node.dtype) for node in nodes}) > 1:
+    if len({(node.shape, node.dtype, node.strides) for node in nodes}) > 1:
         return False
     if _also_seen(frame, nodes, names, live, statement):
         return False

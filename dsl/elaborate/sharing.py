@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 
 from ...lowering.diagnostic import CdError, CdTypeError, Label, Span
 from ...lowering.ir.assignments import (
@@ -134,17 +135,25 @@ class _Walker:
             before, self.jumps = state, []
             start = self.run(loop.prelude, state) if isinstance(loop, While) else state
             self.look(start, own_reads(loop), loop.span)
-            end = self.run(loop.body, start)
-            for ended in (start, end, *self.jumps):
+            ends = [self.run(loop.body, start), *self.jumps]
+            for ended in (start, *ends):
                 state = state.joined(ended.without(fresh))
         self.jumps = outer
-        return state
+        return reduce(_State.joined, ends) if _surely_runs(loop) else state
 
     def look(self, state: _State, nodes: Iterable[Node], span: Span) -> None:
         """Refuse to read nodes that miss what was written."""
         for node in nodes if state.stale else ():
             if node in state.stale:
                 raise _refusal(*state.stale[node], node, span)
+
+
+def _surely_runs(loop: For | While) -> bool:
+    """Whether there is one round at least."""
+    if isinstance(loop, While):
+        return False
+    rounds = (loop.hi - loop.lo) * loop.step
+    return rounds.constant is not None and rounds.constant > 0
 
 
 def _mentions(body: tuple[Statement, ...]) -> Counter[Node]:

@@ -204,14 +204,14 @@ def allocations_are_dynamic(statement: AnyStatement) -> Texts:
 
 
 def permutations_fit(statement: AnyStatement) -> Texts:
-    """The same nodes stand on both sides of a permutation, of equal shapes and types."""
+    """The same nodes stand on both sides of a permutation, of equal types, shapes and strides."""
     if not isinstance(statement, assignments.Permute):
         return
     nodes, sources = statement.nodes, statement.sources
     if sorted({n.id for n in nodes}) != sorted(n.id for n in sources):
         yield "the two sides are not the same nodes"
-    elif len({(node.dtype, node.shape) for node in nodes}) > 1:
-        yield f"{', '.join(map(repr, nodes))} are of different shapes or types"
+    elif len({(node.dtype, node.shape, node.strides) for node in nodes}) > 1:
+        yield f"{', '.join(map(repr, nodes))} are of different shapes, strides or types"
 
 
 def faults_can_be_raised(statement: AnyStatement) -> Texts:

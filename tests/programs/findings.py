@@ -41,7 +41,7 @@ def kind_of(finding: Finding) -> tuple[str, str]:
 def smaller(finding: Finding) -> Finding:
     """Return the same finding about the smallest program found."""
     kind, ways = kind_of(finding), replace(finding.ways, c=finding.check in ("cc", "crash"))
-    isolated = finding.check == "crash"
+    isolated = finding.check in ("cc", "crash")  # wrong code may write anywhere
     best = finding
 
     def fails(program: Program) -> bool:
@@ -68,7 +68,9 @@ def write(finding: Finding, folder: Path = FOLDER) -> Path:
     args = "".join(f"        {_spec(spec)},\n" for spec in program.args)
     unusual = finding.ways != USUAL
     imported = ["from ..ways import Ways"] if unusual else []
-    ways = [f"WAYS = {finding.ways}"] if unusual else []
+    ways = (
+        [f"WAYS = {finding.ways}".replace("(", "(\n    ").replace(")", ",\n)")] if unusual else []
+    )
     lines = [
         f'"""{why}."""', "", "from ..model import ArgSpec, Program", *imported, "",
         "PROGRAM = Program(",

@@ -96,6 +96,13 @@ RUN = {
         g(x)
         return x
     """,
+    "every round makes the name another array": """
+        k = x
+        for t in range(3):
+            x = x * 2
+        k[1] = 5
+        return x, k
+    """,
     "a copy in every round is another array": """
         for t in range(3):
             old = x
@@ -270,3 +277,25 @@ def test_refused(name: str) -> None:
         _compiled(REFUSED[name])(np.arange(1.0, 5.0), np.arange(4.0) * 10)
     assert caught.value.code == "CD0208"
     assert "through the function, two on others" in str(caught.value)
+
+
+@pytest.mark.parametrize("layouts", ["CF", "FC", "FF", "CR"])
+def test_arrays_that_lie_differently_are_exchanged_or_refused(layouts: str, backend: str) -> None:
+    text = "def f(u, v):\n    for t in range(3):\n        u, v = v, u\n    return u * 1, v + 1"
+    lay = {"C": np.ascontiguousarray, "F": np.asfortranarray, "R": lambda a: a.copy()[::-1]}
+    arrays = [lay[one](np.arange(12.0).reshape(3, 4) * k) for k, one in enumerate(layouts, 1)]
+    function = pe.cd_from_source(text, backend=backend)
+    for got, expected in zip(function(*arrays), (arrays[1] * 1, arrays[0] + 1)):
+        np.testing.assert_array_equal(got, expected)
+    written = text.replace("        u, v", "        v[1:] = u[:-1]\n        u, v", 1)
+    function, scope = (
+        pe.cd_from_source(written, backend=backend),
+        dict[str, Callable[..., object]](),
+    )
+    exec(written, scope)
+    mine = [one.copy(order="K") for one in arrays]
+    if layouts == "FF":
+        np.testing.assert_array_equal(np.array(function(*arrays)), np.array(scope["f"](*mine)))
+    else:
+        with pytest.raises(CdError, match="CD0208"):
+            function(*arrays)

@@ -31,8 +31,8 @@ MEANING = ("-std=gnu11", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contr
 """Flags that results depend on: a compiler that lacks one of them is refused. There is no
 `-ffast-math`: linked with it, a library switches its whole process to flush-to-zero."""
 SPEED = ("-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-fno-tree-reassoc")
-"""Without reassociation gcc 12 does not make b*b of the integer product b*b*b*b, as it does where it
-vectorizes it for 512 bits. Of floats it reassociates nothing either way."""
+"""Where gcc 12 reassociates the integer product b*b*b*b and vectorizes it for 512 bits, it makes
+b*b of it. Of floats it reassociates nothing either way."""
 NATIVE = ("-march=native", "-mcpu=native")
 """Either makes code for this very processor; compilers differ in which they know."""
 _KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "SDKROOT", "DEVELOPER_DIR", "MACOSX_DEPLOYMENT_TARGET")

@@ -24,9 +24,10 @@ def run(match: Match, arguments: Arguments) -> Any:
 
     Raises the `CdError` family; what is refused is refused before anything is written.
     """
-    if RUNTIME.timeline is None:
+    timeline = RUNTIME.timeline  # another thread may end the profile at any moment
+    if timeline is None:
         return _run(match, arguments)
-    with RUNTIME.timeline.here(match.known.procedure.name, "call"):
+    with timeline.here(match.known.procedure.name, "call"):
         return _run(match, arguments)
 
 

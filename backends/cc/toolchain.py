@@ -30,9 +30,10 @@ NAMES = ("cc", "gcc", "clang")
 MEANING = ("-std=gnu11", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off")
 """Flags that results depend on: a compiler that lacks one of them is refused. There is no
 `-ffast-math`: linked with it, a library switches its whole process to flush-to-zero."""
-SPEED = ("-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-fno-tree-reassoc")
-"""Where gcc 12 reassociates the integer product b*b*b*b and vectorizes it for 512 bits, it makes
-b*b of it. Of floats it reassociates nothing either way."""
+SPEED = ("-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd")
+SOUND = ("-fno-tree-reassoc",)
+"""What keeps a compiler from an error of its own, for those that know it. Where gcc 12 reassociates
+the integer product b*b*b*b and vectorizes it for 512 bits, it makes b*b of it."""
 NATIVE = ("-march=native", "-mcpu=native")
 """Either makes code for this very processor; compilers differ in which they know."""
 _KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "SDKROOT", "DEVELOPER_DIR", "MACOSX_DEPLOYMENT_TARGET")
@@ -110,7 +111,7 @@ def inspect(command: tuple[str, ...], scratch: Path) -> Toolchain:
     version = _answer(command, ("--version",), scratch)
     native, target = _target(command, scratch)
     zig = ("-fno-sanitize=undefined",) if "zig" in " ".join(command) else ()
-    flags = _admitted(command, (*native, *SPEED, *zig), scratch)
+    flags = _admitted(command, (*native, *SPEED, *SOUND, *zig), scratch)
     return Toolchain(command, version, target, (*MEANING, *flags), _environment())
 
 

@@ -6,6 +6,7 @@ that could leave their type are cast back to it. Floating operators keep the ord
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
@@ -233,7 +234,9 @@ def _behind_zero(expr: Apply) -> Expr | None:
 def _is_zero(expr: Expr) -> bool:
     match expr:
         case Const(value):
-            return value == 0 and not str(value).startswith("-")
+            if isinstance(value, complex):
+                return False
+            return value == 0 and math.copysign(1, value) > 0
         case Cast(value):
             return _is_zero(value)
         case Position(index):

@@ -34,7 +34,7 @@ class Runtime:
         self.workers: weakref.WeakSet[Worker] = weakref.WeakSet()
         """Those of all streams, also of streams that were collected while they worked."""
         self.timeline: Timeline | None = None
-        """Where what runs is noted, while a profile is taken."""
+        """Where what runs is noted, while a profile is taken; any thread may change it."""
         self._counts: Counter[str] = Counter()
         atexit.register(self._finish)
         os.register_at_fork(after_in_child=self._after_fork)
@@ -62,10 +62,11 @@ class Runtime:
 
     def compile(self, procedure: Procedure, backend: str | None = None) -> Code:
         """Return code for a procedure, from memory or disk where it was compiled before."""
-        if self.timeline is None:
+        timeline = self.timeline
+        if timeline is None:
             code = self.backend(backend).compile(procedure)
         else:
-            with self.timeline.here(f"compile {procedure.name}", "compile"):
+            with timeline.here(f"compile {procedure.name}", "compile"):
                 code = self.backend(backend).compile(procedure)
         with self._lock:
             self._counts[code.origin] += 1
@@ -73,7 +74,8 @@ class Runtime:
 
     def timed(self, name: str, kind: str, where: str, run: Step) -> Step:
         """Return a step that is about to be queued; while a profile is taken, one that tells."""
-        return run if self.timeline is None else self.timeline.timed(name, kind, where, run)
+        timeline = self.timeline
+        return run if timeline is None else timeline.timed(name, kind, where, run)
 
     def counts(self) -> dict[str, int]:
         """Return how many procedures came from where: `compiled`, `disk`, `memory`, ..."""

@@ -15,7 +15,7 @@ def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value
     """Return one of two values as a test of the run says: numbers, arrays of one shape, or tuples
     of those. Where Python has one of two arrays it is a copy, which `check_sharing` follows.
 
-    CdTypeError CD0425 or CdShapeError CD0301 for anything else.
+    CdTypeError CD0463 or CdShapeError CD0301 for anything else.
     """
     if isinstance(yes, Group) and isinstance(no, Group):
         if len(yes.items) == len(no.items) and yes.kind == no.kind:
@@ -38,7 +38,7 @@ def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value
 
 def _unlike(yes: Value, no: Value, span: Span) -> Exception:
     return error(
-        "CD0425",
+        "CD0463",
         CdTypeError,
         f"this is {describe(yes)} or {describe(no)}, depending on a test",
         span,

@@ -130,18 +130,6 @@ def own_names(
     return frozenset(names)
 
 
-def written_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
-    """Yield every name whose array statements write in place: by a subscript, or augmented."""
-    for statement in _every(body):
-        match statement:
-            case s.Assign(targets, _):
-                for target in targets:
-                    plain = set(target_names(target, subscripted=False))
-                    yield from (name for name in target_names(target) if name not in plain)
-            case s.Augment(target, _, _):
-                yield from target_names(target)
-
-
 def _every(body: tuple[s.Statement, ...]) -> Iterator[s.Statement]:
     """Yield statements and those inside them, in order."""
     for statement in body:

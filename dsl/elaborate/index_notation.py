@@ -222,9 +222,9 @@ def _infer(
         if name in letters.implicit:
             raise error(
                 "CD0514", CdSyntaxError,
-                f"index `{name}` is used inside and outside a reduction that does not name it",
+                f"index `{name}` is reduced over, and used outside of that reduction as well",
                 letters.spans[x], Label(letters.implicit[name], "reduced here"),
-                helps=("name it in the reduction and rename one of them: `sum[k](...)`",),
+                helps=("rename one of them, and name what is reduced over: `sum[k](...)`",),
             )  # fmt: skip
         if x not in letters.extents:
             raise no_range(x, letters.spans[x], uses)

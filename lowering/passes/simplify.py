@@ -75,7 +75,8 @@ def _loop(loop: For, known: Bounds) -> tuple[Stmt, ...]:
     if low is not None and 1 <= low and high is not None and high <= abs(loop.step):
         if not any(_leaves(statement) for statement in loop.body):
             return _body(walk.substitute(loop.body, {loop.symbol: loop.lo}), known)
-    return (walk.with_bodies(loop, (_body(loop.body, known.inside(loop)),)),)
+    body = _body(loop.body, known.inside(loop))
+    return (walk.with_bodies(loop, (body,)),) if body else ()
 
 
 def _branch(branch: If, known: Bounds) -> tuple[Stmt, ...]:
@@ -84,7 +85,7 @@ def _branch(branch: If, known: Bounds) -> tuple[Stmt, ...]:
         return _body(branch.then if decided else branch.other, known)
     then = _body(branch.then, known.where(branch.test))
     other = _body(branch.other, known.where(branch.test, False))
-    return (walk.with_bodies(branch, (then, other)),)
+    return (walk.with_bodies(branch, (then, other)),) if then or other else ()
 
 
 def _decided(test: Expr) -> bool | None:

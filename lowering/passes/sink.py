@@ -193,10 +193,9 @@ def _is_changed(
     sources = known[id(made.nest)].reads - {made.target.id}
     first = next(s for s in found.of(made.target))
     at, last = first.route[depth][0], use.route[depth][0]
-    return any(
-        site.writes and at < (place_in(site.route, first.route[:depth]) or 0) <= last
-        for number in sources for site in found.sites.get(number, ())
-    )  # fmt: skip
+    written = (s for number in sources for s in found.sites.get(number, ()) if s.writes)
+    places = (place_in(site.route, first.route[:depth]) for site in written)
+    return any(place is not None and at < place <= last for place in places)
 
 
 def _rebuilt(body: Body, made: _Sum, use: Site, values: dict[Symbol, Affine]) -> Body | None:

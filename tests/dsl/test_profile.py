@@ -9,16 +9,7 @@ import plusequals as pe
 from plusequals import cd
 from plusequals.idx import i
 from plusequals.lowering.diagnostic import CdError
-
-
-@cd
-def grad_step(p, batch):
-    p.grad[i] = p.value[i] * batch[i]
-
-
-@cd
-def merge_grad(p):
-    p.grad += p.grad.merge
+from tests.backends.runtime.test_device import merge, step
 
 
 @cd
@@ -34,23 +25,22 @@ def picked(t, p):
 def test_routines_copies_and_merges_are_noted() -> None:
     p = pe.tensor("p", (3,), dtype="float64", init=1.0)
     one, two = pe.device("cc").stream(), pe.device("cc").stream()
-    code = grad_step.compile(p, np.ones(3))
+    code = step.compile(p, np.ones(3))
     first, second = code.link(one.context()), code.link(two.context())
-    merge = merge_grad.compile(p).link(first.context)
+    merging = merge.compile(p).link(first.context)
     with pe.profile() as timeline:
         first(np.ones(3))
         second(np.ones(3))
-        second.context.merge_into(merge, p.grad)
-        merge()
+        second.context.merge_into(merging, p.grad)
+        merging()
     noted = [(work.name, work.kind) for work in timeline.works]
     assert sorted(noted) == [
-        ("grad_step", "routine"), ("grad_step", "routine"), ("merge p.grad", "merge"),
-        ("merge_grad", "routine"),
+        ("merge", "routine"), ("merge p.grad", "merge"), ("step", "routine"), ("step", "routine"),
     ]  # fmt: skip
     places = {work.name: work.where for work in timeline.works}
-    assert places["merge_grad"] == one.name
+    assert places["merge"] == one.name
     order = {work.name: work for work in timeline.works}
-    assert order["merge p.grad"].ended <= order["merge_grad"].started
+    assert order["merge p.grad"].ended <= order["merge"].started
 
 
 def test_a_plain_call_and_its_compilation_are_noted() -> None:
@@ -65,7 +55,7 @@ def test_a_plain_call_and_its_compilation_are_noted() -> None:
 
 def test_looks_of_the_host_are_noted() -> None:
     p = pe.tensor("p", (3,), dtype="float64", init=1.0)
-    routine = grad_step.compile(p, np.ones(3)).link(pe.device("cc:1").stream().context())
+    routine = step.compile(p, np.ones(3)).link(pe.device("cc:1").stream().context())
     with pe.profile() as timeline:
         routine(np.ones(3))
         assert p.grad.numpy().tolist() == [1.0, 1.0, 1.0]

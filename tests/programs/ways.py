@@ -6,10 +6,13 @@ import random
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+SETTINGS = ("profile", "optimize", "checked", "stack_bytes")
+"""Those of the fields below that are settings."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ways:
-    """Each field but the first three is the setting of that name."""
+    """How a program runs."""
 
     c: bool = True
     passes: bool = False
@@ -23,7 +26,7 @@ class Ways:
 
     def settings(self) -> dict[str, Any]:
         """Return the settings by name."""
-        return {name: getattr(self, name) for name in list(self.__dataclass_fields__)[3:]}
+        return {name: getattr(self, name) for name in SETTINGS}
 
     def __str__(self) -> str:
         usual = Ways()

@@ -33,12 +33,12 @@ def test_a_choice_is_what_python_gives(expression: str, expected: object) -> Non
     ("expression", "code"),
     [
         ("x if y[1] > 5 else y[1:]", "CD0301"),
-        ("x if y[1] > 5 else x[None]", "CD0425"),
-        ("x if y[1] > 5 else 0.0", "CD0425"),
-        ("0.0 if y[1] > 5 else x", "CD0425"),
-        ("(x, y) if y[1] > 5 else x", "CD0425"),
-        ("(x, y) if y[1] > 5 else [x, y]", "CD0425"),
-        ("(x, y) if y[1] > 5 else (x,)", "CD0425"),
+        ("x if y[1] > 5 else x[None]", "CD0463"),
+        ("x if y[1] > 5 else 0.0", "CD0463"),
+        ("0.0 if y[1] > 5 else x", "CD0463"),
+        ("(x, y) if y[1] > 5 else x", "CD0463"),
+        ("(x, y) if y[1] > 5 else [x, y]", "CD0463"),
+        ("(x, y) if y[1] > 5 else (x,)", "CD0463"),
     ],
 )
 def test_a_choice_has_one_shape(expression: str, code: str) -> None:

@@ -6,6 +6,7 @@ Each program runs as Python would run it, or is refused.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -249,8 +250,8 @@ def _function(body: str) -> str:
     return f"def f(a, b):\n    x = a + 1\n    y = b + 2\n{lines}"
 
 
-def _scope() -> dict[str, object]:
-    scope: dict[str, object] = {"np": np}
+def _scope() -> dict[str, Any]:
+    scope: dict[str, Any] = {"np": np}
     exec(HELPERS, scope)
     return scope
 
@@ -266,7 +267,7 @@ def test_runs_as_in_python(name: str) -> None:
     scope = _scope()
     exec(_function(RUN[name]), scope)
     a, b = np.arange(1.0, 5.0), np.arange(4.0) * 10
-    expected = scope["f"](a, b)  # type: ignore[operator]
+    expected = scope["f"](a, b)
     got = _compiled(RUN[name])(a, b)
     np.testing.assert_array_equal(np.array(got), np.array(expected))
 

@@ -65,4 +65,12 @@ SIMPLIFY = {
                 y[k] = x[min(k, 4)] + x[max(k, 5)]
     """,
     "at most one round": "for m in range(2):\n    for k in range(m):\n        y[k] += x[m]",
+    "stores of what is there": "y[i] = y[i]\nz[i] = z[7 - i]\nx[i] = x[i] + 0.0",
+    "stores of what is there, behind a change": """
+        for k in range(8):
+            y[k] = x[k]
+            y[k] = y[k]
+            z[k] = y[p[k]]
+            z[p[k]] = z[p[k]]
+    """,
 }

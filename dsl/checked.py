@@ -13,7 +13,7 @@ from ..lowering.ir.assignments import Assign, Check, Fault, Procedure, Statement
 from ..lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Select, children
 from ..lowering.ir.indexing import const
 from ..lowering.ir.ops import OPS
-from ..lowering.ir.walk import map_statements
+from ..lowering.ir.rewrite import map_statements
 from .elaborate.types import TRUE, negate
 
 _FAULT = Fault(

@@ -7,7 +7,7 @@ from typing import Literal
 
 from .ir.assignments import Access, Assign
 from .ir.expressions import Domain, Dynamic, Expr, Index, Position, Read, children
-from .ir.indexing import Affine, Quasi, Range, Symbol, substitute, var
+from .ir.indexing import Affine, Quasi, Range, Symbol, var
 
 Clash = Literal["value at the cell", "value elsewhere", "place"]
 """The value reads the cell itself too late; the value reads cells that other points write; or the
@@ -86,14 +86,18 @@ def apart(read: tuple[Index, ...], write: tuple[Index, ...], ranges: tuple[Range
 
 def extreme(index: Affine, ranges: tuple[Range, ...], sign: int) -> Affine | None:
     """Return the greatest (sign 1) or least value over the ranges, None where it is not affine."""
+    used = index.symbols()
     for r in reversed(ranges):
+        if r.symbol not in used:
+            continue
         k = index.coefficient(r.symbol)
         rest = index - var(r.symbol) * k
         if r.symbol in rest.symbols():
             return None
         if k:
             end = r.hi - 1 if (k > 0) == (sign > 0) else r.lo
-            index = substitute(index, {r.symbol: end})
+            index = rest + end * k
+            used = index.symbols()
     return index
 
 

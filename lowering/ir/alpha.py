@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from . import indexing, walk
+from . import indexing, rewrite, walk
 from .assignments import Parameter, Procedure
 from .indexing import Symbol, var
 from .loops import AnyStatement, Program
@@ -42,9 +42,9 @@ def canonical(program: P, *, names: bool = True) -> P:
         results=tuple(nodes[node.id] for node in program.results),
     )
     if isinstance(new, Procedure):
-        return replace(new, body=walk.rename(new.body, symbols, nodes))
+        return replace(new, body=rewrite.rename(new.body, symbols, nodes))
     kernels = (
-        replace(k, name=k.name if names else "", body=walk.rename(k.body, symbols, nodes))
+        replace(k, name=k.name if names else "", body=rewrite.rename(k.body, symbols, nodes))
         for k in new.kernels
     )
     return replace(new, kernels=tuple(kernels))

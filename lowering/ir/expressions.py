@@ -16,7 +16,7 @@ statement before it. Float16 and bfloat16 are read and immediately cast to float
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from operator import is_
 
@@ -136,28 +136,43 @@ class Domain:
 def children(expr: Expr) -> tuple[Expr, ...]:
     """Return the direct sub-expressions, those inside dynamic indices and predicates included."""
     match expr:
-        case Apply(_, args, _):
-            return args
-        case Read(_, index):
-            return tuple(i.value for i in index if isinstance(i, Dynamic))
+        case Apply():
+            return expr.args
+        case Read():
+            return tuple([i.value for i in expr.index if isinstance(i, Dynamic)])
         case Const() | Position():
             return ()
-        case Cast(value, _):
-            return (value,)
+        case Cast():
+            return (expr.value,)
         case Select(test, yes, no):
             return (test, yes, no)
         case Reduce(_, domain, value, _, _):
             return (value,) if domain.where is None else (domain.where, value)
 
 
-def walk(expr: Expr) -> Iterator[Expr]:
-    """Yield the expression and all below it, parents first."""
+def walk(expr: Expr) -> list[Expr]:
+    """Return the expression and all below it, parents first."""
+    found: list[Expr] = []
     left = [expr]
     while left:
         one = left.pop()
-        yield one
+        found.append(one)
         if inner := children(one):
             left += inner[::-1]
+    return found
+
+
+def reads(expr: Expr) -> list[Read]:
+    """Return every read in an expression, parents first: what `walk` finds of them, sooner."""
+    found: list[Read] = []
+    left = [expr]
+    while left:
+        one = left.pop()
+        if isinstance(one, Read):
+            found.append(one)
+        if inner := children(one):
+            left += inner[::-1]
+    return found
 
 
 def rebuild(

@@ -11,7 +11,7 @@ here normalises, so equal values built differently compare equal where that is c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +24,9 @@ class Symbol:
 
     name: str
     serial: int
+
+    def __hash__(self) -> int:
+        return self.serial
 
     def __repr__(self) -> str:
         return f"{self.name}.{self.serial}"
@@ -63,6 +66,8 @@ class Affine:
             return Affine(self.terms, self.offset - other)
         if not other.terms:
             return Affine(self.terms, self.offset - other.offset)
+        if self.terms == other.terms:
+            return Affine((), self.offset - other.offset)
         return _sum(((self, 1), (other, -1)))
 
     def __mul__(self, factor: int) -> Affine:
@@ -91,7 +96,15 @@ class Affine:
         """Every symbol that appears, also inside `Quasi`."""
         if len(self.terms) == 1 and isinstance(self.terms[0][0], Symbol):
             return frozenset((self.terms[0][0],))
-        return frozenset(_symbols(self)) if self.terms else _NONE
+        if not self.terms:
+            return _NONE
+        found: set[Symbol] = set()
+        for atom, _ in self.terms:
+            if isinstance(atom, Symbol):
+                found.add(atom)
+            else:
+                found |= atom.left.symbols() | atom.right.symbols()
+        return frozenset(found)
 
     def coefficient(self, symbol: Symbol) -> int:
         """The factor of a symbol at top level; 0 where it does not appear there."""
@@ -209,6 +222,10 @@ def substitute(index: Affine, values: Mapping[Symbol, Affine]) -> Affine:
     """Return the expression with symbols replaced, inside `Quasi` too."""
     if not index.terms or values.keys().isdisjoint(index.symbols()):
         return index
+    if len(index.terms) == 1:
+        ((atom, factor),) = index.terms
+        if isinstance(atom, Symbol):
+            return values[atom] * factor + index.offset
     parts = [(const(index.offset), 1)]
     for atom, factor in index.terms:
         match atom:
@@ -272,7 +289,9 @@ def _sum(parts: tuple[tuple[Affine, int], ...]) -> Affine:
         offset += affine.offset * factor
         for atom, k in affine.terms:
             totals[atom] = totals.get(atom, 0) + k * factor
-    terms = sorted(((a, k) for a, k in totals.items() if k), key=lambda term: _order(term[0]))
+    terms = [(atom, k) for atom, k in totals.items() if k]
+    if len(terms) > 1:
+        terms.sort(key=lambda term: _order(term[0]))
     return Affine(tuple(terms), offset)
 
 
@@ -287,16 +306,6 @@ def _commutative(op: QuasiOp, left: Affine, right: Affine) -> Affine:
 
 def _atom(quasi: Quasi) -> Affine:
     return Affine(((quasi, 1),), 0)
-
-
-def _symbols(index: Affine) -> Iterator[Symbol]:
-    for atom, _ in index.terms:
-        match atom:
-            case Symbol():
-                yield atom
-            case Quasi(_, left, right):
-                yield from _symbols(left)
-                yield from _symbols(right)
 
 
 def _quasi(op: QuasiOp, left: int, right: int) -> int:

@@ -30,6 +30,9 @@ class Node:
     request: Decision | None = field(default=None, compare=False, repr=False)
     """The memory mode that the user asked for, None where everything is left open."""
 
+    def __hash__(self) -> int:
+        return self.id
+
     def __repr__(self) -> str:
         return f"{self.label}#{self.id}"
 

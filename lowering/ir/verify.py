@@ -17,17 +17,8 @@ from .indexing import Symbol
 from .loops import AnyStatement, Program
 from .node import Node
 from .printer import print_statement
-from .walk import (
-    Body,
-    binds,
-    bodies,
-    free_symbols,
-    own_reads,
-    own_writes,
-    statements,
-    uses,
-    with_bodies,
-)
+from .rewrite import with_bodies
+from .walk import Body, binds, bodies, free_symbols, own_reads, own_writes, statements, uses
 
 Found = Iterator[tuple[AnyStatement, str]]
 

@@ -1,21 +1,19 @@
-"""Going over both IRs: map, fold, substitute, who reads and writes what, alpha-equality.
+"""Looking at both IRs: what is inside of a statement, and who reads, writes, binds and uses what.
 
-One function, `rebuild_statement`, knows the fields of every statement; what changes statements is
-made from it and from `expressions.rebuild`. What only looks is made from `parts`.
+`parts` knows the fields of every statement; all else is made from it. `rewrite` changes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from operator import is_
-from typing import Any, TypeVar, assert_never, cast
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar, assert_never
 
-from . import assignments, expressions, indexing, loops
-from .assignments import Access, Assign, Pair
+from . import assignments, expressions, loops
+from .assignments import Access, Assign
 from .expressions import Domain, Dynamic, Expr, Index, Position, Read, Reduce
-from .indexing import Affine, Range, Symbol
-from .loops import AnyStatement, Program, Stmt
+from .indexing import Affine, Symbol
+from .loops import AnyStatement
 from .node import Node
 
 S = TypeVar("S", bound=AnyStatement)
@@ -23,56 +21,41 @@ T = TypeVar("T")
 Body = tuple[AnyStatement, ...]
 
 
-_BODIES: dict[type, tuple[str, ...]] = {
+BODIES: dict[type, tuple[str, ...]] = {
     **dict.fromkeys((assignments.For, loops.For, assignments.Block), ("body",)),
     **dict.fromkeys((assignments.While, loops.While), ("prelude", "body")),
     **dict.fromkeys((assignments.Branch, loops.If), ("then", "other")),
 }
 """The fields that hold statements, by kind of statement; the others hold none."""
+_INSIDE: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    kind: attrgetter(*names) if len(names) > 1 else lambda statement: (statement.body,)
+    for kind, names in BODIES.items()
+}
 
 
 def bodies(statement: S) -> tuple[tuple[S, ...], ...]:
     """Return the statement lists directly inside a statement, of its IR, as they run."""
-    names = _BODIES.get(type(statement))
-    return () if names is None else tuple(getattr(statement, name) for name in names)
+    inside = _INSIDE.get(type(statement))
+    return () if inside is None else inside(statement)
 
 
-def with_bodies(statement: S, new: tuple[Body, ...]) -> S:
-    """Return the statement with the lists that `bodies` gives replaced; itself for the same."""
-    old = bodies(statement)
-    if all(len(a) == len(b) and all(map(is_, a, b)) for a, b in zip(new, old)):
-        return statement
-    changed: dict[str, Any] = dict(zip(_BODIES[type(statement)], new, strict=True))
-    return replace(statement, **changed)
-
-
-def map_statements(body: tuple[S, ...], change: Callable[[S], Iterable[S]]) -> tuple[S, ...]:
-    """Return the body with each statement replaced by what `change` gives, inner ones first."""
-    out: list[S] = []
-    for statement in body:
-        inner = bodies(statement)
-        if inner:
-            mapped = tuple(map_statements(one, change) for one in inner)
-            statement = with_bodies(statement, mapped)
-        out += change(statement)
-    return tuple(out)
-
-
-def statements(body: Iterable[S]) -> Iterator[S]:
-    """Yield every statement, those inside others too, parents first, in program order."""
+def statements(body: Iterable[S]) -> list[S]:
+    """Return every statement, those inside others too, parents first, in program order."""
+    found: list[S] = []
     left = list(body)[::-1]
     while left:
         statement = left.pop()
-        yield statement
-        for inner in reversed(bodies(statement)):
-            left += inner[::-1]
+        found.append(statement)
+        if type(statement) in BODIES:
+            for inner in reversed(bodies(statement)):
+                left += inner[::-1]
+    return found
 
 
 # ------------------------------------------------------------------------------- looking inside
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(NamedTuple):
     """What a statement holds itself, without the statements inside of it."""
 
     targets: tuple[Access, ...] = ()
@@ -91,6 +74,8 @@ def parts(statement: AnyStatement) -> Parts:
             if pair is None:
                 return Parts((access,), (value,))
             return Parts((access, pair.access), (value,), (pair.position,))
+        case assignments.For() | loops.For():
+            return Parts(indices=(statement.lo, statement.hi))
         case loops.Comment():
             return Parts()
         case Assign(target, _, _, value, free, reduced, pair):
@@ -101,8 +86,6 @@ def parts(statement: AnyStatement) -> Parts:
             )
         case loops.Fill(_, value) | assignments.Let(_, value):
             return Parts(values=(value,))
-        case assignments.For() | loops.For():
-            return Parts(indices=(statement.lo, statement.hi))
         case assignments.While() | loops.While() | assignments.Branch() | loops.If():
             return Parts(values=(statement.test,))
         case assignments.Alloc(node):
@@ -126,8 +109,12 @@ def expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
     if isinstance(statement, loops.For | loops.Comment):
         return ()
     found = parts(statement)
-    if not found.domains and all(isinstance(i, Affine) for a in found.targets for i in a.index):
-        return found.values
+    if not found.domains:
+        for access in found.targets:
+            if not all(isinstance(i, Affine) for i in access.index):
+                break
+        else:
+            return found.values
     predicates = tuple(d.where for d in found.domains if d.where is not None)
     subscripts = tuple(
         i.value for access in found.targets for i in access.index if isinstance(i, Dynamic)
@@ -137,12 +124,12 @@ def expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
 
 def reads(body: Iterable[AnyStatement]) -> tuple[Node, ...]:
     """Return the nodes that are read, in order of first use; targets that take part are read."""
-    return tuple(dict.fromkeys(node for s in statements(body) for node in own_reads(s)))
+    return tuple(dict.fromkeys([node for s in statements(body) for node in own_reads(s)]))
 
 
 def writes(body: Iterable[AnyStatement]) -> tuple[Node, ...]:
     """Return the nodes that are written, given storage or permuted, in order of first use."""
-    return tuple(dict.fromkeys(node for s in statements(body) for node in own_writes(s)))
+    return tuple(dict.fromkeys([node for s in statements(body) for node in own_writes(s)]))
 
 
 def binds(statement: AnyStatement) -> tuple[Symbol, ...]:
@@ -218,173 +205,33 @@ def _union(sets: Iterable[frozenset[Symbol]]) -> frozenset[Symbol]:
     return frozenset[Symbol]().union(*sets)
 
 
-def own_reads(statement: AnyStatement) -> Iterator[Node]:
-    """Yield the nodes that a statement itself reads, not those inside it."""
-    for expr in expressions_of(statement):
-        yield from (e.node for e in expressions.walk(expr) if isinstance(e, Read))
+def own_reads(statement: AnyStatement) -> list[Node]:
+    """Return the nodes that a statement itself reads, not those inside it."""
+    found = [read.node for expr in expressions_of(statement) for read in expressions.reads(expr)]
     match statement:
         case Assign(_, op, initialize) if op is not None and not initialize:
-            yield from (access.node for access in parts(statement).targets)
+            found += (access.node for access in parts(statement).targets)
         case loops.Update():
-            yield from (access.node for access in parts(statement).targets)
+            found += (access.node for access in parts(statement).targets)
         case assignments.Permute(_, sources):
-            yield from sources
-
-
-def own_writes(statement: AnyStatement) -> Iterator[Node]:
-    """Yield the nodes that a statement itself writes, not those inside it."""
-    yield from (access.node for access in parts(statement).targets)
-    match statement:
-        case loops.Fill(node) | assignments.Alloc(node):
-            yield node
-        case assignments.Permute(nodes):
-            yield from nodes
+            found += sources
         case _:
-            return
-
-
-# ------------------------------------------------------------------------------------- changing
-
-
-def _same(x: T) -> T:
-    return x
-
-
-@dataclass(frozen=True, slots=True)
-class Rewrite:
-    """What to put in the place of each kind of part; whatever is not given stays as it is.
-
-    `expr` receives outermost expressions and looks inside by itself (`expressions.rebuild`);
-    `symbol` receives only symbols where they are bound.
-    """
-
-    expr: Callable[[Expr], Expr] = _same
-    index: Callable[[Affine], Affine] = _same
-    node: Callable[[Node], Node] = _same
-    symbol: Callable[[Symbol], Symbol] = _same
-
-
-def rebuild_statement(statement: S, by: Rewrite) -> S:
-    """Return one statement with its own parts rewritten; statements inside it stay as they are."""
-    new: AnyStatement = statement
-    match new:
-        case Assign():
-            new = replace(
-                new, target=_access(new.target, by), value=by.expr(new.value),
-                free=_domain(new.free, by), reduced=_domain(new.reduced, by),
-                pair=_pair(new.pair, by),
-            )  # fmt: skip
-        case loops.Update():
-            value, pair = by.expr(new.value), _pair(new.pair, by)
-            new = replace(new, access=_access(new.access, by), value=value, pair=pair)
-        case loops.Store():
-            new = replace(new, access=_access(new.access, by), value=by.expr(new.value))
-        case loops.Fill():
-            new = replace(new, node=by.node(new.node), value=by.expr(new.value))
-        case assignments.Let():
-            new = replace(new, symbol=by.symbol(new.symbol), value=by.expr(new.value))
-        case assignments.For() | loops.For():
-            lo, hi = by.index(new.lo), by.index(new.hi)
-            new = replace(new, symbol=by.symbol(new.symbol), lo=lo, hi=hi)
-        case assignments.While() | loops.While() | assignments.Branch() | loops.If():
-            new = replace(new, test=by.expr(new.test))
-        case assignments.Alloc():
-            new = replace(new, node=by.node(new.node))
-        case assignments.Permute():
-            nodes, sources = map(by.node, new.nodes), map(by.node, new.sources)
-            new = replace(new, nodes=tuple(nodes), sources=tuple(sources))
-        case assignments.Check():
-            values, over = tuple(map(by.expr, new.values)), _domain(new.over, by)
-            new = replace(new, test=by.expr(new.test), values=values, over=over)
-        case loops.Check():
-            values = tuple(map(by.expr, new.values))
-            new = replace(new, test=by.expr(new.test), values=values)
-        case assignments.Print():
-            pieces = (p if isinstance(p, str) else by.expr(p) for p in new.pieces)
-            new = replace(new, pieces=tuple(pieces))
-        case assignments.Block() | assignments.Break() | assignments.Continue() | loops.Comment():
             pass
+    return found
+
+
+def own_writes(statement: AnyStatement) -> tuple[Node, ...]:
+    """Return the nodes that a statement itself writes, not those inside it."""
+    match statement:
+        case loops.Store():
+            return (statement.access.node,)
+        case assignments.For() | loops.For():
+            return ()
+        case loops.Update() | Assign():
+            return tuple([access.node for access in parts(statement).targets])
+        case loops.Fill() | assignments.Alloc():
+            return (statement.node,)
+        case assignments.Permute():
+            return statement.nodes
         case _:
-            assert_never(new)
-    return cast(S, new)
-
-
-def rewrite(body: tuple[S, ...], by: Rewrite) -> tuple[S, ...]:
-    """Return the body with the parts of every statement rewritten, those inside others too."""
-    return map_statements(body, lambda statement: (rebuild_statement(statement, by),))
-
-
-def over_kernels(
-    program: Program, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]
-) -> Program:
-    """Return the program with the body of each kernel changed."""
-    kernels = (replace(kernel, body=change(kernel.body)) for kernel in program.kernels)
-    return replace(program, kernels=tuple(kernels))
-
-
-def substitute_expr(expr: Expr, values: Mapping[Symbol, Affine]) -> Expr:
-    """Return the expression with free symbols replaced by index expressions."""
-    return expressions.rebuild(
-        expr,
-        lambda child: substitute_expr(child, values),
-        lambda index: indexing.substitute(index, values),
-    )
-
-
-def substitute(body: tuple[S, ...], values: Mapping[Symbol, Affine]) -> tuple[S, ...]:
-    """Return the body with free symbols replaced; shapes of nodes stay as they are."""
-    return rewrite(
-        body,
-        Rewrite(
-            lambda expr: substitute_expr(expr, values),
-            lambda index: indexing.substitute(index, values),
-        ),
-    )
-
-
-def rename(
-    body: tuple[S, ...], symbols: Mapping[Symbol, Symbol], nodes: Mapping[int, Node]
-) -> tuple[S, ...]:
-    """Return the body with symbols (where bound and where used) and nodes (by id) exchanged."""
-    return rewrite(body, _renaming(symbols, nodes))
-
-
-def _renaming(symbols: Mapping[Symbol, Symbol], nodes: Mapping[int, Node]) -> Rewrite:
-    values = {old: indexing.var(new) for old, new in symbols.items()}
-
-    def on_index(index: Affine) -> Affine:
-        return indexing.substitute(index, values)
-
-    def on_expr(expr: Expr) -> Expr:
-        new = expressions.rebuild(expr, on_expr, on_index)
-        if isinstance(new, Read):
-            return replace(new, node=on_node(new.node))
-        if isinstance(new, Reduce):
-            ranges = (replace(r, symbol=on_symbol(r.symbol)) for r in new.domain.ranges)
-            return replace(new, domain=replace(new.domain, ranges=tuple(ranges)))
-        return new
-
-    def on_node(node: Node) -> Node:
-        return nodes.get(node.id, node)
-
-    def on_symbol(symbol: Symbol) -> Symbol:
-        return symbols.get(symbol, symbol)
-
-    return Rewrite(on_expr, on_index, on_node, on_symbol)
-
-
-def _index(index: Index, by: Rewrite) -> Index:
-    return Dynamic(by.expr(index.value)) if isinstance(index, Dynamic) else by.index(index)
-
-
-def _access(access: Access, by: Rewrite) -> Access:
-    return Access(by.node(access.node), tuple(_index(i, by) for i in access.index))
-
-
-def _pair(pair: Pair | None, by: Rewrite) -> Pair | None:
-    return None if pair is None else Pair(_access(pair.access, by), by.index(pair.position))
-
-
-def _domain(domain: Domain, by: Rewrite) -> Domain:
-    ranges = (Range(by.symbol(r.symbol), by.index(r.lo), by.index(r.hi)) for r in domain.ranges)
-    return Domain(tuple(ranges), None if domain.where is None else by.expr(domain.where))
+            return ()

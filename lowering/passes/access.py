@@ -21,7 +21,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -34,13 +34,14 @@ from ..ir.expressions import (
     Read,
     Select,
     children,
-    walk,
+    reads,
 )
 from ..ir.indexing import Range, Symbol, const, var
-from ..ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
+from ..ir.loops import Check, Comment, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.walk import bodies, expressions_of, parts, statements, substitute_expr
+from ..ir.rewrite import substitute_expr
+from ..ir.walk import bodies, expressions_of, parts, statements
 from ..lower import conjuncts
 from .cells import holds, is_inside, ranges, solve
 
@@ -193,64 +194,76 @@ def _is_between(found: Accesses, test: Expr, write: Site, read: Site, shared: in
 def accesses(body: Iterable[Stmt]) -> Accesses:
     """Return every access of some statements, those inside them too."""
     found: dict[int, list[Site]] = {}
-    for site in _sites(tuple(body), (), (), ()):
+    for site in _sites(tuple(body), (), (), (), []):
         found.setdefault(site.node.id, []).append(site)
     return Accesses({number: tuple(sites) for number, sites in found.items()})
 
 
 def _sites(
-    body: tuple[Stmt, ...], inside: tuple[Stmt, ...], route: Route, tests: tuple[Expr, ...]
-) -> Iterator[Site]:
+    body: tuple[Stmt, ...],
+    inside: tuple[Stmt, ...],
+    route: Route,
+    tests: tuple[Expr, ...],
+    found: list[Site],
+) -> list[Site]:
+    """Add the sites of a list of statements; `found` is returned."""
     for at, stmt in enumerate(body):
-        here = (*route, (at, 0))
-        yield from _own(stmt, inside, here, tests)
+        if isinstance(stmt, Comment):
+            continue
+        found += _own(stmt, inside, (*route, (at, 0)), tests)
         for number, inner in enumerate(bodies(stmt)):
             holding = tests
             if isinstance(stmt, If):
                 holding += tuple(conjuncts(stmt.test)) if not number else (negated(stmt.test),)
             where = (*route, (at, number))
-            yield from _sites(inner, (*inside, stmt), where, holding)
+            _sites(inner, (*inside, stmt), where, holding, found)
+    return found
 
 
-def _own(
-    stmt: Stmt, inside: tuple[Stmt, ...], route: Route, tests: tuple[Expr, ...]
-) -> Iterator[Site]:
-    for expr in expressions_of(stmt):
-        for read, holding in reads_in(expr, tests):
-            yield Site(read.node, read.index, "read", inside, route, holding)
-    kind: Kind = "update" if isinstance(stmt, Update) else "write"
-    for access in parts(stmt).targets:
-        yield Site(access.node, access.index, kind, inside, route, tests)
-    if isinstance(stmt, Store | Update | For):
-        return
+def _own(stmt: Stmt, inside: tuple[Stmt, ...], route: Route, tests: tuple[Expr, ...]) -> list[Site]:
+    if isinstance(stmt, For):
+        return []
+    found = [
+        Site(read.node, read.index, "read", inside, route, holding)
+        for expr in expressions_of(stmt)
+        for read, holding in reads_in(expr, tests)
+    ]
     match stmt:
+        case Store(access):
+            found.append(Site(access.node, access.index, "write", inside, route, tests))
+        case Update():
+            for access in parts(stmt).targets:
+                found.append(Site(access.node, access.index, "update", inside, route, tests))
         case Fill(node) | Alloc(node):
-            yield Site(node, None, "write", inside, route, tests)
+            found.append(Site(node, None, "write", inside, route, tests))
         case Permute(nodes, sources):
             for node in dict.fromkeys((*nodes, *sources)):
-                yield Site(node, None, "update", inside, route, tests)
+                found.append(Site(node, None, "update", inside, route, tests))
         case _:
             pass
+    return found
 
 
-def reads_in(expr: Expr, tests: tuple[Expr, ...] = ()) -> Iterator[tuple[Read, tuple[Expr, ...]]]:
-    """Yield each read of an expression with the tests that hold where it is evaluated."""
+def reads_in(expr: Expr, tests: tuple[Expr, ...] = ()) -> list[tuple[Read, tuple[Expr, ...]]]:
+    """Return each read of an expression with the tests that hold where it is evaluated."""
+    found: list[tuple[Read, tuple[Expr, ...]]] = []
     left = [(expr, tests)]
     while left:
         one, tests = left.pop()
         if isinstance(one, Read):
-            yield one, tests
+            found.append((one, tests))
         if isinstance(one, Select):
             left.append((one.no, (*tests, negated(one.test))))
             left.append((one.yes, (*tests, *conjuncts(one.test))))
             left.append((one.test, tests))
-        else:
-            left += [(child, tests) for child in reversed(children(one))]
+        elif inner := children(one):
+            left += [(child, tests) for child in inner[::-1]]
+    return found
 
 
 def nodes_of(expr: Expr) -> frozenset[Node]:
     """Return the nodes that an expression reads."""
-    return frozenset(e.node for e in walk(expr) if isinstance(e, Read))
+    return frozenset([read.node for read in reads(expr)])
 
 
 def negated(test: Expr) -> Expr:

@@ -36,7 +36,9 @@ def differs(left: Index, right: Index, known: tuple[Range, ...]) -> bool:
     if isinstance(left, Dynamic) or isinstance(right, Dynamic):
         return False
     gap = left - right
-    if gap.offset % (gcd(*(k for _, k in gap.terms)) or 1 << 62):
+    if not gap.terms:
+        return gap.offset != 0
+    if gap.offset % gcd(*[k for _, k in gap.terms]):
         return True
     return is_least(gap - 1, known) or is_least(gap * -1 - 1, known)
 
@@ -60,8 +62,8 @@ def is_in_range(node: Node, index: tuple[Index, ...] | None, known: tuple[Range,
 
 def is_least(value: Affine, known: tuple[Range, ...], tests: Iterable[Expr] = ()) -> bool:
     """Whether an index expression is surely zero or more; `tests` are known to hold."""
-    if value.constant is not None:
-        return value.constant >= 0
+    if not value.terms:
+        return value.offset >= 0
     least = extreme(value, known, -1)
     if least is not None and least.constant is not None and least.constant >= 0:
         return True

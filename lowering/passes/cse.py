@@ -22,11 +22,12 @@ from dataclasses import dataclass, field, replace
 from ..diagnostic import NOWHERE
 from ..ir.algebra import same
 from ..ir.assignments import Access
-from ..ir.expressions import Apply, Cast, Dynamic, Expr, Read, Select, rebuild, walk
+from ..ir.expressions import Apply, Cast, Dynamic, Expr, Read, Select, reads, rebuild, walk
 from ..ir.fresh import Fresh, fresh_for, label_of
 from ..ir.loops import Check, For, If, Program, Stmt, Store, While
 from ..ir.node import Node
-from ..ir.walk import Rewrite, over_kernels, rebuild_statement
+from ..ir.rewrite import Rewrite, over_kernels, rebuild_statement, with_bodies
+from ..ir.walk import expressions_of, statements
 from .summary import Summary, summaries
 
 Body = tuple[Stmt, ...]
@@ -41,10 +42,37 @@ def cse(program: Program) -> Program:
 
 def _shared(body: Body, fresh: Fresh) -> Body:
     """Return the body after two walks that number values alike: one counts, one gives names."""
+    repeated = _repeated(body)
+    if not repeated.values:
+        return body
     found = summaries(body)
-    counting = _Walk(None, fresh, found)
+    counting = _Walk(None, fresh, found, repeated)
     counting.block(body, {})
-    return _Walk(counting.reused, fresh, found).block(body, {}) if counting.reused else body
+    if not counting.reused:
+        return body
+    return _Walk(counting.reused, fresh, found, repeated).block(body, {})
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """Expressions that are worth a name and are written more than once, wherever that is."""
+
+    values: frozenset[Expr]
+    users: frozenset[int]
+    """The `id` of each statement with such an expression."""
+
+
+def _repeated(body: Body) -> _Repeated:
+    met: set[Expr] = set()
+    twice: set[Expr] = set()
+    users: dict[Expr, list[int]] = {}
+    for stmt in statements(body):
+        for one in (one for expr in expressions_of(stmt) for one in walk(expr)):
+            if _may_be_work(one):
+                (twice if one in met else met).add(one)
+                users.setdefault(one, []).append(id(stmt))
+    values = frozenset(one for one in twice if _is_work(one))
+    return _Repeated(values, frozenset(user for one in values for user in users[one]))
 
 
 @dataclass(slots=True)
@@ -69,6 +97,7 @@ class _Walk:
     fresh: Fresh
     found: Mapping[int, Summary]
     """Of every statement."""
+    repeated: _Repeated
     reused: set[int] = field(default_factory=set)
     pending: list[Stmt] = field(default_factory=list)
     """Stores of names that have to come before the statement at hand."""
@@ -85,7 +114,7 @@ class _Walk:
         match stmt:
             case For(body=body):
                 _forget(known, written)
-                return (replace(stmt, body=self.block(body, known)),)
+                return (with_bodies(stmt, (self.block(body, known),)),)
             case While(prelude, test, body):
                 _forget(known, written)
                 before = self.block(prelude, known)
@@ -96,16 +125,19 @@ class _Walk:
                 defined = self.defined()
                 sides = self.block(then, known), self.block(other, known)
                 _forget(known, written)
-                return (*defined, replace(stmt, test=test, then=sides[0], other=sides[1]))
+                return (*defined, replace(with_bodies(stmt, sides), test=test))
             case Check(test, _, values):
                 test = self.expr(test, known, True, stmt)
                 shown = tuple(self.expr(value, known, False, stmt) for value in values)
                 return (*self.defined(), replace(stmt, test=test, values=shown))
+            case _ if id(stmt) not in self.repeated.users:
+                _forget(known, written)
+                return (stmt,)
             case _:
                 by = Rewrite(lambda expr: self.expr(expr, known, True, stmt))
                 stmt = rebuild_statement(stmt, by)
                 _forget(known, written)
-                return (*self.defined(), stmt)
+                return (*self.defined(), stmt) if self.pending else (stmt,)
 
     def defined(self) -> Body:
         """Return the stores that are pending, which then no longer are."""
@@ -114,7 +146,7 @@ class _Walk:
 
     def expr(self, expr: Expr, known: _Known, sure: bool, stmt: Stmt) -> Expr:
         """Return an expression with names for what is available; `sure`: it is always evaluated."""
-        if not _is_work(expr):
+        if expr not in self.repeated.values:
             return self.inside(expr, known, sure, stmt)
         found = known.get(expr)
         if found is not None and same(found.expr, expr):
@@ -142,20 +174,20 @@ class _Walk:
         return rebuild(expr, lambda e: self.expr(e, known, sure, stmt), lambda index: index)
 
 
+def _may_be_work(expr: Expr) -> bool:
+    """Whether an expression computes, be it where to read."""
+    if isinstance(expr, Read):
+        return any(isinstance(i, Dynamic) for i in expr.index)
+    return isinstance(expr, Apply | Cast)
+
+
 def _is_work(expr: Expr) -> bool:
-    """Whether an expression is worth a name: it computes, from something in memory."""
-    match expr:
-        case Apply() | Cast():
-            return expr.dtype.compute is expr.dtype and bool(_reads(expr))
-        case Read(_, index):
-            is_computed = expr.dtype.compute is expr.dtype
-            return is_computed and any(isinstance(i, Dynamic) for i in index)
-        case _:
-            return False
+    """Whether an expression that computes is worth a name: it does so from something in memory."""
+    return expr.dtype.compute is expr.dtype and bool(_reads(expr))
 
 
 def _reads(expr: Expr) -> frozenset[int]:
-    return frozenset(one.node.id for one in walk(expr) if isinstance(one, Read))
+    return frozenset([one.node.id for one in reads(expr)])
 
 
 def _forget(known: _Known, written: frozenset[int]) -> None:

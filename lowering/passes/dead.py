@@ -20,50 +20,45 @@ from typing import cast
 
 from ..ir.assignments import Alloc, Let, Permute
 from ..ir.dtypes import bool_
-from ..ir.expressions import Apply, Read, walk
+from ..ir.expressions import Apply, reads
 from ..ir.indexing import Symbol
 from ..ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.walk import (
-    bodies,
-    expressions_of,
-    over_kernels,
-    own_writes,
-    parts,
-    statements,
-    uses,
-    with_bodies,
-)
+from ..ir.rewrite import over_kernels, with_bodies
+from ..ir.walk import bodies, expressions_of, own_writes, parts, statements, uses
 from .comments import headed
 
 
 def dead(program: Program) -> Program:
     """Return the program without what no result, fault or print depends on."""
-    while (smaller := _round(program)) != program:
+    while True:
+        body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
+        read = [_read(stmt) for stmt in body]
+        smaller = _round(program, body, read)
+        if smaller == program:
+            used = {node.id for stmt in body for node in own_writes(stmt)}.union(*read)
+            return replace(program, locals=tuple(n for n in program.locals if n.id in used))
         program = smaller
-    return replace(program, locals=_used(program))
 
 
-def _round(program: Program) -> Program:
-    """Return the program without what no statement of it needs."""
-    body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
+def _round(program: Program, body: list[Stmt], read: list[list[int]]) -> Program:
+    """Return the program without what no statement of it needs; `read` says what each reads."""
     visible = (*(p.node for p in program.parameters), *program.results)
-    needed = _needed(body, visible)
+    needed = _needed(zip(body, read, strict=True), visible)
     lets = any(isinstance(stmt, Let) for stmt in body)
     symbols = frozenset(symbol for stmt in body if lets for symbol in uses(stmt))
     return over_kernels(program, lambda body: tuple(_live(body, needed, symbols)))
 
 
-def _needed(body: Iterable[Stmt], visible: Iterable[Node]) -> frozenset[int]:
+def _needed(body: Iterable[tuple[Stmt, list[int]]], visible: Iterable[Node]) -> frozenset[int]:
     """Return the ids of the nodes that something visible depends on.
 
     What a store reads is needed only where its own node is: a sum that nobody reads is no use.
     """
     feeds: dict[int, set[int]] = {}
     open_: list[int] = [node.id for node in visible]
-    for stmt in body:
-        read = _read(stmt)
+    for stmt, read in body:
         if isinstance(stmt, Store | Update):
             for access in parts(stmt).targets:
                 feeds.setdefault(access.node.id, set()).update(read)
@@ -81,8 +76,7 @@ def _needed(body: Iterable[Stmt], visible: Iterable[Node]) -> frozenset[int]:
 def _read(stmt: Stmt) -> list[int]:
     if isinstance(stmt, Permute):
         return [node.id for node in stmt.sources]
-    found = (one for expr in expressions_of(stmt) for one in walk(expr))
-    return [one.node.id for one in found if isinstance(one, Read)]
+    return [one.node.id for expr in expressions_of(stmt) for one in reads(expr)]
 
 
 def _live(
@@ -129,13 +123,3 @@ def _branch(branch: If, then: tuple[Stmt, ...], other: tuple[Stmt, ...]) -> If |
 
 def _acts(body: tuple[Stmt, ...]) -> bool:
     return any(not isinstance(stmt, Comment) for stmt in body)
-
-
-def _used(program: Program) -> tuple[Node, ...]:
-    """Return the locals that some statement still names."""
-    named: set[int] = set()
-    for kernel in program.kernels:
-        for stmt in statements(kernel.body):
-            named.update(_read(stmt))
-            named.update(node.id for node in own_writes(stmt))
-    return tuple(node for node in program.locals if node.id in named)

@@ -31,7 +31,7 @@ from ..ir.indexing import Affine, Range, Symbol, const, floordiv, mod, substitut
 from ..ir.loops import Comment, Fill, For, If, Stmt, Store
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.walk import substitute_expr
+from ..ir.rewrite import substitute_expr
 from ..lower import conjuncts
 from .access import has_jumps, nodes_of
 from .cells import differs, holds, is_least
@@ -75,7 +75,7 @@ def layer(stmt: Stmt | None) -> Layer | None:
                 return Layer(access.node, access.index, value, tuple(inside), tuple(tests))
             case Fill(node, value):
                 return None if inside else Layer(node, None, value, (), ())
-            case For(body=body) if not has_jumps(stmt):
+            case For(body=body) if inside or not has_jumps(stmt):  # as deep as there are loops
                 inside.append(stmt)
             case If(test, body, ()):
                 inside.append(stmt)
@@ -149,6 +149,8 @@ def _reached(
         lo, hi = substitute(loop.lo, solved.values), substitute(loop.hi, solved.values)
         if loop.step < 0:
             lo, hi = hi + 1, lo + 1
+        if any(at.symbol == r.symbol and lo == r.lo and hi == r.hi for r in known):
+            continue
         if is_least(lo - at - 1, known, tests) or is_least(at - hi, known, tests):
             return None
         if not is_least(at - lo, known, tests):
@@ -188,7 +190,10 @@ def _solved(one: Layer, wanted: tuple[Index, ...]) -> _Solved:
     for at, (place, cell) in (*enumerate(axes), *enumerate(axes)):
         place = substitute(place, values)  # again, for axes that use symbols of axes behind them
         missing = place.symbols() & open_ - values.keys()
-        if len(missing) == 1:
+        if place.symbol in missing:  # as most are: nothing to solve
+            values[place.symbol] = cell
+            used.add(at)
+        elif len(missing) == 1:
             (symbol,) = missing
             factor = place.coefficient(symbol)
             rest = place - var(symbol) * factor

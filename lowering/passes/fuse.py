@@ -34,8 +34,9 @@ from ..ir.expressions import Position, walk
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update, While
-from ..ir.walk import bodies, map_statements, parts, rename, statements, with_bodies
-from ..ir.walk import substitute as substituted
+from ..ir.rewrite import map_statements, rename, with_bodies
+from ..ir.rewrite import substitute as substituted
+from ..ir.walk import bodies, parts, statements
 from .access import Accesses, Site, accesses, nodes_of
 from .cells import are_apart, is_in_range, ranges
 from .decision import Decided, Decision, Reason
@@ -178,10 +179,23 @@ class _Nest:
     inside: tuple[Stmt, ...]
     """Every statement in it, at any depth."""
     found: Accesses
-    jumps: bool
-    effects: bool
-    """Whether it may raise or print."""
-    is_innermost: bool
+    kinds: frozenset[type]
+    """Of what statements are in it."""
+
+    @property
+    def jumps(self) -> bool:
+        """Whether rounds of it may be left early."""
+        return not self.kinds.isdisjoint((Break, Continue))
+
+    @property
+    def effects(self) -> bool:
+        """Whether it may raise or print."""
+        return not self.kinds.isdisjoint((Check, Print))
+
+    @property
+    def is_innermost(self) -> bool:
+        """Whether there is no loop in it."""
+        return self.kinds.isdisjoint((For, While))
 
     def is_visible(self, own: frozenset[int]) -> bool:
         """Whether it writes anything that is not among the ids of our own nodes."""
@@ -200,14 +214,7 @@ class _Nest:
 
 def _nest(loop: For) -> _Nest:
     inside = tuple(statements(loop.body))
-    return _Nest(
-        loop,
-        inside,
-        accesses((loop,)),
-        any(isinstance(stmt, Break | Continue) for stmt in inside),
-        any(isinstance(stmt, Check | Print) for stmt in inside),
-        not any(isinstance(stmt, For | While) for stmt in inside),
-    )
+    return _Nest(loop, inside, accesses((loop,)), frozenset(map(type, inside)))
 
 
 def _match(first: For, second: For) -> bool:
@@ -336,7 +343,8 @@ class _Pair:
 
     def _breaks_tiles(self) -> bool:
         """Whether a product of matrices would lose one of the loops over which it is tiled."""
-        products = [n for n in (self.first, self.second) if n.loop.symbol in tiled(n.loop)]
+        summing = [n for n in (self.first, self.second) if Update in n.kinds]
+        products = [n for n in summing if n.loop.symbol in tiled(n.loop)]
         depth = max((len(_chain(nest.loop)) for nest in products), default=0)
         return len(products) == 2 or (depth > 0 and not self._reaches(depth))
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..ir import dtypes, walk
+from ..ir import dtypes, rewrite, walk
 from ..ir.assignments import Access, Break, Continue, Let
 from ..ir.bounds import as_index
 from ..ir.exact import static
@@ -33,14 +33,14 @@ Body = tuple[Stmt, ...]
 def gather(program: Program) -> Program:
     """Return the program with loops that search for one index run at that index only."""
     fresh = fresh_for(program)
-    return walk.over_kernels(program, lambda body: _body(body, fresh))
+    return rewrite.over_kernels(program, lambda body: _body(body, fresh))
 
 
 def _body(body: Body, fresh: Fresh) -> Body:
     out: list[Stmt] = []
     for stmt in body:
         inner = tuple(_body(one, fresh) for one in walk.bodies(stmt))
-        stmt = walk.with_bodies(stmt, inner) if inner else stmt
+        stmt = rewrite.with_bodies(stmt, inner) if inner else stmt
         found = _looked_up(stmt, out, fresh) if isinstance(stmt, For) else None
         out += (stmt,) if found is None else found
     return tuple(out)
@@ -93,8 +93,8 @@ def _branch(loop: For, branch: If, found: _Match, fresh: Fresh) -> Body:
         symbol = fresh.symbol(loop.symbol.name)
         let, index = (Let(symbol, found.number, branch.span),), var(symbol)
     values = {loop.symbol: index}
-    rest = None if found.rest is None else walk.substitute_expr(found.rest, values)
-    then = walk.substitute(branch.then, values)
+    rest = None if found.rest is None else rewrite.substitute_expr(found.rest, values)
+    then = rewrite.substitute(branch.then, values)
     return (*let, If(_guard(loop, Position(index), rest), then, (), branch.span))
 
 
@@ -181,7 +181,7 @@ def _at(expr: Expr, symbol: Symbol, number: Expr) -> Expr | None:
     """Return an expression with a number in the place of a symbol; None where that is a size."""
     plain = as_index(number)
     if plain is not None:
-        return walk.substitute_expr(expr, {symbol: plain})
+        return rewrite.substitute_expr(expr, {symbol: plain})
     indices = [i for e in inner_of(expr) for i in _indices(e)]
     if any(symbol in i.symbols() and not _is_plain(i, symbol) for i in indices):
         return None

@@ -21,23 +21,13 @@ from ..diagnostic import NOWHERE, Span
 from ..ir.algebra import same
 from ..ir.assignments import Access, Break, Continue, Let, Print
 from ..ir.bounds import Bounds, bounds_of
-from ..ir.expressions import Apply, Cast, Dynamic, Expr, Read, Select, rebuild, walk
+from ..ir.expressions import Apply, Cast, Dynamic, Expr, Read, Select, reads, rebuild, walk
 from ..ir.fresh import Fresh, fresh_for, label_of
 from ..ir.indexing import Symbol
 from ..ir.loops import Check, For, If, Program, Stmt, Store, Update, While
 from ..ir.node import Node
-from ..ir.walk import (
-    Rewrite,
-    binds,
-    expressions_of,
-    free_symbols,
-    over_kernels,
-    own_writes,
-    rebuild_statement,
-    statements,
-    with_bodies,
-    writes,
-)
+from ..ir.rewrite import Rewrite, over_kernels, rebuild_statement, with_bodies
+from ..ir.walk import binds, expressions_of, free_symbols, own_writes, statements, writes
 
 Body = tuple[Stmt, ...]
 _CHEAP = frozenset("neg abs add sub mul eq ne lt le gt ge and or logical_not bitand bitor".split())
@@ -66,13 +56,13 @@ class _Uses:
     @classmethod
     def of(cls, body: Body) -> _Uses:
         """Count in some statements."""
-        reads: Counter[int] = Counter()
+        read: Counter[int] = Counter()
         written: Counter[int] = Counter()
         for stmt in statements(body):
             for expr in expressions_of(stmt):
-                reads.update(one.node.id for one in walk(expr) if isinstance(one, Read))
-            written.update(node.id for node in own_writes(stmt))
-        return cls(reads, written)
+                read.update([one.node.id for one in reads(expr)])
+            written.update([node.id for node in own_writes(stmt)])
+        return cls(read, written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +145,8 @@ class _Loop:
         """Whether a store only names a value for the rest of the body, and may leave whole."""
         node, work = store.access.node, self.work
         if node in work.fresh.nodes:
-            return self.may_leave(store.value)
-        if node.id not in work.once or not self.may_leave(store.value):
+            return self.may_leave(store.value, reads(store.value))
+        if node.id not in work.once or not self.may_leave(store.value, reads(store.value)):
             return False
         inside = _Uses.of(self.loop.body).reads[node.id] == work.reads[node.id]
         return inside and not _Uses.of(tuple(earlier)).reads[node.id]
@@ -176,16 +166,21 @@ class _Loop:
 
     def expr(self, expr: Expr, costly: bool, span: Span) -> Expr:
         """Return an expression with the largest parts that may leave, and are worth it, named."""
-        if _is_work(expr, costly) and self.may_leave(expr):
-            return Read(self.name(expr, span), ())
+        if isinstance(expr, Apply | Cast):
+            read = reads(expr)
+            if self.may_leave(expr, read) and _is_work(expr, read, costly):
+                return Read(self.name(expr, span), ())
         if isinstance(expr, Select):  # its sides are not sure to be evaluated
             return replace(expr, test=self.expr(expr.test, costly, span))
         return rebuild(expr, lambda e: self.expr(e, costly, span), lambda index: index)
 
-    def may_leave(self, expr: Expr) -> bool:
-        """Whether an expression has one value in all rounds, and can be had before them."""
-        read = [one for one in walk(expr) if isinstance(one, Read)]
-        if any(one.node.id in self.written for one in read) or free_symbols(expr) & self.bound:
+    def may_leave(self, expr: Expr, read: list[Read]) -> bool:
+        """Whether an expression that does these reads has one value in all rounds, and can be had
+        before them."""
+        for one in read:
+            if one.node.id in self.written:
+                return False
+        if not self.bound.isdisjoint(free_symbols(expr)):
             return False
         return self.sure or all(map(self.exists, read))
 
@@ -209,17 +204,15 @@ class _Loop:
         return local
 
 
-def _is_work(expr: Expr, costly: bool) -> bool:
+def _is_work(expr: Apply | Cast, read: list[Read], costly: bool) -> bool:
     """Whether an expression is more than a load, and dear or of scalars where that is asked for."""
-    if not isinstance(expr, Apply | Cast) or expr.dtype.compute is not expr.dtype:
+    if expr.dtype.compute is not expr.dtype:
         return False
-    inner = list(walk(expr))
-    read = [one for one in inner if isinstance(one, Read)]
     if not read or not costly:
         return bool(read)
-    dear = any(isinstance(one, Apply) and one.op.name not in _CHEAP for one in inner)
+    dear = any(isinstance(one, Apply) and one.op.name not in _CHEAP for one in walk(expr))
     return dear or not any(one.index for one in read)
 
 
 def _reads(expr: Expr) -> frozenset[int]:
-    return frozenset(one.node.id for one in walk(expr) if isinstance(one, Read))
+    return frozenset([one.node.id for one in reads(expr)])

@@ -33,7 +33,8 @@ from ..clash import is_injective
 from ..ir.assignments import Permute
 from ..ir.loops import Kernel, Program, Stmt, While
 from ..ir.node import Node
-from ..ir.walk import rename, statements
+from ..ir.rewrite import rename
+from ..ir.walk import statements
 from .access import Accesses, Site, accesses, common, has_effects
 from .cells import ranges
 from .decision import Decided, Decision, Reason

@@ -20,7 +20,7 @@ from ..diagnostic import NOWHERE, Span
 from ..ir.loops import Fill, For, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.printer import print_expr
-from ..ir.walk import statements, writes
+from ..ir.walk import own_writes, statements
 from .decision import Decision, Outcome, Reason
 
 
@@ -52,6 +52,8 @@ _NAMED: dict[str, tuple[Outcome, Named]] = {
 
 def noticed(name: str, before: Program, after: Program) -> tuple[Decision, ...]:
     """Return what the pass of that name did to a program, as far as it shows."""
+    if before is after:
+        return ()
     name = name.removesuffix(" again")
     return (
         *_removed(_REMOVED.get(name, Gone.UNUSED), before, after),
@@ -66,7 +68,7 @@ def origins(program: Program) -> dict[int, Span]:
     found: dict[int, Span] = {}
     for stmt in _all(program):
         if isinstance(stmt, Store | Update | Fill):
-            for node in writes((stmt,)):
+            for node in own_writes(stmt):
                 found.setdefault(node.id, stmt.span)
     return found
 
@@ -118,7 +120,7 @@ def _all(program: Program) -> Iterator[Stmt]:
 def _stores(program: Program) -> Iterator[tuple[Node, Span]]:
     for stmt in _all(program):
         if isinstance(stmt, Store | Update | Fill):
-            for node in writes((stmt,)):
+            for node in own_writes(stmt):
                 yield node, stmt.span
 
 

@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from ..ir.assignments import Break, Continue, Print
 from ..ir.expressions import Const
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update
-from ..ir.node import Node
-from ..ir.walk import bodies, over_kernels, statements, with_bodies, writes
+from ..ir.rewrite import over_kernels, with_bodies
+from ..ir.walk import bodies, statements
 from .access import accesses
 from .comments import headed
 from .summary import Summary, summaries
@@ -43,12 +43,15 @@ def zeros(program: Program) -> Program:
     """Return the program without statements that fill untouched results with zeros."""
     fresh = {node.id for node in program.results if node.static_shape is not None and node.rank}
 
+    if not fresh:
+        return program
+
     def change(body: Body) -> Body:
         known = summaries(body)
         left: list[Stmt | None] = []
         for stmt in body:
             target = _fills(stmt, known)
-            is_needless = target is not None and target.id in fresh and _stores_zero(stmt)
+            is_needless = target is not None and target in fresh and _stores_zero(stmt)
             left.append(None if is_needless else stmt)
             fresh.difference_update(known[id(stmt)].touches)
         return tuple(headed(left))
@@ -71,24 +74,25 @@ def _body(body: Body, own: frozenset[int], known: Known) -> Body:
 _KINDS = frozenset((For, If, Store, Update, Fill, Comment))
 
 
-def _fills(stmt: Stmt, known: Known) -> Node | None:
+def _fills(stmt: Stmt, known: Known) -> int | None:
     """Return the only node that a statement writes, if it is a nest that does nothing else."""
     found = known[id(stmt)]
-    return writes((stmt,))[0] if found.kinds <= _KINDS and len(found.writes) == 1 else None
+    return next(iter(found.writes)) if found.kinds <= _KINDS and len(found.writes) == 1 else None
 
 
-def _is_lost(node: Node, behind: Body, own: frozenset[int], known: Known) -> bool:
+def _is_lost(node: int, behind: Body, own: frozenset[int], known: Known) -> bool:
     """Whether the first statement behind that touches a node overwrites it, unseen until then."""
     for stmt in behind:
         found = known[id(stmt)]
         if not found.kinds.isdisjoint((Break, Continue)):
             return False
-        if node.id not in own and not found.kinds.isdisjoint((Check, Print)):
+        if node not in own and not found.kinds.isdisjoint((Check, Print)):
             return False
-        if node.id in found.writes:
+        if node in found.writes:
             inside = accesses((stmt,))
-            return inside.is_overwritten(node) and not inside.read_before_written(node)
-        if node.id in found.reads:
+            whole = inside.sites[node][0].node
+            return inside.is_overwritten(whole) and not inside.read_before_written(whole)
+        if node in found.reads:
             return False
     return False
 

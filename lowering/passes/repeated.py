@@ -29,7 +29,8 @@ from ..ir.assignments import Break, Continue
 from ..ir.indexing import Symbol
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.walk import bodies, map_statements, rename, statements, with_bodies, writes
+from ..ir.rewrite import map_statements, rename, with_bodies
+from ..ir.walk import bodies, own_writes, statements
 from .access import Accesses, Route, accesses, place_in
 from .comments import headed
 from .summary import Summary, summaries
@@ -64,6 +65,8 @@ class _Nest:
     target: Node | None
     """What it writes; None where it only checks."""
     sources: frozenset[int]
+    holds: bool = True
+    """Whether nothing has written to the sources since."""
     bare: Stmt | None = None
     """The nest without all that does not matter, once it was asked for."""
 
@@ -93,8 +96,10 @@ class _Merging:
 
     def body(self, body: Body, route: Route) -> Body:
         """Return a list of statements without repeated nests, then the lists inside of it."""
-        leaves = any(not JUMPS.isdisjoint(self.known[id(stmt)].kinds) for stmt in body)
+        alone = len(body) == 1
+        leaves = alone or any(not JUMPS.isdisjoint(self.known[id(stmt)].kinds) for stmt in body)
         seen: dict[object, list[_Nest]] = {}
+        reading: dict[int, list[_Nest]] = {}
         left: list[Stmt | None] = []
         for at, stmt in enumerate(body):
             stmt = self.now(stmt)
@@ -104,10 +109,13 @@ class _Merging:
             if nest is not None and any(self.merges(one, nest, route) for one in same):
                 left.append(None)
                 continue
-            for nests in seen.values() if known.writes else ():
-                nests[:] = (one for one in nests if known.writes.isdisjoint(one.sources))
+            for node in known.writes:
+                for one in reading.pop(node, ()):
+                    one.holds = False
             if nest is not None:
                 same.append(nest)
+                for node in nest.sources:
+                    reading.setdefault(node, []).append(nest)
             left.append(self.inside(stmt, at, route))
         return tuple(headed(left))
 
@@ -128,6 +136,8 @@ class _Merging:
     def merges(self, first: _Nest, second: _Nest, route: Route) -> bool:
         """Whether the second nest may go; then its local is read from the first one's."""
         one, two = first.target, second.target
+        if not first.holds:
+            return False
         if (one is None) != (two is None) or first.key() != second.key():
             return False
         if one is None or two is None:
@@ -156,7 +166,8 @@ def _nest(at: int, stmt: Stmt, known: Summary) -> _Nest | None:
     """Return a statement as a nest that writes one node at most, and reads others."""
     if isinstance(stmt, Comment) or not known.kinds <= _KINDS or len(known.writes) > 1:
         return None
-    target = next(iter(writes((stmt,))), None)
+    written = (node for one in statements((stmt,)) for node in own_writes(one))
+    target = next(written, None) if known.writes else None
     return _Nest(at, stmt, target, known.reads - known.writes)
 
 

@@ -42,15 +42,8 @@ from ..ir.indexing import Affine, Range, Symbol
 from ..ir.loops import Check, Comment, For, Kernel, Program, Stmt, Store, Update, While
 from ..ir.memory_mode import admits_virtual
 from ..ir.node import Node
-from ..ir.walk import (
-    Rewrite,
-    binds,
-    bodies,
-    map_statements,
-    rebuild_statement,
-    statements,
-    with_bodies,
-)
+from ..ir.rewrite import Rewrite, map_statements, rebuild_statement, with_bodies
+from ..ir.walk import binds, bodies, own_reads, own_writes, statements
 from .access import Accesses, Site, accesses, common, has_jumps
 from .cells import is_least, ranges
 from .decision import Decided, Decision, Reason
@@ -200,7 +193,8 @@ def _applied(body: tuple[Stmt, ...], plans: dict[int, _Plan]) -> tuple[Stmt, ...
         if isinstance(stmt, Alloc) and stmt.node.id in plans:
             new = plans[stmt.node.id].node
             return () if new.static_shape is not None else (replace(stmt, node=new),)
-        return (_replaced(stmt, place),)
+        touched = any(n.id in plans for n in (*own_reads(stmt), *own_writes(stmt)))
+        return (_replaced(stmt, place) if touched else stmt,)
 
     return map_statements(body, change) if plans else body
 
@@ -220,14 +214,14 @@ def _replaced(stmt: Stmt, place: OnPlace) -> Stmt:
         return value
 
     def access(old: Access) -> Access:
-        return Access(*place(old.node, old.index))
+        node, index = place(old.node, old.index)
+        return old if node is old.node else Access(node, index)
 
     stmt = rebuild_statement(stmt, Rewrite(expr=expr))
     match stmt:
-        case Store():
-            return replace(stmt, access=access(stmt.access))
-        case Update(pair=None):
-            return replace(stmt, access=access(stmt.access))
+        case Store() | Update(pair=None):
+            new = access(stmt.access)
+            return stmt if new is stmt.access else replace(stmt, access=new)
         case Update(pair=Pair() as pair):
             pair = replace(pair, access=access(pair.access))
             return replace(stmt, access=access(stmt.access), pair=pair)
@@ -285,7 +279,7 @@ class _Registers:
                 inner: list[tuple[Stmt, ...]] = []
                 for number, one in enumerate(bodies(stmt)):
                     there = _at(found, depth, (at, number)) if number else here
-                    there = tuple(tuple(s for s in n if len(s.route) > depth + 1) for n in there)
+                    there = tuple([_deeper(sites, depth) for sites in there])
                     inner.append(self.inside(one, known, there, depth + 1))
                 stmt = with_bodies(stmt, tuple(inner))
             out += (stmt, *after)
@@ -333,26 +327,35 @@ def _at(
     found: tuple[tuple[Site, ...], ...], depth: int, place: tuple[int, int]
 ) -> tuple[tuple[Site, ...], ...]:
     """Return those sites that are in one statement of a list."""
-    parts = (tuple(s for s in sites if s.route[depth] == place) for sites in found)
-    return tuple(sites for sites in parts if sites)
+    parts = [tuple([s for s in sites if s.route[depth] == place]) for sites in found]
+    return tuple([sites for sites in parts if sites])
+
+
+def _deeper(sites: tuple[Site, ...], depth: int) -> tuple[Site, ...]:
+    """Return those sites that are in a list inside of the statement, not in the statement."""
+    return tuple([site for site in sites if len(site.route) > depth + 1])
 
 
 def _single(
     loop: For, found: tuple[tuple[Site, ...], ...], scalars: frozenset[int]
 ) -> Iterator[tuple[Site, ...]]:
     """Yield the sites of each node of which a loop touches one element, and writes it."""
-    inside = tuple(statements((loop,)))
+    candidates = [
+        sites for sites in found
+        if sites[0].node.id not in scalars and any(site.writes for site in sites)
+        and all(site.index == sites[0].index for site in sites)
+    ]  # fmt: skip
+    if not candidates:
+        return
+    inside = statements((loop,))
     bound = {stmt.symbol for stmt in inside if isinstance(stmt, For | Let)}
     if any(isinstance(stmt, Check | Print) for stmt in inside):
         return  # what was summed so far would be missing after a fault
-    for sites in found:
-        node, index = sites[0].node, sites[0].index
-        if node.id in scalars:
+    for sites in candidates:
+        index = sites[0].index
+        if index is None:
             continue
-        if index is None or not any(site.writes for site in sites):
-            continue
-        fixed = all(isinstance(i, Affine) and not i.symbols() & bound for i in index)
-        if fixed and all(site.index == index for site in sites):
+        if all(isinstance(i, Affine) and bound.isdisjoint(i.symbols()) for i in index):
             yield sites
 
 

@@ -15,19 +15,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..ir import walk
+from ..ir import rewrite
 from ..ir.assignments import Access, Break, Continue
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.exact import simplified, simplified_index, static
 from ..ir.expressions import Const, Expr, Read
+from ..ir.indexing import Affine
 from ..ir.loops import Check, For, If, Program, Stmt, Store, Update, While
-from ..ir.walk import Rewrite
+from ..ir.rewrite import Rewrite
 
 
 def simplify(program: Program) -> Program:
     """Return the program with simpler expressions, and without what they decide."""
     known = bounds_of(parameter.node for parameter in program.parameters)
-    return walk.over_kernels(program, lambda body: _body(body, known))
+    return rewrite.over_kernels(program, lambda body: _body(body, known))
 
 
 def _body(body: Iterable[Stmt], known: Bounds) -> tuple[Stmt, ...]:
@@ -41,12 +42,12 @@ def _body(body: Iterable[Stmt], known: Bounds) -> tuple[Stmt, ...]:
 
 def _statement(statement: Stmt, known: Bounds) -> tuple[Stmt, ...]:
     """Return what is left of a statement: nothing, itself simpler, or what it surely does."""
-    statement = _static(walk.rebuild_statement(statement, _by(known)))
+    statement = _static(rewrite.rebuild_statement(statement, _by(known)))
     match statement:
         case For():
             return _loop(statement, known)
         case While(prelude, test, body):
-            new = walk.with_bodies(statement, (_body(prelude, known), _body(body, known)))
+            new = rewrite.with_bodies(statement, (_body(prelude, known), _body(body, known)))
             return () if not prelude and _decided(test) is False else (new,)
         case If():
             return _branch(statement, known)
@@ -62,6 +63,8 @@ def _static(statement: Stmt) -> Stmt:
     """Return the statement with the subscripts of its target that read nothing made plain."""
     if not isinstance(statement, Store | Update):
         return statement
+    if all(isinstance(i, Affine) for i in statement.access.index):
+        return statement
     index = tuple(map(static, statement.access.index))
     return replace(statement, access=Access(statement.access.node, index))
 
@@ -74,9 +77,9 @@ def _loop(loop: For, known: Bounds) -> tuple[Stmt, ...]:
         return ()
     if low is not None and 1 <= low and high is not None and high <= abs(loop.step):
         if not any(_leaves(statement) for statement in loop.body):
-            return _body(walk.substitute(loop.body, {loop.symbol: loop.lo}), known)
+            return _body(rewrite.substitute(loop.body, {loop.symbol: loop.lo}), known)
     body = _body(loop.body, known.inside(loop))
-    return (walk.with_bodies(loop, (body,)),) if body else ()
+    return (rewrite.with_bodies(loop, (body,)),) if body else ()
 
 
 def _branch(branch: If, known: Bounds) -> tuple[Stmt, ...]:
@@ -85,7 +88,7 @@ def _branch(branch: If, known: Bounds) -> tuple[Stmt, ...]:
         return _body(branch.then if decided else branch.other, known)
     then = _body(branch.then, known.where(branch.test))
     other = _body(branch.other, known.where(branch.test, False))
-    return (walk.with_bodies(branch, (then, other)),) if then or other else ()
+    return (rewrite.with_bodies(branch, (then, other)),) if then or other else ()
 
 
 def _decided(test: Expr) -> bool | None:

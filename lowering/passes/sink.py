@@ -31,16 +31,8 @@ from ..ir.expressions import Expr, Read, rebuild, walk
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.walk import (
-    Rewrite,
-    bodies,
-    expressions_of,
-    parts,
-    rewrite,
-    statements,
-    substitute,
-    with_bodies,
-)
+from ..ir.rewrite import Rewrite, rewrite, substitute, with_bodies
+from ..ir.walk import bodies, expressions_of, parts, statements
 from .access import Accesses, Site, accesses, place_in
 from .cells import is_inside, ranges, solve
 from .decision import Decided, Decision, Reason

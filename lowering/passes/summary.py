@@ -17,10 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..ir.assignments import Permute
-from ..ir.expressions import Read, walk
-from ..ir.loops import Stmt, Update
-from ..ir.walk import bodies, expressions_of, own_writes, parts
+from ..ir.loops import Stmt
+from ..ir.walk import bodies, own_reads, own_writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +57,14 @@ def _add(stmt: Stmt, found: dict[int, Summary]) -> Summary:
     known = found.get(id(stmt))
     if known is not None:
         return known
-    written = frozenset(node.id for node in own_writes(stmt))
-    read = {e.node.id for expr in expressions_of(stmt) for e in walk(expr) if isinstance(e, Read)}
-    if isinstance(stmt, Update):
-        read |= {access.node.id for access in parts(stmt).targets}
-    if isinstance(stmt, Permute):
-        read |= {node.id for node in stmt.sources}
-    inner = [_add(one, found) for body in bodies(stmt) for one in body]
-    new = Summary(
-        frozenset(read).union(*(one.reads for one in inner)),
-        written.union(*(one.writes for one in inner)),
-        frozenset((type(stmt),)).union(*(one.kinds for one in inner)),
-    )
-    found[id(stmt)] = new
+    written = {node.id for node in own_writes(stmt)}
+    read = {node.id for node in own_reads(stmt)}
+    kinds: set[type] = {type(stmt)}
+    for body in bodies(stmt):
+        for one in body:
+            inner = _add(one, found)
+            read |= inner.reads
+            written |= inner.writes
+            kinds |= inner.kinds
+    new = found[id(stmt)] = Summary(frozenset(read), frozenset(written), frozenset(kinds))
     return new

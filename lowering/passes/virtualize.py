@@ -31,15 +31,8 @@ from ..ir.indexing import Affine, Range, Symbol, substitute, var
 from ..ir.loops import Comment, Kernel, Program, Stmt, Store, While
 from ..ir.memory_mode import Mode, admits_virtual
 from ..ir.node import Node
-from ..ir.walk import (
-    Rewrite,
-    bodies,
-    expressions_of,
-    reads,
-    rewrite,
-    statements,
-    with_bodies,
-)
+from ..ir.rewrite import Rewrite, rewrite, with_bodies
+from ..ir.walk import bodies, expressions_of, reads, statements
 from .access import Accesses, Route, Site, accesses, nodes_of, place_in
 from .cells import are_apart, ranges
 from .cost import CHEAP, READ, STORE, cost, rounds
@@ -149,14 +142,15 @@ class _Inlining:
         """Return a list of statements with values inlined, then the lists inside of them."""
         current: list[Stmt | None] = list(body)
         layers_of = [layer(stmt) for stmt in body]
-        nodes = [None if found is None else found.node for found in layers_of]
-        for node in nodes:
-            if node is not None and node.id in self.own - self.decided:
-                self.decided.add(node.id)
-                places = tuple(at for at, one in enumerate(nodes) if one == node)
-                layers = (layer(current[at]) for at in places)
-                made = _Made(node, tuple(one for one in layers if one), places, {})
-                self.decide(made, current, route)
+        makers: dict[Node, list[int]] = {}
+        for at, one in enumerate(layers_of):
+            if one is not None and one.node.id in self.own and one.node.id not in self.decided:
+                makers.setdefault(one.node, []).append(at)
+        for node, places in makers.items():
+            self.decided.add(node.id)
+            layers = (layer(current[at]) for at in places)
+            made = _Made(node, tuple(one for one in layers if one), tuple(places), {})
+            self.decide(made, current, route)
         out: list[Stmt] = []
         for at, stmt in enumerate(current):
             if stmt is None or (isinstance(stmt, Alloc) and stmt.node.id in self.gone):

@@ -11,8 +11,8 @@ import numpy as np
 import plusequals as pe
 from plusequals.lowering.ir.loops import Comment, Program
 from plusequals.lowering.ir.printer import print_program
+from plusequals.lowering.ir.rewrite import map_statements, over_kernels
 from plusequals.lowering.ir.verify import verify_program
-from plusequals.lowering.ir.walk import map_statements, over_kernels
 from plusequals.lowering.lower import lower
 
 _SHORT = {"f32": "float32", "f64": "float64", "i64": "int64", "i32": "int32", "b": "bool",

@@ -1,0 +1,227 @@
+"""Changing both IRs: other parts, other nodes and symbols, other statements in the same place.
+
+One function, `rebuild_statement`, knows the fields of every statement; what changes statements is
+made from it and from `expressions.rebuild`. What comes out the same is the same object, so that
+"did anything change?" is soon answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from operator import is_
+from typing import Any, TypeVar, assert_never, cast
+
+from . import assignments, expressions, indexing, loops
+from .assignments import Access, Assign, Pair
+from .expressions import Domain, Dynamic, Expr, Index, Read, Reduce
+from .indexing import Affine, Range, Symbol
+from .loops import AnyStatement, Kernel, Program, Stmt
+from .node import Node
+from .walk import BODIES, Body, bodies, own_reads, own_writes
+
+S = TypeVar("S", bound=AnyStatement)
+T = TypeVar("T")
+
+
+def with_bodies(statement: S, new: tuple[Body, ...]) -> S:
+    """Return the statement with the lists that `bodies` gives replaced; itself for the same."""
+    for one, other in zip(new, bodies(statement)):
+        if len(one) != len(other) or not all(map(is_, one, other)):
+            return _with_other_bodies(statement, new)
+    return statement
+
+
+def _with_other_bodies(statement: S, new: tuple[Body, ...]) -> S:
+    changed: dict[str, Any] = dict(zip(BODIES[type(statement)], new, strict=True))
+    if isinstance(statement, loops.For):  # many are made, and `replace` takes its time
+        s = statement
+        return cast(S, loops.For(s.symbol, s.lo, s.hi, s.step, kind=s.kind, span=s.span, **changed))
+    return replace(statement, **changed)
+
+
+def map_statements(body: tuple[S, ...], change: Callable[[S], Iterable[S]]) -> tuple[S, ...]:
+    """Return the body with each statement replaced by what `change` gives, inner ones first."""
+    out: list[S] = []
+    for statement in body:
+        inner = bodies(statement)
+        if inner:
+            mapped = tuple(map_statements(one, change) for one in inner)
+            statement = with_bodies(statement, mapped)
+        out += change(statement)
+    return tuple(out)
+
+
+def _same(x: T) -> T:
+    return x
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """What to put in the place of each kind of part; whatever is not given stays as it is.
+
+    `expr` receives outermost expressions and looks inside by itself (`expressions.rebuild`);
+    `symbol` receives only symbols where they are bound.
+    """
+
+    expr: Callable[[Expr], Expr] = _same
+    index: Callable[[Affine], Affine] = _same
+    node: Callable[[Node], Node] = _same
+    symbol: Callable[[Symbol], Symbol] = _same
+
+
+def rebuild_statement(statement: S, by: Rewrite) -> S:
+    """Return one statement with its own parts rewritten; statements inside it stay as they are.
+
+    Those that are by far the most frequent are returned themselves where nothing changes.
+    """
+    new: AnyStatement = statement
+    match new:
+        case loops.Store(access, value, span):
+            place, value = _access(access, by), by.expr(value)
+            if place is not access or value is not new.value:
+                new = loops.Store(place, value, span)
+        case loops.Update(access, op, value, pair, span):
+            place, value, other = _access(access, by), by.expr(value), _pair(pair, by)
+            if place is not access or value is not new.value or other is not pair:
+                new = loops.Update(place, op, value, other, span)
+        case loops.For(symbol, lo, hi, step, body, kind, span):
+            symbol, lo, hi = by.symbol(symbol), by.index(lo), by.index(hi)
+            if symbol is not new.symbol or lo is not new.lo or hi is not new.hi:
+                new = loops.For(symbol, lo, hi, step, body, kind, span)
+        case Assign():
+            new = replace(
+                new, target=_access(new.target, by), value=by.expr(new.value),
+                free=_domain(new.free, by), reduced=_domain(new.reduced, by),
+                pair=_pair(new.pair, by),
+            )  # fmt: skip
+        case loops.Fill():
+            new = replace(new, node=by.node(new.node), value=by.expr(new.value))
+        case assignments.Let():
+            new = replace(new, symbol=by.symbol(new.symbol), value=by.expr(new.value))
+        case assignments.For():
+            lo, hi = by.index(new.lo), by.index(new.hi)
+            new = replace(new, symbol=by.symbol(new.symbol), lo=lo, hi=hi)
+        case assignments.While() | loops.While() | assignments.Branch() | loops.If():
+            test = by.expr(new.test)
+            new = new if test is new.test else replace(new, test=test)
+        case assignments.Alloc():
+            new = replace(new, node=by.node(new.node))
+        case assignments.Permute():
+            nodes, sources = map(by.node, new.nodes), map(by.node, new.sources)
+            new = replace(new, nodes=tuple(nodes), sources=tuple(sources))
+        case assignments.Check():
+            values, over = tuple(map(by.expr, new.values)), _domain(new.over, by)
+            new = replace(new, test=by.expr(new.test), values=values, over=over)
+        case loops.Check():
+            values = tuple(map(by.expr, new.values))
+            new = replace(new, test=by.expr(new.test), values=values)
+        case assignments.Print():
+            pieces = (p if isinstance(p, str) else by.expr(p) for p in new.pieces)
+            new = replace(new, pieces=tuple(pieces))
+        case assignments.Block() | assignments.Break() | assignments.Continue() | loops.Comment():
+            pass
+        case _:
+            assert_never(new)
+    return cast(S, new)
+
+
+def rewrite(body: tuple[S, ...], by: Rewrite) -> tuple[S, ...]:
+    """Return the body with the parts of every statement rewritten, those inside others too."""
+    return map_statements(body, lambda statement: (rebuild_statement(statement, by),))
+
+
+def over_kernels(
+    program: Program, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]
+) -> Program:
+    """Return the program with the body of each kernel changed; itself where nothing does."""
+    changed = False
+    kernels: list[Kernel] = []
+    for kernel in program.kernels:
+        body = change(kernel.body)
+        same = len(body) == len(kernel.body) and all(map(is_, body, kernel.body))
+        kernels.append(kernel if same else replace(kernel, body=body))
+        changed = changed or not same
+    return replace(program, kernels=tuple(kernels)) if changed else program
+
+
+def substitute_expr(expr: Expr, values: Mapping[Symbol, Affine]) -> Expr:
+    """Return the expression with free symbols replaced by index expressions."""
+    return expressions.rebuild(
+        expr,
+        lambda child: substitute_expr(child, values),
+        lambda index: indexing.substitute(index, values),
+    )
+
+
+def substitute(body: tuple[S, ...], values: Mapping[Symbol, Affine]) -> tuple[S, ...]:
+    """Return the body with free symbols replaced; shapes of nodes stay as they are."""
+    return rewrite(
+        body,
+        Rewrite(
+            lambda expr: substitute_expr(expr, values),
+            lambda index: indexing.substitute(index, values),
+        ),
+    )
+
+
+def rename(
+    body: tuple[S, ...], symbols: Mapping[Symbol, Symbol], nodes: Mapping[int, Node]
+) -> tuple[S, ...]:
+    """Return the body with symbols (where bound and where used) and nodes (by id) exchanged."""
+    by = _renaming(symbols, nodes)
+    if symbols:
+        return rewrite(body, by)
+
+    def change(statement: S) -> tuple[S]:
+        touched = any(n.id in nodes for n in (*own_reads(statement), *own_writes(statement)))
+        return (rebuild_statement(statement, by) if touched else statement,)
+
+    return map_statements(body, change)
+
+
+def _renaming(symbols: Mapping[Symbol, Symbol], nodes: Mapping[int, Node]) -> Rewrite:
+    values = {old: indexing.var(new) for old, new in symbols.items()}
+
+    def on_index(index: Affine) -> Affine:
+        return indexing.substitute(index, values)
+
+    def on_expr(expr: Expr) -> Expr:
+        new = expressions.rebuild(expr, on_expr, on_index)
+        if isinstance(new, Read):
+            return replace(new, node=on_node(new.node))
+        if isinstance(new, Reduce):
+            ranges = (replace(r, symbol=on_symbol(r.symbol)) for r in new.domain.ranges)
+            return replace(new, domain=replace(new.domain, ranges=tuple(ranges)))
+        return new
+
+    def on_node(node: Node) -> Node:
+        return nodes.get(node.id, node)
+
+    def on_symbol(symbol: Symbol) -> Symbol:
+        return symbols.get(symbol, symbol)
+
+    return Rewrite(on_expr, on_index, on_node, on_symbol)
+
+
+def _index(index: Index, by: Rewrite) -> Index:
+    if not isinstance(index, Dynamic):
+        return by.index(index)
+    value = by.expr(index.value)
+    return index if value is index.value else Dynamic(value)
+
+
+def _access(access: Access, by: Rewrite) -> Access:
+    node, index = by.node(access.node), tuple([_index(i, by) for i in access.index])
+    if node is access.node and all(map(is_, index, access.index)):
+        return access
+    return Access(node, index)
+
+
+def _pair(pair: Pair | None, by: Rewrite) -> Pair | None:
+    return None if pair is None else Pair(_access(pair.access, by), by.index(pair.position))
+
+
+def _domain(domain: Domain, by: Rewrite) -> Domain:
+    ranges = (Range(by.symbol(r.symbol), by.index(r.lo), by.index(r.hi)) for r in domain.ranges)
+    return Domain(tuple(ranges), None if domain.where is None else by.expr(domain.where))

@@ -28,8 +28,8 @@ backends: interpreter registry
 backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests counts
-lowering/passes: __init__ virtualize definition fuse sink shrink simplify cse hoist gather inplace
-lowering/passes: overwritten repeated dead buffers access cost summary cells comments
+lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
+lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products
 lowering/schedule: __init__ presets contraction stencil stage kinds split legal
 lowering: lower clash points

@@ -26,7 +26,7 @@ from ..ir.fresh import Fresh, fresh_for, label_of
 from ..ir.indexing import Symbol
 from ..ir.loops import Check, For, If, Program, Stmt, Store, Update, While
 from ..ir.node import Node
-from ..ir.rewrite import Rewrite, over_kernels, rebuild_statement, with_bodies
+from ..ir.rewrite import Rewrite, over_kernels, rebuild_statement, rename, with_bodies
 from ..ir.walk import binds, expressions_of, free_symbols, own_writes, statements, writes
 
 Body = tuple[Stmt, ...]
@@ -131,10 +131,17 @@ class _Loop:
     def split(self) -> Body:
         """Return what comes before the loop, and the loop."""
         body: list[Stmt] = []
-        for stmt in self.loop.body:
+        named: dict[int, Node] = {}  # names of inner loops for what has one out here
+        for old in self.loop.body:
+            (stmt,) = rename((old,), {}, named) if named else (old,)
             if isinstance(stmt, Store) and self.is_name(stmt, body):
-                self.before.append(stmt)
-                self.written.discard(stmt.access.node.id)
+                node = stmt.access.node
+                known = self.named(stmt.value) if node in self.work.fresh.nodes else None
+                if known is None:
+                    self.before.append(stmt)
+                else:
+                    named[node.id] = known
+                self.written.discard(node.id)
                 continue
             body.append(self.statement(stmt))
             if any(isinstance(s, Check | Break | Continue | While) for s in statements((stmt,))):
@@ -194,11 +201,16 @@ class _Loop:
                 return False
         return True
 
+    def named(self, expr: Expr) -> Node | None:
+        """Return the local that holds a value before the loop already, None where there is none."""
+        stores = (*self.ready, *self.before)
+        return next((one.access.node for one in stores if same(one.value, expr)), None)
+
     def name(self, expr: Expr, span: Span) -> Node:
         """Return the local that holds the value before the loop, made where there is none."""
-        for store in (*self.ready, *self.before):
-            if same(store.value, expr):
-                return store.access.node
+        known = self.named(expr)
+        if known is not None:
+            return known
         local = self.work.fresh.scalar(label_of(expr), expr.dtype)
         self.before.append(Store(Access(local, ()), expr, span))
         return local

@@ -9,8 +9,9 @@ from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.passes.decision import Decision
-from plusequals.lowering.passes.fuse import Apart, Together
+from plusequals.lowering.passes.fuse import Together
 from plusequals.lowering.passes.noticed import Gone, Named
+from plusequals.lowering.passes.pair import Apart
 from plusequals.lowering.passes.shrink import Smaller, Whole
 from plusequals.lowering.passes.virtualize import Stored, Virtual
 from plusequals.lowering.pipeline import optimize

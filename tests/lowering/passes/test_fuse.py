@@ -11,7 +11,8 @@ from plusequals.lowering.ir.indexing import Symbol, const
 from plusequals.lowering.ir.loops import Check, For, Store, Update
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.passes.decision import Reason
-from plusequals.lowering.passes.fuse import Apart, Together, fuse, fused
+from plusequals.lowering.passes.fuse import Together, fuse, fused
+from plusequals.lowering.passes.pair import Apart
 
 from ..ir.build import ap, at, i64, node, num, program, read, symbols
 from .shown import after, lowered
@@ -69,26 +70,6 @@ FUSED = [
 @pytest.mark.parametrize(("body", "arrays", "expected"), FUSED, ids=[b for b, _, _ in FUSED])
 def test_fused(body: str, arrays: dict[str, str], expected: str) -> None:
     assert after(fuse, body, **arrays) == textwrap.dedent(expected).strip()
-
-
-REFUSED = [
-    ("z[i] = x[i]\ny[:-1] = z[1:]", Apart.RANGES),
-    ("z[:-1] = x[:-1]\ny[:-1] = z[1:]", Apart.ORDER),
-    ("z[i] = x[i]\ny[i] = z[p[i]]", Apart.EFFECTS),
-    ("z[i] = x[i]\nfor k in range(8):\n    print(z[k])", Apart.EFFECTS),
-    ("for k in range(8):\n    z[k] = x[k]\n    if x[k] > 1:\n        break\ny[i] = z[i]",
-     Apart.JUMPS),
-    ("z[i] = x[i]\nc[0] = z[3]\ny[i] = z[i] * c[0]", Apart.SEPARATED),
-    ("y[i] = x[i]\nz[0] = sum(y[i])", Apart.RUNNING),
-]  # fmt: skip
-ARRAYS = {"y": "f32[8]", "z": "f32[8]", "x": "f32[8]", "p": "i64[8]", "c": "f32[1]"}
-
-
-@pytest.mark.parametrize(("body", "reason"), REFUSED, ids=[b for b, _ in REFUSED])
-def test_apart_for_a_reason(body: str, reason: Apart) -> None:
-    made = fused(lowered(body, **ARRAYS))
-    assert reason in [decision.reason for decision in made.decisions]
-    assert Together.SHARED not in [decision.reason for decision in made.decisions]
 
 
 def test_a_large_product_keeps_its_tiles_and_takes_its_epilogue() -> None:

@@ -18,9 +18,10 @@ from plusequals.lowering.passes.access import accesses, own_tests, reads_in
 from plusequals.lowering.passes.cse import cse
 from plusequals.lowering.passes.dead import dead
 from plusequals.lowering.passes.decision import Reason
-from plusequals.lowering.passes.fuse import Apart, Together, fuse, fused
+from plusequals.lowering.passes.fuse import Together, fuse, fused
 from plusequals.lowering.passes.gather import gather
 from plusequals.lowering.passes.hoist import hoist
+from plusequals.lowering.passes.pair import Apart
 from plusequals.lowering.passes.shrink import shrink
 from plusequals.lowering.passes.simplify import simplify
 from plusequals.lowering.passes.virtualize import Stored, virtualize, virtualized

@@ -118,4 +118,24 @@ HOIST = {
                 y[k] = exp(c[0]) + s
             s += 1
     """,
+    "the same in loops one after another": """
+        for k in range(8):
+            for m in range(8):
+                a[k, m] = b[k, m] * sqrt(c[0])
+        for k in range(8):
+            for m in range(7):
+                b[k, m] = a[k, m] + sqrt(c[0]) * exp(sqrt(c[0]))
+        for k in range(7):
+            for m in range(6):
+                a[k, m] = b[k, m] - exp(sqrt(c[0]))
+    """,
+    "the same in loops one after another, until it changes": """
+        for k in range(8):
+            for m in range(8):
+                a[k, m] = b[k, m] * sqrt(c[0])
+        c[0] = c[0] + 1
+        for k in range(8):
+            for m in range(7):
+                b[k, m] = a[k, m] + sqrt(c[0])
+    """,
 }

@@ -1,0 +1,281 @@
+"""Whether two nests may be one, and why not: what `fuse` asks of each pair that it meets.
+
+A round of the second nest would run before the later rounds of the first. That is refused wherever
+one of these may touch a cell that the other writes, for a difference of their indices that may be
+zero; and wherever a check or a print would change places with a write that can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from ..ir.assignments import Alloc, Break, Continue, Let, Print
+from ..ir.expressions import Position, walk
+from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
+from ..ir.loops import Check, Comment, Fill, For, If, Stmt, Store, Update, While
+from ..ir.rewrite import map_statements
+from ..ir.rewrite import substitute as substituted
+from ..ir.walk import parts, statements
+from .access import Accesses, Site, accesses
+from .cells import are_apart, is_in_range, ranges
+from .decision import Reason
+from .products import tiled
+from .summary import summary
+
+
+class Apart(Reason):
+    """Why two neighbouring nests were not fused."""
+
+    RANGES = "their loops do not run through the same values"
+    JUMPS = "one of them may be left before its last round"
+    ORDER = "a round of the second touches what a later round of the first does"
+    EFFECTS = "a check or a print would change places with a write that can be seen"
+    BETWEEN = "a branch, a check, a print or another loop stands between them"
+    SEPARATED = "a statement between them needs what the first one does"
+    CHECKS = "the second may rely on what later rounds of the first check"
+    NOTHING = "they have no array in common"
+    TILES = "one is a product of matrices, which runs faster in tiles than row by row"
+    RUNNING = "one accumulates over its innermost loop, the other can run in vectors"
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """A loop and what is asked of it more than once."""
+
+    loop: For
+    inside: tuple[Stmt, ...]
+    """Every statement in it, at any depth."""
+    found: Accesses
+    kinds: frozenset[type]
+    """Of what statements are in it."""
+
+    @property
+    def jumps(self) -> bool:
+        """Whether rounds of it may be left early."""
+        return not self.kinds.isdisjoint((Break, Continue))
+
+    @property
+    def effects(self) -> bool:
+        """Whether it may raise or print."""
+        return not self.kinds.isdisjoint((Check, Print))
+
+    @property
+    def is_innermost(self) -> bool:
+        """Whether there is no loop in it."""
+        return self.kinds.isdisjoint((For, While))
+
+    def is_visible(self, own: frozenset[int]) -> bool:
+        """Whether it writes anything that is not among the ids of our own nodes."""
+        return is_visible(self.found, own)
+
+    def feeds(self, other: Nest, own: frozenset[int]) -> bool:
+        """Whether it writes an array of our own that another nest reads."""
+        return any(
+            number in own
+            and sites[0].node.rank
+            and any(site.writes for site in sites)
+            and any(site.reads for site in other.found.sites.get(number, ()))
+            for number, sites in self.found.sites.items()
+        )
+
+    @property
+    def runs(self) -> bool:
+        """Whether rounds of an innermost loop write the same cell, or check something."""
+        return self.effects or any(
+            not any(isinstance(i, Affine) and self.loop.symbol in i.symbols() for i in access.index)
+            for stmt in self.inside
+            if isinstance(stmt, Store | Update)
+            for access in parts(stmt).targets
+        )
+
+
+def nest_of(loop: For) -> Nest:
+    """Return a loop with what is asked of it."""
+    inside = tuple(statements(loop.body))
+    return Nest(loop, inside, accesses((loop,)), frozenset(map(type, inside)))
+
+
+def match(first: For, second: For) -> bool:
+    """Whether two loops run through the same values."""
+    return (first.lo, first.hi, first.step, first.kind) == (
+        second.lo, second.hi, second.step, second.kind,
+    )  # fmt: skip
+
+
+def is_visible(found: Accesses, own: frozenset[int]) -> bool:
+    """Whether anything is written that is not among the ids of our own nodes."""
+    return any(
+        number not in own and any(site.writes for site in sites)
+        for number, sites in found.sites.items()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two neighbouring nests whose loops run through the same values."""
+
+    first: Nest
+    second: Nest
+    own: frozenset[int]
+    outer: tuple[Range, ...]
+
+    def refusal(self, moved: Sequence[Stmt]) -> tuple[Apart | None, str]:
+        """Return why they cannot, or should not, be one loop, with names; None where they do."""
+        first, second = self.first, self.second
+        shared = any(
+            number in first.found.sites and sites[0].node.rank
+            for number, sites in second.found.sites.items()
+        )
+        checks_only = not any(s.writes for sites in second.found.sites.values() for s in sites)
+        if not shared and not checks_only:
+            return Apart.NOTHING, ""
+        if first.jumps or second.jumps:
+            return Apart.JUMPS, ""
+        if self._changes_what_is_seen():
+            return Apart.EFFECTS, ""
+        if not all(self._is_movable(stmt) for stmt in moved):
+            return Apart.SEPARATED, ""
+        if first.is_innermost and second.is_innermost and first.runs != second.runs:
+            return Apart.RUNNING, ""
+        clash = self._clash(first.found)
+        if clash is not None:
+            return Apart.ORDER, clash
+        if first.effects and self._outruns_checks():
+            return Apart.CHECKS, ""
+        if self._breaks_tiles():
+            return Apart.TILES, ""
+        return None, ""
+
+    def _changes_what_is_seen(self) -> bool:
+        first, second = self.first, self.second
+        return (
+            (first.effects and second.effects)
+            or (first.effects and second.is_visible(self.own))
+            or (second.effects and first.is_visible(self.own))
+        )
+
+    def _is_movable(self, stmt: Stmt) -> bool:
+        """Whether a statement between the nests may as well run before the first."""
+        if not isinstance(stmt, Store | Update | Fill | Alloc | Let):
+            return False
+        before = self.first.found
+        if summary(stmt).touches.isdisjoint(before.sites) and not self.first.effects:
+            return True
+        alone = accesses((stmt,))
+        if self.first.effects and (
+            is_visible(alone, self.own) or any(s[0].node.rank for s in alone.sites.values())
+        ):
+            return False
+        return not any(
+            site.writes or before.is_written(site.node)
+            for number, sites in alone.sites.items()
+            if number in before.sites
+            for site in sites
+        )
+
+    def _outruns_checks(self) -> bool:
+        """Whether a round of the second may use an index that a later round of the first checks.
+
+        Where checks are of elements, the second must not read these; where they are of positions,
+        its indices have to be in range for a reason of their own.
+        """
+        kept = (For, While, If, Check)
+        checks = map_statements(
+            (cast(Stmt, self.first.loop),), lambda stmt: (stmt,) if isinstance(stmt, kept) else ()
+        )
+        tests = [stmt.test for stmt in statements(checks) if isinstance(stmt, Check)]
+        if self._clash(accesses(checks), checked=True) is not None:
+            return True
+        of_positions = any(
+            isinstance(e, Position) and e.index.terms for test in tests for e in walk(test)
+        )
+        return of_positions and not all(
+            is_in_range(site.node, site.index, (*self.outer, *ranges(site.inside)))
+            for sites in self.second.found.sites.values()
+            for site in sites
+        )
+
+    def _clash(self, before: Accesses, checked: bool = False) -> str | None:
+        """Return the label of a node by which the order of rounds matters; None if there is none.
+
+        `before` is what the first nest does; with `checked` any two accesses are a clash.
+        A later round of the first is `second.symbol + step * later`, with `later >= 1`.
+        """
+        first, second = self.first.loop, self.second.loop
+        step, symbol = first.step, var(second.symbol)
+        later = Symbol("later", -1)
+        gap = second.hi - symbol if step > 0 else symbol - second.hi
+        values = {first.symbol: symbol + var(later) * step}
+        bound = {s for stmt in self.second.inside for s in bound_by(stmt)}
+        for stmt in self.first.inside:
+            for name in bound_by(stmt):
+                if name in bound:
+                    values[name] = var(Symbol(name.name, -2 - name.serial))
+        known = (*self.outer, *ranges((second,)), Range(later, const(1), gap))
+        for number, sites in before.sites.items():
+            for one in sites:
+                for other in self.second.found.sites.get(number, ()):
+                    matters = checked or one.writes or other.writes
+                    if matters and not _never_meet(one, other, values, known):
+                        return one.node.label
+        return None
+
+    def _breaks_tiles(self) -> bool:
+        """Whether a product of matrices would lose one of the loops over which it is tiled."""
+        summing = [n for n in (self.first, self.second) if Update in n.kinds]
+        products = [n for n in summing if n.loop.symbol in tiled(n.loop)]
+        depth = max((len(_chain(nest.loop)) for nest in products), default=0)
+        return len(products) == 2 or (depth > 0 and not self._reaches(depth))
+
+    def _reaches(self, depth: int) -> bool:
+        """Whether that many loops of both nests can be fused, one inside the other."""
+        if depth == 1:
+            return True
+        one, other = _code(self.first.loop.body), _code(self.second.loop.body)
+        if len(one) != 1 or len(other) != 1:
+            return False
+        same = {self.second.loop.symbol: var(self.first.loop.symbol)}
+        (second,) = substituted(other, same)
+        first = one[0]
+        if not isinstance(first, For) or not isinstance(second, For) or not match(first, second):
+            return False
+        known = (*self.outer, *ranges((self.first.loop,)))
+        pair = Pair(nest_of(first), nest_of(second), self.own, known)
+        return pair._clash(pair.first.found) is None and pair._reaches(depth - 1)
+
+
+def _never_meet(
+    one: Site, other: Site, values: dict[Symbol, Affine], known: tuple[Range, ...]
+) -> bool:
+    """Whether a site of the first nest, its symbols replaced, and one of the second are apart."""
+    if one.index is None:
+        return False
+    index = tuple(substitute(i, values) if isinstance(i, Affine) else i for i in one.index)
+    inner = tuple(
+        Range(_renamed(r.symbol, values), substitute(r.lo, values), substitute(r.hi, values))
+        for r in ranges(one.inside[1:])
+    )
+    return are_apart(index, other.index, (*known, *inner, *ranges(other.inside[1:])))
+
+
+def _renamed(symbol: Symbol, values: dict[Symbol, Affine]) -> Symbol:
+    return values[symbol].symbol or symbol if symbol in values else symbol
+
+
+def bound_by(stmt: Stmt) -> tuple[Symbol, ...]:
+    """Return the symbols that a statement binds."""
+    return (stmt.symbol,) if isinstance(stmt, For | Let) else ()
+
+
+def _code(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    return tuple(stmt for stmt in body if not isinstance(stmt, Comment))
+
+
+def _chain(loop: For) -> tuple[For, ...]:
+    """Return the loops of a nest down to the first that holds anything but one loop."""
+    inner = _code(loop.body)
+    if len(inner) == 1 and isinstance(inner[0], For):
+        return (loop, *_chain(inner[0]))
+    return (loop,)

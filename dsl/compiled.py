@@ -26,7 +26,7 @@ def compiled(form: Specialisation, arguments: Arguments, name: str) -> Compiled:
         for path, parameter in zip(form.typed.passed, parameters, strict=True)
     )
     return Compiled(
-        name, form.procedure, slots,
+        name, form.codes, slots,
         lambda results: returned(form.typed.returns, results, arguments, form.find),
     )  # fmt: skip
 

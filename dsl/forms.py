@@ -10,6 +10,8 @@ import numpy as np
 
 from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
+from ..backends.runtime.routine import Codes
+from ..backends.runtime.tensor import Tensor
 from ..lowering.ir.assignments import Procedure
 from .elaborate.inputs import Spec
 from .elaborate.typed import Typed
@@ -58,8 +60,29 @@ class Specialisation:
     """The NumPy type of each input that may come as a number, None for arrays."""
     writes_fields: tuple[tuple[Getter, str], ...] = ()
     """How the tensors are got of which fields are written, and the names of the fields."""
+    codes: Codes = field(kw_only=True)
+    """What the procedure becomes where it is linked."""
     direct: set[object] = field(default_factory=set)
     """Keys of calls whose arrays the code can be given as they are."""
+
+    def holds(self, arguments: Arguments) -> bool:
+        """Whether what it was made for beside the arguments is as it was; no array is looked at.
+
+        Arrays that share memory, and tensors given twice, are left to forms of their own.
+        """
+        values: list[Any] = list(arguments.values())
+        for watch in self.watched:
+            try:
+                value = watch.get(arguments)
+            except (AttributeError, LookupError, TypeError):
+                return False
+            if quick_key(value, True) != watch.key:
+                return False
+            values.append(value)
+        tensors = [id(value) for value in values if isinstance(value, Tensor)]
+        if self.merged or len(set(tensors)) < len(tensors):
+            return False
+        return not overlaps([value for value in values if isinstance(value, np.ndarray)])
 
     def match(self, arguments: Arguments, key: object) -> Match | None:
         """Return how the arguments fit this form, None where they do not."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
+from ..backends.runtime.routine import Codes
 from ..lowering import settings
 from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label
 from ..lowering.settings import Settings
@@ -26,7 +27,7 @@ from . import surface as s
 from .build import build
 from .checked import add_checks
 from .elaborate.elaborate import elaborate
-from .elaborate.inputs import ArraySpec, Spec
+from .elaborate.inputs import ArraySpec, Spec, unbound
 from .elaborate.typed import Typed
 from .elaborate.values import Path
 from .forms import Arguments, Lookup, Match, Specialisation, Watch, getter, pairs_with, watches
@@ -44,6 +45,8 @@ class _Table:
     any_size: list[tuple[Specs, Specialisation]] = field(default_factory=list)
     """Forms with run-time sizes, and the specifications they were made for."""
     sizes: SizesSeen = field(default_factory=SizesSeen)
+    apart: dict[object, tuple[Specialisation, ...]] = field(default_factory=dict)
+    """Forms to be linked, which no call uses, by specifications."""
 
 
 class Specialisations:
@@ -92,9 +95,19 @@ class Specialisations:
         return self._make(arguments, compiled), False
 
     def apart(self, arguments: Arguments) -> Specialisation:
-        """Return a form for arguments that is not kept here and has no routine."""
+        """Return a form to be linked, which no call uses and which has no routine."""
         self._key(arguments)  # raises for what is no argument
-        return self._make(arguments, False)
+        with self._lock:
+            table, specs = self._table(), tuple(self._specs(arguments).values())
+            for known in table.apart.get(specs, ()):
+                if known.holds(arguments):
+                    return known
+            made = self._make(arguments, False)
+            if not made.typed.statics <= self._statics:
+                self._statics |= made.typed.statics
+                specs = tuple(self._specs(arguments).values())
+            table.apart[specs] = (made, *table.apart.get(specs, ()))
+            return made
 
     def _found_or_made(self, table: _Table, arguments: Arguments) -> Match:
         with self._lock:
@@ -163,7 +176,7 @@ class Specialisations:
         found = {}
         for name, value in arguments.items():
             try:
-                found[name] = describe_input(value, name in self._statics, name)
+                found[name] = unbound(describe_input(value, name in self._statics, name))
             except CdTypeError as problem:
                 raise _placed(problem, self.function, name) from None
         return found
@@ -193,6 +206,7 @@ class Specialisations:
             typed=typed,
             procedure=procedure,
             routine=routine,
+            codes=Codes(procedure),
             inputs=tuple(
                 find(path, use="write" if parameter.written else "read")
                 for path, parameter in zip(typed.passed, procedure.parameters, strict=True)
@@ -223,7 +237,7 @@ class Specialisations:
         arguments: Arguments,
     ) -> Situation:
         specs = {
-            name: describe_input(value, name in typed.statics, name)
+            name: unbound(describe_input(value, name in typed.statics, name))
             for name, value in arguments.items()
         }
         captured = {watch.path: watch.spec for watch in watched}

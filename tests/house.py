@@ -20,8 +20,8 @@ dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arr
 dsl/elaborate: values types ways_out
 dsl: parse loops refused surface source listing edited idx
 backends: __init__
-backends/runtime: __init__ routine link tensor device transfer field state order memory queue
-backends/runtime: asked arrays records timeline
+backends/runtime: __init__ routine link tensor device transfer direct field state order memory
+backends/runtime: queue asked arrays records timeline
 backends/cuda: __init__ device nvrtc dialect driver
 backends/cc: __init__ backend stream compiler code library toolchain host
 backends: interpreter registry

@@ -96,6 +96,9 @@ class Worker:
         self.running: list[_Task] = []
         self.failure: Failure | None = None
         self.latest = DONE
+        self.direct = Event(self)
+        """Of steps that are not queued, one after another; see `direct`."""
+        self.direct.done = True
         self.thread: threading.Thread | None = None
         self.closed = False
         self._renew()
@@ -207,11 +210,12 @@ class Worker:
         The locks of the parent may be held by threads that are not here, so they are not asked.
         """
         self._renew()
-        given_up = [*self.running, *self.tasks]
+        given_up = [task.event for task in (*self.running, *self.tasks)]
+        given_up += [] if self.direct.done else [self.direct]
         self.running, self.tasks, self.thread = [], deque(), None
-        for task in given_up:
-            task.event.failure = failure
-            task.event.done = True
+        for event in given_up:
+            event.failure = failure
+            event.done = True
         if given_up:
             self.failure = failure
 

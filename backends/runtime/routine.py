@@ -23,6 +23,7 @@ from ..interface import Array, Code
 from . import order
 from .arrays import as_array, overlaps, relaid
 from .device import Context
+from .direct import direct
 from .field import Field
 from .link import allocate, unfit
 from .memory import Buffer
@@ -53,6 +54,25 @@ Slot = Resident | Given
 
 
 @dataclass(eq=False)
+class Codes:
+    """What a procedure becomes on each backend: made when it is first asked for, and kept."""
+
+    procedure: Procedure
+    _made: dict[str, Code] = field(default_factory=dict)
+
+    def on(self, backend: str) -> Code:
+        """Return the code for a backend; raises CdBackendError where it cannot be compiled."""
+        if backend not in self._made:
+            self._made.setdefault(backend, RUNTIME.compile(self.procedure, backend))
+        return self._made[backend]
+
+    @functools.cached_property
+    def needed(self) -> frozenset[int]:
+        """The positions of the parameters whose contents before a call matter."""
+        return _needed(self.procedure)
+
+
+@dataclass(eq=False)
 class Compiled:
     """A function compiled for its tensors and kinds of arrays; independent of any device.
 
@@ -60,12 +80,16 @@ class Compiled:
     """
 
     name: str
-    procedure: Procedure
+    codes: Codes
     slots: tuple[Slot, ...]
     """What each parameter of the procedure is."""
     returned: Callable[[Sequence[Array]], Any]
     """Makes what Python gets of the results."""
-    _codes: dict[str, Code] = field(default_factory=dict)
+
+    @property
+    def procedure(self) -> Procedure:
+        """What it does."""
+        return self.codes.procedure
 
     @property
     def parameters(self) -> tuple[tuple[Slot, Parameter], ...]:
@@ -84,17 +108,6 @@ class Compiled:
             at for at, slot in enumerate(self.slots) if isinstance(slot, Resident) and slot.merged
         )
 
-    @functools.cached_property
-    def needed(self) -> frozenset[int]:
-        """The positions of the parameters whose contents before a call matter."""
-        return _needed(self.procedure)
-
-    def code(self, backend: str) -> Code:
-        """Return the code for a backend; raises CdBackendError where it cannot be compiled."""
-        if backend not in self._codes:
-            self._codes.setdefault(backend, RUNTIME.compile(self.procedure, backend))
-        return self._codes[backend]
-
     def link(self, context: Context) -> Routine:
         """Return the routine in a new child of a context.
 
@@ -110,7 +123,7 @@ class Compiled:
                 )
             )  # fmt: skip
         context.require_live()
-        self.code(context.device.backend)
+        self.codes.on(context.device.backend)
         with scheduling(context.stream):
             return Routine(self, Context(context.stream, context))
 
@@ -134,14 +147,14 @@ class Routine:
             for slot in compiled.slots
             if isinstance(slot, Given) and slot.default is not None
         }
-        self._code = compiled.code(context.device.backend)
+        self._code = compiled.codes.on(context.device.backend)
         for slot, parameter in compiled.parameters:  # all of them before any array is made
             if isinstance(slot, Resident) and parameter.written:
                 slot.field.require_writable()
                 context.require_writable(slot.field)
         self._arrays: dict[int, Array] = {}
         loads, reads, ticks, merged = [], [], [], []
-        needed = compiled.needed
+        needed = compiled.codes.needed
         for at, (slot, parameter) in enumerate(compiled.parameters):
             match slot:
                 case Resident(held, True):
@@ -166,6 +179,7 @@ class Routine:
         self._ticks = tuple(ticks)
         whole = len(self._arrays) == len(compiled.slots) and not compiled.procedure.results
         self._whole = self._call(self._arrays) if whole else None
+        self._direct = self._step() if whole and not context.stream.threaded else None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Queue the routine; return None, or what the function returns when it is done.
@@ -173,6 +187,8 @@ class Routine:
         Raises CdTypeError CD0436 for wrong arguments, CdValueError CD0844 where the merge buffer
         does not hold what it merges, and on an inline stream what the routine raises.
         """
+        if self._direct is not None and not args and not kwargs and self._direct():
+            return None
         if self._whole is not None and not args and not kwargs:
             stream = self.context.stream
             stream.worker.make_room()
@@ -199,6 +215,12 @@ class Routine:
             event.wait()
         stream.flush(event)
         return self.compiled.returned(results)
+
+    def _step(self) -> Callable[[], bool]:
+        """Return what runs the routine at once where it can, on a stream without a thread."""
+        assert self._whole is not None
+        context = self.context
+        return direct(context.stream, self._whole, context, self.reads, self._loads, self._ticks)
 
     def _schedule(self, run: Callable[[], object], reads: Sequence[Buffer]) -> Event:
         """Queue a step in order with everything that uses the same arrays."""

@@ -87,10 +87,22 @@ class TensorSpec:
     fields: tuple[str, ...]
     memory: str
     """The memory mode that was asked for, empty where none was."""
-    value: TensorLike = field(compare=False)
+    value: TensorLike | None = field(compare=False)
+    """The tensor while a form is made for it; None in what is kept, which keeps no tensor alive."""
 
 
 Spec = ArraySpec | NumberSpec | ConstantSpec | ObjectSpec | GroupSpec | TensorSpec
+
+
+def unbound(spec: Spec) -> Spec:
+    """Return a specification without the tensors it was made from: the same under `==`."""
+    match spec:
+        case TensorSpec():
+            return replace(spec, value=None)
+        case GroupSpec(kind, items):
+            return GroupSpec(kind, tuple(map(unbound, items)))
+        case _:
+            return spec
 
 
 _PLAIN = (str, bytes, type(None), type(...), slice, np.dtype, range)
@@ -222,7 +234,7 @@ class Inputs:
         """Return an input as a value; `static` numbers are constants of the specialisation."""
         spec = self.describe(value, static)
         if not (isinstance(spec, GroupSpec) and path in self.used):
-            self.used[path] = spec
+            self.used[path] = unbound(spec)
         return self.value(ctx, path, spec, span)
 
     def value(self, ctx: Context, path: Path, spec: Spec, span: Span) -> Value:
@@ -245,6 +257,7 @@ class Inputs:
                 )
                 return Group(parts, kind)
             case TensorSpec():
+                assert spec.value is not None
                 return Handle(spec.value, path)
 
     def node(

@@ -68,3 +68,42 @@ def test_compiling_raises_what_a_call_would() -> None:
         wrong.compile(pe.tensor("p", 2))
     with pytest.raises(pe.CdError, match="CD0436"):
         wrong.compile()
+
+
+def test_what_was_compiled_serves_again_as_long_as_it_means_the_same() -> None:
+    factor, table = 2.0, np.ones(3)
+
+    @cd
+    def step(p, x):
+        p[i] = factor * x[i] + table[i]
+
+    p, q = (pe.tensor(name, 3, dtype="float64") for name in "pq")
+    first = step.compile(p, np.zeros(3))
+    again = step.compile(q, np.ones(3), name="again")
+    assert again.codes is first.codes and again.name == "again"
+    assert [slot.field for slot in again.slots if isinstance(slot, Resident)] == [q.value]
+    table = np.full(3, 5.0)  # another array, to be taken by what is compiled from now on
+    later = step.compile(p, np.zeros(3))
+    assert later.codes is first.codes
+    routine = later.link(pe.device("numpy").stream(threaded=False).context())
+    routine(np.ones(3))
+    assert p.numpy().tolist() == [7.0] * 3
+    factor = 3.0  # a constant of the code
+    assert step.compile(p, np.zeros(3)).codes is not first.codes
+    factor = 2.0
+    assert step.compile(p, np.zeros(3)).codes is first.codes
+    assert step.compile(pe.tensor("r", 3), np.zeros(3)).codes is not first.codes, "another type"
+    assert step.compile(p, table).codes is not first.codes, "it is given what it captures"
+
+
+def test_a_tensor_given_twice_is_compiled_for_that() -> None:
+    @cd
+    def move(p, q):
+        p[:] = q[::-1]
+
+    p, q = (pe.tensor(name, 3, dtype="float64", init=np.arange(3.0)) for name in "pq")
+    apart, same = move.compile(p, q), move.compile(p, p)
+    assert move.compile(q, p).codes is apart.codes and move.compile(p, p).codes is not apart.codes
+    routine = same.link(pe.device("numpy").stream(threaded=False).context())
+    routine()
+    assert p.numpy().tolist() == [2.0, 1.0, 0.0]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -257,3 +259,21 @@ def test_library_modules_are_not_watched(take: Callable[[], Any]) -> None:
     x = np.ones(1)
     assert f(x)[0] == np.pi
     assert {str(watch.path) for watch in f.specialise(x).watched} == {"m"}
+
+
+@pytest.mark.parametrize("use", ["call", "compile"])
+def test_a_form_keeps_no_tensor_alive(use: str) -> None:
+    def f(y, pair):
+        p, q = pair
+        y[i] = p[i] + q[i]
+
+    function = pe.cd(f, backend="numpy")
+    y, p, q = (pe.tensor(name, 2) for name in "ypq")
+    held = [weakref.ref(tensor) for tensor in (y, p, q)]
+    if use == "call":
+        function(y, [p, q])
+    else:
+        function.compile(y, [p, q])
+    del y, p, q
+    gc.collect()
+    assert [one() for one in held] == [None, None, None]

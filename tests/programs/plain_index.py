@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,10 @@ _OPERATORS = {
     ast.Pow: "**", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<",
     ast.RShift: ">>",
 }  # fmt: skip
+
+
+MOST = 50_000
+"""Points and terms that one statement goes over; what takes more is refused."""
 
 
 def letters_of(node: ast.AST) -> list[str]:
@@ -112,6 +117,8 @@ class IndexStatement:
     value: ast.expr
     guards: list[tuple[ast.expr, bool]]
     ranges: dict[str, range] = field(default_factory=dict)
+    work: int = 0
+    """Points and terms in all of its runs."""
 
     def run(self, state: Mapping[str, Any], guards: tuple[Mapping[str, Any], ...]) -> Any:
         """Run on local variables; return the array written. Raises Unknown, IndexError."""
@@ -151,11 +158,17 @@ class IndexStatement:
         missing = [n for n in letters if n not in self.ranges]
         if missing:
             raise Unknown(f"no range for {missing}")
-        for numbers in itertools.product(*(self.ranges[n] for n in letters)):
+        for numbers in self._product([self.ranges[n] for n in letters]):
             point = dict(zip(letters, numbers))
             tests = zip(self.guards, guards)
             if all(bool(evaluate(t, s, point, self)) == positive for (t, positive), s in tests):
                 yield point
+
+    def _product(self, spans: list[range]) -> Iterator[tuple[int, ...]]:
+        self.work += math.prod(map(len, spans))
+        if self.work > MOST:
+            raise Unknown("more points than are worth going over one by one")
+        return itertools.product(*spans)
 
     def _subscripts(self) -> list[ast.expr]:
         index = self.target.slice
@@ -203,7 +216,7 @@ class IndexStatement:
                         tests.append(binder)
         spans = [ranges[n] if n in ranges else self.ranges[n] for n in names]
         found = []
-        for numbers in itertools.product(*spans):
+        for numbers in self._product(spans):
             inside = {**point, **dict(zip(names, numbers))}
             if all(evaluate(test, state, inside, self) for test in tests):
                 found.append((numbers, evaluate(expr, state, inside, self)))

@@ -1,4 +1,4 @@
-"""What a call allocates, counted by the C code itself, is what `peak` says."""
+"""What a call allocates, counted by the C code itself, is what `peak` and `explain` say."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.emit.c_syntax import emit
+from plusequals.lowering.counts import counts
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.lower import lower
 from plusequals.lowering.passes.buffers import peak
 from plusequals.lowering.pipeline import optimize
+from plusequals.lowering.points import Known
 from plusequals.lowering.target import HOST
 
 from .harness import FFI, load, needs_compiler
@@ -128,6 +130,7 @@ def test_what_is_allocated_is_what_peak_says(name: str, is_open: bool) -> None:
     said = peak(program, known, 64)
     assert not said.growing
     assert library.pe_most() == said.heap
+    assert counts(program, Known(known), plan).allocated == said.heap, "what `explain` prints"
     assert library.pe_now() == 0, "all of it is free again"
     expected = np.zeros((size, size))
     function(expected, x)

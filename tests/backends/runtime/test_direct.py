@@ -1,0 +1,128 @@
+"""Steps that are run at once: only when nothing is in their way, and in order with all others."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.backends.runtime import order
+from plusequals.backends.runtime.direct import direct
+from plusequals.backends.runtime.field import Field
+from plusequals.backends.runtime.memory import Buffer
+from plusequals.backends.runtime.queue import Event, Queue
+
+
+@dataclass
+class Life:
+    live: bool = True
+
+
+class Scene:
+    """A stream without a thread, a field with an array there, and a step that adds one."""
+
+    def __init__(self) -> None:
+        self.queue = Queue("inline", threaded=False)
+        self.life = Life()
+        self.field = pe.tensor("p", (2,), dtype="float64").field("value")
+        self.source = Buffer("x", np.ones(2), None)
+        self.buffer = Buffer("p", np.zeros(2), None)
+        self.field.copies.add(self.buffer)
+        pairs: tuple[tuple[Field, Buffer], ...] = ((self.field, self.buffer),)
+        self.step = direct(self.queue, self.run, self.life, (self.source,), pairs, pairs)
+
+    def run(self) -> None:
+        self.buffer.array += self.source.array
+
+
+def test_it_runs_and_is_a_write() -> None:
+    scene = Scene()
+    assert scene.step() and scene.step()
+    assert scene.buffer.array.tolist() == [2.0, 2.0]
+    assert scene.buffer.tick == scene.field.clock == 2
+    assert scene.field.newest() is scene.buffer
+    assert scene.queue.query() and scene.buffer.writer.done
+
+
+def test_it_does_nothing_where_it_would_have_to_wait() -> None:
+    pending = Event(Queue("other", threaded=True).worker)
+
+    def written(scene: Scene) -> None:
+        scene.source.writer = pending
+
+    def read(scene: Scene) -> None:
+        scene.buffer.readers.append(pending)
+
+    def lent(scene: Scene) -> None:
+        scene.buffer.lent.append(lambda: None)
+
+    def newer(scene: Scene) -> None:
+        scene.field.ticked_by_host()
+
+    def ended(scene: Scene) -> None:
+        scene.life.live = False
+
+    def queued(scene: Scene) -> None:
+        scene.queue.worker.submit(lambda: None, ())
+
+    for change in (written, read, lent, newer, ended, queued):
+        scene = Scene()
+        change(scene)
+        tick = scene.buffer.tick
+        assert not scene.step(), change.__name__
+        assert scene.buffer.array.tolist() == [0.0, 0.0] and scene.buffer.tick == tick
+
+
+def test_a_profile_has_every_step_queued() -> None:
+    scene = Scene()
+    with pe.profile():
+        assert not scene.step()
+    assert scene.step()
+
+
+def test_what_others_schedule_while_it_runs_waits_for_it() -> None:
+    scene = Scene()
+    started, go_on = threading.Event(), threading.Event()
+    seen: list[float] = []
+
+    def slow() -> None:
+        started.set()
+        assert go_on.wait(10)
+        scene.buffer.array[:] = 7.0
+
+    pairs = ((scene.field, scene.buffer),)
+    step = direct(scene.queue, slow, scene.life, (), (), pairs)
+    thread = threading.Thread(target=step)
+    thread.start()
+    assert started.wait(10)
+    other = Queue("other", threaded=True)
+    event = order.enqueue(other, lambda: seen.append(scene.buffer.array[0]), (scene.buffer,), ())
+    assert not event.query() and not scene.queue.query() and not step()
+    go_on.set()
+    event.wait()
+    thread.join()
+    assert seen == [7.0]
+
+
+def test_what_it_raises_is_raised_once_and_leaves_the_stream_usable() -> None:
+    scene = Scene()
+
+    def wrong() -> None:
+        raise ValueError("no")
+
+    step = direct(scene.queue, wrong, scene.life, (), (), ((scene.field, scene.buffer),))
+    with pytest.raises(ValueError, match="no"):
+        step()
+    scene.queue.synchronize()
+    assert scene.step()
+
+
+def test_a_step_inside_of_a_step_is_queued() -> None:
+    scene = Scene()
+    inner: list[bool] = []
+    pairs = ((scene.field, scene.buffer),)
+    outer = direct(scene.queue, lambda: inner.append(scene.step()), scene.life, (), (), pairs)
+    assert outer() and inner == [False]

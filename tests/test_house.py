@@ -131,7 +131,7 @@ def test_imports_run_downwards() -> None:
 
 
 def test_a_pass_imports_no_other_pass() -> None:
-    names = "access buffers cells comments cost decision definition products summary".split()
+    names = "access buffers cells comments cost decision definition pair products summary".split()
     analyses = {f"lowering/passes/{name}.py" for name in names}
     wrong = [
         f"{path}:{line} imports {target}"

@@ -13,8 +13,10 @@ from typing import Protocol
 
 from .field import Field
 from .memory import Buffer
-from .queue import Queue
+from .queue import Event, Queue
 from .state import RUNTIME
+
+Pairs = Sequence[tuple[Field, Buffer]]
 
 
 class Living(Protocol):
@@ -28,8 +30,8 @@ def direct(
     run: Callable[[], object],
     context: Living,
     reads: Sequence[Buffer],
-    loads: Sequence[tuple[Field, Buffer]],
-    ticks: Sequence[tuple[Field, Buffer]],
+    loads: Pairs,
+    ticks: Pairs,
 ) -> Callable[[], bool]:
     """Return what does a step of a queue without a thread now, and says whether it could.
 
@@ -46,38 +48,14 @@ def direct(
         is_ours = False
         try:
             with runtime.scheduling:
-                if (
-                    worker.tasks
-                    or not event.done
-                    or runtime.timeline is not None
-                    or not context.live
-                ):
+                if worker.tasks or not event.done or runtime.timeline or not context.live:
                     return False
-                for field, buffer in loads:
-                    if field.host_tick > buffer.tick:
-                        return False
-                for buffer in reads:
-                    writer = buffer.writer
-                    if not writer.done or writer.failure is not None:
-                        return False
-                for _, buffer in ticks:
-                    writer = buffer.writer
-                    if not writer.done or writer.failure is not None or buffer.lent:
-                        return False
-                    for reader in buffer.readers:
-                        if not reader.done or reader.failure is not None:
-                            return False
+                if not _is_calm(reads, loads, ticks):
+                    return False
                 is_ours = True
                 event.done = False
                 worker.latest = event
-                for buffer in reads:
-                    if event not in buffer.readers:
-                        buffer.readers.append(event)
-                for field, buffer in ticks:
-                    buffer.writer = event
-                    if buffer.readers:
-                        buffer.readers = []
-                    field.ticked(buffer)
+                _take(event, reads, ticks)
             run()
         except BaseException as error:
             raise error.with_traceback(None) from None
@@ -88,3 +66,34 @@ def direct(
         return True
 
     return step
+
+
+def _is_calm(reads: Sequence[Buffer], loads: Pairs, ticks: Pairs) -> bool:
+    """Whether nobody uses the arrays in another way, and none has to be loaded."""
+    for field, buffer in loads:
+        if field.host_tick > buffer.tick:
+            return False
+    for buffer in reads:
+        writer = buffer.writer
+        if not writer.done or writer.failure is not None:
+            return False
+    for _, buffer in ticks:
+        writer = buffer.writer
+        if not writer.done or writer.failure is not None or buffer.lent:
+            return False
+        for reader in buffer.readers:
+            if not reader.done or reader.failure is not None:
+                return False
+    return True
+
+
+def _take(event: Event, reads: Sequence[Buffer], ticks: Pairs) -> None:
+    """Note that a step reads and writes arrays; as `order.note` does, with little to do."""
+    for buffer in reads:
+        if event not in buffer.readers:
+            buffer.readers.append(event)
+    for field, buffer in ticks:
+        buffer.writer = event
+        if buffer.readers:
+            buffer.readers = []
+        field.ticked(buffer)

@@ -234,7 +234,7 @@ class Inputs:
         """Return an input as a value; `static` numbers are constants of the specialisation."""
         spec = self.describe(value, static)
         if not (isinstance(spec, GroupSpec) and path in self.used):
-            self.used[path] = unbound(spec)
+            self.used[path] = spec
         return self.value(ctx, path, spec, span)
 
     def value(self, ctx: Context, path: Path, spec: Spec, span: Span) -> Value:

@@ -3,7 +3,7 @@
 Changes: two nests with only comments between them, whose loops run through the same values, become
 one loop around both bodies; so again with the loops inside. Branches with the same test become one.
 Statements between them that the first nest has nothing to do with are moved in front of it. A nest
-also joins an earlier one that computes a local array for it, past all that neither depends on.
+also joins an earlier one that computes a local array for it alone, past what neither depends on.
 
 Needs: symbols are unique in their scope. Guarantees: every cell gets its values in the same order,
 so not a bit of a result changes. A round of the second nest then runs before the later rounds of
@@ -26,6 +26,7 @@ for i in 0..8:
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
@@ -34,7 +35,7 @@ from ..ir.indexing import Range, var
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update, While
 from ..ir.rewrite import rename, with_bodies
 from ..ir.rewrite import substitute as substituted
-from ..ir.walk import bodies, statements
+from ..ir.walk import bodies, own_reads, statements
 from .access import accesses, nodes_of
 from .cells import ranges
 from .decision import Decided, Decision, Reason
@@ -42,7 +43,7 @@ from .pair import Apart, Nest, Pair, bound_by, match, nest_of
 from .summary import summary
 
 BACK = 64
-"""How many statements back a nest looks for one that feeds it."""
+"""How many statements back a nest looks for one that computes an array for it alone."""
 
 
 class Together(Reason):
@@ -59,7 +60,9 @@ def fuse(program: Program) -> Program:
 def fused(program: Program) -> Decided:
     """Return the program with nests fused, and which were and were not."""
     own = frozenset(node.id for node in program.locals)
-    work = _Fusion(own, fresh_for(program))
+    body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
+    reads = Counter(node.id for stmt in body for node in own_reads(stmt))
+    work = _Fusion(own, reads, fresh_for(program))
     kernels = tuple(replace(k, body=work.body(k.body, ())) for k in program.kernels)
     return Decided(replace(program, kernels=kernels), tuple(work.decisions))
 
@@ -70,6 +73,8 @@ class _Fusion:
 
     own: frozenset[int]
     """The ids of nodes that nobody outside sees."""
+    reads: Counter[int]
+    """How often each node is read in the whole program."""
     fresh: Fresh
     decisions: list[Decision] = field(default_factory=list)
     nests: dict[int, Nest] = field(default_factory=dict)
@@ -128,14 +133,18 @@ class _Fusion:
     def is_moved(
         self, out: list[Stmt], places: list[int], second: For, outer: tuple[Range, ...]
     ) -> bool:
-        """Whether a nest was put into an earlier one that feeds it, past what is between them."""
+        """Whether a nest was put into an earlier one, past what is between them.
+
+        That saves an array, if nothing else reads what the earlier one wrote for it.
+        """
         for at in places:
             first = out[at]
             if len(out) - at > BACK:
                 return False
             if not isinstance(first, For) or not match(first, second):
                 continue
-            if not self.known(first).feeds(self.known(second), self.own):
+            shared = self.known(first).written_for(self.known(second))
+            if not any(n in self.own and self.reads[n] == times for n, times in shared.items()):
                 continue
             parted = _parted(out[at + 1 :], second, self.own)
             if parted is None:

@@ -70,15 +70,15 @@ class Nest:
         """Whether it writes anything that is not among the ids of our own nodes."""
         return is_visible(self.found, own)
 
-    def feeds(self, other: Nest, own: frozenset[int]) -> bool:
-        """Whether it writes an array of our own that another nest reads."""
-        return any(
-            number in own
-            and sites[0].node.rank
-            and any(site.writes for site in sites)
-            and any(site.reads for site in other.found.sites.get(number, ()))
-            for number, sites in self.found.sites.items()
-        )
+    def written_for(self, other: Nest) -> dict[int, int]:
+        """Return the arrays that it writes and another nest reads, with how often both read."""
+        found: dict[int, int] = {}
+        for number, sites in self.found.sites.items():
+            theirs = other.found.sites.get(number, ())
+            is_read = any(site.reads for site in theirs)
+            if is_read and sites[0].node.rank and any(site.writes for site in sites):
+                found[number] = sum(site.reads for site in (*sites, *theirs))
+        return found
 
     @property
     def runs(self) -> bool:

@@ -9,8 +9,6 @@ the workers. Every look of the host is compared at once, and everything again at
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import functools
 import random
 import time
 from typing import Any
@@ -20,7 +18,7 @@ import numpy as np
 import plusequals as pe
 from plusequals import cd
 from plusequals.backends.runtime.device import Device
-from plusequals.backends.runtime.routine import Compiled, Given, Resident
+from plusequals.backends.runtime.routine import Compiled
 from plusequals.idx import i
 from tests.backends.runtime import serial
 
@@ -75,25 +73,11 @@ FUNCTIONS: dict[str, tuple[Any, int, serial.Function]] = {
 """Each function, how many fields it takes, and its serial meaning."""
 
 
-@functools.cache
-def template(name: str) -> tuple[Compiled, tuple[Any, ...]]:
-    """A function compiled for tensors of its own, and those: see `compiled`."""
-    function, count, _ = FUNCTIONS[name]
-    tensors = tuple(pe.tensor(f"t{at}", SIZE, dtype="float64") for at in range(count))
-    return function.compile(*tensors, *([np.zeros(SIZE)] if name == "add" else [])), tensors
-
-
 def compiled(name: str, tensors: tuple[Any, ...]) -> Compiled:
-    """The function for other tensors of the same shape; elaborated once for all programs."""
-    made, places = template(name)
-    new = {old.field(): tensor.field() for old, tensor in zip(places, tensors, strict=True)}
-    slots = [
-        slot if isinstance(slot, Given) else Resident(new[slot.field], slot.merged)
-        for slot in made.slots
-    ]
-    copy = dataclasses.replace(made, slots=tuple(slots))
-    copy.__dict__["needed"] = made.needed
-    return copy
+    """The function for tensors of one shape; elaborated once for all programs."""
+    function, count, _ = FUNCTIONS[name]
+    assert len(tensors) == count
+    return function.compile(*tensors, *([np.zeros(SIZE)] if name == "add" else []))
 
 
 class Program:

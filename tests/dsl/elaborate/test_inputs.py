@@ -41,7 +41,8 @@ def test_arrays_fit_the_same_code_exactly_where_their_layouts_agree(
     one: np.ndarray, two: np.ndarray
 ) -> None:
     def layout(x: np.ndarray) -> object:
-        return x.dtype, x.shape, x.strides
+        steps = tuple(step for step, size in zip(x.strides, x.shape, strict=True) if size > 1)
+        return x.dtype, x.shape, steps  # nobody goes along an axis of size 1
 
     same = describe_input(one, False) == describe_input(two, False)
     if layout(one) == layout(two):

@@ -4,7 +4,7 @@ Each is run before and after every pass on several inputs: whatever a pass does,
 seen has to stay. The letters that a program does not make itself are parameters, as in `ARRAYS`.
 """
 
-from . import buffers, cse, dead, fuse, gather, hoist, shrink, simplify, virtualize
+from . import buffers, cse, dead, fuse, gather, hoist, past, shrink, simplify, virtualize
 
 ARRAYS = {
     "y": "f64[8]", "z": "f64[8]", "x": "f64[8]", "a": "f64[8, 8]", "b": "f64[8, 8]", "c": "f64[1]",
@@ -13,7 +13,7 @@ ARRAYS = {
 TRAPS = {
     f"{kind}: {name}": body
     for kind, table in {
-        "fuse": fuse.FUSE, "virtualize": virtualize.VIRTUALIZE, "shrink": shrink.SHRINK,
+        "fuse": fuse.FUSE | past.PAST, "virtualize": virtualize.VIRTUALIZE, "shrink": shrink.SHRINK,
         "hoist": hoist.HOIST, "cse": cse.CSE, "dead": dead.DEAD, "buffers": buffers.BUFFERS,
         "gather": gather.GATHER, "simplify": simplify.SIMPLIFY,
     }.items()

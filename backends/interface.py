@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 import numpy.typing as npt
 
-from ..lowering.diagnostic import Span
+from ..lowering.diagnostic import CdBackendError, Span
 from ..lowering.ir.assignments import Procedure
 
 API_VERSION = 1
@@ -57,8 +57,8 @@ class Backend(Protocol):
     name: str
     api_version: int
 
-    def unavailable(self) -> str | None:
-        """Return the sentence why it cannot run here, None where it can."""
+    def unavailable(self) -> CdBackendError | None:
+        """Return the error that says why it cannot run here, None where it can."""
 
     def compile(self, procedure: Procedure) -> Code:
         """Return code for the procedure under the current settings; raises CdBackendError."""

@@ -49,7 +49,7 @@ class Interpreter:
     name = "numpy"
     api_version = API_VERSION
 
-    def unavailable(self) -> str | None:
+    def unavailable(self) -> None:
         """Return None: it runs wherever Python does."""
         return None
 

@@ -64,9 +64,10 @@ def _entries() -> dict[str, EntryPoint]:
 
 def _state(name: str) -> str:
     try:
-        return get(name).unavailable() or "available"
-    except CdError as why:
-        return why.diagnostics[0].message
+        why: CdError | None = get(name).unavailable()
+    except CdError as broken:
+        why = broken
+    return "available" if why is None else why.diagnostics[0].message
 
 
 def _unknown(message: str, helps: tuple[str, ...]) -> CdBackendError:

@@ -1,6 +1,7 @@
 """The front door: source to assignments, the callable, and what people read of it."""
 
 from ..backends.registry import backends
+from ..backends.runtime.batch import Batch
 from ..backends.runtime.device import Context, Device, Stream, device
 from ..backends.runtime.field import Field
 from ..backends.runtime.routine import Compiled, Routine
@@ -12,7 +13,7 @@ from .profile import profile
 from .words import clamp, comment, memory, pad, wrap
 
 __all__ = [
-    "CdFunction", "Compiled", "Context", "DataParallel", "Device", "Field", "Routine", "Stream",
-    "Tensor", "Timeline", "backends", "cd", "cd_from_source", "clamp", "comment", "device",
-    "memory", "pad", "profile", "tensor", "wrap",
+    "Batch", "CdFunction", "Compiled", "Context", "DataParallel", "Device", "Field", "Routine",
+    "Stream", "Tensor", "Timeline", "backends", "cd", "cd_from_source", "clamp", "comment",
+    "device", "memory", "pad", "profile", "tensor", "wrap",
 ]  # fmt: skip

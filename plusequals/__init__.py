@@ -9,6 +9,7 @@ Write a function of array assignments, put `@cd` above it, call it; `explain` sh
 
 from . import idx
 from .dsl import (
+    Batch,
     CdFunction,
     Compiled,
     Context,
@@ -41,9 +42,9 @@ globals().update(TYPES)
 __version__ = "0.1.0"
 
 __all__ = [
-    "CdError", "CdFunction", "Compiled", "Context", "DataParallel", "Device", "Field", "Routine",
-    "Stream", "Tensor", "Timeline", "__version__", "backends", "cd", "cd_from_source", "clamp",
-    "comment", "device", "idx", "memory", "override", "pad", "profile", "settings", "tensor", "use",
-    "wrap",
+    "Batch", "CdError", "CdFunction", "Compiled", "Context", "DataParallel", "Device", "Field",
+    "Routine", "Stream", "Tensor", "Timeline", "__version__", "backends", "cd", "cd_from_source",
+    "clamp", "comment", "device", "idx", "memory", "override", "pad", "profile", "settings",
+    "tensor", "use", "wrap",
     *TYPES,
 ]  # fmt: skip

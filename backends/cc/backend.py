@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from weakref import WeakValueDictionary
 
 from ...lowering import settings
-from ...lowering.diagnostic import CdBackendError, CdError, Diagnostic
+from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.ir.assignments import Procedure
 from ...lowering.ir.verify import verify_procedure, verify_program
 from ...lowering.lower import lower
 from ...lowering.pipeline import optimize
 from ..cache import Cache, Entry, content_key
 from ..dump import observer, save, show_end, tell
-from ..emit.c_syntax import Source, emit
+from ..emit.c_syntax import Source, emit, joined
+from ..emit.names import identifier
 from ..interface import API_VERSION, Origin
 from . import toolchain
 from .code import CompiledCode
@@ -39,12 +41,12 @@ class CompiledC:
         self._libraries: WeakValueDictionary[str, Library] = WeakValueDictionary()
         self.after_fork()
 
-    def unavailable(self) -> str | None:
-        """Return why no C can be compiled here, None where it can."""
+    def unavailable(self) -> CdBackendError | None:
+        """Return why no C can be compiled here, and what to do about it; None where it can."""
         try:
             self.toolchain()
-        except CdError as why:
-            return why.diagnostics[0].message
+        except CdBackendError as why:
+            return why
         return None
 
     def toolchain(self) -> Toolchain:
@@ -66,6 +68,23 @@ class CompiledC:
         function = library.function(source.entry)
         return CompiledCode(
             procedure.name, source, nodes, procedure.results, origin, library, function
+        )
+
+    def compile_all(self, procedures: Sequence[Procedure]) -> tuple[CompiledCode, ...]:
+        """Return code for procedures of one text, which is compiled once; raises CdBackendError."""
+        sources = joined([translate(one) for one in _named_apart(procedures)])
+        library, origin = self.load(sources[0], ", ".join(one.name for one in procedures))
+        return tuple(
+            CompiledCode(
+                one.name,
+                source,
+                tuple(parameter.node for parameter in one.parameters),
+                one.results,
+                origin,
+                library,
+                library.function(source.entry),
+            )
+            for one, source in zip(procedures, sources, strict=True)
         )
 
     def load(self, source: Source, name: str) -> tuple[Library, Origin]:
@@ -131,6 +150,18 @@ class CompiledC:
     def after_fork(self) -> None:
         """Make the locks, again in a forked child: those of before may be held by no thread."""
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
+
+
+def _named_apart(procedures: Sequence[Procedure]) -> Iterator[Procedure]:
+    """Yield procedures whose names differ as names of C do."""
+    taken: set[str] = set()
+    for procedure in procedures:
+        name, number = procedure.name, 1
+        while identifier(name) in taken:
+            number += 1
+            name = f"{identifier(procedure.name)[:40]}_{number}"
+        taken.add(identifier(name))
+        yield replace(procedure, name=name)
 
 
 def translate(procedure: Procedure) -> Source:

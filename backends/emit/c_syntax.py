@@ -16,8 +16,8 @@ The entry returns 0, or 1 where a fault was recorded, or 2 where memory ran out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from ...lowering.diagnostic import NOWHERE, Span
@@ -74,6 +74,8 @@ class Source:
     prints: tuple[Print, ...]
     memory: Memory
     """The run-time sizes that the caller passes, and the temporaries whose places follow them."""
+    above: int
+    """How many lines of the text come before the functions: the header and the prelude."""
 
 
 def emit(program: Program, placement: Placement, dialect: Dialect = C) -> Source:
@@ -342,7 +344,7 @@ class _Walk:
         before = [*broken(frame.head(reports, bool(self.prints)), 0), "{", *opening]
         after = [*closing, "}", "", head, "{", *_laid_out(calling), "}"]
         code = "\n".join((*before, *self.lines, *after)) + "\n"
-        top = "\n".join([self.dialect.header + "\n", *prelude.needed(code)]) + "\n"
+        top = above(code, self.dialect)
         skipped = top.count("\n") + len(before)
         return Source(
             top + code,
@@ -351,7 +353,29 @@ class _Walk:
             tuple(self.faults),
             tuple(self.prints),
             frame.memory,
+            top.count("\n"),
         )
+
+
+def above(code: str, dialect: Dialect = C) -> str:
+    """Return what functions need above them: the header and the pieces of the prelude they name."""
+    return "\n".join([dialect.header + "\n", *prelude.needed(code)]) + "\n"
+
+
+def joined(sources: Sequence[Source], dialect: Dialect = C) -> tuple[Source, ...]:
+    """Return sources that share one text, in which each has the functions that it had before.
+
+    Their entries have different names.
+    """
+    codes = ["".join(s.text.splitlines(keepends=True)[s.above :]) for s in sources]
+    top = above("\n".join(codes), dialect)
+    text, line, out = top + "\n".join(codes), top.count("\n"), []
+    for source, code in zip(sources, codes, strict=True):
+        shift = line - source.above
+        spans = {at + shift: span for at, span in source.line_map.items()}
+        out.append(replace(source, text=text, line_map=spans, above=top.count("\n")))
+        line += code.count("\n") + 1
+    return tuple(out)
 
 
 def _laid_out(lines: Iterable[str]) -> list[str]:

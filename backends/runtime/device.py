@@ -356,8 +356,8 @@ class Device:
 def device(name: str = "") -> Device:
     """Return the device of a name like `cc` or `cc:1`, the same every time.
 
-    Without a name that of the settings. Raises CdBackendError CD0801 where the backend is none or
-    cannot run here, CdValueError CD0840 for a number that no device has.
+    Without a name that of the settings. Raises CdBackendError CD0801 where the backend is none,
+    what says why it cannot run here, and CdValueError CD0840 for a number that no device has.
     """
     backend, _, number = name.partition(":")
     backend = backend or settings.current().backend

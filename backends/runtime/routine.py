@@ -22,14 +22,15 @@ from ...lowering.passes.access import accesses
 from ..interface import Array, Code
 from . import order
 from .arrays import as_array, overlaps, relaid
-from .device import Context
+from .bindings import Bindings
+from .device import Context, expect_merge, field_of
 from .direct import direct
 from .field import Field
 from .link import allocate, unfit
 from .memory import Buffer
 from .queue import Event
 from .state import RUNTIME
-from .transfer import Merge, scheduling
+from .transfer import Merge, merge_copy, scheduling
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,16 @@ class Codes:
     def on(self, backend: str) -> Code:
         """Return the code for a backend; raises CdBackendError where it cannot be compiled."""
         if backend not in self._made:
-            self._made.setdefault(backend, RUNTIME.compile(self.procedure, backend))
+            self.keep(backend, RUNTIME.compile(self.procedure, backend))
         return self._made[backend]
+
+    def has(self, backend: str) -> bool:
+        """Whether there is code for a backend."""
+        return backend in self._made
+
+    def keep(self, backend: str, code: Code) -> None:
+        """Keep code for a backend, unless there is some already."""
+        self._made.setdefault(backend, code)
 
     @functools.cached_property
     def needed(self) -> frozenset[int]:
@@ -115,6 +124,13 @@ class Compiled:
         CdTypeError CD0804 where it writes a constant and CD0847 for what is no context, and
         CdValueError CD0843 where a shared array would be written by a second stream.
         """
+        self.require_context(context)
+        self.codes.on(context.device.backend)
+        with scheduling(context.stream):
+            return Routine(self, Context(context.stream, context))
+
+    def require_context(self, context: Context) -> None:
+        """Raise CdTypeError CD0847 for what is no context, CdBackendError CD0845 after its end."""
         if not isinstance(context, Context):
             raise CdTypeError(
                 Diagnostic(
@@ -123,9 +139,13 @@ class Compiled:
                 )
             )  # fmt: skip
         context.require_live()
-        self.codes.on(context.device.backend)
-        with scheduling(context.stream):
-            return Routine(self, Context(context.stream, context))
+
+    def require_writable(self, context: Context) -> None:
+        """Raise CdTypeError CD0804 or CdValueError CD0843 where it would write what it may not."""
+        for slot, parameter in self.parameters:
+            if isinstance(slot, Resident) and parameter.written:
+                slot.field.require_writable()
+                context.require_writable(slot.field)
 
     def __repr__(self) -> str:
         return f"<compiled {self.name}>"
@@ -142,16 +162,13 @@ class Routine:
         self.compiled = compiled
         self.context = context
         self.name = name or compiled.name
-        self.bindings: dict[str, Any] = {
-            slot.name: slot.default
-            for slot in compiled.slots
-            if isinstance(slot, Given) and slot.default is not None
-        }
+        self.bindings = Bindings(self.name, compiled.names)
+        """What calls need not give, by name: numbers, static indices among them, and arrays."""
+        for slot in compiled.slots:
+            if isinstance(slot, Given) and slot.default is not None:
+                self.bindings[slot.name] = slot.default
         self._code = compiled.codes.on(context.device.backend)
-        for slot, parameter in compiled.parameters:  # all of them before any array is made
-            if isinstance(slot, Resident) and parameter.written:
-                slot.field.require_writable()
-                context.require_writable(slot.field)
+        compiled.require_writable(context)  # all of it before any array is made
         self._arrays: dict[int, Array] = {}
         loads, reads, ticks, merged = [], [], [], []
         needed = compiled.codes.needed
@@ -215,6 +232,18 @@ class Routine:
             event.wait()
         stream.flush(event)
         return self.compiled.returned(results)
+
+    def merge_from_host(self, field: Any) -> None:
+        """Fill the merge buffer of the stream with the host's version of a field.
+
+        It serves any number of calls. Raises CdValueError CD0844 where the routine merges another
+        field, or none.
+        """
+        field, stream = field_of(field), self.context.stream
+        expect_merge(self, field)
+        self.context.require_live()
+        with scheduling(stream):
+            merge_copy(stream, field, field.host, once=False)
 
     def _step(self) -> Callable[[], bool]:
         """Return what runs the routine at once where it can, on a stream without a thread."""
@@ -284,7 +313,7 @@ class Routine:
     ) -> tuple[dict[int, Array], bool]:
         """Return arrays for the parameters that a call gives, and whether any is written."""
         names = self.compiled.names
-        values = self.bindings | dict(zip(names, args, strict=False)) | dict(kwargs)
+        values = {**self.bindings, **dict(zip(names, args, strict=False)), **kwargs}
         unknown = [name for name in kwargs if name not in names]
         missing = [name for name in names if name not in values]
         if unknown or missing or len(args) > len(names):

@@ -7,7 +7,8 @@ import os
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from ...lowering import settings
@@ -42,7 +43,7 @@ class Runtime:
     def backend(self, name: str | None = None) -> Backend:
         """Return the backend of a name, or of the settings; the same instance every time.
 
-        Raises CdBackendError CD0801 where there is none, or it cannot run here.
+        Raises CdBackendError CD0801 where there is none, and what says why it cannot run here.
         """
         name = name or settings.current().backend
         found = self._backends.get(name)
@@ -50,13 +51,7 @@ class Runtime:
             return found
         made = registry.get(name)
         if why := made.unavailable():
-            raise CdBackendError(
-                Diagnostic(
-                    "CD0801",
-                    f"the backend `{name}` cannot run here: {why}",
-                    helps=('backend="numpy" runs everywhere, slowly',),
-                )
-            )
+            raise why
         with self._lock:
             return self._backends.setdefault(name, made)
 
@@ -71,6 +66,19 @@ class Runtime:
         with self._lock:
             self._counts[code.origin] += 1
         return code
+
+    def compile_all(self, procedures: Sequence[Procedure], backend: str) -> list[Code]:
+        """Return code for several procedures, made as one where the backend can do that."""
+        together = getattr(self.backend(backend), "compile_all", None)
+        if together is None or len(procedures) < 2:
+            return [self.compile(procedure, backend) for procedure in procedures]
+        timeline = self.timeline
+        name = f"compile {', '.join(procedure.name for procedure in procedures)}"
+        with nullcontext() if timeline is None else timeline.here(name, "compile"):
+            codes: list[Code] = list(together(procedures))
+        with self._lock:
+            self._counts.update(code.origin for code in codes)
+        return codes
 
     def timed(self, name: str, kind: str, where: str, run: Step) -> Step:
         """Return a step that is about to be queued; while a profile is taken, one that tells."""

@@ -176,6 +176,15 @@ def nothing_to_draw_with() -> object:
         return pe.Timeline().save_picture("timeline.png")
 
 
+def bound_to_no_name() -> object:
+    """Give a routine a value by a name that it does not take."""
+    p, (stream,) = pe.tensor("p", (3,)), _streams("numpy:0/s0")
+    step = pe.cd_from_source("def step(p, x, rate):\n    p[i] = rate * x[i]\n")
+    routine = step.compile(p, np.ones(3), 0.5).link(stream.context())
+    routine.bindings["rates"] = 0.25
+    return routine
+
+
 def work_left_to_a_forked_child() -> object:
     """Wait, in a forked child, for what the parent had queued."""
     worker = Worker("numpy:0/s0", threaded=False)

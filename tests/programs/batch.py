@@ -55,7 +55,7 @@ class Deferring:
     def __init__(self) -> None:
         self.made: list[Deferred] = []
 
-    def unavailable(self) -> str | None:
+    def unavailable(self) -> None:
         """Return None: it is always there."""
         return None
 

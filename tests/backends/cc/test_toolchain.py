@@ -34,7 +34,7 @@ def test_no_compiler_says_how_to_get_one(
     for way in ("pip install 'plusequals[zig]'", "apt install", "brew install", "xcode-select",
                 'backend="numpy" needs none'):  # fmt: skip
         assert way in text
-    assert "no C compiler was found" in (cc.unavailable() or "")
+    assert "no C compiler was found" in str(cc.unavailable())
 
 
 def test_ziglang_is_taken_where_nothing_else_is(

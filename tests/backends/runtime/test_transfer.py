@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import plusequals as pe
 from plusequals.backends.runtime.memory import Account, Buffer
@@ -69,3 +70,17 @@ def test_what_was_streamed_is_copied_before_the_source_is_written() -> None:
         load(queue, field.host, source)
     assert queue.merge and queue.merge.array.tolist() == [0, 1, 2]
     assert source.array.tolist() == [1, 1, 1]
+
+
+def test_a_merge_buffer_is_filled_from_the_host() -> None:
+    p = pe.tensor("p", 2, dtype="float64", init=1.0)
+    merge = pe.cd_from_source("def merge(p):\n    p += p.merge\n").compile(p)
+    routine = merge.link(pe.device("numpy").stream().context())
+    p[...] = 5.0
+    routine.merge_from_host(p)
+    p[...] = 7.0  # the buffer holds what was there before
+    routine()
+    routine()
+    assert p.numpy().tolist() == [17.0, 17.0]
+    with pytest.raises(ValueError, match=r"CD0844.*merges `p`, and is given `p\.grad`"):
+        routine.merge_from_host(p.grad)

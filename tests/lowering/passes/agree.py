@@ -93,7 +93,7 @@ class Checking:
     name: str = NAME
     api_version: int = API_VERSION
 
-    def unavailable(self) -> str | None:
+    def unavailable(self) -> None:
         """Return None: it is always there."""
         return None
 

@@ -1,0 +1,37 @@
+"""What a routine is bound to by name: numbers and arrays that a call need not give.
+
+>>> bound = Bindings("step", ("x", "rate"))
+>>> bound["rate"] = 0.5
+>>> bound
+{'rate': 0.5}
+"""
+
+from __future__ import annotations
+
+from collections import UserDict
+from collections.abc import Sequence
+from typing import Any
+
+from ...lowering.diagnostic import CdNameError, Diagnostic, nearest
+
+
+class Bindings(UserDict[str, Any]):
+    """Values by the names that a routine takes; CdNameError CD0849 for any other name."""
+
+    def __init__(self, routine: str, names: Sequence[str]) -> None:
+        self._routine = routine
+        self._names = tuple(names)
+        super().__init__()
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name not in self._names:
+            near = nearest(name, self._names)
+            raise CdNameError(
+                Diagnostic(
+                    "CD0849",
+                    f"the routine `{self._routine}` takes no `{name}`",
+                    notes=(f"it takes {', '.join(self._names) or 'nothing'}",),
+                    helps=(f"did you mean `{near}`?",) if near else (),
+                )
+            )
+        super().__setitem__(name, value)

@@ -106,7 +106,8 @@ class Specialisations:
             if not made.typed.statics <= self._statics:
                 self._statics |= made.typed.statics
                 specs = tuple(self._specs(arguments).values())
-            table.apart[specs] = (made, *table.apart.get(specs, ()))
+            if made.holds(arguments):  # or it would never be found again
+                table.apart[specs] = (made, *table.apart.get(specs, ()))
             return made
 
     def _found_or_made(self, table: _Table, arguments: Arguments) -> Match:

@@ -8,20 +8,34 @@
 
 from __future__ import annotations
 
-from collections import UserDict
-from collections.abc import Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any
 
 from ...lowering.diagnostic import CdNameError, Diagnostic, nearest
 
 
-class Bindings(UserDict[str, Any]):
+class Bindings(MutableMapping[str, Any]):
     """Values by the names that a routine takes; CdNameError CD0849 for any other name."""
 
     def __init__(self, routine: str, names: Sequence[str]) -> None:
         self._routine = routine
         self._names = tuple(names)
-        super().__init__()
+        self._values: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __delitem__(self, name: str) -> None:
+        del self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
 
     def __setitem__(self, name: str, value: Any) -> None:
         if name not in self._names:
@@ -34,4 +48,4 @@ class Bindings(UserDict[str, Any]):
                     helps=(f"did you mean `{near}`?",) if near else (),
                 )
             )
-        super().__setitem__(name, value)
+        self._values[name] = value

@@ -1,9 +1,8 @@
 """Steps of a stream without a thread that need not be queued: everything they need is ready.
 
 A routine whose arrays nobody uses, and whose stream has nothing to do, is run at once. It still
-takes its place in the order: while it runs, what other threads schedule waits for its event. One
-event serves all of these steps of a stream: it is done between them, and who waits for one of them
-may wait for the next as well, which never waits for anybody.
+takes its place in the order: what other threads schedule while it runs waits for its event, and is
+dropped where it fails.
 """
 
 from __future__ import annotations
@@ -13,9 +12,11 @@ from typing import Protocol
 
 from .field import Field
 from .memory import Buffer
-from .queue import Event, Queue
+from .queue import Event, Failure, Queue
 from .state import RUNTIME
 
+FEW = 8
+"""How many events of readers may be kept that are done."""
 Pairs = Sequence[tuple[Field, Buffer]]
 
 
@@ -39,28 +40,29 @@ def direct(
     `ticks` those that it writes. It could not, and did nothing, where it has to wait for something,
     or where an array has to be loaded first. It raises what `run` raises.
     """
-    worker, event, runtime = queue.worker, queue.worker.direct, RUNTIME
+    worker, runtime = queue.worker, RUNTIME
     acquire, release = worker.busy.acquire, worker.busy.release
 
     def step() -> bool:
         if not acquire(blocking=False):
             return False
-        is_ours = False
+        event = None
         try:
             with runtime.scheduling:
-                if worker.tasks or not event.done or runtime.timeline or not context.live:
+                if worker.tasks or not worker.direct.done or runtime.timeline or not context.live:
                     return False
                 if not _is_calm(reads, loads, ticks):
                     return False
-                is_ours = True
-                event.done = False
-                worker.latest = event
+                event = worker.direct = worker.latest = Event(worker)
                 _take(event, reads, ticks)
             run()
         except BaseException as error:
-            raise error.with_traceback(None) from None
+            if event is None:
+                raise
+            event.failure = Failure(error)
+            raise event.failure.tell() from None
         finally:
-            if is_ours:
+            if event is not None:
                 event.done = True
             release()
         return True
@@ -74,24 +76,28 @@ def _is_calm(reads: Sequence[Buffer], loads: Pairs, ticks: Pairs) -> bool:
         if field.host_tick > buffer.tick:
             return False
     for buffer in reads:
-        writer = buffer.writer
-        if not writer.done or writer.failure is not None:
+        if not _is_settled(buffer.writer):
             return False
     for _, buffer in ticks:
-        writer = buffer.writer
-        if not writer.done or writer.failure is not None or buffer.lent:
+        if buffer.lent or not _is_settled(buffer.writer):
             return False
         for reader in buffer.readers:
-            if not reader.done or reader.failure is not None:
+            if not _is_settled(reader):
                 return False
     return True
+
+
+def _is_settled(event: Event) -> bool:
+    """Whether nothing has to wait for an event, or to be dropped because of it."""
+    return event.done and (event.failure is None or event.failure.told)
 
 
 def _take(event: Event, reads: Sequence[Buffer], ticks: Pairs) -> None:
     """Note that a step reads and writes arrays; as `order.note` does, with little to do."""
     for buffer in reads:
-        if event not in buffer.readers:
-            buffer.readers.append(event)
+        if len(buffer.readers) > FEW:
+            buffer.readers = [one for one in buffer.readers if not one.done]
+        buffer.readers.append(event)
     for field, buffer in ticks:
         buffer.writer = event
         if buffer.readers:

@@ -20,6 +20,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+_MOMENT = 0.005
+"""Seconds after which who waits for a thread that is at work looks again whether it is done."""
 CAPACITY = 4096
 """Steps that may wait in a queue; who submits more waits."""
 
@@ -96,9 +98,8 @@ class Worker:
         self.running: list[_Task] = []
         self.failure: Failure | None = None
         self.latest = DONE
-        self.direct = Event(self)
-        """Of steps that are not queued, one after another; see `direct`."""
-        self.direct.done = True
+        self.direct = DONE
+        """Of the last step that was not queued; see `direct`."""
         self.thread: threading.Thread | None = None
         self.closed = False
         self._renew()
@@ -139,14 +140,29 @@ class Worker:
 
     def reach(self, event: Event) -> None:
         """Return when an event of this worker is done; without a thread, do what is before it."""
-        if self.ready is None:
-            with self.busy:
-                while not event.done:
-                    self._next()
-        else:
+        if self.ready is not None:
             with self.ready:
                 while not event.done:
                     self.ready.wait()
+            return
+        while not event.done:
+            first = next(iter(tuple(self.tasks)), None)
+            for other in first.waits if first is not None else ():
+                other.settle()  # before the lock is held: who does that work may wait for ours
+            if self.busy.acquire(timeout=_MOMENT):
+                try:
+                    self._proceed(event)
+                finally:
+                    self.busy.release()
+
+    def _proceed(self, event: Event) -> None:
+        """Do the first task of a queue without a thread if it has nothing to wait for."""
+        if event.done:
+            return
+        if not self.tasks:
+            raise RuntimeError(f"a step of {self.name} waits for its own end")
+        if all(other.done for other in self.tasks[0].waits):
+            self._next()
 
     def _next(self) -> None:
         """Do the next task of a queue without a thread. What fails concerns who submitted it."""

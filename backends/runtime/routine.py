@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from ...lowering import settings
 from ...lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, Label
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.lower import lower
 from ...lowering.passes.access import accesses
+from ...lowering.settings import Settings
 from ..interface import Array, Code
 from . import order
 from .arrays import as_array, overlaps, relaid
@@ -56,24 +58,25 @@ Slot = Resident | Given
 
 @dataclass(eq=False)
 class Codes:
-    """What a procedure becomes on each backend: made when it is first asked for, and kept."""
+    """What a procedure becomes: made when it is first asked for, and kept for each backend and
+    choice of settings."""
 
     procedure: Procedure
-    _made: dict[str, Code] = field(default_factory=dict)
+    _made: dict[tuple[str, Settings], Code] = field(default_factory=dict)
 
     def on(self, backend: str) -> Code:
         """Return the code for a backend; raises CdBackendError where it cannot be compiled."""
-        if backend not in self._made:
+        if not self.has(backend):
             self.keep(backend, RUNTIME.compile(self.procedure, backend))
-        return self._made[backend]
+        return self._made[backend, settings.current()]
 
     def has(self, backend: str) -> bool:
-        """Whether there is code for a backend."""
-        return backend in self._made
+        """Whether there is code for a backend under the settings that hold now."""
+        return (backend, settings.current()) in self._made
 
     def keep(self, backend: str, code: Code) -> None:
-        """Keep code for a backend, unless there is some already."""
-        self._made.setdefault(backend, code)
+        """Keep code that was made for a backend now, unless there is some already."""
+        self._made.setdefault((backend, settings.current()), code)
 
     @functools.cached_property
     def needed(self) -> frozenset[int]:
@@ -162,11 +165,10 @@ class Routine:
         self.compiled = compiled
         self.context = context
         self.name = name or compiled.name
-        self.bindings = Bindings(self.name, compiled.names)
-        """What calls need not give, by name: numbers, static indices among them, and arrays."""
+        self._bindings = Bindings(self.name, compiled.names)
         for slot in compiled.slots:
             if isinstance(slot, Given) and slot.default is not None:
-                self.bindings[slot.name] = slot.default
+                self._bindings[slot.name] = slot.default
         self._code = compiled.codes.on(context.device.backend)
         compiled.require_writable(context)  # all of it before any array is made
         self._arrays: dict[int, Array] = {}
@@ -197,6 +199,11 @@ class Routine:
         whole = len(self._arrays) == len(compiled.slots) and not compiled.procedure.results
         self._whole = self._call(self._arrays) if whole else None
         self._direct = self._step() if whole and not context.stream.threaded else None
+
+    @property
+    def bindings(self) -> Bindings:
+        """What calls need not give, by name: numbers, static indices among them, and arrays."""
+        return self._bindings
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Queue the routine; return None, or what the function returns when it is done.
@@ -313,7 +320,7 @@ class Routine:
     ) -> tuple[dict[int, Array], bool]:
         """Return arrays for the parameters that a call gives, and whether any is written."""
         names = self.compiled.names
-        values = {**self.bindings, **dict(zip(names, args, strict=False)), **kwargs}
+        values = {**self._bindings, **dict(zip(names, args, strict=False)), **kwargs}
         unknown = [name for name in kwargs if name not in names]
         missing = [name for name in names if name not in values]
         if unknown or missing or len(args) > len(names):

@@ -3,7 +3,7 @@
 Changes: two nests with only comments between them, whose loops run through the same values, become
 one loop around both bodies; so again with the loops inside. Branches with the same test become one.
 Statements between them that the first nest has nothing to do with are moved in front of it. A nest
-also joins an earlier one that computes a local array for it alone, past what neither depends on.
+also joins an earlier one that computes a local array for it alone, past what it does not depend on.
 
 Needs: symbols are unique in their scope. Guarantees: every cell gets its values in the same order,
 so not a bit of a result changes. A round of the second nest then runs before the later rounds of
@@ -146,7 +146,7 @@ class _Fusion:
             shared = self.known(first).written_for(self.known(second))
             if not any(n in self.own and self.reads[n] == times for n, times in shared.items()):
                 continue
-            parted = _parted(out[at + 1 :], second, self.own)
+            parted = _parted(out[at + 1 :], second)
             if parted is None:
                 return False
             pair = Pair(self.known(first), self.known(second), self.own, outer)
@@ -204,34 +204,35 @@ class _Parted:
     others: tuple[Stmt, ...]
 
 
-def _parted(between: list[Stmt], second: For, own: frozenset[int]) -> _Parted | None:
-    """Return what a nest takes along when it runs before all else between; None if it cannot."""
+def _parted(between: list[Stmt], second: For) -> _Parted | None:
+    """Return what a nest takes along when it runs before all else between; None if it cannot.
+
+    Nothing passes a check or a print, whatever relies on it, nor does any of those pass anything.
+    """
     ours = summary(second)
-    reads, written, kinds = ours.reads, ours.writes, ours.kinds
+    reads, written = ours.reads, ours.writes
+    if not ours.kinds.isdisjoint(_FIXED):
+        return None
     needed: list[Stmt] = []
     comments: list[Comment] = []
     others: list[Stmt] = []
-    seen = False  # whether any of the others raises or prints
     for stmt in reversed(between):
         if isinstance(stmt, Comment):
             heads = not others and not comments and not stmt.text.startswith("end ")
             (comments if heads else others).append(stmt)
             continue
         theirs = summary(stmt)
-        if not theirs.kinds.isdisjoint((Break, Continue, Permute)):
+        if isinstance(stmt, Alloc | Let) or not theirs.kinds.isdisjoint(_FIXED):
             return None
         if written.isdisjoint(theirs.touches) and reads.isdisjoint(theirs.writes):
-            if not isinstance(stmt, Alloc | Let):
-                others.append(stmt)
-                seen = seen or not theirs.kinds.isdisjoint(_SEEN)
-                continue
-        if not isinstance(stmt, Store | Update | Fill | Alloc | Let):
+            others.append(stmt)
+            continue
+        if not isinstance(stmt, Store | Update | Fill):
             return None
         needed.append(stmt)
-        reads, written, kinds = reads | theirs.reads, written | theirs.writes, kinds | theirs.kinds
-    if seen and not (written <= own and kinds.isdisjoint(_SEEN)):
-        return None
+        reads, written = reads | theirs.reads, written | theirs.writes
     return _Parted(tuple(needed[::-1]), tuple(comments), tuple(others[::-1]))
 
 
-_SEEN = frozenset((Check, Print))
+_FIXED = frozenset((Check, Print, Break, Continue, Permute))
+"""What is done, or where it stands, can be told from outside: nests do not pass it."""

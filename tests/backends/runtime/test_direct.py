@@ -126,3 +126,35 @@ def test_a_step_inside_of_a_step_is_queued() -> None:
     pairs = ((scene.field, scene.buffer),)
     outer = direct(scene.queue, lambda: inner.append(scene.step()), scene.life, (), (), pairs)
     assert outer() and inner == [False]
+
+
+def test_what_waits_for_a_step_that_fails_is_dropped() -> None:
+    scene = Scene()
+    started, go_on = threading.Event(), threading.Event()
+    seen: list[object] = []
+
+    def wrong() -> None:
+        started.set()
+        assert go_on.wait(10)
+        raise ValueError("no")
+
+    def run() -> None:
+        with pytest.raises(ValueError, match="no"):
+            step()
+
+    step = direct(scene.queue, wrong, scene.life, (), (), ((scene.field, scene.buffer),))
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert started.wait(10)
+    other = Queue("other", threaded=True)
+    event = order.enqueue(other, lambda: seen.append(1), (scene.buffer,), ())
+    go_on.set()
+    thread.join()
+    assert event.settle() is not None and seen == []
+
+
+def test_readers_that_are_done_do_not_pile_up() -> None:
+    scene = Scene()
+    for _ in range(100):
+        assert scene.step()
+    assert len(scene.source.readers) < 20

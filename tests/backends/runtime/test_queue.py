@@ -241,3 +241,29 @@ def test_a_failure_knows_whether_it_was_told() -> None:
 def test_an_event_says_whose_it_is() -> None:
     queue = Queue("q", False)
     assert Event(queue.worker).worker is queue.worker and repr(queue) == "<queue q>"
+
+
+def test_threads_that_drive_two_inline_queues_do_not_wait_for_each_other_for_ever() -> None:
+    one, two = Queue("one", False), Queue("two", False)
+    events: list[Event] = []
+    lock = threading.Lock()
+
+    def drive(queue: Queue) -> None:
+        for _ in range(300):
+            with lock:  # each step waits for the latest one of the other queue
+                event = queue.worker.submit(int, tuple(events[-1:]))
+                events.append(event)
+            event.wait()
+
+    threads = [threading.Thread(target=drive, args=(queue,), daemon=True) for queue in (one, two)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in threads) and all(e.done for e in events)
+
+
+def test_a_step_that_waits_for_its_own_end_says_so() -> None:
+    queue = Queue("q", False)
+    with pytest.raises(RuntimeError, match="waits for its own end"):
+        queue.submit(queue.synchronize)

@@ -162,4 +162,79 @@ PAST = {
         for k in range(7):
             z[k] += t[k + 1]
     """,
+    "past the check of a number that it needs": """
+        t: f64[8]
+        for k in range(8):
+            t[k] = x[k] * x[k]
+        for k in range(7):
+            z[k] = x[k + 1]
+        h = x[p[0]]
+        s = 0.0
+        for m in range(8):
+            for r in range(3):
+                s += t[m] * h
+        y[0] = s
+    """,
+    "past the checks that its indices rely on": """
+        t: f64[8]
+        for k in range(8):
+            t[k] = x[k] * x[k]
+        for k in range(7):
+            z[k] = x[p[k]]
+        s = 0.0
+        for m in range(8):
+            for r in range(7):
+                s += t[m] * x[p[r]]
+        y[0] = s
+    """,
+    "a check past what is seen": """
+        t: f64[8]
+        for k in range(8):
+            t[k] = x[k] * x[k]
+        for k in range(7):
+            z[k] = x[k + 1]
+        s = 0.0
+        for m in range(8):
+            for r in range(3):
+                s += t[m] * x[q[m]]
+        y[0] = s
+    """,
+    "a print past what is seen": """
+        t: f64[8]
+        for k in range(8):
+            t[k] = x[k] * x[k]
+        for k in range(7):
+            z[k] = x[p[k]]
+        for m in range(8):
+            print(t[m])
+    """,
+    "past an array of a size that is checked": """
+        t: f64[8]
+        for k in range(8):
+            t[k] = x[k] * x[k]
+        y[3] = 7
+        b = np.zeros(p[0])
+        s = 0.0
+        for m in range(8):
+            for r in range(3):
+                s += t[m] * r
+        y[0] = s
+        b[:] = b + 1
+        y[1] = b.sum()
+    """,
+    "past a loop that may go on": """
+        t: f64[8]
+        for k in range(8):
+            t[k] = x[k] * x[k]
+        h = 0
+        while h < 3:
+            for k in range(7):
+                z[k] = x[k] + h
+            h += 1
+        s = 0.0
+        for m in range(8):
+            for r in range(3):
+                s += t[m] * r
+        y[0] = s
+    """,
 }

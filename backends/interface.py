@@ -10,7 +10,7 @@ beside these, and a concrete pointer never appears in any of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
@@ -49,6 +49,14 @@ class Code(Protocol):
 
     def bind(self, arrays: Sequence[Array | None]) -> Callable[[], tuple[Array, ...]]:
         """Return the run on these arrays, which can be repeated, by one thread at a time."""
+
+
+@runtime_checkable
+class CompilesTogether(Protocol):
+    """A backend that makes code for several procedures as one."""
+
+    def compile_all(self, procedures: Sequence[Procedure]) -> Sequence[Code]:
+        """Return code for each procedure, in order; raises CdBackendError."""
 
 
 class Backend(Protocol):

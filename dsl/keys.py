@@ -12,7 +12,7 @@ from ..backends.runtime.arrays import describe
 from ..backends.runtime.tensor import Tensor
 from ..lowering.ir import dtypes
 from .elaborate.array_types import ArrayType
-from .elaborate.inputs import ArraySpec, Spec, spec_of, unbound
+from .elaborate.inputs import ArraySpec, Spec, spec_of
 from .source import MISSING
 
 _FLAGS = 0x0100 | 0x0400
@@ -57,7 +57,7 @@ def quick_key(value: Any, static: bool) -> object:
         return (tuple, *[quick_key(item, True) for item in value])
     if kind is list and any(isinstance(item, np.ndarray) for item in value):
         return (list, *[quick_key(item, True) for item in value])
-    return unbound(describe_input(value, static))
+    return describe_input(value, static)
 
 
 def _is_tensor(value: object) -> TypeGuard[Tensor]:

@@ -117,7 +117,7 @@ def spec_text(spec: Spec) -> str:
         case GroupSpec(kind, items):
             inner = ", ".join(map(spec_text, items))
             return f"[{inner}]" if kind == "list" else f"({inner})"
-        case TensorSpec(dtype, shape, names, memory, _):
+        case TensorSpec(dtype, shape, names, memory):
             sizes = ", ".join(map(str, shape))
             asked = f", asked to be {memory}" if memory else ""
             return f"a tensor {dtype.short}[{sizes}] with fields {', '.join(names)}{asked}"

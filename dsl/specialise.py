@@ -27,7 +27,7 @@ from . import surface as s
 from .build import build
 from .checked import add_checks
 from .elaborate.elaborate import elaborate
-from .elaborate.inputs import ArraySpec, Spec, unbound
+from .elaborate.inputs import ArraySpec, Spec
 from .elaborate.typed import Typed
 from .elaborate.values import Path
 from .forms import Arguments, Lookup, Match, Specialisation, Watch, getter, pairs_with, watches
@@ -177,7 +177,7 @@ class Specialisations:
         found = {}
         for name, value in arguments.items():
             try:
-                found[name] = unbound(describe_input(value, name in self._statics, name))
+                found[name] = describe_input(value, name in self._statics, name)
             except CdTypeError as problem:
                 raise _placed(problem, self.function, name) from None
         return found
@@ -238,7 +238,7 @@ class Specialisations:
         arguments: Arguments,
     ) -> Situation:
         specs = {
-            name: unbound(describe_input(value, name in typed.statics, name))
+            name: describe_input(value, name in typed.statics, name)
             for name, value in arguments.items()
         }
         captured = {watch.path: watch.spec for watch in watched}

@@ -59,21 +59,16 @@ class CompiledC:
 
     def compile(self, procedure: Procedure) -> CompiledCode:
         """Return code for the procedure; raises CdBackendError where it cannot be compiled."""
-        started = time.perf_counter()
-        source = translate(procedure)
-        library, origin = self.load(source, procedure.name)
-        took = 1000 * (time.perf_counter() - started)
-        tell(1, f"plusequals: {procedure.name}: cc, {origin}, {took:.1f} ms")
-        nodes = tuple(parameter.node for parameter in procedure.parameters)
-        function = library.function(source.entry)
-        return CompiledCode(
-            procedure.name, source, nodes, procedure.results, origin, library, function
-        )
+        (code,) = self.compile_all((procedure,))
+        return code
 
     def compile_all(self, procedures: Sequence[Procedure]) -> tuple[CompiledCode, ...]:
         """Return code for procedures of one text, which is compiled once; raises CdBackendError."""
+        started, names = time.perf_counter(), ", ".join(one.name for one in procedures)
         sources = joined([translate(one) for one in _named_apart(procedures)])
-        library, origin = self.load(sources[0], ", ".join(one.name for one in procedures))
+        library, origin = self.load(sources[0], names)
+        took = 1000 * (time.perf_counter() - started)
+        tell(1, f"plusequals: {names}: cc, {origin}, {took:.1f} ms")
         return tuple(
             CompiledCode(
                 one.name,

@@ -367,7 +367,7 @@ def joined(sources: Sequence[Source], dialect: Dialect = C) -> tuple[Source, ...
 
     Their entries have different names.
     """
-    codes = ["".join(s.text.splitlines(keepends=True)[s.above :]) for s in sources]
+    codes = [source.text.split("\n", source.above)[-1] for source in sources]
     top = above("\n".join(codes), dialect)
     text, line, out = top + "\n".join(codes), top.count("\n"), []
     for source, code in zip(sources, codes, strict=True):

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from . import order
 from .field import Field
 from .memory import Buffer
 from .queue import Event, Failure, Queue
 from .state import RUNTIME
 
-FEW = 8
-"""How many events of readers may be kept that are done."""
 Pairs = Sequence[tuple[Field, Buffer]]
 
 
@@ -42,6 +41,7 @@ def direct(
     """
     worker, runtime = queue.worker, RUNTIME
     acquire, release = worker.busy.acquire, worker.busy.release
+    writes = tuple(buffer for _, buffer in ticks)
 
     def step() -> bool:
         if not acquire(blocking=False):
@@ -51,10 +51,14 @@ def direct(
             with runtime.scheduling:
                 if worker.tasks or not worker.direct.done or runtime.timeline or not context.live:
                     return False
-                if not _is_calm(reads, loads, ticks):
+                if any(field.host_tick > buffer.tick for field, buffer in loads):
+                    return False
+                if any(buffer.lent for buffer in writes) or order.waits_of(queue, reads, writes):
                     return False
                 event = worker.direct = worker.latest = Event(worker)
-                _take(event, reads, ticks)
+                order.note(event, reads, writes)
+                for field, buffer in ticks:
+                    field.ticked(buffer)
             run()
         except BaseException as error:
             if event is None:
@@ -68,38 +72,3 @@ def direct(
         return True
 
     return step
-
-
-def _is_calm(reads: Sequence[Buffer], loads: Pairs, ticks: Pairs) -> bool:
-    """Whether nobody uses the arrays in another way, and none has to be loaded."""
-    for field, buffer in loads:
-        if field.host_tick > buffer.tick:
-            return False
-    for buffer in reads:
-        if not _is_settled(buffer.writer):
-            return False
-    for _, buffer in ticks:
-        if buffer.lent or not _is_settled(buffer.writer):
-            return False
-        for reader in buffer.readers:
-            if not _is_settled(reader):
-                return False
-    return True
-
-
-def _is_settled(event: Event) -> bool:
-    """Whether nothing has to wait for an event, or to be dropped because of it."""
-    return event.done and (event.failure is None or event.failure.told)
-
-
-def _take(event: Event, reads: Sequence[Buffer], ticks: Pairs) -> None:
-    """Note that a step reads and writes arrays; as `order.note` does, with little to do."""
-    for buffer in reads:
-        if len(buffer.readers) > FEW:
-            buffer.readers = [one for one in buffer.readers if not one.done]
-        buffer.readers.append(event)
-    for field, buffer in ticks:
-        buffer.writer = event
-        if buffer.readers:
-            buffer.readers = []
-        field.ticked(buffer)

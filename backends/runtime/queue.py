@@ -146,8 +146,7 @@ class Worker:
                     self.ready.wait()
             return
         while not event.done:
-            first = next(iter(tuple(self.tasks)), None)
-            for other in first.waits if first is not None else ():
+            for other in self._first_waits():
                 other.settle()  # before the lock is held: who does that work may wait for ours
             if self.busy.acquire(timeout=_MOMENT):
                 try:
@@ -155,13 +154,20 @@ class Worker:
                 finally:
                     self.busy.release()
 
+    def _first_waits(self) -> Sequence[Event]:
+        """Return what the first task has to wait for, as long as it is the first."""
+        try:
+            return self.tasks[0].waits
+        except IndexError:
+            return ()
+
     def _proceed(self, event: Event) -> None:
         """Do the first task of a queue without a thread if it has nothing to wait for."""
         if event.done:
             return
         if not self.tasks:
             raise RuntimeError(f"a step of {self.name} waits for its own end")
-        if all(other.done for other in self.tasks[0].waits):
+        if all(other.done for other in self._first_waits()):
             self._next()
 
     def _next(self) -> None:

@@ -15,7 +15,7 @@ from ...lowering import settings
 from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.ir.assignments import Procedure
 from .. import registry
-from ..interface import Backend, Code
+from ..interface import Backend, Code, CompilesTogether
 from .queue import Failure, Worker
 from .timeline import Timeline
 
@@ -57,25 +57,20 @@ class Runtime:
 
     def compile(self, procedure: Procedure, backend: str | None = None) -> Code:
         """Return code for a procedure, from memory or disk where it was compiled before."""
-        timeline = self.timeline
-        if timeline is None:
-            code = self.backend(backend).compile(procedure)
-        else:
-            with timeline.here(f"compile {procedure.name}", "compile"):
-                code = self.backend(backend).compile(procedure)
-        with self._lock:
-            self._counts[code.origin] += 1
+        (code,) = self.compile_all((procedure,), backend)
         return code
 
-    def compile_all(self, procedures: Sequence[Procedure], backend: str) -> list[Code]:
+    def compile_all(
+        self, procedures: Sequence[Procedure], backend: str | None = None
+    ) -> Sequence[Code]:
         """Return code for several procedures, made as one where the backend can do that."""
-        together = getattr(self.backend(backend), "compile_all", None)
-        if together is None or len(procedures) < 2:
-            return [self.compile(procedure, backend) for procedure in procedures]
-        timeline = self.timeline
+        made, timeline = self.backend(backend), self.timeline
         name = f"compile {', '.join(procedure.name for procedure in procedures)}"
         with nullcontext() if timeline is None else timeline.here(name, "compile"):
-            codes: list[Code] = list(together(procedures))
+            if isinstance(made, CompilesTogether) and len(procedures) > 1:
+                codes = made.compile_all(procedures)
+            else:
+                codes = [made.compile(procedure) for procedure in procedures]
         with self._lock:
             self._counts.update(code.origin for code in codes)
         return codes

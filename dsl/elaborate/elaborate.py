@@ -32,7 +32,7 @@ from .context import Context, NeedStatic, NeedUnroll, error
 from .declarations import check_contract, declared
 from .effects import LIBRARY
 from .frame import Frame, Hooks, assigned_names, names_in, rebound_names
-from .inputs import Inputs, Spec, unbound
+from .inputs import Inputs, Spec
 from .merging import check_merges
 from .sharing import check_sharing
 from .typed import Argument, Constant, Many, New, Part, Return, Strided, Typed
@@ -140,8 +140,7 @@ def _elaborate(
         body,
         function.span,
     )
-    used = {path: unbound(spec) for path, spec in inputs.used.items()}
-    return Typed(procedure, returns, passed, used, inputs.roots, inputs.constants, statics)
+    return Typed(procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics)
 
 
 def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:

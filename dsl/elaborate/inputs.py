@@ -12,7 +12,7 @@ import sys
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -80,29 +80,16 @@ class GroupSpec:
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """A persistent tensor: its element type, shape and declared fields."""
+    """A persistent tensor: its element type, shape and declared fields. It keeps none alive."""
 
     dtype: DType
     shape: tuple[int, ...]
     fields: tuple[str, ...]
     memory: str
     """The memory mode that was asked for, empty where none was."""
-    value: TensorLike | None = field(compare=False)
-    """The tensor while a form is made for it; None in what is kept, which keeps no tensor alive."""
 
 
 Spec = ArraySpec | NumberSpec | ConstantSpec | ObjectSpec | GroupSpec | TensorSpec
-
-
-def unbound(spec: Spec) -> Spec:
-    """Return a specification without the tensors it was made from: the same under `==`."""
-    match spec:
-        case TensorSpec():
-            return replace(spec, value=None)
-        case GroupSpec(kind, items):
-            return GroupSpec(kind, tuple(map(unbound, items)))
-        case _:
-            return spec
 
 
 _PLAIN = (str, bytes, type(None), type(...), slice, np.dtype, range)
@@ -138,7 +125,7 @@ def spec_of(
     if isinstance(value, (*_PLAIN, DType, Word)):
         return ConstantSpec(type(value), repr(value), value)
     if is_tensor(value):
-        return TensorSpec(value.dtype, value.shape, value.fields, _asked(value), value)
+        return TensorSpec(value.dtype, value.shape, value.fields, _asked(value))
     if isinstance(value, tuple | list):
         items = tuple(spec_of(item, describe, True, is_tensor) for item in value)
         numbers = isinstance(value, list) and not static and all(map(_is_numeric, items))
@@ -206,6 +193,8 @@ class Inputs:
     alias: Mapping[Path, Path]
     used: dict[Path, Spec] = field(default_factory=dict)
     nodes: dict[Path, Node] = field(default_factory=dict)
+    handles: dict[Path, Handle] = field(default_factory=dict)
+    """The tensors among the inputs."""
     fleeting: dict[Path, Node] = field(default_factory=dict)
     """The local arrays that stand for tensors without an array of their own."""
     parsed: dict[object, s.Function] = field(default_factory=dict)
@@ -235,10 +224,10 @@ class Inputs:
         spec = self.describe(value, static)
         if not (isinstance(spec, GroupSpec) and path in self.used):
             self.used[path] = spec
-        return self.value(ctx, path, spec, span)
+        return self._value(ctx, path, spec, value, span)
 
-    def value(self, ctx: Context, path: Path, spec: Spec, span: Span) -> Value:
-        """Return the value of an input of a specification."""
+    def _value(self, ctx: Context, path: Path, spec: Spec, given: Any, span: Span) -> Value:
+        """Return the value of an input that is given, and of its specification."""
         match spec:
             case ArraySpec(dtype, shape, strides, listed):
                 label = _label(path)
@@ -251,14 +240,13 @@ class Inputs:
             case ObjectSpec(_, value):
                 return Opaque(value, path) if _has_state(value) else Static(value)
             case GroupSpec(kind, items):
-                parts = tuple(
-                    self.value(ctx, Path(path.root, (*path.steps, n), path.captured), item, span)
-                    for n, item in enumerate(items)
-                )
-                return Group(parts, kind)
+                parts = []
+                for n, (item, one) in enumerate(zip(items, given, strict=True)):
+                    inner = Path(path.root, (*path.steps, n), path.captured)
+                    parts.append(self._value(ctx, inner, item, one, span))
+                return Group(tuple(parts), kind)
             case TensorSpec():
-                assert spec.value is not None
-                return Handle(spec.value, path)
+                return self.handles.setdefault(path, Handle(given, path))
 
     def node(
         self,

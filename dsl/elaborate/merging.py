@@ -21,7 +21,7 @@ from ...lowering.ir.indexing import var
 from .context import error
 from .frame import Frame
 from .inputs import MERGED
-from .values import Array, Handle, Path
+from .values import Array, Path
 
 _Simple = Assign | Let | Alloc | Permute | Check | Print
 
@@ -50,9 +50,7 @@ def merge_of(frame: Frame, array: Array, span: Span) -> Array:
             helps=(f"write it once: `{span.text.removesuffix('.merge')}`",),
         )  # fmt: skip
     owner = Path(path.root, path.steps[:-1], path.captured)
-    spec = frame.inputs.used[owner]
-    handle = frame.inputs.value(frame.ctx, owner, spec, span)
-    assert isinstance(handle, Handle), "a path to a field goes through its tensor"
+    handle = frame.inputs.handles[owner]  # a path to a field goes through its tensor
     return frame.inputs.field(frame.ctx, handle, last[1:], span, merged=True)
 
 

@@ -163,16 +163,8 @@ def walk(expr: Expr) -> list[Expr]:
 
 
 def reads(expr: Expr) -> list[Read]:
-    """Return every read in an expression, parents first: what `walk` finds of them, sooner."""
-    found: list[Read] = []
-    left = [expr]
-    while left:
-        one = left.pop()
-        if isinstance(one, Read):
-            found.append(one)
-        if inner := children(one):
-            left += inner[::-1]
-    return found
+    """Return every read in an expression, those inside of subscripts too, parents first."""
+    return [one for one in walk(expr) if isinstance(one, Read)]
 
 
 def rebuild(

@@ -17,7 +17,6 @@ from .loops import AnyStatement
 from .node import Node
 
 S = TypeVar("S", bound=AnyStatement)
-T = TypeVar("T")
 Body = tuple[AnyStatement, ...]
 
 
@@ -50,9 +49,6 @@ def statements(body: Iterable[S]) -> list[S]:
             for inner in reversed(bodies(statement)):
                 left += inner[::-1]
     return found
-
-
-# ------------------------------------------------------------------------------- looking inside
 
 
 class Parts(NamedTuple):
@@ -109,12 +105,8 @@ def expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
     if isinstance(statement, loops.For | loops.Comment):
         return ()
     found = parts(statement)
-    if not found.domains:
-        for access in found.targets:
-            if not all(isinstance(i, Affine) for i in access.index):
-                break
-        else:
-            return found.values
+    if not found.domains and all(isinstance(i, Affine) for a in found.targets for i in a.index):
+        return found.values
     predicates = tuple(d.where for d in found.domains if d.where is not None)
     subscripts = tuple(
         i.value for access in found.targets for i in access.index if isinstance(i, Dynamic)

@@ -104,7 +104,7 @@ class _Fusion:
         """Put a nest behind the statements in `out`, or into a nest there."""
         loops = [n for n, stmt in enumerate(out) if isinstance(stmt, For)]
         refused = self.joined(out, loops[-1], second, outer) if loops else None
-        if loops and (refused is None or self.is_moved(out, loops[-2::-1], second, outer)):
+        if loops and (refused is None or self.joined_before(out, loops[-2::-1], second, outer)):
             return
         self.decisions += () if refused is None else (refused,)
         out.append(second)
@@ -130,12 +130,12 @@ class _Fusion:
         out[at:] = [*moved, self.both(first, comments, second)]
         return None
 
-    def is_moved(
+    def joined_before(
         self, out: list[Stmt], places: list[int], second: For, outer: tuple[Range, ...]
     ) -> bool:
-        """Whether a nest was put into an earlier one, past what is between them.
+        """Put a nest into an earlier one, past what is between them; or return False.
 
-        That saves an array, if nothing else reads what the earlier one wrote for it.
+        That saves an array: nothing else reads what the earlier one writes for it.
         """
         for at in places:
             first = out[at]

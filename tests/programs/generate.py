@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 
@@ -65,6 +66,8 @@ def _program(rng: random.Random, kind: str) -> Program:
     w.lines.append("    return " + _returned(w))
     w.replay_body()
     rounds = w.rounds or any(np.dtype(s.dtype).kind == "c" for s in w.args if s.is_array)
+    if w.chance(0.05):
+        w.args = [_beyond(spec) for spec in w.args]
     text = head(w) + "\n".join(w.lines) + "\n"
     return Program(text, tuple(w.args), tier, w.reorders, rounds, frozenset(w.features | {kind}))
 
@@ -77,6 +80,13 @@ def _aliased(rng: random.Random, specs: list[ArgSpec]) -> list[ArgSpec]:
     base = rng.choice(arrays)
     part = rng.choice(("", "[1:]", "[::-1]", "[:-1]", "[::2]"))
     return [*specs, ArgSpec("z", base.dtype, base.shape, view=(base.name, part))]
+
+
+def _beyond(spec: ArgSpec) -> ArgSpec:
+    """Return an argument whose indices may be too large, so that checks fail."""
+    if not spec.kind.startswith("index:"):
+        return spec
+    return replace(spec, kind=f"index:{int(spec.kind[6:]) + 2}")
 
 
 def head(w: Writer) -> str:

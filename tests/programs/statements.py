@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import index_text
+from . import index_text, nests
 from .array_text import COMPARE, constant, expression, fitting, subscript
 from .writer import Refused, Writer
 
@@ -294,7 +294,7 @@ def effect(w: Writer) -> None:
 
 SIMPLE = (new_local, new_local, new_view, write, write, write, in_place, in_place, element, masked,
           number, swap, gather)  # fmt: skip
-COMPOUND = (loop, loop, loop, branch, branch, repeat, function, effect)
+COMPOUND = (loop, loop, loop, branch, branch, repeat, function, effect, nests.chain, nests.chain)
 
 
 def simple(w: Writer) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -65,8 +67,9 @@ def test_what_cannot_be_linked_leaves_nothing_behind() -> None:
     p, total = tensors()
     fixed = pe.tensor("fixed", 3, dtype="float64", constant=True)
     context = pe.device("numpy").stream().context()
+    stream: Any = context.stream
     with pytest.raises(TypeError, match="CD0804"):
         pe.Batch(grow.compile(p), grow.compile(fixed)).link(context)
     assert context.find(p.value) is None
     with pytest.raises(TypeError, match="CD0847"):
-        pe.Batch(show.compile(total, p)).link(context.stream)  # type: ignore[arg-type]
+        pe.Batch(show.compile(total, p)).link(stream)

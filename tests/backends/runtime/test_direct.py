@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,6 +78,37 @@ def test_it_does_nothing_where_it_would_have_to_wait() -> None:
         assert scene.buffer.array.tolist() == [0.0, 0.0] and scene.buffer.tick == tick
 
 
+@contextmanager
+def stopped(
+    scene: Scene, body: Callable[[], None], fails: bool = False
+) -> Iterator[Callable[[], bool]]:
+    """Give a step that another thread has begun; its body runs when the `with` ends."""
+    started, go_on = threading.Event(), threading.Event()
+
+    def run() -> None:
+        started.set()
+        assert go_on.wait(10)
+        body()
+
+    def work() -> None:
+        with pytest.raises(ValueError, match="no") if fails else nullcontext():
+            step()
+
+    step = direct(scene.queue, run, scene.life, (), (), ((scene.field, scene.buffer),))
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert started.wait(10)
+    yield step
+    go_on.set()
+    thread.join()
+
+
+def reading(scene: Scene, seen: list[float]) -> Event:
+    """Have another stream read the array of the scene."""
+    other = Queue("other", threaded=True)
+    return order.enqueue(other, lambda: seen.append(scene.buffer.array[0]), (scene.buffer,), ())
+
+
 def test_a_profile_has_every_step_queued() -> None:
     scene = Scene()
     with pe.profile():
@@ -85,25 +118,15 @@ def test_a_profile_has_every_step_queued() -> None:
 
 def test_what_others_schedule_while_it_runs_waits_for_it() -> None:
     scene = Scene()
-    started, go_on = threading.Event(), threading.Event()
     seen: list[float] = []
 
     def slow() -> None:
-        started.set()
-        assert go_on.wait(10)
         scene.buffer.array[:] = 7.0
 
-    pairs = ((scene.field, scene.buffer),)
-    step = direct(scene.queue, slow, scene.life, (), (), pairs)
-    thread = threading.Thread(target=step)
-    thread.start()
-    assert started.wait(10)
-    other = Queue("other", threaded=True)
-    event = order.enqueue(other, lambda: seen.append(scene.buffer.array[0]), (scene.buffer,), ())
-    assert not event.query() and not scene.queue.query() and not step()
-    go_on.set()
+    with stopped(scene, slow) as step:
+        event = reading(scene, seen)
+        assert not event.query() and not scene.queue.query() and not step()
     event.wait()
-    thread.join()
     assert seen == [7.0]
 
 
@@ -130,26 +153,13 @@ def test_a_step_inside_of_a_step_is_queued() -> None:
 
 def test_what_waits_for_a_step_that_fails_is_dropped() -> None:
     scene = Scene()
-    started, go_on = threading.Event(), threading.Event()
-    seen: list[object] = []
+    seen: list[float] = []
 
     def wrong() -> None:
-        started.set()
-        assert go_on.wait(10)
         raise ValueError("no")
 
-    def run() -> None:
-        with pytest.raises(ValueError, match="no"):
-            step()
-
-    step = direct(scene.queue, wrong, scene.life, (), (), ((scene.field, scene.buffer),))
-    thread = threading.Thread(target=run)
-    thread.start()
-    assert started.wait(10)
-    other = Queue("other", threaded=True)
-    event = order.enqueue(other, lambda: seen.append(1), (scene.buffer,), ())
-    go_on.set()
-    thread.join()
+    with stopped(scene, wrong, fails=True):
+        event = reading(scene, seen)
     assert event.settle() is not None and seen == []
 
 

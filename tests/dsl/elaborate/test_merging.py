@@ -47,6 +47,18 @@ def test_one_field_may_be_read_several_times() -> None:
     assert p.grad.numpy().tolist() == [10, 10]
 
 
+def test_the_tensor_may_be_an_element_of_a_list() -> None:
+    p, q = tensor(), tensor()
+    function = pe.cd_from_source("def f(ps):\n    ps[1].grad += ps[1].grad.merge\n")
+    routine = function.compile([p, q]).link(pe.device("numpy").stream().context())
+    assert routine.merge_input is q.grad
+    q.grad[...] = [2, 5]
+    routine.context.from_host(q.grad)
+    routine.context.merge_into(routine, q.grad)
+    routine()
+    assert q.grad.numpy().tolist() == [4, 10]
+
+
 @pytest.mark.parametrize(
     ("line", "code", "says"),
     [

@@ -13,7 +13,6 @@ from plusequals.lowering.ir.assignments import (
     Branch,
     Break,
     Check,
-    Fault,
     For,
     Let,
     Pair,
@@ -33,25 +32,14 @@ from .build import (
     ap,
     at,
     best,
-    i64,
-    node,
     num,
     over,
     pos,
     put,
     read,
     rng,
-    symbols,
 )
-
-I, J, N, T = symbols("i j n t")
-X, Y, Z = node(0, "x", 4), node(1, "y", 4), node(2, "z", 4)
-W = node(3, "w", dtype=i64)
-ROW = node(4, "row", N)
-ROWS = rng(I, 0, 4)
-COPY = put(at(Y, I), read(X, I), ROWS)
-TEST = ap("lt", read(W), num(3, i64))
-FAULT = Fault("CD0301", "CdIndexError", "no")
+from .test_walk import COPY, FAULT, ROW, ROWS, TEST, I, J, N, T, W, X, Y, Z
 
 EVERY: tuple[AnyStatement, ...] = (
     COPY,

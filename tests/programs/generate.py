@@ -66,7 +66,7 @@ def _program(rng: random.Random, kind: str) -> Program:
     w.lines.append("    return " + _returned(w))
     w.replay_body()
     rounds = w.rounds or any(np.dtype(s.dtype).kind == "c" for s in w.args if s.is_array)
-    if w.chance(0.05):
+    if w.chance(0.2):
         w.args = [_beyond(spec) for spec in w.args]
     text = head(w) + "\n".join(w.lines) + "\n"
     return Program(text, tuple(w.args), tier, w.reorders, rounds, frozenset(w.features | {kind}))

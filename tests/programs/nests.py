@@ -35,6 +35,11 @@ def _sizes(w: Writer) -> list[int]:
     return found
 
 
+def _count(w: Writer) -> int:
+    """Return how often a loop runs: as long as an axis, or one less, so that few are the same."""
+    return max(w.rng.choice(_sizes(w)) - w.rng.randrange(2), 1)
+
+
 def _real(w: Writer, rank: int = 1) -> list[str]:
     """Return the arrays of numbers with an order, that have elements."""
     arrays = ((n, w.env[n]) for n in w.arrays())
@@ -88,8 +93,7 @@ def _target(w: Writer, counts: Counts) -> str:
 
 def nest(w: Writer) -> None:
     """A loop of its own, sometimes with a way out."""
-    t, size = w.fresh("t"), w.rng.choice(_sizes(w))
-    size = max(size - w.rng.randrange(2), 1)
+    t, size = w.fresh("t"), _count(w)
     counts = {t: size}
     lines = [f"for {t} in range({size}):"]
     if w.chance(0.15):
@@ -145,7 +149,7 @@ def to_number(w: Writer, array: str, size: int) -> None:
     ]
     if w.chance(0.5):
         inner = w.fresh("t")
-        counts[inner] = w.rng.randrange(1, 4)
+        counts[inner] = _count(w)
         lines.append(f"    for {inner} in range({counts[inner]}):")
     pad = "    " * len(counts)
     text = value(w, counts, f"{array}[{t}]")

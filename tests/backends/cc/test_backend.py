@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.backends.cache import CacheWarning
 from plusequals.backends.cc.backend import CompiledC
 from plusequals.lowering import settings
@@ -246,3 +247,15 @@ def test_debug_tells_one_line_for_each_function(
         cc.compile(procedures.scale())
     assert re.fullmatch(r"plusequals: scale: cc, compiled, [\d.]+ ms\n", capsys.readouterr().err)
     assert "pe_scale" in (tmp_path / "dump" / "scale-source.c").read_text()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize(("wide", "narrow"), [("f8", "f4"), ("c16", "c8")])
+def test_trap_a_cast_to_a_narrower_type_rounds_however_few_elements_there_are(
+    wide: str, narrow: str, size: int
+) -> None:
+    x = np.random.default_rng(1).normal(size=size) * np.ones(size, wide)
+    for value in (f"x.astype('{narrow}').astype('{wide}')", f"x + x + x.astype('{narrow}')"):
+        f = pe.cd_from_source(f"def f(x):\n    return {value}\n", backend="cc")
+        with settings.override(optimize=3):
+            np.testing.assert_array_equal(f(x), eval(value, {"x": x}), strict=True)

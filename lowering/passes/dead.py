@@ -60,8 +60,9 @@ def _needed(body: Iterable[tuple[Stmt, list[int]]], visible: Iterable[Node]) -> 
     open_: list[int] = [node.id for node in visible]
     for stmt, read in body:
         if isinstance(stmt, Store | Update):
-            for access in parts(stmt).targets:
-                feeds.setdefault(access.node.id, set()).update(read)
+            targets = [access.node.id for access in parts(stmt).targets]
+            for target in targets:  # the best value and its position are kept by each other
+                feeds.setdefault(target, set()).update(read, targets)
         else:
             open_ += read
     found: set[int] = set()

@@ -5,15 +5,23 @@ from ..backends.runtime.batch import Batch
 from ..backends.runtime.device import Context, Device, Stream, device
 from ..backends.runtime.field import Field
 from ..backends.runtime.routine import Compiled, Routine
+from ..backends.runtime.state import RUNTIME
 from ..backends.runtime.tensor import Tensor, tensor
 from ..backends.runtime.timeline import Timeline
 from .cd import CdFunction, cd, cd_from_source
 from .parallel import DataParallel
 from .profile import profile
+from .tracing.compare import Comparison, bisect, compare
+from .tracing.log import Logger
+from .tracing.taking import trace
+from .tracing.trace import Trace
 from .words import clamp, comment, memory, pad, wrap
 
+RUNTIME.logger = Logger()
+
 __all__ = [
-    "Batch", "CdFunction", "Compiled", "Context", "DataParallel", "Device", "Field", "Routine",
-    "Stream", "Tensor", "Timeline", "backends", "cd", "cd_from_source", "clamp", "comment",
-    "device", "memory", "pad", "profile", "tensor", "wrap",
+    "Batch", "CdFunction", "Comparison", "Compiled", "Context", "DataParallel", "Device", "Field",
+    "Routine", "Stream", "Tensor", "Timeline", "Trace", "backends", "bisect", "cd",
+    "cd_from_source", "clamp", "comment", "compare", "device", "memory", "pad", "profile",
+    "tensor", "trace", "wrap",
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from ..lowering.ir.assignments import Procedure
 from . import surface as s
 from .compiled import compiled
 from .explain import Explanation, explanation
-from .forms import Lookup, Specialisation
+from .forms import Lookup, Match, Specialisation
 from .parse import parse
 from .results import run
 from .source import FunctionSource, read_source, scope_of, scope_of_namespace, source_from_text
@@ -114,7 +114,12 @@ class CdFunction:
 
     def specialise(self, *args: Any, **kwargs: Any) -> Specialisation:
         """Return the form for arguments, compiled and kept as by a call, without running it."""
-        return self._forms.find(self._bind(args, kwargs)).known
+        return self.matched(*args, **kwargs)[0].known
+
+    def matched(self, *args: Any, **kwargs: Any) -> tuple[Match, dict[str, Any]]:
+        """Return the form for arguments as `specialise` does, and what fits it of them."""
+        arguments = self._bind(args, kwargs)
+        return self._forms.find(arguments), arguments
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if not kwargs and self._names is not None and len(args) == len(self._names):
@@ -150,6 +155,11 @@ class BoundFunction(functools.partial[Any]):
     def procedure(self, *args: Any, **kwargs: Any) -> Procedure:
         """Return the assignments that a call means; see `CdFunction.procedure`."""
         made: Procedure = self.__func__.procedure(*self.args, *args, **kwargs)
+        return made
+
+    def matched(self, *args: Any, **kwargs: Any) -> tuple[Match, dict[str, Any]]:
+        """Return the form for arguments; see `CdFunction.matched`."""
+        made: tuple[Match, dict[str, Any]] = self.__func__.matched(*self.args, *args, **kwargs)
         return made
 
     def on(self, backend: str) -> BoundFunction:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
-from ..backends.runtime.routine import Codes
+from ..backends.runtime.codes import Codes
 from ..backends.runtime.tensor import Tensor
 from ..lowering.ir.assignments import Procedure
 from .elaborate.inputs import Spec

@@ -34,11 +34,19 @@ def run(match: Match, arguments: Arguments) -> Any:
 def _run(match: Match, arguments: Arguments) -> Any:
     known, routine, find = match.known, match.known.routine, match.known.find
     assert routine is not None, "a form that is called has code"
+    recorder = RUNTIME.recording(known.situation.settings.debug_log_from_routines)
     try:
-        if match.clear and match.key in known.direct:
+        if recorder is not None:
+            arrays, after = prepared(known, match.given, arguments)
+            _separate(arrays, match.given, known)
+            title = known.procedure.name, known.situation.backend, ""
+            results = recorder.step(known.codes, arrays, title)()
+            for write_back in after:
+                write_back()
+        elif match.clear and match.key in known.direct:
             results = routine.run(_as_they_are(known, match.given))
         else:
-            arrays, after = _prepared(known, match.given, arguments)
+            arrays, after = prepared(known, match.given, arguments)
             _separate(arrays, match.given, known)
             results = routine(arrays)
             for write_back in after:
@@ -73,7 +81,7 @@ def _is_direct(known: Specialisation, arrays: Sequence[Any], given: Sequence[Any
     return True
 
 
-def _prepared(
+def prepared(
     known: Specialisation, given: Sequence[Any], arguments: Arguments
 ) -> tuple[list[Any], list[Callable[[], None]]]:
     """Return what the code can be given, and what to call after it has run."""

@@ -19,9 +19,10 @@ import numpy as np
 
 from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
-from ..backends.runtime.routine import Codes
+from ..backends.runtime.codes import Codes
 from ..lowering import settings
 from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label
+from ..lowering.ir.assignments import Procedure
 from ..lowering.settings import Settings
 from . import surface as s
 from .build import build
@@ -34,6 +35,7 @@ from .forms import Arguments, Lookup, Match, Specialisation, Watch, getter, pair
 from .keys import describe_input, quick_key
 from .reasons import Situation, why
 from .sizes import SIZES, SizesSeen, Specs, fits, opened_axes
+from .tracing.recording import recording_of
 
 
 @dataclass
@@ -187,9 +189,7 @@ class Specialisations:
     ) -> Specialisation:
         started = time.perf_counter()
         typed, alias = self._elaborated(arguments, opened or {})
-        procedure = build(typed.procedure)
-        if settings.current().checked:
-            procedure = add_checks(procedure)
+        procedure = _built(typed.procedure)
         between = time.perf_counter()
         routine = link.link(procedure, self.backend) if compiled else None
         ended = time.perf_counter()
@@ -207,7 +207,7 @@ class Specialisations:
             typed=typed,
             procedure=procedure,
             routine=routine,
-            codes=Codes(procedure),
+            codes=Codes(procedure, partial(recording_of, typed.procedure, _built)),
             inputs=tuple(
                 find(path, use="write" if parameter.written else "read")
                 for path, parameter in zip(typed.passed, procedure.parameters, strict=True)
@@ -310,3 +310,9 @@ def _placed(problem: CdTypeError, function: s.Function, name: str) -> CdTypeErro
             for d in problem.diagnostics
         )
     )
+
+
+def _built(procedure: Procedure) -> Procedure:
+    """Return a typed function as it is compiled under the settings that hold now."""
+    built = build(procedure)
+    return add_checks(built) if settings.current().checked else built

@@ -56,8 +56,16 @@ class Settings:
         True, "tensors move between the host and devices when they have to"
     )
     debug: Literal[0, 1, 2, 3, 4, 5, 6] = _setting(0, "how much is told while working, 0 to 6")
+    debug_log_from_routines: bool = _setting(
+        False, "write the log of every run: each assignment with its values"
+    )
+    debug_log_to_stream_files: bool = _setting(
+        False, "append the logs of a stream to one file, instead of one file for each routine"
+    )
     stop_after: str = _setting("", "the last pass to run, `lower` for none; empty runs all of them")
-    dump_dir: str = _setting("", "a folder that receives every stage as text; empty for none")
+    dump_dir: str = _setting(
+        "", "a folder that receives every stage as text, and logs; empty for none"
+    )
 
 
 class _Process:

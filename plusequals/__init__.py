@@ -11,6 +11,7 @@ from . import idx
 from .dsl import (
     Batch,
     CdFunction,
+    Comparison,
     Compiled,
     Context,
     DataParallel,
@@ -20,16 +21,20 @@ from .dsl import (
     Stream,
     Tensor,
     Timeline,
+    Trace,
     backends,
+    bisect,
     cd,
     cd_from_source,
     clamp,
     comment,
+    compare,
     device,
     memory,
     pad,
     profile,
     tensor,
+    trace,
     wrap,
 )
 from .dsl.words import TYPES
@@ -42,9 +47,9 @@ globals().update(TYPES)
 __version__ = "0.1.0"
 
 __all__ = [
-    "Batch", "CdError", "CdFunction", "Compiled", "Context", "DataParallel", "Device", "Field",
-    "Routine", "Stream", "Tensor", "Timeline", "__version__", "backends", "cd", "cd_from_source",
-    "clamp", "comment", "device", "idx", "memory", "override", "pad", "profile", "settings",
-    "tensor", "use", "wrap",
+    "Batch", "CdError", "CdFunction", "Comparison", "Compiled", "Context", "DataParallel",
+    "Device", "Field", "Routine", "Stream", "Tensor", "Timeline", "Trace", "__version__",
+    "backends", "bisect", "cd", "cd_from_source", "clamp", "comment", "compare", "device", "idx",
+    "memory", "override", "pad", "profile", "settings", "tensor", "trace", "use", "wrap",
     *TYPES,
 ]  # fmt: skip

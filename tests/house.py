@@ -6,8 +6,13 @@ line there. Every other table holds exceptions, each with its reason.
 
 ORDER = """
 plusequals: __main__ __init__ idx
-dsl: __init__ profile parallel cd trace explain explain_page explain_text explain_parts
-dsl: compiled results specialise forms sizes reasons keys words build checked
+dsl: __init__ profile parallel
+dsl/tracing: __init__ compare
+dsl: cd explain explain_page explain_text explain_parts compiled
+dsl/tracing: bisect taking trace page text differences why recorded
+dsl: results specialise
+dsl/tracing: log records points recording instrument columns where sites
+dsl: forms sizes reasons keys words build checked
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
 dsl/elaborate: carried leaving
 dsl/elaborate: declarations effects requests index_notation index_refusals ranges accumulate rounds
@@ -20,8 +25,8 @@ dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arr
 dsl/elaborate: values types ways_out
 dsl: parse loops refused surface source listing edited idx
 backends: __init__
-backends/runtime: __init__ batch routine link tensor device transfer direct field state order
-backends/runtime: memory queue asked arrays records timeline bindings
+backends/runtime: __init__ batch routine codes link tensor device transfer direct field state order
+backends/runtime: memory queue asked arrays timeline bindings
 backends/cuda: __init__ device nvrtc dialect driver
 backends/cc: __init__ backend stream compiler code library toolchain host
 backends: interpreter registry

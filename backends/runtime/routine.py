@@ -8,9 +8,8 @@ The step waits for what its arrays need and leaves behind what it read and wrote
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,11 @@ import numpy as np
 from ...lowering import settings
 from ...lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, Label
 from ...lowering.ir.assignments import Parameter, Procedure
-from ...lowering.lower import lower
-from ...lowering.passes.access import accesses
-from ...lowering.settings import Settings
-from ..interface import Array, Code
+from ..interface import Array
 from . import order
 from .arrays import as_array, overlaps, relaid
 from .bindings import Bindings
+from .codes import Codes
 from .device import Context, expect_merge, field_of
 from .direct import direct
 from .field import Field
@@ -54,34 +51,6 @@ class Given:
 
 
 Slot = Resident | Given
-
-
-@dataclass(eq=False)
-class Codes:
-    """What a procedure becomes: made when it is first asked for, and kept for each backend and
-    choice of settings."""
-
-    procedure: Procedure
-    _made: dict[tuple[str, Settings], Code] = field(default_factory=dict)
-
-    def on(self, backend: str) -> Code:
-        """Return the code for a backend; raises CdBackendError where it cannot be compiled."""
-        if not self.has(backend):
-            self.keep(backend, RUNTIME.compile(self.procedure, backend))
-        return self._made[backend, settings.current()]
-
-    def has(self, backend: str) -> bool:
-        """Whether there is code for a backend under the settings that hold now."""
-        return (backend, settings.current()) in self._made
-
-    def keep(self, backend: str, code: Code) -> None:
-        """Keep code that was made for a backend now, unless there is some already."""
-        self._made.setdefault((backend, settings.current()), code)
-
-    @functools.cached_property
-    def needed(self) -> frozenset[int]:
-        """The positions of the parameters whose contents before a call matter."""
-        return _needed(self.procedure)
 
 
 @dataclass(eq=False)
@@ -170,6 +139,7 @@ class Routine:
             if isinstance(slot, Given) and slot.default is not None:
                 self._bindings[slot.name] = slot.default
         self._code = compiled.codes.on(context.device.backend)
+        self._logged = settings.current().debug_log_from_routines
         compiled.require_writable(context)  # all of it before any array is made
         self._arrays: dict[int, Array] = {}
         loads, reads, ticks, merged = [], [], [], []
@@ -211,12 +181,14 @@ class Routine:
         Raises CdTypeError CD0436 for wrong arguments, CdValueError CD0844 where the merge buffer
         does not hold what it merges, and on an inline stream what the routine raises.
         """
-        if self._direct is not None and not args and not kwargs and self._direct():
-            return None
         if self._whole is not None and not args and not kwargs:
+            recorded = RUNTIME.recorder is not None or self._logged
+            if self._direct is not None and not recorded and self._direct():
+                return None
+            run = self._call(self._arrays) if recorded else self._whole
             stream = self.context.stream
             stream.worker.make_room()
-            stream.flush(self._schedule(self._whole, self.reads))
+            stream.flush(self._schedule(run, self.reads))
             return None
         results: list[Array] = []
         stream = self.context.stream
@@ -278,9 +250,14 @@ class Routine:
 
     def _call(self, arrays: Mapping[int, Array]) -> Callable[[], Any]:
         """Return the call of the code with arrays for its parameters; results are made for it."""
-        made = map(allocate, self.compiled.procedure.results)
-        run = self._code.bind([*(arrays[at] for at in range(len(arrays))), *made])
-        return self._named(run) if self.context.stream.threaded else run
+        given = [arrays[at] for at in range(len(arrays))]
+        recorder, stream = RUNTIME.recording(self._logged), self.context.stream
+        if recorder is not None:
+            title = self.name, stream.device.backend, stream.name
+            run = recorder.step(self.compiled.codes, given, title)
+        else:
+            run = self._code.bind([*given, *map(allocate, self.compiled.procedure.results)])
+        return self._named(run) if stream.threaded else run
 
     def _named(self, run: Callable[[], Any]) -> Callable[[], Any]:
         """Return a call whose errors, raised far from it, say which routine failed and where."""
@@ -344,18 +321,6 @@ class Routine:
 
     def __repr__(self) -> str:
         return f"<routine {self.name} on {self.context.stream.name}>"
-
-
-def _needed(procedure: Procedure) -> frozenset[int]:
-    """Return the positions of the parameters whose contents before the call matter."""
-    body = tuple(stmt for kernel in lower(procedure).kernels for stmt in kernel.body)
-    found = accesses(body)
-    return frozenset(
-        at
-        for at, parameter in enumerate(procedure.parameters)
-        if found.read_before_written(parameter.node)
-        or (parameter.written and not found.is_overwritten(parameter.node))
-    )
 
 
 def _fitting(name: str, value: Any, parameter: Parameter) -> Array:

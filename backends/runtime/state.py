@@ -9,17 +9,34 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 from ...lowering import settings
 from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.ir.assignments import Procedure
 from .. import registry
-from ..interface import Backend, Code, CompilesTogether
+from ..interface import Array, Backend, Code, CompilesTogether
 from .queue import Failure, Worker
 from .timeline import Timeline
 
 Step = Callable[[], Any]
+
+
+class Recorder(Protocol):
+    """What keeps the records of what runs, while a trace is taken."""
+
+    def step(
+        self, codes: Recordable, arrays: Sequence[Array], title: tuple[str, str, str]
+    ) -> Callable[[], tuple[Array, ...]]:
+        """Return the run of code that records on arrays for its parameters; its place among all
+        runs is the one that it has now. The title is a name, a backend and a stream."""
+
+
+class Recordable(Protocol):
+    """What can be compiled so that it records."""
+
+    def recording(self, wanted: Any, backend: str) -> Any:
+        """Return the code that records what is wanted, for a backend."""
 
 
 class Runtime:
@@ -36,6 +53,10 @@ class Runtime:
         """Those of all streams, also of streams that were collected while they worked."""
         self.timeline: Timeline | None = None
         """Where what runs is noted, while a profile is taken; any thread may change it."""
+        self.recorder: Recorder | None = None
+        """What keeps the records of runs, while a trace is taken; any thread may change it."""
+        self.logger: Recorder | None = None
+        """What writes the log of a run where the setting `debug_log_from_routines` asks for it."""
         self._counts: Counter[str] = Counter()
         atexit.register(self._finish)
         os.register_at_fork(after_in_child=self._after_fork)
@@ -54,6 +75,10 @@ class Runtime:
             raise why
         with self._lock:
             return self._backends.setdefault(name, made)
+
+    def recording(self, logged: bool) -> Recorder | None:
+        """Return what keeps the records of a run that begins now, None where nothing does."""
+        return self.recorder or (self.logger if logged else None)
 
     def compile(self, procedure: Procedure, backend: str | None = None) -> Code:
         """Return code for a procedure, from memory or disk where it was compiled before."""

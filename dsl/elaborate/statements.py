@@ -240,8 +240,12 @@ def _unpack(frame: Frame, items: tuple[s.Expr, ...], value: Value, span: Span) -
     if stars or len(parts) != len(items):
         message = f"{len(items)} targets for {len(parts)} values"
         raise error("CD0419", CdValueError, message, span)
-    held = [frozen(frame, part, "part", span) if len(parts) > 1 else part for part in parts]
-    for item, part in zip(items, held, strict=True):
+    labels = [item.id if isinstance(item, s.Name) else "part" for item in items]
+    if len(parts) > 1:  # none of them changes before all have their names
+        parts = [
+            frozen(frame, part, label, span) for part, label in zip(parts, labels, strict=True)
+        ]
+    for item, part in zip(items, parts, strict=True):
         store_to(frame, item, part, span)
 
 

@@ -185,6 +185,12 @@ def bound_to_no_name() -> object:
     return routine
 
 
+def traced_where_it_is_no_test() -> object:
+    """Trace where something holds that is no test of indices."""
+    with pe.trace(where="x[i] > 0") as trace:
+        return trace
+
+
 def work_left_to_a_forked_child() -> object:
     """Wait, in a forked child, for what the parent had queued."""
     worker = Worker("numpy:0/s0", threaded=False)

@@ -18,5 +18,7 @@ PROGRAM = Program(
     rounds=False,
 )
 WAYS = Ways(
-    passes=True, plain=False, stack_bytes=1048576,
+    passes=True,
+    plain=False,
+    stack_bytes=1048576,
 )

@@ -1,0 +1,69 @@
+"""What a procedure becomes: code for each backend and choice of settings, made when asked for."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...lowering import settings
+from ...lowering.ir.assignments import Procedure
+from ...lowering.lower import lower
+from ...lowering.passes.access import accesses
+from ...lowering.settings import Settings
+from ..interface import Code
+from .state import RUNTIME
+
+
+@dataclass(eq=False)
+class Codes:
+    """What a procedure becomes: made when it is first asked for, and kept for each backend and
+    choice of settings."""
+
+    procedure: Procedure
+    record: Callable[[Any, str], Any]
+    """Makes the code that records what is wanted, for a backend."""
+    _recordings: dict[tuple[Any, str, Settings], Any] = field(default_factory=dict)
+    _made: dict[tuple[str, Settings], Code] = field(default_factory=dict)
+
+    def on(self, backend: str) -> Code:
+        """Return the code for a backend; raises CdBackendError where it cannot be compiled."""
+        if not self.has(backend):
+            self.keep(backend, RUNTIME.compile(self.procedure, backend))
+        return self._made[backend, settings.current()]
+
+    def has(self, backend: str) -> bool:
+        """Whether there is code for a backend under the settings that hold now."""
+        return (backend, settings.current()) in self._made
+
+    def keep(self, backend: str, code: Code) -> None:
+        """Keep code that was made for a backend now, unless there is some already."""
+        self._made.setdefault((backend, settings.current()), code)
+
+    def recording(self, wanted: Any, backend: str) -> Any:
+        """Return the code that records what is wanted, for a backend; made when first asked for.
+
+        Raises as compiling does.
+        """
+        key = wanted, backend, settings.current()
+        if key not in self._recordings:
+            self._recordings[key] = self.record(wanted, backend)
+        return self._recordings[key]
+
+    @functools.cached_property
+    def needed(self) -> frozenset[int]:
+        """The positions of the parameters whose contents before a call matter."""
+        return _needed(self.procedure)
+
+
+def _needed(procedure: Procedure) -> frozenset[int]:
+    """Return the positions of the parameters whose contents before the call matter."""
+    body = tuple(stmt for kernel in lower(procedure).kernels for stmt in kernel.body)
+    found = accesses(body)
+    return frozenset(
+        at
+        for at, parameter in enumerate(procedure.parameters)
+        if found.read_before_written(parameter.node)
+        or (parameter.written and not found.is_overwritten(parameter.node))
+    )

@@ -1,0 +1,122 @@
+"""Which stage of compiling a function first changed a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...backends.interface import Array
+from ...backends.runtime.link import allocate
+from ...backends.runtime.state import RUNTIME
+from ...lowering.diagnostic import CdError
+from ...lowering.ir.assignments import Procedure
+from ...lowering.ir.interpret import run_procedure, run_program
+from ...lowering.ir.loops import Program
+from ...lowering.ir.printer import print_program
+from ...lowering.lower import lower
+from ...lowering.pipeline import optimize
+from ...lowering.target import HOST
+from ..forms import Match
+from ..results import prepared
+from .differences import alike
+from .records import element, shown
+
+Made = Callable[[Sequence[Array | None]], tuple[Array, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bisection:
+    """The first stage after which a result is another one, and what it is."""
+
+    stage: str
+    """`lower`, the name of a pass, or `compile` for what a backend makes of the last loops."""
+    what: str
+    """The element that differs, and both values."""
+    before: str
+    """What the stage was given, as text."""
+    after: str
+    """What it made of that."""
+
+    def __str__(self) -> str:
+        return f"`{self.stage}` changed {self.what}"
+
+
+def bisected(
+    match: Match, arguments: Mapping[str, Any], rtol: float, atol: float
+) -> Bisection | None:
+    """Return the first stage that changed a result of a call, None where none did.
+
+    The arguments stay as they are. Loops are run by the interpreter after each pass.
+    """
+    known = match.known
+    given, _ = prepared(known, match.given, arguments)
+    procedure = known.procedure
+    expected = _outcome(lambda arrays: run_procedure(procedure, arrays, _quiet), procedure, given)
+    stages: list[tuple[str, Program]] = []
+    optimize(lower(procedure), HOST, lambda name, now: stages.append((name, now)))
+    before: Program | None = None
+    for name, now in stages:
+        if now == before:
+            continue
+        found = _outcome(_run(now), procedure, given)
+        if why := _unlike(procedure, expected, found, rtol, atol):
+            told = "" if before is None else print_program(before)
+            return Bisection(name, why, told, print_program(now))
+        before = now
+    code = RUNTIME.compile(procedure, known.situation.backend)
+    if why := _unlike(procedure, expected, _outcome(code.run, procedure, given), rtol, atol):
+        told = "" if before is None else print_program(before)
+        return Bisection("compile", why, told, code.text)
+    return None
+
+
+def _run(program: Program) -> Made:
+    return lambda arrays: run_program(program, arrays, _quiet)
+
+
+def _quiet(text: str) -> None:
+    """Show nothing: a function that prints is run many times."""
+
+
+def _outcome(
+    run: Made, procedure: Procedure, given: Sequence[Array]
+) -> tuple[tuple[str, Array], ...] | str:
+    """Return what a run leaves in written arrays and results, by name; the text of an error."""
+    arrays = [array.copy(order="K") for array in given]
+    try:
+        results = run((*arrays, *map(allocate, procedure.results)))
+    except CdError as error:
+        return str(error)
+    written = [
+        (parameter.node.label, array)
+        for parameter, array in zip(procedure.parameters, arrays, strict=True)
+        if parameter.written
+    ]
+    named = zip((node.label for node in procedure.results), results, strict=True)
+    return (*written, *named)
+
+
+def _unlike(
+    procedure: Procedure,
+    one: tuple[tuple[str, Array], ...] | str,
+    other: tuple[tuple[str, Array], ...] | str,
+    rtol: float,
+    atol: float,
+) -> str:
+    """Return the first element that differs, with both values; empty where none does."""
+    if isinstance(one, str) or isinstance(other, str):
+        if isinstance(one, str) and isinstance(other, str):
+            return ""
+        told = one if isinstance(one, str) else other
+        return f"whether the call of `{procedure.name}` raises: {str(told).splitlines()[0]}"
+    for (label, ours), (_, theirs) in zip(one, other, strict=True):
+        if ours.shape != theirs.shape:
+            return f"the shape of `{label}`: {ours.shape} became {theirs.shape}"
+        wrong = np.argwhere(~alike(ours, theirs, rtol, atol))
+        if len(wrong):
+            at = tuple(map(int, wrong[0]))
+            return f"{element(label, at)}: {shown(ours[at])} became {shown(theirs[at])}"
+    return ""

@@ -1,0 +1,161 @@
+"""Two traces of one function held against each other: the first assignment that differs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...lowering.ir.assignments import Assign
+from .points import Points, Values, points_of
+from .recorded import Recorded
+from .recording import Run
+from .records import Record, record_at, shown
+from .why import Producers, Why, chain
+
+_DEPTH, _TERMS = 4, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where two traces part: a record of each, and what made them.
+
+    A record is None where only the other trace has one there: the runs took different ways.
+    """
+
+    first: Why | None
+    second: Why | None
+    titles: tuple[str, str]
+
+    @property
+    def records(self) -> tuple[Record | None, Record | None]:
+        """The two records."""
+        one, other = self.first, self.second
+        return one.record if one else None, other.record if other else None
+
+    def __str__(self) -> str:
+        one, other = self.records
+        if one is None or other is None or one.site.number != other.site.number:
+            ways = (
+                f"{title} " + (f"assigns {x.element} (line {x.line})" if x else "ends")
+                for title, x in zip(self.titles, self.records, strict=True)
+            )
+            head = f"the runs take different ways: {', '.join(ways)}"
+        else:
+            head = (
+                f"{one.element} differs: {shown(one.after)} ({self.titles[0]}) against "
+                f"{shown(other.after)} ({self.titles[1]}), line {one.line}"
+            )
+        told = (
+            f"{title}:\n{made}" for title, made in zip(self.titles, (self.first, self.second))
+            if made is not None
+        )  # fmt: skip
+        return "\n\n".join((head, *told))
+
+
+def difference(
+    one: Recorded, other: Recorded, rtol: float = 0.0, atol: float = 0.0
+) -> Difference | None:
+    """Return the first assignment after which an element differs, None where none does.
+
+    Without tolerances every bit counts, but not which NaN it is. Runs are compared in order.
+    Raises ValueError for traces of different functions, or that recorded different things.
+    """
+    for number, (run, theirs) in enumerate(zip(one.runs, other.runs, strict=False)):
+        if [x.statement.span.text for x in run.layout.sites] != [
+            x.statement.span.text for x in theirs.layout.sites
+        ]:
+            raise ValueError(
+                f"run {number}: `{run.name}` and `{theirs.name}` are other functions, or were "
+                "compiled for other kinds of arguments"
+            )
+        found = _first(run, theirs, rtol, atol)
+        if found is not None:
+            row, places = found
+            made = [
+                _told(trace, number, row, place)
+                for trace, place in zip((one, other), places, strict=True)
+            ]
+            return Difference(made[0], made[1], _titles(run, theirs))
+    if len(one.runs) != len(other.runs):
+        return Difference(None, None, ("the first trace", "the second trace"))
+    return None
+
+
+def _titles(run: Run, other: Run) -> tuple[str, str]:
+    if run.backend != other.backend:
+        return run.backend, other.backend
+    return "first", "second"
+
+
+Found = tuple[int, tuple[int | None, int | None]]
+
+
+def _first(run: Run, other: Run, rtol: float, atol: float) -> Found | None:
+    """Return the row that differs, and the places among the points of its site, None for none."""
+    common = min(len(run.table), len(other.table))
+    same = (run.table[:common] == other.table[:common])[:, [0, *range(3, run.table.shape[1])]]
+    apart = np.flatnonzero(~same.all(axis=1))
+    end = int(apart[0]) if len(apart) else common
+    best: tuple[tuple[int, int], int] | None = None
+    for site in run.layout.sites:
+        if not isinstance(site.statement, Assign):
+            continue
+        ours, theirs = points_of(run, site), points_of(other, other.layout.sites[site.number])
+        at = _mismatch(ours, theirs, end, rtol, atol)
+        if at is not None:
+            order = int(ours.row[at]), int(ours.number[at])
+            if best is None or order < best[0]:
+                best = order, at
+    if best is not None:
+        return best[0][0], (best[1], best[1])
+    if end < max(len(run.table), len(other.table)):
+        numbers = [int(x.table[end, 0]) if end < len(x.table) else -1 for x in (run, other)]
+        starts = [_start(x, number, end) for x, number in zip((run, other), numbers, strict=True)]
+        return end, (starts[0], starts[1])
+    return None
+
+
+def _start(run: Run, site: int, row: int) -> int | None:
+    """Return the first point of a row among those of its site."""
+    if site < 0 or not isinstance(run.layout.sites[site].statement, Assign):
+        return None
+    found = np.flatnonzero(points_of(run, run.layout.sites[site]).row == row)
+    return int(found[0]) if len(found) else None
+
+
+def _mismatch(one: Points, other: Points, end: int, rtol: float, atol: float) -> int | None:
+    ours, theirs = one.column("after")[one.row < end], other.column("after")[other.row < end]
+    count = min(len(ours), len(theirs))
+    wrong = np.flatnonzero(~alike(ours[:count], theirs[:count], rtol, atol))
+    if len(wrong):
+        return int(wrong[0])
+    return None
+
+
+def alike(one: Values, other: Values, rtol: float, atol: float) -> npt.NDArray[np.bool_]:
+    """Return where values are the same: bit by bit, or within tolerances; any NaN is a NaN."""
+    if one.dtype.kind not in "fcV":
+        return np.asarray(one == other)
+    with np.errstate(all="ignore"):
+        a, b = one.astype(np.complex128), other.astype(np.complex128)
+        same = np.asarray((a == b) & _signs(a, b))
+        if rtol or atol:
+            same |= np.abs(a - b) <= atol + rtol * np.abs(b)
+        return np.asarray(same | (np.isnan(a) & np.isnan(b)))
+
+
+def _signs(a: Values, b: Values) -> npt.NDArray[np.bool_]:
+    return np.asarray(
+        (np.signbit(a.real) == np.signbit(b.real)) & (np.signbit(a.imag) == np.signbit(b.imag))
+    )
+
+
+def _told(trace: Recorded, run: int, row: int, place: int | None) -> Why | None:
+    if place is None:
+        return None
+    of = trace.runs[run]
+    number = int(of.table[row, 0])
+    record = record_at(run, points_of(of, of.layout.sites[number]), place)
+    return chain(Producers(trace, run), record, _DEPTH, _TERMS)

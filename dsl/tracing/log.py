@@ -1,0 +1,213 @@
+"""The trace as a text log: one message a line, blocks closed by end lines; and back to a tree.
+
+    f64 *x &[3, 4] = 0x7f2c40          a parameter: type, name, shape, address
+    COMMENT: softmax                   a call or a comment begins
+    index t = 0                        a round of a loop
+    # y[i] += x[i] * t                 an assignment as it is written
+    y[0]{=0.5} = 1.5 = 0.5 + x[0]{=1.0} * 1
+    COMMENT: end                       the innermost comment ends
+
+A line end inside of a message is written `$n`, a dollar sign `$$`.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...backends.interface import Array
+from ...backends.runtime.state import Recordable
+from ...lowering import settings
+from ...lowering.ir.assignments import Assign, Block, For
+from . import sites as s
+from .points import Points, points_of
+from .recording import Recorder, Run
+from .records import Record, in_ir, record_at, shown
+from .sites import Level, Wanted
+
+_COMMENT, _END, _SOURCE = "COMMENT: ", "COMMENT: end", "# "
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """An assignment of a log: its source, and what it did, as header and body."""
+
+    source: str
+    header: str
+    """`y[0]{=0.5} = 1.5`."""
+    body: str
+    """`0.5 + x[0]{=1.0} * 1`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment of a log with what stands in it; `is_closed` where the log goes on behind it."""
+
+    text: str
+    inner: tuple[LogEntry, ...]
+    is_closed: bool = True
+
+
+LogEntry = Assigned | Comment | str
+"""An assignment, a comment with its content, or any other message."""
+
+
+def log_lines(entries: Iterable[LogEntry]) -> Iterator[str]:
+    """Yield a tree as the lines of a log: what `log_tree` makes a tree of again."""
+    for entry in entries:
+        match entry:
+            case Assigned(source, header, body):
+                yield _SOURCE + _encoded(source)
+                yield _encoded(f"{header} = {body}")
+            case Comment(text, inner, is_closed):
+                yield _COMMENT + _encoded(text)
+                yield from log_lines(inner)
+                if is_closed:
+                    yield _END
+            case str():
+                yield _encoded(entry)
+
+
+def log_tree(lines: Iterable[str]) -> tuple[LogEntry, ...]:
+    """Return the lines of a log as a tree. Empty lines are skipped.
+
+    A log that stops half way, since its run failed, leaves comments open.
+    """
+    return tuple(_entries(iter([line for line in lines if line.strip()]), False)[0])
+
+
+def _entries(lines: Iterator[str], is_inside: bool) -> tuple[list[LogEntry], bool]:
+    """Return entries up to the end of a comment, and whether that end was there."""
+    found: list[LogEntry] = []
+    for line in lines:
+        if line == _END and is_inside:
+            return found, True
+        if line.startswith(_COMMENT):
+            inner, is_closed = _entries(lines, True)
+            found.append(Comment(_decoded(line[len(_COMMENT) :]), tuple(inner), is_closed))
+        elif line.startswith(_SOURCE):
+            parts = _decoded(next(lines, "")).split(" = ", 2)
+            header = " = ".join(parts[:2])
+            body = parts[2] if len(parts) == 3 else ""
+            found.append(Assigned(_decoded(line[len(_SOURCE) :]), header, body))
+        else:
+            found.append(_decoded(line))
+    return found, False
+
+
+def _encoded(text: str) -> str:
+    return text.replace("$", "$$").replace("\n", "$n")
+
+
+def _decoded(text: str) -> str:
+    parts = text.split("$$")
+    return "$".join(part.replace("$n", "\n") for part in parts)
+
+
+@dataclass
+class _Open:
+    """A comment that is being filled."""
+
+    text: str
+    inner: list[LogEntry] = field(default_factory=list)
+
+
+def log_of(run: Run, arrays: Sequence[Array]) -> tuple[LogEntry, ...]:
+    """Return what a run recorded as the tree of its log."""
+    head = [
+        f"{parameter.node.dtype.short} *{parameter.node.label} &{list(array.shape)} = "
+        f"{array.__array_interface__['data'][0]:#x}"
+        for parameter, array in zip(run.parameters, arrays, strict=False)
+    ]
+    stack = [_Open(run.name)]
+    path: tuple[Level, ...] = ()
+    at: dict[int, int] = {}
+    points: dict[int, Points] = {}
+    for number, row in enumerate(run.table):
+        site = run.layout.sites[int(row[0])]
+        shared = sum(1 for _ in _shared(path, site.path))
+        for level in reversed(path[shared:]):
+            if isinstance(level, Block):
+                _close(stack)
+            at.pop(id(level), None)
+        for place, level in enumerate(site.path):
+            if isinstance(level, Block) and place >= shared:
+                stack.append(_Open(level.comment))
+            if isinstance(level, For):
+                value = int(row[s.FIRST + site.symbols.index(level.symbol)])
+                if at.get(id(level)) != value:
+                    at[id(level)] = value
+                    stack[-1].inner.append(f"index {level.symbol.name} = {value}")
+        path = site.path
+        if isinstance(site.statement, Assign):
+            if site.number not in points:
+                points[site.number] = points_of(run, site)
+            stack[-1].inner += _assigned(points[site.number], number)
+    while len(stack) > 1:
+        _close(stack)
+    last = [f"error: {run.error}"] if run.error else []
+    return (*head, Comment(run.name, (*stack[0].inner, *last)))
+
+
+def _shared(one: tuple[Level, ...], other: tuple[Level, ...]) -> Iterator[Level]:
+    for a, b in zip(one, other, strict=False):
+        if a is not b and a != b:
+            return
+        yield a
+
+
+def _close(stack: list[_Open]) -> None:
+    done = stack.pop()
+    stack[-1].inner.append(Comment(done.text, tuple(done.inner)))
+
+
+def _assigned(points: Points, row: int) -> Iterator[Assigned]:
+    first, end = points.row.searchsorted([row, row + 1])
+    for place in range(int(first), int(end)):
+        record = record_at(0, points, place)
+        yield Assigned(record.site.statement.span.text, _header(record), in_ir(record))
+
+
+def _header(record: Record) -> str:
+    return f"{record.element}{{={shown(record.before)}}} = {shown(record.after)}"
+
+
+class Logger:
+    """Writes the log of every run to a file, where the settings ask for that."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def step(
+        self, codes: Recordable, arrays: Sequence[Array], title: tuple[str, str, str]
+    ) -> Callable[[], tuple[Array, ...]]:
+        """Return the run of code that records, whose log is written when it is done."""
+        recorder = Recorder(Wanted(), 1 << 40)
+        run, chosen = recorder.step(codes, arrays, title), settings.current()
+
+        def logged() -> tuple[Array, ...]:
+            try:
+                return run()
+            finally:
+                entries = log_of(recorder.runs[0], arrays)
+                text = "".join(f"{line}\n" for line in log_lines(entries))
+                name, backend, stream = title
+                folder = Path(chosen.dump_dir or ".")
+                with self._lock:
+                    folder.mkdir(parents=True, exist_ok=True)
+                    if chosen.debug_log_to_stream_files:
+                        path = folder / _file(f"{backend}-{stream or 'calls'}")
+                        with path.open("a", encoding="utf-8") as file:
+                            file.write(text)
+                    else:
+                        path = folder / _file(f"debug-{stream or 'calls'}-{name}")
+                        path.write_text(text, encoding="utf-8")
+
+        return logged
+
+
+def _file(name: str) -> str:
+    return re.sub(r"[^\w.-]", "-", name) + ".log"

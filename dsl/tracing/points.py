@@ -1,0 +1,143 @@
+"""The records of one site of a run as arrays: one entry for each point, in program order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from ...lowering.ir.expressions import Apply, Dynamic, Expr, Index, Position
+from ...lowering.ir.indexing import Affine, Quasi, Symbol
+from . import sites as s
+from .recording import Ints, Run
+from .sites import Column, Site
+
+Values = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """All points of a site: the row and the number in it, what symbols stand for, and values."""
+
+    site: Site
+    row: Ints
+    number: Ints
+    """Which point of the row it is."""
+    symbols: Mapping[Symbol, Ints]
+    values: tuple[Values, ...]
+    """For each column of the site."""
+    known: tuple[Values | None, ...]
+    """For each column where it was evaluated, None for everywhere."""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def column(self, what: s.What) -> Values:
+        """Return the values of the one column of a kind."""
+        return next(
+            values for column, values in zip(self.site.columns, self.values, strict=True)
+            if column.what == what
+        )  # fmt: skip
+
+    def index(self, index: tuple[Index, ...]) -> tuple[Ints, ...]:
+        """Return subscripts at every point; those that read arrays as they were recorded."""
+        return tuple(self._subscript(one) for one in index)
+
+    def _subscript(self, index: Index) -> Ints:
+        if isinstance(index, Affine):
+            return np.broadcast_to(evaluated(index, self.symbols), self.row.shape)
+        assert isinstance(index, Dynamic)
+        return self.value_of(index.value)
+
+    def value_of(self, expr: Expr) -> Ints:
+        """Return the recorded value of an expression that is a column."""
+        if isinstance(expr, Position):
+            return np.broadcast_to(evaluated(expr.index, self.symbols), self.row.shape)
+        for column, values in zip(self.site.columns, self.values, strict=True):
+            if column.expr == expr and column.what in ("subscript", "operand"):
+                return values
+        raise LookupError(expr)
+
+
+def evaluated(index: Affine, symbols: Mapping[Symbol, Any]) -> Any:
+    """Return the numbers that an index expression has, for arrays of values of its symbols."""
+    total: Any = index.offset
+    for atom, factor in index.terms:
+        total = total + factor * _atom(atom, symbols)
+    return total
+
+
+def _atom(atom: Symbol | Quasi, symbols: Mapping[Symbol, Any]) -> Any:
+    if isinstance(atom, Symbol):
+        return symbols[atom]
+    left, right = evaluated(atom.left, symbols), evaluated(atom.right, symbols)
+    match atom.op:
+        case "min":
+            return np.minimum(left, right)
+        case "max":
+            return np.maximum(left, right)
+        case "floordiv":
+            return left // right
+        case "mod":
+            return left % right
+        case "mul":
+            return left * right
+        case _:
+            assert_never(atom.op)
+
+
+def truth(test: Expr, symbols: Mapping[Symbol, Any]) -> Any:
+    """Return where a test of index expressions holds, for arrays of values of its symbols."""
+    match test:
+        case Position(index):
+            return evaluated(index, symbols)
+        case Apply(op, args, _):
+            return op.meaning(*(truth(arg, symbols) for arg in args))
+        case _:
+            raise LookupError(test)
+
+
+def points_of(run: Run, site: Site) -> Points:
+    """Return the recorded points of a site, those of one row after those of the row before."""
+    rows = np.flatnonzero(run.table[:, 0] == site.number)
+    table = run.table[rows]
+    outer = {symbol: table[:, s.FIRST + n] for n, symbol in enumerate(site.symbols)}
+    extents = [np.broadcast_to(evaluated(a.extent, outer), rows.shape) for a in site.axes]
+    sizes = np.ones(len(rows), np.int64)
+    for extent in extents:
+        sizes = sizes * extent
+    at = np.repeat(np.arange(len(rows)), sizes)
+    number = np.arange(len(at)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    floats = table[at, 1] + number * site.floats
+    ints = table[at, 2] + number * site.ints
+    if site.masked:
+        kept = run.ints[ints] == 1
+        at, number, floats, ints = at[kept], number[kept], floats[kept], ints[kept]
+    own, rest = [], number
+    for axis, extent in reversed(list(zip(site.axes, extents, strict=True))):
+        first = np.broadcast_to(evaluated(axis.first, outer), rows.shape)
+        own.append((axis.symbol, rest % extent[at] + first[at]))
+        rest = rest // extent[at]
+    symbols = {symbol: values[at] for symbol, values in outer.items()} | dict(own[::-1])
+    values = tuple(_values(run, column, floats, ints) for column in site.columns)
+    known = tuple(
+        None if column.guard is None else run.ints[ints + column.guard] == 1
+        for column in site.columns
+    )
+    return Points(site, rows[at], number, symbols, values, known)
+
+
+def _values(run: Run, column: Column, floats: Ints, ints: Ints) -> Values:
+    """Return a column in the type of its expression."""
+    dtype = column.dtype.numpy
+    if not column.is_float:
+        return run.ints[ints + column.place].astype(dtype)
+    found: Values = run.floats[floats + column.place]
+    if column.dtype.kind == "c":
+        parts = found, run.floats[floats + column.place + 1]
+        found = np.stack(parts, axis=-1).view(np.complex128)[..., 0]
+    with np.errstate(all="ignore"):
+        return found.astype(dtype)

@@ -1,0 +1,254 @@
+"""One record as people read it: the assignment in its own source form, filled in."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...lowering.diagnostic import NOWHERE, Span
+from ...lowering.ir.assignments import Assign
+from ...lowering.ir.expressions import Expr, Index, Read, Reduce, reads
+from ...lowering.ir.node import Node
+from ...lowering.ir.ops import Op
+from ...lowering.ir.spelling import (
+    INFIX,
+    Scope,
+    domain_text,
+    element_text,
+    expr_text,
+    reduction_name,
+)
+from .points import Points
+from .sites import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """Something that an assignment read: its text, and its value there."""
+
+    text: str
+    value: Any
+    node: Node | None
+    """The array that was read; None for a reduction."""
+    index: tuple[int, ...]
+    expr: Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One assignment to one element."""
+
+    run: int
+    row: int
+    number: int
+    """Which point of the statement it is."""
+    site: Site
+    array: str
+    index: tuple[int, ...]
+    before: Any
+    after: Any
+    at: Mapping[str, int]
+    """What loop variables and indices stood for, by name."""
+    operands: tuple[Operand, ...]
+    contribution: Any = None
+    """What a reduction added to the target, None for other statements."""
+
+    @property
+    def element(self) -> str:
+        """`y[0, 3]`."""
+        return element(self.array, self.index)
+
+    @property
+    def line(self) -> int:
+        """The line of the statement."""
+        return self.site.statement.span.line
+
+    @property
+    def text(self) -> str:
+        """The statement with indices and values filled in: `y[0] += x[0]{=1.5} * t`."""
+        return filled(self)
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """Its place in the program order of a trace."""
+        return self.run, self.row, self.number
+
+    def __str__(self) -> str:
+        return f"{self.text}    {shown(self.before)} -> {shown(self.after)}"
+
+
+def shown(value: Any) -> str:
+    """Return a number in the fewest digits that tell it apart in its type."""
+    return str(bool(value)) if isinstance(value, np.bool_) else str(value)
+
+
+def record_at(run: int, points: Points, at: int) -> Record:
+    """Return a point of a site as a record."""
+    site = points.site
+    statement = site.statement
+    assert isinstance(statement, Assign)
+    symbols = {symbol: values[at] for symbol, values in points.symbols.items()}
+    contribution = None
+    for column, values in zip(site.columns, points.values, strict=True):
+        if column.what == "contribution":
+            contribution = values[at]
+    return Record(
+        run,
+        int(points.row[at]),
+        int(points.number[at]),
+        site,
+        statement.target.node.label,
+        _numbers(points, statement.target.index, at),
+        points.column("before")[at],
+        points.column("after")[at],
+        {symbol.name: int(value) for symbol, value in symbols.items()},
+        tuple(_operands(points, at)),
+        contribution,
+    )
+
+
+def _numbers(points: Points, index: tuple[Index, ...], at: int) -> tuple[int, ...]:
+    return tuple(int(values[at]) for values in points.index(index))
+
+
+def _operands(points: Points, at: int) -> Iterator[Operand]:
+    columns = zip(points.site.columns, points.values, points.known, strict=True)
+    statement = points.site.statement
+    assert isinstance(statement, Assign)
+    for column, values, known in columns:
+        if column.what == "before":
+            own = next((x for x in reads(statement.value) if x == column.expr), None)
+            if own is not None:
+                here = _numbers(points, own.index, at)
+                told = element(own.node.label, here)
+                yield Operand(told, values[at], own.node, here, own, own.span)
+        if column.what == "operand" and (known is None or known[at]):
+            match column.expr:
+                case Read(node, index, span):
+                    numbers = _numbers(points, index, at)
+                    text = element(node.label, numbers)
+                    yield Operand(text, values[at], node, numbers, column.expr, span)
+                case Reduce(span=span) as reduce:
+                    text = span.text if span is not NOWHERE else expr_text(reduce, Scope())
+                    yield Operand(text, values[at], None, (), reduce, span)
+
+
+def element(label: str, index: tuple[int, ...]) -> str:
+    """Return `y[0, 3]`; the name alone where there is no index."""
+    return f"{label}[{', '.join(map(str, index))}]" if index else label
+
+
+def filled(record: Record) -> str:
+    """Return the statement in the user's own text, what it read replaced by what that was.
+
+    What is no statement of the user's (a part of one, a fill) is told in the text of the IR.
+    """
+    statement = record.site.statement
+    assert isinstance(statement, Assign)
+    parts = _sides(statement)
+    if parts is None:
+        sign = "=" if statement.op is None or statement.initialize else f"{_sign(statement.op)}="
+        return f"{record.element} {sign} {_value(record, statement)}"
+    sign, start = parts
+    text = statement.span.text
+    found: list[tuple[int, int, str]] = []
+    left: list[str] = []
+    for operand in record.operands:
+        instead = f"{operand.text}{{={shown(operand.value)}}}"
+        places = _places(operand, statement.span, start)
+        found += [(*place, instead) for place in places]
+        left += () if places else (f"{operand.text}={shown(operand.value)}",)
+    for name, value in record.at.items():
+        word = rf"(?<![\w.]){re.escape(name)}(?!\w)"
+        places = [m.span() for m in re.finditer(word, text) if m.start() >= start]
+        found += [(*place, str(value)) for place in places]
+    out, at = "", start
+    for begin, end, instead in sorted(found, key=lambda one: (one[0], -one[1])):
+        if begin >= at:  # or it is part of what was replaced
+            out, at = out + text[at:begin] + instead, end
+    tail = f"    with {', '.join(left)}" if left else ""
+    return f"{record.element} {sign} {out}{text[at:]}{tail}"
+
+
+def _sides(statement: Assign) -> tuple[str, int] | None:
+    """Return the sign of the user's assignment and where its value begins in the text.
+
+    None where the text is no assignment to the array that is written.
+    """
+    span = statement.span
+    if span is NOWHERE or span.line != span.end_line:
+        return None
+    text = span.text
+    try:
+        (tree,) = ast.parse(text.removeprefix("return ").strip()).body
+    except (SyntaxError, ValueError):
+        return None
+    lead = len(text) - len(text.removeprefix("return "))
+    match tree:
+        case ast.Expr(value) if lead:
+            sign, target = "=", ""
+        case ast.Assign([one], value) | ast.AnnAssign(one, _, ast.expr() as value):
+            sign, target = "=", ast.unparse(one)
+        case ast.AugAssign(one, _, value):
+            target = ast.unparse(one)
+            between = text[len(ast.get_source_segment(text, one) or "") :]
+            sign = between[: between.index("=") + 1].strip()
+        case _:
+            return None
+    names = re.split(r"\W+", target.replace(".", "_"))
+    if target and statement.target.node.label not in names:
+        return None
+    return sign, lead + len(text[lead:].encode()[: value.col_offset].decode())
+
+
+def _places(operand: Operand, span: Span, start: int) -> list[tuple[int, int]]:
+    """Return where in a statement's text something is read, from `start` on."""
+    inner = operand.span
+    if (
+        inner.source is span.source
+        and inner.line == inner.end_line == span.line
+        and span.column + start <= inner.column < inner.end_column <= span.end_column
+    ):
+        return [(inner.column - span.column, inner.end_column - span.column)]
+    if operand.node is None:
+        return []
+    name = rf"(?<![\w.]){re.escape(operand.node.label)}(?![\w\[(.])"
+    return [m.span() for m in re.finditer(name, span.text) if m.start() >= start]
+
+
+def in_ir(record: Record) -> str:
+    """Return what an element became as an expression of what it was and of what was read."""
+    statement = record.site.statement
+    assert isinstance(statement, Assign)
+    text = _value(record, statement)
+    if statement.op is None or statement.initialize:
+        return text
+    sign, old = _sign(statement.op), shown(record.before)
+    return f"{sign}({old}, {text})" if sign.isalpha() else f"{old} {sign} ({text})"
+
+
+def _sign(op: Op) -> str:
+    return INFIX[op.name][0] if op.name in INFIX else op.name
+
+
+def _value(record: Record, statement: Assign) -> str:
+    """Return the value of a statement in the text of the IR, what it read filled in."""
+    scope = Scope()
+    element_text(statement.target.node, statement.target.index, scope)
+    if statement.reduced.ranges and statement.op is not None:
+        inner = scope.inner()
+        over = domain_text(statement.reduced, inner)
+        name = reduction_name(statement.op)
+        total = "" if record.contribution is None else f"{{={shown(record.contribution)}}}"
+        return f"{name}[{over}]({expr_text(statement.value, inner)}){total}"
+    text = expr_text(statement.value, scope)
+    for operand in record.operands:
+        told = f"{operand.text}{{={shown(operand.value)}}}"
+        text = text.replace(expr_text(operand.expr, scope), told)
+    return text

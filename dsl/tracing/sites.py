@@ -1,0 +1,118 @@
+"""What is recorded of a function: sites, and how the numbers of a record lie in memory.
+
+    Layout := sites, width                 width: numbers in a row of the table
+    Site   := number, statement, path, symbols, ranges, columns
+    Row    := [site, first float, first int, symbols...]      one for each time a site is reached
+    Column := kind, expr, dtype, place, guard                  one number of each point of a row
+
+The points of a row lie one after another in the order of its ranges, each with `floats` numbers in
+one buffer and `ints` in another: floats are kept as float64, everything else as int64, which loses
+nothing. Where not all points of the ranges are recorded, an int says which are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...lowering.ir.assignments import Assign, Block, Branch, For, Permute, While
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import Expr
+from ...lowering.ir.indexing import Affine, Symbol
+
+What = Literal["before", "after", "operand", "contribution", "subscript", "position"]
+
+FIRST = 3
+"""Where the values of symbols begin in a row: after the site and the two places."""
+ROWS, FLOATS, INTS, POINTS, DROPPED, LIMIT, STOPPED = range(7)
+"""Places in the counters: what is used of each buffer, points recorded and left out; the host says
+how many points may be recorded. The last is not zero when the first NaN was found."""
+COUNTERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One number of a point."""
+
+    what: What
+    expr: Expr | None
+    """What it is the value of; None for what a reduction adds to the target."""
+    dtype: DType
+    place: int
+    """Its place among the floats or the ints of a point; a complex number takes two."""
+    guard: int | None = None
+    """The place of the int that says whether it was evaluated, None where it always is."""
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is kept among the floats."""
+        return self.dtype.kind in "fc"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a branch, as a level of the tree."""
+
+    branch: Branch
+    holds: bool
+
+
+Level = Block | For | While | Side
+"""What a statement stands in, as a level of the tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A range of points of a row, as wide as it ever gets: symbol, first value, number."""
+
+    symbol: Symbol
+    first: Affine
+    extent: Affine
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A statement that is recorded."""
+
+    number: int
+    statement: Assign | Permute
+    path: tuple[Level, ...]
+    """What it stands in, outermost first."""
+    symbols: tuple[Symbol, ...]
+    """The loop variables and numbers of a row, in order."""
+    axes: tuple[Axis, ...] = ()
+    columns: tuple[Column, ...] = ()
+    floats: int = 0
+    ints: int = 0
+    masked: bool = False
+    """Whether the first int says which points are recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The sites of a function, by number."""
+
+    sites: tuple[Site, ...]
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row of the table."""
+        return FIRST + max((len(site.symbols) for site in self.sites), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a trace asks for: everything unless something is named."""
+
+    arrays: frozenset[str] = frozenset()
+    """Names of arrays that are written."""
+    statements: tuple[int | str, ...] = ()
+    """Line numbers, or parts of the text of statements."""
+    where: str = ""
+    """A test of loop variables and indices by name."""
+    first_nan: bool = False
+    """Only what first makes a NaN."""
+    sample: int = 1
+    """Every n-th point of each statement."""
+    limited: bool = False
+    """Whether there is a limit that a single statement may pass."""

@@ -1,0 +1,213 @@
+"""A trace as a tree of text: calls, comments, loops, and every assignment filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...lowering.ir.assignments import Access, Assign, Block, For, While
+from ...lowering.ir.expressions import Read
+from . import sites as s
+from .points import Points
+from .recorded import Recorded
+from .recording import Ints, Run
+from .records import record_at
+from .sites import Level, Side, Site
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A level of the tree; its children are made when they are asked for."""
+
+    kind: str
+    """`call`, `comment`, `loop`, `round`, `branch`, `statement`, `record` or `folded`."""
+    text: str
+    line: int
+    children: Callable[[], Iterator[Branch]]
+
+
+def _none() -> Iterator[Branch]:
+    return iter(())
+
+
+def tree(trace: Recorded, head: int = 3, tail: int = 1) -> Iterator[Branch]:
+    """Yield the runs of a trace as trees; of rounds and points that many, and how many more.
+
+    `head` of 0 shows everything.
+    """
+    for number, run in enumerate(trace.runs):
+        points = {g.points.site.number: g.points for g in trace.groups if g.run == number}
+        yield _Run(number, run, points, head, tail).root()
+
+
+class _Run:
+    """One run, and how much of it is shown."""
+
+    def __init__(
+        self, number: int, run: Run, points: dict[int, Points], head: int, tail: int
+    ) -> None:
+        self.number, self.run, self.points = number, run, points
+        self.head, self.tail = head, tail
+        self.sites = run.layout.sites
+
+    def root(self) -> Branch:
+        """Return the tree of the run."""
+        where = f" on {self.run.backend}" + (f", {self.run.stream}" if self.run.stream else "")
+        rows = np.arange(len(self.run.table))
+        return Branch("call", f"{self.run.name}{where}", 0, lambda: self._content(rows))
+
+    def _content(self, rows: Ints) -> Iterator[Branch]:
+        yield from self.level(rows, 0)
+        if self.run.dropped:
+            yield Branch("folded", f"{self.run.dropped} records were dropped", 0, _none)
+        if self.run.error:
+            yield Branch("error", self.run.error.splitlines()[0], 0, _none)
+
+    def level(self, rows: Ints, depth: int) -> Iterator[Branch]:
+        """Yield what rows become at a depth of their paths, in order."""
+        ids = [_identity(site, depth) for site in self.sites]
+        known = {one: n for n, one in enumerate(dict.fromkeys(ids))}
+        of_site = np.array([known[one] for one in ids], np.int64)
+        keys = of_site[self.run.table[rows, 0]] if len(rows) else rows
+        for part in _split(rows, keys):
+            site = self.sites[int(self.run.table[part[0], 0])]
+            if depth >= len(site.path):
+                if _is_handed_on(site):
+                    continue
+                yield from self.statement(site, part)
+            else:
+                yield self.inside(site, site.path[depth], part, depth)
+
+    def inside(self, site: Site, level: Level, rows: Ints, depth: int) -> Branch:
+        """Return a comment, a loop or a branch with what is in it."""
+        span = level.branch.span if isinstance(level, Side) else level.span
+        match level:
+            case Block(comment):
+                text = comment or "block"
+                return Branch("comment", text, span.line, lambda: self.level(rows, depth + 1))
+            case Side(branch, holds):
+                text = f"{_first(branch.span.text)}  {'holds' if holds else 'does not hold'}"
+                return Branch("branch", text, span.line, lambda: self.level(rows, depth + 1))
+            case For(symbol=symbol):
+                at = s.FIRST + site.symbols.index(symbol)
+                values = self.run.table[rows, at]
+                rounds = _split(rows, values)
+                names = [f"{symbol.name} = {self.run.table[part[0], at]}" for part in rounds]
+            case While():
+                rounds = self._rounds(rows, depth)
+                names = [f"round {n}" for n in range(len(rounds))]
+        text = _first(span.text)
+        return Branch("loop", text, span.line, lambda: self.rounds(rounds, names, span.line, depth))
+
+    def rounds(
+        self, rounds: list[Ints], names: list[str], line: int, depth: int
+    ) -> Iterator[Branch]:
+        """Yield the rounds of a loop, the ones between folded."""
+
+        def one(n: int) -> Branch:
+            return Branch("round", names[n], line, lambda: self.level(rounds[n], depth + 1))
+
+        yield from self.folded(len(rounds), one, "rounds")
+
+    def folded(self, count: int, one: Callable[[int], Branch], what: str) -> Iterator[Branch]:
+        """Yield the first and the last of many, and how many are between."""
+        if not self.head or count <= self.head + self.tail + 1:
+            yield from map(one, range(count))
+            return
+        yield from map(one, range(self.head))
+        yield Branch("folded", f"... {count - self.head - self.tail} more {what}", 0, _none)
+        yield from map(one, range(count - self.tail, count))
+
+    def statement(self, site: Site, rows: Ints) -> Iterator[Branch]:
+        """Yield a statement, once for each time it was reached, with its points."""
+        statement = site.statement
+        text, line = _first(statement.span.text), statement.span.line
+        if not isinstance(statement, Assign):
+            names, others = (
+                ", ".join(node.label for node in nodes)
+                for nodes in (statement.nodes, statement.sources)
+            )
+            told = f"{names} = {others}" if names != others else f"{names} trade places"
+            yield from (Branch("statement", told, line, _none) for _ in rows)
+            return
+        points = self.points.get(site.number)
+
+        def at(row: int) -> Branch:
+            def children() -> Iterator[Branch]:
+                if points is None:
+                    return
+                first, end = np.searchsorted(points.row, [row, row + 1])
+
+                def one(n: int) -> Branch:
+                    record = record_at(self.number, points, int(first) + n)
+                    return Branch("record", str(record), line, _none)
+
+                yield from self.folded(int(end - first), one, "elements")
+
+            return Branch("statement", text, line, children)
+
+        yield from self.folded(len(rows), lambda n: at(int(rows[n])), "times")
+
+    def _rounds(self, rows: Ints, depth: int) -> list[Ints]:
+        """Split the rows of a `while` where what is in it begins again."""
+        ids = [_identity(site, depth + 1) for site in self.sites]
+        known = {one: n for n, one in enumerate(dict.fromkeys(ids))}
+        place = np.array([known[one] for one in ids])[self.run.table[rows, 0]]
+        compound = np.array([len(x.path) > depth + 1 for x in self.sites])
+        same = compound[self.run.table[rows[1:], 0]] & (place[1:] == place[:-1])
+        again = (place[1:] <= place[:-1]) & ~same
+        return np.split(rows, np.flatnonzero(again) + 1)
+
+
+def _identity(site: Site, depth: int) -> int:
+    """Return what tells apart the levels at a depth."""
+    if depth >= len(site.path):
+        return -1 - site.number
+    level = site.path[depth]
+    return 2 * id(level.branch) + level.holds if isinstance(level, Side) else 2 * id(level)
+
+
+def _is_handed_on(site: Site) -> bool:
+    """Whether a statement only gives a name that a loop changes its first value."""
+    match site.statement:
+        case Assign(Access(node), None, _, Read(other)):
+            return node.label == other.label and not site.statement.span.text.startswith(node.label)
+        case _:
+            return False
+
+
+def _split(rows: Ints, keys: Ints) -> list[Ints]:
+    if not len(rows):
+        return []
+    return np.split(rows, np.flatnonzero(np.diff(keys)) + 1)
+
+
+def _first(text: str) -> str:
+    return text.split(":")[0] + ":" if text.startswith(("for ", "while ", "if ")) else text
+
+
+_COLORS = {"call": "1", "comment": "36", "loop": "34", "round": "34", "branch": "34",
+           "statement": "1", "folded": "2", "error": "31"}  # fmt: skip
+
+
+def tree_text(trace: Recorded, head: int, tail: int, color: bool) -> str:
+    """Return a trace as text; `color` with the codes of terminals, what is not finite in red."""
+    if not len(trace.runs):
+        return "nothing was recorded"
+    return "\n".join(lines(tree(trace, head, tail), color))
+
+
+def lines(branches: Iterable[Branch], color: bool = False, depth: int = 0) -> Iterator[str]:
+    """Yield the tree as lines, the number of the source line in front of each statement."""
+    for one in branches:
+        number = f"{one.line:>4}" if one.line and one.kind != "record" else "    "
+        shown = one.text
+        if color and one.kind == "record":
+            shown = re.sub(r"-?\b(nan|inf)\b", "\033[31m\\g<0>\033[0m", shown)
+        elif color:
+            shown = f"\033[{_COLORS[one.kind]}m{shown}\033[0m"
+        yield f"{number}  {'  ' * depth}{shown}"
+        yield from lines(one.children(), color, depth + 1)

@@ -1,0 +1,67 @@
+"""A trace, to be read and asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .differences import Difference, difference
+from .page import as_json, page
+from .recorded import Recorded
+from .text import tree_text
+from .why import Why, chain_of
+
+
+class Trace(Recorded):
+    """The records of all runs in the `with`, in program order: a sequence that prints itself."""
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, head: int = 3, tail: int = 1, color: bool = False) -> str:
+        """Return the tree of calls, comments, loops and assignments.
+
+        Of many rounds or elements the first `head` and the last `tail` are shown; a `head` of 0
+        shows all. `color` marks it for a terminal.
+        """
+        return tree_text(self, head, tail, color)
+
+    def to_html(self, path: str | Path | None = None, head: int = 40, tail: int = 5) -> str:
+        """Return one page that needs nothing but itself, and write it where a path is given."""
+        return _written(page(self, head, tail), path)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return runs and records as JSON, in program order, and write it where a path is given.
+
+        Numbers that JSON has no text for are strings: `"nan"`, `"inf"`, `"-inf"`, `"(1+2j)"`.
+        """
+        return _written(as_json(self), path)
+
+    def why(
+        self,
+        array: str,
+        index: tuple[int, ...] | int = (),
+        run: int = -1,
+        depth: int = 12,
+        terms: int = 4,
+    ) -> Why:
+        """Return the assignments that made an element of an array, from the last one back.
+
+        `run` is the number of a run, the last one unless given; `depth` how far to go back, and
+        `terms` how many terms of a reduction to follow, those that are not finite first. Raises
+        LookupError where no record writes the element.
+        """
+        index = (index,) if isinstance(index, int) else tuple(index)
+        return chain_of(self, array, index, run % max(len(self.runs), 1), depth, terms)
+
+    def diff(self, other: Trace, rtol: float = 0.0, atol: float = 0.0) -> Difference | None:
+        """Return the first assignment after which an element differs, None where none does.
+
+        Without tolerances every bit counts. Raises ValueError for traces of other functions.
+        """
+        return difference(self, other, rtol, atol)
+
+
+def _written(text: str, path: str | Path | None) -> str:
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text

@@ -1,0 +1,124 @@
+"""What is recorded is what happens: on every backend, for every kind of statement, no bit more."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.lowering.diagnostic import CdError
+from plusequals.lowering.ir.assignments import Assign
+from tests.language import index_functions
+from tests.language.examples import EXAMPLES, Example
+from tests.programs.check import NAMES
+from tests.programs.generate import generate
+from tests.programs.outcomes import difference, run
+
+from .functions import CALLS
+from .watched import watched
+
+
+def seen_by_trace(trace: pe.Trace) -> list[tuple[Any, ...]]:
+    return [(r.array, r.index, r.before, r.after) for r in trace]
+
+
+def assert_same_records(one: list[Any], other: list[Any]) -> None:
+    assert [x[:2] for x in one] == [x[:2] for x in other]
+    for at in (2, 3):
+        np.testing.assert_array_equal([x[at] for x in one], [x[at] for x in other])
+
+
+def traced(function: Any, arguments: tuple[Any, ...], backend: str) -> tuple[Any, pe.Trace]:
+    with pe.trace() as trace:
+        result = function.on(backend)(*arguments)
+    return result, trace
+
+
+def assert_truth(function: Any, make: Any, backend: str) -> None:
+    """Hold a trace against the interpreter, assignment by assignment."""
+    with watched() as watch:
+        function.on("numpy")(*make())
+    _, trace = traced(function, make(), backend)
+    statements = [site.statement for site in trace.runs[0].layout.sites]
+    known = {x.target.node.id for x in statements if isinstance(x, Assign)}
+    ours = [(r.array, r.index, r.before, r.after) for r in trace]
+    assert_same_records(ours, [seen for node, seen in watch.seen if node in known])
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_assignment_is_what_the_interpreter_sees(name: str, backend: str) -> None:
+    assert_truth(*CALLS[name], backend)
+
+
+@pytest.mark.parametrize("example", EXAMPLES[::3], ids=repr)
+def test_so_it_is_for_the_worked_examples(example: Example) -> None:
+    function = pe.cd(getattr(index_functions, example.function))
+    with watched() as watch:
+        function.on("numpy")(*example.make())
+    with pe.trace() as trace:
+        function.on("cc")(*example.make())
+    statements = [site.statement for site in trace.runs[0].layout.sites]
+    known = {x.target.node.id for x in statements if isinstance(x, Assign)}
+    theirs = [seen for node, seen in watch.seen if node in known]
+    ours = seen_by_trace(trace)
+    assert [x[:2] for x in ours] == [x[:2] for x in theirs]
+    for (*_, a), (*_, b) in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=example.rtol)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_backends_record_the_same_bytes(name: str) -> None:
+    function, make = CALLS[name]
+    (_, one), (_, other) = (traced(function, make(), backend) for backend in ("cc", "numpy"))
+    for run_, theirs in zip(one.runs, other.runs, strict=True):
+        np.testing.assert_array_equal(run_.table, theirs.table)
+        np.testing.assert_array_equal(run_.floats, theirs.floats)
+        np.testing.assert_array_equal(run_.ints, theirs.ints)
+    assert str(one).replace(" on cc", "") == str(other).replace(" on numpy", "")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_compute_the_same_traced_or_not(seed: int) -> None:
+    program = generate(random.Random(f"traced {seed}"))
+    try:
+        function = pe.cd_from_source(program.text, NAMES)
+        function.specialise(*program.make().values())
+    except CdError:
+        return
+    plain = run(program, lambda arguments: function(*arguments.values()))
+    with pe.trace() as trace:
+        seen = run(program, lambda arguments: function(*arguments.values()))
+    assert difference(seen, plain, rtol=1e-5 if program.rounds else 0.0) is None
+    assert len(list(trace)) == len(trace)
+
+
+def test_nothing_is_added_to_the_code_of_a_function_that_was_traced() -> None:
+    function, make = CALLS["steps"]
+    before = str(function.explain(*make()).code)
+    traced(function, make(), "cc")
+    assert str(function.explain(*make()).code) == before and "trace" not in before
+
+
+def test_a_run_that_fails_keeps_what_came_before(backend: str) -> None:
+    text = "def f(x, n):\n    x[i] += 1\n    x[0] = 5\n    x[n[0]] = 2\n"
+    f = pe.cd_from_source(text, backend=backend)
+    with pe.trace() as trace, pytest.raises(IndexError):
+        f(np.zeros(3), np.array([7]))
+    assert len(trace) == 4 and "out of range" in trace.runs[0].error
+    assert "out of range" in str(trace)
+
+
+def test_memory_that_was_asked_for_changes_nothing() -> None:
+    text = """def f(x):
+    t: f64[4]
+    memory(t, "virtual")
+    t[i] = x[i] * 2
+    return t + 1
+"""
+    f = pe.cd_from_source(text, {"memory": pe.memory})
+    with pe.trace() as trace:
+        f(np.ones(4))
+    assert [r.array for r in trace][:4] == ["t"] * 4

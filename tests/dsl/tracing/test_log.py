@@ -1,0 +1,105 @@
+"""The text log: written by runs, read back to the same tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import plusequals as pe
+from plusequals.dsl.tracing.log import Assigned, Comment, LogEntry, log_lines, log_tree
+
+from .functions import CALLS, steps
+
+WORDS = st.text("ab$n\n#= :", min_size=1, max_size=8).filter(lambda text: text.strip() != "")
+PLAIN = WORDS.filter(lambda t: not t.startswith(("# ", "COMMENT: ")) and " = " not in t)
+SIDES = st.text("xy[0]{=}$\n", min_size=1, max_size=6)
+
+
+def entries() -> st.SearchStrategy[LogEntry]:
+    assigned = st.builds(
+        lambda source, a, b, c: Assigned(source, f"{a} = {b}", c), PLAIN, SIDES, SIDES, SIDES
+    )
+    leaves = st.one_of(PLAIN, assigned)
+    return st.recursive(
+        leaves, lambda inner: st.builds(lambda t, x: Comment(t, tuple(x)), PLAIN, st.lists(inner)),
+        max_leaves=8,
+    )  # fmt: skip
+
+
+@given(st.lists(entries()))
+def test_a_tree_is_read_back_from_its_lines(tree: list[LogEntry]) -> None:
+    assert list(log_tree(log_lines(tree))) == tree
+
+
+def test_a_log_that_stops_leaves_comments_open() -> None:
+    lines = ["COMMENT: a", "index t = 0", "COMMENT: b", "# x = 1", "x{=0} = 1 = 1"]
+    (outer,) = log_tree(lines)
+    assert isinstance(outer, Comment) and not outer.is_closed
+    assert list(log_lines([outer])) == lines
+
+
+def logs(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted(folder.glob("*.log"))}
+
+
+def without_addresses(text: str) -> str:
+    return "\n".join(line.split(" = 0x")[0] for line in text.splitlines()) + "\n"
+
+
+@pytest.mark.parametrize("name", ["steps", "swapped"])
+def test_the_log_of_a_call(
+    name: str, tmp_path: Path, golden: Callable[[str], Callable[[str], None]]
+) -> None:
+    function, make = CALLS[name]
+    with pe.override(debug_log_from_routines=True, dump_dir=str(tmp_path), backend="numpy"):
+        function(*make())
+    found = logs(tmp_path)
+    assert list(found) == [f"debug-calls-{name}.log"]
+    text = found[f"debug-calls-{name}.log"]
+    golden(f"{name}.txt")(without_addresses(text))
+    assert "".join(f"{line}\n" for line in log_lines(log_tree(text.splitlines()))) == text
+
+
+def test_each_run_writes_its_file_anew_and_streams_append(tmp_path: Path, backend: str) -> None:
+    _, make = CALLS["steps"]
+    with pe.override(debug_log_from_routines=True, dump_dir=str(tmp_path / "a")):
+        steps.on(backend)(*make())
+        once = logs(tmp_path / "a")
+        steps.on(backend)(*make())
+    assert [len(x) for x in logs(tmp_path / "a").values()] == [len(x) for x in once.values()]
+    changes = {"debug_log_from_routines": True, "debug_log_to_stream_files": True}
+    with pe.override(**changes, dump_dir=str(tmp_path / "b")):
+        steps.on(backend)(*make())
+        steps.on(backend)(*make())
+    (name,) = logs(tmp_path / "b")
+    assert name == f"{backend}-calls.log"
+    assert len(log_tree(logs(tmp_path / "b")[name].splitlines())) == 8
+
+
+def test_routines_have_files_of_their_own(tmp_path: Path) -> None:
+    p = pe.tensor("p", 2, dtype="float64", init=1.0)
+    double = pe.cd_from_source("def double(p):\n    p[i] *= 2\n")
+    with pe.override(debug_log_from_routines=True, dump_dir=str(tmp_path)):
+        stream = pe.device("cc").stream()
+        routine = double.compile(p).link(stream.context())
+        routine()
+        stream.synchronize()
+    (name,) = logs(tmp_path)
+    assert name == f"debug-{stream.name}-double.log".replace(":", "-").replace("/", "-")
+    assert "p[1]{=1.0} = 2.0 = 1.0 * (2.0)" in logs(tmp_path)[name]
+
+
+def test_a_run_that_fails_ends_its_log_with_the_error(tmp_path: Path) -> None:
+    f = pe.cd_from_source("def f(x, n):\n    x[i] = 1\n    x[n] = 2\n")
+    with (
+        pe.override(debug_log_from_routines=True, dump_dir=str(tmp_path)),
+        pytest.raises(IndexError),
+    ):
+        f(np.zeros(2), 5)
+    (text,) = logs(tmp_path).values()
+    assert "error: error[CD0601]" in text and text.endswith("COMMENT: end\n")

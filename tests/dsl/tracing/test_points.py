@@ -1,0 +1,61 @@
+"""Records of one site as arrays: boxes, triangles, masks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.dsl.tracing.points import evaluated, points_of
+from plusequals.lowering.ir.indexing import (
+    Symbol,
+    const,
+    evaluate,
+    floordiv,
+    maximum,
+    minimum,
+    mod,
+    multiply,
+    var,
+)
+
+I, J = Symbol("i", 1), Symbol("j", 2)
+INDICES = [
+    var(I) * 2 - var(J) + 1, minimum(var(I), var(J)), maximum(var(I), const(2)),
+    floordiv(var(I) + 1, const(2)), mod(var(J) - 3, const(4)), multiply(var(I), var(J)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", INDICES, ids=repr)
+def test_index_expressions_of_arrays(index: object) -> None:
+    from plusequals.lowering.ir.indexing import Affine
+
+    assert isinstance(index, Affine)
+    i, j = np.arange(6), np.arange(6)[::-1]
+    expected = [evaluate(index, {I: int(a), J: int(b)}) for a, b in zip(i, j, strict=True)]
+    assert np.broadcast_to(evaluated(index, {I: i, J: j}), 6).tolist() == expected
+
+
+def test_points_of_a_triangle_are_those_that_are_there(backend: str) -> None:
+    f = pe.cd_from_source("def f(a):\n    if j <= i:\n        a[i, j] += 1\n", backend=backend)
+    with pe.trace() as trace:
+        f(np.zeros((4, 4)))
+    assert [r.index for r in trace] == [(i, j) for i in range(4) for j in range(i + 1)]
+
+
+def test_rows_of_different_lengths(backend: str) -> None:
+    text = "def f(a):\n    for n in range(4):\n        a[n, :n] = n\n"
+    f = pe.cd_from_source(text, backend=backend)
+    with pe.trace() as trace:
+        f(np.zeros((4, 4)))
+    assert [r.index for r in trace] == [(n, i) for n in range(4) for i in range(n)]
+
+
+def test_points_know_their_rows() -> None:
+    f = pe.cd_from_source("def f(x):\n    for t in range(3):\n        x[i] = t\n")
+    with pe.trace() as trace:
+        f(np.zeros(2))
+    (run,) = trace.runs
+    points = points_of(run, run.layout.sites[0])
+    assert points.row.tolist() == [0, 0, 1, 1, 2, 2] and points.number.tolist() == [0, 1] * 3
+    assert points.column("after").tolist() == [0, 0, 1, 1, 2, 2] and len(points) == 6

@@ -1,0 +1,144 @@
+"""What a trace is asked to record, and where it records."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals import cd
+from plusequals.idx import i
+
+from .functions import CALLS, matrix, steps
+
+
+def arguments() -> tuple[np.ndarray, ...]:
+    return CALLS["steps"][1]()
+
+
+def test_arrays_by_name(backend: str) -> None:
+    with pe.trace(arrays="k") as trace:
+        steps.on(backend)(*arguments())
+    assert {r.array for r in trace} == {"k"}
+    with pe.trace(arrays=("k", "y")) as trace:
+        steps.on(backend)(*arguments())
+    assert {r.array for r in trace} == {"k", "y"}
+
+
+def test_statements_by_text_and_by_line() -> None:
+    with pe.trace(statements="*= 2") as trace:
+        steps(*arguments())
+    line = trace[0].line
+    assert {r.site.statement.span.text for r in trace} == {"y[0, k] *= 2"}
+    with pe.trace(statements=(line, "no such text")) as again:
+        steps(*arguments())
+    assert [str(r) for r in again] == [str(r) for r in trace]
+
+
+@pytest.mark.parametrize(
+    ("where", "holds"),
+    [
+        ("i == 1", lambda i, j, t: i == 1),
+        ("t < 2 and j != 0", lambda i, j, t: t < 2 and j != 0),
+        ("0 < i < 2 or not t == 1", lambda i, j, t: 0 < i < 2 or t != 1),
+        ("(i + j) % 2 == t // 2", lambda i, j, t: (i + j) % 2 == t // 2),
+        ("3 >= j + 1", lambda i, j, t: 3 >= j + 1),
+    ],
+)
+def test_where(where: str, holds: object, backend: str) -> None:
+    with pe.trace(statements="x[i, j] * t") as whole:
+        steps.on(backend)(*arguments())
+    with pe.trace(statements="x[i, j] * t", where=where) as trace:
+        steps.on(backend)(*arguments())
+    assert callable(holds)
+    kept = [r for r in whole if holds(**{"i": 0, "j": 0, "t": 0, **r.at})]
+    wanted = [str(r) for r in kept]
+    assert [str(r) for r in trace] == wanted == [str(r) for r in whole.where(where)]
+    assert trace.dropped == 0
+
+
+def test_where_says_what_it_does_not_understand() -> None:
+    with pytest.raises(ValueError, match="CD0871"), pe.trace(where="x[i] > 0"):
+        pass
+    with pytest.raises(ValueError, match="CD0871"), pe.trace(where="i ="):
+        pass
+
+
+def test_the_first_nan(backend: str) -> None:
+    x = matrix()
+    x[1, 2] = np.nan
+    with pe.trace(first_nan=True) as trace:
+        CALLS["softmax"][0].on(backend)(x)
+    assert {(r.line, r.index[0]) for r in trace} == {(trace[0].line, 1)}
+    assert all(np.isnan(r.after) for r in trace) and len(trace) == 4
+    with pe.trace(first_nan=True) as trace:
+        CALLS["softmax"][0].on(backend)(matrix())
+    assert len(trace) == 0 and str(trace)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 5, 12, 40, 1000])
+def test_a_limit_keeps_the_first_and_counts_the_rest(limit: int, backend: str) -> None:
+    with pe.trace() as whole:
+        steps.on(backend)(*arguments())
+    with pe.trace(limit=limit) as trace:
+        steps.on(backend)(*arguments())
+    assert [str(r) for r in trace] == [str(r) for r in whole][:limit]
+    assert trace.dropped == max(len(whole) - limit, 0)
+
+
+def test_every_nth_element(backend: str) -> None:
+    with pe.trace(sample=5, statements="x[i, j] * t") as trace:
+        steps.on(backend)(*arguments())
+    assert [r.index for r in trace][:3] == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_traces_inside_of_each_other() -> None:
+    with pe.trace() as outer:
+        with pe.trace() as inner:
+            steps(*arguments())
+        assert len(inner) and not len(outer)
+        steps(*arguments())
+    assert len(outer) == len(inner)
+    steps(*arguments())
+    assert len(outer.runs) == 1
+
+
+@cd
+def add(p, x):
+    p[i] += x[i]
+
+
+def test_routines_on_streams_in_the_order_of_their_calls(backend: str) -> None:
+    p = pe.tensor("p", 2, dtype="float64")
+    streams = [pe.device(backend).stream(threaded=flag) for flag in (True, False)]
+    routines = [add.compile(p, np.ones(2)).link(s.context()) for s in streams]
+    with pe.trace() as trace:
+        for at, routine in enumerate(routines):
+            routine(np.full(2, at + 1.0))
+    assert p.numpy().tolist() == [1.0, 1.0] or p.numpy().tolist() == [2.0, 2.0]
+    assert [run.stream for run in trace.runs] == [s.name for s in streams]
+    assert [r.operands[-1].value for r in trace] == [1.0, 1.0, 2.0, 2.0]
+
+
+def test_a_routine_without_arguments_is_recorded_and_again_quick_afterwards() -> None:
+    p = pe.tensor("p", 2, dtype="float64", init=1.0)
+    double = pe.cd_from_source("def double(p):\n    p[i] *= 2\n")
+    routine = double.compile(p).link(pe.device("cc").stream().context())
+    with pe.trace() as trace:
+        routine()
+        routine()
+    routine()
+    assert [r.after for r in trace] == [2.0, 2.0, 4.0, 4.0]
+    assert routine.context.numpy(p).tolist() == [8.0, 8.0]
+
+
+def test_calls_of_many_threads_are_all_kept() -> None:
+    with pe.trace() as trace:
+        threads = [threading.Thread(target=steps, args=arguments()) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len({run.points for run in trace.runs}) == 1 and len(trace.runs) == 4

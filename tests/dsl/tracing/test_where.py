@@ -1,0 +1,57 @@
+"""Tests of indices: what they leave of ranges, and what is no test."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.dsl.tracing.where import fitted, parsed
+from plusequals.lowering.diagnostic import CdValueError
+from plusequals.lowering.ir.indexing import Range, Symbol, const
+
+I, J, T = Symbol("i", 1), Symbol("j", 2), Symbol("t", 3)
+RANGES = (Range(I, const(0), const(9)), Range(J, const(2), const(5)))
+
+
+@pytest.mark.parametrize(
+    ("text", "ranges", "outer", "inner"),
+    [
+        ("i == 3", [(3, 4), (2, 5)], 0, 0),
+        ("i < 3 and j >= 4", [(0, 3), (4, 5)], 0, 0),
+        ("1 < i <= 6", [(2, 7), (2, 5)], 0, 0),
+        ("5 > i", [(0, 5), (2, 5)], 0, 0),
+        ("i > -2", [(0, 9), (2, 5)], 0, 0),
+        ("t == 1", [(0, 9), (2, 5)], 1, 0),
+        ("i != 3", [(0, 9), (2, 5)], 0, 1),
+        ("i == j or i == 2", [(0, 9), (2, 5)], 0, 1),
+        ("not i + t == 2 * j", [(0, 9), (2, 5)], 0, 1),
+    ],
+)
+def test_what_is_left(text: str, ranges: list[tuple[int, int]], outer: int, inner: int) -> None:
+    found = fitted(parsed(text), (T,), RANGES)
+    assert found is not None
+    assert [(r.lo.constant, r.hi.constant) for r in found.ranges] == ranges
+    assert (len(found.outer), len(found.inner)) == (outer, inner)
+
+
+def test_a_statement_without_the_name_does_not_fit() -> None:
+    assert fitted(parsed("k == 1"), (T,), RANGES) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "i",
+        "i + 1",
+        "x[i] > 0",
+        "i == 1.5",
+        "i in (1, 2)",
+        "i // j == 1",
+        "f(i) == 1",
+        "(",
+        "i == 1; j",
+    ],
+)
+def test_what_is_no_test(text: str) -> None:
+    with pytest.raises(CdValueError) as caught:
+        parsed(text)
+    assert caught.value.code == "CD0871"

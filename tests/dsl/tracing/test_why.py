@@ -1,0 +1,66 @@
+"""The assignments that made an element, from the last one back to what was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.dsl.tracing.why import Source, Why
+
+from .functions import CALLS, matrix, softmax, swapped
+
+
+def test_the_chain_of_a_softmax(golden: Callable[[str], Callable[[str], None]]) -> None:
+    with pe.trace() as trace:
+        softmax.on("numpy")(np.round(matrix() / 4))
+    made = trace.why("result", (0, 1))
+    assert made.record.element == "result[0, 1]"
+    golden("softmax.txt")(f"{made}\n")
+
+
+def test_the_root_is_where_a_nan_came_in(backend: str) -> None:
+    x = np.random.default_rng(1).normal(size=(40, 50))
+    x[7, 11] = np.nan
+    with pe.trace() as trace:
+        softmax.on(backend)(x)
+    root = trace.why("result", (7, 3)).root
+    assert isinstance(root, Source) and root.text == "x[7, 11]" and np.isnan(root.value)
+
+
+def test_arrays_that_trade_places_are_followed() -> None:
+    with pe.trace() as trace:
+        swapped(np.ones(3))
+    made = trace.why("result", 0)
+    assert isinstance(made.causes[0], Why)
+    text = str(made)
+    assert "x[0]{=1.0} * 1" in text and "x[0]{=1.0} * 2" in text
+
+
+def test_terms_and_levels_that_are_left_out_are_counted() -> None:
+    with pe.trace() as trace:
+        softmax(np.ones((2, 30)))
+    assert "... 26 more" in str(trace.why("result", (0, 1)))
+    shallow = trace.why("result", (0, 1), depth=1)
+    assert all(not cause.causes for cause in shallow.causes if isinstance(cause, Why))
+
+
+def test_an_element_that_nothing_wrote() -> None:
+    function, make = CALLS["steps"]
+    with pe.trace() as trace:
+        function(*make())
+    for array, index in (("x", (0, 0)), ("y", (9, 9))):
+        with pytest.raises(LookupError, match="no record writes"):
+            trace.why(array, index)
+
+
+def test_of_several_runs_one_is_asked() -> None:
+    f = pe.cd_from_source("def f(x):\n    x[i] += 1\n")
+    x = np.zeros(2)
+    with pe.trace() as trace:
+        f(x)
+        f(x)
+    assert trace.why("x", 0).record.after == 2.0
+    assert trace.why("x", 0, run=0).record.after == 1.0

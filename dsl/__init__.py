@@ -9,6 +9,7 @@ from ..backends.runtime.state import RUNTIME
 from ..backends.runtime.tensor import Tensor, tensor
 from ..backends.runtime.timeline import Timeline
 from .cd import CdFunction, cd, cd_from_source
+from .checked import checked
 from .parallel import DataParallel
 from .profile import profile
 from .tracing.compare import Comparison, bisect, compare
@@ -22,6 +23,6 @@ RUNTIME.logger = Logger()
 __all__ = [
     "Batch", "CdFunction", "Comparison", "Compiled", "Context", "DataParallel", "Device", "Field",
     "Routine", "Stream", "Tensor", "Timeline", "Trace", "backends", "bisect", "cd",
-    "cd_from_source", "clamp", "comment", "compare", "device", "memory", "pad", "profile",
-    "tensor", "trace", "wrap",
+    "cd_from_source", "checked", "clamp", "comment", "compare", "device", "memory", "pad",
+    "profile", "tensor", "trace", "wrap",
 ]  # fmt: skip

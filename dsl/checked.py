@@ -1,57 +1,250 @@
 """Checked mode: what NumPy answers quietly becomes a check that raises, before the statement.
 
-`a // b` and `a % b` of integers give 0 where `b` is 0; in checked mode they raise CD0763.
+    a // b, a % b of integers, a / b    CD0763, CD0764 where b is 0
+    a value that is NaN                 CD0765 where nothing that it is made from is NaN
+    a + b, a - b, a * b, -a, a cast     CD0766 where it does not fit its integer type, on request
+
+Each says at which point of the statement, and with which values. Terms of a sum are checked one by
+one; what their sum becomes is not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import NamedTuple
 
+from ..lowering import settings
 from ..lowering.ir import dtypes
 from ..lowering.ir.assignments import Assign, Check, Fault, Procedure, Statement
-from ..lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Select, children
-from ..lowering.ir.indexing import const
+from ..lowering.ir.expressions import (
+    Apply,
+    Cast,
+    Const,
+    Domain,
+    Expr,
+    Position,
+    Read,
+    Select,
+    children,
+)
+from ..lowering.ir.indexing import const, var
 from ..lowering.ir.ops import OPS
 from ..lowering.ir.rewrite import map_statements
+from ..lowering.ir.spelling import Scope, expr_text
+from ..lowering.settings import Settings
 from .elaborate.types import TRUE, negate
 
-_FAULT = Fault(
+_SHOWN = 6
+"""How many values a message tells."""
+FALSE = Const(False, dtypes.bool_)
+
+
+class _Rule(NamedTuple):
+    """What a broken rule raises."""
+
+    code: str
+    kind: str
+    message: str
+    help: str
+
+
+_INTEGER = _Rule(
     "CD0763", "CdZeroDivisionError", "integer division by zero in checked mode",
-    ("test the divisor: `where(x != 0, y // x, 0)`; without checked mode the result is 0",),
+    "test the divisor: `where(x != 0, y // x, 0)`; without checked mode the result is 0",
+)  # fmt: skip
+_FLOAT = _Rule(
+    "CD0764", "CdZeroDivisionError", "division by zero in checked mode",
+    "test the divisor: `where(x != 0, y / x, 0.0)`; without checked mode the result is infinite",
+)  # fmt: skip
+_NAN = _Rule(
+    "CD0765", "CdValueError", "a NaN is made of numbers in checked mode",
+    "look at the values: zero by zero, infinity less infinity, a root or logarithm below zero",
+)  # fmt: skip
+_OVERFLOW = _Rule(
+    "CD0766", "CdValueError", "a result does not fit its integer type in checked mode",
+    "compute in a wider type: `x.astype(np.int64)`; without checked mode the result wraps around",
 )  # fmt: skip
 
 
-def add_checks(procedure: Procedure) -> Procedure:
-    """Return the procedure with a check before each assignment that divides integers."""
-    return replace(procedure, body=map_statements(procedure.body, _with_checks))
+def checked(overflow: bool = False) -> AbstractContextManager[Settings]:
+    """Return a `with` in which calls raise where NumPy would go on in silence.
+
+    Division by zero, and values that become NaN where nothing that they are made from is; with
+    `overflow` integers that do not fit their type. Each error names the statement, the index and
+    the values. Subscripts are checked anyway. In this thread or task only.
+    """
+    return settings.override(checked=True, checked_overflow=overflow)
 
 
-def _with_checks(statement: Statement) -> Iterator[Statement]:
-    if isinstance(statement, Assign):
-        ranges = (*statement.free.ranges, *statement.reduced.ranges)
-        over = Domain(ranges, statement.free.where)
-        for test in _tests(statement.value):
-            yield Check(test, _FAULT, (), over, statement.span)
-    yield statement
+def add_checks(procedure: Procedure, overflow: bool = False) -> Procedure:
+    """Return the procedure with checks before each assignment that could break a rule."""
+
+    def with_checks(statement: Statement) -> Iterator[Statement]:
+        if isinstance(statement, Assign):
+            yield from _checks(statement, overflow)
+        yield statement
+
+    return replace(procedure, body=map_statements(procedure.body, with_checks))
 
 
-def _tests(expr: Expr) -> Iterator[Expr]:
-    """Yield what has to hold for the divisions in an expression, where they are evaluated."""
+def _checks(statement: Assign, overflow: bool) -> Iterator[Check]:
+    """Yield the checks of one statement, at every point that it has."""
+    value, ranges = statement.value, (*statement.free.ranges, *statement.reduced.ranges)
+    over = Domain(ranges, statement.free.where)
+    if statement.reduced.where is not None and statement.free.where is not None:
+        both = (statement.free.where, statement.reduced.where)
+        over = replace(over, where=Apply(OPS["and"], both, dtypes.bool_))
+    elif statement.reduced.where is not None:
+        over = replace(over, where=statement.reduced.where)
+    target = statement.target
+    old = Read(target.node, target.index)
+    plain = statement.op is None or statement.initialize or bool(statement.reduced.ranges)
+    if not plain and statement.op is not None and old.dtype is value.dtype:
+        value = Apply(statement.op, (old, value), value.dtype)
+    found = [*_tests(value)]
+    if overflow:
+        found += ((_OVERFLOW, test) for test in _fitting(value))
+    if value.dtype.kind in "fc" and not isinstance(value, Const | Read):
+        nan = Apply(OPS["isnan"], (value,), dtypes.bool_)
+        found.append((_NAN, _or(negate(nan), _has_nan(value))))
+    for rule, test in found:
+        yield _check(rule, test, value, over, statement)
+
+
+def _check(rule: _Rule, test: Expr, value: Expr, over: Domain, statement: Assign) -> Check:
+    """Return a check that tells the point, and the values read there that are always evaluated."""
+    scope, points = Scope(), tuple(Position(var(r.symbol)) for r in over.ranges)
+    names = [f"{r.symbol.name} = {{{n}}}" for n, r in enumerate(over.ranges)]
+    shown = list(dict.fromkeys(_always(value)))[:_SHOWN]
+    texts = [
+        f"{expr_text(read, scope).replace('{', '{{').replace('}', '}}')} = {{{n}}}"
+        for n, read in enumerate(shown, len(points))
+    ]
+    where = f", at {', '.join(names)}" if names else ""
+    told = f": {', '.join(texts)}" if texts else ""
+    fault = Fault(rule.code, rule.kind, f"{rule.message}{where}{told}", (rule.help,))
+    return Check(test, fault, (*points, *shown), over, statement.span)
+
+
+def _always(expr: Expr) -> Iterator[Read]:
+    """Yield the reads of an expression that no test stands before."""
+    match expr:
+        case Select(test, _, _):
+            yield from _always(test)
+        case Apply(op, (left, _), _) if op.name in ("and", "or"):
+            yield from _always(left)
+        case Read():
+            yield expr
+        case _:
+            for child in children(expr):
+                yield from _always(child)
+
+
+def _guarded(expr: Expr) -> Iterator[tuple[Expr | None, Expr]]:
+    """Yield the children of an expression, each with the test under which it is evaluated."""
     match expr:
         case Select(test, yes, no):
-            yield from _tests(test)
-            yield from (Select(test, inner, TRUE) for inner in _tests(yes))
-            yield from (Select(negate(test), inner, TRUE) for inner in _tests(no))
-            return
-        case Apply(op, (_, divisor), dtype) if op.name in ("floordiv", "mod"):
-            if dtype.kind in "iu" and not _is_nonzero(divisor):
+            yield from ((None, test), (test, yes), (negate(test), no))
+        case Apply(op, (left, right), _) if op.name in ("and", "or"):
+            yield from ((None, left), (left if op.name == "and" else negate(left), right))
+        case _:
+            yield from ((None, child) for child in children(expr))
+
+
+def _tests(expr: Expr) -> Iterator[tuple[_Rule, Expr]]:
+    """Yield what has to hold for the divisions in an expression, where they are evaluated."""
+    match expr:
+        case Apply(op, (_, divisor), dtype) if op.name in ("floordiv", "mod", "div"):
+            if dtype.kind in "iufc" and not _is_nonzero(divisor):
                 zero = Position(const(0)) if dtype is dtypes.int64 else Const(0, dtype)
-                yield Apply(OPS["ne"], (divisor, zero), dtypes.bool_)
+                rule = _INTEGER if dtype.kind in "iu" else _FLOAT
+                yield rule, Apply(OPS["ne"], (divisor, zero), dtypes.bool_)
         case _:
             pass
-    for child in children(expr):
-        yield from _tests(child)
+    for guard, child in _guarded(expr):
+        for rule, test in _tests(child):
+            yield rule, test if guard is None else Select(guard, test, TRUE)
+
+
+def _fitting(expr: Expr) -> Iterator[Expr]:
+    """Yield what has to hold for the integers in an expression to fit their types."""
+    match expr:
+        case Apply(op, (left, right), dtype) if op.name in ("add", "sub", "mul"):
+            if dtype.kind in "iu":
+                yield _fits(op.name, left, right, expr)
+        case Cast(value, dtype) if dtype.kind in "iu" and value.dtype.kind in "iu":
+            wide = (value.dtype.kind, value.dtype.bits)
+            if wide > (dtype.kind, dtype.bits) or value.dtype.kind != dtype.kind:
+                back = Cast(expr, value.dtype)
+                yield _and(_same(back, value), _same(_negative(expr), _negative(value)))
+        case _:
+            pass
+    for guard, child in _guarded(expr):
+        for test in _fitting(child):
+            yield test if guard is None else Select(guard, test, TRUE)
+
+
+def _fits(name: str, left: Expr, right: Expr, whole: Expr) -> Expr:
+    """Return whether a sum, difference or product is the exact one."""
+    dtype = whole.dtype
+    if dtype.bits < 64:
+        wide = (Cast(left, dtypes.int64), Cast(right, dtypes.int64))
+        exact = Apply(OPS[name], wide, dtypes.int64)
+        return _same(Cast(whole, dtypes.int64), exact)
+    zero = Const(0, dtype)
+    if name == "mul":
+        back = Apply(OPS["floordiv"], (whole, left), dtype)
+        nothing = _same(left, zero)
+        is_least = _and(_same(left, Const(-1, dtype)), _same(whole, right))
+        fine = _same(back, right)
+        if dtype.kind == "i":
+            fine = _and(fine, _or(negate(is_least), _same(right, zero)))
+        return _or(nothing, fine)
+    if dtype.kind == "u":
+        return _compare("ge", left, right) if name == "sub" else _compare("ge", whole, left)
+    other = right if name == "add" else Apply(OPS["invert"], (right,), dtype)
+    turned = [Apply(OPS["bitxor"], (side, whole), dtype) for side in (left, other)]
+    return _compare("ge", Apply(OPS["bitand"], (turned[0], turned[1]), dtype), zero)
+
+
+def _negative(expr: Expr) -> Expr:
+    """Return whether a number is below zero."""
+    zero = Const(0, expr.dtype)
+    return _compare("lt", expr, zero) if expr.dtype.kind == "i" else FALSE
+
+
+def _compare(op: str, left: Expr, right: Expr) -> Expr:
+    return Apply(OPS[op], (left, right), dtypes.bool_)
+
+
+def _same(left: Expr, right: Expr) -> Expr:
+    return _compare("eq", left, right)
+
+
+def _and(one: Expr, other: Expr) -> Expr:
+    return Apply(OPS["and"], (one, other), dtypes.bool_)
+
+
+def _or(one: Expr, other: Expr) -> Expr:
+    return Apply(OPS["or"], (one, other), dtypes.bool_)
+
+
+def _has_nan(expr: Expr) -> Expr:
+    """Return whether anything that an expression is made from is NaN, where it is evaluated."""
+    found: Expr = FALSE
+    if isinstance(expr, Read):
+        is_number = expr.dtype.kind not in "fc"
+        return FALSE if is_number else Apply(OPS["isnan"], (expr,), dtypes.bool_)
+    if isinstance(expr, Const):
+        return Const(expr.value != expr.value, dtypes.bool_)
+    for guard, child in _guarded(expr):
+        inner = _has_nan(child)
+        if inner != FALSE:
+            inner = inner if guard is None else Select(guard, inner, FALSE)
+            found = inner if found == FALSE else _or(found, inner)
+    return found
 
 
 def _is_nonzero(expr: Expr) -> bool:
@@ -60,5 +253,7 @@ def _is_nonzero(expr: Expr) -> bool:
             return value != 0
         case Position(index):
             return bool(index.constant)
+        case Cast(value, _):
+            return _is_nonzero(value)
         case _:
             return False

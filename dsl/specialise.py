@@ -315,4 +315,5 @@ def _placed(problem: CdTypeError, function: s.Function, name: str) -> CdTypeErro
 def _built(procedure: Procedure) -> Procedure:
     """Return a typed function as it is compiled under the settings that hold now."""
     built = build(procedure)
-    return add_checks(built) if settings.current().checked else built
+    chosen = settings.current()
+    return add_checks(built, chosen.checked_overflow) if chosen.checked else built

@@ -37,7 +37,8 @@ class Settings:
     profile: Literal["default", "strict"] = _setting(
         "default", "`strict`: program order, no fma, every operation rounded as written"
     )
-    checked: bool = _setting(False, "integer division by zero and the like raise")
+    checked: bool = _setting(False, "division by zero and values that become NaN raise")
+    checked_overflow: bool = _setting(False, "with `checked`, so do integers that overflow")
     verify: bool = _setting(False, "check the invariants of every stage between passes")
     optimize: Literal[0, 1, 2, 3] = _setting(3, "how hard the C compiler tries, its `-O` level")
     compiler: str = _setting("", "the C compiler's command; empty finds one")

@@ -26,6 +26,7 @@ from .dsl import (
     bisect,
     cd,
     cd_from_source,
+    checked,
     clamp,
     comment,
     compare,
@@ -49,7 +50,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Batch", "CdError", "CdFunction", "Comparison", "Compiled", "Context", "DataParallel",
     "Device", "Field", "Routine", "Stream", "Tensor", "Timeline", "Trace", "__version__",
-    "backends", "bisect", "cd", "cd_from_source", "clamp", "comment", "compare", "device", "idx",
-    "memory", "override", "pad", "profile", "settings", "tensor", "trace", "use", "wrap",
+    "backends", "bisect", "cd", "cd_from_source", "checked", "clamp", "comment", "compare",
+    "device", "idx", "memory", "override", "pad", "profile", "settings", "tensor", "trace", "use",
+    "wrap",
     *TYPES,
 ]  # fmt: skip

@@ -319,9 +319,11 @@ def dtype_object(value: object) -> DType | None:
     match value:
         case DType():
             return value
-        case Word(name) | str(name) if name in dtypes.BY_SHORT:
+        case Word(name) if name in dtypes.BY_SHORT:
             return dtypes.BY_SHORT[name]
-        case str() | np.dtype():
+        case str(name):  # as NumPy reads it: "i8" has eight bytes, the name i8 eight bits
+            return dtypes.from_numpy(name) if _is_known(name) else dtypes.BY_SHORT.get(name)
+        case np.dtype():
             return dtypes.from_numpy(value)
         case type() if value in _BUILTIN:
             return _BUILTIN[value]
@@ -329,6 +331,15 @@ def dtype_object(value: object) -> DType | None:
             return dtypes.from_numpy(value)
         case _:
             return None
+
+
+def _is_known(name: str) -> bool:
+    """Whether NumPy has an element type of that name."""
+    try:
+        np.dtype(name)
+    except (TypeError, SyntaxError):  # it reads "3,i4" as a structure
+        return False
+    return True
 
 
 def dtype_of(site: Site, value: Value) -> DType | None:

@@ -33,3 +33,104 @@ def test_only_divisions_that_are_reached_count(backend: str) -> None:
     with settings.override(checked=True):
         pe.cd_from_source(text, backend=backend)(y, np.array([7, 8]), np.array([2, 0]))
     assert y.tolist() == [3, -1]
+
+
+def _run(text: str, backend: str, *arguments: object, overflow: bool = False) -> object:
+    function = pe.cd_from_source(f"def f(y, a, b):\n    {text}", {"np": np}, backend=backend)
+    with pe.checked(overflow=overflow):
+        return function(*arguments)
+
+
+def test_the_error_tells_the_point_and_the_values(backend: str) -> None:
+    with pytest.raises(CdZeroDivisionError) as caught:
+        _run("y[i] = a[i] // b[i]", backend, np.ones(2, int), np.array([7, 8]), np.array([2, 0]))
+    text = str(caught.value)
+    assert "at i = 1: a[i] = 8, b[i] = 0" in text and "y[i] = a[i] // b[i]" in text
+
+
+def test_float_division_by_zero(backend: str) -> None:
+    y, a, b = np.ones(3), np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.5, -0.0])
+    with pytest.raises(ZeroDivisionError, match="CD0764.*at i = 2"):
+        _run("y[i] = a[i] / b[i]", backend, y, a, b)
+    assert y.tolist() == [1.0] * 3
+    _run("y[i] = a[i] / b[i] if b[i] != 0 else 0.0", backend, y, a, b)
+    assert y.tolist() == [1.0, 4.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "a", "b"),
+    [
+        ("y[i] = a[i] - b[i]", np.inf, np.inf),
+        ("y[i] = np.sqrt(a[i])", -1.0, 0.0),
+        ("y[i] = np.log(a[i])", -1.0, 0.0),
+        ("y += a * b", np.inf, 0.0),
+        ("y[i] = np.where(a[i] < 0, np.sqrt(a[i]), b[i])", -1.0, 0.0),
+        ("y[0] = sum[j](a[j] * b[j])", np.inf, 0.0),
+    ],
+)
+def test_a_nan_that_is_born(text: str, a: float, b: float, backend: str) -> None:
+    first, second, y = np.array([1.0, a]), np.array([1.0, b]), np.zeros(2)
+    with pytest.raises(ValueError, match="CD0765"):
+        _run(text, backend, y, first, second)
+
+
+def test_a_nan_that_was_given_is_no_error(backend: str) -> None:
+    y, a = np.zeros(3), np.array([np.nan, 1.0, 2.0])
+    _run("y[i] = a[i] * 2 + b[i]", backend, y, a, a)
+    assert np.isnan(y[0]) and y[1:].tolist() == [3.0, 6.0]
+    _run("y[i] = np.nan if a[i] > 1 else a[i]", backend, y, a, a)
+    assert np.isnan(y[2])
+
+
+OPERATIONS = ("+", "-", "*")
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("sign", OPERATIONS)
+def test_integers_that_do_not_fit(dtype: str, sign: str, backend: str) -> None:
+    info = np.iinfo(dtype)
+    some = [info.min, info.min + 1, -1, 0, 1, 2, 3, info.max // 2, info.max - 1, info.max]
+    values = [value for value in some if info.min <= value <= info.max]
+    text = f"y[i] = a[i] {sign} b[i]"
+    function = pe.cd_from_source(f"def f(y, a, b):\n    {text}", backend=backend)
+    with pe.checked(overflow=True):
+        for one in values:
+            for other in values:
+                exact = eval(f"one {sign} other", {"one": one, "other": other})
+                y, a, b = np.zeros(1, dtype), np.array([one], dtype), np.array([other], dtype)
+                if info.min <= exact <= info.max:
+                    function(y, a, b)
+                    assert int(y[0]) == exact
+                else:
+                    with pytest.raises(ValueError, match="CD0766"):
+                        function(y, a, b)
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "fits", "large"),
+    [("i8", "i4", 2**31 - 1, 2**31), ("i8", "u8", 0, -1), ("u8", "i8", 2**63 - 1, 2**63),
+     ("i2", "u1", 255, -1), ("u4", "i2", 32767, 40000)],
+)  # fmt: skip
+def test_casts_that_do_not_fit(wide: str, narrow: str, fits: int, large: int, backend: str) -> None:
+    text = f"def f(a):\n    return a.astype('{narrow}')"
+    function = pe.cd_from_source(text, backend=backend)
+    with pe.checked(overflow=True):
+        assert function(np.array([fits], wide)).tolist() == [fits]
+        with pytest.raises(ValueError, match="CD0766"):
+            function(np.array([fits, large], wide))
+
+
+def test_overflow_is_only_an_error_on_request(backend: str) -> None:
+    y, a = np.zeros(1, "i1"), np.array([100], "i1")
+    _run("y[i] = a[i] + b[i]", backend, y, a, a)
+    assert y.tolist() == [-56]
+    with pytest.raises(ValueError, match="CD0766"):
+        _run("y[i] = a[i] + b[i]", backend, y, a, a, overflow=True)
+
+
+def test_nothing_is_checked_afterwards(backend: str) -> None:
+    y, a = np.zeros(2), np.array([1.0, 0.0])
+    with pytest.raises(ZeroDivisionError):
+        _run("y[i] = 1 / a[i]", backend, y, a, a)
+    pe.cd_from_source("def f(y, a):\n    y[i] = 1 / a[i]", backend=backend)(y, a)
+    assert y.tolist() == [1.0, np.inf]

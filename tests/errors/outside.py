@@ -68,9 +68,32 @@ def unfit_variable() -> object:
 
 def division_by_zero() -> object:
     """Divide integers by zero in checked mode."""
-    with settings.override(checked=True):
+    with pe.checked():
         function = pe.cd_from_source(SOURCE, name="example.py", backend="numpy")
         return function(np.ones(3, int), np.zeros(3, int))
+
+
+def division_of_floats() -> object:
+    """Divide a float by zero in checked mode."""
+    text = "def f(y, x):\n    y[i] = y[i] / x[i]\n"
+    with pe.checked():
+        return pe.cd_from_source(text, name="example.py", backend="numpy")(np.ones(3), np.zeros(3))
+
+
+def birth_of_a_nan() -> object:
+    """Make a NaN of numbers in checked mode."""
+    text = "def f(y, x):\n    y[i] = np.sqrt(y[i] - x[i])\n"
+    with pe.checked():
+        function = pe.cd_from_source(text, {"np": np}, "example.py", "numpy")
+        return function(np.ones(3), np.array([0.0, 2.0, 1.0]))
+
+
+def overflow_on_request() -> object:
+    """Add integers whose sum does not fit their type."""
+    text = "def f(y, x):\n    y[i] += x[i]\n"
+    with pe.checked(overflow=True):
+        function = pe.cd_from_source(text, name="example.py", backend="numpy")
+        return function(np.array([100], "int8"), np.array([28], "int8"))
 
 
 def no_memory() -> object:

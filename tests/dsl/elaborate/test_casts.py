@@ -32,6 +32,8 @@ EXPRESSIONS = (
     "float(n) / 2, int(s), bool(n), int('7'), float('inf')",
     "np.int64(3) * 2, np.float32(2.5) * y",
     "np.bool_(x)",
+    "i.astype('i8'), i.astype('u8'), i.astype('i2'), i.astype('u1')",
+    "np.zeros(3, 'i8'), np.ones(2, dtype='uint16'), np.arange(3, dtype='f8')",
 )
 
 

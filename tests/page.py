@@ -59,11 +59,15 @@ def examples(page: str) -> list[Example]:
     return out
 
 
-def run(example: Example) -> tuple[str, str | None]:
-    """Return the example's text and its output as they should be."""
+def run(example: Example, kept: dict[str, Any] | None = None) -> tuple[str, str | None]:
+    """Return the example's text and its output as they should be.
+
+    Names that are `kept` are there, and those that it makes join them.
+    """
     lines = example.code.splitlines(keepends=True)
     linecache.cache[FILE] = (len(example.code), None, lines, FILE)  # `@cd` reads its source there
-    names: dict[str, Any] = {"np": np, "pe": pe, "cd": pe.cd, "__name__": "example"}
+    names: dict[str, Any] = {} if kept is None else kept
+    names |= {"np": np, "pe": pe, "cd": pe.cd, "__name__": "example"}
     printed, ended = io.StringIO(), ""
     with contextlib.redirect_stdout(printed), np.errstate(all="ignore"):
         for statement in ast.parse(example.code).body:
@@ -96,12 +100,12 @@ def _marked(line: str, mark: str, text: str) -> str:
     return f"{_MARK.split(line)[0].rstrip()}  # {mark} {text}\n"
 
 
-def filled(page: str) -> str:
-    """Return the page with the outputs of all its examples."""
+def filled(page: str, kept: dict[str, Any] | None = None) -> str:
+    """Return the page with the outputs of all its examples; `kept` names go on from one to next."""
     found = iter(examples(page))
 
     def block(match: re.Match[str]) -> str:
-        code, text = run(next(found))
+        code, text = run(next(found), kept)
         return f"```python\n{code}```\n" + (f"\n```text\n{text}```\n" if text else "")
 
     return _BLOCK.sub(block, page)

@@ -66,6 +66,17 @@ def test_every_stage_is_shown_and_means_the_same(tmp_path: Path) -> None:
     assert len(re.findall(r"largest difference from NumPy: \d", printed)) == 3
 
 
+def test_the_first_wrong_number_is_found(tmp_path: Path) -> None:
+    printed = run(SCRIPTS[4], tmp_path)
+    assert re.search(r"line \d+: e\[\d+, \d+\] = exp\(z.*\)    0.0 -> inf", printed)
+    assert "error[CD0765]: a NaN is made of numbers" in printed
+    assert "numpy and cc agree in all of" in printed
+    assert "a stage that changed a result: None" in printed
+    losses = re.search(r"the loss goes from ([\d.]+) to ([\d.]+)", printed)
+    assert losses is not None and float(losses[1]) > 2 > 1 > float(losses[2])
+    assert "<!doctype html>" in (tmp_path / "05_trace.html").read_text(encoding="utf-8")
+
+
 def test_a_tutorial_that_is_not_there_is_named() -> None:
     command = [sys.executable, str(ROOT / "tutorials" / "start.py"), "99"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -26,6 +26,9 @@ from ...lowering.ir.spelling import (
 from .points import Points
 from .sites import Site
 
+_SUMS = ("dot", "matmul", "einsum", "@")
+"""Other names of sums."""
+
 
 @dataclass(frozen=True, slots=True)
 class Operand:
@@ -139,6 +142,16 @@ def _operands(points: Points, at: int) -> Iterator[Operand]:
                     yield Operand(text, values[at], None, (), reduce, span)
 
 
+def _with_value(operand: Operand) -> str:
+    """Return `x[0]{=1.5}`; a sum inside of something else, `x.mean()`, tells what it is."""
+    mark = ""
+    if isinstance(operand.expr, Reduce):
+        mark = reduction_name(operand.expr.op)
+        names = (mark, *_SUMS) if mark == "sum" else (mark,)
+        mark = "" if any(name in operand.text for name in names) else mark
+    return f"{operand.text}{{{mark}={shown(operand.value)}}}"
+
+
 def element(label: str, index: tuple[int, ...]) -> str:
     """Return `y[0, 3]`; the name alone where there is no index."""
     return f"{label}[{', '.join(map(str, index))}]" if index else label
@@ -160,7 +173,7 @@ def filled(record: Record) -> str:
     found: list[tuple[int, int, str]] = []
     left: list[str] = []
     for operand in record.operands:
-        instead = f"{operand.text}{{={shown(operand.value)}}}"
+        instead = _with_value(operand)
         places = _places(operand, statement.span, start)
         found += [(*place, instead) for place in places]
         left += () if places else (f"{operand.text}={shown(operand.value)}",)
@@ -249,6 +262,5 @@ def _value(record: Record, statement: Assign) -> str:
         return f"{name}[{over}]({expr_text(statement.value, inner)}){total}"
     text = expr_text(statement.value, scope)
     for operand in record.operands:
-        told = f"{operand.text}{{={shown(operand.value)}}}"
-        text = text.replace(expr_text(operand.expr, scope), told)
+        text = text.replace(expr_text(operand.expr, scope), _with_value(operand))
     return text

@@ -189,7 +189,8 @@ class _Chains:
         return Why(record, causes, more)
 
     def _reduced(self, record: Record, statement: Assign, read: dict[Cell, tuple[str, Any]]) -> int:
-        """Add what reductions read, what is not finite first; return how much was left out."""
+        """Add what reductions read, what is not finite and what is large first; return how much is
+        left out."""
         left = 0
         for domain, value in _reductions(record, statement):
             terms = []
@@ -198,7 +199,7 @@ class _Chains:
                 known = self.producers.given(node, at) if made is None else made.after
                 fine = known is None or bool(np.isfinite(known))
                 terms.append((fine, element(node.label, at), known, (node.id, at)))
-            terms.sort(key=lambda term: term[0])
+            terms.sort(key=lambda term: (term[0], 0.0 if term[2] is None else -abs(term[2])))
             for _, text, known, cell in terms[: self.terms]:
                 read.setdefault(cell, (text, known))
             left += max(len(terms) - self.terms, 0)

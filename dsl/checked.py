@@ -34,7 +34,7 @@ from ..lowering.ir.ops import OPS
 from ..lowering.ir.rewrite import map_statements
 from ..lowering.ir.spelling import Scope, expr_text
 from ..lowering.settings import Settings
-from .elaborate.types import TRUE, negate
+from .elaborate.types import TRUE, cast, negate
 
 _SHOWN = 6
 """How many values a message tells."""
@@ -101,14 +101,14 @@ def _checks(statement: Assign, overflow: bool) -> Iterator[Check]:
     target = statement.target
     old = Read(target.node, target.index)
     plain = statement.op is None or statement.initialize or bool(statement.reduced.ranges)
-    if not plain and statement.op is not None and old.dtype is value.dtype:
+    dtype = value.dtype
+    if not plain and statement.op is not None and old.dtype is dtype is dtype.compute:
         value = Apply(statement.op, (old, value), value.dtype)
     found = [*_tests(value)]
     if overflow:
         found += ((_OVERFLOW, test) for test in _fitting(value))
     if value.dtype.kind in "fc" and not isinstance(value, Const | Read):
-        nan = Apply(OPS["isnan"], (value,), dtypes.bool_)
-        found.append((_NAN, _or(negate(nan), _has_nan(value))))
+        found.append((_NAN, _or(negate(is_nan(value)), _has_nan(value))))
     for rule, test in found:
         yield _check(rule, test, value, over, statement)
 
@@ -231,12 +231,16 @@ def _or(one: Expr, other: Expr) -> Expr:
     return Apply(OPS["or"], (one, other), dtypes.bool_)
 
 
+def is_nan(expr: Expr) -> Expr:
+    """Return whether a float or complex value is NaN."""
+    return Apply(OPS["isnan"], (cast(expr, expr.dtype.compute),), dtypes.bool_)
+
+
 def _has_nan(expr: Expr) -> Expr:
     """Return whether anything that an expression is made from is NaN, where it is evaluated."""
     found: Expr = FALSE
     if isinstance(expr, Read):
-        is_number = expr.dtype.kind not in "fc"
-        return FALSE if is_number else Apply(OPS["isnan"], (expr,), dtypes.bool_)
+        return is_nan(expr) if expr.dtype.kind in "fc" else FALSE
     if isinstance(expr, Const):
         return Const(expr.value != expr.value, dtypes.bool_)
     for guard, child in _guarded(expr):

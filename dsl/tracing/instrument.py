@@ -44,6 +44,7 @@ from ...lowering.ir.indexing import Affine, Range, Symbol, const, maximum, mod, 
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.ir.walk import binds, statements
+from ..checked import is_nan
 from ..elaborate.proof import extreme
 from . import sites as s
 from .columns import Cell, Columns
@@ -307,8 +308,7 @@ class _Row:
             return
         after = site.columns[-1].expr
         assert after is not None
-        nan = Apply(OPS["isnan"], (after,), dtypes.bool_)
-        yield self.store((False, 0, _number(nan)), points)
+        yield self.store((False, 0, _number(is_nan(after))), points)
         found = self.work.symbol("found")
         yield Let(found, self.counted(points))
         stop = Assign(self.place(s.STOPPED), None, False, Position(const(1)), Domain())

@@ -74,6 +74,14 @@ def test_a_nan_that_is_born(text: str, a: float, b: float, backend: str) -> None
         _run(text, backend, y, first, second)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "c8", "c16"])
+def test_nans_of_every_type(dtype: str, backend: str) -> None:
+    text, y, a = "y += a * b", np.ones(2, dtype), np.array([1, np.inf], dtype)
+    _run(text, backend, y, a[:1].repeat(2), np.ones(2, dtype))
+    with pytest.raises(ValueError, match="CD0765"):
+        _run(text, backend, y, a, np.zeros(2, dtype))
+
+
 def test_a_nan_that_was_given_is_no_error(backend: str) -> None:
     y, a = np.zeros(3), np.array([np.nan, 1.0, 2.0])
     _run("y[i] = a[i] * 2 + b[i]", backend, y, a, a)

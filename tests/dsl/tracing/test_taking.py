@@ -78,6 +78,14 @@ def test_the_first_nan(backend: str) -> None:
     assert len(trace) == 0 and str(trace)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "c8"])
+def test_the_first_nan_of_every_type(dtype: str, backend: str) -> None:
+    f = pe.cd_from_source("def f(x):\n    return x * 2\n", backend=backend)
+    with pe.trace(first_nan=True) as trace:
+        f(np.array([1, np.nan, np.nan], dtype))
+    assert [r.index for r in trace] == [(1,), (2,)]
+
+
 @pytest.mark.parametrize("limit", [0, 1, 5, 12, 40, 1000])
 def test_a_limit_keeps_the_first_and_counts_the_rest(limit: int, backend: str) -> None:
     with pe.trace() as whole:

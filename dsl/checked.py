@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..lowering import settings
+from ..lowering.diagnostic import NOWHERE
 from ..lowering.ir import dtypes
 from ..lowering.ir.assignments import Assign, Check, Fault, Procedure, Statement
 from ..lowering.ir.expressions import (
@@ -82,7 +83,7 @@ def add_checks(procedure: Procedure, overflow: bool = False) -> Procedure:
     """Return the procedure with checks before each assignment that could break a rule."""
 
     def with_checks(statement: Statement) -> Iterator[Statement]:
-        if isinstance(statement, Assign):
+        if isinstance(statement, Assign) and statement.span is not NOWHERE:  # a record's have none
             yield from _checks(statement, overflow)
         yield statement
 
@@ -174,6 +175,10 @@ def _fitting(expr: Expr) -> Iterator[Expr]:
         case Apply(op, (left, right), dtype) if op.name in ("add", "sub", "mul"):
             if dtype.kind in "iu":
                 yield _fits(op.name, left, right, expr)
+        case Apply(op, (value,), dtype) if op.name == "neg" and dtype.kind in "iu":
+            least = -(2 ** (dtype.bits - 1)) if dtype.kind == "i" else 0
+            kept = "ne" if dtype.kind == "i" else "eq"
+            yield _compare(kept, value, Const(least, dtype))
         case Cast(value, dtype) if dtype.kind in "iu" and value.dtype.kind in "iu":
             wide = (value.dtype.kind, value.dtype.bits)
             if wide > (dtype.kind, dtype.bits) or value.dtype.kind != dtype.kind:

@@ -11,7 +11,7 @@ dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why recorded
 dsl: results specialise
-dsl/tracing: log records points recording instrument columns where sites
+dsl/tracing: log records points recording instrument columns boxes where sites
 dsl: forms sizes reasons keys words build checked
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
 dsl/elaborate: carried leaving

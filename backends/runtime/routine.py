@@ -167,7 +167,7 @@ class Routine:
         self._loads = tuple(pair for pair in loads if pair[1] is not pair[0].host)
         self._ticks = tuple(ticks)
         whole = len(self._arrays) == len(compiled.slots) and not compiled.procedure.results
-        self._whole = self._call(self._arrays) if whole else None
+        self._whole = self._plain(self._arrays) if whole else None
         self._direct = self._step() if whole and not context.stream.threaded else None
 
     @property
@@ -182,7 +182,7 @@ class Routine:
         does not hold what it merges, and on an inline stream what the routine raises.
         """
         if self._whole is not None and not args and not kwargs:
-            recorded = RUNTIME.recorder is not None or self._logged
+            recorded = RUNTIME.is_recording or self._logged
             if self._direct is not None and not recorded and self._direct():
                 return None
             run = self._call(self._arrays) if recorded else self._whole
@@ -250,14 +250,19 @@ class Routine:
 
     def _call(self, arrays: Mapping[int, Array]) -> Callable[[], Any]:
         """Return the call of the code with arrays for its parameters; results are made for it."""
-        given = [arrays[at] for at in range(len(arrays))]
         recorder, stream = RUNTIME.recording(self._logged), self.context.stream
-        if recorder is not None:
-            title = self.name, stream.device.backend, stream.name
-            run = recorder.step(self.compiled.codes, given, title)
-        else:
-            run = self._code.bind([*given, *map(allocate, self.compiled.procedure.results)])
+        if recorder is None:
+            return self._plain(arrays)
+        given = [arrays[at] for at in range(len(arrays))]
+        title = self.name, stream.device.backend, stream.name
+        run = recorder.step(self.compiled.codes, given, title)
         return self._named(run) if stream.threaded else run
+
+    def _plain(self, arrays: Mapping[int, Array]) -> Callable[[], Any]:
+        """Return the call of the code that records nothing."""
+        made = map(allocate, self.compiled.procedure.results)
+        run = self._code.bind([*(arrays[at] for at in range(len(arrays))), *made])
+        return self._named(run) if self.context.stream.threaded else run
 
     def _named(self, run: Callable[[], Any]) -> Callable[[], Any]:
         """Return a call whose errors, raised far from it, say which routine failed and where."""

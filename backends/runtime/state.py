@@ -53,8 +53,7 @@ class Runtime:
         """Those of all streams, also of streams that were collected while they worked."""
         self.timeline: Timeline | None = None
         """Where what runs is noted, while a profile is taken; any thread may change it."""
-        self.recorder: Recorder | None = None
-        """What keeps the records of runs, while a trace is taken; any thread may change it."""
+        self._recorders: tuple[Recorder, ...] = ()
         self.logger: Recorder | None = None
         """What writes the log of a run where the setting `debug_log_from_routines` asks for it."""
         self._counts: Counter[str] = Counter()
@@ -78,7 +77,23 @@ class Runtime:
 
     def recording(self, logged: bool) -> Recorder | None:
         """Return what keeps the records of a run that begins now, None where nothing does."""
-        return self.recorder or (self.logger if logged else None)
+        recorders = self._recorders
+        return recorders[-1] if recorders else self.logger if logged else None
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether a trace is taken."""
+        return bool(self._recorders)
+
+    def record(self, recorder: Recorder) -> None:
+        """Have runs recorded from now on, by this recorder until another one comes."""
+        with self._lock:
+            self._recorders = (*self._recorders, recorder)
+
+    def stop_recording(self, recorder: Recorder) -> None:
+        """Have a recorder get no more runs; the one before it goes on, if there is one."""
+        with self._lock:
+            self._recorders = tuple(one for one in self._recorders if one is not recorder)
 
     def compile(self, procedure: Procedure, backend: str | None = None) -> Code:
         """Return code for a procedure, from memory or disk where it was compiled before."""

@@ -7,11 +7,24 @@ the bound that makes the expression smallest: exact for affine bounds of nested 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select, walk
-from ...lowering.ir.indexing import Affine, Quasi, Range, Symbol, substitute, var
+from ...lowering.ir.indexing import (
+    Affine,
+    Quasi,
+    Range,
+    Symbol,
+    const,
+    floordiv,
+    mod,
+    multiply,
+    substitute,
+    var,
+)
 from ...lowering.ir.indexing import maximum as index_max
 from ...lowering.ir.indexing import minimum as index_min
 from ...lowering.ir.ops import Op
@@ -155,19 +168,61 @@ def largest(e: Affine, known: Known) -> int | None:
 
 
 def extreme(e: Affine, ranges: tuple[Range, ...], upwards: bool) -> Affine:
-    """Return `e` with the symbols of `ranges` replaced, innermost first, so that it is extreme.
+    """Return a bound of `e` without the symbols of `ranges`, which go innermost first.
 
-    Exact where bounds are affine; a bound that is a min or max is replaced by its sides' extremes.
+    Exact where bounds are affine; what is inside of a `min`, a quotient or the like is bounded by
+    the extremes of its parts, which `e` need not reach.
     """
     for r in reversed(ranges):
-        factor = e.coefficient(r.symbol)
-        if factor:
-            e = substitute(e, {r.symbol: r.hi - 1 if (factor > 0) == upwards else r.lo})
-        elif r.symbol in e.symbols():
-            pick = index_max if upwards else index_min
-            low, high = (substitute(e, {r.symbol: end}) for end in (r.lo, r.hi - 1))
-            e = pick(low, high)
+        if r.symbol in e.symbols():
+            e = _bound(e, r, upwards)
     return e
+
+
+def _bound(e: Affine, r: Range, upwards: bool) -> Affine:
+    """Return a bound of an expression over one range."""
+    total = const(e.offset)
+    for atom, factor in e.terms:
+        high = (factor > 0) == upwards
+        match atom:
+            case Quasi() if r.symbol in atom.left.symbols() | atom.right.symbols():
+                value = _bound_of_quasi(atom, r, high)
+            case Symbol() if atom == r.symbol:
+                value = r.hi - 1 if high else r.lo
+            case _:
+                value = Affine(((atom, 1),), 0)
+        total += value * factor
+    return total
+
+
+def _bound_of_quasi(quasi: Quasi, r: Range, upwards: bool) -> Affine:
+    (left, low), (right, least) = (
+        (_bound(side, r, upwards), _bound(side, r, not upwards))
+        for side in (quasi.left, quasi.right)
+    )
+    by, zero = quasi.right.constant, const(0)
+    pick = index_max if upwards else index_min
+    match quasi.op:
+        case "min":
+            return index_min(left, right)
+        case "max":
+            return index_max(left, right)
+        case "mul":
+            products = [multiply(one, other) for one in (left, low) for other in (right, least)]
+            return functools.reduce(pick, products)
+        case "floordiv" if by is not None:
+            return floordiv(left if by > 0 else low, quasi.right)
+        case "floordiv":  # a quotient is no further from zero than what is divided
+            return pick(pick(left, -low), zero)
+        case "mod" if by is not None:
+            ends = [floordiv(side, quasi.right).constant for side in (left, low)]
+            if by > 0 and ends[0] is not None and ends[0] == ends[1]:
+                return mod(left, quasi.right)  # it does not begin anew in between
+            return const(max(by - 1, 0) if upwards else min(by + 1, 0))
+        case "mod":
+            return pick(right - 1 if upwards else right + 1, zero)
+        case _:
+            assert_never(quasi.op)
 
 
 def corner(e: Affine, ranges: tuple[Range, ...], upwards: bool) -> dict[Symbol, Affine]:

@@ -46,15 +46,15 @@ class Columns:
             if isinstance(index, Dynamic):
                 self.operands(index.value, None)
                 self.add("subscript", index.value)
-        reduced = statement.reduced.ranges or statement.op in PAIR_OPS.values()
-        if reduced and statement.op is not None and statement.op.name not in PAIR_OPS:
-            if not statement.initialize:
-                total = Reduce(
-                    statement.op, statement.reduced, statement.value, statement.value.dtype,
-                    span=statement.span,
-                )  # fmt: skip
-                self.add("contribution", total)
-        elif not reduced and not isinstance(statement.value, Reduce):
+        op, value = statement.op, statement.value
+        if statement.reduced.ranges and op is not None:
+            name = "add" if op.name == "sub" else op.name
+            if not statement.initialize and _adds(name, value.dtype):
+                added = Reduce(
+                    OPS[name], statement.reduced, value, value.dtype, span=statement.span
+                )
+                self.add("contribution", added)
+        elif op not in PAIR_OPS.values() and not isinstance(value, Reduce):
             self.operands(statement.value, None)
 
     def operands(self, expr: Expr, guard: Expr | None) -> None:
@@ -129,8 +129,14 @@ class Columns:
             self.ints += 1
 
 
+def _adds(name: str, dtype: DType) -> bool:
+    """Whether what an accumulation adds in all is a number of its own, also for no terms."""
+    return name in ("add", "mul", "and", "or") or (name in ("max", "min") and dtype.kind == "f")
+
+
 def _both(guard: Expr | None, test: Expr) -> Expr:
-    return test if guard is None else Apply(OPS["and"], (guard, test), dtypes.bool_)
+    """Return the test that both hold; the second is not evaluated where the first does not."""
+    return test if guard is None else Select(guard, test, Const(False, dtypes.bool_))
 
 
 def _under(guard: Expr | None, value: Expr) -> Expr:

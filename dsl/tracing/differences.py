@@ -36,7 +36,8 @@ class Difference:
 
     def __str__(self) -> str:
         one, other = self.records
-        if one is None or other is None or one.site.number != other.site.number:
+        places = [(x.site.number, x.index) if x else None for x in self.records]
+        if one is None or other is None or places[0] != places[1]:
             ways = (
                 f"{title} " + (f"assigns {x.element} (line {x.line})" if x else "ends")
                 for title, x in zip(self.titles, self.records, strict=True)
@@ -98,18 +99,16 @@ def _first(run: Run, other: Run, rtol: float, atol: float) -> Found | None:
     same = (run.table[:common] == other.table[:common])[:, [0, *range(3, run.table.shape[1])]]
     apart = np.flatnonzero(~same.all(axis=1))
     end = int(apart[0]) if len(apart) else common
-    best: tuple[tuple[int, int], int] | None = None
+    best: tuple[tuple[int, int], tuple[int | None, int | None]] | None = None
     for site in run.layout.sites:
         if not isinstance(site.statement, Assign):
             continue
         ours, theirs = points_of(run, site), points_of(other, other.layout.sites[site.number])
-        at = _mismatch(ours, theirs, end, rtol, atol)
-        if at is not None:
-            order = int(ours.row[at]), int(ours.number[at])
-            if best is None or order < best[0]:
-                best = order, at
+        found = _mismatch(ours, theirs, end, rtol, atol)
+        if found is not None and (best is None or found[0] < best[0]):
+            best = found
     if best is not None:
-        return best[0][0], (best[1], best[1])
+        return best[0][0], best[1]
     if end < max(len(run.table), len(other.table)):
         numbers = [int(x.table[end, 0]) if end < len(x.table) else -1 for x in (run, other)]
         starts = [_start(x, number, end) for x, number in zip((run, other), numbers, strict=True)]
@@ -125,13 +124,42 @@ def _start(run: Run, site: int, row: int) -> int | None:
     return int(found[0]) if len(found) else None
 
 
-def _mismatch(one: Points, other: Points, end: int, rtol: float, atol: float) -> int | None:
-    ours, theirs = one.column("after")[one.row < end], other.column("after")[other.row < end]
+def _mismatch(
+    one: Points, other: Points, end: int, rtol: float, atol: float
+) -> tuple[tuple[int, int], tuple[int | None, int | None]] | None:
+    """Return the row and number of the first point that differs, and its places.
+
+    A place is None where only the other run has the point.
+    """
+    ours, theirs = (_keys(points, end) for points in (one, other))
     count = min(len(ours), len(theirs))
-    wrong = np.flatnonzero(~alike(ours[:count], theirs[:count], rtol, atol))
-    if len(wrong):
-        return int(wrong[0])
-    return None
+    apart = (ours[:count] != theirs[:count]).any(axis=1)
+    one_after, other_after = (points.column("after")[:count] for points in (one, other))
+    wrong = np.flatnonzero(apart | ~alike(one_after, other_after, rtol, atol))
+    if not len(wrong) and len(ours) == len(theirs):
+        return None
+    at = int(wrong[0]) if len(wrong) else count
+    orders = [_order(keys[at]) if at < len(keys) else None for keys in (ours, theirs)]
+    first = min(order for order in orders if order is not None)
+    if len(wrong) and not apart[at]:
+        return first, (at, at)
+    places = [at if order == first else None for order in orders]
+    if None not in places:  # the same place among the points, and another element
+        return first, (at, at)
+    return first, (places[0], places[1])
+
+
+def _keys(points: Points, end: int) -> npt.NDArray[np.int64]:
+    """Return row, number and index of every point before a row."""
+    statement = points.site.statement
+    assert isinstance(statement, Assign)
+    kept = points.row < end
+    columns = (points.row, points.number, *points.index(statement.target.index))
+    return np.stack([column[kept] for column in columns], axis=1)
+
+
+def _order(key: npt.NDArray[np.int64]) -> tuple[int, int]:
+    return int(key[0]), int(key[1])
 
 
 def alike(one: Values, other: Values, rtol: float, atol: float) -> npt.NDArray[np.bool_]:

@@ -40,15 +40,15 @@ from ...lowering.ir.expressions import (
     Reduce,
     Select,
 )
-from ...lowering.ir.indexing import Affine, Range, Symbol, const, maximum, mod, multiply, var
+from ...lowering.ir.indexing import Affine, Range, Symbol, const, mod, multiply, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.ir.walk import binds, statements
 from ..checked import is_nan
-from ..elaborate.proof import extreme
 from . import sites as s
+from .boxes import axes_of, is_uneven
 from .columns import Cell, Columns
-from .sites import Axis, Layout, Level, Site, Wanted
+from .sites import Layout, Level, Site, Wanted
 from .where import Fits, fitted, parsed
 
 _TABLE = (
@@ -195,7 +195,7 @@ class _Row:
         self.row, self.first_float, self.first_int, self.want, self.go = map(
             work.symbol, ("row", "first_float", "first_int", "want", "go")
         )
-        self.axes = tuple(_axes(fits.ranges))
+        self.axes = tuple(axes_of(fits.ranges))
         self.first_nan = work.wanted.first_nan and isinstance(one, Assign)
         self.asked: Expr | None = None
         """What has to hold at a point for it to be wanted."""
@@ -212,11 +212,11 @@ class _Row:
         sampled = () if step == 1 else (_compare("eq", mod(self.flat, const(step)), const(0)),)
         own = () if one.free.where is None else (one.free.where,)
         self.asked = self.where = _all((*own, *fits.inner, *sampled))
-        if work.wanted.limited:
+        if work.wanted.limited and not self.first_nan:
             left = Apply(OPS["sub"], (self.counter(s.LIMIT), self.counter(s.POINTS)), dtypes.int64)
             self.left = _compare("lt", self.flat, left)
             self.where = self.left if self.asked is None else _both(self.asked, self.left)
-        masked = self.where is not None or self.first_nan or _is_uneven(fits.ranges)
+        masked = self.where is not None or self.first_nan or is_uneven(fits.ranges)
         self.columns.of(one, masked)
         node, places = one.target.node, self.columns.places(one.target)
         ints = self.columns.ints + (node.dtype.kind not in "fc")
@@ -287,6 +287,11 @@ class _Row:
             beyond = Apply(OPS["logical_not"], (self.left,), dtypes.bool_)
             over = beyond if self.asked is None else _both(self.asked, beyond)
             yield self.count(s.DROPPED, self.counted(Domain(self.ranges, over)))
+        if self.first_nan:  # a row that made none left its numbers here
+            number = self.work.symbol("number")
+            at = var(self.first_int) + var(number) * self.site.ints
+            box = Domain((Range(number, const(0), self.size),))
+            yield Assign(Access(self.work.ints, (at,)), None, False, Position(const(0)), box)
         if self.site.masked:
             yield self.store((False, 0, Position(const(1))), points)
         for _, cells in self.columns.cells:
@@ -330,7 +335,7 @@ class _Row:
         """Return how many points there are."""
         if not isinstance(self.site.statement, Assign):
             return Position(const(0))
-        if points.where is None and not _is_uneven(self.ranges):
+        if points.where is None and not is_uneven(self.ranges):
             return Position(self.size)
         return Reduce(OPS["add"], points, Position(const(1)), dtypes.int64)
 
@@ -355,20 +360,6 @@ class _Row:
     def count(self, number: int, by: Expr) -> Assign:
         """Return what adds to a counter."""
         return Assign(self.place(number), OPS["add"], False, by, Domain())
-
-
-def _axes(ranges: tuple[Range, ...]) -> Iterator[Axis]:
-    """Yield the ranges as wide as they get, each for itself."""
-    for at, r in enumerate(ranges):
-        low = extreme(r.lo, ranges[:at], False)
-        high = extreme(r.hi, ranges[:at], True)
-        yield Axis(r.symbol, low, maximum(high - low, const(0)))
-
-
-def _is_uneven(ranges: tuple[Range, ...]) -> bool:
-    """Whether a range depends on another one, so that some points of the box are none of them."""
-    own = {r.symbol for r in ranges}
-    return any((r.lo.symbols() | r.hi.symbols()) & own for r in ranges)
 
 
 def _is_named(one: Assign, name: int | str) -> bool:

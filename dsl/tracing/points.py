@@ -53,13 +53,40 @@ class Points:
         return self.value_of(index.value)
 
     def value_of(self, expr: Expr) -> Ints:
-        """Return the recorded value of an expression that is a column."""
+        """Return the recorded value of an expression, from wherever it was evaluated."""
         if isinstance(expr, Position):
             return np.broadcast_to(evaluated(expr.index, self.symbols), self.row.shape)
-        for column, values in zip(self.site.columns, self.values, strict=True):
-            if column.expr == expr and column.what in ("subscript", "operand"):
+        found = np.zeros(self.row.shape, np.int64)
+        for values, known in self._recorded(expr):
+            if known is None:
                 return values
-        raise LookupError(expr)
+            found = np.where(known, values, found)
+        return found
+
+    def index_at(self, index: tuple[Index, ...], at: int) -> tuple[int, ...]:
+        """Return subscripts at one point."""
+        symbols = {symbol: values[at] for symbol, values in self.symbols.items()}
+        return tuple(
+            int(evaluated(one, symbols))
+            if isinstance(one, Affine)
+            else self._value_at(one.value, at)
+            for one in index
+        )
+
+    def _value_at(self, expr: Expr, at: int) -> int:
+        for values, known in self._recorded(expr):
+            if known is None or known[at]:
+                return int(values[at])
+        return 0
+
+    def _recorded(self, expr: Expr) -> list[tuple[Values, Values | None]]:
+        """Return the columns of an expression, with where each was evaluated."""
+        columns = zip(self.site.columns, self.values, self.known, strict=True)
+        return [
+            (values, known)
+            for column, values, known in columns
+            if column.expr == expr and column.what in ("subscript", "operand")
+        ]
 
 
 def evaluated(index: Affine, symbols: Mapping[Symbol, Any]) -> Any:
@@ -105,6 +132,7 @@ def points_of(run: Run, site: Site) -> Points:
     rows = np.flatnonzero(run.table[:, 0] == site.number)
     table = run.table[rows]
     outer = {symbol: table[:, s.FIRST + n] for n, symbol in enumerate(site.symbols)}
+    outer |= {symbol: np.full(len(rows), size) for symbol, size in run.sizes.items()}
     extents = [np.broadcast_to(evaluated(a.extent, outer), rows.shape) for a in site.axes]
     sizes = np.ones(len(rows), np.int64)
     for extent in extents:

@@ -107,7 +107,8 @@ class Recorded:
                 continue
             if line and not statement.span.line <= line <= statement.span.end_line:
                 continue
-            fits = fitted(tests, tuple(points.symbols), ())
+            own = tuple(axis.symbol for axis in points.site.axes)
+            fits = fitted(tests, (*own, *points.site.symbols), ())  # of one name the outer one
             if fits is not None:
                 holds = np.ones(len(points), bool)
                 for test in fits.outer:

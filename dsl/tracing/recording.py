@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from ...backends.runtime import link
 from ...backends.runtime.state import Recordable
 from ...lowering.diagnostic import CdMemoryError, Diagnostic
 from ...lowering.ir.assignments import Parameter, Procedure
+from ...lowering.ir.indexing import Symbol
 from . import sites as s
 from .instrument import instrument
 from .sites import Layout, Wanted
@@ -50,6 +51,8 @@ class Run:
     points: int
     dropped: int
     """How many wanted points there was no room for."""
+    sizes: Mapping[Symbol, int]
+    """The sizes of arguments that only the run knew."""
     given: Mapping[int, Array]
     """The arguments as they were before, by node; those that are too large are left out."""
     error: str = ""
@@ -88,14 +91,14 @@ class Recorder:
                 for parameter, array in zip(recording.callee.parameters, arrays, strict=False)
                 if array.nbytes <= _KEPT
             }
-            error = ""
+            error, sizes = "", dict(_sizes(recording.callee.parameters, arrays))
             try:
                 return recording.callee((*arrays, *buffers))
             except Exception as problem:
                 error = str(problem)
                 raise
             finally:
-                self._runs[place] = _taken(title, recording, buffers, given, error)
+                self._runs[place] = _taken(title, recording, buffers, sizes, given, error)
 
         return run
 
@@ -110,6 +113,16 @@ def recording_of(
     """Return a typed function compiled to record, given how such functions are built."""
     made = instrument(procedure, wanted)
     return Recording(link.link(build(made.procedure), backend), made.layout)
+
+
+def _sizes(
+    parameters: Sequence[Parameter], arrays: Sequence[Array]
+) -> Iterator[tuple[Symbol, int]]:
+    """Yield what the sizes of arguments are that only the run knows."""
+    for parameter, array in zip(parameters, arrays, strict=False):
+        for extent, size in zip(parameter.node.shape, array.shape, strict=True):
+            if extent.symbol is not None:
+                yield extent.symbol, size
 
 
 def _buffers(layout: Layout, limit: int) -> tuple[Array, ...]:
@@ -131,6 +144,7 @@ def _taken(
     title: tuple[str, str, str],
     recording: Recording,
     buffers: tuple[Array, ...],
+    sizes: Mapping[Symbol, int],
     given: Mapping[int, Array],
     error: str,
 ) -> Run:
@@ -144,6 +158,7 @@ def _taken(
         ints[: used[s.INTS]].copy(),
         int(used[s.POINTS]),
         int(used[s.DROPPED]),
+        sizes,
         given,
         error,
     )

@@ -57,7 +57,9 @@ class Record:
     before: Any
     after: Any
     at: Mapping[str, int]
-    """What loop variables and indices stood for, by name."""
+    """What loop variables and indices stood for, by name; of two of one name the outer one."""
+    axes: tuple[int, ...]
+    """What the indices of the statement itself stood for, in order."""
     operands: tuple[Operand, ...]
     contribution: Any = None
     """What a reduction added to the target, None for other statements."""
@@ -96,7 +98,9 @@ def record_at(run: int, points: Points, at: int) -> Record:
     site = points.site
     statement = site.statement
     assert isinstance(statement, Assign)
-    symbols = {symbol: values[at] for symbol, values in points.symbols.items()}
+    own = tuple(int(points.symbols[axis.symbol][at]) for axis in site.axes)
+    axes = dict(zip((axis.symbol.name for axis in site.axes), own, strict=True))
+    outer = {symbol.name: int(points.symbols[symbol][at]) for symbol in site.symbols}
     contribution = None
     for column, values in zip(site.columns, points.values, strict=True):
         if column.what == "contribution":
@@ -110,14 +114,15 @@ def record_at(run: int, points: Points, at: int) -> Record:
         _numbers(points, statement.target.index, at),
         points.column("before")[at],
         points.column("after")[at],
-        {symbol.name: int(value) for symbol, value in symbols.items()},
+        {**outer, **{name: value for name, value in axes.items() if name not in outer}},
+        own,
         tuple(_operands(points, at)),
         contribution,
     )
 
 
 def _numbers(points: Points, index: tuple[Index, ...], at: int) -> tuple[int, ...]:
-    return tuple(int(values[at]) for values in points.index(index))
+    return points.index_at(index, at)
 
 
 def _operands(points: Points, at: int) -> Iterator[Operand]:
@@ -204,20 +209,19 @@ def _sides(statement: Assign) -> tuple[str, int] | None:
         return None
     lead = len(text) - len(text.removeprefix("return "))
     match tree:
-        case ast.Expr(value) if lead:
-            sign, target = "=", ""
-        case ast.Assign([one], value) | ast.AnnAssign(one, _, ast.expr() as value):
-            sign, target = "=", ast.unparse(one)
-        case ast.AugAssign(one, _, value):
+        case ast.Expr() if lead:
+            return "=", lead
+        case ast.Assign([one], _) | ast.AnnAssign(one, _, ast.expr()) | ast.AugAssign(one, _, _):
             target = ast.unparse(one)
-            between = text[len(ast.get_source_segment(text, one) or "") :]
-            sign = between[: between.index("=") + 1].strip()
+            end = len(text.encode()[: one.end_col_offset].decode())
         case _:
             return None
-    names = re.split(r"\W+", target.replace(".", "_"))
-    if target and statement.target.node.label not in names:
+    if statement.target.node.label not in re.split(r"\W+", target.replace(".", "_")):
         return None
-    return sign, lead + len(text[lead:].encode()[: value.col_offset].decode())
+    equals = text.index("=", end)
+    sign = "=" if isinstance(tree, ast.AnnAssign) else text[end : equals + 1].strip()
+    rest = text[equals + 1 :]
+    return sign, len(text) - len(rest.lstrip())
 
 
 def _places(operand: Operand, span: Span, start: int) -> list[tuple[int, int]]:
@@ -261,6 +265,8 @@ def _value(record: Record, statement: Assign) -> str:
         total = "" if record.contribution is None else f"{{={shown(record.contribution)}}}"
         return f"{name}[{over}]({expr_text(statement.value, inner)}){total}"
     text = expr_text(statement.value, scope)
-    for operand in record.operands:
-        text = text.replace(expr_text(operand.expr, scope), _with_value(operand))
-    return text
+    told = {expr_text(operand.expr, scope): _with_value(operand) for operand in record.operands}
+    if not told:
+        return text
+    parts = "|".join(map(re.escape, sorted(told, key=len, reverse=True)))
+    return re.sub(rf"(?<![\w.])(?:{parts})(?!\w)", lambda match: told[match[0]], text)

@@ -36,11 +36,11 @@ def trace(
     if where:
         parsed(where)
     wanted = Wanted(frozenset(names), which, where, first_nan, sample, limit is not None)
-    outer, recorder = RUNTIME.recorder, Recorder(wanted, _LIMIT if limit is None else limit)
-    RUNTIME.recorder = recorder
+    recorder = Recorder(wanted, _LIMIT if limit is None else limit)
+    RUNTIME.record(recorder)
     try:
         yield Trace(recorder)
     finally:
-        RUNTIME.recorder = outer
+        RUNTIME.stop_recording(recorder)
         for worker in list(RUNTIME.workers):
             worker.latest.settle()

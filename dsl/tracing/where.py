@@ -66,8 +66,9 @@ def fitted(
     tests: tuple[ast.expr, ...], outer: tuple[Symbol, ...], ranges: tuple[Range, ...]
 ) -> Fits | None:
     """Return what the tests leave of a statement; None where it lacks a name that they have."""
-    own = {r.symbol.name: r.symbol for r in ranges}
-    known = {symbol.name: symbol for symbol in outer} | own
+    around = {symbol.name: symbol for symbol in outer}
+    own = {r.symbol.name: r.symbol for r in ranges if r.symbol.name not in around}
+    known = own | around
     found = Fits(ranges)
     for test in tests:
         used = names(test)

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...lowering.ir.assignments import Assign, Permute
-from ...lowering.ir.expressions import Domain, Dynamic, Expr, Reduce, reads
-from ...lowering.ir.indexing import Range, Symbol, evaluate
+from ...lowering.ir.expressions import Domain, Dynamic, Expr, Read, Reduce, Select, children
+from ...lowering.ir.indexing import Affine, Range, Symbol, evaluate
 from ...lowering.ir.node import Node
+from ...lowering.ir.ops import OPS
 from . import sites as s
+from .points import truth
 from .recorded import Group, Recorded
 from .recording import Run
 from .records import Record, element, record_at, shown
 
 Cell = tuple[int, tuple[int, ...]]
 """A node by its id, and an index."""
-_TERMS = 2000
-"""Most points of one reduction that are looked at."""
+_TERMS = 20_000
+"""Most elements of one reduction that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,9 @@ class _Chains:
                 known = self.producers.given(node, at) if made is None else made.after
                 fine = known is None or bool(np.isfinite(known))
                 terms.append((fine, element(node.label, at), known, (node.id, at)))
-            terms.sort(key=lambda term: (term[0], 0.0 if term[2] is None else -abs(term[2])))
+            terms.sort(
+                key=lambda term: (term[0], 0.0 if term[2] is None else -abs(complex(term[2])))
+            )
             for _, text, known, cell in terms[: self.terms]:
                 read.setdefault(cell, (text, known))
             left += max(len(terms) - self.terms, 0)
@@ -214,13 +218,16 @@ class _Chains:
         return Why(made, (), 0)
 
 
+def _size(value: Any) -> float:
+    return 0.0 if value is None else abs(complex(value))
+
+
 def _symbols(record: Record, run: Run) -> dict[Symbol, int]:
     """Return what the symbols around a record, and its own, stood for."""
     row = run.table[record.row]
     found = {x: int(row[s.FIRST + n]) for n, x in enumerate(record.site.symbols)}
-    for axis in record.site.axes:
-        found[axis.symbol] = record.at[axis.symbol.name]
-    return found
+    own = zip((axis.symbol for axis in record.site.axes), record.axes, strict=True)
+    return {**run.sizes, **found, **dict(own)}
 
 
 def _reductions(record: Record, statement: Assign) -> Iterator[tuple[Domain, Expr]]:
@@ -238,20 +245,51 @@ def _terms(
 ) -> Iterator[tuple[Node, tuple[int, ...]]]:
     """Yield what a reduction reads, each element once; those at indices from arrays are not."""
     seen: set[Cell] = set()
-    for point in itertools.islice(_points(domain.ranges, symbols), _TERMS):
-        for read in reads(value):
-            if any(isinstance(one, Dynamic) for one in read.index):
-                continue
-            at = tuple(evaluate(one, point) for one in read.index if not isinstance(one, Dynamic))
-            if (read.node.id, at) not in seen:
-                seen.add((read.node.id, at))
-                yield read.node, at
+    whole = Reduce(OPS["add"], domain, value, value.dtype)
+    for node, at in itertools.islice(_read_at(whole, symbols), _TERMS):
+        if (node.id, at) not in seen:
+            seen.add((node.id, at))
+            yield node, at
 
 
-def _points(ranges: tuple[Range, ...], symbols: dict[Symbol, int]) -> Iterator[dict[Symbol, int]]:
+def _read_at(expr: Expr, symbols: Mapping[Symbol, int]) -> Iterator[tuple[Node, tuple[int, ...]]]:
+    """Yield what an expression reads at a point, where tests of indices let it."""
+    match expr:
+        case Read(node, index):
+            if not any(isinstance(one, Dynamic) for one in index):
+                at = tuple(evaluate(one, symbols) for one in index if isinstance(one, Affine))
+                sizes = [evaluate(extent, symbols) for extent in node.shape]
+                if all(0 <= n < size for n, size in zip(at, sizes, strict=True)):
+                    yield node, at
+        case Reduce(_, domain, value):
+            for point in _points(domain.ranges, symbols):
+                if domain.where is None or _holds(domain.where, point) is not False:
+                    yield from _read_at(value, point)
+        case Select(test, yes, no):
+            holds = _holds(test, symbols)
+            if holds is not False:
+                yield from _read_at(yes, symbols)
+            if holds is not True:
+                yield from _read_at(no, symbols)
+        case _:
+            for child in children(expr):
+                yield from _read_at(child, symbols)
+
+
+def _holds(test: Expr, symbols: Mapping[Symbol, int]) -> bool | None:
+    """Return whether a test of indices holds, None for a test of anything else."""
+    try:
+        return bool(truth(test, symbols))
+    except (LookupError, AttributeError):
+        return None
+
+
+def _points(
+    ranges: tuple[Range, ...], symbols: Mapping[Symbol, int]
+) -> Iterator[Mapping[Symbol, int]]:
     if not ranges:
         yield symbols
         return
     first, *rest = ranges
     for value in range(evaluate(first.lo, symbols), evaluate(first.hi, symbols)):
-        yield from _points(tuple(rest), symbols | {first.symbol: value})
+        yield from _points(tuple(rest), {**symbols, first.symbol: value})

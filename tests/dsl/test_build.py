@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.dsl.build import build
 from plusequals.dsl.elaborate.typed import Typed
 from plusequals.dsl.specialise import Lookup
@@ -106,3 +107,16 @@ def test_what_has_no_value_when_empty_is_checked_where_it_may_be() -> None:
     assert [check.fault.code for check in checks] == ["CD0603"]
     never = build(typed("y, x", "y[i] = argmin[k](x[i, k])", np.zeros(4, int), X).procedure)
     assert not found(never, Check)
+
+
+@pytest.mark.parametrize("test", ["j < i % 4", "j < min(i, 9 - i)", "j < i * (9 - i) // 4"])
+def test_trap_the_array_of_a_reduction_is_as_wide_as_its_range_ever_gets(
+    test: str, backend: str
+) -> None:
+    text = f"def f(a, x):\n    if {test}:\n        a[i, j] = sum[k](x[i, j, k]) * 2\n"
+    x, a, expected = np.arange(300.0).reshape(10, 10, 3), np.zeros((10, 10)), np.zeros((10, 10))
+    pe.cd_from_source(text, backend=backend)(a, x)
+    for i, j in np.ndindex(10, 10):
+        if eval(test):
+            expected[i, j] = x[i, j].sum() * 2
+    np.testing.assert_array_equal(a, expected)

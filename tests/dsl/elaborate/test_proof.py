@@ -165,3 +165,13 @@ def test_only_tests_on_indices_exclude_points() -> None:
     of_indices = Apply(OPS["lt"], (Position(var(I)), Position(var(J))), dtypes.bool_)
     assert not says_of_indices(of_values)
     assert says_of_indices(Apply(OPS["and"], (of_values, of_indices), dtypes.bool_))
+
+
+@given(_over_ranges())
+def test_an_extreme_is_never_passed(drawn: Drawn) -> None:
+    ranges, e, _ = drawn
+    inside = list(points(ranges))
+    assume(inside)
+    values = [evaluate(e, point) for point in inside]
+    assert evaluate(extreme(e, ranges, True), {}) >= max(values)
+    assert evaluate(extreme(e, ranges, False), {}) <= min(values)

@@ -59,3 +59,30 @@ def test_points_know_their_rows() -> None:
     points = points_of(run, run.layout.sites[0])
     assert points.row.tolist() == [0, 0, 1, 1, 2, 2] and points.number.tolist() == [0, 1] * 3
     assert points.column("after").tolist() == [0, 0, 1, 1, 2, 2] and len(points) == 6
+
+
+def test_sizes_that_only_the_run_knows(backend: str) -> None:
+    f = pe.cd_from_source("def f(x):\n    x[i] += i\n", backend=backend)
+    for size in (3, 4, 5, 6):
+        with pe.trace() as trace:
+            f(np.zeros(size))
+        assert [r.index for r in trace] == [(i,) for i in range(size)]
+    assert f.specialise(np.zeros(9)) is f.specialise(np.zeros(8))
+    assert trace.why("x", 5).record.at == {"i": 5} and "x[4] += 4" in str(trace.text(head=0))
+
+
+def test_bounds_that_begin_anew(backend: str) -> None:
+    text = "def f(a):\n    if j < i % 4:\n        a[i, j] += 1\n"
+    f = pe.cd_from_source(text, backend=backend)
+    with pe.trace() as trace:
+        f(np.zeros((10, 10)))
+    assert [r.index for r in trace] == [(i, j) for i in range(10) for j in range(i % 4)]
+    assert len(trace) == len(list(trace))
+
+
+def test_an_index_that_is_read_under_different_tests(backend: str) -> None:
+    text = "def f(y, a, b, c, n):\n    y[i] = a[n[i]] if c[i] > 0 else b[n[i]]\n"
+    f = pe.cd_from_source(text, backend=backend)
+    with pe.trace() as trace:
+        f(np.zeros(2), np.arange(3.0), np.arange(3.0) * 10, np.array([1, 0]), np.array([2, 1]))
+    assert [r.operands[-1].text for r in trace] == ["a[2]", "b[1]"]

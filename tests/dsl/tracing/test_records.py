@@ -71,3 +71,27 @@ def test_values_come_in_their_own_type(dtype: str, backend: str) -> None:
     with pe.trace() as trace:
         f(x)
     assert trace[0].after.dtype == x.dtype and trace[0].after == x[0]
+
+
+def test_of_two_indices_of_one_name_the_loop_is_told(backend: str) -> None:
+    text = "def f(x, y):\n    for i in range(2):\n        y += x * (i + 1)\n"
+    f = pe.cd_from_source(text, backend=backend)
+    with pe.trace() as trace:
+        f(X, np.zeros(3))
+    assert str(trace[4]) == "y[1] += x[1]{=2.0} * (1 + 1)    2.0 -> 6.0"
+    assert len(trace.where("i == 0")) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("    y[i] = (x[i] + 1)\n", "y[0] = (x[0]{=1.0} + 1)"),
+        ("    return (x + y)\n", "result[0] = (x[0]{=1.0} + y[0]{=0.0})"),
+        ("    y[i] = (x[i] +\n            x[i])\n", "y[0] = x[0]{=1.0} + x[0]{=1.0}"),
+    ],
+)
+def test_brackets_and_several_lines(text: str, told: str) -> None:
+    f = pe.cd_from_source(f"def f(x, y):\n{text}")
+    with pe.trace() as trace:
+        f(X, np.zeros(3))
+    assert trace[0].text == told

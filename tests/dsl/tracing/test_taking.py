@@ -150,3 +150,48 @@ def test_calls_of_many_threads_are_all_kept() -> None:
         for thread in threads:
             thread.join()
     assert len({run.points for run in trace.runs}) == 1 and len(trace.runs) == 4
+
+
+def test_rows_without_a_nan_leave_nothing_behind(backend: str) -> None:
+    text = """def f(x, y, n, z, w, m, b):
+    y[i] = x[i] * n[i]
+    if x[i] > 0:
+        z[i] = x[i]
+    if b[i] > 0:
+        w[m[i]] = x[i]
+"""
+    f = pe.cd_from_source(text, backend=backend)
+    x, n = np.array([1.0, -2.0, 3.0]), np.array([1, 1, 10**6])
+    z = np.array([0.0, np.nan, 0.0])
+    with pe.trace(first_nan=True) as trace:
+        f(x, np.zeros(3), n, z, np.zeros(3), np.array([2, 1, 0]), np.array([0, 0, 1]))
+    assert list(trace) == []
+
+
+def test_a_routine_that_is_linked_meanwhile_records_only_meanwhile() -> None:
+    p = pe.tensor("p", 2, dtype="float64", init=1.0)
+    double = pe.cd_from_source("def double(p):\n    p[i] *= 2\n")
+    with pe.trace() as trace:
+        routine = double.compile(p).link(pe.device("cc").stream(threaded=False).context())
+        routine()
+    routine()
+    routine()
+    assert len(trace.runs) == 1 and len(trace) == 2
+    assert routine.context.numpy(p).tolist() == [8.0, 8.0]
+
+
+def test_traces_that_end_in_the_order_in_which_they_began() -> None:
+    first, second = pe.trace(), pe.trace()
+    one, two = first.__enter__(), second.__enter__()
+    first.__exit__(None, None, None)
+    steps(*arguments())
+    second.__exit__(None, None, None)
+    steps(*arguments())
+    assert (len(one.runs), len(two.runs)) == (0, 1)
+
+
+def test_what_is_recorded_is_not_checked(backend: str) -> None:
+    f = pe.cd_from_source("def f(x):\n    return x.copy()\n", backend=backend)
+    with pe.checked(overflow=True), pe.trace() as trace:
+        assert f(np.array([2**63], np.uint64)).tolist() == [2**63]
+    assert trace[0].after == 2**63

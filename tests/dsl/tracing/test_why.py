@@ -64,3 +64,25 @@ def test_of_several_runs_one_is_asked() -> None:
         f(x)
     assert trace.why("x", 0).record.after == 2.0
     assert trace.why("x", 0, run=0).record.after == 1.0
+
+
+def test_reductions_in_reductions_and_beyond_the_edge(backend: str) -> None:
+    text = """def f(x, w):
+    v = ((x - x.mean()) ** 2).mean()
+    y[i] = sum[k](w[k] * x[pad(i + k - 1)]) + 0 * x[i]
+    return v + y
+"""
+    f = pe.cd_from_source(text, backend=backend)
+    with pe.trace() as trace:
+        f(np.arange(4.0), np.ones(3))
+    assert "x[3]" in str(trace.why("v")) and trace.why("result", 2).record.after == 7.25
+    edge = str(trace.why("y", 0, terms=9))
+    assert "x[1] = 1.0" in edge and "x[-1]" not in edge
+
+
+def test_sums_of_what_has_no_sign() -> None:
+    f = pe.cd_from_source("def f(b, u):\n    n = b.sum()\n    m = u.sum()\n    return n, m\n")
+    with pe.trace() as trace:
+        f(np.array([False, True]), np.array([0, 5, 200], np.uint8))
+    assert "b[1] = True" in str(trace.why("n", terms=1))
+    assert "u[2] = 200" in str(trace.why("m", terms=1))

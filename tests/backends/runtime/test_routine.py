@@ -139,9 +139,12 @@ def test_a_read_raises_what_should_have_computed_it() -> None:
     p, q = tensor(), tensor("q")
     routine = linked(put, p, 0)
     copy = overwrite.compile(q, p).link(pe.device("cc").stream().context())
+    gate = threading.Event()
+    routine.context.stream.submit(gate.wait)  # or it may have failed before the copy is queued
     routine(7)
     copy.context.copy_from(routine.context, p)
     copy()
+    gate.set()
     with pytest.raises(pe.CdError, match="CD0601"):
         q.numpy()
     pe.device("cc").synchronize()

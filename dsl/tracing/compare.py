@@ -47,7 +47,8 @@ def compare(
 ) -> Comparison:
     """Run a function on copies of its arguments on each backend, and compare every assignment.
 
-    The arguments stay as they are, tensors among them. Without tolerances every bit counts.
+    The arguments stay as they are, tensors among them; what else the function writes, arrays that
+    it captures, each run finds as the one before left it. Without tolerances every bit counts.
     `wanted` are filters of `trace`. Raises what the calls raise.
     """
     traces, results = [], []

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...lowering.ir.expressions import Apply, Dynamic, Expr, Index, Position
-from ...lowering.ir.indexing import Affine, Quasi, Symbol
+from ...lowering.ir.expressions import Dynamic, Expr, Index, Position
+from ...lowering.ir.indexing import Affine, Symbol
+from ...lowering.points import Known, number_at, value_at
 from . import sites as s
 from .recording import Ints, Run
 from .sites import Column, Site
 
 Values = npt.NDArray[Any]
+_NOTHING = Known()
+"""All that is known are the symbols."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,40 +94,14 @@ class Points:
 
 def evaluated(index: Affine, symbols: Mapping[Symbol, Any]) -> Any:
     """Return the numbers that an index expression has, for arrays of values of its symbols."""
-    total: Any = index.offset
-    for atom, factor in index.terms:
-        total = total + factor * _atom(atom, symbols)
-    return total
-
-
-def _atom(atom: Symbol | Quasi, symbols: Mapping[Symbol, Any]) -> Any:
-    if isinstance(atom, Symbol):
-        return symbols[atom]
-    left, right = evaluated(atom.left, symbols), evaluated(atom.right, symbols)
-    match atom.op:
-        case "min":
-            return np.minimum(left, right)
-        case "max":
-            return np.maximum(left, right)
-        case "floordiv":
-            return left // right
-        case "mod":
-            return left % right
-        case "mul":
-            return left * right
-        case _:
-            assert_never(atom.op)
+    found = number_at(index, symbols, _NOTHING)
+    assert found is not None, f"{index} has a symbol that no row knows"
+    return found
 
 
 def truth(test: Expr, symbols: Mapping[Symbol, Any]) -> Any:
-    """Return where a test of index expressions holds, for arrays of values of its symbols."""
-    match test:
-        case Position(index):
-            return evaluated(index, symbols)
-        case Apply(op, args, _):
-            return op.meaning(*(truth(arg, symbols) for arg in args))
-        case _:
-            raise LookupError(test)
+    """Return where a test holds, for arrays of values of its symbols; None where it needs data."""
+    return value_at(test, symbols, _NOTHING)
 
 
 def points_of(run: Run, site: Site) -> Points:

@@ -20,7 +20,7 @@ from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Expr
 from ...lowering.ir.indexing import Affine, Symbol
 
-What = Literal["before", "after", "operand", "contribution", "subscript", "position"]
+What = Literal["before", "after", "operand", "contribution", "subscript"]
 
 FIRST = 3
 """Where the values of symbols begin in a row: after the site and the two places."""

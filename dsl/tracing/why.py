@@ -278,10 +278,8 @@ def _read_at(expr: Expr, symbols: Mapping[Symbol, int]) -> Iterator[tuple[Node, 
 
 def _holds(test: Expr, symbols: Mapping[Symbol, int]) -> bool | None:
     """Return whether a test of indices holds, None for a test of anything else."""
-    try:
-        return bool(truth(test, symbols))
-    except (LookupError, AttributeError):
-        return None
+    found = truth(test, symbols)
+    return None if found is None else bool(found)
 
 
 def _points(

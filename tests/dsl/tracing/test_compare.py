@@ -16,8 +16,9 @@ from plusequals.backends.cc.backend import CompiledC
 from plusequals.lowering import pipeline
 from plusequals.lowering.ir import loops
 from plusequals.lowering.ir.assignments import Access, Assign, Procedure
-from plusequals.lowering.ir.expressions import Apply, Const, Expr, Read, Select, rebuild
-from plusequals.lowering.ir.indexing import Affine
+from plusequals.lowering.ir.dtypes import bool_
+from plusequals.lowering.ir.expressions import Apply, Const, Expr, Position, Read, Select, rebuild
+from plusequals.lowering.ir.indexing import Affine, const, var
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.rewrite import map_statements
 from plusequals.lowering.ir.walk import statements
@@ -104,10 +105,6 @@ def moved(expr: Expr) -> Expr:
 
 
 def nan_at_one(one: Assign) -> Assign:
-    from plusequals.lowering.ir.dtypes import bool_
-    from plusequals.lowering.ir.expressions import Position
-    from plusequals.lowering.ir.indexing import const, var
-
     test = Apply(OPS["eq"], (Position(var(one.free.symbols[-1])), Position(const(2))), bool_)
     nan = Const(float("nan"), one.value.dtype)
     return replace(one, value=Select(test, nan, one.value))

@@ -8,6 +8,7 @@ import pytest
 import plusequals as pe
 from plusequals.dsl.tracing.points import evaluated, points_of
 from plusequals.lowering.ir.indexing import (
+    Affine,
     Symbol,
     const,
     evaluate,
@@ -27,10 +28,7 @@ INDICES = [
 
 
 @pytest.mark.parametrize("index", INDICES, ids=repr)
-def test_index_expressions_of_arrays(index: object) -> None:
-    from plusequals.lowering.ir.indexing import Affine
-
-    assert isinstance(index, Affine)
+def test_index_expressions_of_arrays(index: Affine) -> None:
     i, j = np.arange(6), np.arange(6)[::-1]
     expected = [evaluate(index, {I: int(a), J: int(b)}) for a, b in zip(i, j, strict=True)]
     assert np.broadcast_to(evaluated(index, {I: i, J: j}), 6).tolist() == expected

@@ -184,7 +184,7 @@ class Field:
 
 def _is_idle(buffer: Buffer, writing: bool) -> bool:
     """Whether the host may use an array without waiting for anything."""
-    used = buffer.writer, *(buffer.readers if writing else ())
+    used = buffer.writer, *(buffer.readers.values() if writing else ())
     quiet = all(one.done and (one.failure is None or one.failure.told) for one in used)
     return quiet and not (writing and buffer.lent)
 

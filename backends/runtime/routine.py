@@ -23,7 +23,7 @@ from .arrays import as_array, overlaps, relaid
 from .bindings import Bindings
 from .codes import Codes
 from .device import Context, expect_merge, field_of
-from .direct import direct
+from .direct import Uses, direct, queued
 from .field import Field
 from .link import allocate, unfit
 from .memory import Buffer
@@ -168,7 +168,8 @@ class Routine:
         self._ticks = tuple(ticks)
         whole = len(self._arrays) == len(compiled.slots) and not compiled.procedure.results
         self._whole = self._plain(self._arrays) if whole else None
-        self._direct = self._step() if whole and not context.stream.threaded else None
+        plain = None if self._logged else self._whole
+        self._prepared = None if plain is None else self._step(plain)
 
     @property
     def bindings(self) -> Bindings:
@@ -181,17 +182,21 @@ class Routine:
         Raises CdTypeError CD0436 for wrong arguments, CdValueError CD0844 where the merge buffer
         does not hold what it merges, and on an inline stream what the routine raises.
         """
+        prepared = self._prepared
+        if prepared is not None and not args and not kwargs and prepared():
+            return None
+        return self._call_with(args, kwargs)
+
+    def _call_with(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Queue the routine where not all of it is prepared."""
+        stream = self.context.stream
         if self._whole is not None and not args and not kwargs:
             recorded = RUNTIME.is_recording or self._logged
-            if self._direct is not None and not recorded and self._direct():
-                return None
             run = self._call(self._arrays) if recorded else self._whole
-            stream = self.context.stream
             stream.worker.make_room()
             stream.flush(self._schedule(run, self.reads))
             return None
         results: list[Array] = []
-        stream = self.context.stream
         given, waited = self._given(args, kwargs)
         stream.worker.make_room()
         with RUNTIME.scheduling:
@@ -224,11 +229,11 @@ class Routine:
         with scheduling(stream):
             merge_copy(stream, field, field.host, once=False)
 
-    def _step(self) -> Callable[[], bool]:
-        """Return what runs the routine at once where it can, on a stream without a thread."""
-        assert self._whole is not None
-        context = self.context
-        return direct(context.stream, self._whole, context, self.reads, self._loads, self._ticks)
+    def _step(self, run: Callable[[], object]) -> Callable[[], bool]:
+        """Return what runs or queues the routine where nothing has to be done before that."""
+        stream = self.context.stream
+        make = queued if stream.threaded else direct
+        return make(stream, run, self.context, Uses(self.reads, self._loads, self._ticks))
 
     def _schedule(self, run: Callable[[], object], reads: Sequence[Buffer]) -> Event:
         """Queue a step in order with everything that uses the same arrays."""

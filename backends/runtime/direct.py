@@ -54,11 +54,11 @@ def direct(
     loaded first. It raises what `run` raises.
     """
     worker, runtime = queue.worker, RUNTIME
-    acquire, release = worker.busy.acquire, worker.busy.release
     reads, loads, ticks = uses.only_read, uses.loads, uses.ticks
 
     def step() -> bool:
-        if not acquire(False):
+        busy = worker.busy  # another one in a forked child
+        if not busy.acquire(False):
             return False
         event = None
         try:
@@ -97,7 +97,7 @@ def direct(
         finally:
             if event is not None:
                 event.done = True
-            release()
+            busy.release()
         return True
 
     return step

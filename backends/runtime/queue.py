@@ -90,7 +90,8 @@ class Worker:
         self.name = name
         self.threaded = threaded
         self.tasks: deque[_Task] = deque()
-        self.running: list[_Task] = []
+        self.running: list[Event] = []
+        """Those of the tasks that are being done."""
         self.failure: Failure | None = None
         self.latest = DONE
         self.direct = DONE
@@ -136,8 +137,12 @@ class Worker:
 
     def make_room(self) -> None:
         """Return when fewer steps than the most are waiting."""
-        if len(self.tasks) >= CAPACITY and self.threaded:
+        if len(self.tasks) >= CAPACITY and self.threaded and not self._is_me():
             self._watch(lambda: len(self.tasks) < CAPACITY)
+
+    def _is_me(self) -> bool:
+        """Whether the caller is a step that this thread does."""
+        return threading.current_thread() is self.thread
 
     def _watch(self, reached: Callable[[], bool]) -> None:
         """Return when the thread has done enough."""
@@ -151,6 +156,8 @@ class Worker:
 
     def reach(self, event: Event) -> None:
         """Return when an event of this worker is done; without a thread, do what is before it."""
+        if self.threaded and self._is_me():
+            raise RuntimeError(f"a step of {self.name} waits for its own end")
         if self.threaded:
             self._watch(event.query)
             return
@@ -182,8 +189,8 @@ class Worker:
     def _next(self) -> None:
         """Do the next task of a queue without a thread. What fails concerns who submitted it."""
         task = self.tasks.popleft()
-        self.running.append(task)
         _, _, event, _ = task
+        self.running.append(event)
         try:
             event.failure = _failure_of(task)
         finally:
@@ -192,41 +199,48 @@ class Worker:
 
     def _work(self) -> None:
         """Do the tasks of a thread; what is done is not kept until the next one comes."""
+        while (task := self._taken()) is not None:
+            _, _, event, _ = task
+            failure = _failure_of(task)
+            del task  # while no lock is held: what it kept alive may be another queue
+            self._end(event, failure)
+
+    def _taken(self) -> _Task | None:
+        """Return the next task when there is one; None where there will be none."""
         with self._lock:
-            while self._has_next():
-                task = self.tasks.popleft()
-                self.running.append(task)
-                self._lock.release()
-                try:
-                    failure = _failure_of(task)
-                finally:
-                    self._lock.acquire()
-                self.running.clear()
-                if failure is not None:
-                    self._drop(failure)
-                task[2].failure = failure
-                task[2].done = True
-                del task
-                if self._waiting:
-                    self._ended.notify_all()
+            while not self.tasks:
+                if self.closed:
+                    return None
+                self._idle = True
+                self._queued.wait()
+                self._idle = False
+            task = self.tasks.popleft()
+            self.running.append(task[2])
+            return task
 
-    def _has_next(self) -> bool:
-        """Return when something is queued; False where nothing will be."""
-        while not self.tasks:
-            if self.closed:
-                return False
-            self._idle = True
-            self._queued.wait()
-            self._idle = False
-        return True
+    def _end(self, event: Event, failure: Failure | None) -> None:
+        """Let those who wait know that a task is done."""
+        dropped: Sequence[_Task] = ()
+        with self._lock:
+            self.running.clear()
+            if failure is not None:
+                event.failure = failure
+                dropped = self._drop(failure)
+            event.done = True
+            if self._waiting:
+                self._ended.notify_all()
+        del dropped  # without the lock, see above
 
-    def _drop(self, failure: Failure) -> None:
-        """Give up what was queued before anybody was told: it builds on what failed."""
+    def _drop(self, failure: Failure) -> Sequence[_Task]:
+        """Give up what was queued before anybody was told, and return it: it builds on that."""
         self.failure = failure
+        dropped = []
         while self.tasks and (not failure.told or self.tasks[0][3] <= failure.when):
-            _, _, event, _ = self.tasks.popleft()
+            dropped.append(self.tasks.popleft())
+            _, _, event, _ = dropped[-1]
             event.failure = failure
             event.done = True
+        return dropped
 
     def synchronize(self) -> None:
         """Return when everything submitted so far is done; raises what failed, once."""
@@ -250,7 +264,7 @@ class Worker:
         The locks of the parent may be held by threads that are not here, so they are not asked.
         """
         self._renew()
-        given_up = [event for _, _, event, _ in (*self.running, *self.tasks)]
+        given_up = [*self.running, *(event for _, _, event, _ in self.tasks)]
         given_up += [] if self.direct.done else [self.direct]
         self.running, self.tasks, self.thread = [], deque(), None
         for event in given_up:

@@ -96,16 +96,21 @@ class Field:
         self._latest = buffer
 
     def rescue(self, queue: Queue, buffer: Buffer) -> None:
-        """Let the host have the version in an array that is about to be freed, if it is newest."""
-        one, other = buffer.array, self.host.array
+        """Keep the version in an array that is about to be freed, if it is newest.
+
+        It is kept beside the host's array, which routines may read in place: the end of a context
+        changes nothing that another one computes.
+        """
         newest = self.newest()
         self.copies.discard(buffer)
         if newest.tick == buffer.tick > self.newest().tick:
+            kept = Buffer(self.label, np.empty_like(self.host.array), None, buffer.tick)
+            one, other = buffer.array, kept.array
             copy = RUNTIME.timed(
                 f"copy {self.label}", "copy", queue.name, lambda: np.copyto(other, one)
             )
-            order.enqueue(queue, copy, (buffer,), (self.host,))
-            self.host.tick = buffer.tick
+            order.enqueue(queue, copy, (buffer,), (kept,))
+            self.copies.add(kept)
         self.keep_newest()
 
     def keep_newest(self) -> None:

@@ -233,7 +233,7 @@ class Context:
             if self.stream.device.shared.get(one) is not version:
                 one.copies.remove(version)
                 if one.automatic and version.tick > one.newest().tick:
-                    one.host.load(version)
+                    one.copies.append(Version(version.content.copy(), version.tick))
 
 
 class Linked(NamedTuple):

@@ -94,7 +94,6 @@ class Program:
         return len(self.log)
 
     def compare(self) -> None:
-        """Compare everything that can be seen."""
         for n in range(len(LABELS)):
             for name in FIELDS:
                 self.host_read(n, name)
@@ -131,13 +130,11 @@ class Program:
         assert np.array_equal(found, wanted), (what, found, wanted, self.log)
 
     def some(self, count: int) -> tuple[int, ...]:
-        """Some tensors of one size."""
         if count == 1 and self.rng.random() < 0.25:
             return (3,)
         return tuple(self.rng.sample(range(3), count))
 
     def one(self) -> tuple[int, str]:
-        """A field: the number of its tensor and its name."""
         return self.rng.randrange(len(LABELS)), self.rng.choice((*FIELDS, "value"))
 
     def alive(self) -> tuple[Any, serial.Context]:
@@ -233,6 +230,8 @@ class Program:
 
     def copy(self) -> None:
         (source, there), (target, here), (n, name) = self.alive(), self.alive(), self.one()
+        if self.fields[n][name].would_lose(here.find(self.fields[n][name])):
+            return
         self.refused(
             f"copy {LABELS[n]}.{name} from {source} to {target}",
             lambda: target.copy_from(source, self.tensors[n].field(name)),
@@ -241,11 +240,13 @@ class Program:
 
     def transfer(self) -> None:
         (context, there), (n, name) = self.alive(), self.one()
-        which = self.rng.choice(("from_host", "to_host"))
+        which, model = self.rng.choice(("from_host", "to_host")), self.fields[n][name]
+        if model.would_lose(model.host if which == "to_host" else there.find(model)):
+            return
         self.refused(
             f"{which} {LABELS[n]}.{name} {context}",
             lambda: getattr(context, which)(self.tensors[n].field(name)),
-            lambda: getattr(there, which)(self.fields[n][name]),
+            lambda: getattr(there, which)(model),
         )
 
     def host_write(self) -> None:
@@ -311,7 +312,6 @@ class Program:
             other.stream.wait(one.stream.record())
 
     def event(self) -> None:
-        """Record an event, or use one that was recorded at any time before."""
         context, _ = self.rng.choice(self.contexts)
         which = self.rng.randrange(3)
         if which == 0 or not self.events:
@@ -339,6 +339,7 @@ class Program:
         if ends and self.rng.random() < 0.5:
             gone = self.rng.choice(ends)
             self.log.append(f"forget {gone[0]}")
+            gone[1].let_go()
             self.contexts = [one for one in self.contexts if one is not gone]
             self.routines = [one for one in self.routines if one.routine.context is not gone[0]]
             del gone, ends

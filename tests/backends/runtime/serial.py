@@ -38,6 +38,13 @@ class Field:
         self.clock = self.offered = 0
         self.given, self.automatic = given, automatic
         self.copies: list[Version] = []
+        self.was_let_go = False
+        """Whether arrays of it were: older versions may be gone then, or not yet."""
+
+    def would_lose(self, version: Version | None) -> bool:
+        """Whether to load into a version would leave what is newest to the garbage collector."""
+        newest = max(one.tick for one in (self.host, *self.copies))
+        return self.was_let_go and version is not None and version.tick == newest
 
     def is_newer(self, version: Version) -> bool:
         return self.automatic and self.offered > version.tick
@@ -225,10 +232,15 @@ class Context:
         version = self.array(field)
         return (field.host if field.is_newer(version) else version).content
 
+    def let_go(self) -> None:
+        for one in self.own:
+            one.was_let_go = True
+
     def finalize(self) -> None:
         if not self.alive:
             return
         self.alive = False
+        self.let_go()
         for one, version in self.own.items():
             if self.stream.device.shared.get(one) is not version:
                 one.copies.remove(version)

@@ -5,6 +5,7 @@ from ..backends.runtime.batch import Batch
 from ..backends.runtime.device import Context, Device, Stream, device
 from ..backends.runtime.field import Field
 from ..backends.runtime.routine import Compiled, Routine
+from ..backends.runtime.saved import load, save
 from ..backends.runtime.state import RUNTIME
 from ..backends.runtime.tensor import Tensor, tensor
 from ..backends.runtime.timeline import Timeline
@@ -23,6 +24,6 @@ RUNTIME.logger = Logger()
 __all__ = [
     "Batch", "CdFunction", "Comparison", "Compiled", "Context", "DataParallel", "Device", "Field",
     "Routine", "Stream", "Tensor", "Timeline", "Trace", "backends", "bisect", "cd",
-    "cd_from_source", "checked", "clamp", "comment", "compare", "device", "memory", "pad",
-    "profile", "tensor", "trace", "wrap",
+    "cd_from_source", "checked", "clamp", "comment", "compare", "device", "load", "memory", "pad",
+    "profile", "save", "tensor", "trace", "wrap",
 ]  # fmt: skip

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.runtime.device import Stream, field_of
+from ..backends.runtime.checks import field_of
+from ..backends.runtime.device import Stream
 from ..backends.runtime.field import Field
 from ..backends.runtime.routine import Routine
 from ..backends.runtime.tensor import Tensor

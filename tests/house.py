@@ -25,7 +25,8 @@ dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arr
 dsl/elaborate: values types ways_out
 dsl: parse loops refused surface source listing edited idx
 backends: __init__
-backends/runtime: __init__ batch routine codes link tensor device transfer direct field state order
+backends/runtime: __init__ saved batch routine codes given link slots tensor device checks transfer
+backends/runtime: direct field state order
 backends/runtime: memory queue asked arrays timeline bindings
 backends/cuda: __init__ device nvrtc dialect driver
 backends/cc: __init__ backend stream compiler code library toolchain host

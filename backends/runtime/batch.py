@@ -6,7 +6,8 @@ routines = pe.Batch(step.compile(p, x), update.compile(p)).link(stream.context()
 from __future__ import annotations
 
 from .device import Context
-from .routine import Compiled, Resident, Routine
+from .routine import Compiled, Routine
+from .slots import Resident
 from .state import RUNTIME
 from .transfer import scheduling
 
@@ -26,6 +27,7 @@ class Batch:
         """
         for one in self.compiled:
             one.require_context(context)
+            one.require_kept(context)
         backend = context.device.backend
         distinct = {id(one.codes): one.codes for one in self.compiled}
         missing = [codes for codes in distinct.values() if not codes.has(backend)]

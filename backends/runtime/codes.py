@@ -10,7 +10,7 @@ from typing import Any
 from ...lowering import settings
 from ...lowering.ir.assignments import Procedure
 from ...lowering.lower import lower
-from ...lowering.passes.access import accesses
+from ...lowering.passes.access import Accesses, accesses
 from ...lowering.settings import Settings
 from ..interface import Code
 from .state import RUNTIME
@@ -52,18 +52,18 @@ class Codes:
         return self._recordings[key]
 
     @functools.cached_property
+    def accesses(self) -> Accesses:
+        """What it reads and writes, and in which order."""
+        kernels = lower(self.procedure).kernels
+        return accesses(tuple(stmt for kernel in kernels for stmt in kernel.body))
+
+    @functools.cached_property
     def needed(self) -> frozenset[int]:
         """The positions of the parameters whose contents before a call matter."""
-        return _needed(self.procedure)
-
-
-def _needed(procedure: Procedure) -> frozenset[int]:
-    """Return the positions of the parameters whose contents before the call matter."""
-    body = tuple(stmt for kernel in lower(procedure).kernels for stmt in kernel.body)
-    found = accesses(body)
-    return frozenset(
-        at
-        for at, parameter in enumerate(procedure.parameters)
-        if found.read_before_written(parameter.node)
-        or (parameter.written and not found.is_overwritten(parameter.node))
-    )
+        found = self.accesses
+        return frozenset(
+            at
+            for at, parameter in enumerate(self.procedure.parameters)
+            if found.read_before_written(parameter.node)
+            or (parameter.written and not found.is_overwritten(parameter.node))
+        )

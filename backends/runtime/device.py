@@ -11,6 +11,9 @@ missing, by these rules, for a device and a field:
                                     stream is: CD0843 otherwise
     written, not shared             an array of its own, as every stream has from now on
 
+A tensor made with `memory="on-device, per-stream"` has an array on every stream from the start; one
+with `"on-device, shared-across-streams"` has one for all of them, also where it is written first.
+
 The first device of a CPU backend uses host memory: what all of its streams only read is never
 copied. Every other device has memory of its own.
 """
@@ -27,6 +30,7 @@ import numpy as np
 from ...lowering import settings
 from ...lowering.diagnostic import CdBackendError, CdValueError, Diagnostic
 from ..interface import Array
+from .checks import expect_merge, field_of, other
 from .field import Field, look
 from .memory import Account, Buffer
 from .state import RUNTIME
@@ -65,6 +69,8 @@ class Context:
         self.finalized = False
         self.live = True
         """Whether neither it nor a parent was finalized."""
+        self.writers: dict[object, str] = {}
+        """The first routine that writes a field, or a tensor that is not kept, by its name."""
         self._own: dict[Field, Buffer] = {}
         self._children: weakref.WeakSet[Context] = weakref.WeakSet()
         if parent is not None:
@@ -87,6 +93,11 @@ class Context:
         if found is None and self.parent is not None:
             return self.parent.find(field)
         return found
+
+    def writer_of(self, written: object) -> str:
+        """Return the routine linked here or before that writes a field; empty where none does."""
+        parent = "" if self.parent is None else self.parent.writer_of(written)
+        return parent or self.writers.get(written, "")
 
     def array(self, field: Field) -> Buffer:
         """Return the array of a field; raises CdValueError CD0842 where there is none."""
@@ -116,16 +127,16 @@ class Context:
             if written and shared is not None and shared.buffer is found:
                 shared.owner = weakref.ref(self.stream)
             return found
-        if not written and field not in self.device.separate:
-            if shared is None:
-                shared = self.device.shared[field] = Shared(self._made(field, shared=True))
-            buffer = shared.buffer
-        elif written and shared is not None:
-            shared.owner = weakref.ref(self.stream)
-            buffer = shared.buffer
-        else:
+        first_written = written and shared is None and field.sharing != "shared across streams"
+        if self.device.has_separate(field) or first_written:
             self.device.separate.add(field)
             buffer = self._made(field, shared=False)
+        else:
+            if shared is None:
+                shared = self.device.shared[field] = Shared(self._made(field, shared=True))
+            if written:
+                shared.owner = weakref.ref(self.stream)
+            buffer = shared.buffer
         self._own[field] = buffer
         return buffer
 
@@ -149,8 +160,7 @@ class Context:
             )
 
     def _is_shared(self, field: Field, buffer: Buffer) -> bool:
-        shared = self.device.shared.get(field)
-        return shared is not None and shared.buffer is buffer
+        return field in self.device.shared and self.device.shared[field].buffer is buffer
 
     def _made(self, field: Field, shared: bool) -> Buffer:
         """Return a new array with the newest version; the host's own where it can be that."""
@@ -176,6 +186,7 @@ class Context:
             if buffer is None:
                 buffer = self.adopt(field, written=field not in self.device.shared)
             load(self.stream, field.host, buffer)
+            field.keep_newest()
 
     def to_host(self, field: Any) -> None:
         """Copy this context's version to the host, and so to routines whose arrays are older.
@@ -208,10 +219,13 @@ class Context:
         Raises CdValueError CD0842 where either has no array of the field.
         """
         field = field_of(field)
+        if not isinstance(source, Context):
+            raise other("context", source, "give the context of a routine: `routine.context`")
         with scheduling(source.stream, self.stream):
             there, here = source.array(field), self.array(field)
             source.refresh(field, there)
             load(self.stream, there, here)
+            field.keep_newest()
 
     def merge_into(self, consumer: Any, field: Any, mode: str = "copy") -> None:
         """Fill the merge buffer of a routine's stream with this context's version of a field.
@@ -230,14 +244,18 @@ class Context:
             )
         expect_merge(consumer, field)
         consumer.context.require_live()
+        with scheduling(self.stream, consumer.context.stream):
+            self.fill(consumer, field, mode == "streaming")
+
+    def fill(self, consumer: Any, field: Field, streaming: bool) -> None:
+        """Queue what `merge_into` does; who calls this holds the lock of scheduling."""
         stream: Stream = consumer.context.stream
-        with scheduling(self.stream, stream):
-            there = self.array(field)
-            self.refresh(field, there)
-            if mode == "streaming" and self._can_stream(consumer, there):
-                merge_in_place(stream, field, there)
-            else:
-                merge_copy(stream, field, there, once=mode == "streaming")
+        there = self.array(field)
+        self.refresh(field, there)
+        if streaming and self._can_stream(consumer, there):
+            merge_in_place(stream, field, there)
+        else:
+            merge_copy(stream, field, there, once=streaming)
 
     def _can_stream(self, consumer: Any, there: Buffer) -> bool:
         """Whether a routine may read an array in place: on its device, and not writing it."""
@@ -303,6 +321,10 @@ class Device:
     def name(self) -> str:
         """The name it is asked for by: `cc:0`."""
         return f"{self.backend}:{self.ordinal}"
+
+    def has_separate(self, field: Field) -> bool:
+        """Whether each stream has an array of its own, because that was asked for or by now."""
+        return field in self.separate or field.sharing == "per stream"
 
     @property
     def uses_host_memory(self) -> bool:
@@ -376,21 +398,3 @@ def device(name: str = "") -> Device:
             found = RUNTIME.devices[backend, ordinal] = Device(backend, ordinal)
         made: Device = found
         return made
-
-
-def expect_merge(consumer: Any, field: Field) -> None:
-    """Raise CdValueError CD0844 where a routine merges another field than one, or none."""
-    expected: Field | None = consumer.merge_input
-    if expected is not field:
-        wanted = "merges nothing" if expected is None else f"merges `{expected.label}`"
-        raise CdValueError(
-            Diagnostic(
-                "CD0844", f"the routine `{consumer.name}` {wanted}, and is given `{field.label}`",
-                helps=("give it the field whose `.merge` it reads",),
-            )
-        )  # fmt: skip
-
-
-def field_of(given: Any) -> Field:
-    """Return a field, given as such or as a tensor, which stands for its value."""
-    return given if isinstance(given, Field) else given.field("value")

@@ -23,6 +23,7 @@ import numpy as np
 from ...lowering import settings
 from ...lowering.diagnostic import CdTypeError, Diagnostic
 from ...lowering.ir.dtypes import DType
+from ...lowering.ir.memory_mode import Sharing
 from ..interface import Array
 from . import order
 from .memory import Buffer
@@ -39,7 +40,7 @@ class Field:
 
     __slots__ = (
         "__weakref__", "_latest", "clock", "constant", "copies", "dtype", "host", "host_tick",
-        "label", "name", "tensor",
+        "is_given", "label", "name", "tensor",
     )  # fmt: skip
 
     def __init__(self, label: str, name: str, value: Array, dtype: DType, constant: bool) -> None:
@@ -51,6 +52,8 @@ class Field:
         self.constant = constant
         self.host = Buffer(self.label, value, None)
         self.clock = self.host_tick = 0
+        self.is_given = False
+        """Whether it was made with a value; zeros otherwise."""
         self.copies: weakref.WeakSet[Buffer] = weakref.WeakSet()
         self._latest = self.host  # kept, or what was computed would go with its context
 
@@ -58,6 +61,17 @@ class Field:
     def shape(self) -> tuple[int, ...]:
         """The shape of every version."""
         return self.host.array.shape
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nobody has given it a value so far, neither the host nor a routine."""
+        return self.clock == 0 and not self.is_given
+
+    @property
+    def sharing(self) -> Sharing:
+        """What was asked for: one array for the streams of a device, or one for each of them."""
+        asked = None if self.tensor is None else self.tensor.request
+        return "unset" if asked is None else asked.mode.sharing
 
     def newest(self) -> Buffer:
         """Return the physical array with the newest version; the host's own where it has that."""
@@ -82,18 +96,26 @@ class Field:
         self._latest = buffer
 
     def rescue(self, queue: Queue, buffer: Buffer) -> None:
-        """Let the host have the version in an array that is about to be freed, if it is newest."""
-        one, other = buffer.array, self.host.array
+        """Keep the version in an array that is about to be freed, if it is newest.
+
+        It is kept beside the host's array, which routines may read in place: the end of a context
+        changes nothing that another one computes.
+        """
         newest = self.newest()
         self.copies.discard(buffer)
         if newest.tick == buffer.tick > self.newest().tick:
+            kept = Buffer(self.label, np.empty_like(self.host.array), None, buffer.tick)
+            one, other = buffer.array, kept.array
             copy = RUNTIME.timed(
                 f"copy {self.label}", "copy", queue.name, lambda: np.copyto(other, one)
             )
-            order.enqueue(queue, copy, (buffer,), (self.host,))
-            self.host.tick = buffer.tick
-        if self._latest is buffer:
-            self._latest = self.host
+            order.enqueue(queue, copy, (buffer,), (kept,))
+            self.copies.add(kept)
+        self.keep_newest()
+
+    def keep_newest(self) -> None:
+        """Keep the array with the newest version alive, whoever else lets go of it."""
+        self._latest = max((self.host, *self.copies), key=lambda one: one.tick)
 
     def ticked_by_host(self) -> None:
         """Note that the host has written its array."""
@@ -184,7 +206,7 @@ class Field:
 
 def _is_idle(buffer: Buffer, writing: bool) -> bool:
     """Whether the host may use an array without waiting for anything."""
-    used = buffer.writer, *(buffer.readers if writing else ())
+    used = buffer.writer, *(buffer.readers.values() if writing else ())
     quiet = all(one.done and (one.failure is None or one.failure.told) for one in used)
     return quiet and not (writing and buffer.lent)
 

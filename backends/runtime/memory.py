@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 
 from ..interface import Array
-from .queue import DONE, Event
+from .queue import DONE, Event, Worker
 
 
 class Account:
@@ -42,7 +42,8 @@ class Buffer:
         self.array = array
         self.tick = tick
         self.writer: Event = DONE
-        self.readers: list[Event] = []
+        self.readers: dict[Worker | Event, Event] = {}
+        """The latest read of each worker since the last write; one queue is in order by itself."""
         self.lent: list[Callable[[], None]] = []
         """What is to be done before it is written: who reads it in place takes a copy."""
         if account is not None and array.nbytes:

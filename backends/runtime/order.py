@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .memory import Buffer
-from .queue import DONE, Event, Queue
+from .queue import DONE, Event, Queue, Worker
+
+_FEW = 8
+"""Readers that are kept until it is looked which of them are done."""
 
 
 def enqueue(
@@ -38,30 +41,39 @@ def reclaim(buffers: Sequence[Buffer]) -> None:
 def waits_of(queue: Queue, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> list[Event]:
     """Return the events that a step of a queue has to wait for."""
     found: list[Event] = []
+    worker = queue.worker
     for buffer in reads:
-        if buffer.writer is not DONE and _concerns(buffer.writer, queue):
+        if buffer.writer is not DONE and _concerns(buffer.writer, worker):
             found.append(buffer.writer)
     for buffer in writes:
-        if buffer.writer is not DONE and _concerns(buffer.writer, queue):
+        if buffer.writer is not DONE and _concerns(buffer.writer, worker):
             found.append(buffer.writer)
         if buffer.readers:
-            found += [event for event in buffer.readers if _concerns(event, queue)]
+            found += [event for event in buffer.readers.values() if _concerns(event, worker)]
     return found
 
 
 def note(event: Event, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> None:
     """Remember that the step of an event reads and writes arrays."""
+    worker = event.worker
+    assert worker is not None, "a step is somebody's work"
     for buffer in reads:
-        if buffer.readers:
-            buffer.readers = [one for one in buffer.readers if not one.done]
-        buffer.readers.append(event)
+        readers = buffer.readers
+        if len(readers) > _FEW:
+            readers = {key: one for key, one in readers.items() if not one.done}
+            buffer.readers = readers
+        before = readers.get(worker)
+        # A step that is queued while another of the same caller runs is done before that one.
+        inside = before is not None and not before.done and not worker.threaded
+        readers[event if inside else worker] = event
     for buffer in writes:
         buffer.writer = event
-        buffer.readers = []
+        if buffer.readers:
+            buffer.readers = {}
 
 
-def _concerns(event: Event, queue: Queue) -> bool:
+def _concerns(event: Event, worker: Worker) -> bool:
     """Whether a step of a queue has to wait for an event, or is to be dropped because of it."""
     if event.done:
         return event.failure is not None and not event.failure.told
-    return event.worker is not queue.worker
+    return event.worker is not worker

@@ -18,7 +18,6 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 _MOMENT = 0.005
 """Seconds after which who waits for a thread that is at work looks again whether it is done."""
@@ -77,12 +76,8 @@ DONE = Event(None)
 """What is done already."""
 
 
-@dataclass(slots=True)
-class _Task:
-    run: Callable[[], object]
-    waits: Sequence[Event]
-    event: Event
-    since: int
+_Task = tuple[Callable[[], object], Sequence[Event], Event, int]
+"""What to run, the events to wait for before that, the event of its end, and since when."""
 
 
 class Worker:
@@ -95,7 +90,8 @@ class Worker:
         self.name = name
         self.threaded = threaded
         self.tasks: deque[_Task] = deque()
-        self.running: list[_Task] = []
+        self.running: list[Event] = []
+        """Those of the tasks that are being done."""
         self.failure: Failure | None = None
         self.latest = DONE
         self.direct = DONE
@@ -105,8 +101,15 @@ class Worker:
         self._renew()
 
     def _renew(self) -> None:
-        self.ready = threading.Condition() if self.threaded else None
         self.busy = threading.RLock()
+        """Held by who does a task of a queue without a thread."""
+        self._lock = threading.RLock()
+        self._queued = threading.Condition(self._lock)
+        self._ended = threading.Condition(self._lock)
+        self._idle = False
+        """Whether the thread sleeps until something is queued; who wakes it takes this back."""
+        self._waiting = 0
+        """How many threads wait for the end of a task."""
 
     def submit(self, run: Callable[[], object], waits: Sequence[Event]) -> Event:
         """Queue a step behind those queued so far and behind the events; return its event.
@@ -114,36 +117,49 @@ class Worker:
         Raises what an earlier step of the thread raised, if nobody was told of that.
         """
         event = Event(self)
-        task = _Task(run, waits, event, time.monotonic_ns())
-        if self.ready is None:
+        task = (run, waits, event, time.monotonic_ns())
+        if not self.threaded:
             self.tasks.append(task)
             self.latest = event
             return event
-        with self.ready:
+        with self._lock:
             if self.failure is not None and not self.failure.told:
                 raise self.failure.tell()
             self.tasks.append(task)
             self.latest = event
-            if self.thread is None:
+            if self._idle:
+                self._idle = False
+                self._queued.notify()
+            elif self.thread is None:
                 self.thread = threading.Thread(target=self._work, name=self.name, daemon=True)
                 self.thread.start()
-            elif not self.running:
-                self.ready.notify_all()
         return event
 
     def make_room(self) -> None:
         """Return when fewer steps than the most are waiting."""
-        if len(self.tasks) >= CAPACITY and self.ready is not None:
-            with self.ready:
-                while len(self.tasks) >= CAPACITY:
-                    self.ready.wait()
+        if len(self.tasks) >= CAPACITY and self.threaded and not self._is_me():
+            self._watch(lambda: len(self.tasks) < CAPACITY)
+
+    def _is_me(self) -> bool:
+        """Whether the caller is a step that this thread does."""
+        return threading.current_thread() is self.thread
+
+    def _watch(self, reached: Callable[[], bool]) -> None:
+        """Return when the thread has done enough."""
+        with self._lock:
+            self._waiting += 1
+            try:
+                while not reached():
+                    self._ended.wait()
+            finally:
+                self._waiting -= 1
 
     def reach(self, event: Event) -> None:
         """Return when an event of this worker is done; without a thread, do what is before it."""
-        if self.ready is not None:
-            with self.ready:
-                while not event.done:
-                    self.ready.wait()
+        if self.threaded and self._is_me():
+            raise RuntimeError(f"a step of {self.name} waits for its own end")
+        if self.threaded:
+            self._watch(event.query)
             return
         while not event.done:
             for other in self._first_waits():
@@ -157,7 +173,7 @@ class Worker:
     def _first_waits(self) -> Sequence[Event]:
         """Return what the first task has to wait for, as long as it is the first."""
         try:
-            return self.tasks[0].waits
+            return self.tasks[0][1]
         except IndexError:
             return ()
 
@@ -173,45 +189,62 @@ class Worker:
     def _next(self) -> None:
         """Do the next task of a queue without a thread. What fails concerns who submitted it."""
         task = self.tasks.popleft()
-        self.running.append(task)
+        _, _, event, _ = task
+        self.running.append(event)
         try:
-            task.event.failure = _failure_of(task)
+            event.failure = _failure_of(task)
         finally:
             self.running.pop()
-            task.event.done = True
+            event.done = True
 
     def _work(self) -> None:
-        ready = self.ready
-        assert ready is not None
-        while True:
-            with ready:
-                while not self.tasks:
-                    if self.closed:
-                        return
-                    ready.wait()
-                task = self.tasks.popleft()
-                self.running.append(task)
+        """Do the tasks of a thread; what is done is not kept until the next one comes."""
+        while (task := self._taken()) is not None:
+            _, _, event, _ = task
             failure = _failure_of(task)
-            with ready:
-                self.running.clear()
-                if failure is not None:
-                    self._drop(failure)
-                    task.event.failure = failure
-                task.event.done = True
-                ready.notify_all()
-            del task  # or the arrays of the last step would live until the next one comes
+            del task  # while no lock is held: what it kept alive may be another queue
+            self._end(event, failure)
 
-    def _drop(self, failure: Failure) -> None:
-        """Give up what was queued before anybody was told: it builds on what failed."""
+    def _taken(self) -> _Task | None:
+        """Return the next task when there is one; None where there will be none."""
+        with self._lock:
+            while not self.tasks:
+                if self.closed:
+                    return None
+                self._idle = True
+                self._queued.wait()
+                self._idle = False
+            task = self.tasks.popleft()
+            self.running.append(task[2])
+            return task
+
+    def _end(self, event: Event, failure: Failure | None) -> None:
+        """Let those who wait know that a task is done."""
+        dropped: Sequence[_Task] = ()
+        with self._lock:
+            self.running.clear()
+            if failure is not None:
+                event.failure = failure
+                dropped = self._drop(failure)
+            event.done = True
+            if self._waiting:
+                self._ended.notify_all()
+        del dropped  # without the lock, see above
+
+    def _drop(self, failure: Failure) -> Sequence[_Task]:
+        """Give up what was queued before anybody was told, and return it: it builds on that."""
         self.failure = failure
-        while self.tasks and (not failure.told or self.tasks[0].since <= failure.when):
-            event = self.tasks.popleft().event
+        dropped = []
+        while self.tasks and (not failure.told or self.tasks[0][3] <= failure.when):
+            dropped.append(self.tasks.popleft())
+            _, _, event, _ = dropped[-1]
             event.failure = failure
             event.done = True
+        return dropped
 
     def synchronize(self) -> None:
         """Return when everything submitted so far is done; raises what failed, once."""
-        failure = self.latest.settle() if self.ready is None else self.drain()
+        failure = self.drain() if self.threaded else self.latest.settle()
         if failure is not None and not failure.told:
             raise failure.tell()
 
@@ -221,10 +254,9 @@ class Worker:
 
     def close(self) -> None:
         """Let the thread end when its queue is empty."""
-        if self.ready is not None:
-            with self.ready:
-                self.closed = True
-                self.ready.notify_all()
+        with self._lock:
+            self.closed = True
+            self._queued.notify()
 
     def after_fork(self, failure: Failure) -> None:
         """Make whole again in a forked child, which has no thread: what was queued is given up.
@@ -232,7 +264,7 @@ class Worker:
         The locks of the parent may be held by threads that are not here, so they are not asked.
         """
         self._renew()
-        given_up = [task.event for task in (*self.running, *self.tasks)]
+        given_up = [*self.running, *(event for _, _, event, _ in self.tasks)]
         given_up += [] if self.direct.done else [self.direct]
         self.running, self.tasks, self.thread = [], deque(), None
         for event in given_up:
@@ -244,12 +276,13 @@ class Worker:
 
 def _failure_of(task: _Task) -> Failure | None:
     """Run a step unless something that it waits for failed; return the failure."""
-    for event in task.waits:
+    run, waits, _, _ = task
+    for event in waits:
         failure = event.settle()
         if failure is not None:
             return failure
     try:
-        task.run()
+        run()
     except BaseException as error:  # whatever it is, it is raised where somebody waits
         return Failure(error)
     return None

@@ -12,45 +12,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from ...lowering import settings
 from ...lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, Label
 from ...lowering.ir.assignments import Parameter, Procedure
+from ...lowering.ir.node import Node
 from ..interface import Array
 from . import order
-from .arrays import as_array, overlaps, relaid
 from .bindings import Bindings
+from .checks import expect_merge, field_of
 from .codes import Codes
-from .device import Context, expect_merge, field_of
-from .direct import direct
+from .device import Context
+from .direct import Uses, direct, queued
 from .field import Field
-from .link import allocate, unfit
+from .given import by_name, fitting, require_apart
+from .link import allocate
 from .memory import Buffer
 from .queue import Event
+from .slots import Given, Resident, Slot
 from .state import RUNTIME
+from .tensor import Tensor
 from .transfer import Merge, merge_copy, scheduling
-
-
-@dataclass(frozen=True, slots=True)
-class Resident:
-    """A parameter that is a field of a tensor: its array stays on the device."""
-
-    field: Field
-    merged: bool = False
-    """Whether it is another version of it, in the merge buffer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A parameter that every call gives, by name: a NumPy array, or a number."""
-
-    name: str
-    default: Any = None
-    """The number that it was compiled with, None for arrays."""
-
-
-Slot = Resident | Given
 
 
 @dataclass(eq=False)
@@ -66,6 +47,8 @@ class Compiled:
     """What each parameter of the procedure is."""
     returned: Callable[[Sequence[Array]], Any]
     """Makes what Python gets of the results."""
+    fleeting: tuple[tuple[Tensor, Node], ...] = ()
+    """The tensors that it has only while it runs."""
 
     @property
     def procedure(self) -> Procedure:
@@ -89,17 +72,60 @@ class Compiled:
             at for at, slot in enumerate(self.slots) if isinstance(slot, Resident) and slot.merged
         )
 
-    def link(self, context: Context) -> Routine:
+    def link(self, context: Context, merge_from: Context | None = None) -> Routine:
         """Return the routine in a new child of a context.
 
-        Raises CdBackendError where it cannot be compiled or the context was finalized,
-        CdTypeError CD0804 where it writes a constant and CD0847 for what is no context, and
-        CdValueError CD0843 where a shared array would be written by a second stream.
+        With `merge_from` each call first fills the merge buffer with that context's version. Raises
+        CdBackendError where it cannot be compiled or a context was finalized, CdTypeError CD0804
+        where it writes a constant, CD0847 for what is no context and CD0851 where it reads what an
+        earlier routine did not keep, and CdValueError CD0843 where a shared array would be written
+        by a second stream, and CD0842 or CD0844 where there is nothing to merge.
         """
         self.require_context(context)
+        if merge_from is not None:
+            self.require_source(merge_from)
+        self.require_kept(context)
         self.codes.on(context.device.backend)
         with scheduling(context.stream):
-            return Routine(self, Context(context.stream, context))
+            return Routine(self, Context(context.stream, context), merge_from)
+
+    def require_source(self, source: Context) -> None:
+        """Raise CdValueError where it merges nothing, CD0844, or what is not there, CD0842."""
+        self.require_context(source)
+        merged = [slot.field for slot in self.slots if isinstance(slot, Resident) and slot.merged]
+        if not merged:
+            raise CdValueError(
+                Diagnostic(
+                    "CD0844", f"`{self.name}` merges nothing, and is linked with `merge_from`",
+                    (Label(self.procedure.span),), helps=("link it without: `code.link(context)`",),
+                )
+            )  # fmt: skip
+        source.array(merged[0])
+
+    def require_kept(self, context: Context) -> None:
+        """Raise CdTypeError CD0851 where it reads what an earlier routine computed and let go."""
+        for tensor, node in self.fleeting:
+            first = context.writer_of(tensor)
+            if first and not self.codes.accesses.is_written(node):
+                mode = tensor.memory
+                raise CdTypeError(
+                    Diagnostic(
+                        "CD0851", f"`{self.name}` reads `{tensor.label}`, which is {mode}: what "
+                        f"`{first}` computed of it is not kept between routines",
+                        (Label(self.procedure.span),),
+                        helps=(f"make `{tensor.label}` without `memory={mode!r}`, or compute it "
+                               f"in `{self.name}` as well",),
+                    )
+                )  # fmt: skip
+
+    def settle(self, context: Context, name: str) -> None:
+        """Let what is linked into children of a context know what the routine of a name writes."""
+        for slot, parameter in self.parameters:
+            if isinstance(slot, Resident) and parameter.written:
+                context.writers.setdefault(slot.field, name)
+        for tensor, node in self.fleeting:
+            if self.codes.accesses.is_written(node):
+                context.writers.setdefault(tensor, name)
 
     def require_context(self, context: Context) -> None:
         """Raise CdTypeError CD0847 for what is no context, CdBackendError CD0845 after its end."""
@@ -130,10 +156,13 @@ class Routine:
     `bindings`. A routine that is given an array to write, or that returns something, is waited for.
     """
 
-    def __init__(self, compiled: Compiled, context: Context, name: str = "") -> None:
+    def __init__(
+        self, compiled: Compiled, context: Context, merge_from: Context | None = None
+    ) -> None:
         self.compiled = compiled
         self.context = context
-        self.name = name or compiled.name
+        self.name = compiled.name
+        self._source = merge_from
         self._bindings = Bindings(self.name, compiled.names)
         for slot in compiled.slots:
             if isinstance(slot, Given) and slot.default is not None:
@@ -141,6 +170,7 @@ class Routine:
         self._code = compiled.codes.on(context.device.backend)
         self._logged = settings.current().debug_log_from_routines
         compiled.require_writable(context)  # all of it before any array is made
+        compiled.require_kept(context)
         self._arrays: dict[int, Array] = {}
         loads, reads, ticks, merged = [], [], [], []
         needed = compiled.codes.needed
@@ -168,7 +198,9 @@ class Routine:
         self._ticks = tuple(ticks)
         whole = len(self._arrays) == len(compiled.slots) and not compiled.procedure.results
         self._whole = self._plain(self._arrays) if whole else None
-        self._direct = self._step() if whole and not context.stream.threaded else None
+        self._awaited = self._missing()
+        self._prepared = self._made_ready()
+        compiled.settle(context, self.name)
 
     @property
     def bindings(self) -> Bindings:
@@ -181,20 +213,28 @@ class Routine:
         Raises CdTypeError CD0436 for wrong arguments, CdValueError CD0844 where the merge buffer
         does not hold what it merges, and on an inline stream what the routine raises.
         """
+        prepared = self._prepared
+        if prepared is not None and not args and not kwargs and prepared():
+            return None
+        return self._call_with(args, kwargs)
+
+    def _call_with(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Queue the routine where not all of it is prepared."""
+        stream = self.context.stream
         if self._whole is not None and not args and not kwargs:
+            self._require_order()
             recorded = RUNTIME.is_recording or self._logged
-            if self._direct is not None and not recorded and self._direct():
-                return None
             run = self._call(self._arrays) if recorded else self._whole
-            stream = self.context.stream
             stream.worker.make_room()
             stream.flush(self._schedule(run, self.reads))
             return None
         results: list[Array] = []
-        stream = self.context.stream
         given, waited = self._given(args, kwargs)
-        stream.worker.make_room()
-        with RUNTIME.scheduling:
+        filler = () if self._source is None else (self._source.stream,)
+        with scheduling(*filler, stream):
+            self._require_order()
+            if self._source is not None and self.merge_input is not None:
+                self._source.fill(self, self.merge_input, streaming=True)
             self._merge()  # what is refused leaves everything as it was
             self._refresh()
             order.reclaim(self.written)  # also what this routine merges, if it writes that
@@ -208,8 +248,9 @@ class Routine:
             if merge is not None and merge.once:
                 stream.merge = None
         if waited or self.compiled.procedure.results:
-            event.wait()
-        stream.flush(event)
+            failure = event.settle()
+            if failure is not None:  # also where another thread was told: there are no results
+                raise failure.tell()
         return self.compiled.returned(results)
 
     def merge_from_host(self, field: Any) -> None:
@@ -224,11 +265,53 @@ class Routine:
         with scheduling(stream):
             merge_copy(stream, field, field.host, once=False)
 
-    def _step(self) -> Callable[[], bool]:
-        """Return what runs the routine at once where it can, on a stream without a thread."""
-        assert self._whole is not None
-        context = self.context
-        return direct(context.stream, self._whole, context, self.reads, self._loads, self._ticks)
+    def _given(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[dict[int, Array], bool]:
+        """Return arrays for the parameters that a call gives, and whether any is written."""
+        compiled, found, waited = self.compiled, dict[int, Array](), False
+        span = compiled.procedure.span
+        values = by_name(self.name, compiled.names, self._bindings, args, kwargs, span)
+        for at, (slot, parameter) in enumerate(compiled.parameters):
+            if isinstance(slot, Given):
+                found[at] = fitting(slot.name, values[slot.name], parameter)
+                waited = waited or parameter.written
+        if waited:
+            require_apart(list(found.values()), self.name)
+        return found, waited
+
+    def _require_order(self) -> None:
+        """Raise CdValueError CD0850 where a routine that was linked before has to come first."""
+        for field, first in self._awaited:
+            if field.is_blank:
+                raise CdValueError(
+                    Diagnostic(
+                        "CD0850",
+                        f"`{self.name}` reads `{field.label}`, which nothing has written so far",
+                        (Label(self.compiled.procedure.span),),
+                        (f"`{first}`, which was linked before it, writes `{field.label}`",),
+                        (f"call `{first}` first, or give it a value: `{field.label}[...] = 0`",),
+                    )
+                )
+        self._awaited = ()
+        self._prepared = self._made_ready()
+
+    def _made_ready(self) -> Callable[[], bool] | None:
+        """Return the call without arguments, prepared; None where a call has more to do."""
+        ready = self._whole is not None and not self._logged and not self._awaited
+        return self._step(self._whole) if ready and self._whole else None
+
+    def _missing(self) -> tuple[tuple[Field, str], ...]:
+        """Return what it only reads and nobody has written, with the routine that should have."""
+        blank = [f for f in self.inputs if f.is_blank and f not in self.outputs]
+        found = ((field, self.context.writer_of(field)) for field in blank)
+        return tuple((field, first) for field, first in found if first)
+
+    def _step(self, run: Callable[[], object]) -> Callable[[], bool]:
+        """Return what runs or queues the routine where nothing has to be done before that."""
+        stream = self.context.stream
+        make = queued if stream.threaded else direct
+        return make(stream, run, self.context, Uses(self.reads, self._loads, self._ticks))
 
     def _schedule(self, run: Callable[[], object], reads: Sequence[Buffer]) -> Event:
         """Queue a step in order with everything that uses the same arrays."""
@@ -297,65 +380,5 @@ class Routine:
             )
         )
 
-    def _given(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> tuple[dict[int, Array], bool]:
-        """Return arrays for the parameters that a call gives, and whether any is written."""
-        names = self.compiled.names
-        values = {**self._bindings, **dict(zip(names, args, strict=False)), **kwargs}
-        unknown = [name for name in kwargs if name not in names]
-        missing = [name for name in names if name not in values]
-        if unknown or missing or len(args) > len(names):
-            takes = ", ".join(names) or "nothing"
-            raise CdTypeError(
-                Diagnostic(
-                    "CD0436", f"the routine `{self.name}` is called with the wrong arguments",
-                    (Label(self.compiled.procedure.span),), (f"it takes {takes}",),
-                    (f"give it what it lacks: {', '.join(missing)}",) if missing else (),
-                )
-            )  # fmt: skip
-        found: dict[int, Array] = {}
-        waited = False
-        for at, (slot, parameter) in enumerate(self.compiled.parameters):
-            if isinstance(slot, Given):
-                found[at] = _fitting(slot.name, values[slot.name], parameter)
-                waited = waited or parameter.written
-        if waited:
-            _require_apart(list(found.values()), self.name)
-        return found, waited
-
     def __repr__(self) -> str:
         return f"<routine {self.name} on {self.context.stream.name}>"
-
-
-def _fitting(name: str, value: Any, parameter: Parameter) -> Array:
-    """Return what a call gives for a parameter as the array that the code was compiled for.
-
-    What is only read is copied: the caller may change it before the routine runs.
-    """
-    node = parameter.node
-    if not node.shape and not parameter.written:
-        return np.array(value, node.dtype.numpy)
-    array = as_array(value, name)
-    same = array.shape == node.static_shape and np.can_cast(array.dtype, node.dtype.numpy, "equiv")
-    if same and not parameter.written:
-        array = relaid(array.astype(node.dtype.numpy), node.strides)
-    if why := unfit(parameter, array):
-        raise CdTypeError(
-            Diagnostic(
-                "CD0702", f"`{name}` {why}",
-                helps=("compile the function for such an array as well: `f.compile(...)`",),
-            )
-        )  # fmt: skip
-    return array
-
-
-def _require_apart(arrays: Sequence[Array], name: str) -> None:
-    """Raise CdValueError CD0708 where arrays that one call gives share memory."""
-    if overlaps(arrays):
-        raise CdValueError(
-            Diagnostic(
-                "CD0708", f"arrays given to the routine `{name}` share memory, and one is written",
-                helps=("give it copies of what it only reads",),
-            )
-        )  # fmt: skip

@@ -54,6 +54,8 @@ class Runtime:
         self.timeline: Timeline | None = None
         """Where what runs is noted, while a profile is taken; any thread may change it."""
         self._recorders: tuple[Recorder, ...] = ()
+        self.is_recording = False
+        """Whether a trace is taken."""
         self.logger: Recorder | None = None
         """What writes the log of a run where the setting `debug_log_from_routines` asks for it."""
         self._counts: Counter[str] = Counter()
@@ -80,20 +82,17 @@ class Runtime:
         recorders = self._recorders
         return recorders[-1] if recorders else self.logger if logged else None
 
-    @property
-    def is_recording(self) -> bool:
-        """Whether a trace is taken."""
-        return bool(self._recorders)
-
     def record(self, recorder: Recorder) -> None:
         """Have runs recorded from now on, by this recorder until another one comes."""
         with self._lock:
             self._recorders = (*self._recorders, recorder)
+            self.is_recording = True
 
     def stop_recording(self, recorder: Recorder) -> None:
         """Have a recorder get no more runs; the one before it goes on, if there is one."""
         with self._lock:
             self._recorders = tuple(one for one in self._recorders if one is not recorder)
+            self.is_recording = bool(self._recorders)
 
     def compile(self, procedure: Procedure, backend: str | None = None) -> Code:
         """Return code for a procedure, from memory or disk where it was compiled before."""

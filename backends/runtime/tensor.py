@@ -42,6 +42,10 @@ class Tensor:
     request: Decision | None = None
     """What was asked of its memory, None where everything is left open."""
 
+    def given(self, is_given: bool) -> None:
+        """Note whether the value is one that the user gave."""
+        self._value.is_given = is_given
+
     @property
     def memory(self) -> str:
         """The memory mode that was asked for, empty where none was."""
@@ -190,6 +194,7 @@ def tensor(
     asked = asked_of(label, memory, constant, init is not None)
     made = (FleetingTensor if is_fleeting(asked) else Tensor)(label, value, fields, constant)
     made.request = asked
+    made.given(init is not None)
     return made
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import plusequals as pe
 from plusequals import cd
-from plusequals.backends.runtime.routine import Given, Resident
+from plusequals.backends.runtime.slots import Given, Resident
 from plusequals.idx import i
 
 

@@ -93,6 +93,24 @@ def test_more_streams_than_rows_leave_some_idle() -> None:
     assert w.numpy() == 25
 
 
+def test_trap_what_idle_streams_computed_before_is_not_added_again() -> None:
+    w = pe.tensor("w", (), dtype="float64")
+
+    @cd
+    def step(x):
+        w.grad[...] = np.sum(x)
+
+    @cd
+    def update():
+        w.value[...] = w.grad
+
+    train = DataParallel(step, update, [device("cc").stream() for _ in range(4)], (w.grad,))
+    train(np.array([3.0, 4.0, 5.0, 6.0, 7.0]))
+    assert w.numpy() == 25
+    train(np.array([3.0, 4.0]))
+    assert w.numpy() == 7
+
+
 @pytest.mark.parametrize("batch", [(1.0,), (np.ones(3), np.ones(4))], ids=["none", "two sizes"])
 def test_a_batch_needs_one_number_of_rows(batch: tuple[Any, ...]) -> None:
     w = pe.tensor("w", ())

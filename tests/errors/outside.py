@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import types
 from collections.abc import Callable
 from unittest import mock
@@ -206,6 +207,44 @@ def bound_to_no_name() -> object:
     routine = step.compile(p, np.ones(3), 0.5).link(stream.context())
     routine.bindings["rates"] = 0.25
     return routine
+
+
+def called_before_what_it_needs() -> object:
+    """Call a routine before the one that computes what it reads."""
+    p, (stream,) = pe.tensor("p", (3,)), _streams("numpy:0/s0")
+    step = pe.cd_from_source("def step(p):\n    p.grad[i] = p[i]\n").compile(p)
+    update = pe.cd_from_source("def update(p):\n    p[i] -= p.grad[i]\n", name="example.py")
+    routine = step.link(stream.context())
+    return update.compile(p).link(routine.context)()
+
+
+def read_after_it_was_let_go() -> object:
+    """Read in one routine what another one computed of a tensor that is local."""
+    y, (stream,) = pe.tensor("y", (3,)), _streams("numpy:0/s0")
+    t = pe.tensor("t", (3,), memory="local")
+    first = pe.cd_from_source("def first(t, y):\n    t[i] = y[i]\n    y[i] = t[2 - i]\n")
+    second = pe.cd_from_source("def second(y, t):\n    y[i] += t[i]\n", name="example.py")
+    routine = first.compile(t, y).link(stream.context())
+    return second.compile(y, t).link(routine.context)
+
+
+def copied_from_no_context() -> object:
+    """Copy a field from a routine, which is no context."""
+    p, (stream,) = pe.tensor("p", (3,)), _streams("numpy:0/s0")
+    routine = pe.cd_from_source("def f(p):\n    p[i] = 1.0\n").compile(p).link(stream.context())
+    return stream.context().copy_from(routine, p)
+
+
+def saved_under_one_name() -> object:
+    """Save two tensors that have one label."""
+    return pe.save("run.npz", pe.tensor("w", (3,)), pe.tensor("w", (4,)))
+
+
+def loaded_from_another_file() -> object:
+    """Load a tensor from a file of other tensors."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pe.save(f"{folder}/run.npz", pe.tensor("w", (3,)))
+        return pe.load(path, pe.tensor("w", (4,)), pe.tensor("b", ()))
 
 
 def traced_where_it_is_no_test() -> object:

@@ -3,81 +3,44 @@
     python -m tests.backends.runtime.random_steps --programs 5000 --seed 1
 
 A program runs over 1 to 4 streams, inline and threaded, on 1 to 3 devices, with delays put into
-the workers. Every look of the host is compared at once, and everything again at the end.
+whatever works. Every look of the host is compared at once, and everything again at the end. With
+`--threads 3` as many programs run at the same time, on the same devices; with `--switch 1e-6`
+threads take turns as often as they can.
 """
 
 from __future__ import annotations
 
 import argparse
+import faulthandler
+import gc
 import random
+import sys
+import threading
 import time
-from typing import Any
+from contextlib import ExitStack
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import plusequals as pe
-from plusequals import cd
 from plusequals.backends.runtime.device import Device
-from plusequals.backends.runtime.routine import Compiled
-from plusequals.idx import i
 from tests.backends.runtime import serial
+from tests.backends.runtime.step_functions import KINDS, Kind, delays, mix, total
 
-SIZE = 5
-NAMES = "abc"
-
-
-@cd
-def mix(x, y):
-    x[i] = x[i] * 0.5 + y[i]
+SIZES = {"a": 5, "b": 5, "c": 5, "d": 11}
+"""The tensors by their labels. Functions are of tensors of one size; merge buffers hold any."""
+LABELS = tuple(SIZES)
+FIELDS = ("value", "grad")
 
 
-@cd
-def overwrite(x, y):
-    x[i] = y[i] + 1.0
+class Linked(NamedTuple):
+    """A routine on both sides, its kind, the tensors it is for, and what it waits for."""
 
-
-@cd
-def chain(x, y):
-    x[i] = y[i] + 2.0
-    y[i] = x[i] * 0.25
-
-
-@cd
-def add(x, v):
-    x[i] += v[i]
-
-
-@cd
-def merge_add(x):
-    x += x.merge
-
-
-@cd
-def merge_other(y, x):
-    y[i] = x.merge[i] - y[i]
-
-
-@cd
-def total(x):
-    return np.sum(x)
-
-
-FUNCTIONS: dict[str, tuple[Any, int, serial.Function]] = {
-    "mix": (mix, 2, serial.Function((0, 1), (0,), None, lambda x, y: [x * 0.5 + y])),
-    "overwrite": (overwrite, 2, serial.Function((1,), (0,), None, lambda x, y: [y + 1.0])),
-    "chain": (chain, 2, serial.Function((1,), (0, 1), None, lambda x, y: [y + 2, (y + 2) / 4])),
-    "add": (add, 1, serial.Function((0,), (0,), None, lambda x, v: [x + v])),
-    "merge_add": (merge_add, 1, serial.Function((0,), (0,), 0, lambda x, m: [x + m])),
-    "merge_other": (merge_other, 2, serial.Function((0,), (0,), 1, lambda y, x, m: [m - y])),
-}
-"""Each function, how many fields it takes, and its serial meaning."""
-
-
-def compiled(name: str, tensors: tuple[Any, ...]) -> Compiled:
-    """The function for tensors of one shape; elaborated once for all programs."""
-    function, count, _ = FUNCTIONS[name]
-    assert len(tensors) == count
-    return function.compile(*tensors, *([np.zeros(SIZE)] if name == "add" else []))
+    routine: Any
+    there: serial.Context
+    kind: Kind
+    chosen: tuple[int, ...]
+    awaited: Any
 
 
 class Program:
@@ -86,16 +49,25 @@ class Program:
     def __init__(self, seed: int, backend: str = "cc") -> None:
         self.rng = rng = random.Random(seed)
         self.log: list[str] = []
-        contents = [np.array([rng.randrange(9) for _ in range(SIZE)], float) for _ in NAMES]
-        self.tensors = [
-            pe.tensor(name, SIZE, dtype="float64", init=content)
-            for name, content in zip(NAMES, contents, strict=True)
-        ]
-        self.fields = [serial.Field(content) for content in contents]
+        self.automatic = rng.random() < 0.9
+        self.tensors, self.fields = [], []
+        for label, size in SIZES.items():
+            content = np.array([rng.randrange(9) for _ in range(size)], float)
+            given = rng.random() < 0.8
+            init = content if given else None
+            self.tensors.append(pe.tensor(label, size, dtype="float64", init=init))
+            contents = {"value": content if given else np.zeros(size), "grad": np.zeros(size)}
+            self.fields.append(
+                {
+                    name: serial.Field(contents[name], given and name == "value", self.automatic)
+                    for name in FIELDS
+                }
+            )
         count = rng.randint(1, 3)
         devices = [(pe.device(f"{backend}:{n}"), serial.Device(n)) for n in range(count)]
         self.contexts: list[tuple[Any, serial.Context]] = []
-        self.routines: list[tuple[Any, serial.Context, str, tuple[int, ...]]] = []
+        self.routines: list[Linked] = []
+        self.events: list[Any] = []
         for _ in range(rng.randint(1, 4)):
             self._stream(*rng.choice(devices))
 
@@ -103,31 +75,38 @@ class Program:
         stream = device.stream(threaded=self.rng.random() < 0.75)
         self.contexts.append((stream.context(), serial.Context(serial.Stream(model))))
 
-    def run(self, steps: int) -> int:
+    def run(self, steps: int, alone: bool = True) -> int:
         """Do random things; return how many. Raises AssertionError where the two sides differ."""
-        for _ in range(3):
-            self.link()
-        things = [self.call] * 8 + [self.link, self.merge, self.merge, self.copy, self.copy]
-        things += [self.transfer, self.host_write, self.host_write, self.host_read, self.look]
-        things += [self.delay, self.delay, self.plain, self.wait, self.finalize]
-        for _ in range(steps):
-            self.rng.choice(things)()
-        self.compare()
+        things = [self.call] * 9 + [self.link, self.batch, self.merge, self.merge, self.copy]
+        things += [self.copy, self.transfer, self.host_write, self.host_write, self.host_read]
+        things += [self.look, self.delay, self.delay, self.plain, self.wait, self.event]
+        things += [self.finalize, self.forget]
+        with ExitStack() as stack:
+            if not self.automatic:
+                stack.enter_context(pe.override(automatic_host_transfers=False))
+            if alone and self.rng.random() < 0.1:
+                stack.enter_context(pe.profile())
+            for _ in range(3):
+                self.link()
+            for _ in range(steps):
+                self.rng.choice(things)()
+            self.compare()
         return len(self.log)
 
     def compare(self) -> None:
-        """Compare everything that can be seen."""
-        for n in range(len(NAMES)):
-            self.host_read(n)
-            for at in range(len(self.contexts)):
-                self.look(at, n)
+        for n in range(len(LABELS)):
+            for name in FIELDS:
+                self.host_read(n, name)
+                for at in range(len(self.contexts)):
+                    self.look(at, n, name)
         for context, _ in self.contexts:
             context.stream.synchronize()
-        for tensor, model in zip(self.tensors, self.fields, strict=True):
-            field = tensor.field()
-            self.same(field.host.array, model.host.content, "the host's array")
-            found = field.clock, field.host_tick, field.host.tick
-            assert found == (model.clock, model.offered, model.host.tick), self.log
+        for tensor, models in zip(self.tensors, self.fields, strict=True):
+            for name, model in models.items():
+                field = tensor.field(name)
+                self.same(field.host.array, model.host.content, "the host's array")
+                found = field.clock, field.host_tick, field.host.tick
+                assert found == (model.clock, model.offered, model.host.tick), self.log
 
     # ------------------------------------------------------------ the things
 
@@ -151,126 +130,171 @@ class Program:
         assert np.array_equal(found, wanted), (what, found, wanted, self.log)
 
     def some(self, count: int) -> tuple[int, ...]:
-        return tuple(self.rng.sample(range(len(NAMES)), count))
+        if count == 1 and self.rng.random() < 0.25:
+            return (3,)
+        return tuple(self.rng.sample(range(3), count))
 
-    def link(self) -> None:
-        name = self.rng.choice(list(FUNCTIONS))
-        _, count, model = FUNCTIONS[name]
-        chosen = self.some(count)
-        context, there = self.rng.choice(self.contexts)
-        if not context.live:
-            return
-        code = compiled(name, tuple(self.tensors[n] for n in chosen))
-        both = self.refused(
-            f"link {name} {chosen} {context}",
-            lambda: code.link(context),
-            lambda: there.link(model, [self.fields[n] for n in chosen]),
-        )
-        if both:
-            self.routines.append((both[0], both[1], name, chosen))
-            self.contexts.append((both[0].context, both[1]))
-
-    def call(self) -> None:
-        if not self.routines:
-            return
-        routine, there, name, chosen = self.rng.choice(self.routines)
-        if not routine.context.live:
-            return
-        given = [np.array([self.rng.randrange(5) for _ in range(SIZE)], float)]
-        given = given if name == "add" else []
-        fields = [self.fields[n] for n in chosen]
-        self.refused(
-            f"call {routine} {chosen}",
-            lambda: routine(*given),
-            lambda: there.call(FUNCTIONS[name][2], fields, given),
-        )
-        for array in given:
-            array[:] = -1  # the caller's own again
-
-    def merge(self) -> None:
-        mergers = [r for r in self.routines if r[0].merge_input and r[0].context.live]
-        if not mergers:
-            return
-        routine, there, name, chosen = self.rng.choice(mergers)
-        n = chosen[FUNCTIONS[name][2].merges or 0]
-        source, model = self.alive()
-        mode = self.rng.choice(("copy", "streaming"))
-        done = self.refused(
-            f"merge {NAMES[n]} of {source} into {routine} {mode}",
-            lambda: source.merge_into(routine, self.tensors[n], mode),
-            lambda: model.merge_into(there.stream, self.fields[n], mode == "streaming"),
-        )
-        if done and self.rng.random() < 0.7:
-            self.refused(
-                f"call {routine}",
-                routine,
-                lambda: there.call(FUNCTIONS[name][2], [self.fields[n] for n in chosen], []),
-            )
+    def one(self) -> tuple[int, str]:
+        return self.rng.randrange(len(LABELS)), self.rng.choice((*FIELDS, "value"))
 
     def alive(self) -> tuple[Any, serial.Context]:
         return self.rng.choice([one for one in self.contexts if one[0].live])
 
+    def _chosen(
+        self, kind: Kind, chosen: tuple[int, ...]
+    ) -> tuple[Any, Kind, tuple[int, ...], list[serial.Field]]:
+        """A compiled function, its kind, its tensors and the fields that it is about."""
+        tensors = [self.tensors[n] for n in chosen]
+        code = kind.function.compile(*tensors, *kind.arguments(SIZES[LABELS[chosen[0]]]))
+        return code, kind, chosen, self._fields(kind, chosen)
+
+    def _fields(self, kind: Kind, chosen: tuple[int, ...]) -> list[serial.Field]:
+        return [self.fields[n][name] for n, name in kind.of(chosen)]
+
+    def link(self, count: int = 1) -> None:
+        context, there = self.alive()
+        first = self.rng.randrange(len(KINDS))
+        kinds = [list(KINDS.values())[(first + n) % len(KINDS)] for n in range(count)]
+        if count > 1:  # few texts, which are compiled: neighbours, of tensors of one size
+            found = [self._chosen(k, tuple(self.rng.sample(range(3), k.tensors))) for k in kinds]
+        else:
+            found = [self._chosen(k, self.some(k.tensors)) for k in kinds]
+        codes = [code for code, *_ in found]
+
+        def real() -> Any:
+            return pe.Batch(*codes).link(context) if count > 1 else (codes[0].link(context),)
+
+        names = [f"{code.name}{chosen}" for code, _, chosen, _ in found]
+        both = self.refused(
+            f"link {names} {context}",
+            real,
+            lambda: there.link(*((kind.model, fields) for _, kind, _, fields in found)),
+        )
+        if both:
+            routines, (child, awaited) = both
+            self.contexts.append((routines[0].context, child))
+            for routine, (_, kind, chosen, _), waits in zip(routines, found, awaited, strict=True):
+                self.routines.append(Linked(routine, child, kind, chosen, waits))
+
+    def batch(self) -> None:
+        self.link(self.rng.randint(2, 3))
+
+    def call(self, linked: Linked | None = None) -> None:
+        usable = [one for one in self.routines if one.routine.context.live]
+        if not usable:
+            return
+        routine, there, kind, chosen, awaited = linked or self.rng.choice(usable)
+        given = kind.call(self.rng, SIZES[LABELS[chosen[0]]])
+        fails = kind.given == "index" and given[0] >= SIZES[LABELS[chosen[0]]]
+
+        def real() -> Any:
+            if kind.given == "index" and self.rng.random() < 0.5:
+                routine.bindings["n"] = given[0]
+                found = routine()
+            else:
+                found = routine(*given)
+            if fails:  # what is queued behind it would be dropped until somebody was told
+                routine.context.stream.synchronize()
+            return found if found is not None else given if kind.given == "out" else ()
+
+        both = self.refused(
+            f"call {routine} {chosen} {given}",
+            real,
+            lambda: there.call(kind.model, self._fields(kind, chosen), given, awaited),
+        )
+        for found, wanted in zip(*both, strict=True) if both else ():
+            self.same(found, wanted, f"what {routine} gives")
+        for array in given:
+            if isinstance(array, np.ndarray):
+                array[:] = -1  # the caller's own again
+
+    def merge(self) -> None:
+        mergers = [r for r in self.routines if r.routine.merge_input and r.routine.context.live]
+        if not mergers:
+            return
+        linked = self.rng.choice(mergers)
+        routine, there, kind, chosen, _ = linked
+        n, name = kind.of(chosen)[kind.model.merges or 0]
+        field, held = self.tensors[n].field(name), self.fields[n][name]
+        source, model = self.alive()
+        mode = self.rng.choice(("copy", "streaming", "streaming", "host"))
+        if mode == "host":
+            real: Any = lambda: routine.merge_from_host(field)  # noqa: E731
+            meant: Any = lambda: there.merge_from_host(held)  # noqa: E731
+        else:
+            real = lambda: source.merge_into(routine, field, mode)  # noqa: E731
+            meant = lambda: model.merge_into(there.stream, held, mode == "streaming")  # noqa: E731
+        done = self.refused(f"merge {field} of {source} into {routine} {mode}", real, meant)
+        if done and self.rng.random() < 0.7:
+            self.call(linked)
+
     def copy(self) -> None:
-        (source, there), (target, here) = self.alive(), self.alive()
-        n = self.rng.randrange(len(NAMES))
+        (source, there), (target, here), (n, name) = self.alive(), self.alive(), self.one()
+        if self.fields[n][name].would_lose(here.find(self.fields[n][name])):
+            return
         self.refused(
-            f"copy {NAMES[n]} from {source} to {target}",
-            lambda: target.copy_from(source, self.tensors[n]),
-            lambda: here.copy_from(there, self.fields[n]),
+            f"copy {LABELS[n]}.{name} from {source} to {target}",
+            lambda: target.copy_from(source, self.tensors[n].field(name)),
+            lambda: here.copy_from(there, self.fields[n][name]),
         )
 
     def transfer(self) -> None:
-        (context, there), n = self.alive(), self.rng.randrange(len(NAMES))
-        which = self.rng.choice(("from_host", "to_host"))
+        (context, there), (n, name) = self.alive(), self.one()
+        which, model = self.rng.choice(("from_host", "to_host")), self.fields[n][name]
+        if model.would_lose(model.host if which == "to_host" else there.find(model)):
+            return
         self.refused(
-            f"{which} {NAMES[n]} {context}",
-            lambda: getattr(context, which)(self.tensors[n]),
-            lambda: getattr(there, which)(self.fields[n]),
+            f"{which} {LABELS[n]}.{name} {context}",
+            lambda: getattr(context, which)(self.tensors[n].field(name)),
+            lambda: getattr(there, which)(model),
         )
 
     def host_write(self) -> None:
-        n, kind = self.rng.randrange(len(NAMES)), self.rng.randrange(4)
+        (n, name), kind = self.one(), self.rng.randrange(4)
         tensor, value = self.tensors[n], float(self.rng.randrange(9))
-        self.log.append(f"host write {NAMES[n]} {kind}")
+        field = tensor.field(name)
+        self.log.append(f"host write {LABELS[n]}.{name} {kind}")
         at = slice(None) if kind == 0 or kind == 3 else slice(1, 3)
         if kind == 0:
-            tensor[...] = value
+            field[...] = value
         elif kind == 1:
-            tensor[at] = value
+            field[at] = value
         elif kind == 2:
-            with tensor.edit() as array:
+            with field.edit() as array:
                 array[at] = value
         else:
-            tensor.value = value
-        self.fields[n].write_on_host(lambda content: content.__setitem__(at, value))
+            setattr(tensor, name, value)
+        self.fields[n][name].write_on_host(lambda content: content.__setitem__(at, value))
 
-    def host_read(self, n: int | None = None) -> None:
-        n = self.rng.randrange(len(NAMES)) if n is None else n
-        self.log.append(f"host read {NAMES[n]}")
-        self.same(self.tensors[n].numpy(), self.fields[n].newest().content, f"host {NAMES[n]}")
+    def host_read(self, n: int | None = None, name: str = "value") -> None:
+        n, name = self.one() if n is None else (n, name)
+        self.log.append(f"host read {LABELS[n]}.{name}")
+        wanted = self.fields[n][name].newest().content
+        self.same(self.tensors[n].numpy(name), wanted, f"host {LABELS[n]}")
 
-    def look(self, at: int | None = None, n: int | None = None) -> None:
+    def look(self, at: int | None = None, n: int | None = None, name: str = "value") -> None:
         at = self.rng.randrange(len(self.contexts)) if at is None else at
-        n = self.rng.randrange(len(NAMES)) if n is None else n
+        n, name = self.one() if n is None else (n, name)
         context, there = self.contexts[at]
         if context.live:
             both = self.refused(
-                f"look {NAMES[n]} {context}",
-                lambda: context.numpy(self.tensors[n]),
-                lambda: there.numpy(self.fields[n]),
+                f"look {LABELS[n]}.{name} {context}",
+                lambda: context.numpy(self.tensors[n].field(name)),
+                lambda: there.numpy(self.fields[n][name]),
             )
             if both:
-                self.same(*both, f"{NAMES[n]} on {context}")
+                self.same(*both, f"{LABELS[n]}.{name} on {context}")
 
     def plain(self) -> None:
         (n, m), write = self.some(2), self.rng.random() < 0.5
-        self.log.append(f"plain call {NAMES[n]} {NAMES[m]} {write}")
+        self.log.append(f"plain call {LABELS[n]} {LABELS[m]} {write}")
+        values = [models["value"] for models in self.fields]
         if write:
             mix(self.tensors[n], self.tensors[m])
-            other = self.fields[m].newest().content
-            self.fields[n].write_on_host(lambda x: x.__setitem__(slice(None), x * 0.5 + other))
+            other = values[m].newest().content
+            values[n].write_on_host(lambda x: x.__setitem__(slice(None), x * 0.5 + other))
         else:
-            wanted = sum(self.fields[n].newest().content.tolist(), 0.0)
+            wanted = sum(values[n].newest().content.tolist(), 0.0)
             assert total(self.tensors[n]) == wanted, self.log
 
     def delay(self) -> None:
@@ -287,6 +311,18 @@ class Program:
         else:
             other.stream.wait(one.stream.record())
 
+    def event(self) -> None:
+        context, _ = self.rng.choice(self.contexts)
+        which = self.rng.randrange(3)
+        if which == 0 or not self.events:
+            self.events.append(context.stream.record())
+        elif which == 1:
+            event = self.rng.choice(self.events)
+            event.wait()
+            assert event.query()
+        else:
+            context.stream.wait(self.rng.choice(self.events))
+
     def finalize(self) -> None:
         if self.rng.random() < 0.5:
             return
@@ -297,6 +333,43 @@ class Program:
             there.finalize()
             context.finalize()
 
+    def forget(self) -> None:
+        """Let go of the routines of a context, and of the context, wherever their work is."""
+        ends = [one for one in self.contexts if one[1].parent and one[0].live]
+        if ends and self.rng.random() < 0.5:
+            gone = self.rng.choice(ends)
+            self.log.append(f"forget {gone[0]}")
+            gone[1].let_go()
+            self.contexts = [one for one in self.contexts if one is not gone]
+            self.routines = [one for one in self.routines if one.routine.context is not gone[0]]
+            del gone, ends
+            if self.rng.random() < 0.1:
+                gc.collect()
+
+
+def run_together(first: int, count: int, steps: int, backend: str) -> None:
+    """Run some programs at the same time, each in a thread of its own; raises what one raises."""
+    problems: list[BaseException] = []
+
+    def one(seed: int) -> None:
+        try:
+            Program(seed, backend).run(steps, alone=count == 1)
+        except BaseException as problem:
+            print(f"--programs 1 --seed {seed} --steps {steps}", flush=True)
+            problems.append(problem)
+
+    with delays(first):
+        if count == 1:
+            one(first)
+        else:
+            threads = [threading.Thread(target=one, args=(first + n,)) for n in range(count)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    for problem in problems:
+        raise problem
+
 
 def main() -> None:
     """Run random programs and say how many; an AssertionError shows the first that differs."""
@@ -305,13 +378,21 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--backend", default="cc")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--switch", type=float, default=sys.getswitchinterval())
     given = parser.parse_args()
-    for seed in range(given.seed, given.seed + given.programs):
-        try:
-            Program(seed, given.backend).run(given.steps)
-        except BaseException:
-            print(f"--programs 1 --seed {seed} --steps {given.steps}")
-            raise
+    faulthandler.enable()
+    sys.setswitchinterval(given.switch)
+    last, started = given.seed + given.programs, time.monotonic()
+    run_together(given.seed, 1, given.steps, given.backend)
+    gc.freeze()  # or to collect takes a fifth of a second, for all that was imported
+    for seed in range(given.seed, last, given.threads):
+        faulthandler.dump_traceback_later(600, exit=True)  # nothing takes that long
+        run_together(seed, min(given.threads, last - seed), given.steps, given.backend)
+        done = seed - given.seed + given.threads
+        if done % 1000 < given.threads:
+            print(f"{done} of {given.programs}, {time.monotonic() - started:.0f} s", flush=True)
+    faulthandler.cancel_dump_traceback_later()
     print(f"{given.programs} programs of {given.steps} steps agree")
 
 

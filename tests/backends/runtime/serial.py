@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,10 @@ Array = np.ndarray
 
 class Refused(Exception):
     """What the rules refuse, by the code of the error."""
+
+
+class Failed(Refused):
+    """What a routine itself fails of, by the code of the error."""
 
 
 @dataclass(eq=False)
@@ -28,13 +33,30 @@ class Version:
 
 
 class Field:
-    def __init__(self, content: Array) -> None:
+    def __init__(self, content: Array, given: bool = True, automatic: bool = True) -> None:
         self.host = Version(content.copy())
         self.clock = self.offered = 0
+        self.given, self.automatic = given, automatic
         self.copies: list[Version] = []
+        self.was_let_go = False
+        """Whether arrays of it were: older versions may be gone then, or not yet."""
+
+    def would_lose(self, version: Version | None) -> bool:
+        """Whether to load into a version would leave what is newest to the garbage collector."""
+        newest = max(one.tick for one in (self.host, *self.copies))
+        return self.was_let_go and version is not None and version.tick == newest
+
+    def is_newer(self, version: Version) -> bool:
+        return self.automatic and self.offered > version.tick
 
     def newest(self) -> Version:
+        if not self.automatic:
+            return self.host
         return max([self.host, *self.copies], key=lambda version: version.tick)
+
+    @property
+    def is_blank(self) -> bool:
+        return self.clock == 0 and not self.given
 
     def write(self, version: Version, content: Array) -> None:
         self.clock += 1
@@ -63,18 +85,22 @@ class Stream:
 
 @dataclass(frozen=True)
 class Function:
-    """A function of fields: which it needs, which it writes, what it computes."""
+    """A function of fields: which it needs, which it writes, what it computes.
+
+    What it gives to its caller comes behind what it writes.
+    """
 
     needs: tuple[int, ...]
     writes: tuple[int, ...]
     merges: int | None
-    run: Callable[..., Sequence[Array]]
+    run: Callable[..., Sequence[Any]]
 
 
 class Context:
     def __init__(self, stream: Stream, parent: Context | None = None) -> None:
         self.stream, self.parent = stream, parent
         self.own: dict[Field, Version] = {}
+        self.writes: set[Field] = set()
         self.alive = True
 
     def find(self, field: Field) -> Version | None:
@@ -89,9 +115,13 @@ class Context:
 
     def refreshed(self, field: Field) -> Version:
         version = self.array(field)
-        if field.offered > version.tick:
+        if field.is_newer(version):
             version.load(field.host)
         return version
+
+    def is_written_before(self, field: Field) -> bool:
+        before = self.parent is not None and self.parent.is_written_before(field)
+        return before or field in self.writes
 
     def adopt(self, field: Field, written: bool) -> None:
         device, found = self.stream.device, self.find(field)
@@ -122,16 +152,37 @@ class Context:
 
     # ------------------------------------------------------------ what programs do
 
-    def link(self, function: Function, fields: Sequence[Field]) -> Context:
-        if not all(self.may_write(fields[at]) for at in function.writes):
-            raise Refused("CD0843")
+    def link(self, *linked: tuple[Function, Sequence[Field]]) -> Linked:
+        """Several are a batch: what one of them writes is there for writing from the start."""
+        for function, fields in linked:
+            if not all(self.may_write(fields[at]) for at in function.writes):
+                raise Refused("CD0843")
         child = Context(self.stream, self)
-        for at, one in enumerate(fields):
-            if at in function.needs or at in function.writes:
-                child.adopt(one, at in function.writes)
-        return child
+        if len(linked) > 1:
+            for function, fields in linked:
+                for at in function.writes:
+                    child.adopt(fields[at], True)
+        awaited = []
+        for function, fields in linked:
+            for at, one in enumerate(fields):
+                if at in function.needs or at in function.writes:
+                    child.adopt(one, at in function.writes)
+            only = set(function.needs) - set(function.writes)
+            awaited.append([fields[at] for at in only if child.is_written_before(fields[at])])
+            awaited[-1] = [one for one in awaited[-1] if one.is_blank]
+            child.writes |= {fields[at] for at in function.writes}
+        return Linked(child, awaited)
 
-    def call(self, function: Function, fields: Sequence[Field], given: Sequence[Array]) -> None:
+    def call(
+        self,
+        function: Function,
+        fields: Sequence[Field],
+        given: Sequence[Any],
+        awaited: Sequence[Field] = (),
+    ) -> Sequence[Any]:
+        """Return what the function gives beside what it writes."""
+        if any(one.is_blank for one in awaited):
+            raise Refused("CD0850")
         merged = ()
         if function.merges is not None:
             merge = self.stream.merge
@@ -143,9 +194,16 @@ class Context:
         for at in function.needs:
             self.refreshed(fields[at])
         contents = [version.content if (version := self.find(one)) else merged[0] for one in fields]
-        results = function.run(*contents, *merged, *given)
-        for at, result in zip(function.writes, results, strict=True):
+        try:
+            results = function.run(*contents, *merged, *given)
+        except IndexError:
+            for at in function.writes:  # it was to write, and has written nothing
+                fields[at].write(self.array(fields[at]), contents[at])
+            raise Failed("CD0601") from None
+        count = len(function.writes)
+        for at, result in zip(function.writes, results[:count], strict=True):
             fields[at].write(self.array(fields[at]), result)
+        return results[count:]
 
     def from_host(self, field: Field) -> None:
         if self.find(field) is None:
@@ -164,19 +222,34 @@ class Context:
         source.array(field), self.array(field)
         self.array(field).load(source.refreshed(field))
 
+    def merge_from_host(self, field: Field) -> None:
+        self.stream.merge = field, field.host.content.copy(), False
+
     def merge_into(self, consumer: Stream, field: Field, streaming: bool) -> None:
         consumer.merge = field, self.refreshed(field).content.copy(), streaming
 
     def numpy(self, field: Field) -> Array:
         version = self.array(field)
-        return (field.host if field.offered > version.tick else version).content
+        return (field.host if field.is_newer(version) else version).content
+
+    def let_go(self) -> None:
+        for one in self.own:
+            one.was_let_go = True
 
     def finalize(self) -> None:
         if not self.alive:
             return
         self.alive = False
+        self.let_go()
         for one, version in self.own.items():
             if self.stream.device.shared.get(one) is not version:
                 one.copies.remove(version)
-                if version.tick > one.newest().tick:
-                    one.host.load(version)
+                if one.automatic and version.tick > one.newest().tick:
+                    one.copies.append(Version(version.content.copy(), version.tick))
+
+
+class Linked(NamedTuple):
+    """The context of routines, and the blank fields that each waits for, in a serial way."""
+
+    context: Context
+    awaited: Sequence[Sequence[Field]]

@@ -29,7 +29,7 @@ def tensors() -> tuple[pe.Tensor, pe.Tensor]:
     return pe.tensor("p", 3, dtype="float64"), pe.tensor("total", 1, dtype="float64")
 
 
-def test_the_routines_of_a_batch_share_their_arrays(backend: str) -> None:
+def test_trap_the_routines_of_a_batch_share_their_arrays_and_keep_their_names(backend: str) -> None:
     p, total = tensors()
     batch = pe.Batch(show.compile(total, p), grow.compile(p))
     one, two = batch.link(pe.device(backend).stream().context())

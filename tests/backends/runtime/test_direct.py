@@ -12,7 +12,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.runtime import order
-from plusequals.backends.runtime.direct import direct
+from plusequals.backends.runtime.direct import Uses, direct, queued
 from plusequals.backends.runtime.field import Field
 from plusequals.backends.runtime.memory import Buffer
 from plusequals.backends.runtime.queue import Event, Queue
@@ -34,7 +34,8 @@ class Scene:
         self.buffer = Buffer("p", np.zeros(2), None)
         self.field.copies.add(self.buffer)
         pairs: tuple[tuple[Field, Buffer], ...] = ((self.field, self.buffer),)
-        self.step = direct(self.queue, self.run, self.life, (self.source,), pairs, pairs)
+        self.uses = Uses((self.source, self.buffer), pairs, pairs)
+        self.step = direct(self.queue, self.run, self.life, self.uses)
 
     def run(self) -> None:
         self.buffer.array += self.source.array
@@ -56,7 +57,8 @@ def test_it_does_nothing_where_it_would_have_to_wait() -> None:
         scene.source.writer = pending
 
     def read(scene: Scene) -> None:
-        scene.buffer.readers.append(pending)
+        assert pending.worker is not None
+        scene.buffer.readers[pending.worker] = pending
 
     def lent(scene: Scene) -> None:
         scene.buffer.lent.append(lambda: None)
@@ -94,7 +96,7 @@ def stopped(
         with pytest.raises(ValueError, match="no") if fails else nullcontext():
             step()
 
-    step = direct(scene.queue, run, scene.life, (), (), ((scene.field, scene.buffer),))
+    step = direct(scene.queue, run, scene.life, scene.uses)
     thread = threading.Thread(target=work)
     thread.start()
     assert started.wait(10)
@@ -136,7 +138,7 @@ def test_what_it_raises_is_raised_once_and_leaves_the_stream_usable() -> None:
     def wrong() -> None:
         raise ValueError("no")
 
-    step = direct(scene.queue, wrong, scene.life, (), (), ((scene.field, scene.buffer),))
+    step = direct(scene.queue, wrong, scene.life, scene.uses)
     with pytest.raises(ValueError, match="no"):
         step()
     scene.queue.synchronize()
@@ -146,8 +148,7 @@ def test_what_it_raises_is_raised_once_and_leaves_the_stream_usable() -> None:
 def test_a_step_inside_of_a_step_is_queued() -> None:
     scene = Scene()
     inner: list[bool] = []
-    pairs = ((scene.field, scene.buffer),)
-    outer = direct(scene.queue, lambda: inner.append(scene.step()), scene.life, (), (), pairs)
+    outer = direct(scene.queue, lambda: inner.append(scene.step()), scene.life, scene.uses)
     assert outer() and inner == [False]
 
 
@@ -168,3 +169,34 @@ def test_readers_that_are_done_do_not_pile_up() -> None:
     for _ in range(100):
         assert scene.step()
     assert len(scene.source.readers) < 20
+
+
+def test_a_thread_does_it_behind_what_uses_the_arrays() -> None:
+    scene, other = Scene(), Queue("other", threaded=True)
+    queue, gate = Queue("threaded", threaded=True), threading.Event()
+    step = queued(queue, scene.run, scene.life, scene.uses)
+    order.enqueue(other, gate.wait, (scene.buffer,), ())
+    assert step() and step() and not queue.query()
+    assert scene.buffer.array.tolist() == [0.0, 0.0] and scene.buffer.tick == 2
+    gate.set()
+    queue.synchronize()
+    assert scene.buffer.array.tolist() == [2.0, 2.0] and list(scene.source.readers) == [
+        queue.worker
+    ]
+
+
+def test_a_thread_is_given_nothing_before_what_has_to_be_queued_first() -> None:
+    def lent(scene: Scene) -> None:
+        scene.buffer.lent.append(lambda: None)
+
+    def newer(scene: Scene) -> None:
+        scene.field.ticked_by_host()
+
+    def ended(scene: Scene) -> None:
+        scene.life.live = False
+
+    for change in (lent, newer, ended):
+        scene, queue = Scene(), Queue("threaded", threaded=True)
+        change(scene)
+        assert not queued(queue, scene.run, scene.life, scene.uses)(), change.__name__
+        assert queue.query() and scene.buffer.tick == 0

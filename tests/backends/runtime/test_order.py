@@ -61,6 +61,34 @@ def test_readers_that_are_done_are_forgotten() -> None:
     assert len(one.readers) <= 1
 
 
+def test_reads_of_a_queue_are_one_and_those_of_many_are_forgotten_when_done() -> None:
+    held, one = Held(), buffer()
+    events = [held.use([one], []) for _ in range(100)]
+    assert list(one.readers.values()) == events[-1:], "it is done when all of them are"
+    for _ in range(100):  # the host's looks have a queue each
+        enqueue(Queue("look", False), int, [one], []).settle()
+    assert len(one.readers) < 20 and events[-1] in one.readers.values()
+    held.gate.set()
+    held.queue.synchronize()
+
+
+def test_a_read_inside_of_a_read_does_not_hide_it() -> None:
+    one, queue, gate, started = buffer(), Queue("q", False), threading.Event(), threading.Event()
+
+    def outer() -> None:
+        queue.flush(enqueue(queue, int, [one], []))
+        started.set()
+        gate.wait(10)
+
+    event = enqueue(queue, outer, [one], [])
+    thread = threading.Thread(target=event.wait)
+    thread.start()
+    assert started.wait(10)
+    assert waits_of(Queue("other", True), [], [one]) == [event]
+    gate.set()
+    thread.join()
+
+
 def test_what_reads_a_failed_array_gets_the_failure() -> None:
     one, queue, other = buffer(), Queue("q", True), Queue("other", False)
     enqueue(queue, lambda: 1 // 0, [], [one]).settle()

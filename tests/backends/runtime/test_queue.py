@@ -263,7 +263,43 @@ def test_threads_that_drive_two_inline_queues_do_not_wait_for_each_other_for_eve
     assert not any(thread.is_alive() for thread in threads) and all(e.done for e in events)
 
 
-def test_a_step_that_waits_for_its_own_end_says_so() -> None:
-    queue = Queue("q", False)
+@BOTH
+def test_a_step_that_waits_for_its_own_end_says_so(threaded: bool) -> None:
+    queue = Queue("q", threaded)
     with pytest.raises(RuntimeError, match="waits for its own end"):
-        queue.submit(queue.synchronize)
+        queue.submit(queue.synchronize).wait()
+
+
+def test_a_step_may_queue_more_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queues, "CAPACITY", 4)
+    queue, seen = Queue("q", True), []
+    queue.submit(lambda: [queue.submit(partial(seen.append, n)) for n in range(20)]).wait()
+    queue.synchronize()
+    assert seen == list(range(20))
+
+
+def test_no_lock_is_held_when_work_lets_go_of_what_it_used() -> None:
+    queue, gate, free = Queue("q", True), threading.Event(), []
+
+    class Last:
+        def use(self) -> None:
+            pass
+
+        def __del__(self) -> None:
+            thread = threading.Thread(target=self.probe)
+            thread.start()
+            thread.join()
+
+        def probe(self) -> None:
+            free.append(queue.worker._lock.acquire(timeout=5))
+            queue.worker._lock.release()
+
+    queue.submit(Last().use).wait()
+    queue.submit(gate.wait)
+    queue.submit(fails)
+    queue.submit(Last().use)  # it is dropped
+    gate.set()
+    with pytest.raises(ZeroDivisionError):
+        queue.synchronize()
+    queue.submit(int).wait()
+    assert free == [True, True]

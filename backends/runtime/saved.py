@@ -1,0 +1,142 @@
+"""Tensors in a file, exactly: every field, bit by bit, by the label of its tensor.
+
+    file := npz of `label.field` -> array      elements that NumPy has no type for, as integers of
+                                               their size, under `label.field:bfloat16`
+
+A file is written beside its place and renamed, so that one is there in whole or as it was before.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ...lowering.diagnostic import CdTypeError, CdValueError, Diagnostic
+from ..interface import Array
+from .field import Field
+from .tensor import Tensor
+
+Place = str | os.PathLike[str]
+
+
+def save(path: Place, *tensors: Tensor) -> Path:
+    """Write the newest version of every field of tensors to a file; return it.
+
+    Waits for what computes them. Raises CdValueError CD0853 for two tensors of one label, and
+    CdTypeError CD0575 for one without an array.
+    """
+    fields = _fields(tensors)
+    arrays = {_key(name, field): _plain(field.numpy()) for name, field in fields.items()}
+    target = Path(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
+    return target
+
+
+def load(path: Place, *tensors: Tensor) -> None:
+    """Write what `save` wrote to every field of tensors, as the host does; other entries may be.
+
+    Raises CdValueError CD0854 where the file is none or lacks a field, or has it in another shape
+    or type, and CdTypeError CD0804 for a constant tensor of another value; then nothing is written.
+    """
+    fields, held = _fields(tensors), _read(path)
+    wrong = [why for name, field in fields.items() if (why := _unlike(name, field, held))]
+    if wrong:
+        raise CdValueError(
+            Diagnostic(
+                "CD0854", f"the file {Path(path).name!r} does not hold what is to be loaded",
+                notes=tuple(wrong),
+                helps=("load the tensors that were saved, made with the same shapes and types",),
+            )
+        )  # fmt: skip
+    arrays = {n: _typed(held[_key(n, field)], field) for n, field in fields.items()}
+    for name, field in fields.items():
+        if field.constant and arrays[name].tobytes() != field.numpy().tobytes():
+            field.require_writable()
+    for name, field in fields.items():
+        if not field.constant:
+            field[...] = arrays[name]
+
+
+def _fields(tensors: Sequence[Tensor]) -> dict[str, Field]:
+    """Return every field by its name in a file."""
+    found: dict[str, Field] = {}
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise CdTypeError(
+                Diagnostic(
+                    "CD0852", f"this is about a tensor, and is given a {type(tensor).__name__}",
+                    helps=("give tensors: `pe.save(path, w, b)`",),
+                )
+            )  # fmt: skip
+        for name in tensor.fields:
+            full = f"{tensor.label}.{name}"
+            if full in found:
+                raise CdValueError(
+                    Diagnostic(
+                        "CD0853", f"two tensors are called `{tensor.label}`, and a file knows "
+                        "them by that",
+                        helps=('give them labels of their own: `pe.tensor("w1", ...)`',),
+                    )
+                )  # fmt: skip
+            found[full] = tensor.field(name)
+    return found
+
+
+def _key(name: str, field: Field) -> str:
+    """Return the name of an entry; it says the element type where the file cannot."""
+    return f"{name}:{field.dtype.name}" if _is_foreign(field) else name
+
+
+def _is_foreign(field: Field) -> bool:
+    return field.dtype.numpy.isbuiltin != 1
+
+
+def _plain(array: Array) -> Array:
+    """Return an array of a type that files have."""
+    own = array.dtype.isbuiltin == 1
+    return array if own else array.view(f"u{array.itemsize}")
+
+
+def _typed(array: Array, field: Field) -> Array:
+    return array.view(field.dtype.numpy) if _is_foreign(field) else array
+
+
+def _read(path: Place) -> Mapping[str, Array]:
+    """Return what a file holds; raises CdValueError CD0854 where it is none of ours."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (ValueError, zipfile.BadZipFile, EOFError, AttributeError) as problem:
+        raise CdValueError(
+            Diagnostic(
+                "CD0854", f"the file {Path(path).name!r} holds no tensors: {problem}",
+                helps=("give a file that `pe.save` wrote",),
+            )
+        ) from None  # fmt: skip
+
+
+def _unlike(name: str, field: Field, held: Mapping[str, Array]) -> str:
+    """Return how an entry differs from the field it is for; empty where it does not."""
+    found = held.get(_key(name, field))
+    if found is None:
+        near = ", ".join(sorted(held)) or "nothing"
+        return f"`{name}` is not in it as {field.dtype.name}; it has {near}"
+    dtype = np.dtype(f"u{found.itemsize}") if _is_foreign(field) else field.dtype.numpy
+    if found.shape != field.shape or found.dtype != dtype:
+        ours, theirs = f"{field.dtype.name}{list(field.shape)}", f"{found.dtype}{list(found.shape)}"
+        return f"`{name}` is {ours}, and there it is {theirs}"
+    return ""

@@ -182,7 +182,7 @@ class Routine:
         does not hold what it merges, and on an inline stream what the routine raises.
         """
         if self._whole is not None and not args and not kwargs:
-            recorded = RUNTIME.is_recording or self._logged
+            recorded = RUNTIME.recording(self._logged) is not None
             if self._direct is not None and not recorded and self._direct():
                 return None
             run = self._call(self._arrays) if recorded else self._whole

@@ -35,6 +35,13 @@ class Recorder(Protocol):
 class Recordable(Protocol):
     """What can be compiled so that it records."""
 
+    @property
+    def procedure(self) -> Procedure:
+        """What is compiled."""
+
+    def on(self, backend: str) -> Code:
+        """Return the code for a backend, which records nothing."""
+
     def recording(self, wanted: Any, backend: str) -> Any:
         """Return the code that records what is wanted, for a backend."""
 
@@ -79,11 +86,6 @@ class Runtime:
         """Return what keeps the records of a run that begins now, None where nothing does."""
         recorders = self._recorders
         return recorders[-1] if recorders else self.logger if logged else None
-
-    @property
-    def is_recording(self) -> bool:
-        """Whether a trace is taken."""
-        return bool(self._recorders)
 
     def record(self, recorder: Recorder) -> None:
         """Have runs recorded from now on, by this recorder until another one comes."""

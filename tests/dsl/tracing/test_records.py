@@ -95,3 +95,16 @@ def test_brackets_and_several_lines(text: str, told: str) -> None:
     with pe.trace() as trace:
         f(X, np.zeros(3))
     assert trace[0].text == told
+
+
+def test_letters_in_texts_and_keywords_stay() -> None:
+    text = """def f(a, b):
+    c = np.einsum("ij,jk", a, b)
+    y[i, j] = c[i, j] + where(i == j, 1.0, 0.0)
+    return y
+"""
+    f = pe.cd_from_source(text, {"np": np})
+    with pe.trace() as trace:
+        f(np.eye(2), np.eye(2))
+    assert trace[0].text.startswith('c[0, 0] = np.einsum("ij,jk", a, b)')
+    assert trace[4].text == "y[0, 0] = c[0, 0]{=1.0} + where(0 == 0, 1.0, 0.0)"

@@ -181,20 +181,24 @@ def filled(record: Record) -> str:
         return f"{record.element} {sign} {_value(record, statement)}"
     sign, start = parts
     text = statement.span.text
-    found: list[tuple[int, int, str]] = []
+    at_place: dict[tuple[int, int], list[Operand]] = {}
     left: list[str] = []
     names = [one for one in _names(text) if one[1] >= start]
     for operand in record.operands:
-        instead = _with_value(operand)
         places = _places(operand, statement.span, start, names)
-        found += [(*place, instead) for place in places]
+        for place in places:
+            at_place.setdefault(place, []).append(operand)
         left += () if places else (f"{operand.text}={shown(operand.value)}",)
+    found = [(a, b, _instead(text[a:b], here)) for (a, b), here in at_place.items()]
     found += [(a, b, str(record.at[name])) for name, a, b in names if name in record.at]
     out, at = "", start
     for begin, end, instead in sorted(found, key=lambda one: (one[0], -one[1])):
         if begin >= at:  # or it is part of what was replaced
             out, at = out + text[at:begin] + instead, end
     tail = f"    with {', '.join(left)}" if left else ""
+    if record.contribution is not None and statement.op is not None:
+        name = "sum" if statement.op.name == "sub" else reduction_name(statement.op)
+        tail = f"{{{name}={shown(record.contribution)}}}{tail}"
     return f"{record.element} {sign} {out}{text[at:]}{tail}"
 
 
@@ -215,6 +219,8 @@ def _sides(statement: Assign) -> tuple[str, int] | None:
     match tree:
         case ast.Expr() if lead:
             return "=", lead
+        case ast.Assign([ast.Tuple() | ast.List()], _):
+            return None  # each gets a part of the value
         case ast.Assign([one], _) | ast.AnnAssign(one, _, ast.expr()) | ast.AugAssign(one, _, _):
             target = ast.unparse(one)
             end = len(text.encode()[: one.end_col_offset].decode())
@@ -226,6 +232,14 @@ def _sides(statement: Assign) -> tuple[str, int] | None:
     sign = "=" if isinstance(tree, ast.AnnAssign) else text[end : equals + 1].strip()
     rest = text[equals + 1 :]
     return sign, len(text) - len(rest.lstrip())
+
+
+def _instead(text: str, found: list[Operand]) -> str:
+    """Return what stands for a part of the user's text: what was read there, or all that was."""
+    if len(found) == 1:
+        return _with_value(found[0])
+    told = dict.fromkeys(f"{operand.text}={shown(operand.value)}" for operand in found)
+    return f"{text}{{{', '.join(told)}}}"
 
 
 def _names(text: str) -> list[tuple[str, int, int]]:

@@ -38,6 +38,7 @@ class Branch:
         return 0 if is_value or self.span is NOWHERE else self.span.line
 
 
+_HEADS = "for ", "while ", "if "
 _NO_ROWS: Ints = np.zeros(0, np.int64)
 
 
@@ -139,6 +140,7 @@ class _Run:
         """Yield a statement, once for each time it was reached, with its points."""
         statement = site.statement
         text, span = _first(statement.span.text), statement.span
+        text = f"before `{text}`" if text.startswith(_HEADS) else text
         if not isinstance(statement, Assign):
             names, others = (
                 ", ".join(node.label for node in nodes)
@@ -209,7 +211,7 @@ def _split(rows: Ints, keys: Ints) -> list[Ints]:
 
 
 def _first(text: str) -> str:
-    return text.split(":")[0] + ":" if text.startswith(("for ", "while ", "if ")) else text
+    return text.split(":")[0] + ":" if text.startswith(_HEADS) else text
 
 
 _COLORS = {"call": "1", "comment": "36", "loop": "34", "round": "34", "branch": "34",

@@ -59,6 +59,16 @@ class CompilesTogether(Protocol):
         """Return code for each procedure, in order; raises CdBackendError."""
 
 
+@runtime_checkable
+class PrintsLog(Protocol):
+    """A backend whose devices cannot record: where a log is wanted their code prints it."""
+
+    def run_printing(
+        self, code: Code, arrays: Sequence[Array | None], mark: str
+    ) -> tuple[Array, ...]:
+        """Run code as `Code.run` does, to its end; before each line of its log stands the mark."""
+
+
 class Backend(Protocol):
     """Something that runs procedures."""
 

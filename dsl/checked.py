@@ -2,10 +2,12 @@
 
     a // b, a % b of integers, a / b    CD0763, CD0764 where b is 0
     a value that is NaN                 CD0765 where nothing that it is made from is NaN
-    a + b, a - b, a * b, -a, a cast     CD0766 where it does not fit its integer type, on request
+    a + b, a - b, a * b, a ** b,        CD0766 where it does not fit its integer type, on request
+    a << b, -a, abs(a), a cast
 
-Each says at which point of the statement, and with which values. Terms of a sum are checked one by
-one; what their sum becomes is not.
+Each says at which point of the statement, and with which values; tests and subscripts are looked
+at, too. Terms of a sum, and what several points add to one element, are checked one by one; what
+their sum becomes is not.
 """
 
 from __future__ import annotations
@@ -16,14 +18,25 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..lowering import settings
-from ..lowering.diagnostic import NOWHERE
+from ..lowering.diagnostic import NOWHERE, Span
 from ..lowering.ir import dtypes
-from ..lowering.ir.assignments import Assign, Check, Fault, Procedure, Statement
+from ..lowering.ir.assignments import (
+    Assign,
+    Branch,
+    Check,
+    Fault,
+    Let,
+    Procedure,
+    Statement,
+    While,
+)
+from ..lowering.ir.dtypes import DType
 from ..lowering.ir.expressions import (
     Apply,
     Cast,
     Const,
     Domain,
+    Dynamic,
     Expr,
     Position,
     Read,
@@ -83,8 +96,14 @@ def add_checks(procedure: Procedure, overflow: bool = False) -> Procedure:
     """Return the procedure with checks before each assignment that could break a rule."""
 
     def with_checks(statement: Statement) -> Iterator[Statement]:
-        if isinstance(statement, Assign) and statement.span is not NOWHERE:  # a record's have none
-            yield from _checks(statement, overflow)
+        match statement:
+            case Assign(span=span) if span is not NOWHERE:  # a record's have none
+                yield from _checks(statement, overflow)
+            case Branch(test, span=span) | Let(_, test, span=span) if span is not NOWHERE:
+                yield from _alone(test, Domain(), span, overflow)
+            case While(prelude, test, span=span):
+                found = _alone(test, Domain(), span, overflow)
+                statement = replace(statement, prelude=(*prelude, *found))
         yield statement
 
     return replace(procedure, body=map_statements(procedure.body, with_checks))
@@ -99,22 +118,33 @@ def _checks(statement: Assign, overflow: bool) -> Iterator[Check]:
         over = replace(over, where=Apply(OPS["and"], both, dtypes.bool_))
     elif statement.reduced.where is not None:
         over = replace(over, where=statement.reduced.where)
-    target = statement.target
+    target, span = statement.target, statement.span
+    for where in (statement.free.where, statement.reduced.where):
+        if where is not None:
+            yield from _alone(where, Domain(ranges), span, overflow)
+    for index in target.index:
+        if isinstance(index, Dynamic):
+            yield from _alone(index.value, statement.free, span, overflow)
     old = Read(target.node, target.index)
     plain = statement.op is None or statement.initialize or bool(statement.reduced.ranges)
     dtype = value.dtype
     if not plain and statement.op is not None and old.dtype is dtype is dtype.compute:
         value = Apply(statement.op, (old, value), value.dtype)
-    found = [*_tests(value)]
-    if overflow:
-        found += ((_OVERFLOW, test) for test in _fitting(value))
+    yield from _alone(value, over, span, overflow)
     if value.dtype.kind in "fc" and not isinstance(value, Const | Read):
-        found.append((_NAN, _or(negate(is_nan(value)), _has_nan(value))))
-    for rule, test in found:
-        yield _check(rule, test, value, over, statement)
+        yield _check(_NAN, _or(negate(is_nan(value)), _has_nan(value)), value, over, span)
 
 
-def _check(rule: _Rule, test: Expr, value: Expr, over: Domain, statement: Assign) -> Check:
+def _alone(value: Expr, over: Domain, span: Span, overflow: bool) -> Iterator[Check]:
+    """Yield the checks of what is computed in an expression, wherever it stands."""
+    for rule, test in _tests(value):
+        yield _check(rule, test, value, over, span)
+    if overflow:
+        for test in _fitting(value):
+            yield _check(_OVERFLOW, test, value, over, span)
+
+
+def _check(rule: _Rule, test: Expr, value: Expr, over: Domain, span: Span) -> Check:
     """Return a check that tells the point, and the values read there that are always evaluated."""
     scope, points = Scope(), tuple(Position(var(r.symbol)) for r in over.ranges)
     names = [f"{r.symbol.name} = {{{n}}}" for n, r in enumerate(over.ranges)]
@@ -126,7 +156,7 @@ def _check(rule: _Rule, test: Expr, value: Expr, over: Domain, statement: Assign
     where = f", at {', '.join(names)}" if names else ""
     told = f": {', '.join(texts)}" if texts else ""
     fault = Fault(rule.code, rule.kind, f"{rule.message}{where}{told}", (rule.help,))
-    return Check(test, fault, (*points, *shown), over, statement.span)
+    return Check(test, fault, (*points, *shown), over, span)
 
 
 def _always(expr: Expr) -> Iterator[Read]:
@@ -175,10 +205,20 @@ def _fitting(expr: Expr) -> Iterator[Expr]:
         case Apply(op, (left, right), dtype) if op.name in ("add", "sub", "mul"):
             if dtype.kind in "iu":
                 yield _fits(op.name, left, right, expr)
+        case Apply(op, (left, right), dtype) if op.name == "shl":
+            inside = _and(
+                _compare("ge", right, Const(0, right.dtype)),
+                _compare("lt", right, Const(dtype.bits, right.dtype)),
+            )
+            kept_bits = _same(Apply(OPS["shr"], (expr, right), dtype), left)
+            yield _or(_same(left, Const(0, left.dtype)), _and(inside, kept_bits))
+        case Apply(op, (left, right), dtype) if op.name == "pow" and dtype.kind in "iu":
+            yield _power_fits(left, right, dtype)
+        case Apply(op, (value,), dtype) if op.name == "abs" and value.dtype.kind == "i":
+            yield _compare("ne", value, Const(_least(value.dtype), value.dtype))
         case Apply(op, (value,), dtype) if op.name == "neg" and dtype.kind in "iu":
-            least = -(2 ** (dtype.bits - 1)) if dtype.kind == "i" else 0
             kept = "ne" if dtype.kind == "i" else "eq"
-            yield _compare(kept, value, Const(least, dtype))
+            yield _compare(kept, value, Const(_least(dtype), dtype))
         case Cast(value, dtype) if dtype.kind in "iu" and value.dtype.kind in "iu":
             wide = (value.dtype.kind, value.dtype.bits)
             if wide > (dtype.kind, dtype.bits) or value.dtype.kind != dtype.kind:
@@ -212,6 +252,28 @@ def _fits(name: str, left: Expr, right: Expr, whole: Expr) -> Expr:
     other = right if name == "add" else Apply(OPS["invert"], (right,), dtype)
     turned = [Apply(OPS["bitxor"], (side, whole), dtype) for side in (left, other)]
     return _compare("ge", Apply(OPS["bitand"], (turned[0], turned[1]), dtype), zero)
+
+
+def _power_fits(left: Expr, right: Expr, dtype: DType) -> Expr:
+    """Return whether an integer power is the exact one, as its size in float64 tells.
+
+    The limits are powers of two, of which float64 knows every one. No other power of integers lies
+    within a trillionth of 2**63 or 2**64: next to them are 3037000499**2 and 4294967295**2. Powers
+    that make the least number of a type have odd exponents.
+    """
+    limit = float(2 ** (dtype.bits - (dtype.kind == "i")))
+    sides = (Cast(left, dtypes.float64), Cast(right, dtypes.float64))
+    size = Apply(OPS["abs"], (Apply(OPS["pow"], sides, dtypes.float64),), dtypes.float64)
+    fits = _compare("lt", size, Const(limit * (1 - 1e-12), dtypes.float64))
+    if dtype.kind == "u":
+        return fits
+    is_least = _compare("lt", size, Const(limit * (1 + 1e-12), dtypes.float64))
+    return _or(fits, _and(_negative(left), is_least))
+
+
+def _least(dtype: DType) -> int:
+    """Return the least number of an integer type."""
+    return -(2 ** (dtype.bits - 1)) if dtype.kind == "i" else 0
 
 
 def _negative(expr: Expr) -> Expr:

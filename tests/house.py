@@ -9,9 +9,9 @@ plusequals: __main__ __init__ idx
 dsl: __init__ profile parallel
 dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
-dsl/tracing: bisect taking trace page text differences why recorded
+dsl/tracing: bisect taking trace page text differences why recorded terms
 dsl: results specialise
-dsl/tracing: log records points recording instrument columns boxes where sites
+dsl/tracing: log records points recording instrument rows columns boxes where sites
 dsl: forms sizes reasons keys words build checked
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
 dsl/elaborate: carried leaving
@@ -27,7 +27,7 @@ dsl: parse loops refused surface source listing edited idx
 backends: __init__
 backends/runtime: __init__ saved batch routine codes given link slots tensor device checks transfer
 backends/runtime: direct field state order
-backends/runtime: memory queue asked arrays timeline bindings
+backends/runtime: memory queue asked arrays timeline bindings printed
 backends/cuda: __init__ device nvrtc dialect driver
 backends/cc: __init__ backend stream compiler code library toolchain host
 backends: interpreter registry

@@ -223,7 +223,7 @@ class Routine:
         stream = self.context.stream
         if self._whole is not None and not args and not kwargs:
             self._require_order()
-            recorded = RUNTIME.is_recording or self._logged
+            recorded = RUNTIME.recording(self._logged) is not None
             run = self._call(self._arrays) if recorded else self._whole
             stream.worker.make_room()
             stream.flush(self._schedule(run, self.reads))

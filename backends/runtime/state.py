@@ -35,6 +35,13 @@ class Recorder(Protocol):
 class Recordable(Protocol):
     """What can be compiled so that it records."""
 
+    @property
+    def procedure(self) -> Procedure:
+        """What is compiled."""
+
+    def on(self, backend: str) -> Code:
+        """Return the code for a backend, which records nothing."""
+
     def recording(self, wanted: Any, backend: str) -> Any:
         """Return the code that records what is wanted, for a backend."""
 

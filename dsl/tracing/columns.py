@@ -35,11 +35,17 @@ class Columns:
     cells: list[tuple[Column, tuple[Cell, ...]]] = field(default_factory=list)
     floats: int = 0
     ints: int = 0
+    guarded: list[tuple[Column, Expr | None]] = field(default_factory=list)
+    """The columns with the test under which each is evaluated."""
     _guards: dict[Expr, int] = field(default_factory=dict)
 
-    def of(self, statement: Assign, masked: bool) -> None:
-        """Find the columns of a statement; the first int is kept free for a mask."""
+    def of(self, statement: Assign, reduce: Reduce | None, masked: bool) -> None:
+        """Find the columns of a statement, or of a term of a reduction in it; the first int is kept
+        free for a mask."""
         self.ints = int(masked)
+        if reduce is not None:
+            self.operands(reduce.value, None)
+            return
         target = Read(statement.target.node, statement.target.index, statement.span)
         self.add("before", target)
         for index in statement.target.index:
@@ -47,12 +53,8 @@ class Columns:
                 self.operands(index.value, None)
                 self.add("subscript", index.value)
         op, value = statement.op, statement.value
-        if statement.reduced.ranges and op is not None:
-            name = "add" if op.name == "sub" else op.name
-            if not statement.initialize and _adds(name, value.dtype):
-                added = Reduce(
-                    OPS[name], statement.reduced, value, value.dtype, span=statement.span
-                )
+        if (added := reduced_by(statement)) is not None:
+            if not statement.initialize and _adds(added.op.name, value.dtype):
                 self.add("contribution", added)
         elif op not in PAIR_OPS.values() and not isinstance(value, Reduce):
             self.operands(statement.value, None)
@@ -93,6 +95,7 @@ class Columns:
         place = self.floats if is_float else self.ints
         column = Column(what, expr, dtype, place, said)
         self.found.append(column)
+        self.guarded.append((column, guard))
         self.cells.append((column, tuple(self._cells(column, expr, guard))))
 
     def places(self, target: Access) -> tuple[int | None, ...]:
@@ -127,6 +130,28 @@ class Columns:
         else:
             yield False, self.ints, _under(guard, _as(expr, dtypes.int64))
             self.ints += 1
+
+
+def reduced_by(statement: Assign) -> Reduce | None:
+    """Return what a statement accumulates over letters of its right side, None where there are
+    none."""
+    op, value = statement.op, statement.value
+    if op is None or not statement.reduced.ranges:
+        return None
+    made = OPS["add"] if op.name == "sub" else op
+    return Reduce(made, statement.reduced, value, value.dtype, span=statement.span)
+
+
+def reductions(statement: Assign) -> Iterator[tuple[Reduce, Expr | None]]:
+    """Yield the reductions of a statement, each once, with the test under which it is evaluated."""
+    whole, found = reduced_by(statement), Columns()
+    if whole is not None:
+        yield whole, None
+        return
+    found.operands(statement.value, None)
+    for column, guard in found.guarded:
+        if isinstance(column.expr, Reduce):
+            yield column.expr, guard
 
 
 def _adds(name: str, dtype: DType) -> bool:

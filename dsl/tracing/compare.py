@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...backends.runtime.tensor import FleetingTensor, Tensor
+from ...lowering import settings
 from ..cd import BoundFunction, CdFunction
 from .bisect import Bisection, bisected
 from .differences import Difference, difference
@@ -38,7 +41,7 @@ class Comparison:
 
 
 def compare(
-    function: CdFunction | BoundFunction,
+    function: Callable[..., Any],
     args: Sequence[Any] = (),
     backends: Sequence[str] = ("numpy", "cc"),
     rtol: float = 0.0,
@@ -47,26 +50,45 @@ def compare(
 ) -> Comparison:
     """Run a function on copies of its arguments on each backend, and compare every assignment.
 
-    The arguments stay as they are, tensors among them; what else the function writes, arrays that
-    it captures, each run finds as the one before left it. Without tolerances every bit counts.
-    `wanted` are filters of `trace`. Raises what the calls raise.
+    A plain Python function is run with each backend as the default: all calls and routines in it
+    are compared. Arguments and tensors stay as they are, those that it captures among them, but
+    not what a plain function finds elsewhere. Without tolerances every bit counts. `wanted` are
+    filters of `trace`. Raises what the calls raise.
     """
     traces, results = [], []
     for name in backends:
-        kept = {id(one): (one, _state(one)) for one in _tensors(args)}
-        given = copy.deepcopy(tuple(args), {key: one for key, (one, _) in kept.items()})
-        try:
+        given = copy.deepcopy(tuple(args), {id(one): one for one in _tensors(args)})
+        with settings.override(backend=name), _kept(function, name, given) as call:
             with trace(**wanted) as taken:
-                results.append(function.on(name)(*given))
-        finally:
-            for tensor, state in kept.values():
-                for field, array in state.items():
-                    tensor.field(field)[...] = array
+                results.append(call(*given))
         traces.append(taken)
     found = None
     for other in traces[1:]:
         found = found or difference(traces[0], other, rtol, atol)
     return Comparison(tuple(backends), tuple(traces), tuple(results), found)
+
+
+@contextmanager
+def _kept(
+    function: Callable[..., Any], backend: str, given: Sequence[Any]
+) -> Iterator[Callable[..., Any]]:
+    """Yield the function on a backend; behind the `with` tensors are as they were before."""
+    if isinstance(function, CdFunction | BoundFunction):
+        function = function.on(backend)
+        match, arguments = function.matched(*given)
+        fields = [owner(arguments).field(name) for owner, name in match.known.writes_fields]
+    else:
+        captured = inspect.getclosurevars(function) if inspect.isfunction(function) else None
+        around = [] if captured is None else [captured.nonlocals, captured.globals]
+        tensors = _tensors([*given, *(value for names in around for value in names.values())])
+        fields = [tensor.field(name) for tensor in tensors for name in tensor.fields]
+        fields = [field for field in fields if not field.constant]
+    before = [np.array(field.numpy()) for field in fields]
+    try:
+        yield function
+    finally:
+        for field, array in zip(fields, before, strict=True):
+            field[...] = array
 
 
 def bisect(
@@ -84,15 +106,9 @@ def bisect(
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
-    """Yield the tensors in arguments, those in lists and tuples too."""
-    if isinstance(value, Tensor):
+    """Yield the tensors with arrays in arguments, those in lists and tuples too."""
+    if isinstance(value, Tensor) and not isinstance(value, FleetingTensor):
         yield value
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _tensors(one)
-
-
-def _state(tensor: Tensor) -> dict[str, np.ndarray]:
-    if isinstance(tensor, FleetingTensor):
-        return {}
-    return {name: np.array(tensor.numpy(name)) for name in tensor.fields}

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...lowering.diagnostic import CdValueError, Diagnostic
 from ...lowering.ir.assignments import Assign
 from .points import Points, Values, points_of
 from .recorded import Recorded
 from .recording import Run
 from .records import Record, record_at, shown
-from .why import Producers, Why, chain
+from .why import Why, chain
 
 _DEPTH, _TERMS = 4, 4
 
@@ -61,27 +62,30 @@ def difference(
     """Return the first assignment after which an element differs, None where none does.
 
     Without tolerances every bit counts, but not which NaN it is. Runs are compared in order.
-    Raises ValueError for traces of different functions, or that recorded different things.
+    Raises CdValueError CD0874 for traces of different functions, or of different things.
     """
     for number, (run, theirs) in enumerate(zip(one.runs, other.runs, strict=False)):
         if [x.statement.span.text for x in run.layout.sites] != [
             x.statement.span.text for x in theirs.layout.sites
         ]:
-            raise ValueError(
-                f"run {number}: `{run.name}` and `{theirs.name}` are other functions, or were "
-                "compiled for other kinds of arguments"
-            )
+            raise _other_functions(number, run, theirs)
         found = _first(run, theirs, rtol, atol)
         if found is not None:
-            row, places = found
             made = [
                 _told(trace, number, row, place)
-                for trace, place in zip((one, other), places, strict=True)
+                for trace, row, place in zip((one, other), *found, strict=True)
             ]
             return Difference(made[0], made[1], _titles(run, theirs))
     if len(one.runs) != len(other.runs):
         return Difference(None, None, ("the first trace", "the second trace"))
     return None
+
+
+def _other_functions(number: int, run: Run, other: Run) -> CdValueError:
+    names = f"`{run.name}` and `{other.name}`" if run.name != other.name else f"`{run.name}`"
+    message = f"run {number} of the two traces is of {names}, and their statements differ"
+    helps = ("trace the same calls twice, with arguments of the same kinds and the same filters",)
+    return CdValueError(Diagnostic("CD0874", message, helps=helps))
 
 
 def _titles(run: Run, other: Run) -> tuple[str, str]:
@@ -90,38 +94,42 @@ def _titles(run: Run, other: Run) -> tuple[str, str]:
     return "first", "second"
 
 
-Found = tuple[int, tuple[int | None, int | None]]
+Found = tuple[tuple[int, int], tuple[int | None, int | None]]
 
 
 def _first(run: Run, other: Run, rtol: float, atol: float) -> Found | None:
-    """Return the row that differs, and the places among the points of its site, None for none."""
+    """Return the rows that differ, and the places among the points of their sites."""
     common = min(len(run.table), len(other.table))
     same = (run.table[:common] == other.table[:common])[:, [0, *range(3, run.table.shape[1])]]
     apart = np.flatnonzero(~same.all(axis=1))
     end = int(apart[0]) if len(apart) else common
     best: tuple[tuple[int, int], tuple[int | None, int | None]] | None = None
     for site in run.layout.sites:
-        if not isinstance(site.statement, Assign):
+        if not site.is_assignment:
             continue
         ours, theirs = points_of(run, site), points_of(other, other.layout.sites[site.number])
         found = _mismatch(ours, theirs, end, rtol, atol)
         if found is not None and (best is None or found[0] < best[0]):
             best = found
     if best is not None:
-        return best[0][0], best[1]
+        return (best[0][0], best[0][0]), best[1]
     if end < max(len(run.table), len(other.table)):
-        numbers = [int(x.table[end, 0]) if end < len(x.table) else -1 for x in (run, other)]
-        starts = [_start(x, number, end) for x, number in zip((run, other), numbers, strict=True)]
-        return end, (starts[0], starts[1])
+        (one, first), (two, second) = _start(run, end), _start(other, end)
+        return (one, two), (first, second)
     return None
 
 
-def _start(run: Run, site: int, row: int) -> int | None:
-    """Return the first point of a row among those of its site."""
-    if site < 0 or not isinstance(run.layout.sites[site].statement, Assign):
-        return None
-    found = np.flatnonzero(points_of(run, run.layout.sites[site]).row == row)
-    return int(found[0]) if len(found) else None
+def _start(run: Run, row: int) -> tuple[int, int | None]:
+    """Return the first row from one on that holds no terms, and its first point."""
+    while row < len(run.table):
+        site = run.layout.sites[int(run.table[row, 0])]
+        if site.is_assignment:
+            found = np.flatnonzero(points_of(run, site).row == row)
+            return row, int(found[0]) if len(found) else None
+        if site.reduce is None:
+            break
+        row += 1
+    return row, None
 
 
 def _mismatch(
@@ -186,4 +194,4 @@ def _told(trace: Recorded, run: int, row: int, place: int | None) -> Why | None:
     of = trace.runs[run]
     number = int(of.table[row, 0])
     record = record_at(run, points_of(of, of.layout.sites[number]), place)
-    return chain(Producers(trace, run), record, _DEPTH, _TERMS)
+    return chain(trace, record, _DEPTH, _TERMS)

@@ -7,7 +7,8 @@
     y[0]{=0.5} = 1.5 = 0.5 + x[0]{=1.0} * 1
     COMMENT: end                       the innermost comment ends
 
-A line end inside of a message is written `$n`, a dollar sign `$$`.
+A line end inside of a message is written `$n`, a dollar sign `$$`, and `$.` before a message that
+would be taken for a mark: `COMMENT: $.end` is a comment whose text is `end`.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...backends.interface import Array
-from ...backends.runtime.state import Recordable
+from ...backends.interface import Array, PrintsLog
+from ...backends.runtime import link
+from ...backends.runtime.printed import Printed
+from ...backends.runtime.state import RUNTIME, Recordable
 from ...lowering import settings
-from ...lowering.ir.assignments import Assign, Block, For
+from ...lowering.ir.assignments import Assign, Block, For, Parameter
+from ...lowering.settings import Settings
 from . import sites as s
 from .points import Points, points_of
 from .recording import Recorder, Run
@@ -99,11 +103,14 @@ def _entries(lines: Iterator[str], is_inside: bool) -> tuple[list[LogEntry], boo
 
 
 def _encoded(text: str) -> str:
-    return text.replace("$", "$$").replace("\n", "$n")
+    """Return a message as one line; what would be read as something else begins with `$.`."""
+    line = text.replace("$", "$$").replace("\n", "$n")
+    is_mark = line == "end" or line.startswith((_COMMENT, _SOURCE)) or not line.strip()
+    return f"$.{line}" if is_mark else line
 
 
 def _decoded(text: str) -> str:
-    parts = text.split("$$")
+    parts = text.removeprefix("$.").split("$$")
     return "$".join(part.replace("$n", "\n") for part in parts)
 
 
@@ -117,17 +124,15 @@ class _Open:
 
 def log_of(run: Run, arrays: Sequence[Array]) -> tuple[LogEntry, ...]:
     """Return what a run recorded as the tree of its log."""
-    head = [
-        f"{parameter.node.dtype.short} *{parameter.node.label} &{list(array.shape)} = "
-        f"{array.__array_interface__['data'][0]:#x}"
-        for parameter, array in zip(run.parameters, arrays, strict=False)
-    ]
+    head = list(_parameters(run.parameters, arrays))
     stack = [_Open(run.name)]
     path: tuple[Level, ...] = ()
     at: dict[int, int] = {}
     points: dict[int, Points] = {}
     for number, row in enumerate(run.table):
         site = run.layout.sites[int(row[0])]
+        if site.reduce is not None:
+            continue
         shared = sum(1 for _ in _shared(path, site.path))
         for level in reversed(path[shared:]):
             if isinstance(level, Block):
@@ -150,6 +155,13 @@ def log_of(run: Run, arrays: Sequence[Array]) -> tuple[LogEntry, ...]:
         _close(stack)
     last = [f"error: {run.error}"] if run.error else []
     return (*head, Comment(run.name, (*stack[0].inner, *last)))
+
+
+def _parameters(parameters: Sequence[Parameter], arrays: Sequence[Array]) -> Iterator[str]:
+    """Yield what a log tells of the arguments: type, name, shape and address."""
+    for parameter, array in zip(parameters, arrays, strict=False):
+        node, address = parameter.node, array.__array_interface__["data"][0]
+        yield f"{node.dtype.short} *{node.label} &{list(array.shape)} = {address:#x}"
 
 
 def _shared(one: tuple[Level, ...], other: tuple[Level, ...]) -> Iterator[Level]:
@@ -180,33 +192,63 @@ class Logger:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._printed = Printed()
 
     def step(
         self, codes: Recordable, arrays: Sequence[Array], title: tuple[str, str, str]
     ) -> Callable[[], tuple[Array, ...]]:
         """Return the run of code that records, whose log is written when it is done."""
+        chosen, made = settings.current(), RUNTIME.backend(title[1])
+        if isinstance(made, PrintsLog):
+            return self._printing(made, codes, arrays, title)
         recorder = Recorder(Wanted(), 1 << 40)
-        run, chosen = recorder.step(codes, arrays, title), settings.current()
+        run = recorder.step(codes, arrays, title)
 
         def logged() -> tuple[Array, ...]:
             try:
                 return run()
             finally:
-                entries = log_of(recorder.runs[0], arrays)
-                text = "".join(f"{line}\n" for line in log_lines(entries))
-                name, backend, stream = title
-                folder = Path(chosen.dump_dir or ".")
-                with self._lock:
-                    folder.mkdir(parents=True, exist_ok=True)
-                    if chosen.debug_log_to_stream_files:
-                        path = folder / _file(f"{backend}-{stream or 'calls'}")
-                        with path.open("a", encoding="utf-8") as file:
-                            file.write(text)
-                    else:
-                        path = folder / _file(f"debug-{stream or 'calls'}-{name}")
-                        path.write_text(text, encoding="utf-8")
+                self._write(log_lines(log_of(recorder.runs[0], arrays)), title, chosen)
 
         return logged
+
+    def _printing(
+        self,
+        made: PrintsLog,
+        codes: Recordable,
+        arrays: Sequence[Array],
+        title: tuple[str, str, str],
+    ) -> Callable[[], tuple[Array, ...]]:
+        """Return the run of code that prints its log, which is taken out of the output."""
+        chosen, code, procedure = settings.current(), codes.on(title[1]), codes.procedure
+        results = [link.allocate(node) for node in procedure.results]
+        head = [_encoded(line) for line in _parameters(procedure.parameters, arrays)]
+
+        def logged() -> tuple[Array, ...]:
+            found: list[str] = []
+            try:
+                with self._printed.run() as run:
+                    found = run.lines
+                    return made.run_printing(code, (*arrays, *results), run.mark)
+            finally:
+                self._write((*head, *found), title, chosen)
+
+        return logged
+
+    def _write(self, lines: Iterable[str], title: tuple[str, str, str], chosen: Settings) -> None:
+        """Write a log where the settings at the call say."""
+        text = "".join(f"{line}\n" for line in lines)
+        name, backend, stream = title
+        folder = Path(chosen.dump_dir or ".")
+        with self._lock:
+            folder.mkdir(parents=True, exist_ok=True)
+            if chosen.debug_log_to_stream_files:
+                path = folder / _file(f"{backend}-{stream or 'calls'}")
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(text)
+            else:
+                path = folder / _file(f"debug-{stream or 'calls'}-{name}")
+                path.write_text(text, encoding="utf-8")
 
 
 def _file(name: str) -> str:

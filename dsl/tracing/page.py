@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -13,7 +14,11 @@ from ...lowering.diagnostic import Source
 from ...lowering.ir.assignments import Assign
 from .recorded import Recorded
 from .records import Record
+from .terms import Term
 from .text import Branch, tree
+
+_NOT_FINITE = re.compile(r"-> .*\b(nan|inf)|= ?\S*\b(nan|inf)j?[)}]*$")
+"""Tells a record or a term whose value is no finite number."""
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d232b; --soft: #66707d; --paper: #ffffff;
@@ -69,19 +74,20 @@ document.addEventListener("click", event => {
 find.oninput = () => {
   const wanted = find.value.trim().toLowerCase();
   let count = 0;
-  const show = one => {
+  const show = (one, all) => {
     const own = (one.firstElementChild && one.tagName === "DETAILS"
       ? one.firstElementChild : one).textContent.toLowerCase().includes(wanted);
     let inner = false;
     for (const child of one.children)
-      if (child.tagName === "DETAILS" || child.tagName === "DIV") inner = show(child) || inner;
+      if (child.tagName === "DETAILS" || child.tagName === "DIV")
+        inner = show(child, all || own) || inner;
     if (own && wanted) count += 1;
     const seen = !wanted || own || inner;
-    one.classList.toggle("gone", !seen);
+    one.classList.toggle("gone", !seen && !all);
     if (wanted && inner && one.tagName === "DETAILS") one.open = true;
     return seen;
   };
-  for (const one of tree.children) show(one);
+  for (const one of tree.children) show(one, false);
   said.textContent = wanted ? `${count} found` : "";
 };
 """
@@ -92,10 +98,11 @@ def page(trace: Recorded, head: int, tail: int) -> str:
     sources = dict.fromkeys(
         site.statement.span.source for run in trace.runs for site in run.layout.sites
     )
-    listing = "".join(_listing(source) for source in sources)
+    numbers = {source: number for number, source in enumerate(sources)}
+    listing = "".join(_listing(number, source) for source, number in numbers.items())
     names = ", ".join(dict.fromkeys(run.name for run in trace.runs)) or "nothing"
     dropped = f"; {trace.dropped:,} more were dropped" if trace.dropped else ""
-    body = "".join(_html(tree(trace, head, tail), True))
+    body = "".join(_html(tree(trace, head, tail), numbers, True))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>trace of {escape(names)}</title><style>{_STYLE}</style></head><body>"
@@ -111,28 +118,31 @@ def page(trace: Recorded, head: int, tail: int) -> str:
     )
 
 
-def _listing(source: Source) -> str:
+def _listing(place: int, source: Source) -> str:
+    """Return the lines of a source, each called by its place among all sources and its number."""
     rows = source.text.rstrip("\n").split("\n")
     return "".join(
-        f'<span data-line="{number}">{number:>4}  {escape(row)}</span>'
+        f'<span data-line="{place}:{number}">{number:>4}  {escape(row)}</span>'
         for number, row in enumerate(rows, source.first_line)
     )
 
 
-def _html(branches: Iterable[Branch], is_open: bool) -> Iterator[str]:
+def _html(
+    branches: Iterable[Branch], sources: Mapping[Source, int], is_open: bool
+) -> Iterator[str]:
     for one in branches:
-        at = f'<span class="at" data-line="{one.line}">{one.line}</span>' if one.line else ""
+        line = f"{sources[one.span.source]}:{one.line}" if one.span.source in sources else ""
+        at = f'<span class="at" data-line="{line}">{one.line}</span>' if line and one.line else ""
         text = escape(one.text)
-        if one.kind == "record":
-            bad = " bad" if one.text.endswith(("nan", "inf")) else ""
-            yield f'<div class="record{bad}">{text}</div>'
-            continue
-        inner = list(_html(one.children(), one.kind in ("call", "comment")))
+        kind = one.kind
+        if kind in ("record", "term"):
+            kind += " bad" if _NOT_FINITE.search(one.text) else ""
+        inner = list(_html(one.children(), sources, one.kind in ("call", "comment")))
         if not inner:
-            yield f'<div class="{one.kind}">{at}{text}</div>'
+            yield f'<div class="{kind}">{at}{text}</div>'
             continue
         state = " open" if is_open else ""
-        yield f'<details class="{one.kind}"{state}><summary>{at}{text}</summary>'
+        yield f'<details class="{kind}"{state}><summary>{at}{text}</summary>'
         yield from inner
         yield "</details>"
 
@@ -144,10 +154,11 @@ def as_json(trace: Recorded) -> str:
          "dropped": run.dropped, "error": run.error}
         for run in trace.runs
     ]  # fmt: skip
-    return json.dumps({"runs": runs, "records": [_record(one) for one in trace]}, indent=1)
+    records = [_record(one, trace.terms(one)) for one in trace]
+    return json.dumps({"runs": runs, "records": records}, indent=1)
 
 
-def _record(record: Record) -> dict[str, Any]:
+def _record(record: Record, terms: Sequence[Term]) -> dict[str, Any]:
     statement = record.site.statement
     assert isinstance(statement, Assign)
     return {
@@ -155,7 +166,13 @@ def _record(record: Record) -> dict[str, Any]:
         "statement": statement.span.text, "array": record.array, "index": list(record.index),
         "at": dict(record.at), "before": _number(record.before), "after": _number(record.after),
         "operands": [{"text": x.text, "value": _number(x.value)} for x in record.operands],
+        **({} if record.contribution is None else {"contribution": _number(record.contribution)}),
+        **({"terms": [_term(x) for x in terms]} if terms else {}),
     }  # fmt: skip
+
+
+def _term(term: Term) -> dict[str, Any]:
+    return {"at": term.at, "text": term.text, "value": _number(term.value)}
 
 
 def _number(value: Any) -> Any:

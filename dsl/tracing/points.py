@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Dynamic, Expr, Index, Position
 from ...lowering.ir.indexing import Affine, Symbol
 from ...lowering.points import Known, number_at, value_at
@@ -34,6 +35,8 @@ class Points:
     """For each column of the site."""
     known: tuple[Values | None, ...]
     """For each column where it was evaluated, None for everywhere."""
+    repeats: Ints | None = None
+    """How many points of its row accumulate into the same element, None for one everywhere."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -132,7 +135,21 @@ def points_of(run: Run, site: Site) -> Points:
         None if column.guard is None else run.ints[ints + column.guard] == 1
         for column in site.columns
     )
-    return Points(site, rows[at], number, symbols, values, known)
+    points = Points(site, rows[at], number, symbols, values, known)
+    return replace(points, repeats=_repeats(points))
+
+
+def _repeats(points: Points) -> Ints | None:
+    """Return how many points of its row accumulate into the element of each; None for one each."""
+    one = points.site.statement
+    if not isinstance(one, Assign) or one.op is None or not points.site.is_assignment:
+        return None
+    if not any(isinstance(index, Dynamic) for index in one.target.index) or not len(points):
+        return None
+    cells = np.stack((points.row, *points.index(one.target.index)), axis=1)
+    _, which, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
+    repeats: Ints = counts[which.reshape(-1)]
+    return repeats if (counts > 1).any() else None
 
 
 def _values(run: Run, column: Column, floats: Ints, ints: Ints) -> Values:

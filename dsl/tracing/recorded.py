@@ -13,9 +13,10 @@ from ...lowering.ir.assignments import Assign
 from .points import Points, points_of, truth
 from .recording import Recorder, Run
 from .records import Record, record_at
+from .sites import means
+from .terms import Term, terms_at
 from .where import fitted, parsed
 
-_NAMES = "U24"
 _NOTHING = np.zeros((0, 2), np.int64)
 
 
@@ -27,12 +28,16 @@ class Group:
     points: Points
 
 
+Content = tuple[int, tuple[Group, ...], npt.NDArray[np.int64], tuple[Group, ...]]
+"""How many runs there were, the groups of records, their order, and the groups of terms."""
+
+
 class Recorded:
     """The records of all runs of a trace, in program order; a sequence of `Record`."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._kept: tuple[int, tuple[Group, ...], npt.NDArray[np.int64]] = (-1, (), _NOTHING)
+        self._kept: Content = (-1, (), _NOTHING, ())
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -66,16 +71,16 @@ class Recorded:
     @property
     def groups(self) -> tuple[Group, ...]:
         """The points of every site of every run."""
-        return self._content[0]
+        return self._content[1]
 
     @property
     def order(self) -> npt.NDArray[np.int64]:
         """For each record in program order its group and its place there."""
-        return self._content[1]
+        return self._content[2]
 
     @property
-    def _content(self) -> tuple[tuple[Group, ...], npt.NDArray[np.int64]]:
-        """The groups and the order, found anew where there were more runs since."""
+    def _content(self) -> Content:
+        """What is known of the runs, found anew where there were more since."""
         runs, known = len(self.runs), self._kept
         if known[0] != runs:
             groups = tuple(
@@ -84,8 +89,10 @@ class Recorded:
                 for site in run.layout.sites
                 if isinstance(site.statement, Assign) and len(points := points_of(run, site))
             )
-            self._kept = known = (runs, groups, _program_order(groups))
-        return known[1], known[2]
+            own = tuple(group for group in groups if group.points.site.is_assignment)
+            terms = tuple(group for group in groups if not group.points.site.is_assignment)
+            self._kept = known = (runs, own, _program_order(own), terms)
+        return known
 
     def _record(self, at: int) -> Record:
         group, place = self.order[at]
@@ -103,7 +110,7 @@ class Recorded:
             points = group.points
             statement = points.site.statement
             assert isinstance(statement, Assign)
-            if array and statement.target.node.label != array:
+            if array and not means(array, statement.target.node.label):
                 continue
             if line and not statement.span.line <= line <= statement.span.end_line:
                 continue
@@ -120,6 +127,11 @@ class Recorded:
         """Return the places of a group's records, in program order."""
         found: npt.NDArray[np.int64] = self.order[self.order[:, 0] == group, 1]
         return found
+
+    def terms(self, record: Record) -> list[Term]:
+        """Return the terms of the reductions in a record, in order, where they were recorded."""
+        groups = [group for group in self._content[3] if group.run == record.run]
+        return [term for group in groups for term in terms_at(group.points, record)]
 
     def first_nonfinite(self) -> Record | None:
         """Return the first record whose element became NaN or infinite, None where none did."""
@@ -142,7 +154,8 @@ class Recorded:
 
         Fields: `run`, `row` (how many statements of the run came before), `line`, `array`,
         `index` (filled up with -1), `before` and `after` (float64, or complex128 where an array
-        is complex), and `before_int` and `after_int`, exact where the array is of integers.
+        is complex), and `before_int` and `after_int`, exact where the array is of integers: int64,
+        or Python's integers where one is too large for that.
         """
         return _structured(self.groups, self.order)
 
@@ -165,9 +178,12 @@ def _structured(groups: tuple[Group, ...], order: npt.NDArray[np.int64]) -> np.n
     is_complex = any(_target(group).node.dtype.kind == "c" for group in groups)
     number = "c16" if is_complex else "f8"
     rank = max(ranks, default=0)
+    longest = max((len(_target(group).node.label) for group in groups), default=1)
+    whole_number = "O" if any(map(_is_large, groups)) else "i8"
     dtype = np.dtype(
-        [("run", "i4"), ("row", "i8"), ("line", "i4"), ("array", _NAMES), ("index", "i8", (rank,)),
-         ("before", number), ("after", number), ("before_int", "i8"), ("after_int", "i8")]
+        [("run", "i4"), ("row", "i8"), ("line", "i4"), ("array", f"U{longest}"),
+         ("index", "i8", (rank,)), ("before", number), ("after", number),
+         ("before_int", whole_number), ("after_int", whole_number)]
     )  # fmt: skip
     parts = [_of_group(group, dtype, rank) for group in groups]
     if not parts:
@@ -189,8 +205,14 @@ def _of_group(group: Group, dtype: np.dtype[Any], rank: int) -> np.ndarray:
         values = points.column(name)
         out[name] = values
         if values.dtype.kind in "iub":
-            out[f"{name}_int"] = values.astype(np.int64)
+            out[f"{name}_int"] = values
     return out
+
+
+def _is_large(group: Group) -> bool:
+    """Whether an integer of a group is too large for int64."""
+    values = [group.points.column(name) for name in ("before", "after")]
+    return any(x.dtype == np.uint64 and bool((x > np.iinfo(np.int64).max).any()) for x in values)
 
 
 def _target(group: Group) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from ...backends.interface import Array
 from ...backends.runtime import link
 from ...backends.runtime.state import Recordable
+from ...lowering import settings
 from ...lowering.diagnostic import CdMemoryError, Diagnostic
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.indexing import Symbol
@@ -50,7 +52,7 @@ class Run:
     ints: Ints
     points: int
     dropped: int
-    """How many wanted points there was no room for."""
+    """How many wanted points, and terms, there was no room for."""
     sizes: Mapping[Symbol, int]
     """The sizes of arguments that only the run knew."""
     given: Mapping[int, Array]
@@ -112,7 +114,8 @@ def recording_of(
 ) -> Recording:
     """Return a typed function compiled to record, given how such functions are built."""
     made = instrument(procedure, wanted)
-    return Recording(link.link(build(made.procedure), backend), made.layout)
+    with settings.override(profile="strict") if wanted.terms else nullcontext():
+        return Recording(link.link(build(made.procedure), backend), made.layout)
 
 
 def _sizes(

@@ -63,6 +63,8 @@ class Record:
     operands: tuple[Operand, ...]
     contribution: Any = None
     """What a reduction added to the target, None for other statements."""
+    repeats: int = 1
+    """How many points of the statement accumulate into this element."""
 
     @property
     def element(self) -> str:
@@ -85,7 +87,8 @@ class Record:
         return self.run, self.row, self.number
 
     def __str__(self) -> str:
-        return f"{self.text}    {shown(self.before)} -> {shown(self.after)}"
+        others = f" (with {self.repeats - 1} more)" if self.repeats > 1 else ""
+        return f"{self.text}    {shown(self.before)} -> {shown(self.after)}{others}"
 
 
 def shown(value: Any) -> str:
@@ -105,6 +108,7 @@ def record_at(run: int, points: Points, at: int) -> Record:
     for column, values in zip(site.columns, points.values, strict=True):
         if column.what == "contribution":
             contribution = values[at]
+    repeats = 1 if points.repeats is None else int(points.repeats[at])
     return Record(
         run,
         int(points.row[at]),
@@ -116,8 +120,9 @@ def record_at(run: int, points: Points, at: int) -> Record:
         points.column("after")[at],
         {**outer, **{name: value for name, value in axes.items() if name not in outer}},
         own,
-        tuple(_operands(points, at)),
+        tuple(operands(points, at)),
         contribution,
+        repeats,
     )
 
 
@@ -125,7 +130,8 @@ def _numbers(points: Points, index: tuple[Index, ...], at: int) -> tuple[int, ..
     return points.index_at(index, at)
 
 
-def _operands(points: Points, at: int) -> Iterator[Operand]:
+def operands(points: Points, at: int) -> Iterator[Operand]:
+    """Yield what a point read, each with its value there."""
     columns = zip(points.site.columns, points.values, points.known, strict=True)
     statement = points.site.statement
     assert isinstance(statement, Assign)
@@ -175,22 +181,24 @@ def filled(record: Record) -> str:
         return f"{record.element} {sign} {_value(record, statement)}"
     sign, start = parts
     text = statement.span.text
-    found: list[tuple[int, int, str]] = []
+    at_place: dict[tuple[int, int], list[Operand]] = {}
     left: list[str] = []
+    names = [one for one in _names(text) if one[1] >= start]
     for operand in record.operands:
-        instead = _with_value(operand)
-        places = _places(operand, statement.span, start)
-        found += [(*place, instead) for place in places]
+        places = _places(operand, statement.span, start, names)
+        for place in places:
+            at_place.setdefault(place, []).append(operand)
         left += () if places else (f"{operand.text}={shown(operand.value)}",)
-    for name, value in record.at.items():
-        word = rf"(?<![\w.]){re.escape(name)}(?!\w)"
-        places = [m.span() for m in re.finditer(word, text) if m.start() >= start]
-        found += [(*place, str(value)) for place in places]
+    found = [(a, b, _instead(text[a:b], here)) for (a, b), here in at_place.items()]
+    found += [(a, b, str(record.at[name])) for name, a, b in names if name in record.at]
     out, at = "", start
     for begin, end, instead in sorted(found, key=lambda one: (one[0], -one[1])):
         if begin >= at:  # or it is part of what was replaced
             out, at = out + text[at:begin] + instead, end
     tail = f"    with {', '.join(left)}" if left else ""
+    if record.contribution is not None and statement.op is not None:
+        name = "sum" if statement.op.name == "sub" else reduction_name(statement.op)
+        tail = f"{{{name}={shown(record.contribution)}}}{tail}"
     return f"{record.element} {sign} {out}{text[at:]}{tail}"
 
 
@@ -211,6 +219,8 @@ def _sides(statement: Assign) -> tuple[str, int] | None:
     match tree:
         case ast.Expr() if lead:
             return "=", lead
+        case ast.Assign([ast.Tuple() | ast.List()], _):
+            return None  # each gets a part of the value
         case ast.Assign([one], _) | ast.AnnAssign(one, _, ast.expr()) | ast.AugAssign(one, _, _):
             target = ast.unparse(one)
             end = len(text.encode()[: one.end_col_offset].decode())
@@ -224,7 +234,32 @@ def _sides(statement: Assign) -> tuple[str, int] | None:
     return sign, len(text) - len(rest.lstrip())
 
 
-def _places(operand: Operand, span: Span, start: int) -> list[tuple[int, int]]:
+def _instead(text: str, found: list[Operand]) -> str:
+    """Return what stands for a part of the user's text: what was read there, or all that was."""
+    if len(found) == 1:
+        return _with_value(found[0])
+    told = dict.fromkeys(f"{operand.text}={shown(operand.value)}" for operand in found)
+    return f"{text}{{{', '.join(told)}}}"
+
+
+def _names(text: str) -> list[tuple[str, int, int]]:
+    """Return the names in a statement's text, with where each begins and ends."""
+    lead = len(text) - len(text.removeprefix("return "))
+    data = text[lead:].encode()
+
+    def at(column: int) -> int:
+        return lead + len(data[:column].decode())
+
+    return [
+        (one.id, at(one.col_offset), at(one.end_col_offset or 0))
+        for one in ast.walk(ast.parse(text[lead:]))
+        if isinstance(one, ast.Name)
+    ]
+
+
+def _places(
+    operand: Operand, span: Span, start: int, names: list[tuple[str, int, int]]
+) -> list[tuple[int, int]]:
     """Return where in a statement's text something is read, from `start` on."""
     inner = operand.span
     if (
@@ -235,8 +270,8 @@ def _places(operand: Operand, span: Span, start: int) -> list[tuple[int, int]]:
         return [(inner.column - span.column, inner.end_column - span.column)]
     if operand.node is None:
         return []
-    name = rf"(?<![\w.]){re.escape(operand.node.label)}(?![\w\[(.])"
-    return [m.span() for m in re.finditer(name, span.text) if m.start() >= start]
+    whole = [(a, b) for name, a, b in names if name == operand.node.label]
+    return [(a, b) for a, b in whole if span.text[b : b + 1] not in ("[", "(", ".")]
 
 
 def in_ir(record: Record) -> str:
@@ -264,8 +299,22 @@ def _value(record: Record, statement: Assign) -> str:
         name = reduction_name(statement.op)
         total = "" if record.contribution is None else f"{{={shown(record.contribution)}}}"
         return f"{name}[{over}]({expr_text(statement.value, inner)}){total}"
-    text = expr_text(statement.value, scope)
-    told = {expr_text(operand.expr, scope): _with_value(operand) for operand in record.operands}
+    return _with_values(statement.value, scope, record.operands)
+
+
+def term_text(statement: Assign, reduce: Reduce, found: tuple[Operand, ...]) -> str:
+    """Return a term of a reduction in the text of the IR, what it read filled in."""
+    scope = Scope()
+    element_text(statement.target.node, statement.target.index, scope)
+    inner = scope.inner()
+    domain_text(reduce.domain, inner)
+    return _with_values(reduce.value, inner, found)
+
+
+def _with_values(expr: Expr, scope: Scope, found: tuple[Operand, ...]) -> str:
+    """Return an expression as text, what it read filled in."""
+    text = expr_text(expr, scope)
+    told = {expr_text(operand.expr, scope): _with_value(operand) for operand in found}
     if not told:
         return text
     parts = "|".join(map(re.escape, sorted(told, key=len, reverse=True)))

@@ -1,7 +1,7 @@
 """What is recorded of a function: sites, and how the numbers of a record lie in memory.
 
     Layout := sites, width                 width: numbers in a row of the table
-    Site   := number, statement, path, symbols, ranges, columns
+    Site   := number, statement, path, symbols, reduction, ranges, columns
     Row    := [site, first float, first int, symbols...]      one for each time a site is reached
     Column := kind, expr, dtype, place, guard                  one number of each point of a row
 
@@ -12,21 +12,23 @@ nothing. Where not all points of the ranges are recorded, an int says which are.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from ...lowering.ir.assignments import Assign, Block, Branch, For, Permute, While
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Expr
+from ...lowering.ir.expressions import Expr, Reduce
 from ...lowering.ir.indexing import Affine, Symbol
 
 What = Literal["before", "after", "operand", "contribution", "subscript"]
 
 FIRST = 3
 """Where the values of symbols begin in a row: after the site and the two places."""
-ROWS, FLOATS, INTS, POINTS, DROPPED, LIMIT, STOPPED = range(7)
+ROWS, FLOATS, INTS, POINTS, DROPPED, LIMIT, STOPPED, RANK = range(8)
 """Places in the counters: what is used of each buffer, points recorded and left out; the host says
-how many points may be recorded. The last is not zero when the first NaN was found."""
+how many points may be recorded. `STOPPED` is not zero when the first NaN was found; `RANK` counts
+within one row."""
 COUNTERS = 8
 
 
@@ -80,12 +82,19 @@ class Site:
     """What it stands in, outermost first."""
     symbols: tuple[Symbol, ...]
     """The loop variables and numbers of a row, in order."""
+    reduce: Reduce | None = None
+    """The reduction in the statement whose terms are recorded, None for the assignment itself."""
     axes: tuple[Axis, ...] = ()
     columns: tuple[Column, ...] = ()
     floats: int = 0
     ints: int = 0
     masked: bool = False
     """Whether the first int says which points are recorded."""
+
+    @property
+    def is_assignment(self) -> bool:
+        """Whether its points are records: assignments to elements."""
+        return isinstance(self.statement, Assign) and self.reduce is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +125,14 @@ class Wanted:
     """Every n-th point of each statement."""
     limited: bool = False
     """Whether there is a limit that a single statement may pass."""
+    terms: bool = False
+    """Whether each term of a reduction is recorded."""
+
+
+def means(name: str, label: str) -> bool:
+    """Whether a label stands for a name as people write it: `p_grad` for `p.grad`, `model.p.grad`.
+
+    Of a path the last parts may be enough, and a tensor's own `value` is not in its label.
+    """
+    parts = [part for part in re.split(r"\W+", name.removesuffix(".value")) if part]
+    return any("_".join(parts[at:]) == label for at in range(len(parts)))

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...lowering.diagnostic import NOWHERE, Span
 from ...lowering.ir.assignments import Access, Assign, Block, For, While
 from ...lowering.ir.expressions import Read
 from . import sites as s
 from .points import Points
 from .recorded import Recorded
 from .recording import Ints, Run
-from .records import record_at
+from .records import Record, record_at
 from .sites import Level, Side, Site
 
 
@@ -23,10 +24,22 @@ class Branch:
     """A level of the tree; its children are made when they are asked for."""
 
     kind: str
-    """`call`, `comment`, `loop`, `round`, `branch`, `statement`, `record` or `folded`."""
+    """`call`, `comment`, `loop`, `round`, `branch`, `statement`, `record`, `term`, `folded` or
+    `error`."""
     text: str
-    line: int
+    span: Span
+    """Where it stands in the source, NOWHERE for what is no part of it."""
     children: Callable[[], Iterator[Branch]]
+
+    @property
+    def line(self) -> int:
+        """The line to show before it, 0 for none: records belong to that of their statement."""
+        is_value = self.kind in ("record", "term")
+        return 0 if is_value or self.span is NOWHERE else self.span.line
+
+
+_HEADS = "for ", "while ", "if "
+_NO_ROWS: Ints = np.zeros(0, np.int64)
 
 
 def _none() -> Iterator[Branch]:
@@ -38,33 +51,35 @@ def tree(trace: Recorded, head: int = 3, tail: int = 1) -> Iterator[Branch]:
 
     `head` of 0 shows everything.
     """
-    for number, run in enumerate(trace.runs):
+    for number in range(len(trace.runs)):
         points = {g.points.site.number: g.points for g in trace.groups if g.run == number}
-        yield _Run(number, run, points, head, tail).root()
+        yield _Run(trace, number, points, head, tail).root()
 
 
 class _Run:
     """One run, and how much of it is shown."""
 
     def __init__(
-        self, number: int, run: Run, points: dict[int, Points], head: int, tail: int
+        self, trace: Recorded, number: int, points: dict[int, Points], head: int, tail: int
     ) -> None:
-        self.number, self.run, self.points = number, run, points
+        self.trace, self.number, self.points = trace, number, points
         self.head, self.tail = head, tail
-        self.sites = run.layout.sites
+        self.run: Run = trace.runs[number]
+        self.sites = self.run.layout.sites
 
     def root(self) -> Branch:
         """Return the tree of the run."""
         where = f" on {self.run.backend}" + (f", {self.run.stream}" if self.run.stream else "")
-        rows = np.arange(len(self.run.table))
-        return Branch("call", f"{self.run.name}{where}", 0, lambda: self._content(rows))
+        is_term = np.array([site.reduce is not None for site in self.sites], bool)
+        rows = np.flatnonzero(~is_term[self.run.table[:, 0]]) if len(self.sites) else _NO_ROWS
+        return Branch("call", f"{self.run.name}{where}", NOWHERE, lambda: self._content(rows))
 
     def _content(self, rows: Ints) -> Iterator[Branch]:
         yield from self.level(rows, 0)
         if self.run.dropped:
-            yield Branch("folded", f"{self.run.dropped} records were dropped", 0, _none)
+            yield Branch("folded", f"{self.run.dropped} records were dropped", NOWHERE, _none)
         if self.run.error:
-            yield Branch("error", self.run.error.splitlines()[0], 0, _none)
+            yield Branch("error", self.run.error.splitlines()[0], NOWHERE, _none)
 
     def level(self, rows: Ints, depth: int) -> Iterator[Branch]:
         """Yield what rows become at a depth of their paths, in order."""
@@ -87,10 +102,10 @@ class _Run:
         match level:
             case Block(comment):
                 text = comment or "block"
-                return Branch("comment", text, span.line, lambda: self.level(rows, depth + 1))
+                return Branch("comment", text, span, lambda: self.level(rows, depth + 1))
             case Side(branch, holds):
                 text = f"{_first(branch.span.text)}  {'holds' if holds else 'does not hold'}"
-                return Branch("branch", text, span.line, lambda: self.level(rows, depth + 1))
+                return Branch("branch", text, span, lambda: self.level(rows, depth + 1))
             case For(symbol=symbol):
                 at = s.FIRST + site.symbols.index(symbol)
                 values = self.run.table[rows, at]
@@ -100,15 +115,15 @@ class _Run:
                 rounds = self._rounds(rows, depth)
                 names = [f"round {n}" for n in range(len(rounds))]
         text = _first(span.text)
-        return Branch("loop", text, span.line, lambda: self.rounds(rounds, names, span.line, depth))
+        return Branch("loop", text, span, lambda: self.rounds(rounds, names, span, depth))
 
     def rounds(
-        self, rounds: list[Ints], names: list[str], line: int, depth: int
+        self, rounds: list[Ints], names: list[str], span: Span, depth: int
     ) -> Iterator[Branch]:
         """Yield the rounds of a loop, the ones between folded."""
 
         def one(n: int) -> Branch:
-            return Branch("round", names[n], line, lambda: self.level(rounds[n], depth + 1))
+            return Branch("round", names[n], span, lambda: self.level(rounds[n], depth + 1))
 
         yield from self.folded(len(rounds), one, "rounds")
 
@@ -118,20 +133,21 @@ class _Run:
             yield from map(one, range(count))
             return
         yield from map(one, range(self.head))
-        yield Branch("folded", f"... {count - self.head - self.tail} more {what}", 0, _none)
+        yield Branch("folded", f"... {count - self.head - self.tail} more {what}", NOWHERE, _none)
         yield from map(one, range(count - self.tail, count))
 
     def statement(self, site: Site, rows: Ints) -> Iterator[Branch]:
         """Yield a statement, once for each time it was reached, with its points."""
         statement = site.statement
-        text, line = _first(statement.span.text), statement.span.line
+        text, span = _first(statement.span.text), statement.span
+        text = f"before `{text}`" if text.startswith(_HEADS) else text
         if not isinstance(statement, Assign):
             names, others = (
                 ", ".join(node.label for node in nodes)
                 for nodes in (statement.nodes, statement.sources)
             )
             told = f"{names} = {others}" if names != others else f"{names} trade places"
-            yield from (Branch("statement", told, line, _none) for _ in rows)
+            yield from (Branch("statement", told, span, _none) for _ in rows)
             return
         points = self.points.get(site.number)
 
@@ -143,13 +159,22 @@ class _Run:
 
                 def one(n: int) -> Branch:
                     record = record_at(self.number, points, int(first) + n)
-                    return Branch("record", str(record), line, _none)
+                    return Branch("record", str(record), span, lambda: self.terms(record))
 
                 yield from self.folded(int(end - first), one, "elements")
 
-            return Branch("statement", text, line, children)
+            return Branch("statement", text, span, children)
 
         yield from self.folded(len(rows), lambda n: at(int(rows[n])), "times")
+
+    def terms(self, record: Record) -> Iterator[Branch]:
+        """Yield the terms of a record, where they were recorded."""
+        found = self.trace.terms(record)
+
+        def one(n: int) -> Branch:
+            return Branch("term", str(found[n]), record.site.statement.span, _none)
+
+        yield from self.folded(len(found), one, "terms")
 
     def _rounds(self, rows: Ints, depth: int) -> list[Ints]:
         """Split the rows of a `while` where what is in it begins again."""
@@ -186,7 +211,7 @@ def _split(rows: Ints, keys: Ints) -> list[Ints]:
 
 
 def _first(text: str) -> str:
-    return text.split(":")[0] + ":" if text.startswith(("for ", "while ", "if ")) else text
+    return text.split(":")[0] + ":" if text.startswith(_HEADS) else text
 
 
 _COLORS = {"call": "1", "comment": "36", "loop": "34", "round": "34", "branch": "34",
@@ -203,9 +228,9 @@ def tree_text(trace: Recorded, head: int, tail: int, color: bool) -> str:
 def lines(branches: Iterable[Branch], color: bool = False, depth: int = 0) -> Iterator[str]:
     """Yield the tree as lines, the number of the source line in front of each statement."""
     for one in branches:
-        number = f"{one.line:>4}" if one.line and one.kind != "record" else "    "
+        number = f"{one.line:>4}" if one.line else "    "
         shown = one.text
-        if color and one.kind == "record":
+        if color and one.kind in ("record", "term"):
             shown = re.sub(r"-?\b(nan|inf)\b", "\033[31m\\g<0>\033[0m", shown)
         elif color:
             shown = f"\033[{_COLORS[one.kind]}m{shown}\033[0m"

@@ -48,7 +48,7 @@ class Trace(Recorded):
 
         `run` is the number of a run, the last one unless given; `depth` how far to go back, and
         `terms` how many terms of a reduction to follow, those that are not finite first. Raises
-        LookupError where no record writes the element.
+        CdIndexError CD0872 where no record writes the element, CD0873 for too few indices.
         """
         index = (index,) if isinstance(index, int) else tuple(index)
         return chain_of(self, array, index, run % max(len(self.runs), 1), depth, terms)
@@ -56,7 +56,8 @@ class Trace(Recorded):
     def diff(self, other: Trace, rtol: float = 0.0, atol: float = 0.0) -> Difference | None:
         """Return the first assignment after which an element differs, None where none does.
 
-        Without tolerances every bit counts. Raises ValueError for traces of other functions.
+        Without tolerances every bit counts. Raises CdValueError CD0874 for traces of other
+        functions.
         """
         return difference(self, other, rtol, atol)
 

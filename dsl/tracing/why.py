@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...lowering.ir.assignments import Assign, Permute
+from ...lowering.diagnostic import CdIndexError, Diagnostic
+from ...lowering.ir.assignments import Access, Assign, Permute
 from ...lowering.ir.expressions import Domain, Dynamic, Expr, Read, Reduce, Select, children
 from ...lowering.ir.indexing import Affine, Range, Symbol, evaluate
 from ...lowering.ir.node import Node
@@ -19,9 +20,12 @@ from .points import truth
 from .recorded import Group, Recorded
 from .recording import Run
 from .records import Record, element, record_at, shown
+from .terms import Term
 
 Cell = tuple[int, tuple[int, ...]]
 """A node by its id, and an index."""
+Reads = dict[Cell, tuple[str, Any]]
+"""What was read: the text and the value of each."""
 _TERMS = 20_000
 """Most elements of one reduction that are looked at."""
 
@@ -31,7 +35,7 @@ class Why:
     """An assignment and those that made what it read; a tree, which prints itself."""
 
     record: Record
-    causes: tuple[Why | Source, ...]
+    causes: tuple[Cause, ...]
     more: int = 0
     """How many causes are not shown: terms of a reduction like those that are."""
     again: bool = False
@@ -41,10 +45,10 @@ class Why:
         return "\n".join(_lines(self, "", ""))
 
     @property
-    def root(self) -> Why | Source:
+    def root(self) -> Cause:
         """What stands at the end when the first cause is followed, non-finite ones first."""
-        at: Why | Source = self
-        while isinstance(at, Why) and at.causes:
+        at: Cause = self
+        while not isinstance(at, Source) and at.causes:
             at = min(at.causes, key=_is_finite)
         return at
 
@@ -60,22 +64,42 @@ class Source:
         return f"{self.text} = {shown(self.value)}" if self.value is not None else self.text
 
 
-def _is_finite(cause: Why | Source) -> bool:
-    value = cause.record.after if isinstance(cause, Why) else cause.value
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A term of a reduction, and what made what it read."""
+
+    term: Term
+    causes: tuple[Cause, ...]
+
+
+Cause = Why | Source | Part
+
+
+def _is_finite(cause: Cause) -> bool:
+    match cause:
+        case Why(record):
+            value = record.after
+        case Source(_, value):
+            pass
+        case Part(term):
+            value = term.value
     return value is None or bool(np.isfinite(value))
 
 
-def _lines(cause: Why | Source, lead: str, below: str) -> Iterator[str]:
-    if isinstance(cause, Source):
-        yield f"{lead}{cause}"
-        return
-    record = cause.record
-    loops = ", ".join(f"{name} = {value}" for name, value in record.at.items())
-    yield f"{lead}{record}    line {record.line}{f', {loops}' if loops else ''}"
-    if cause.again:
-        yield f"{below}└─ (as above)"
-    rest: list[Why | Source | str] = [*cause.causes]
-    if cause.more:
+def _lines(cause: Cause, lead: str, below: str) -> Iterator[str]:
+    match cause:
+        case Source():
+            yield f"{lead}{cause}"
+            return
+        case Part(term):
+            yield f"{lead}{term}"
+        case Why(record):
+            loops = ", ".join(f"{name} = {value}" for name, value in record.at.items())
+            yield f"{lead}{record}    line {record.line}{f', {loops}' if loops else ''}"
+    rest: list[Cause | str] = [*cause.causes]
+    if isinstance(cause, Why) and cause.again:
+        rest.append("(as above)")
+    if isinstance(cause, Why) and cause.more:
         rest.append(f"... {cause.more} more")
     for at, one in enumerate(rest):
         last = at == len(rest) - 1
@@ -99,10 +123,31 @@ class Producers:
             if isinstance(moved := sites[int(number)], Permute)
         ]
 
+    @property
+    def written(self) -> Iterator[Node]:
+        """The arrays that were written, in the order of their statements."""
+        for group in self.groups:
+            yield _target(group).node
+
     def given(self, node: Node, index: tuple[int, ...]) -> Any:
         """Return an element of an argument as it was before the run, None where it is not kept."""
         array = self.of.given.get(node.id)
         return None if array is None else array[index]
+
+    def together(self, record: Record) -> list[Record]:
+        """Return the records that accumulate into one element at once, in order."""
+        if record.repeats == 1:
+            return [record]
+        for group in self.groups:
+            points = group.points
+            if points.site is record.site:
+                here = points.row == record.row
+                for values, wanted in zip(
+                    points.index(_target(group).index), record.index, strict=True
+                ):
+                    here = here & (values == wanted)
+                return [record_at(self.run, points, int(at)) for at in np.flatnonzero(here)]
+        return [record]
 
     def last(self, cell: Cell, before: tuple[int, int]) -> Record | None:
         """Return the last record before a place (row and number) that wrote an element."""
@@ -120,15 +165,13 @@ class Producers:
     def _last(self, node: int, index: tuple[int, ...], before: tuple[int, int]) -> Record | None:
         best: tuple[tuple[int, int], Group, int] | None = None
         for group in self.groups:
-            points = group.points
-            statement = points.site.statement
-            assert isinstance(statement, Assign)
-            if statement.target.node.id != node:
+            points, target = group.points, _target(group)
+            if target.node.id != node:
                 continue
             here = (points.row < before[0]) | (
                 (points.row == before[0]) & (points.number < before[1])
             )
-            for values, wanted in zip(points.index(statement.target.index), index, strict=True):
+            for values, wanted in zip(points.index(target.index), index, strict=True):
                 here = here & (values == wanted)
             found = np.flatnonzero(here)
             if len(found):
@@ -139,37 +182,60 @@ class Producers:
         return None if best is None else record_at(self.run, best[1].points, best[2])
 
 
+def _target(group: Group) -> Access:
+    statement = group.points.site.statement
+    assert isinstance(statement, Assign)
+    return statement.target
+
+
 def chain_of(
     trace: Recorded, array: str, index: tuple[int, ...], run: int, depth: int, terms: int
 ) -> Why:
     """Return what made an element of an array as it was at the end of a run.
 
-    Raises LookupError where no record wrote it.
+    Raises CdIndexError CD0872 where no record wrote it, CD0873 for a wrong number of indices.
     """
     producers = Producers(trace, run)
-    nodes = {
-        statement.target.node.id
-        for group in producers.groups
-        if isinstance(statement := group.points.site.statement, Assign)
-        and statement.target.node.label == array
-    }
+    written = {node.id: node for node in producers.written}
+    nodes = [node for node in written.values() if s.means(array, node.label)]
+    fitting = [node for node in nodes if node.rank == len(index)]
+    if nodes and not fitting:
+        raise _wrong_rank(array, nodes[0], index, producers.of)
+    if fitting:
+        sizes = [evaluate(extent, producers.of.sizes) for extent in fitting[0].shape]
+        index = tuple(n + size if n < 0 else n for n, size in zip(index, sizes, strict=True))
     end = (len(producers.of.table), 0)
-    found = [record for node in nodes if (record := producers.last((node, index), end))]
+    found = [record for node in fitting if (record := producers.last((node.id, index), end))]
     if not found:
-        raise LookupError(f"no record writes {array}{list(index)}")
-    return chain(producers, max(found, key=lambda record: record.order), depth, terms)
+        raise _unwritten(element(array, index), [node.label for node in written.values()])
+    return chain(trace, max(found, key=lambda record: record.order), depth, terms)
 
 
-def chain(producers: Producers, record: Record, depth: int, terms: int) -> Why:
+def _unwritten(text: str, labels: Sequence[str]) -> CdIndexError:
+    names = ", ".join(f"`{label}`" for label in dict.fromkeys(labels)) or "nothing"
+    notes = (f"recorded are assignments to {names}",)
+    helps = ("where several calls were recorded, `run=` says which one is asked",)
+    return CdIndexError(Diagnostic("CD0872", f"no record writes `{text}`", (), notes, helps))
+
+
+def _wrong_rank(name: str, node: Node, index: tuple[int, ...], run: Run) -> CdIndexError:
+    shape = tuple(evaluate(extent, run.sizes) for extent in node.shape)
+    given = f"{len(index)} indices are" if len(index) != 1 else "1 index is"
+    message = f"`{name}` has shape {shape}, and {given} given"
+    helps = (f"give one for each axis: `trace.why({name!r}, {(0,) * len(shape)})`",)
+    return CdIndexError(Diagnostic("CD0873", message, helps=helps))
+
+
+def chain(trace: Recorded, record: Record, depth: int, terms: int) -> Why:
     """Return a record with what made what it read, that many levels deep."""
-    return _Chains(producers, terms).of(record, depth)
+    return _Chains(trace, Producers(trace, record.run), terms).of(record, depth)
 
 
 class _Chains:
     """The records that came up so far: the causes of each are told once."""
 
-    def __init__(self, producers: Producers, terms: int) -> None:
-        self.producers, self.terms = producers, terms
+    def __init__(self, trace: Recorded, producers: Producers, terms: int) -> None:
+        self.trace, self.producers, self.terms = trace, producers, terms
         self.told: set[tuple[int, int, int, int]] = set()
 
     def of(self, record: Record, depth: int) -> Why:
@@ -180,17 +246,42 @@ class _Chains:
         self.told.add(key)
         statement = record.site.statement
         assert isinstance(statement, Assign)
-        read: dict[Cell, tuple[str, Any]] = {}
+        read: Reads = {}
         if statement.op is not None and not statement.initialize:
             read[statement.target.node.id, record.index] = record.element, record.before
-        for operand in record.operands:
-            if operand.node is not None:
-                read[operand.node.id, operand.index] = operand.text, operand.value
-        more = self._reduced(record, statement, read)
-        causes = tuple(self._cause(record, cell, *told, depth) for cell, told in read.items())
-        return Why(record, causes, more)
+        more = self._together(record, read)
+        terms = self.trace.terms(record)
+        if not terms:
+            more += self._reduced(record, statement, read)
+        causes: list[Cause] = [
+            self._cause(record, cell, *told, depth) for cell, told in read.items()
+        ]
+        terms.sort(key=lambda term: _rank(term.value))
+        causes += (self._part(record, term, depth) for term in terms[: self.terms])
+        return Why(record, tuple(causes), more + max(len(terms) - self.terms, 0))
 
-    def _reduced(self, record: Record, statement: Assign, read: dict[Cell, tuple[str, Any]]) -> int:
+    def _together(self, record: Record, read: Reads) -> int:
+        """Add what a record read, and others that accumulate into the same element at the same
+        time; return how many of those are left out."""
+        others = self.producers.together(record)
+        others.sort(key=lambda one: min((_rank(x.value) for x in one.operands), default=_rank(0)))
+        shown = others[: self.terms]
+        for one in (record, *(other for other in shown if other.number != record.number)):
+            for operand in one.operands:
+                if operand.node is not None:
+                    read.setdefault((operand.node.id, operand.index), (operand.text, operand.value))
+        return len({*(one.number for one in others)} - {record.number, *(x.number for x in shown)})
+
+    def _part(self, record: Record, term: Term, depth: int) -> Part:
+        """Return a term with what made what it read."""
+        found = [x for x in term.operands if x.node is not None]
+        cells = {(x.node.id, x.index): (x.text, x.value) for x in found if x.node is not None}
+        causes = [self._cause(record, cell, *told, depth) for cell, told in cells.items()]
+        if term.is_read:  # what was given says nothing new
+            causes = [cause for cause in causes if isinstance(cause, Why)]
+        return Part(term, tuple(causes))
+
+    def _reduced(self, record: Record, statement: Assign, read: Reads) -> int:
         """Add what reductions read, what is not finite and what is large first; return how much is
         left out."""
         left = 0
@@ -199,12 +290,9 @@ class _Chains:
             for node, at in _terms(domain, value, _symbols(record, self.producers.of)):
                 made = self.producers.last((node.id, at), (record.row, 0))
                 known = self.producers.given(node, at) if made is None else made.after
-                fine = known is None or bool(np.isfinite(known))
-                terms.append((fine, element(node.label, at), known, (node.id, at)))
-            terms.sort(
-                key=lambda term: (term[0], 0.0 if term[2] is None else -abs(complex(term[2])))
-            )
-            for _, text, known, cell in terms[: self.terms]:
+                terms.append((element(node.label, at), known, (node.id, at)))
+            terms.sort(key=lambda term: _rank(term[1]))
+            for text, known, cell in terms[: self.terms]:
                 read.setdefault(cell, (text, known))
             left += max(len(terms) - self.terms, 0)
         return left
@@ -218,8 +306,12 @@ class _Chains:
         return Why(made, (), 0)
 
 
-def _size(value: Any) -> float:
-    return 0.0 if value is None else abs(complex(value))
+def _rank(value: Any) -> tuple[bool, float]:
+    """Return what sorts values: those that are not finite first, then large ones."""
+    if value is None:
+        return True, 0.0
+    fine = bool(np.isfinite(value))
+    return fine, -abs(complex(value)) if fine else 0.0
 
 
 def _symbols(record: Record, run: Run) -> dict[Symbol, int]:

@@ -142,3 +142,61 @@ def test_nothing_is_checked_afterwards(backend: str) -> None:
         _run("y[i] = 1 / a[i]", backend, y, a, a)
     pe.cd_from_source("def f(y, a):\n    y[i] = 1 / a[i]", backend=backend)(y, a)
     assert y.tolist() == [1.0, np.inf]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if a[0] // b[0] > 0:\n        y[0] = 1",
+        "while y[0] < a[0] // b[0]:\n        y[0] += 1",
+        "y[i] = 1 if a[i] // b[i] > 0 else 2",
+        "y[a // b > 0] = 5",
+        "y[a[i] // b[i]] = 1",
+        "y[0] = y[a[0] // b[0]]",
+        "n = a[0] // b[0]\n    y[n] = 1",
+    ],
+)
+def test_tests_and_subscripts_are_looked_at(text: str, backend: str) -> None:
+    a, b = np.array([1, 1]), np.array([2, 3])
+    _run(text, backend, np.ones(2, int), a, b)
+    with pytest.raises(ZeroDivisionError, match="CD0763"):
+        _run(text, backend, np.ones(2, int), a, b * 0)
+
+
+_BOUNDS = np.iinfo(np.int64)
+_FITTING = [
+    ("abs(a[i])", "int8", -127, 0, True),
+    ("abs(a[i])", "int8", -128, 0, False),
+    ("abs(a[i])", "int64", _BOUNDS.min, 0, False),
+    ("a[i] << b[i]", "int16", 1, 14, True),
+    ("a[i] << b[i]", "int16", 1, 15, False),
+    ("a[i] << b[i]", "int16", -1, 15, True),
+    ("a[i] << b[i]", "uint8", 1, 7, True),
+    ("a[i] << b[i]", "uint8", 3, 7, False),
+    ("a[i] << b[i]", "int64", 1, 64, False),
+    ("a[i] << b[i]", "int64", 0, 64, True),
+    ("a[i] ** b[i]", "int8", 2, 6, True),
+    ("a[i] ** b[i]", "int8", 2, 7, False),
+    ("a[i] ** b[i]", "int8", -2, 7, True),
+    ("a[i] ** b[i]", "int64", 3037000499, 2, True),
+    ("a[i] ** b[i]", "int64", 3037000500, 2, False),
+    ("a[i] ** b[i]", "int64", -2, 63, True),
+    ("a[i] ** b[i]", "int64", 2, 63, False),
+    ("a[i] ** b[i]", "int64", -8, 21, True),
+    ("a[i] ** b[i]", "uint64", 2, 63, True),
+    ("a[i] ** b[i]", "uint64", 2, 64, False),
+    ("a[i] ** b[i]", "uint64", 2**32 - 1, 2, True),
+]
+
+
+@pytest.mark.parametrize(("value", "dtype", "a", "b", "fits"), _FITTING)
+def test_what_does_not_fit_an_integer(
+    value: str, dtype: str, a: int, b: int, fits: bool, backend: str
+) -> None:
+    arguments = np.zeros(1, dtype), np.array([a], dtype), np.array([b], dtype)
+    if not fits:
+        with pytest.raises(ValueError, match="CD0766"):
+            _run(f"y[i] = {value}", backend, *arguments, overflow=True)
+        return
+    _run(f"y[i] = {value}", backend, *arguments, overflow=True)
+    assert int(arguments[0][0]) == eval(value, {"a": [a], "b": [b], "i": 0})

@@ -253,6 +253,33 @@ def traced_where_it_is_no_test() -> object:
         return trace
 
 
+def asked_of_what_nothing_writes() -> object:
+    """Ask a trace why an element is what it is that no statement wrote."""
+    f = pe.cd_from_source("def f(y, x):\n    y[i] = x[i]\n")
+    with pe.trace() as trace:
+        f(np.ones(3), np.ones(3))
+    return trace.why("x", 1)
+
+
+def asked_with_too_few_indices() -> object:
+    """Ask a trace about a row where it knows elements."""
+    f = pe.cd_from_source("def f(y, x):\n    y[i, j] = x[i, j]\n")
+    with pe.trace() as trace:
+        f(np.ones((3, 2)), np.ones((3, 2)))
+    return trace.why("y", 1)
+
+
+def traces_of_other_functions() -> object:
+    """Compare traces that have no statement in common."""
+    taken = []
+    for text in ("y[i] = x[i]", "y[i] = x[i] * 2"):
+        f = pe.cd_from_source(f"def f(y, x):\n    {text}\n")
+        with pe.trace() as trace:
+            f(np.ones(3), np.ones(3))
+        taken.append(trace)
+    return taken[0].diff(taken[1])
+
+
 def work_left_to_a_forked_child() -> object:
     """Wait, in a forked child, for what the parent had queued."""
     worker = Worker("numpy:0/s0", threaded=False)

@@ -1,4 +1,4 @@
-"""One call that finds where backends, or stages, part. Ten planted bugs."""
+"""One call that finds where backends, or stages, part. Eleven planted bugs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cc.backend import CompiledC
+from plusequals.backends.runtime import device
+from plusequals.backends.runtime.transfer import merge_copy
 from plusequals.lowering import pipeline
 from plusequals.lowering.ir import loops
 from plusequals.lowering.ir.assignments import Access, Assign, Procedure
@@ -22,6 +24,7 @@ from plusequals.lowering.ir.indexing import Affine, const, var
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.rewrite import map_statements
 from plusequals.lowering.ir.walk import statements
+from tests.language.index_functions import merge_grad, set_grad
 
 from .functions import CALLS, matrix, softmax, steps
 
@@ -150,6 +153,33 @@ def test_a_planted_bug_is_found_in_one_call(name: str) -> None:
     assert one.line == other.line == line, str(found)
 
 
+def rounds() -> None:
+    """Merge the gradient of another stream twice."""
+    p = pe.tensor("p", 2, dtype="float64")
+    one, two = (pe.device().stream().context() for _ in range(2))
+    merge = merge_grad.compile(p).link(one)
+    fill = set_grad.compile(p, np.ones(2)).link(two)
+    for n in (1.0, 2.0):
+        fill(np.full(2, n))
+        fill.context.merge_into(merge, p.grad)
+        merge()
+
+
+def test_a_merge_of_what_was_there_before_is_found_in_one_call() -> None:
+    def stale(queue: Any, field: Any, source: Any, once: bool) -> None:
+        if queue.merge_room is None or not queue.name.startswith("cc"):
+            merge_copy(queue, field, source, once)
+
+    with mock.patch.object(device, "merge_copy", stale):
+        found = pe.compare(rounds)
+    assert not found and found.difference is not None
+    one, other = found.difference.records
+    assert one is not None and other is not None
+    assert one.text == "p_grad[0] += p_grad_merge[0]{=2.0}" and one.run == 3
+    assert other.text == "p_grad[0] += p_grad_merge[0]{=1.0}"
+    assert pe.compare(rounds)
+
+
 def test_backends_that_agree_say_so() -> None:
     function, make = CALLS["steps"]
     arguments = make()
@@ -166,6 +196,21 @@ def test_tensors_are_as_they_were() -> None:
     f = pe.cd_from_source("def f(ps):\n    ps[0][i] *= 3\n    ps[0].grad[i] = 1\n")
     assert pe.compare(f, ([p],))
     assert p.numpy().tolist() == [2.0] * 3 and p.grad.numpy().tolist() == [0.0] * 3
+
+
+def test_tensors_that_a_function_captures_are_as_they_were() -> None:
+    p = pe.tensor("p", 3, dtype="float64", init=2.0)
+    fixed = pe.tensor("fixed", 3, dtype="float64", init=1.0, constant=True)
+    f = pe.cd_from_source("def f(x):\n    p[i] *= x[i] + fixed[i]\n", {"p": p, "fixed": fixed})
+    assert pe.compare(f, (np.ones(3),))
+    assert p.numpy().tolist() == [2.0] * 3
+
+    def twice() -> None:
+        f(p.numpy())
+        f(np.ones(3))
+
+    assert pe.compare(twice)
+    assert p.numpy().tolist() == [2.0] * 3 and fixed.numpy().tolist() == [1.0] * 3
 
 
 def test_only_what_is_asked_is_compared() -> None:

@@ -10,63 +10,17 @@ import pytest
 
 import plusequals as pe
 from plusequals.lowering.diagnostic import CdError
-from plusequals.lowering.ir.assignments import Assign
-from tests.language import index_functions
-from tests.language.examples import EXAMPLES, Example
 from tests.programs.check import NAMES
 from tests.programs.generate import generate
 from tests.programs.outcomes import difference, run
 
 from .functions import CALLS
-from .watched import watched
-
-
-def seen_by_trace(trace: pe.Trace) -> list[tuple[Any, ...]]:
-    return [(r.array, r.index, r.before, r.after) for r in trace]
-
-
-def assert_same_records(one: list[Any], other: list[Any]) -> None:
-    assert [x[:2] for x in one] == [x[:2] for x in other]
-    for at in (2, 3):
-        np.testing.assert_array_equal([x[at] for x in one], [x[at] for x in other])
 
 
 def traced(function: Any, arguments: tuple[Any, ...], backend: str) -> tuple[Any, pe.Trace]:
     with pe.trace() as trace:
         result = function.on(backend)(*arguments)
     return result, trace
-
-
-def assert_truth(function: Any, make: Any, backend: str) -> None:
-    """Hold a trace against the interpreter, assignment by assignment."""
-    with watched() as watch:
-        function.on("numpy")(*make())
-    _, trace = traced(function, make(), backend)
-    statements = [site.statement for site in trace.runs[0].layout.sites]
-    known = {x.target.node.id for x in statements if isinstance(x, Assign)}
-    ours = [(r.array, r.index, r.before, r.after) for r in trace]
-    assert_same_records(ours, [seen for node, seen in watch.seen if node in known])
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_every_assignment_is_what_the_interpreter_sees(name: str, backend: str) -> None:
-    assert_truth(*CALLS[name], backend)
-
-
-@pytest.mark.parametrize("example", EXAMPLES[::3], ids=repr)
-def test_so_it_is_for_the_worked_examples(example: Example) -> None:
-    function = pe.cd(getattr(index_functions, example.function))
-    with watched() as watch:
-        function.on("numpy")(*example.make())
-    with pe.trace() as trace:
-        function.on("cc")(*example.make())
-    statements = [site.statement for site in trace.runs[0].layout.sites]
-    known = {x.target.node.id for x in statements if isinstance(x, Assign)}
-    theirs = [seen for node, seen in watch.seen if node in known]
-    ours = seen_by_trace(trace)
-    assert [x[:2] for x in ours] == [x[:2] for x in theirs]
-    for (*_, a), (*_, b) in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(a, b, rtol=example.rtol)
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,12 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import plusequals as pe
+from plusequals.backends.interpreter import Interpreter
+from plusequals.backends.runtime.state import RUNTIME
 from plusequals.dsl.tracing.log import Assigned, Comment, LogEntry, log_lines, log_tree
 
 from .functions import CALLS, steps
 
 WORDS = st.text("ab$n\n#= :", min_size=1, max_size=8).filter(lambda text: text.strip() != "")
-PLAIN = WORDS.filter(lambda t: not t.startswith(("# ", "COMMENT: ")) and " = " not in t)
+MARKS = ["end", "# x", "COMMENT: a", "COMMENT: end", "", " ", "$.end"]
+PLAIN = WORDS | st.sampled_from(MARKS)
 SIDES = st.text("xy[0]{=}$\n", min_size=1, max_size=6)
 
 
@@ -35,6 +41,18 @@ def entries() -> st.SearchStrategy[LogEntry]:
 @given(st.lists(entries()))
 def test_a_tree_is_read_back_from_its_lines(tree: list[LogEntry]) -> None:
     assert list(log_tree(log_lines(tree))) == tree
+
+
+def test_a_comment_may_be_called_like_a_mark(tmp_path: Path) -> None:
+    text = 'def f(x):\n    with comment("end"):\n        x[i] = 1\n    x[i] += 1\n'
+    with pe.override(debug_log_from_routines=True, dump_dir=str(tmp_path)):
+        pe.cd_from_source(text)(np.zeros(1))
+    (found,) = logs(tmp_path).values()
+    *_, outer = log_tree(found.splitlines())
+    assert isinstance(outer, Comment) and outer.is_closed
+    inner, behind = outer.inner
+    assert isinstance(inner, Comment) and inner.text == "end" and len(inner.inner) == 1
+    assert isinstance(behind, Assigned)
 
 
 def test_a_log_that_stops_leaves_comments_open() -> None:
@@ -93,6 +111,35 @@ def test_routines_have_files_of_their_own(tmp_path: Path) -> None:
     (name,) = logs(tmp_path)
     assert name == f"debug-{stream.name}-double.log".replace(":", "-").replace("/", "-")
     assert "p[1]{=1.0} = 2.0 = 1.0 * (2.0)" in logs(tmp_path)[name]
+
+
+class Printer(Interpreter):
+    """A backend whose devices can only print."""
+
+    name = "printer"
+
+    def run_printing(self, code: Any, arrays: Sequence[Any], mark: str) -> Any:
+        os.write(1, b"working ")
+        os.write(1, f"{mark}COMMENT: f\n{mark}# x[i] += 1\n".encode())
+        os.write(1, f"{mark}x[0]{{=0.0}} = 1.0 = 0.0 + 1.0\n{mark}COMMENT: end\n".encode())
+        os.write(1, b"done\n")
+        return code.run(arrays)
+
+
+def test_the_log_of_a_backend_that_can_only_print(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    f, x = pe.cd_from_source("def f(x):\n    x[i] += 1\n    return x * 2\n"), np.zeros(1)
+    with (
+        mock.patch.dict(RUNTIME._backends, {"printer": Printer()}),
+        pe.override(backend="printer", debug_log_from_routines=True, dump_dir=str(tmp_path)),
+    ):
+        assert f(x).tolist() == [2.0]
+    assert capfd.readouterr().out == "working done\n"
+    (text,) = logs(tmp_path).values()
+    address, comment = log_tree(text.splitlines())
+    assert str(address).startswith("f64 *x &[1] = 0x")
+    assert comment == Comment("f", (Assigned("x[i] += 1", "x[0]{=0.0} = 1.0", "0.0 + 1.0"),))
 
 
 def test_a_run_that_fails_ends_its_log_with_the_error(tmp_path: Path) -> None:

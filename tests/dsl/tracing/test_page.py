@@ -52,6 +52,18 @@ def test_the_page_stands_alone_and_is_well_formed(tmp_path: Path) -> None:
     assert 'class="comment"' in page and "for t in range(3)" in page
 
 
+def test_lines_of_several_functions_are_told_apart() -> None:
+    one = pe.cd_from_source("def f(x):\n    x[i] += 1\n", name="one.py")
+    two = pe.cd_from_source("def g(x):\n    x[i] *= 2\n", name="two.py")
+    with pe.trace() as trace:
+        one(np.ones(1))
+        two(np.ones(1))
+    page = trace.to_html()
+    for place, text in (("0:2", "x[i] += 1"), ("1:2", "x[i] *= 2")):
+        assert f'<span data-line="{place}">   2      {text}</span>' in page
+        assert f'<span class="at" data-line="{place}">2</span>{text}' in page
+
+
 def test_what_is_no_number_is_marked() -> None:
     f = pe.cd_from_source("def f(x):\n    x[i] = x[i] / 0.0\n")
     with pe.trace() as trace:

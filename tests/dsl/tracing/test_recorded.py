@@ -46,6 +46,27 @@ def test_complex_numbers_make_the_fields_complex() -> None:
     assert traced("kinds").records()["after"].dtype == np.complex128
 
 
+def test_long_names_and_large_numbers_are_whole() -> None:
+    name = "a_name_of_more_than_twenty_four_letters"
+    f = pe.cd_from_source(f"def f({name}, n):\n    {name}[i] += 1\n    n[i] -= 1\n")
+    with pe.trace() as trace:
+        f(np.array([2**63], np.uint64), np.array([0], np.int8))
+    table = trace.records()
+    assert table["array"].tolist() == [name, "n"]
+    assert table["after_int"].tolist() == [2**63 + 1, -1]
+
+
+def test_tensors_are_found_by_the_name_that_people_write() -> None:
+    p = pe.tensor("p", 2, dtype="float64")
+    f = pe.cd_from_source("def f(p):\n    p.grad[i] = 1\n    p.value -= p.grad\n")
+    with pe.trace(arrays="p.grad") as trace:
+        f(p)
+    assert len(trace) == len(trace.where(array="p.grad")) == 2
+    with pe.trace(arrays="p.value") as trace:
+        f(p)
+    assert {r.array for r in trace} == {"p"} and trace.why("p.value", 1).record.after == -2.0
+
+
 def test_where_takes_tests_arrays_and_lines() -> None:
     trace = traced("steps")
     some = trace.where("t == 1 and i > 1", array="y")

@@ -95,3 +95,28 @@ def test_brackets_and_several_lines(text: str, told: str) -> None:
     with pe.trace() as trace:
         f(X, np.zeros(3))
     assert trace[0].text == told
+
+
+def test_letters_in_texts_and_keywords_stay() -> None:
+    text = """def f(a, b):
+    c = np.einsum("ij,jk", a, b)
+    y[i, j] = c[i, j] + where(i == j, 1.0, 0.0)
+    return y
+"""
+    f = pe.cd_from_source(text, {"np": np})
+    with pe.trace() as trace:
+        f(np.eye(2), np.eye(2))
+    assert trace[0].text.startswith('c[0, 0] = np.einsum("ij,jk", a, b)')
+    assert trace[4].text == "y[0, 0] = c[0, 0]{=1.0} + where(0 == 0, 1.0, 0.0)"
+
+
+def test_parts_and_things_read_together_are_told_apart() -> None:
+    swap, add = "x[0], x[1] = x[1], x[0]", "y[0] += np.median(x)"
+    text = f"def f(x, y):\n    {swap}\n    {add}\n    y[i] -= x[j]\n"
+    f = pe.cd_from_source(text, {"np": np})
+    with pe.trace() as trace:
+        f(np.array([1.0, 3.0]), np.zeros(1))
+    assert [r.text for r in trace.where(array="x")] == ["x[0] = part{=3.0}", "x[1] = part{=1.0}"]
+    *_, median, total = [r.text for r in trace]
+    assert median.startswith("y[0] += np.median(x){") and "=3.0" in median and "=1.0" in median
+    assert total == "y[0] -= x[j]{sum=4.0}"

@@ -56,6 +56,29 @@ def test_an_element_that_nothing_wrote() -> None:
             trace.why(array, index)
 
 
+def test_everything_that_is_added_at_once_is_a_cause(backend: str) -> None:
+    f = pe.cd_from_source("def f(h, x, w):\n    h[x[n]] += w[n]\n", backend=backend)
+    w = np.arange(1.0, 7.0)
+    w[1] = np.nan
+    with pe.trace() as trace:
+        f(np.ones(3), np.array([2, 2, 0, 2, 1, 2]), w)
+    assert str(trace[0]).endswith("1.0 -> nan (with 3 more)") and "more" not in str(trace[2])
+    made = trace.why("h", 2)
+    text = str(made)
+    assert all(f"w[{n}] = " in text for n in (0, 1, 3, 5)) and "w[2]" not in text
+    assert isinstance(made.root, Source) and made.root.text == "w[1]"
+    assert "... 2 more" in str(trace.why("h", 2, terms=2))
+
+
+def test_indices_are_those_of_python_and_of_all_axes() -> None:
+    f = pe.cd_from_source("def f(y, x):\n    y[i, j] = x[i, j]\n")
+    with pe.trace() as trace:
+        f(np.zeros((2, 3)), np.ones((2, 3)))
+    assert trace.why("y", (-1, -3)).record.index == (1, 0)
+    with pytest.raises(IndexError, match=r"CD0873.*shape \(2, 3\), and 1 index is given"):
+        trace.why("y", 1)
+
+
 def test_of_several_runs_one_is_asked() -> None:
     f = pe.cd_from_source("def f(x):\n    x[i] += 1\n")
     x = np.zeros(2)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
+import numpy as np
+
+import plusequals as pe
 from plusequals.lowering.ir import interpret
 from plusequals.lowering.ir.assignments import Assign
 from plusequals.lowering.ir.evaluate import State, place_of, points_of
@@ -18,30 +22,55 @@ Seen = tuple[str, tuple[int, ...], Any, Any]
 
 @dataclass
 class Watch:
-    """What was assigned, by the id of the node, in order."""
+    """For each run what was assigned, by the id of the node, in order."""
 
-    seen: list[tuple[int, Seen]] = field(default_factory=list)
+    runs: list[list[tuple[int, Seen]]] = field(default_factory=list)
+
+    def seen(self, trace: pe.Trace) -> list[Seen]:
+        """Return what runs did that a trace recorded, too; not what compiling adds to them."""
+        assert len(self.runs) == len(trace.runs)
+        found = []
+        for run, traced in zip(self.runs, trace.runs, strict=True):
+            statements = [site.statement for site in traced.layout.sites]
+            known = {x.target.node.id for x in statements if isinstance(x, Assign)}
+            found += [seen for node, seen in run if node in known]
+        return found
 
 
 @contextmanager
 def watched() -> Iterator[Watch]:
     """Watch every assignment that the interpreter makes inside the `with`."""
-    watch, original = Watch(), interpret._assign
+    watch, original, begin = Watch(), interpret._assign, interpret._run
+    here = threading.local()
+
+    def run(*what: Any) -> Any:
+        here.seen = []
+        watch.runs.append(here.seen)
+        return begin(*what)
 
     def assign(statement: Assign) -> Any:
         run, free = original(statement), points_of(statement.free)
-        place, node = place_of(statement.target), statement.target.node
+        place, node, seen = place_of(statement.target), statement.target.node, here.seen
 
         def both(state: State) -> Any:
             places = [place(state) for _ in free(state)]
             before = [array[cell].copy() for array, cell in places]
             signal = run(state)
             for (array, cell), old in zip(places, before, strict=True):
-                seen = node.label, tuple(map(int, cell)), old, array[cell].copy()
-                watch.seen.append((node.id, seen))
+                told = node.label, tuple(map(int, cell)), old, array[cell].copy()
+                seen.append((node.id, told))
             return signal
 
         return both
 
-    with mock.patch.object(interpret, "_assign", assign):
+    with mock.patch.object(interpret, "_assign", assign), mock.patch.object(interpret, "_run", run):
         yield watch
+
+
+def assert_same_records(one: list[Seen], other: list[Seen], rtol: float = 0.0) -> None:
+    """Hold records against each other, one by one; integers exactly, NaN is NaN."""
+    assert [x[:2] for x in one] == [x[:2] for x in other]
+    for at in (2, 3):
+        for a, b in zip(one, other, strict=True):
+            exact = np.asarray(b[at]).dtype.kind not in "fc"
+            np.testing.assert_allclose(a[at], b[at], rtol=0.0 if exact else rtol, err_msg=str(a))

@@ -1,0 +1,326 @@
+"""How one statement is recorded: where its numbers go, and the assignments that put them there.
+
+Buffers := table, floats, ints, counters                shared by all rows of a procedure
+Row     := [site, first float, first int, symbols...]   of the table, see `sites`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import (
+    Access,
+    Assign,
+    Branch,
+    For,
+    Let,
+    Permute,
+    Statement,
+)
+from ...lowering.ir.expressions import (
+    Apply,
+    Domain,
+    Dynamic,
+    Expr,
+    Position,
+    Read,
+    Reduce,
+    Select,
+)
+from ...lowering.ir.indexing import Affine, Range, Symbol, const, mod, multiply, var
+from ...lowering.ir.node import Node
+from ...lowering.ir.ops import OPS
+from ..checked import is_nan
+from . import sites as s
+from .boxes import axes_of, is_uneven
+from .columns import Cell, Columns
+from .sites import Site, Wanted
+from .where import Fits
+
+_TABLE = (
+    ("trace_table", dtypes.int64), ("trace_floats", dtypes.float64), ("trace_ints", dtypes.int64),
+    ("trace_used", dtypes.int64),
+)  # fmt: skip
+
+
+class Buffers:
+    """The arrays that a procedure records into, and new symbols for it."""
+
+    def __init__(self, serial: int, node: int) -> None:
+        self.serial = serial
+        rows, width, floats, ints = map(self.symbol, ("rows", "width", "floats", "ints"))
+        self.room = {s.ROWS: var(rows), s.FLOATS: var(floats), s.INTS: var(ints)}
+        shapes = ((var(rows), var(width)), (var(floats),), (var(ints),), (const(s.COUNTERS),))
+        self.nodes = [
+            Node(node + n, label, shape, dtype)
+            for n, ((label, dtype), shape) in enumerate(zip(_TABLE, shapes, strict=True), 1)
+        ]
+        self.table, self.floats, self.ints, self.used = self.nodes
+
+    def symbol(self, name: str) -> Symbol:
+        """Return a new symbol."""
+        self.serial += 1
+        return Symbol(name, self.serial)
+
+    def place(self, number: int) -> Access:
+        """Return a counter, to be written."""
+        return Access(self.used, (const(number),))
+
+    def counter(self, number: int) -> Expr:
+        """Return a counter's value."""
+        return Read(self.used, (const(number),))
+
+    def count(self, number: int, by: Expr) -> Assign:
+        """Return what adds to a counter."""
+        return Assign(self.place(number), OPS["add"], False, by, Domain())
+
+
+class Row:
+    """How one statement is recorded, or the terms of a reduction in it."""
+
+    def __init__(
+        self,
+        buffers: Buffers,
+        wanted: Wanted,
+        site: Site,
+        fits: Fits,
+        guard: Expr | None = None,
+    ) -> None:
+        self.buffers, self.outer = buffers, fits.outer
+        self.row, self.first_float, self.first_int, self.want, self.go = map(
+            buffers.symbol, ("row", "first_float", "first_int", "want", "go")
+        )
+        one, reduce = site.statement, site.reduce
+        self.ranges: tuple[Range, ...] = fits.ranges
+        self.axes = tuple(axes_of(fits.ranges))
+        self.is_assignment = isinstance(one, Assign) and reduce is None
+        self.first_nan = wanted.first_nan and isinstance(one, Assign)
+        self.asked: Expr | None = None
+        """What has to hold at a point for it to be wanted."""
+        self.left: Expr | None = None
+        """Whether a point is within the limit, where its number tells that."""
+        self.is_ranked = False
+        """Whether points are counted one by one to tell which are within the limit."""
+        self.columns = Columns()
+        self.after: tuple[Cell, ...] = ()
+        self.site = site
+        if isinstance(one, Permute):
+            return
+        self.ask(one, wanted, fits, guard)
+        if reduce is not None:
+            self.ranges = (*fits.ranges, *reduce.domain.ranges)
+            self.axes = tuple(axes_of(self.ranges))
+        self.limit(wanted)
+        masked = self.asked is not None or self.left is not None or self.is_ranked
+        masked = masked or self.first_nan or is_uneven(self.ranges)
+        self.columns.of(one, reduce, masked)
+        after, self.after = self.columns.after(self.becomes(one, reduce))
+        self.site = replace(
+            site, axes=self.axes, columns=(*self.columns.found, after),
+            floats=self.columns.floats, ints=self.columns.ints, masked=masked,
+        )  # fmt: skip
+
+    def ask(self, one: Assign, wanted: Wanted, fits: Fits, guard: Expr | None) -> None:
+        """Find what has to hold at a point; the axes are those of the assignment."""
+        step = wanted.sample
+        sampled = () if step == 1 else (_compare("eq", mod(self.flat, const(step)), const(0)),)
+        reduce = self.site.reduce
+        tests = [one.free.where, *fits.inner, *sampled, guard]
+        tests.append(None if reduce is None else reduce.domain.where)
+        self.asked = _all(test for test in tests if test is not None)
+
+    def limit(self, wanted: Wanted) -> None:
+        """Find how a limit is kept: by the number of a point where all are wanted, else one by
+        one."""
+        if not wanted.limited or self.first_nan or not self.is_assignment:
+            return
+        self.is_ranked = self.asked is not None or is_uneven(self.ranges)
+        if not self.is_ranked:
+            counters = (self.buffers.counter(s.LIMIT), self.buffers.counter(s.POINTS))
+            self.left = _compare("lt", self.flat, Apply(OPS["sub"], counters, dtypes.int64))
+
+    def becomes(self, one: Assign, reduce: Reduce | None) -> Expr:
+        """Return what a point comes to: the element that is written, or a term."""
+        if reduce is not None:
+            return reduce.value
+        node, places = one.target.node, self.columns.places(one.target)
+        ints = self.columns.ints + (node.dtype.kind not in "fc")
+        index = tuple(
+            x if at is None else Dynamic(self.kept_int(ints, at))
+            for x, at in zip(one.target.index, places, strict=True)
+        )
+        return Read(node, index, one.span)
+
+    @property
+    def flat(self) -> Affine:
+        """The number of a point within its row."""
+        at = const(0)
+        for axis in self.axes:
+            at = multiply(at, axis.extent) + (var(axis.symbol) - axis.first)
+        return at
+
+    @property
+    def size(self) -> Affine:
+        """How many points a row has room for."""
+        size = const(1)
+        for axis in self.axes:
+            size = multiply(size, axis.extent)
+        return size
+
+    def kept_int(self, ints: int, place: int) -> Expr:
+        """Return an int of a point as it was recorded."""
+        return Read(self.buffers.ints, (var(self.first_int) + self.flat * ints + place,))
+
+    @property
+    def points(self) -> Domain:
+        """The points that are recorded, once it is known which."""
+        if not self.site.masked:
+            return Domain(self.ranges)
+        mask = self.kept_int(self.site.ints, 0)
+        return Domain(self.ranges, Apply(OPS["eq"], (mask, Position(const(1))), dtypes.bool_))
+
+    def begin(self) -> Iterator[Statement]:
+        """Yield what records the state before the statement."""
+        buffers = self.buffers
+        for symbol, place in (
+            (self.row, s.ROWS), (self.first_float, s.FLOATS), (self.first_int, s.INTS),
+        ):  # fmt: skip
+            yield Let(symbol, buffers.counter(place))
+        size, site = self.size, self.site
+        wanted = (*self.outer, _compare("eq", buffers.counter(s.STOPPED), const(0)))
+        yield Let(self.want, _number(_all(wanted)))
+        tests = [
+            _compare("eq", var(self.want), const(1)),
+            _compare("lt", var(self.row), buffers.room[s.ROWS]),
+            _compare("lt", buffers.counter(s.POINTS), buffers.counter(s.LIMIT)),
+        ]
+        for first, per_point, place in (
+            (self.first_float, site.floats, s.FLOATS), (self.first_int, site.ints, s.INTS),
+        ):  # fmt: skip
+            if per_point:
+                needed = var(first) + size * per_point
+                tests.append(_compare("le", needed, buffers.room[place]))
+        yield Let(self.go, _number(_all(tests)))
+        missed = buffers.count(s.DROPPED, self.counted(Domain(self.ranges, self.asked)))
+        other = Branch(_compare("eq", var(self.want), const(1)), (missed,), ())
+        yield Branch(_compare("eq", var(self.go), const(1)), tuple(self.before()), (other,))
+
+    def before(self) -> Iterator[Statement]:
+        """Yield the row of the table, and all columns but the last."""
+        first = (const(self.site.number), var(self.first_float), var(self.first_int))
+        for column, value in enumerate((*first, *map(var, self.site.symbols))):
+            place = Access(self.buffers.table, (var(self.row), const(column)))
+            yield Assign(place, None, False, Position(value), Domain())
+        wanted = [test for test in (self.asked, self.left) if test is not None]
+        points = Domain(self.ranges, _all(wanted))
+        if self.site.masked:
+            yield from self.mask(points)
+        for _, cells in self.columns.cells:
+            yield from (self.store(x, self.points if self.is_ranked else points) for x in cells)
+
+    def mask(self, points: Domain) -> Iterator[Statement]:
+        """Yield what says which points are recorded, and counts those that a limit leaves out."""
+        if self.first_nan:  # a row that made none left its numbers here
+            yield self.unmasked()
+        yield self.store((False, 0, Position(const(1))), points)
+        if self.left is not None:
+            beyond = Apply(OPS["logical_not"], (self.left,), dtypes.bool_)
+            yield self.buffers.count(s.DROPPED, self.counted(Domain(self.ranges, beyond)))
+        if self.is_ranked:
+            yield from self.ranked()
+
+    def unmasked(self) -> Assign:
+        """Return what says that no point is recorded."""
+        number = self.buffers.symbol("number")
+        at = var(self.first_int) + var(number) * self.site.ints
+        box = Domain((Range(number, const(0), self.size),))
+        return Assign(Access(self.buffers.ints, (at,)), None, False, Position(const(0)), box)
+
+    def ranked(self) -> Iterator[Statement]:
+        """Yield what leaves the first of the wanted points, as many as the limit admits."""
+        buffers, number = self.buffers, self.buffers.symbol("number")
+        at = (var(self.first_int) + var(number) * self.site.ints,)
+        counters = (buffers.counter(s.POINTS), buffers.counter(s.RANK))
+        rank = Apply(OPS["add"], counters, dtypes.int64)
+        dropped = (
+            Assign(Access(buffers.ints, at), None, False, Position(const(0)), Domain()),
+            buffers.count(s.DROPPED, Position(const(1))),
+        )
+        kept = Branch(
+            _compare("lt", rank, buffers.counter(s.LIMIT)),
+            (buffers.count(s.RANK, Position(const(1))),),
+            dropped,
+        )
+        asked = Branch(_compare("eq", Read(buffers.ints, at), const(1)), (kept,), ())
+        yield Assign(buffers.place(s.RANK), None, False, Position(const(0)), Domain())
+        yield For(number, const(0), self.size, 1, (asked,))
+
+    def end(self) -> Iterator[Statement]:
+        """Yield what records the state after the statement, and counts what was used."""
+        yield Branch(_compare("eq", var(self.go), const(1)), tuple(self.behind()), ())
+
+    def behind(self) -> Iterator[Statement]:
+        """Yield the last column and the counts."""
+        points = self.points
+        yield from (self.store(cell, points) for cell in self.after)
+        if not self.first_nan:
+            yield from self.used(self.counted(points))
+            return
+        after = self.site.columns[-1].expr
+        assert after is not None
+        yield self.store((False, 0, _number(is_nan(after))), points)
+        found = self.buffers.symbol("found")
+        yield Let(found, self.counted(points))
+        stop = Assign(self.buffers.place(s.STOPPED), None, False, Position(const(1)), Domain())
+        some = _compare("gt", var(found), const(0))
+        yield Branch(some, (*self.used(Position(var(found))), stop), ())
+
+    def used(self, points: Expr) -> Iterator[Statement]:
+        """Yield the counting of what a row used."""
+        size, site, count = self.size, self.site, self.buffers.count
+        yield count(s.ROWS, Position(const(1)))
+        if site.floats:
+            yield count(s.FLOATS, Position(size * site.floats))
+        if site.ints:
+            yield count(s.INTS, Position(size * site.ints))
+        if self.is_assignment:
+            yield count(s.POINTS, points)
+
+    def counted(self, points: Domain) -> Expr:
+        """Return how many points there are."""
+        if not isinstance(self.site.statement, Assign):
+            return Position(const(0))
+        if points.where is None and not is_uneven(self.ranges):
+            return Position(self.size)
+        return Reduce(OPS["add"], points, Position(const(1)), dtypes.int64)
+
+    def store(self, cell: Cell, points: Domain) -> Assign:
+        """Return the assignment that records one number of every point."""
+        is_float, place, value = cell
+        node = self.buffers.floats if is_float else self.buffers.ints
+        first, per_point = (
+            (self.first_float, self.site.floats) if is_float else (self.first_int, self.site.ints)
+        )
+        at = var(first) + self.flat * per_point + place
+        return Assign(Access(node, (at,)), None, False, value, points)
+
+
+def _compare(op: str, left: Affine | Expr, right: Affine | Expr) -> Expr:
+    sides = tuple(Position(x) if isinstance(x, Affine) else x for x in (left, right))
+    return Apply(OPS[op], sides, dtypes.bool_)
+
+
+def _all(tests: Iterable[Expr]) -> Expr | None:
+    """Return the test that all hold, an earlier one before a later one; None for none."""
+    found: Expr | None = None
+    for test in tests:
+        found = test if found is None else Apply(OPS["and"], (found, test), dtypes.bool_)
+    return found
+
+
+def _number(test: Expr | None) -> Expr:
+    """Return 1 where a test holds, else 0."""
+    assert test is not None
+    return Select(test, Position(const(1)), Position(const(0)))

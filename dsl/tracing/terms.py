@@ -1,0 +1,64 @@
+"""The terms of a reduction, one by one, where a trace was asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...lowering.ir.assignments import Assign
+from ...lowering.ir.expressions import Reduce
+from ...lowering.ir.spelling import reduction_name
+from .points import Points
+from .records import Operand, Record, operands, shown, term_text
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term of a reduction."""
+
+    at: dict[str, int]
+    """What the letters of the reduction stood for, by name."""
+    text: str
+    """`a[0, 2]{=3.0} * x[2]{=0.5}`."""
+    value: Any
+    operands: tuple[Operand, ...]
+    reduce: Reduce
+    """The reduction that it belongs to."""
+
+    def __str__(self) -> str:
+        where = ", ".join(f"{name} = {value}" for name, value in self.at.items())
+        value = "" if self.is_read else f" = {shown(self.value)}"
+        return f"{reduction_name(self.reduce.op)}[{where}]: {self.text}{value}"
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it is just something that was read, whose value stands there."""
+        return len(self.operands) == 1 and self.operands[0].expr == self.reduce.value
+
+
+def terms_at(points: Points, record: Record) -> Iterator[Term]:
+    """Yield the terms of one reduction in a record, of all that a run recorded of it."""
+    site = points.site
+    statement, reduce = site.statement, site.reduce
+    assert isinstance(statement, Assign) and reduce is not None
+    values = points.column("after")
+    own = [axis.symbol for axis in site.axes[len(record.axes) :]]
+    for at in map(int, _places(points, record)):
+        found = tuple(operands(points, at))
+        names = {symbol.name: int(points.symbols[symbol][at]) for symbol in own}
+        yield Term(names, term_text(statement, reduce, found), values[at], found, reduce)
+
+
+def _places(points: Points, record: Record) -> np.ndarray:
+    """Return the places of a record's terms: right before its row, at its own indices."""
+    if points.site.statement is not record.site.statement:
+        return np.zeros(0, np.int64)
+    behind = record.site.number - points.site.number
+    first, end = np.searchsorted(points.row, [record.row - behind, record.row])
+    places = np.arange(first, end)
+    for axis, value in zip(points.site.axes, record.axes, strict=False):
+        places = places[points.symbols[axis.symbol][places] == value]
+    return places

@@ -54,6 +54,7 @@ ANALYSES = {
     "cells": ("access", "virtualize", "fuse", "shrink"),
     "cost": ("virtualize",),
     "definition": ("virtualize",),
+    "overwritten": ("zeros",),
     "products": ("fuse",),
     "summary": ("virtualize", "fuse"),
 }

@@ -59,3 +59,17 @@ def test_nothing_else_changes() -> None:
     for body, _ in SHARED:
         y, z = np.zeros(8, np.float32), np.zeros(8, np.float32)
         assert_agrees(lowered(body, **ARRAYS), inplace, [y, z, x, np.zeros(8, np.int64)])
+
+
+WAS_THERE = [
+    "s[i] = x[i, 0]\ny[i] = s[i] / max[k](s[k]) + y[i] * 3",
+    "s[i] = x[i, 0]\nfor k in range(8):\n    y[k] = s[k] * 2\n    z[k] = y[7 - k]",
+]
+
+
+@pytest.mark.xfail(strict=True, reason="the caller's array is taken although it is read")
+@pytest.mark.parametrize("body", WAS_THERE)
+def test_what_was_in_the_array_of_the_caller_is_read(body: str) -> None:
+    rng = np.random.default_rng(3)
+    y, z, x = (rng.random(shape, dtype=np.float32) for shape in (8, 8, (8, 9)))
+    assert_agrees(lowered(body, **ARRAYS), inplace, [y, z, x, np.zeros(8, np.int64)])

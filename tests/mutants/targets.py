@@ -55,6 +55,7 @@ ANALYSES = {
     "cost": ("virtualize",),
     "definition": ("virtualize",),
     "overwritten": ("zeros",),
+    "pair": ("fuse",),
     "products": ("fuse",),
     "summary": ("virtualize", "fuse"),
 }

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from plusequals.lowering.ir.assignments import Alloc
+from plusequals.lowering.ir.loops import Fill, Store
 from plusequals.lowering.passes.overwritten import overwritten, zeros
 
+from ..ir.build import at, node, num, program, symbols
 from .shown import lowered, text_of
 
 ARRAYS = {"y": "f32[8]", "x": "f32[8]", "p": "i64[8]"}
@@ -51,3 +54,23 @@ def test_results_start_as_zeros() -> None:
                  "r = np.zeros(8)\nr += x\nr[0] = 0\nreturn r"):  # fmt: skip
         again = zeros(lowered(body, **ARRAYS))
         assert "r[" in text_of(again).splitlines()[1] or "r[0] = 0.0" in text_of(again)
+
+
+def test_results_that_are_filled_start_as_zeros() -> None:
+    result = node(0, "r", 8)
+    for value, stays in ((0.0, False), (1.0, True), (-0.0, True)):  # as bits
+        made = program((), (), Fill(result, num(value)), results=(result,))
+        assert (zeros(made) == made) is stays
+
+
+def test_results_of_a_size_of_the_run_keep_their_zeros() -> None:
+    result = node(0, "r", *symbols("n"))
+    made = program((), (), Alloc(result), Fill(result, num(0.0)), results=(result,))
+    assert zeros(made) == made
+
+
+def test_a_number_keeps_its_zero() -> None:
+    number, result = node(0, "s"), node(1, "r", 8)
+    body = Store(at(number), num(0.0)), Fill(result, num(0.0))
+    made = zeros(program((), (), *body, results=(number, result)))
+    assert text_of(made) == "s = 0.0"

@@ -18,6 +18,13 @@ INPLACE = {
         y[i] = w[i] + w[7 - i]
     """,
     "from one to the next to the caller": "s[i] = x[i] + 1\nt[i] = s[i] * 2\ny[i] = t[i] - x[i]",
+    "from one to the next, named before": """
+        t: f64[8]
+        s[i] = x[i] + 1
+        t[i] = s[i] * 2
+        u[i] = t[i] - x[i]
+        y[i] = u[7 - i]
+    """,
     "read twice at the cell": "s[i] = x[i]\ny[i] = s[i] * s[i]",
     "read at another cell, too": "s[i] = x[i]\ny[i] = s[i] - s[7 - i]",
     "read at another cell before": """
@@ -255,4 +262,5 @@ INPLACE = {
     """,
     "only numbers": "s = x[2]\ne = s * 2\ny[0] = e",
     "stored and not read": "s[i] = x[i]\nt[i] = z[i]\ny[i] = t[i] + 1",
+    "asked to be kept": "s[i] = x[i]\nmemory(s, 'on-device')\ny[i] = s[i] * 2",
 }

@@ -233,5 +233,11 @@ ZEROS = {
     """,
     "zeros under a check": "r = np.zeros(8)\nassert x[0] < 3\nr[i] += x[i]\nreturn r",
     "a number": "s = 0.0\nreturn s",
+    "a number of zero, or one": """
+        s = 0.0
+        if x[0] > 0:
+            s = 1.0
+        return s
+    """,
     "a result of zeros that is summed": "r = np.zeros(8)\nr += x\nr[0] = 0\nreturn r",
 }

@@ -276,4 +276,16 @@ REPEATED = {
             z[:k] = t + u
     """,
     "positions": "t[i] = argmax[j](a[i, j])\nu[i] = argmax[j](a[i, j])\nq[i] = t[i] + u[i]",
+    "asked to be kept": """
+        t[i] = x[i] * 2
+        u[i] = x[i] * 2
+        memory(u, "on-device")
+        y[i] = t[i] + u[i]
+    """,
+    "the first is asked to be kept": """
+        t[i] = x[i] * 2
+        memory(t, "on-device")
+        u[i] = x[i] * 2
+        y[i] = t[i] + u[i]
+    """,
 }

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from plusequals.lowering.ir.assignments import Alloc
-from plusequals.lowering.ir.loops import Fill, Store
+from plusequals.lowering.ir.indexing import const
+from plusequals.lowering.ir.loops import Comment, Fill, For, If, Store, Update
+from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.passes.overwritten import overwritten, zeros
 
-from ..ir.build import at, node, num, program, symbols
+from ..ir.build import ap, at, node, num, program, read, symbols
 from .shown import lowered, text_of
 
 ARRAYS = {"y": "f32[8]", "x": "f32[8]", "p": "i64[8]"}
@@ -58,7 +60,7 @@ def test_results_start_as_zeros() -> None:
 
 def test_results_that_are_filled_start_as_zeros() -> None:
     result = node(0, "r", 8)
-    for value, stays in ((0.0, False), (1.0, True), (-0.0, True)):  # as bits
+    for value, stays in ((0.0, False), (1.0, True), (-0.0, True)):
         made = program((), (), Fill(result, num(value)), results=(result,))
         assert (zeros(made) == made) is stays
 
@@ -74,3 +76,14 @@ def test_a_number_keeps_its_zero() -> None:
     body = Store(at(number), num(0.0)), Fill(result, num(0.0))
     made = zeros(program((), (), *body, results=(number, result)))
     assert text_of(made) == "s = 0.0"
+
+
+def test_a_nest_of_all_kinds_that_is_overwritten_goes() -> None:
+    (k,) = symbols("k")
+    y, x = node(0, "y", 8), node(1, "x", 8)
+    test, store = ap("gt", read(x, k), num(0.0)), Store(at(y, k), read(x, k))
+    update = Update(at(y, 0), OPS["add"], num(2.0))
+    body = Comment("all kinds"), Fill(y, num(1.0)), If(test, (store,)), update
+    nest = For(k, const(0), const(8), 1, body)
+    made = overwritten(program((y,), (x,), nest, Fill(y, num(3.0))))
+    assert made.kernels[0].body == (Fill(y, num(3.0)),)

@@ -10,8 +10,9 @@ import pytest
 
 import plusequals as pe
 from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.assignments import Permute
 from plusequals.lowering.ir.indexing import Symbol, const, var
-from plusequals.lowering.ir.loops import Fill, Program
+from plusequals.lowering.ir.loops import Fill, Program, Store
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.lower import lower
 from plusequals.lowering.passes.buffers import (
@@ -25,7 +26,7 @@ from plusequals.lowering.passes.buffers import (
     sizes_of,
 )
 
-from ..ir.build import node, num, program
+from ..ir.build import at, node, num, program
 from .shown import lowered
 from .test_traps import used
 from .traps.buffers import BUFFERS
@@ -227,3 +228,11 @@ def test_an_array_without_a_use_has_no_place() -> None:
     used_one, unused = node(0, "t", 64), node(1, "u", 64)
     made = program((), (), Fill(used_one, num(0.0)), local=(used_one, unused))
     assert [b.node for b in memory(made, 0).arena] == [used_one]
+
+
+def test_numbers_that_trade_places_have_one() -> None:
+    s, h, k = node(0, "s"), node(1, "h"), node(2, "k")
+    body = Store(at(s), num(1.0)), Store(at(k), num(2.0)), Permute((s, h), (h, s))
+    made = program((), (), *body, local=(s, h, k))
+    assert [b.node for b in memory(made, 0).arena] == [s, h]
+    assert memory(made).stack == (s, h)

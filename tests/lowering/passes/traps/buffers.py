@@ -108,6 +108,11 @@ BUFFERS = {
             t = x[: min(k, 5)] * 2
             y[: min(k, 5)] = t[::-1]
     """,
+    "storage of the smaller of a half": """
+        for k in range(1, 8):
+            t = x[: min(k // 2, 5)] * 2
+            y[: min(k // 2, 5)] = t[::-1]
+    """,
     "storage of the size of a difference": """
         for k in range(0, 8):
             for m in range(k, 8):

@@ -103,3 +103,8 @@ def test_storage_that_is_made_in_the_run_stays() -> None:
     second = For(j, const(0), var(n), 1, (Store(at(y, j), read(t, j)),))
     made = program((y,), (x,), Alloc(t), first, second, local=(t,))
     assert inplace(made) == made
+
+
+def test_an_array_without_a_use_stays() -> None:
+    made = program((), (), local=(node(0, "t", 8),))
+    assert inplace(made) == made

@@ -262,5 +262,5 @@ INPLACE = {
     """,
     "only numbers": "s = x[2]\ne = s * 2\ny[0] = e",
     "stored and not read": "s[i] = x[i]\nt[i] = z[i]\ny[i] = t[i] + 1",
-    "asked to be kept": "s[i] = x[i]\nmemory(s, 'on-device')\ny[i] = s[i] * 2",
+    "asked to be kept": "s[i] = x[i]\nmemory(s, 'local')\ny[i] = s[i] * 2",
 }

@@ -279,12 +279,12 @@ REPEATED = {
     "asked to be kept": """
         t[i] = x[i] * 2
         u[i] = x[i] * 2
-        memory(u, "on-device")
+        memory(u, "local")
         y[i] = t[i] + u[i]
     """,
     "the first is asked to be kept": """
         t[i] = x[i] * 2
-        memory(t, "on-device")
+        memory(t, "local")
         u[i] = x[i] * 2
         y[i] = t[i] + u[i]
     """,

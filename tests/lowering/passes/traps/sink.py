@@ -140,5 +140,5 @@ SINK = {
     "no sum": "t[i] = x[i] * 2\ny[i] = t[7 - i]",
     "a position": "t[i] = argmax[j](a[i, j])\nq[i] = t[7 - i]",
     "a sum of one cell": "t = sum(x[i])\ny[i] = t * 2",
-    "asked to be kept": "t[i] = sum(a[i, j])\nmemory(t, 'on-device')\ny[i] = t[7 - i]",
+    "asked to be kept": "t[i] = sum(a[i, j])\nmemory(t, 'local')\ny[i] = t[7 - i]",
 }

@@ -54,6 +54,8 @@ ANALYSES = {
     "cells": ("access", "virtualize", "fuse", "shrink"),
     "cost": ("virtualize",),
     "definition": ("virtualize",),
+    "overwritten": ("zeros",),
+    "pair": ("fuse",),
     "products": ("fuse",),
     "summary": ("virtualize", "fuse"),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from plusequals.lowering.ir import assignments, dtypes, loops
 from plusequals.lowering.ir.assignments import Access, Assign, Pair, Parameter, Procedure
 from plusequals.lowering.ir.dtypes import DType
@@ -122,3 +124,10 @@ def program(
     same = procedure(written, given, local=local, results=results, name=name)
     kernel = loops.Kernel(name, body)
     return loops.Program(name, same.parameters, local, results, (kernel,))
+
+
+def in_kernels(whole: loops.Program) -> loops.Program:
+    """The same program with a kernel for each statement."""
+    (kernel,) = whole.kernels
+    each = (loops.Kernel(f"{kernel.name}_{n}", (stmt,)) for n, stmt in enumerate(kernel.body))
+    return replace(whole, kernels=tuple(each))

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.assignments import Permute
 from plusequals.lowering.ir.indexing import Symbol, const, var
+from plusequals.lowering.ir.loops import Fill, Program, Store
 from plusequals.lowering.ir.node import Node
+from plusequals.lowering.lower import lower
 from plusequals.lowering.passes.buffers import (
     ALIGNMENT,
     Buffer,
@@ -20,7 +26,10 @@ from plusequals.lowering.passes.buffers import (
     sizes_of,
 )
 
+from ..ir.build import at, node, num, program
 from .shown import lowered
+from .test_traps import used
+from .traps.buffers import BUFFERS
 
 CHAIN = "t[i] = sum(x[i, j])\nu[i] = max(x[i, j] - t[i])\nv[i] = max(x[i, j] - u[i])\ny[i] = v[i]"
 SHAPES = {"y": "f32[64]", "x": "f32[64, 9]"}
@@ -133,3 +142,97 @@ def test_numbers_are_the_sizes_then_the_layout() -> None:
     assert memory(program).numbers([]) == []
     plan = Memory(arrays, (), (), (Size(n, 0, 0),))
     assert plan.numbers([100]) == [100, 256, 0, 128]
+
+
+# --------------------------------------------------------------------------- plans, as text
+
+OPEN = {
+    "one after the other": CHAIN,
+    "at two times": CHAIN.replace("y[i] = v[i]", "y[i] = v[i] + t[i]"),
+    "all but one": "t = x[1:, 0] * 2\ny[1:] = t[::-1]",
+    "a part that is known": "t = x[:7, 0] * 2\ny[:7] = t[::-1]",
+    "rows and columns": "t[i, j] = x[i, j] * 2\ny[i] = sum(t[i, j])\nu[j] = sum[i](t[i, j])\n"
+    "y[0] += u[3]",
+    "growing": "for k in range(2, len(x)):\n    t = x[:k, 0] * 2\n    y[:k] = t[::-1]",
+    "zeros at the start": "t: f64[9]\nt[0] = 1\ny[i] = t[i % 9]",
+    "moved": "a = x[:, 0] * 2\nb = x[:, 1] * 3\nfor k in range(3):\n    a, b = b, a\ny[:] = a + b",
+}
+
+
+def of_any_size(body: str) -> Program:
+    """Return the loops of a function of `y` and `x` whose first axes have any size."""
+    text = "def f(y, x):\n    " + body.replace("\n", "\n    ") + "\n"
+    function = pe.cd_from_source(text, backend="numpy")
+    for n in (20, 30, 40, 50):
+        form = function.specialise(np.zeros(n), np.zeros((n, 9)))
+    assert "any size" in form.reason
+    return lower(form.procedure)
+
+
+def plan_of(title: str, program: Program, stack: int) -> str:
+    """Return where the temporaries of a program are, for two sizes where the call knows them."""
+    plan = memory(program, stack)
+    lines = [f"{title}, up to {stack} bytes on the stack"]
+    for b in plan.arena:
+        room = ", ".join(map(str, b.room))
+        zeros = ", zeros" if b.zeroed else ""
+        lines.append(f"  {b.node.label}[{room}]: {b.first} to {b.last}{zeros}")
+    sizes = [f"{size.symbol.name} of {size.parameter}, {size.axis}" for size in plan.sizes]
+    lines.append(f"  sizes: {'; '.join(sizes)}")
+    lines.append(f"  stack: {', '.join(node.label for node in plan.stack)}")
+    lines.append(f"  growing: {', '.join(node.label for node in plan.growing)}")
+    for number in (7, 100):
+        known = {size.symbol: number for size in plan.sizes}
+        layout = plan.layout(known)
+        places = [layout.offsets[b.node.id] for b in plan.arena]
+        most = peak(program, known, stack)
+        assert most.growing == plan.growing
+        lines.append(f"  at {places}, in all {layout.total}, {most.heap} and {most.stack} at once")
+        lines.append(f"  numbers: {plan.numbers(list(known.values()))}")
+        if plan.is_static:
+            break
+    names = {b.node.id: b.node.label for b in plan.arena}
+    lines.append(f"  sharing: {', '.join(sorted(names[number] for number in plan.sharing()))}")
+    return "\n".join(lines)
+
+
+def test_the_plans_are_those_expected(golden: Callable[[str], Callable[[str], None]]) -> None:
+    parts = []
+    for name, body in BUFFERS.items():
+        parts += [plan_of(name, lowered(body, **used(body)), stack) for stack in (0, 64)]
+    parts += [plan_of(f"of any size: {name}", of_any_size(body), 64) for name, body in OPEN.items()]
+    assert len(parts) > 50
+    golden("plans.txt")("\n\n".join(parts))
+
+
+def test_the_layouts_are_those_expected(golden: Callable[[str], Callable[[str], None]]) -> None:
+    lines = []
+    for seed in range(24):
+        rng = random.Random(seed)
+        plan = Memory(_buffers(rng, rng.randrange(1, 14)), (), (), ())
+        layout = plan.layout({Symbol("n", 99): 50})
+        lines.append(f"{layout.total} {[layout.offsets[b.node.id] for b in plan.arena]}")
+    assert len(set(lines)) > 20
+    golden("layouts.txt")("\n".join(lines))
+
+
+def test_empty_arrays_have_addresses_of_their_own() -> None:
+    empty = tuple(
+        Buffer(Node(at, "b", (const(0),), dtypes.int8), (const(0),), 0, 1, False) for at in (0, 1)
+    )
+    layout = Memory(empty, (), (), ()).layout()
+    assert (layout.offsets, layout.total) == ({0: 0, 1: ALIGNMENT}, 2 * ALIGNMENT)
+
+
+def test_an_array_without_a_use_has_no_place() -> None:
+    used_one, unused = node(0, "t", 64), node(1, "u", 64)
+    made = program((), (), Fill(used_one, num(0.0)), local=(used_one, unused))
+    assert [b.node for b in memory(made, 0).arena] == [used_one]
+
+
+def test_numbers_that_trade_places_have_one() -> None:
+    s, h, k = node(0, "s"), node(1, "h"), node(2, "k")
+    body = Store(at(s), num(1.0)), Store(at(k), num(2.0)), Permute((s, h), (h, s))
+    made = program((), (), *body, local=(s, h, k))
+    assert [b.node for b in memory(made, 0).arena] == [s, h]
+    assert memory(made).stack == (s, h)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import textwrap
 
+import numpy as np
 import pytest
 
-from plusequals.lowering.ir.assignments import Fault
-from plusequals.lowering.ir.indexing import Symbol, const
+from plusequals.lowering.ir.assignments import Fault, Let, Permute
+from plusequals.lowering.ir.indexing import Symbol, const, var
 from plusequals.lowering.ir.loops import Check, For, Store, Update
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.passes.decision import Reason
 from plusequals.lowering.passes.fuse import Together, fuse, fused
 from plusequals.lowering.passes.pair import Apart
 
-from ..ir.build import ap, at, i64, node, num, program, read, symbols
+from ..ir.build import ap, at, i64, node, num, pos, program, read, symbols
+from .agree import assert_agrees
 from .shown import after, lowered
 
 n, m = symbols("n m")
@@ -123,3 +125,27 @@ def test_comments_stay_in_order() -> None:
         "y[i] = z[i]",
         "",
     ]
+
+
+def test_symbols_of_both_nests_stay_apart() -> None:
+    i, j, k = symbols("i j k")
+    y, x, a = node(0, "y", 8), node(1, "x", 8), node(2, "a", 8, 8)
+    row = For(i, const(0), const(8), 1, (Store(at(a, j, i), read(x, i)),))
+    first = For(i, const(0), const(8), 1, (Store(at(y, i), read(x, i)),))
+    before = program((y, a), (x,), first, For(j, const(0), const(8), 1, (row,)))
+    data = [np.zeros(8, np.float32), np.zeros((8, 8), np.float32), np.arange(8, dtype=np.float32)]
+    assert len(assert_agrees(before, fuse, data).kernels[0].body) == 1
+    named = (Let(k, pos(i)), Store(at(y, i), read(x, k)))
+    again = (Let(k, pos(const(7) - var(i))), Store(at(a, i, 0), read(x, k)))
+    nests = (For(i, const(0), const(8), 1, body) for body in (named, again))
+    made = assert_agrees(program((y, a), (x,), *nests), fuse, data)
+    assert len(made.kernels[0].body) == 1
+
+
+def test_no_nest_passes_an_exchange() -> None:
+    i, j = symbols("i j")
+    y, z, x, u, w = (node(n, label, 8) for n, label in enumerate("yzxuw"))
+    one, two = (For(s, const(0), const(8), 1, (Store(at(a, s), read(x, s)),))
+                for s, a in ((i, y), (j, z)))  # fmt: skip
+    made = fused(program((y, z), (x,), one, Permute((u, w), (w, u)), two, local=(u, w)))
+    assert [decision.reason for decision in made.decisions] == [Apart.BETWEEN]

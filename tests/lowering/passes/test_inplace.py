@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from plusequals.lowering.ir.loops import Program
+from plusequals.lowering.ir.assignments import Alloc
+from plusequals.lowering.ir.indexing import const, var
+from plusequals.lowering.ir.loops import For, Program, Store
 from plusequals.lowering.passes.inplace import Sharing, decide_inplace, inplace
 
+from ..ir.build import at, in_kernels, node, program, read, symbols
 from .agree import assert_agrees
 from .shown import lowered, text_of
 
@@ -59,3 +64,47 @@ def test_nothing_else_changes() -> None:
     for body, _ in SHARED:
         y, z = np.zeros(8, np.float32), np.zeros(8, np.float32)
         assert_agrees(lowered(body, **ARRAYS), inplace, [y, z, x, np.zeros(8, np.int64)])
+
+
+WAS_THERE = [
+    "s[i] = x[i, 0]\ny[i] = s[i] / max[k](s[k]) + y[i] * 3",
+    "s[i] = x[i, 0]\nfor k in range(8):\n    y[k] = s[k] * 2\n    z[k] = y[7 - k]",
+]
+
+
+@pytest.mark.xfail(strict=True, reason="the caller's array is taken although it is read")
+@pytest.mark.parametrize("body", WAS_THERE)
+def test_what_was_in_the_array_of_the_caller_is_read(body: str) -> None:
+    rng = np.random.default_rng(3)
+    y, z, x = (rng.random(shape, dtype=np.float32) for shape in (8, 8, (8, 9)))
+    assert_agrees(lowered(body, **ARRAYS), inplace, [y, z, x, np.zeros(8, np.int64)])
+
+
+def test_what_other_kernels_touch_stays() -> None:
+    body = "s[i] = x[i, 0]\ne[i] = exp(s[i])\ny[i] = e[i] * 2"
+    both = lowered(body, **ARRAYS)
+    assert inplace(in_kernels(both)) == in_kernels(both) != inplace(both)
+
+
+def test_an_array_of_the_caller_that_another_kernel_touches_is_not_taken() -> None:
+    first, second = "s[i] = x[i, 0]\ny[i] = s[i] * 2\n", "z[i] = y[i] + 1\n"
+    for body, count in ((first + second, -2), (second + first, 2)):
+        whole = lowered(body, **ARRAYS)
+        (kernel,) = whole.kernels
+        parts = kernel.body[:count], kernel.body[count:]
+        apart = replace(whole, kernels=tuple(replace(kernel, body=part) for part in parts))
+        assert inplace(apart) == apart
+
+
+def test_storage_that_is_made_in_the_run_stays() -> None:
+    i, j, n = symbols("i j n")
+    y, x, t = node(0, "y", n), node(1, "x", n), node(2, "t", n)
+    first = For(i, const(0), var(n), 1, (Store(at(t, i), read(x, i)),))
+    second = For(j, const(0), var(n), 1, (Store(at(y, j), read(t, j)),))
+    made = program((y,), (x,), Alloc(t), first, second, local=(t,))
+    assert inplace(made) == made
+
+
+def test_an_array_without_a_use_stays() -> None:
+    made = program((), (), local=(node(0, "t", 8),))
+    assert inplace(made) == made

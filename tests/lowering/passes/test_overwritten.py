@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from plusequals.lowering.ir.assignments import Alloc
+from plusequals.lowering.ir.indexing import const
+from plusequals.lowering.ir.loops import Comment, Fill, For, If, Store, Update
+from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.passes.overwritten import overwritten, zeros
 
+from ..ir.build import ap, at, node, num, program, read, symbols
 from .shown import lowered, text_of
 
 ARRAYS = {"y": "f32[8]", "x": "f32[8]", "p": "i64[8]"}
@@ -51,3 +56,34 @@ def test_results_start_as_zeros() -> None:
                  "r = np.zeros(8)\nr += x\nr[0] = 0\nreturn r"):  # fmt: skip
         again = zeros(lowered(body, **ARRAYS))
         assert "r[" in text_of(again).splitlines()[1] or "r[0] = 0.0" in text_of(again)
+
+
+def test_results_that_are_filled_start_as_zeros() -> None:
+    result = node(0, "r", 8)
+    for value, stays in ((0.0, False), (1.0, True), (-0.0, True)):
+        made = program((), (), Fill(result, num(value)), results=(result,))
+        assert (zeros(made) == made) is stays
+
+
+def test_results_of_a_size_of_the_run_keep_their_zeros() -> None:
+    result = node(0, "r", *symbols("n"))
+    made = program((), (), Alloc(result), Fill(result, num(0.0)), results=(result,))
+    assert zeros(made) == made
+
+
+def test_a_number_keeps_its_zero() -> None:
+    number, result = node(0, "s"), node(1, "r", 8)
+    body = Store(at(number), num(0.0)), Fill(result, num(0.0))
+    made = zeros(program((), (), *body, results=(number, result)))
+    assert text_of(made) == "s = 0.0"
+
+
+def test_a_nest_of_all_kinds_that_is_overwritten_goes() -> None:
+    (k,) = symbols("k")
+    y, x = node(0, "y", 8), node(1, "x", 8)
+    test, store = ap("gt", read(x, k), num(0.0)), Store(at(y, k), read(x, k))
+    update = Update(at(y, 0), OPS["add"], num(2.0))
+    body = Comment("all kinds"), Fill(y, num(1.0)), If(test, (store,)), update
+    nest = For(k, const(0), const(8), 1, body)
+    made = overwritten(program((y,), (x,), nest, Fill(y, num(3.0))))
+    assert made.kernels[0].body == (Fill(y, num(3.0)),)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from plusequals.lowering.passes.sink import Kept, Sunk, sink, sunk
 
+from ..ir.build import in_kernels
 from .agree import assert_agrees
 from .shown import lowered, text_of
 
@@ -55,3 +58,17 @@ def test_products_of_matrices_are_tiled_instead() -> None:
     program = lowered("t[i, j] = sum(a[i, k] * b[k, j])\nc[i, j] = t[31 - i, j]",
                       a="f32[32, 32]", b="f32[32, 32]", c="f32[32, 32]")  # fmt: skip
     assert [made.reason for made in sunk(program).decisions] == [Kept.TILES]
+
+
+def test_what_other_kernels_read_stays() -> None:
+    program = lowered(SUMS + "y[i] = t[7 - i]", **ARRAYS)
+    assert sink(in_kernels(program)) == in_kernels(program) != sink(program)
+
+
+def test_another_kernel_may_do_something_else() -> None:
+    whole = lowered("x[0, 0] = 1\n" + SUMS + "y[i] = t[7 - i]", **ARRAYS)
+    (kernel,) = whole.kernels
+    parts = kernel.body[:2], kernel.body[2:]
+    apart = replace(whole, kernels=tuple(replace(kernel, body=part) for part in parts))
+    assert [node.rank for node in sink(apart).locals] == [0]
+    assert sink(apart).kernels[0] == apart.kernels[0]

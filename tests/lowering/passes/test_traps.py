@@ -68,14 +68,15 @@ def test_every_pass_keeps_what_is_seen(name: str) -> None:
     body = TRAPS[name]
     specs = used(body)
     program = lowered(body, **specs)
-    ran = [Seen.of(program, inputs(seed, specs))[0] for seed in range(3)]
+    arrays = [[*inputs(seed, specs), *(None for _ in program.results)] for seed in range(3)]
+    ran = [Seen.of(program, given)[0] for given in arrays]
     for change in CHANGES.values():
         after = change(program)
         if after == program:
             continue
         verify_program(after)
-        for seed, before in enumerate(ran):
-            assert Seen.of(after, inputs(seed, specs))[0] == before
+        for given, before in zip(arrays, ran, strict=True):
+            assert Seen.of(after, given)[0] == before
 
 
 ALONE = {step.name: step for step in PASSES}

@@ -4,7 +4,22 @@ Each is run before and after every pass on several inputs: whatever a pass does,
 seen has to stay. The letters that a program does not make itself are parameters, as in `ARRAYS`.
 """
 
-from . import buffers, cse, dead, fuse, gather, hoist, past, shrink, simplify, virtualize
+from . import (
+    buffers,
+    cse,
+    dead,
+    fuse,
+    gather,
+    hoist,
+    inplace,
+    overwritten,
+    past,
+    repeated,
+    shrink,
+    simplify,
+    sink,
+    virtualize,
+)
 
 ARRAYS = {
     "y": "f64[8]", "z": "f64[8]", "x": "f64[8]", "a": "f64[8, 8]", "b": "f64[8, 8]", "c": "f64[1]",
@@ -15,7 +30,9 @@ TRAPS = {
     for kind, table in {
         "fuse": fuse.FUSE | past.PAST, "virtualize": virtualize.VIRTUALIZE, "shrink": shrink.SHRINK,
         "hoist": hoist.HOIST, "cse": cse.CSE, "dead": dead.DEAD, "buffers": buffers.BUFFERS,
-        "gather": gather.GATHER, "simplify": simplify.SIMPLIFY,
+        "gather": gather.GATHER, "simplify": simplify.SIMPLIFY, "sink": sink.SINK,
+        "inplace": inplace.INPLACE, "repeated": repeated.REPEATED,
+        "overwritten": overwritten.OVERWRITTEN, "zeros": overwritten.ZEROS,
     }.items()
     for name, body in table.items()
 }  # fmt: skip

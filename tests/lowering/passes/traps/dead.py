@@ -87,6 +87,14 @@ DEAD = {
             else:
                 z[k] = 1
     """,
+    "two that only update each other": """
+        t: f64[8]
+        u: f64[8]
+        for k in range(8):
+            t[k] += u[k]
+            u[k] += t[k] + x[k]
+        y[i] = x[i]
+    """,
     "two loops of no use inside": """
         t: f64[8]
         for k in range(8):

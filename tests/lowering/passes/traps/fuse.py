@@ -314,4 +314,26 @@ FUSE = {
         for m in range(5):
             y[m] = z[5] + z[m]
     """,
+    "around an exchange": """
+        u[i] = x[i]
+        w[i] = x[i] * 2
+        for k in range(3):
+            for m in range(8):
+                y[m] += x[m]
+            u, w = w, u
+            for m in range(8):
+                z[m] += x[m] * 2
+        b[0, i] = u[i] - w[i]
+    """,
+    "around an exchange of what they use": """
+        u[i] = x[i]
+        w[i] = x[i] * 2
+        for k in range(3):
+            for m in range(8):
+                w[m] += u[m]
+            u, w = w, u
+            for m in range(8):
+                u[m] += x[m] * 2
+        b[0, i] = u[i] - w[i]
+    """,
 }

@@ -268,4 +268,74 @@ VIRTUALIZE = {
             x *= 0.5
         y[...] = x
     """,
+    "cells are shifted in the round": """
+        u[i] = x[i] * 2
+        for k in range(3):
+            for m in range(8):
+                y[m] += u[m]
+            for m in range(7):
+                x[m + 1] = y[m]
+    """,
+    "cells are shifted in the round, one loop later": """
+        u[i] = x[i] * 2
+        for k in range(3):
+            for m in range(8):
+                y[m] += u[m]
+            for h in range(8):
+                z[h] = h
+            for m in range(7):
+                x[m + 1] = y[m]
+    """,
+    "cells are shifted in the round, two loops later": """
+        u[i] = x[i] * 2
+        for k in range(3):
+            for m in range(8):
+                y[m] += u[m]
+            for h in range(8):
+                z[h] = h
+            for h in range(8):
+                z[h] += 1
+            for m in range(7):
+                x[m + 1] = y[m]
+    """,
+    "the source is read once more behind the loop": """
+        w[i] = sum(a[i, j])
+        for k in range(3):
+            u[i] = exp(w[i] * k)
+            y[i] += u[7 - i] + u[i]
+        z[0] = w[3]
+    """,
+    "the source is read in the loop only": """
+        w[i] = sum(a[i, j])
+        for k in range(3):
+            u[i] = exp(w[i] * k)
+            y[i] += u[7 - i] + u[i]
+    """,
+    "some are written, used in a while": """
+        u: f64[8]
+        u[2:] = exp(x[2:])
+        s = 0
+        while s < 3:
+            y[i] += u[i]
+            s += 1
+    """,
+    "some are written, used in a round": """
+        u: f64[8]
+        u[2:] = exp(x[2:])
+        for k in range(3):
+            y[i] += u[i]
+    """,
+    "some are written, used at two places": """
+        u: f64[8]
+        u[2:] = exp(x[2:])
+        y[i] = u[i]
+        z[i] = u[7 - i]
+    """,
+    "some are written, one is used": "u: f64[8]\nu[2:] = exp(x[2:])\ny[0] = u[3] + u[1]",
+    "some are written, one is looked up": """
+        u: f64[8]
+        u[2:] = exp(x[2:])
+        h = p[0] % 8
+        y[0] = u[h]
+    """,
 }

@@ -27,3 +27,31 @@ def test_apart_for_a_reason(body: str, reason: Apart) -> None:
     made = fused(lowered(body, **ARRAYS))
     assert reason in [decision.reason for decision in made.decisions]
     assert Together.SHARED not in [decision.reason for decision in made.decisions]
+
+
+PRODUCT = "t[n, j] = sum(x[n, i] * w[i, j])\n"
+WIDE = "t[n, j, m] = sum[i](x[n, i] * v[i, j, m])\n"
+TILED = [
+    (PRODUCT + "y[n, j] = t[n, j] + 1", Together.SHARED),
+    (PRODUCT + "for h in range(32):\n    y[h, 0] = 1\n    for k in range(96):\n"
+     "        y[h, k] = t[h, k]", Apart.TILES),
+    (PRODUCT + "for h in range(32):\n    for k in range(96):\n        y[h, k] = t[h, k]\n"
+     "        z[h, k] = t[h, k]", Together.SHARED),
+    (PRODUCT + "for h in range(32):\n    for k in range(95):\n        y[h, k] = t[h, k]",
+     Apart.TILES),
+    (PRODUCT + "y[n, j] = t[n, 95 - j]", Apart.TILES),
+    (PRODUCT + "for h in range(32):\n    y[h, 3] = t[h, 3]", Apart.TILES),
+    (PRODUCT + "z[n, j] = sum(x[n, i] * w[i, j])\ny[n, j] = t[n, j] + z[n, j]", Apart.TILES),
+    (WIDE + "u[n, j, m] = t[n, j, m] + 1", Together.SHARED),
+    (WIDE + "u[n, j, m] = t[n, j, 7 - m]", Apart.TILES),
+    (WIDE + "u[n, j, m] = t[n, 7 - j, m]", Apart.TILES),
+    (WIDE + "u[n, j, m] = t[31 - n, j, m]", Apart.ORDER),
+]  # fmt: skip
+MATRICES = {"x": "f32[32, 64]", "w": "f32[64, 96]", "y": "f32[32, 96]", "z": "f32[32, 96]",
+            "v": "f32[64, 8, 8]", "u": "f32[32, 8, 8]"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "reason"), TILED, ids=[b for b, _ in TILED])
+def test_products_keep_their_tiles(body: str, reason: Apart | Together) -> None:
+    made = fused(lowered(body, **MATRICES))
+    assert made.decisions[0].reason == reason, [one.reason for one in made.decisions]

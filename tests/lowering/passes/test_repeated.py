@@ -91,3 +91,13 @@ def test_a_nest_of_all_kinds_is_run_once() -> None:
     made = repeated(program((y,), (x,), nest(t), nest(u), use, local=(t, u)))
     assert made.locals == (t,)
     assert text_of(made).endswith("y[0] = t[0] + t[0]")
+
+
+def test_two_nests_alone_are_one() -> None:
+    i, j, x, t, u = *symbols("i j"), node(1, "x", 8), node(2, "t", 8), node(3, "u", 8)
+    one, two = (
+        loops.For(s, const(0), const(8), 1, (loops.Store(at(made, s), read(x, s)),))
+        for s, made in ((i, t), (j, u))
+    )
+    made = repeated(program((), (x,), one, two, local=(t, u)))
+    assert (made.locals, made.kernels[0].body) == ((t,), (one,))

@@ -7,9 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from plusequals.lowering.ir.indexing import const
+from plusequals.lowering.ir.loops import For, Store, Update
+from plusequals.lowering.ir.ops import OPS
+from plusequals.lowering.passes.decision import Decided
 from plusequals.lowering.passes.sink import Kept, Sunk, sink, sunk
 
-from ..ir.build import in_kernels
+from ..ir.build import at, in_kernels, node, num, program, read, symbols
 from .agree import assert_agrees
 from .shown import lowered, text_of
 
@@ -72,3 +76,20 @@ def test_another_kernel_may_do_something_else() -> None:
     apart = replace(whole, kernels=tuple(replace(kernel, body=part) for part in parts))
     assert [node.rank for node in sink(apart).locals] == [0]
     assert sink(apart).kernels[0] == apart.kernels[0]
+
+
+def test_what_another_kernel_reads_too_stays() -> None:
+    whole = lowered(SUMS + "y[i] = t[7 - i]\nw[0, i] = t[i]", **ARRAYS)
+    (kernel,) = whole.kernels
+    parts = kernel.body[:-1], kernel.body[-1:]
+    apart = replace(whole, kernels=tuple(replace(kernel, body=part) for part in parts))
+    assert sink(apart) == apart
+
+
+def test_a_number_is_no_array() -> None:
+    k, m = symbols("k m")
+    y, a, s = node(0, "y", 8), node(1, "a", 8, 8), node(2, "s")
+    inner = For(m, const(0), const(8), 1, (Update(at(s), OPS["add"], read(a, k, m)),))
+    nest = For(k, const(0), const(8), 1, (Store(at(s), num(0.0)), inner))
+    made = program((y,), (a,), nest, Store(at(y, 0), read(s)), local=(s,))
+    assert sunk(made) == Decided(made, ())

@@ -141,4 +141,81 @@ SINK = {
     "a position": "t[i] = argmax[j](a[i, j])\nq[i] = t[7 - i]",
     "a sum of one cell": "t = sum(x[i])\ny[i] = t * 2",
     "asked to be kept": "t[i] = sum(a[i, j])\nmemory(t, 'local')\ny[i] = t[7 - i]",
+    "a guarded sum": """
+        t: f64[8]
+        for k in range(8):
+            t[k] = 0
+            for m in range(8):
+                if a[k, m] > 0:
+                    t[k] += a[k, m]
+        y[i] = t[7 - i]
+    """,
+    "a sum that is left early": """
+        t: f64[8]
+        for k in range(8):
+            t[k] = 0
+            for m in range(8):
+                if a[k, m] > 2:
+                    break
+                t[k] += a[k, m]
+        y[i] = t[7 - i]
+    """,
+    "a sum with a check": """
+        t: f64[8]
+        for k in range(8):
+            t[k] = 0
+            for m in range(8):
+                t[k] += a[k, m]
+                assert a[k, m] < 3
+        y[i] = t[7 - i]
+    """,
+    "two sums at once": """
+        t: f64[8]
+        for k in range(8):
+            t[k] = 0
+            for m in range(8):
+                t[k] += a[k, m]
+                t[k] += b[m, k]
+        y[i] = t[7 - i]
+    """,
+    "a sum and another": """
+        t: f64[8]
+        for k in range(8):
+            t[k] = 0
+            for m in range(8):
+                t[k] += a[k, m]
+            z[k] = 1
+        y[i] = t[7 - i]
+    """,
+    "a sum into other cells": """
+        t: f64[8]
+        for k in range(8):
+            t[k] = 0
+            for m in range(8):
+                t[m] += a[k, m]
+        y[i] = t[7 - i]
+    """,
+    "a sum of its own cells": """
+        t: f64[8]
+        for k in range(8):
+            t[k] = 1
+            for m in range(8):
+                t[k] += a[k, m] * t[k]
+        y[i] = t[7 - i]
+    """,
+    "a sum where data says": """
+        t: f64[8]
+        for k in range(8):
+            t[p[k] % 8] = 0
+            for m in range(8):
+                t[p[k] % 8] += a[k, m]
+        y[i] = t[7 - i]
+    """,
+    "a number of the last round": """
+        for k in range(8):
+            s = 0.0
+            for m in range(8):
+                s += a[k, m]
+        y[0] = s
+    """,
 }

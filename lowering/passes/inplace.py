@@ -149,11 +149,16 @@ def _takes_over(sites: tuple[Site, ...], read: Site, depth: int) -> bool:
 
 
 def _is_free(kernel: Kernel, found: Accesses, old: Node, new: Node) -> bool:
-    """Whether an array that others see may hold what another one did, before it is overwritten."""
+    """Whether an array that others see may hold what another one did, before it is overwritten.
+
+    Nobody may read what it held before that, nor not all of it be overwritten.
+    """
     sites = found.of(old)
     if min(common(sites[0].route, site.route) for site in sites):
         return False  # a later round would write over what an earlier one has left there for good
     first, last = sites[0].route[0][0], sites[-1].route[0][0]
     between: tuple[Stmt, ...] = kernel.body[first : last + 1]
     alone = accesses((kernel.body[last],))
-    return not any(map(has_effects, between)) and alone.is_overwritten(new)
+    if any(map(has_effects, between)) or alone.read_before_written(new):
+        return False
+    return alone.is_overwritten(new)

@@ -72,7 +72,6 @@ WAS_THERE = [
 ]
 
 
-@pytest.mark.xfail(strict=True, reason="the caller's array is taken although it is read")
 @pytest.mark.parametrize("body", WAS_THERE)
 def test_what_was_in_the_array_of_the_caller_is_read(body: str) -> None:
     rng = np.random.default_rng(3)

@@ -13,6 +13,18 @@ import numpy as np
 
 Letters = Mapping[str, int]
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argmin")
+
+
+def larger(a: Any, b: Any) -> Any:
+    """Return np.maximum, of two zeros the first: which one NumPy returns depends on the machine."""
+    return np.where((a >= b) | (a != a), a, b)[()]
+
+
+def smaller(a: Any, b: Any) -> Any:
+    """Return np.minimum, of two zeros the first."""
+    return np.where((a <= b) | (a != a), a, b)[()]
+
+
 _BINARY: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
@@ -22,7 +34,7 @@ _BINARY: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
 _BY_SIGN = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
             "//": operator.floordiv, "%": operator.mod, "**": operator.pow,
             "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift,
-            ">>": operator.rshift, "max": np.maximum, "min": np.minimum}  # fmt: skip
+            ">>": operator.rshift, "max": larger, "min": smaller}  # fmt: skip
 _COMPARE: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
@@ -106,7 +118,7 @@ def _called(node: ast.Call, state: Any, point: Letters, statement: Any, of: Any)
                 kind = float if float in map(type, values) else int
                 return kind((max if name == "max" else min)(values))  # one type for all points
             for value in values[1:]:
-                best = (np.maximum if name == "max" else np.minimum)(best, value)
+                best = (larger if name == "max" else smaller)(best, value)
             return best
         case ast.Call(func=ast.Name(id=("clamp" | "wrap" | "pad") as name), args=args):
             return _Outside(name, *(of(arg) for arg in args))
@@ -172,7 +184,7 @@ def reduce_values(name: str, found: list[tuple[tuple[int, ...], Any]]) -> Any:
     if name in ("max", "min"):
         total = dtype.type(values[0])
         for value in values[1:]:
-            total = (np.maximum if name == "max" else np.minimum)(total, dtype.type(value))
+            total = (larger if name == "max" else smaller)(total, dtype.type(value))
         return total
     if name in ("sum", "prod") and all(type(v) is int for v in values):
         return sum(values) if name == "sum" else math.prod(values)  # still a Python number

@@ -17,12 +17,14 @@ REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argm
 
 def larger(a: Any, b: Any) -> Any:
     """Return np.maximum, of two zeros the first: which one NumPy returns depends on the machine."""
-    return np.where((a >= b) | (a != a), a, b)[()]
+    best = np.maximum(a, b)
+    return np.where(a == b, a, best).astype(best.dtype)[()]
 
 
 def smaller(a: Any, b: Any) -> Any:
     """Return np.minimum, of two zeros the first."""
-    return np.where((a <= b) | (a != a), a, b)[()]
+    best = np.minimum(a, b)
+    return np.where(a == b, a, best).astype(best.dtype)[()]
 
 
 _BINARY: dict[type[ast.AST], Callable[[Any, Any], Any]] = {

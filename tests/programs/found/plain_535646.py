@@ -16,5 +16,6 @@ PROGRAM = Program(
     rounds=False,
 )
 WAYS = Ways(
-    optimize=3, stack_bytes=64,
+    optimize=3,
+    stack_bytes=64,
 )

@@ -42,6 +42,8 @@ TILED = [
     (PRODUCT + "y[n, j] = t[n, 95 - j]", Apart.TILES),
     (PRODUCT + "for h in range(32):\n    y[h, 3] = t[h, 3]", Apart.TILES),
     (PRODUCT + "z[n, j] = sum(x[n, i] * w[i, j])\ny[n, j] = t[n, j] + z[n, j]", Apart.TILES),
+    ("for h in range(32):\n    for k in range(96):\n        z[h, k] = 1\n    y[h, 0] = 1\n"
+     "z[n, j] += x[n, i] * w[i, j]", Apart.TILES),
     (WIDE + "u[n, j, m] = t[n, j, m] + 1", Together.SHARED),
     (WIDE + "u[n, j, m] = t[n, j, 7 - m]", Apart.TILES),
     (WIDE + "u[n, j, m] = t[n, 7 - j, m]", Apart.TILES),

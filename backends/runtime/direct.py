@@ -55,6 +55,8 @@ def direct(
     """
     worker, runtime = queue.worker, RUNTIME
     reads, loads, ticks = uses.only_read, uses.loads, uses.ticks
+    writes = tuple(buffer for _, buffer in ticks)
+    used = (*reads, *writes)
 
     def step() -> bool:
         busy = worker.busy  # another one in a forked child
@@ -70,14 +72,11 @@ def direct(
                 for field, buffer in loads:
                     if field.host_tick > buffer.tick:
                         return False
-                for buffer in reads:
+                for buffer in used:
                     writer = buffer.writer
                     if not writer.done or (writer.failure is not None and not writer.failure.told):
                         return False
-                for _, buffer in ticks:
-                    writer = buffer.writer
-                    if not writer.done or (writer.failure is not None and not writer.failure.told):
-                        return False
+                for buffer in writes:
                     if buffer.lent or (buffer.readers and not _are_done(buffer)):
                         return False
                 event = worker.direct = worker.latest = Event(worker)

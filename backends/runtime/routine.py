@@ -84,7 +84,7 @@ class Compiled:
         self.require_context(context)
         if merge_from is not None:
             self.require_source(merge_from)
-        self.require_kept(context)
+        self.require_kept(context)  # before it is compiled, which may fail for that very reason
         self.codes.on(context.device.backend)
         with scheduling(context.stream):
             return Routine(self, Context(context.stream, context), merge_from)
@@ -170,7 +170,7 @@ class Routine:
         self._code = compiled.codes.on(context.device.backend)
         self._logged = settings.current().debug_log_from_routines
         compiled.require_writable(context)  # all of it before any array is made
-        compiled.require_kept(context)
+        compiled.require_kept(context)  # also by those that are linked before it in a batch
         self._arrays: dict[int, Array] = {}
         loads, reads, ticks, merged = [], [], [], []
         needed = compiled.codes.needed
@@ -298,8 +298,9 @@ class Routine:
 
     def _made_ready(self) -> Callable[[], bool] | None:
         """Return the call without arguments, prepared; None where a call has more to do."""
-        ready = self._whole is not None and not self._logged and not self._awaited
-        return self._step(self._whole) if ready and self._whole else None
+        if self._whole is None or self._logged or self._awaited:
+            return None
+        return self._step(self._whole)
 
     def _missing(self) -> tuple[tuple[Field, str], ...]:
         """Return what it only reads and nobody has written, with the routine that should have."""

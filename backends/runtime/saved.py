@@ -9,15 +9,16 @@ A file is written beside its place and renamed, so that one is there in whole or
 from __future__ import annotations
 
 import os
-import tempfile
+import uuid
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from ...lowering.diagnostic import CdTypeError, CdValueError, Diagnostic
+from ...lowering.diagnostic import CdValueError, Diagnostic
 from ..interface import Array
+from .checks import other
 from .field import Field
 from .tensor import Tensor
 
@@ -33,15 +34,15 @@ def save(path: Place, *tensors: Tensor) -> Path:
     fields = _fields(tensors)
     arrays = {_key(name, field): _plain(field.numpy()) for name, field in fields.items()}
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with beside.open("xb") as file:  # who may read it is as for any file
             np.savez(file, allow_pickle=False, **arrays)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, target)
+        os.replace(beside, target)
     except BaseException:
-        os.unlink(name)
+        beside.unlink(missing_ok=True)
         raise
     return target
 
@@ -76,12 +77,7 @@ def _fields(tensors: Sequence[Tensor]) -> dict[str, Field]:
     found: dict[str, Field] = {}
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
-            raise CdTypeError(
-                Diagnostic(
-                    "CD0852", f"this is about a tensor, and is given a {type(tensor).__name__}",
-                    helps=("give tensors: `pe.save(path, w, b)`",),
-                )
-            )  # fmt: skip
+            raise other("tensor", tensor, "give tensors: `pe.save(path, w, b)`")
         for name in tensor.fields:
             full = f"{tensor.label}.{name}"
             if full in found:

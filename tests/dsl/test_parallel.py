@@ -74,7 +74,8 @@ def test_runs_give_the_same_bits_wherever_the_streams_are() -> None:
         assert [a.tobytes() for a in first] == [b.tobytes() for b in again]
 
 
-def test_more_streams_than_rows_leave_some_idle() -> None:
+def adding_on_four() -> tuple[pe.Tensor, DataParallel]:
+    """Return a number, and what makes it the sum of an array on four streams."""
     w = pe.tensor("w", (), dtype="float64")
 
     @cd
@@ -86,7 +87,11 @@ def test_more_streams_than_rows_leave_some_idle() -> None:
         w.value[...] = w.grad
 
     streams = [device("cc").stream() for _ in range(4)]
-    train = DataParallel(step, update, streams, (w.grad,))
+    return w, DataParallel(step, update, streams, (w.grad,))
+
+
+def test_more_streams_than_rows_leave_some_idle() -> None:
+    w, train = adding_on_four()
     train(np.array([3.0, 4.0]))
     assert w.numpy() == 7
     train(np.array([3.0, 4.0, 5.0, 6.0, 7.0]))
@@ -94,17 +99,7 @@ def test_more_streams_than_rows_leave_some_idle() -> None:
 
 
 def test_trap_what_idle_streams_computed_before_is_not_added_again() -> None:
-    w = pe.tensor("w", (), dtype="float64")
-
-    @cd
-    def step(x):
-        w.grad[...] = np.sum(x)
-
-    @cd
-    def update():
-        w.value[...] = w.grad
-
-    train = DataParallel(step, update, [device("cc").stream() for _ in range(4)], (w.grad,))
+    w, train = adding_on_four()
     train(np.array([3.0, 4.0, 5.0, 6.0, 7.0]))
     assert w.numpy() == 25
     train(np.array([3.0, 4.0]))

@@ -41,6 +41,18 @@ class Scene:
         self.buffer.array += self.source.array
 
 
+def lent(scene: Scene) -> None:
+    scene.buffer.lent.append(lambda: None)
+
+
+def newer(scene: Scene) -> None:
+    scene.field.ticked_by_host()
+
+
+def ended(scene: Scene) -> None:
+    scene.life.live = False
+
+
 def test_it_runs_and_is_a_write() -> None:
     scene = Scene()
     assert scene.step() and scene.step()
@@ -59,15 +71,6 @@ def test_it_does_nothing_where_it_would_have_to_wait() -> None:
     def read(scene: Scene) -> None:
         assert pending.worker is not None
         scene.buffer.readers[pending.worker] = pending
-
-    def lent(scene: Scene) -> None:
-        scene.buffer.lent.append(lambda: None)
-
-    def newer(scene: Scene) -> None:
-        scene.field.ticked_by_host()
-
-    def ended(scene: Scene) -> None:
-        scene.life.live = False
 
     def queued(scene: Scene) -> None:
         scene.queue.worker.submit(lambda: None, ())
@@ -186,15 +189,6 @@ def test_a_thread_does_it_behind_what_uses_the_arrays() -> None:
 
 
 def test_a_thread_is_given_nothing_before_what_has_to_be_queued_first() -> None:
-    def lent(scene: Scene) -> None:
-        scene.buffer.lent.append(lambda: None)
-
-    def newer(scene: Scene) -> None:
-        scene.field.ticked_by_host()
-
-    def ended(scene: Scene) -> None:
-        scene.life.live = False
-
     for change in (lent, newer, ended):
         scene, queue = Scene(), Queue("threaded", threaded=True)
         change(scene)

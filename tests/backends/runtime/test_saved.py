@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,9 +81,16 @@ def test_what_does_not_fit_writes_nothing(tmp_path: Path) -> None:
 def test_names_are_of_one_tensor_each(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="CD0853"):
         save(tmp_path / "a.npz", weights(), weights())
+    no_tensor: Any = "w"
     with pytest.raises(TypeError, match="CD0852.*given a str"):
-        save(tmp_path / "a.npz", "w")  # type: ignore[arg-type]
+        save(tmp_path / "a.npz", no_tensor)
     assert not list(tmp_path.iterdir())
+
+
+def test_who_may_read_a_file_is_as_for_any_other(tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.touch()
+    assert save(tmp_path / "a.npz", weights()).stat().st_mode == plain.stat().st_mode
 
 
 def test_a_failed_save_leaves_the_file_as_it_was(

@@ -20,6 +20,7 @@ import gc
 import threading
 import time
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,8 +92,9 @@ def test_trap_a_known_source_is_checked_when_linked_and_fills_every_call(threade
         merge.compile(q).link(one.context, merge_from=two.context)
     with pytest.raises(ValueError, match=r"CD0844.*`writes` merges nothing"):
         writes.compile(p).link(one.context, merge_from=two.context)
+    routine: Any = two
     with pytest.raises(TypeError, match="CD0847"):
-        merge.compile(p).link(one.context, merge_from=two)  # type: ignore[arg-type]
+        merge.compile(p).link(one.context, merge_from=routine)
     merger = merge.compile(p).link(one.context, merge_from=two.context)
     for n in range(1, 4):
         one(X)

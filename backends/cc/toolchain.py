@@ -31,10 +31,11 @@ MEANING = ("-std=gnu11", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contr
 """Flags that results depend on: a compiler that lacks one of them is refused. There is no
 `-ffast-math`: linked with it, a library switches its whole process to flush-to-zero."""
 SPEED = ("-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd")
-SOUND = ("-fno-tree-reassoc", "-fno-tree-slp-vectorize")
+SOUND = ("-fno-tree-reassoc", "-fno-tree-slp-vectorize", "-fno-tree-loop-if-convert")
 """What keeps a compiler from an error of its own, for those that know it. Where gcc 12 reassociates
 the integer product b*b*b*b and vectorizes it for 512 bits, it makes b*b of it. Where it makes
-vectors of straight code, `(double)(float)x` is x: two to four lanes lose their rounding."""
+vectors of straight code, `(double)(float)x` is x: two to four lanes lose their rounding. Where it
+unrolls a loop and makes vectors of what its rounds load under tests, all use the first's mask."""
 NATIVE = ("-march=native", "-mcpu=native")
 """Either makes code for this very processor; compilers differ in which they know."""
 _KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "SDKROOT", "DEVELOPER_DIR", "MACOSX_DEPLOYMENT_TARGET")

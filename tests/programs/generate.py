@@ -15,7 +15,8 @@ from .writer import Refused, Writer
 DTYPES = ("float64",) * 6 + ("float32", "int64", "int64", "int32", "bool", "uint8", "int8",
           "int16", "uint32", "uint64", "uint16", "complex128", "complex64")  # fmt: skip
 SIZES = (3, 4, 2, 5, 1, 3, 4, 3, 7, 0, 4, 9, 17)
-
+EVEN = (3, 4, 5, 6, 7, 9, 11, 17)
+"""Sizes at which a C compiler makes vectors."""
 
 CURVES = ("exp", "sin", "cos", "tanh", "log1p", "arctan", "cbrt", "exp2", "expm1", "sinh", "log",
           "log2", "arcsinh", "log10", "cosh", "tan")  # fmt: skip
@@ -33,6 +34,8 @@ def generate(rng: random.Random, kind: str | None = None) -> Program:
 
 def arguments(rng: random.Random, tier: str) -> list[ArgSpec]:
     """Return two to four arrays of shapes that go together, an index array, and numbers."""
+    if rng.random() < 0.4:
+        return _even(rng, tier)
     sizes = [rng.choice(SIZES) for _ in range(2)]
     shapes = [(sizes[0],), (sizes[1],), tuple(sizes), tuple(sizes[::-1]), (sizes[0], sizes[0]), (),
               (2, *sizes), (1, sizes[1])]  # fmt: skip
@@ -54,6 +57,19 @@ def arguments(rng: random.Random, tier: str) -> list[ArgSpec]:
     if rng.random() < 0.3:
         specs.append(ArgSpec("q", "float", (), rng.choice(("0.5", "-1.5", "2.0", "0.0"))))
     return specs
+
+
+def _even(rng: random.Random, tier: str) -> list[ArgSpec]:
+    """Return arrays of one element type, and most of one shape: what vectors are made of."""
+    dtype, sizes = rng.choice(DTYPES), (rng.choice(EVEN), rng.choice(EVEN))
+    return [
+        ArgSpec(
+            name, dtype, sizes if rng.random() < 0.8 else sizes[1:],
+            "exact" if tier == "E" else "wild", rng.choice(READABLE) if rng.random() < 0.1 else "C",
+            rng.randrange(2**31),
+        )
+        for name in "abcd"
+    ]  # fmt: skip
 
 
 def _program(rng: random.Random, kind: str) -> Program:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import index_text, nests
+from . import index_text, nests, whole
 from .array_text import COMPARE, constant, expression, fitting, subscript
 from .writer import Refused, Writer
 
@@ -300,6 +300,9 @@ COMPOUND = (loop, loop, loop, branch, branch, repeat, function, effect, nests.ch
 def simple(w: Writer) -> None:
     """Write one statement, or one compound one where that is not too deep."""
     share = {"array": 0.0, "index": 0.9, "mixed": 0.5}[w.notation]
+    if w.chance(0.2 if w.indent > 1 else 0.6 if w.is_even else 0.1):
+        whole.statement(w)
+        return
     if w.indent < 4 and w.chance(0.25):
         w.rng.choice(COMPOUND)(w)
     elif w.chance(share):

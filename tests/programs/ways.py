@@ -41,7 +41,7 @@ def drawn(rng: random.Random, passes: bool) -> Ways:
         passes=passes,
         plain=not passes,
         profile=rng.choice(("strict", "default")),
-        optimize=rng.choice((0, 0, 1, 2, 3)),
+        optimize=rng.choice((0, 0, 1, 3, 3)),
         checked=rng.random() < 0.3,
         stack_bytes=rng.choice((0, 64, 4096, 1 << 20)),
     )

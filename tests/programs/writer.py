@@ -49,6 +49,11 @@ class Writer:
         self.serial += 1
         return f"{prefix}{self.serial}"
 
+    @property
+    def is_even(self) -> bool:
+        """Whether the arguments are arrays of one element type."""
+        return len({spec.dtype for spec in self.args}) == 1
+
     def chance(self, probability: float) -> bool:
         """Return True that often."""
         return self.rng.random() < probability

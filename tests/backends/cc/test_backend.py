@@ -259,3 +259,15 @@ def test_trap_a_cast_to_a_narrower_type_rounds_however_few_elements_there_are(
         f = pe.cd_from_source(f"def f(x):\n    return {value}\n", backend="cc")
         with settings.override(optimize=3):
             np.testing.assert_array_equal(f(x), eval(value, {"x": x}), strict=True)
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (100, 3), (6, 9), (5, 4, 3)])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "i8"])
+def test_trap_each_element_is_chosen_by_its_own_test(dtype: str, shape: tuple[int, ...]) -> None:
+    m, b, c = (np.random.default_rng(1).normal(size=(3, *shape)) * 9).astype(dtype)
+    texts = "np.where(m > 0, b, c)", "np.where(m > 0, b, 0)", "np.where(m == 0, c, b).sum()"
+    for text in texts:
+        f = pe.cd_from_source(f"def f(m, b, c):\n    return {text}\n", {"np": np}, backend="cc")
+        want = eval(text, {"np": np, "m": m, "b": b, "c": c})
+        with settings.override(optimize=3):
+            np.testing.assert_allclose(f(m, b, c), want, rtol=1e-5 if "sum" in text else 0)

@@ -11,6 +11,7 @@ import ast
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from types import FunctionType, MethodType
 from typing import Any
 
 from ..backends.runtime.routine import Compiled
@@ -175,9 +176,12 @@ def cd(function: Callable[..., Any] | None = None, *, backend: str | None = None
     """
     if function is None:
         return functools.partial(cd, backend=backend)
+    if isinstance(function, MethodType):
+        return BoundFunction(cd(function.__func__, backend=backend), function.__self__)
     try:
         surface = parse(read_source(function))
-        signature = inspect.signature(function)
+        is_plain = isinstance(function, FunctionType)
+        signature = inspect.signature(function, follow_wrapped=not is_plain)
         return CdFunction(surface, scope_of(function).lookup, signature, backend, function)
     except CdError as problem:
         raise problem.with_traceback(None) from None

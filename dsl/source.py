@@ -74,19 +74,23 @@ def _characters(line: str, offset: int) -> int:
 
 
 def plain_function(function: object) -> FunctionType:
-    """Return the Python function under methods, class methods and `functools.wraps` chains.
+    """Return the Python function under methods, class methods, caches and `@cd`.
 
-    Raises `CdTypeError` (CD0105) for anything that was not written with `def` or `lambda`.
+    What a decorator made of a function is the function: that of the decorator, which calls the
+    other. Raises `CdTypeError` (CD0105) for anything that was not written with `def` or `lambda`.
     """
-    seen: set[int] = set()
     current = function
-    while not isinstance(current, FunctionType) or hasattr(current, "__wrapped__"):
-        inner = getattr(current, "__wrapped__", None) or getattr(current, "__func__", None)
-        if inner is None or id(current) in seen:
+    while not isinstance(current, FunctionType):
+        same = isinstance(current, _Cached) or hasattr(current, "surface")  # `@cd` adds that
+        inner = getattr(current, "__wrapped__", None) if same else None
+        inner = inner or getattr(current, "__func__", None)
+        if inner is None:
             raise _not_a_function(function)
-        seen.add(id(current))
         current = inner
     return current
+
+
+_Cached = type(functools.cache(len))
 
 
 def read_source(function: Callable[..., object]) -> FunctionSource:

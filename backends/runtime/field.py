@@ -152,12 +152,16 @@ class Field:
 
     @contextmanager
     def edit(self) -> Iterator[Array]:
-        """Give the array to be written in place; raises CdTypeError CD0804 for a constant."""
+        """Give the array to be written in place; raises CdTypeError CD0804 for a constant.
+
+        What was given is read-only afterwards: a later write would make no new version.
+        """
         self.require_writable()
-        array = self.shown(writing=True)
+        array = self.shown(writing=True).view()
         try:
             yield array
         finally:
+            array.flags.writeable = False
             self.ticked_by_host()
 
     def __setitem__(self, index: Any, value: Any) -> None:

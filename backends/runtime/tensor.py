@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal
@@ -186,6 +187,7 @@ def tensor(
     mode, CdValueError CD0573 for one that is none, CdTypeError CD0701 for an element type that is
     not one of the language's.
     """
+    _require_names(label, fields)
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     element = dtype.numpy if isinstance(dtype, DType) else np.dtype(dtype or np.float32)
     value = np.zeros(sizes, element)
@@ -196,6 +198,26 @@ def tensor(
     made.request = asked
     made.given(init is not None)
     return made
+
+
+_TAKEN = ("label", "constant", "merge")
+
+
+def _require_names(label: object, fields: Sequence[str]) -> None:
+    """Raise CdValueError CD0857 for a label or a field that cannot be called so."""
+    why = ""
+    if not isinstance(label, str) or not label or not label.isprintable():
+        why = f"a tensor cannot be labelled {label!r}"
+    for at, name in enumerate(fields):
+        if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):
+            why = f"a field cannot be called {name!r}"
+        elif name in ("value", "grad"):
+            continue
+        elif name in _TAKEN or hasattr(Tensor, name) or name in fields[:at]:
+            why = f"a field cannot be called `{name}`: that is there already"
+    if why:
+        helps = ('labels are printable text, fields are names: `fields=("velocity",)`',)
+        raise CdValueError(Diagnostic("CD0857", why, helps=helps))
 
 
 def _element_type(value: Array) -> DType:

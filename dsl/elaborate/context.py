@@ -292,7 +292,8 @@ class Context:
         high = Apply(OPS["lt"], (value, Position(extent)), dtypes.bool_)
         test = high if above else low if below else Apply(OPS["and"], (low, high), dtypes.bool_)
         fault, values = self.index_fault(value, extent, axis, name, self.domain)
-        early = isinstance(index, Affine) and index.symbols() <= self.origin.keys()
+        names = index.symbols() if isinstance(index, Affine) else frozenset()
+        early = names and names <= self.origin.keys()
         if early and not self.control and not self.conditions and extent.constant is not None:
             # a run-time integer given by the caller: checked before anything is written
             fault, values = self.index_fault(value, extent, axis, name, ())
@@ -310,7 +311,9 @@ class Context:
             point = ", ".join(f"{r.symbol.name} = {{{n}}}" for n, r in enumerate(shown, 2))
             message += f", at {point}"
         values = (value, Position(extent), *(Position(var(r.symbol)) for r in shown))
-        return Fault("CD0601", "CdIndexError", message, WAYS_OUT["CD0601"]), values
+        is_first = value == Position(const(0))  # outside of an empty axis only
+        helps = ("an empty axis has no element to read",) if is_first else WAYS_OUT["CD0601"]
+        return Fault("CD0601", "CdIndexError", message, helps), values
 
     def _refute(self, index: Affine, extent: Affine, axis: int, name: str, span: Span) -> None:
         """Raise CdIndexError CD0602 where a point of the letters' ranges is surely out of range."""

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from ...lowering.diagnostic import CdShapeError, CdTypeError, CdValueError
 from ...lowering.ir import dtypes
-from ...lowering.ir.expressions import Apply, Const, Expr, Position, Read, Select
+from ...lowering.ir.assignments import Fault
+from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Read, Select
 from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply, var
 from ...lowering.ir.indexing import maximum as index_max
 from ...lowering.ir.indexing import minimum as index_min
@@ -270,6 +271,8 @@ def pad(
     shape, index, tests = [], [], []
     for axis, size, (before, after) in zip(axes, base.shape, widths, strict=True):
         shape.append(size + before + after)
+        if how != "constant" and not before == const(0) == after:
+            _require_not_empty(site, size, how)
         at, test = _padded(how, var(axis) - before, size)
         index.append(at)
         tests += [] if test is None or (before == const(0) == after) else [test]
@@ -283,6 +286,8 @@ def pad(
 
 
 def _padded(how: str, at: Affine, size: Affine) -> tuple[Affine, Expr | None]:
+    if how != "constant" and size.constant == 0:
+        return const(0), None  # padded by nothing
     match how:
         case "constant":
             below, above = compare("le", const(0), at), compare("lt", at, size)
@@ -293,10 +298,21 @@ def _padded(how: str, at: Affine, size: Affine) -> tuple[Affine, Expr | None]:
             return mod(at, size), None
         case _:
             period = (size - 1) * 2
-            if period.constant == 0:
+            if size.constant == 1:
                 return const(0), None
             around = mod(at, period)
             return index_min(around, period - around), None
+
+
+def _require_not_empty(site: Site, size: Affine, how: str) -> None:
+    """Require that an axis has elements to extend it by: refused, or checked in the run."""
+    message = f"an empty axis has no elements to extend it by, as mode={how!r} does"
+    helps = ('pad it with a constant: `mode="constant"`',)
+    if size.constant == 0:
+        raise error("CD0459", CdValueError, message, site.span, helps=helps)
+    if not site.ctx.known.less(const(0), size):
+        fault = Fault("CD0459", "CdValueError", message, helps)
+        site.ctx.check(compare("lt", const(0), size), fault, (), site.span, Domain())
 
 
 def _widths(site: Site, value: Value, rank: int) -> list[tuple[Affine, Affine]]:

@@ -177,10 +177,17 @@ def position_on(
 
 
 def edge_of(
-    ctx: Context, item: Edge, extent: Affine, span: Span, name: str
+    ctx: Context, item: Edge, extent: Affine, axis: int, span: Span, name: str
 ) -> tuple[Expr | None, Affine | Expr]:
-    """Return the test for being inside (pad only) and the position to read."""
+    """Return the test for being inside (pad only) and the position to read.
+
+    An empty axis has no element to clamp or wrap to: that none is read there is checked.
+    """
     at = index_of(ctx, item.index, span, f"`{name}`")
+    if item.mode != "pad":
+        ctx.require(const(0), extent, axis, name, span)
+        if extent.constant == 0:
+            return None, const(0)
     last = extent - 1
     if isinstance(at, Affine):
         match item.mode:

@@ -84,8 +84,9 @@ class Known:
     def differ(self, left: Affine, right: Affine) -> bool:
         """Whether both are proven different."""
         if not (left - right).terms:
-            return left != right  # facts of code that never runs prove anything
-        return self.less(left, right) or self.less(right, left)
+            return left != right
+        # facts of code that never runs prove anything, both of these too
+        return self.less(left, right) != self.less(right, left)
 
     def minimum(self, left: Affine, right: Affine) -> Affine:
         """Return min(left, right), the one that is proven smaller where there is one."""

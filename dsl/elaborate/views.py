@@ -63,7 +63,7 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
                 shape.append(cut.extent)
                 index.append(multiply(var(symbol), cut.step) + cut.start)
             case Edge():
-                where, at = edge_of(ctx, item, base.shape[axis], span, name)
+                where, at = edge_of(ctx, item, base.shape[axis], axis, span, name)
                 index.append(at)
                 if where is not None:
                     if tests and fill != item.fill:

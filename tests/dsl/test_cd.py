@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import linecache
 import os
 import pickle
@@ -296,3 +297,37 @@ def test_errors_end_at_the_call() -> None:
     with pytest.raises(pe.CdError) as caught:
         scale(np.zeros(2), np.zeros(3))
     assert len(caught.traceback) <= 2
+
+
+def times_100(function):
+    @functools.wraps(function)
+    def call(*arguments):
+        return function(*arguments) * 100
+
+    return call
+
+
+@times_100
+def more(x):
+    return x + 1
+
+
+def test_what_other_decorators_do_is_done() -> None:
+    wrapped = cd(times_100(lambda x: x + 1))
+    assert wrapped(np.ones(2)).tolist() == [200, 200]
+    assert cd(lambda x: more(x) + 1)(np.ones(1)).tolist() == [201]
+
+
+def test_a_method_that_is_bound_keeps_its_object() -> None:
+    class Model:
+        rate = 2.0
+
+        def scaled(self, x):
+            return x * self.rate
+
+        @classmethod
+        def halved(cls, x):
+            return x / cls.rate
+
+    assert cd(Model().scaled)(np.ones(1)).tolist() == [2]
+    assert cd(Model.halved)(np.ones(1)).tolist() == [0.5]

@@ -113,15 +113,17 @@ def test_tabs(module) -> None:
     "decorators",
     [
         "@cd\n",
-        "@loud\n@cd\n",
-        "@cd\n@loud\n",
-        "@cd(\n    a=1,\n    b=(2, 3),\n)\n@loud\n# a comment\n@cd\n",
+        "@functools.cache\n@cd\n",
+        "@cd\n@functools.cache\n",
+        "@cd(\n    a=1,\n    b=(2, 3),\n)\n@functools.cache\n# a comment\n@cd\n",
         "@cd(a=cd(lambda: 1), b=lambda x: x)\n",
     ],
 )
 def test_decorators(module, decorators: str) -> None:
     loaded = module(
-        f"\n\n{decorators}def f(x):\n    return x + 1\n\ndef g(): pass\n", cd=cd, loud=loud
+        f"\n\n{decorators}def f(x):\n    return x + 1\n\ndef g(): pass\n",
+        cd=cd,
+        functools=functools,
     )
     found = read_source(loaded.f)
     assert isinstance(found.tree, ast.FunctionDef)
@@ -241,13 +243,21 @@ def test_what_is_no_function(value: object, kind: str) -> None:
     assert f"not a `{kind}`" in str(caught.value)
 
 
-def test_wrapped_in_itself() -> None:
+def test_what_a_decorator_made_is_the_function() -> None:
+    @loud
     def f(x):
         return x
 
-    f.__wrapped__ = f
-    with pytest.raises(CdTypeError):
-        plain_function(f)
+    assert plain_function(f) is f and returned(read_source(f)) == "function(*args)"
+    assert plain_function(functools.cache(f)) is f
+
+
+def test_an_object_that_only_names_what_it_wraps_is_no_function() -> None:
+    class Proxy:
+        __wrapped__ = staticmethod(len)
+
+    with pytest.raises(CdTypeError, match="CD0105"):
+        plain_function(Proxy())
 
 
 # -- text given by the user -----------------------------------------------------------------------
@@ -357,10 +367,10 @@ def test_scope_is_read_anew_each_time() -> None:
     assert scope.lookup("rate") is MISSING
 
 
-def test_scope_of_a_wrapped_function_is_that_of_the_function() -> None:
+def test_scope_of_a_cached_function_is_that_of_the_function() -> None:
     rate = 3
 
-    @loud
+    @functools.cache
     def f():
         return rate
 

@@ -228,6 +228,11 @@ def read_after_it_was_let_go() -> object:
     return second.compile(y, t).link(routine.context)
 
 
+def field_of_a_taken_name() -> object:
+    """Declare a field by a name that has a meaning."""
+    return pe.tensor("p", (3,), fields=("velocity", "merge"))
+
+
 def copied_from_no_context() -> object:
     """Copy a field from a routine, which is no context."""
     p, (stream,) = pe.tensor("p", (3,)), _streams("numpy:0/s0")

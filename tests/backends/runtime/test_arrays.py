@@ -104,6 +104,7 @@ def test_foreign_arrays_share_their_memory() -> None:
         ({}, "CD0701", "object"),
         (np.zeros(2, np.longdouble), "CD0701", '`x.astype("float64")`'),
         (np.ma.masked_array([1, 2], [0, 1]), "CD0701", "`x.filled(fill)`"),
+        (np.ones((1, 1)).view(np.matrix), "CD0701", "`np.asarray(x)`"),
         ([[1, 2], [3]], "CD0702", "different lengths"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import plusequals as pe
@@ -85,3 +86,17 @@ def test_it_is_what_numpy_says(body: str) -> None:
 def test_arrays_of_other_ranks_are_not_joined(body: str) -> None:
     with pytest.raises(pe.CdError, match="need"):
         compiled(body)
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+def test_an_empty_axis_has_no_elements_to_be_extended_by(mode: str) -> None:
+    f = pe.cd_from_source(f"def f(x):\n    return np.pad(x, 1, mode={mode!r})\n", {"np": np})
+    sized = pe.cd_from_source(
+        f"def f(n):\n    return np.pad(np.zeros(n[0]), 1, mode={mode!r})\n", {"np": np}
+    )
+    for call in (lambda: f(np.zeros(0)), lambda: f(np.ones((2, 0))), lambda: sized(np.array([0]))):
+        with pytest.raises(ValueError, match="CD0459.*an empty axis has no elements"):
+            call()
+    rows = f"def f(x):\n    return np.pad(x, ((1, 1), (0, 0)), mode={mode!r})\n"
+    assert pe.cd_from_source(rows, {"np": np})(np.ones((2, 0))).shape == (4, 0)
+    assert sized(np.array([2])).tolist() == [0, 0, 0, 0]

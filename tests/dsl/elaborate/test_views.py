@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import plusequals as pe
 from plusequals.dsl.elaborate.stores import assign
 from plusequals.dsl.elaborate.values import Array, Edge, Group, Masked, Section, Static, Value
 from plusequals.dsl.elaborate.views import subscript
@@ -143,3 +144,29 @@ def test_a_mask_selects_and_the_list_of_positions_gathers() -> None:
     listed = subscript(bench.ctx, base, [Group((Static(2), Static(0)), "list")], NOWHERE, "x")
     assert isinstance(listed, Array)
     np.testing.assert_array_equal(bench.values(listed), [3.0, 1.0])
+
+
+@pytest.mark.parametrize("way", ["clamp", "wrap"])
+def test_an_empty_axis_has_no_nearest_element(way: str, backend: str) -> None:
+    f, empty, ix = pe.cd_from_source, np.zeros(0), np.zeros(4, int)
+    texts = {
+        f"def f(y, x):\n    y[i] = x[{way}(i - 1)]\n": (np.zeros(4), empty),
+        f"def f(y, x, k):\n    y[i] = x[{way}(k[i])]\n": (np.zeros(4), empty, ix),
+        f"def f(y, x):\n    y[i] = sum[k in range(2)](x[{way}(i - k)])\n": (np.zeros(4), empty),
+        f"def f(y, n):\n    x = np.zeros(n[0])\n    y[i] = x[{way}(i)]\n": (np.zeros(4), ix),
+    }
+    for text, arguments in texts.items():
+        with pytest.raises(IndexError, match="CD0601.*axis 0 of `x` with size 0, at i = 0"):
+            f(text, {"np": np}, backend=backend)(*arguments)
+    nothing = f(f"def f(y, x):\n    y[i] = x[{way}(i - 1)]\n    return y\n", backend=backend)
+    assert nothing(empty, empty).size == 0
+    around = f(f"def f(v, u):\n    v[i, j] = u[{way}(i - 1), j]\n    return v\n", backend=backend)
+    assert around(np.zeros((0, 3)), np.zeros((0, 3))).shape == (0, 3)
+
+
+def test_a_loop_that_never_runs_proves_nothing_of_shapes() -> None:
+    text = "def f(p, v, w):\n    s = 0.0\n    for r in range(len(p) - 1):\n        a, b = p[r], p[r + 1]\n"
+    for value in ("np.dot(v[a:b], w[a:b])", "(v[a:b] * w[a:b]).sum()"):
+        f = pe.cd_from_source(f"{text}        s += {value}\n    return s\n", {"np": np})
+        assert f(np.array([0]), np.ones(0), np.ones(0)) == 0
+        assert f(np.array([0, 2, 3]), np.ones(3), np.ones(3)) == 3

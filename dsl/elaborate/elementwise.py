@@ -35,8 +35,8 @@ from .site import (
     is_none,
     with_out,
 )  # fmt: skip
-from .types import WEAK_INT, Kind, cast, join, truth
-from .ufuncs import OPERATORS, Combine, Pair, combine_of, strong_of
+from .types import WEAK_BOOL, WEAK_INT, Kind, cast, join, truth
+from .ufuncs import OPERATORS, Combine, Pair, combine_of, resolved, strong_of
 from .values import Array, Group, Scalar, Static, Value
 
 PYTHON: dict[str, Callable[..., object]] = {
@@ -46,6 +46,8 @@ PYTHON: dict[str, Callable[..., object]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
     ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+
+_LARGEST_BFLOAT16 = (2.0 - 2.0**-7) * 2.0**127
 
 
 def ufunc_handler(ufunc: np.ufunc, python: bool = False) -> Handler:
@@ -217,8 +219,21 @@ def real(site: Site, val: Value) -> Value:
 def imag(site: Site, val: Value) -> Value:
     """Return the imaginary part, zeros for real values."""
     if kind_of(site, val).dtype.kind != "c":
-        return arithmetic(site, "*", val, ZERO)
+        return _zero_like(site, val)
     return part_of(site, val, "imag")
+
+
+def _zero_like(site: Site, val: Value) -> Value:
+    """Return `0` of the value's own type for every element, whatever it is: also for infinities."""
+    known = constant(val)
+    if isinstance(known, int | float | np.generic):
+        return Static(known.imag)
+
+    def combine(pair: Pair) -> Pair:
+        kind = WEAK_INT if pair[1] == WEAK_BOOL else pair[1]
+        return cast(Position(const(0)), kind.dtype.compute), kind
+
+    return elementwise(site.ctx, combine, [val], site.span)
 
 
 def part_of(site: Site, val: Value, name: str) -> Value:
@@ -255,9 +270,22 @@ def division_pair(site: Site, x: Value, y: Value) -> Value:
 
 
 def parts_of(site: Site, x: Value) -> Value:
-    """Return `np.modf`: the fractional and the whole part, both with the sign of `x`."""
-    whole = elementwise(site.ctx, combine_of(np.trunc), [converted_float(site, x)], site.span)
-    return Group((arithmetic(site, "-", x, whole), whole))
+    """Return `np.modf`: the fractional and the whole part, both with the sign of `x`.
+
+    The fraction of an infinity is zero.
+    """
+
+    def as_float(pair: Pair) -> Pair:
+        own = pair[1].dtype
+        dtype = own if own is dtypes.bfloat16 else resolved(np.modf, (pair[1],))[-1]
+        return cast(cast(pair[0], dtype), dtype.compute), Kind(dtype)
+
+    x = elementwise(site.ctx, as_float, [x], site.span)
+    whole = elementwise(site.ctx, combine_of(np.trunc), [x], site.span)
+    endless = elementwise(site.ctx, combine_of(np.isinf), [x], site.span)
+    rest = where(site, endless, Static(0.0), arithmetic(site, "-", x, whole))
+    # whole numbers leave 0.0 of any sign
+    return Group((elementwise(site.ctx, combine_of(np.copysign), [rest, x], site.span), whole))
 
 
 def infinite(sign: str) -> Body:
@@ -302,11 +330,14 @@ def isclose(
 
 
 def nan_to_num(site: Site, x: Value, copy: Value = NONE, nan: Value = Static(0.0)) -> Value:
-    """Return `np.nan_to_num`: NaN becomes `nan`, infinities the largest numbers."""
+    """Return `np.nan_to_num`: NaN becomes `nan`, infinities the largest numbers of their type."""
     dtype = strong_of(kind_of(site, x))
+    if dtype.kind == "c":
+        parts = [nan_to_num(site, part(site, x), copy, nan) for part in (real, imag)]
+        return operate(site.ctx, "complex", parts, site.span)
     if dtype.kind != "f":
         return x
-    top = float(np.finfo(dtype.compute.name).max)
+    top = _LARGEST_BFLOAT16 if dtype is dtypes.bfloat16 else float(np.finfo(dtype.name).max)
     limited = clip(site, x, Static(-top), Static(top))
     missing = elementwise(site.ctx, combine_of(np.isnan), [x], site.span)
     return where(site, missing, nan, limited)

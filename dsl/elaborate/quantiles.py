@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from ...lowering.diagnostic import CdValueError
+from ...lowering.diagnostic import CdTypeError, CdValueError
+from ...lowering.ir import dtypes
 from ...lowering.ir.indexing import Affine, const, floordiv, var
-from .arrays import elementwise
+from .arrays import describe, elementwise
 from .context import error
-from .elementwise import arithmetic, converted_float, where
+from .elementwise import arithmetic, converted, converted_float, where
 from .joining import stacked
 from .python_reductions import as_number
 from .reductions import require_elements
@@ -16,10 +19,13 @@ from .shaping import remap
 from .site import (
     NO,
     NONE,
+    NOT_CONSTANT,
     Site,
     array_of,
+    constant,
     is_none,
     items_of,
+    position_of,
     static_bool,
     static_int,
     static_number,
@@ -35,30 +41,47 @@ def median(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) ->
 
 
 def quantile(site: Site, a: Value, q: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
-    """Return values below which shares of the elements lie, between two elements on a line."""
-    kept = static_bool(site, keepdims, "keepdims")
-    items = items_of(q)
-    if items is None:
-        return _quantile(site, a, static_number(site, q, "the share"), axis, kept, "quantile")
-    shares = [static_number(site, item, "a share") for item in items]
-    return stacked(
-        site, Group(tuple(_quantile(site, a, s, axis, kept, "quantile") for s in shares))
-    )
+    """Return values below which shares of the elements lie, between two elements on a line.
+
+    Shares in a list give float64, as in NumPy, where it is a float64 array.
+    """
+    return _quantiles(site, a, q, axis, static_bool(site, keepdims, "keepdims"), 1)
 
 
 def percentile(
     site: Site, a: Value, q: Value, axis: Value = NONE, *, keepdims: Value = NO
 ) -> Value:
     """Return `quantile` of shares in percent."""
-    items = items_of(q)
-    if items is None:
-        return quantile(site, a, Static(static_number(site, q, "the share") / 100), axis,
-                        keepdims=keepdims)  # fmt: skip
-    shares = tuple(Static(static_number(site, item, "a share") / 100) for item in items)
-    return quantile(site, a, Group(shares), axis, keepdims=keepdims)
+    return _quantiles(site, a, q, axis, static_bool(site, keepdims, "keepdims"), 100)
 
 
-def _quantile(site: Site, a: Value, share: float, axis: Value, keepdims: bool, name: str) -> Value:
+def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit: int) -> Value:
+    """Return the quantiles for one `q` or several, which counts in parts of `unit`."""
+    several = items_of(q)
+    items = (q,) if several is None else several
+    shares = [_share(site, q, item) / unit for item in items]
+    fractions = unit != 1 or any(isinstance(constant(item), float) for item in items)
+    wide = fractions and (several is not None or isinstance(constant(q), np.float64))
+    found = [_quantile(site, a, s, axis, keepdims, "quantile", wide) for s in shares]
+    return found[0] if several is None else stacked(site, Group(tuple(found)))
+
+
+def _share(site: Site, q: Value, item: Value) -> float:
+    """Return a share that is known now; CdTypeError CD0443 where it is not."""
+    if constant(item) is NOT_CONSTANT and position_of(item) is None:
+        raise error(
+            "CD0443", CdTypeError,
+            "`q` has to be a Python number or a list of numbers, known while compiling, and is "
+            f"{describe(q if isinstance(q, Array) else item)}", site.span,
+            helps=("write it in the source, or outside the function: `Q = [0.25, 0.75]`; "
+                   "an array there becomes a list by `.tolist()`",),
+        )  # fmt: skip
+    return static_number(site, item, "a share")
+
+
+def _quantile(
+    site: Site, a: Value, share: float, axis: Value, keepdims: bool, name: str, wide: bool = False
+) -> Value:
     if not 0 <= share <= 1:
         text = f"`{name}` takes shares between nothing and all, and is given {share:g} of all"
         raise error("CD0442", CdValueError, text, site.span)
@@ -72,11 +95,11 @@ def _quantile(site: Site, a: Value, share: float, axis: Value, keepdims: bool, n
     def element(at: Affine) -> Array:
         return remap(made, made.axes[:-1], made.shape[:-1], (*(var(x) for x in made.axes[:-1]), at))
 
-    if share == 0.5:
+    if share == 0.5 and not wide:
         low, high = element(floordiv(size - 1, const(2))), element(floordiv(size, const(2)))
         middle = arithmetic(site, "/", arithmetic(site, "+", low, high), Static(2.0))
     else:
-        middle = _between(site, element, size, share)
+        middle = _between(site, element, size, share, wide)
     last = element(size - 1)
     missing = elementwise(site.ctx, combine_of(np.isnan), [last], site.span)
     result = array_of(site, where(site, missing, last, middle))
@@ -89,16 +112,22 @@ def _quantile(site: Site, a: Value, share: float, axis: Value, keepdims: bool, n
     return Scalar(result.body, result.kind) if not result.rank else result
 
 
-def _between(site: Site, element: object, size: Affine, share: float) -> Value:
-    """Return the point at a share of the way through the sorted values, as NumPy rounds it."""
+def _between(
+    site: Site, element: Callable[[Affine], Array], size: Affine, share: float, wide: bool
+) -> Value:
+    """Return the point at a share of the way through the sorted values, as NumPy rounds it.
+
+    `wide` is the way between two elements taken in float64, rounded to their type before.
+    """
     number = static_int(site, as_number(size), "the number of values")
     position = share * (number - 1)
     below = min(int(np.floor(position)), number - 1)
     above = min(below + 1, number - 1)
     part = position - below
-    assert callable(element)
     low, high = element(const(below)), element(const(above))
     gap = arithmetic(site, "-", high, low)
+    if wide:
+        gap = converted(site, converted(site, gap, high.kind.dtype), dtypes.float64)
     if part >= 0.5:
         return arithmetic(site, "-", high, arithmetic(site, "*", gap, Static(1.0 - part)))
     return arithmetic(site, "+", low, arithmetic(site, "*", gap, Static(part)))

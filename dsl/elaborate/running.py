@@ -20,7 +20,7 @@ from .context import error
 from .elementwise import arithmetic, converted_float
 from .linear import matmul
 from .python_reductions import as_number
-from .reductions import accumulate, count_nonzero, reducer, truth_reducer
+from .reductions import accumulate, count_nonzero, reducer, require_elements, truth_reducer
 from .shaping import at_least, flip, ravel, remap, squeeze, transpose
 from .site import (
     NO,
@@ -141,9 +141,8 @@ def cov(
     bias: Value = NO,
     ddof: Value = NONE,
 ) -> Value:
-    """Return the covariance matrix of variables in rows."""
-    if not is_none(y):
-        raise error("CD0452", CdTypeError, "`cov` of two arrays: stack them first", site.span)
+    """Return the covariance matrix of variables in rows; `y` is refused."""
+    _require_one_table(site, "cov", m, y)
     if array_of(site, m).rank > 2:
         text = f"`cov` takes one or two axes, and is given {describe(array_of(site, m))}"
         raise error("CD0452", CdTypeError, text, site.span)
@@ -163,8 +162,19 @@ def cov(
     return squeeze(site, arithmetic(site, "*", product, factor))
 
 
-def corrcoef(site: Site, x: Value, rowvar: Value = YES) -> Value:
-    """Return the correlations of variables in rows."""
+def _require_one_table(site: Site, name: str, x: Value, y: Value) -> None:
+    if is_none(y):
+        return
+    join = "stack" if array_of(site, x).rank == 1 else "concatenate"
+    raise error(
+        "CD0452", CdTypeError, f"`{name}` takes one array here, and is given two", site.span,
+        helps=(f"{join} them first: `np.{name}(np.{join}([x, y]))`",),
+    )  # fmt: skip
+
+
+def corrcoef(site: Site, x: Value, y: Value = NONE, rowvar: Value = YES) -> Value:
+    """Return the correlations of variables in rows; `y` is refused."""
+    _require_one_table(site, "corrcoef", x, y)
     table = array_of(site, stored_once(site, cov(site, x, NONE, rowvar), "covariance"))
     if not table.rank:
         return arithmetic(site, "/", table, table)
@@ -220,10 +230,12 @@ def _slope(site: Site, values: Array, axis: int, step: Value) -> Value:
 
 
 def convolve(site: Site, a: Value, v: Value, mode: Value = Static("full")) -> Value:
-    """Return the discrete convolution of two lines."""
+    """Return the discrete convolution of two lines; CdValueError CD0459 where one is empty."""
     left, right = array_of(site, a), array_of(site, v)
     if left.rank != 1 or right.rank != 1:
         raise error("CD0452", CdTypeError, "`convolve` takes arrays of one axis", site.span)
+    for line in (left, right):
+        require_elements(site, line, (0,), "convolve")
     left, right = settled(site.ctx, left, "a", site.span), settled(site.ctx, right, "v", site.span)
     n, m = left.shape[0], right.shape[0]
     shorter, longer = site.ctx.known.minimum(n, m), site.ctx.known.maximum(n, m)

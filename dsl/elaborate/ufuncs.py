@@ -215,7 +215,7 @@ def strong_of(kind: Kind) -> DType:
 
 @cache
 def resolved(ufunc: np.ufunc, kinds: tuple[Kind, ...]) -> tuple[DType, ...]:
-    """Return the types of the operands and of the result, as NumPy chooses them.
+    """Return the types of the operands and of the results, as NumPy chooses them.
 
     Raises TypeError where the ufunc has no meaning for such operands.
 
@@ -229,7 +229,7 @@ def resolved(ufunc: np.ufunc, kinds: tuple[Kind, ...]) -> tuple[DType, ...]:
         for kind in kinds
     )
     try:
-        found = ufunc.resolve_dtypes((*given, None))
+        found = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout))
     except TypeError:
         shown = " and ".join(map(repr, kinds))
         raise TypeError(f"`{ufunc.__name__}` is not defined for {shown}") from None

@@ -130,11 +130,13 @@ def _reduce_pair(
 
 
 def meaning_of(op: Op, dtype: DType) -> Callable[..., Any]:
-    """Return the op's NumPy meaning, with two differences.
+    """Return the op's NumPy meaning, with three differences.
 
-    NumPy raises on negative exponents of integers, and rounds complex products once or twice as
-    the processor has it.
+    NumPy raises on negative exponents of integers, rounds complex products once or twice as
+    the processor has it, and makes a square root of the exponent 0.5 of a scalar.
     """
+    if op.name == "pow" and dtype.kind == "f":
+        return _real_power
     if op.name == "pow" and dtype.kind in "iu":
         return _integer_power
     return _complex_product if op.name == "mul" and dtype.kind == "c" else op.meaning
@@ -146,6 +148,14 @@ def _complex_product(a: Any, b: Any) -> Any:
     made.real = a.real * b.real - a.imag * b.imag
     made.imag = a.real * b.imag + a.imag * b.real
     return made[()]
+
+
+def _real_power(base: Any, exponent: Any) -> Any:
+    """Return C's `pow`, which of the infinity and the zero below 0 to the power 0.5 has no sign."""
+    try:
+        return type(base)(math.pow(base, exponent))
+    except (ValueError, OverflowError):  # a value outside the reals or the range: NumPy names it
+        return np.power(np.full(2, base), np.full(2, exponent))[0]
 
 
 def _integer_power(base: Any, exponent: Any) -> Any:

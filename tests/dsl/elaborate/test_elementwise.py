@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ml_dtypes
+import numpy as np
 import pytest
 
-from .numpy_oracle import assert_same_as_numpy
+from .numpy_oracle import assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
     "np.exp(x)",
@@ -123,9 +125,51 @@ EXPRESSIONS = (
     "np.nan_to_num(nn, nan=1.0)",
     "np.isneginf(nn)",
     "np.modf(x)",
+    "np.modf(k)",
+    "np.modf(u)",
+    "np.modf(b)",
+    "np.modf(i.astype(np.int16))",
+    "np.modf(h)",
+    "np.modf(-2.0)",
+    "b.imag",
+    "k.imag",
+    "np.imag(-y)",
+    "np.imag(h)",
 )
+EDGES = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 2.0, -2.0, -2.75, 3.5])
 
 
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
     assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_modf_of_infinities_and_signed_zeros(dtype: type) -> None:
+    given = EDGES.astype(dtype)
+    for got, wanted in zip(compiled("np.modf(x)", given), np.modf(given), strict=True):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64])
+def test_infinities_become_the_largest_number_of_their_type(dtype: type) -> None:
+    given = EDGES.astype(dtype)
+    if given.dtype.kind == "c":
+        given.imag = EDGES[::-1]
+    got = compiled("np.nan_to_num(x)", given)
+    assert got.dtype == given.dtype
+    np.testing.assert_array_equal(got, np.nan_to_num(given))
+
+
+def test_the_largest_bfloat16() -> None:
+    got = compiled("np.nan_to_num(x)", EDGES[:3].astype(ml_dtypes.bfloat16))
+    top = float(ml_dtypes.finfo(ml_dtypes.bfloat16).max)
+    np.testing.assert_array_equal(got.astype(np.float64), [top, -top, 0.0])
+
+
+def test_imaginary_parts_of_reals_are_positive_zeros() -> None:
+    got = compiled("x.imag", EDGES)
+    np.testing.assert_array_equal(got, np.zeros(9))
+    assert not np.signbit(got).any()

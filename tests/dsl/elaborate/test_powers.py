@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import plusequals as pe
@@ -43,3 +44,12 @@ def test_integers_to_negative_powers_are_errors(body: str) -> None:
     with pytest.raises(pe.CdError, match="negative integer powers") as caught:
         compiled(body)
     assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("body", ["np.power(x, y)", "x ** y"])
+def test_a_power_of_the_run_is_that_of_c(body: str, backend: str) -> None:
+    power = pe.cd_from_source(f"def f(x, y):\n    return {body}", globals={"np": np})
+    with pe.override(backend=backend), np.errstate(all="ignore"):
+        found = power(np.array([-np.inf, -0.0, 4.0]), np.full(3, 0.5))
+    np.testing.assert_array_equal(found, [np.inf, 0.0, 2.0])
+    assert not np.signbit(found).any()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from .numpy_oracle import assert_same_as_numpy
+import plusequals as pe
+
+from .numpy_oracle import assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
     "np.median(v)",
@@ -17,9 +20,39 @@ EXPRESSIONS = (
     "np.percentile(x, 80, axis=0)",
     "np.quantile(p, [0.25, 0.5])",
     "np.median(x + i)",
+    "np.quantile(y, [0.25, 0.5])",
+    "np.percentile(y, (10, 50), axis=1)",
+    "np.quantile(h, [0.3, 0.9], axis=0)",
+    "np.quantile(y, 0.3)",
+    "np.percentile(h, 50)",
+    "np.quantile(w, np.float64(0.3))",
+    "np.quantile(i, [0.1, 0.5])",
 )
 
 
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
     assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("np.quantile(v, p)", r"f64\[2\]"),
+        ("np.percentile(v, [p[0], 50])", "a run-time float64"),
+    ],
+)
+def test_shares_are_known_while_compiling(body: str, what: str) -> None:
+    message = f"a Python number or a list of numbers, known while compiling, and is {what}"
+    with pytest.raises(pe.CdError, match=message) as caught:
+        compiled(body, np.ones(4), np.array([0.2, 0.4]))
+    assert "outside the function: `Q = [0.25, 0.75]`" in str(caught.value)
+
+
+def test_a_list_outside_the_function_is_known() -> None:
+    with pe.override(backend="numpy"):
+        found = pe.cd_from_source(
+            "def f(x):\n    return np.quantile(x, Q)",
+            globals={"np": np, "Q": np.array([0.25, 0.75]).tolist()},
+        )(np.arange(5.0))
+    np.testing.assert_array_equal(found, [1.0, 3.0])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from .numpy_oracle import assert_same_as_numpy
+import plusequals as pe
+
+from .numpy_oracle import assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
     "np.cumsum(x)",
@@ -18,6 +21,8 @@ EXPRESSIONS = (
     "np.cov(v)",
     "np.cov(x, bias=True)",
     "np.corrcoef(x)",
+    "np.corrcoef(x, rowvar=False)",
+    "np.corrcoef(np.stack([v, v * v]))",
     "np.gradient(v)",
     "np.gradient(x, axis=0)",
     "np.gradient(x)",
@@ -61,3 +66,24 @@ EXPRESSIONS = (
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
     assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "way"),
+    [
+        ("np.cov(v, p)", "np.cov(np.stack([x, y]))"),
+        ("np.corrcoef(v, p)", "np.corrcoef(np.stack([x, y]))"),
+        ("np.corrcoef(v[None], p[None])", "np.corrcoef(np.concatenate([x, y]))"),
+    ],
+)
+def test_two_tables_are_stacked_first(body: str, way: str) -> None:
+    with pytest.raises(pe.CdError, match="takes one array here, and is given two") as caught:
+        compiled(body, np.ones(4), np.ones(4))
+    assert way in str(caught.value)
+
+
+@pytest.mark.parametrize("body", ["np.convolve(v, p)", "np.convolve(p, v, 'same')"])
+def test_nothing_is_not_convolved(body: str) -> None:
+    with pytest.raises(pe.CdError, match="`convolve` of nothing") as caught:
+        compiled(body, np.ones(3), np.ones(0))
+    assert isinstance(caught.value, ValueError)

@@ -148,3 +148,27 @@ def test_arithmetic_wraps_rounds_and_never_raises(
     got = value(ap(name, *(num(arg, dtype) for arg in args)))
     assert got == wanted
     assert got.dtype == dtype.numpy
+
+
+@pytest.mark.parametrize(
+    ("base", "exponent", "wanted"),
+    [
+        (-math.inf, 0.5, math.inf),
+        (-0.0, 0.5, 0.0),
+        (4.0, 0.5, 2.0),
+        (-4.0, 0.5, math.nan),
+        (-0.0, -3.0, -math.inf),
+        (0.0, -0.5, math.inf),
+        (-1e200, 3.0, -math.inf),
+        (math.nan, 0.0, 1.0),
+    ],
+)
+@pytest.mark.parametrize("dtype", [f32, f64])
+def test_real_powers_are_those_of_c(
+    base: float, exponent: float, wanted: float, dtype: dtypes.DType
+) -> None:
+    with np.errstate(all="ignore"):
+        got = value(ap("pow", num(base, dtype), num(exponent, dtype)))
+    assert got.dtype == dtype.numpy
+    np.testing.assert_array_equal(got, wanted)
+    assert np.signbit(got) == np.signbit(wanted) or np.isnan(got)

@@ -76,21 +76,16 @@ def _characters(line: str, offset: int) -> int:
 def plain_function(function: object) -> FunctionType:
     """Return the Python function under methods, class methods, caches and `@cd`.
 
-    What a decorator made of a function is the function: that of the decorator, which calls the
-    other. Raises `CdTypeError` (CD0105) for anything that was not written with `def` or `lambda`.
+    What a decorator made of one is a function of its own, which calls the other. Raises
+    `CdTypeError` (CD0105) for anything that was not written with `def` or `lambda`.
     """
     current = function
     while not isinstance(current, FunctionType):
-        same = isinstance(current, _Cached) or hasattr(current, "surface")  # `@cd` adds that
-        inner = getattr(current, "__wrapped__", None) if same else None
-        inner = inner or getattr(current, "__func__", None)
-        if inner is None:
+        is_same = type(current) is type(functools.cache(len)) or hasattr(current, "surface")
+        current = getattr(current, "__wrapped__" if is_same else "__func__", None)
+        if current is None:
             raise _not_a_function(function)
-        current = inner
     return current
-
-
-_Cached = type(functools.cache(len))
 
 
 def read_source(function: Callable[..., object]) -> FunctionSource:

@@ -64,7 +64,7 @@ def as_array(value: object, name: str = "the argument") -> Array:
         raise _refused("CD0701", f"`{name}` is a masked array, and its mask would be lost",
                        "pass `x.filled(fill)`, or the data and the mask as two arrays")  # fmt: skip
     if isinstance(value, np.matrix):
-        raise _refused("CD0701", f"`{name}` is a matrix, whose `*` and `**` are not those of arrays",
+        raise _refused("CD0701", f"`{name}` is a matrix: its `*` is not that of arrays",
                        "pass `np.asarray(x)`, and write `@` for products")  # fmt: skip
     if isinstance(value, np.ndarray):
         return value.view(np.ndarray)

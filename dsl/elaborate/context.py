@@ -292,8 +292,7 @@ class Context:
         high = Apply(OPS["lt"], (value, Position(extent)), dtypes.bool_)
         test = high if above else low if below else Apply(OPS["and"], (low, high), dtypes.bool_)
         fault, values = self.index_fault(value, extent, axis, name, self.domain)
-        names = index.symbols() if isinstance(index, Affine) else frozenset()
-        early = names and names <= self.origin.keys()
+        early = isinstance(index, Affine) and index.terms and index.symbols() <= self.origin.keys()
         if early and not self.control and not self.conditions and extent.constant is not None:
             # a run-time integer given by the caller: checked before anything is written
             fault, values = self.index_fault(value, extent, axis, name, ())
@@ -311,9 +310,8 @@ class Context:
             point = ", ".join(f"{r.symbol.name} = {{{n}}}" for n, r in enumerate(shown, 2))
             message += f", at {point}"
         values = (value, Position(extent), *(Position(var(r.symbol)) for r in shown))
-        is_first = value == Position(const(0))  # outside of an empty axis only
-        helps = ("an empty axis has no element to read",) if is_first else WAYS_OUT["CD0601"]
-        return Fault("CD0601", "CdIndexError", message, helps), values
+        way = WAYS_OUT["empty axis" if value == Position(const(0)) else "CD0601"]
+        return Fault("CD0601", "CdIndexError", message, way), values
 
     def _refute(self, index: Affine, extent: Affine, axis: int, name: str, span: Span) -> None:
         """Raise CdIndexError CD0602 where a point of the letters' ranges is surely out of range."""
@@ -358,9 +356,8 @@ class Context:
             return
         if self.known.differ(left, right):
             raise error("CD0301", CdShapeError, f"{what}: sizes {left} and {right} differ", span)
-        text = f"{what}: sizes {{0}} and {{1}} differ"
+        text, sides = f"{what}: sizes {{0}} and {{1}} differ", (Position(left), Position(right))
         fault = Fault("CD0301", "CdShapeError", text, WAYS_OUT["CD0301"])
-        sides = Position(left), Position(right)
         self.check(compare("eq", left, right), fault, sides, span, Domain())
         if not self.control and not self.conditions:
             self.known = self.known.with_facts(left - right, right - left)

@@ -79,6 +79,7 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CD0553": ("use NumPy's: `np.sum(x)`, `np.max(x)`, `x.size`",),
         "CD0574": ('name an array and a mode: `memory(t, "virtual")`',),
         "CD0601": ("correct the index, or say what is outside: `x[clamp(i)]`, `x[pad(i)]`",),
+        "empty axis": ("an empty axis has no element to read",),
         "CD0603": ("test the size before: `if x.shape[0] > 0:`",),
     }
 )

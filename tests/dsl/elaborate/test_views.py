@@ -165,7 +165,8 @@ def test_an_empty_axis_has_no_nearest_element(way: str, backend: str) -> None:
 
 
 def test_a_loop_that_never_runs_proves_nothing_of_shapes() -> None:
-    text = "def f(p, v, w):\n    s = 0.0\n    for r in range(len(p) - 1):\n        a, b = p[r], p[r + 1]\n"
+    text = "def f(p, v, w):\n    s = 0.0\n    for r in range(len(p) - 1):\n"
+    text += "        a, b = p[r], p[r + 1]\n"
     for value in ("np.dot(v[a:b], w[a:b])", "(v[a:b] * w[a:b]).sum()"):
         f = pe.cd_from_source(f"{text}        s += {value}\n    return s\n", {"np": np})
         assert f(np.array([0]), np.ones(0), np.ones(0)) == 0

@@ -16,7 +16,7 @@ dsl: forms sizes reasons keys words build checked
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
 dsl/elaborate: carried leaving
 dsl/elaborate: declarations effects requests index_notation index_refusals ranges accumulate rounds
-dsl/elaborate: expressions bindings merging choices sharing
+dsl/elaborate: expressions choices bindings merging sharing
 dsl/elaborate: operators subscript_rules truth names frame inputs numpy_table array_types
 dsl/elaborate: numpy_functions
 dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers

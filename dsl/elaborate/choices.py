@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from ...lowering.diagnostic import CdTypeError, Span
+from collections.abc import Callable
+
+from ...lowering.diagnostic import CdError, CdTypeError, Span
 from ...lowering.ir.expressions import Expr
-from .arrays import describe, elementwise
+from .arrays import as_scalar, describe, elementwise
+from .bindings import is_number
 from .context import Context, error
 from .sharing import bases_of, held
 from .truth import select
-from .values import Array, Group, Value
+from .types import cast, join
+from .values import Array, Group, Scalar, Value
 
 
 def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value:
@@ -44,3 +48,25 @@ def _unlike(yes: Value, no: Value, span: Span) -> Exception:
         span,
         helps=("give both choices one shape and type",),
     )
+
+
+def as_if_open(ctx: Context, value: Value, other: Callable[[], Value], span: Span) -> Value:
+    """Return a number in the type that it has where the other side of a select may be chosen.
+
+    A test on letters that is proven must not change what type the select has.
+    """
+    uses, count = ctx.uses, len(ctx.locals)
+    try:
+        with ctx.block():
+            ctx.uses = []
+            left = other()
+    except CdError:
+        return value
+    finally:
+        ctx.uses = uses
+        del ctx.locals[count:]
+    if not (is_number(value) and is_number(left)):
+        return value
+    one, two = as_scalar(value, span), as_scalar(left, span)
+    kind = join(one.kind, two.kind)
+    return value if kind == one.kind else Scalar(cast(one.expr, kind.dtype.compute), kind)

@@ -9,7 +9,6 @@ from typing import assert_never
 import numpy as np
 
 from ...lowering.diagnostic import (
-    CdError,
     CdNameError,
     CdSyntaxError,
     CdTypeError,
@@ -20,8 +19,7 @@ from ...lowering.ir.expressions import Position
 from .. import surface as s
 from . import numpy_table as table
 from .arrays import as_array, as_scalar, describe, elementwise, operate
-from .bindings import is_number
-from .choices import one_of
+from .choices import as_if_open, one_of
 from .context import error
 from .frame import Frame
 from .merging import merge_of
@@ -39,7 +37,7 @@ from .operators import (
 from .site import Site
 from .subscript_rules import refuse_captured_letter, refuse_mixed
 from .truth import both, both_hold, is_bool, negation, settle_test, test_of
-from .types import BOOL, WEAK_BOOL, cast, join, kind_of_number, negate
+from .types import BOOL, WEAK_BOOL, kind_of_number, negate
 from .values import (
     Array,
     Bound,
@@ -190,10 +188,14 @@ def _logical(frame: Frame, e: s.Logical, of: Callable[[Frame, s.Expr], Value]) -
     rest = e.operands[1:]
     tail = s.Logical(e.op, rest, e.span) if len(rest) > 1 else rest[0]
     stop = e.op == "or"
-    if isinstance(left, Static):
-        return first if left.value == stop else of(frame, tail)
-    with frame.ctx.under(negate(left.expr) if stop else left.expr):
-        second = of(frame, tail)
+    choice = frame.choice()
+    if isinstance(left, Static) and left.value == stop:
+        return first
+    with frame.on_side(choice, True):
+        if isinstance(left, Static):
+            return of(frame, tail)
+        with frame.ctx.under(negate(left.expr) if stop else left.expr):
+            second = of(frame, tail)
     right = test_of(frame, second, tail.span)
     if is_bool(first) and is_bool(second):
         strong = all(isinstance(x, Scalar) and x.kind != WEAK_BOOL for x in (first, second))
@@ -204,40 +206,22 @@ def _logical(frame: Frame, e: s.Logical, of: Callable[[Frame, s.Expr], Value]) -
 
 def _conditional(frame: Frame, e: s.Conditional) -> Value:
     found = tested(frame, e.test)
-    test = settle_test(frame, found)
+    test, choice = settle_test(frame, found), frame.choice()
+
+    def side(holds: bool) -> Value:
+        with frame.on_side(choice, holds):
+            return evaluate(frame, e.yes if holds else e.no)
+
     if isinstance(test, Static):
-        value = evaluate(frame, e.yes if test.value else e.no)
+        value = side(bool(test.value))
         if isinstance(found, Static) or not frame.ctx.pointwise:
             return value
-        return _as_if_open(frame, value, e.no if test.value else e.yes)
+        return as_if_open(frame.ctx, value, lambda: side(not test.value), e.span)
     with frame.ctx.under(test.expr):
-        yes = evaluate(frame, e.yes)
+        yes = side(True)
     with frame.ctx.under(negate(test.expr)):
-        no = evaluate(frame, e.no)
+        no = side(False)
     return one_of(frame.ctx, test.expr, yes, no, e.span)
-
-
-def _as_if_open(frame: Frame, value: Value, other: s.Expr) -> Value:
-    """Return a number in the type that it has where the other side of a select may be chosen.
-
-    A test on letters that is proven must not change what type the select has.
-    """
-    ctx = frame.ctx
-    uses, count = ctx.uses, len(ctx.locals)
-    try:
-        with ctx.block():
-            ctx.uses = []
-            left = evaluate(frame, other)
-    except CdError:
-        return value
-    finally:
-        ctx.uses = uses
-        del ctx.locals[count:]
-    if not (is_number(value) and is_number(left)):
-        return value
-    one, two = as_scalar(value, other.span), as_scalar(left, other.span)
-    kind = join(one.kind, two.kind)
-    return value if kind == one.kind else Scalar(cast(one.expr, kind.dtype.compute), kind)
 
 
 def _subscript(frame: Frame, e: s.Subscript) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ...lowering.diagnostic import Span
@@ -22,6 +23,10 @@ EXIT = "left-at"
 """The name of the number of the `return` through which a loop was left, 0 where it was not."""
 
 
+Place = tuple[int, ...]
+"""The number of a reduction among those on its side of a choice, that of the choice before it."""
+
+
 @dataclass
 class Letters:
     """The index letters of one statement.
@@ -30,20 +35,28 @@ class Letters:
     bound by reductions around the expression being elaborated (innermost last; the flag says that
     the reduction names no letters, so that unknown ones become its own). A statement is elaborated
     twice: first to collect how letters are used, then with their ranges in `extents`; reductions
-    are numbered in order, so that both times find the same symbols in `inner`.
+    are numbered in order, so that both times find the same symbols in `inner`. Each side of a
+    choice has numbers of its own: where ranges decide a test, the second time skips a side.
     """
 
     outer: dict[str, Symbol] = field(default_factory=dict)
     right: dict[str, Symbol] = field(default_factory=dict)
-    inner: dict[int, dict[str, Symbol]] = field(default_factory=dict)
+    inner: dict[Place, dict[str, Symbol]] = field(default_factory=dict)
     scopes: list[tuple[dict[str, Symbol], bool]] = field(default_factory=list)
-    opened: int = 0
+    side: Place = ()
+    opened: dict[Place, int] = field(default_factory=dict)
+    """How many reductions and choices have begun on each side of a choice."""
     implicit: dict[str, Span] = field(default_factory=dict)
     spans: dict[Symbol, Span] = field(default_factory=dict)
     on_left: bool = True
     extents: dict[Symbol, Affine] = field(default_factory=dict)
     open_pairs: list[tuple[Use, Use]] = field(default_factory=list)
     """Plain uses of one letter whose sizes only the run can tell equal."""
+
+    def place(self) -> Place:
+        """Return where a reduction or a choice stands that begins now."""
+        number = self.opened[self.side] = self.opened.get(self.side, -1) + 1
+        return (*self.side, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +110,23 @@ class Frame:
     """Whether this is inside a loop that is being unrolled."""
     exits: list[Value] | None = None
     """Inside a loop: what each of its returns gives back, in the order they were elaborated."""
+
+    def choice(self) -> Place:
+        """Return where a choice stands that is elaborated now; see `Letters`."""
+        return () if self.letters is None else self.letters.place()
+
+    @contextmanager
+    def on_side(self, choice: Place, holds: bool) -> Iterator[None]:
+        """Number what begins inside as on one side of a choice."""
+        letters = self.letters
+        if letters is None:
+            yield
+            return
+        before, letters.side = letters.side, (*choice, int(holds))
+        try:
+            yield
+        finally:
+            letters.side = before
 
 
 Run = Callable[[Frame, tuple[s.Statement, ...]], None]

@@ -93,7 +93,7 @@ def index_statement(frame: Frame, target: s.Expr, op: Op | None, value: s.Expr, 
             uses, ctx.uses = ctx.uses, None
             del ctx.locals[count:]
         fresh = _infer(frame, target, uses, tests, fresh)
-        letters.opened = 0
+        letters.opened = {}
         _settle_sizes(frame)
         _emit(frame, target, op, value, span, fresh)
     finally:
@@ -375,7 +375,7 @@ def scalar_statement(frame: Frame, value: s.Expr, span: Span) -> Scalar:
                 "the left for it", letters.spans[symbol],
                 helps=(f"reduce it: `sum[{name}](...)`", f"or keep it: `y[{name}] = ...`"),
             )  # fmt: skip
-        letters.opened = 0
+        letters.opened = {}
         _settle_sizes(frame)
         return _value(frame, value)
     finally:

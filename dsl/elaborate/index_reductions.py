@@ -41,9 +41,7 @@ def reduce_letters(
     """
     ctx, letters = frame.ctx, frame.letters
     assert letters is not None
-    number = letters.opened
-    letters.opened += 1
-    own = letters.inner.setdefault(number, {})
+    own = letters.inner.setdefault(letters.place(), {})
     letters.scopes.append((own, binders is None))
     domain, known, conditions, uses = ctx.domain, ctx.known, ctx.conditions, ctx.uses
     start = 0 if uses is None else len(uses)

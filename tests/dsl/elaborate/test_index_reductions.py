@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.lowering.diagnostic import CdError
 from tests.compare import assert_same
 from tests.language.ask import run
@@ -82,3 +83,22 @@ def test_small_floats_are_summed_in_thirty_two_bits() -> None:
 def test_a_reduction_without_one_meaning_is_refused(text: str, code: str) -> None:
     with pytest.raises(CdError, match=code):
         run("numpy", "a, n, c", f"y[i] = {text}\nreturn y", A, N, A * 1j)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_letters_of_one_side_of_a_choice_are_not_those_of_the_other(size: int) -> None:
+    texts = (
+        "v[j] = sum[k](a[k]) if j > 1 else sum[k](b[k])",
+        "v[j] = sum[k](b[k]) if j <= 1 else sum[k](a[k])",
+        "v[j] = (sum[k](a[k]) if j > 1 else sum[k](b[k])) + 0 * sum[k](b[k])",
+        "v[j] = 0 * sum[k](a[k]) + (sum[k](a[k]) if j > 1 else 0 * sum[k](a[k]) + sum[k](b[k]))",
+        "v[j] = (sum[k](a[k]) if j > 1 and sum[k](a[k]) > 0 else sum[k](b[k])) + min[k](b[k]) - 1",
+        "v[j] = (0 if j > 1 or sum[k](b[k]) > 9 else sum[k](b[k])) + (sum(a) if j > 1 else 0)",
+        "v[j] = sum[k](sum[n](a[n]) if j > 1 else b[k] + 0 * sum[n](b[n]))"
+        " if j <= 1 else sum[k](a[k])",
+    )
+    for a, b in ((5, 3), (2, 4), (1, 1)):
+        for text in texts:
+            f = pe.cd_from_source(f"def f(v, a, b):\n    {text}\n    return v\n")
+            want = [float(b if j <= 1 else a) for j in range(size)]
+            assert f(np.zeros(size), np.ones(a), np.ones(b)).tolist() == want, text

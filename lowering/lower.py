@@ -204,7 +204,8 @@ def _through_scalar(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
 def _through_array(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
     """Return two nests: all values into an array over the domain, then from there to the target."""
     ranges, span = stmt.free.ranges, stmt.span
-    shape = tuple(r.hi - r.lo for r in ranges)
+    sizes = (r.hi - r.lo for r in ranges)
+    shape = tuple(const(0) if (n.constant or 0) < 0 else n for n in sizes)  # the ends may cross
     new = fresh.array(f"{stmt.target.node.label}_new", shape, stmt.target.node.dtype)
     cell = Access(new, tuple(var(r.symbol) - r.lo for r in ranges))
     first = _nest_of(replace(stmt, target=cell))

@@ -81,6 +81,7 @@ def plain_function(function: object) -> FunctionType:
     """
     current = function
     while not isinstance(current, FunctionType):
+        # a cache, or what `@cd` made, which has a `surface`
         is_same = type(current) is type(functools.cache(len)) or hasattr(current, "surface")
         current = getattr(current, "__wrapped__" if is_same else "__func__", None)
         if current is None:

@@ -1,4 +1,4 @@
-"""What to type instead, by error code, where the place that refuses knows nothing more specific."""
+"""What to type instead, by error code or situation, where the place knows nothing more."""
 
 from __future__ import annotations
 

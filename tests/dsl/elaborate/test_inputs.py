@@ -37,7 +37,7 @@ def _arrays(draw: st.DrawFn) -> np.ndarray:
 
 
 @given(_arrays(), _arrays())
-def test_arrays_fit_the_same_code_exactly_where_their_layouts_agree(
+def test_arrays_fit_the_same_code_only_where_their_layouts_agree(
     one: np.ndarray, two: np.ndarray
 ) -> None:
     def layout(x: np.ndarray) -> object:
@@ -45,9 +45,11 @@ def test_arrays_fit_the_same_code_exactly_where_their_layouts_agree(
         return x.dtype, x.shape, steps  # nobody goes along an axis of size 1
 
     same = describe_input(one, False) == describe_input(two, False)
-    if layout(one) == layout(two):
+    if (one.dtype, one.shape, one.strides) == (two.dtype, two.shape, two.strides):
         assert same
-    elif one.size > 1 or one.dtype != two.dtype or one.shape != two.shape:
+    elif layout(one) != layout(two) and (
+        one.size > 1 or one.dtype != two.dtype or one.shape != two.shape
+    ):
         assert not same
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from .ir.assignments import Access, Assign
 from .ir.expressions import Domain, Dynamic, Expr, Index, Position, Read, children
-from .ir.indexing import Affine, Quasi, Range, Symbol, var
+from .ir.indexing import Affine, Quasi, Range, Symbol
 
 Clash = Literal["value at the cell", "value elsewhere", "place"]
 """The value reads the cell itself too late; the value reads cells that other points write; or the
@@ -91,13 +91,12 @@ def extreme(index: Affine, ranges: tuple[Range, ...], sign: int) -> Affine | Non
         if r.symbol not in used:
             continue
         k = index.coefficient(r.symbol)
-        rest = index - var(r.symbol) * k
+        rest = Affine(tuple([t for t in index.terms if t[0] != r.symbol]), index.offset)
         if r.symbol in rest.symbols():
             return None
-        if k:
-            end = r.hi - 1 if (k > 0) == (sign > 0) else r.lo
-            index = rest + end * k
-            used = index.symbols()
+        end = r.hi - 1 if (k > 0) == (sign > 0) else r.lo
+        index = rest + end * k
+        used = index.symbols()
     return index
 
 

@@ -41,7 +41,7 @@ lowering/schedule: __init__ presets contraction stencil stage kinds split legal
 lowering: lower clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds rewrite walk faults
-lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes
+lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers
 lowering: target settings diagnostic
 """
 

@@ -32,6 +32,7 @@ from .expressions import Domain, Expr, Index
 from .indexing import Affine, Symbol
 from .node import Node
 from .ops import Op
+from .remembers import Remembers
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(Remembers):
     """For each point of its domain, `target = target op value`; see the module's text."""
 
     target: Access
@@ -77,7 +78,7 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
-class For:
+class For(Remembers):
     """`for symbol in range(lo, hi, step)`, sequential; step is a number, never zero."""
 
     symbol: Symbol
@@ -89,7 +90,7 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
-class While:
+class While(Remembers):
     """Run `prelude`, leave when `test` is false, run `body`, again."""
 
     prelude: tuple[Statement, ...]
@@ -99,7 +100,7 @@ class While:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Remembers):
     """`if test: then` `else: other`."""
 
     test: Expr
@@ -109,7 +110,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Block(Remembers):
     """Statements under a comment: `with comment("...")`, or an inlined call."""
 
     comment: str
@@ -118,7 +119,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Let:
+class Let(Remembers):
     """Bind a symbol to an int64 value for the rest of the enclosing statement list."""
 
     symbol: Symbol
@@ -127,7 +128,7 @@ class Let:
 
 
 @dataclass(frozen=True, slots=True)
-class Alloc:
+class Alloc(Remembers):
     """Give a node of run-time shape its storage, sized by its shape now and filled with zeros."""
 
     node: Node
@@ -135,7 +136,7 @@ class Alloc:
 
 
 @dataclass(frozen=True, slots=True)
-class Permute:
+class Permute(Remembers):
     """Afterwards `nodes[k]` is the array that `sources[k]` was; shapes and dtypes are equal."""
 
     nodes: tuple[Node, ...]
@@ -144,7 +145,7 @@ class Permute:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Check(Remembers):
     """`test` must hold at every point of `over`; the first point where it does not raises."""
 
     test: Expr
@@ -155,7 +156,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Print:
+class Print(Remembers):
     """Show text and values as they are now, in Python's spelling or a value's own format."""
 
     pieces: tuple[str | Expr, ...]
@@ -172,12 +173,12 @@ class Print:
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class Break(Remembers):
     """Leave the innermost loop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Continue:
+class Continue(Remembers):
     """Go on with the next round of the innermost loop."""
 
 

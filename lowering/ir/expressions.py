@@ -139,7 +139,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
         case Apply():
             return expr.args
         case Read():
-            return tuple([i.value for i in expr.index if isinstance(i, Dynamic)])
+            return _subscripts(expr.index)
         case Const() | Position():
             return ()
         case Cast():
@@ -148,6 +148,14 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (test, yes, no)
         case Reduce(_, domain, value, _, _):
             return (value,) if domain.where is None else (domain.where, value)
+
+
+def _subscripts(index: tuple[Index, ...]) -> tuple[Expr, ...]:
+    """The values of dynamic indices; there are seldom any."""
+    for one in index:
+        if type(one) is not Affine:
+            return tuple([i.value for i in index if isinstance(i, Dynamic)])
+    return ()
 
 
 def walk(expr: Expr) -> list[Expr]:
@@ -174,18 +182,11 @@ def rebuild(
 
     Where they change nothing the expression itself is returned.
     """
-
-    def index_of(index: Index) -> Index:
-        if isinstance(index, Dynamic):
-            value = on_expr(index.value)
-            return index if value is index.value else Dynamic(value)
-        return on_index(index)
-
     match expr:
         case Const():
             return expr
         case Read(node, indices, span):
-            found = tuple(map(index_of, indices))
+            found = tuple([_index(index, on_expr, on_index) for index in indices])
             return expr if _same(found, indices) else Read(node, found, span)
         case Apply(op, args, dtype):
             new = tuple(map(on_expr, args))
@@ -208,6 +209,15 @@ def rebuild(
                 value=on_expr(value),
                 position=None if position is None else on_index(position),
             )
+
+
+def _index(
+    index: Index, on_expr: Callable[[Expr], Expr], on_index: Callable[[Affine], Affine]
+) -> Index:
+    if not isinstance(index, Dynamic):
+        return on_index(index)
+    value = on_expr(index.value)
+    return index if value is index.value else Dynamic(value)
 
 
 def _same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:

@@ -39,12 +39,13 @@ from .expressions import Expr
 from .indexing import Affine, Symbol
 from .node import Node
 from .ops import Op
+from .remembers import Remembers
 
 LoopKind = Literal["serial", "unrolled", "vector", "parallel", "block", "thread"]
 
 
 @dataclass(frozen=True, slots=True)
-class For:
+class For(Remembers):
     """`for symbol in range(lo, hi, step)`; `kind` is how it runs, never what it means."""
 
     symbol: Symbol
@@ -57,7 +58,7 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
-class While:
+class While(Remembers):
     """Run `prelude`, leave when `test` is false, run `body`, again."""
 
     prelude: tuple[Stmt, ...]
@@ -67,7 +68,7 @@ class While:
 
 
 @dataclass(frozen=True, slots=True)
-class If:
+class If(Remembers):
     """`then` where `test` holds, else `other`."""
 
     test: Expr
@@ -77,7 +78,7 @@ class If:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class Store(Remembers):
     """The element becomes the value, which is of the node's type."""
 
     access: Access
@@ -86,7 +87,7 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class Update(Remembers):
     """The element becomes `element op value`: what permits parallel and tree reductions later.
 
     With a pair the op is argmin or argmax and the pair's element becomes the position of the
@@ -101,7 +102,7 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Fill:
+class Fill(Remembers):
     """Every element of the node becomes the value, a constant of the node's type."""
 
     node: Node
@@ -110,7 +111,7 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Check(Remembers):
     """`test` must hold now; otherwise the routine stops and the fault is raised with the values."""
 
     test: Expr
@@ -120,7 +121,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Comment:
+class Comment(Remembers):
     """A line for the reader: the originating statement, or a block's text."""
 
     text: str

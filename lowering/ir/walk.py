@@ -15,6 +15,7 @@ from .expressions import Domain, Dynamic, Expr, Index, Position, Read, Reduce
 from .indexing import Affine, Symbol
 from .loops import AnyStatement
 from .node import Node
+from .remembers import keep
 
 S = TypeVar("S", bound=AnyStatement)
 Body = tuple[AnyStatement, ...]
@@ -41,14 +42,17 @@ def bodies(statement: S) -> tuple[tuple[S, ...], ...]:
 def statements(body: Iterable[S]) -> list[S]:
     """Return every statement, those inside others too, parents first, in program order."""
     found: list[S] = []
-    left = list(body)[::-1]
-    while left:
-        statement = left.pop()
-        found.append(statement)
-        if type(statement) in BODIES:
-            for inner in reversed(bodies(statement)):
-                left += inner[::-1]
+    _collect(body, found)
     return found
+
+
+def _collect(body: Iterable[S], found: list[S]) -> None:
+    for statement in body:
+        found.append(statement)
+        inside = _INSIDE.get(type(statement))
+        if inside is not None:
+            for inner in inside(statement):
+                _collect(inner, found)
 
 
 class Parts(NamedTuple):
@@ -100,10 +104,57 @@ def parts(statement: AnyStatement) -> Parts:
             assert_never(statement)
 
 
-def expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
-    """Return the outermost expressions of one statement: predicates, subscripts, values."""
-    if isinstance(statement, loops.For | loops.Comment):
-        return ()
+class Own(NamedTuple):
+    """What a statement itself evaluates, reads and writes, without the statements inside of it."""
+
+    expressions: tuple[Expr, ...] = ()
+    """The outermost ones: predicates, subscripts, values."""
+    found: tuple[Read, ...] = ()
+    """Every read in them."""
+    reads: tuple[Node, ...] = ()
+    """The nodes of these, and targets that take part."""
+    writes: tuple[Node, ...] = ()
+    """Written, given storage or permuted."""
+
+
+def own(statement: AnyStatement) -> Own:
+    """Return what a statement itself evaluates, reads and writes."""
+    try:
+        known: Own = statement.own
+    except AttributeError:
+        known = keep(statement, "own", _own(statement))
+    return known
+
+
+def _own(statement: AnyStatement) -> Own:
+    if isinstance(statement, assignments.For | loops.For | loops.Comment):
+        return _NOTHING
+    expressions_ = _expressions_of(statement)
+    found = tuple([read for expr in expressions_ for read in expressions.reads(expr)])
+    nodes = tuple([read.node for read in found])
+    match statement:
+        case loops.Store(access):
+            return Own(expressions_, found, nodes, (access.node,))
+        case loops.Update() | Assign():
+            written = tuple([access.node for access in parts(statement).targets])
+            is_read = isinstance(statement, loops.Update) or _accumulates(statement)
+            return Own(expressions_, found, nodes + written if is_read else nodes, written)
+        case loops.Fill(node) | assignments.Alloc(node):
+            return Own(expressions_, found, nodes, (node,))
+        case assignments.Permute(written, sources):
+            return Own(expressions_, found, nodes + sources, written)
+        case _:
+            return Own(expressions_, found, nodes)
+
+
+_NOTHING = Own()
+
+
+def _accumulates(statement: Assign) -> bool:
+    return statement.op is not None and not statement.initialize
+
+
+def _expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
     found = parts(statement)
     if not found.domains and all(isinstance(i, Affine) for a in found.targets for i in a.index):
         return found.values
@@ -112,6 +163,21 @@ def expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
         i.value for access in found.targets for i in access.index if isinstance(i, Dynamic)
     )
     return predicates + subscripts + found.values
+
+
+def expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
+    """Return the outermost expressions of one statement: predicates, subscripts, values."""
+    return own(statement).expressions
+
+
+def own_reads(statement: AnyStatement) -> tuple[Node, ...]:
+    """Return the nodes that a statement itself reads, not those inside it."""
+    return own(statement).reads
+
+
+def own_writes(statement: AnyStatement) -> tuple[Node, ...]:
+    """Return the nodes that a statement itself writes, not those inside it."""
+    return own(statement).writes
 
 
 def reads(body: Iterable[AnyStatement]) -> tuple[Node, ...]:
@@ -195,35 +261,3 @@ def _of_subscripts(index: tuple[Index, ...]) -> frozenset[Symbol]:
 
 def _union(sets: Iterable[frozenset[Symbol]]) -> frozenset[Symbol]:
     return frozenset[Symbol]().union(*sets)
-
-
-def own_reads(statement: AnyStatement) -> list[Node]:
-    """Return the nodes that a statement itself reads, not those inside it."""
-    found = [read.node for expr in expressions_of(statement) for read in expressions.reads(expr)]
-    match statement:
-        case Assign(_, op, initialize) if op is not None and not initialize:
-            found += (access.node for access in parts(statement).targets)
-        case loops.Update():
-            found += (access.node for access in parts(statement).targets)
-        case assignments.Permute(_, sources):
-            found += sources
-        case _:
-            pass
-    return found
-
-
-def own_writes(statement: AnyStatement) -> tuple[Node, ...]:
-    """Return the nodes that a statement itself writes, not those inside it."""
-    match statement:
-        case loops.Store():
-            return (statement.access.node,)
-        case assignments.For() | loops.For():
-            return ()
-        case loops.Update() | Assign():
-            return tuple([access.node for access in parts(statement).targets])
-        case loops.Fill() | assignments.Alloc():
-            return (statement.node,)
-        case assignments.Permute():
-            return statement.nodes
-        case _:
-            return ()

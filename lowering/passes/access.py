@@ -22,8 +22,8 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from ..ir.assignments import Alloc, Break, Continue, Permute, Print
 from ..ir.expressions import (
@@ -40,22 +40,23 @@ from ..ir.indexing import Range, Symbol, const, var
 from ..ir.loops import Check, Comment, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.ops import OPS
+from ..ir.remembers import keep
 from ..ir.rewrite import substitute_expr
-from ..ir.walk import bodies, expressions_of, parts, statements
+from ..ir.walk import bodies, expressions_of, parts
 from ..lower import conjuncts
 from .cells import holds, is_inside, ranges, solve
+from .summary import summary
 
 Kind = Literal["read", "write", "update"]
 Route = tuple[tuple[int, int], ...]
 """Where a statement stands: at each level its number in the list, and which list inside of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """One place of the text where elements of a node are read, written, or both (an update)."""
 
     node: Node
-    index: tuple[Index, ...] | None
+    index: tuple[Index, ...] | None  # type: ignore[assignment]  # hides `tuple.index`
     """None: the whole array at once (`Fill`, `Alloc`, `Permute`)."""
     kind: Kind
     inside: tuple[Stmt, ...]
@@ -114,7 +115,7 @@ class Accesses:
 
     def joined(self, gone: Node, kept: Node) -> Accesses:
         """Return the accesses where one node stands for another one too."""
-        moved = (replace(site, node=kept) for site in self.of(gone))
+        moved = (site._replace(node=kept) for site in self.of(gone))
         both = sorted((*self.of(kept), *moved), key=lambda site: site.route)
         left = {number: sites for number, sites in self.sites.items() if number != gone.id}
         return Accesses({**left, kept.id: tuple(both)})
@@ -210,7 +211,9 @@ def _sites(
     for at, stmt in enumerate(body):
         if isinstance(stmt, Comment):
             continue
-        found += _own(stmt, inside, (*route, (at, 0)), tests)
+        here = (*route, (at, 0))
+        for node, index, kind, own in _touches(stmt):
+            found.append(Site(node, index, kind, inside, here, tests + own if own else tests))
         for number, inner in enumerate(bodies(stmt)):
             holding = tests
             if isinstance(stmt, If):
@@ -220,45 +223,60 @@ def _sites(
     return found
 
 
-def _own(stmt: Stmt, inside: tuple[Stmt, ...], route: Route, tests: tuple[Expr, ...]) -> list[Site]:
-    if isinstance(stmt, For):
-        return []
-    found = [
-        Site(read.node, read.index, "read", inside, route, holding)
+_Touch = tuple[Node, tuple[Index, ...] | None, Kind, tuple[Expr, ...]]
+"""Node, index, kind and tests of a site, but for what depends on where its statement stands."""
+
+
+def _touches(stmt: Stmt) -> tuple[_Touch, ...]:
+    """Return what a statement itself touches."""
+    try:
+        known: tuple[_Touch, ...] = stmt.sites
+    except AttributeError:
+        known = keep(stmt, "sites", _touched(stmt))
+    return known
+
+
+def _touched(stmt: Stmt) -> tuple[_Touch, ...]:
+    found: list[_Touch] = [
+        (read.node, read.index, "read", holding)
         for expr in expressions_of(stmt)
-        for read, holding in reads_in(expr, tests)
+        for read, holding in reads_in(expr)
     ]
     match stmt:
         case Store(access):
-            found.append(Site(access.node, access.index, "write", inside, route, tests))
+            found.append((access.node, access.index, "write", ()))
         case Update():
             for access in parts(stmt).targets:
-                found.append(Site(access.node, access.index, "update", inside, route, tests))
+                found.append((access.node, access.index, "update", ()))
         case Fill(node) | Alloc(node):
-            found.append(Site(node, None, "write", inside, route, tests))
+            found.append((node, None, "write", ()))
         case Permute(nodes, sources):
             for node in dict.fromkeys((*nodes, *sources)):
-                found.append(Site(node, None, "update", inside, route, tests))
+                found.append((node, None, "update", ()))
         case _:
             pass
-    return found
+    return tuple(found)
 
 
 def reads_in(expr: Expr, tests: tuple[Expr, ...] = ()) -> list[tuple[Read, tuple[Expr, ...]]]:
     """Return each read of an expression with the tests that hold where it is evaluated."""
     found: list[tuple[Read, tuple[Expr, ...]]] = []
-    left = [(expr, tests)]
-    while left:
-        one, tests = left.pop()
-        if isinstance(one, Read):
-            found.append((one, tests))
-        if isinstance(one, Select):
-            left.append((one.no, (*tests, negated(one.test))))
-            left.append((one.yes, (*tests, *conjuncts(one.test))))
-            left.append((one.test, tests))
-        elif inner := children(one):
-            left += [(child, tests) for child in inner[::-1]]
+    _reads_in(expr, tests, found)
     return found
+
+
+def _reads_in(
+    expr: Expr, tests: tuple[Expr, ...], found: list[tuple[Read, tuple[Expr, ...]]]
+) -> None:
+    if isinstance(expr, Select):
+        _reads_in(expr.test, tests, found)
+        _reads_in(expr.yes, (*tests, *conjuncts(expr.test)), found)
+        _reads_in(expr.no, (*tests, negated(expr.test)), found)
+        return
+    if isinstance(expr, Read):
+        found.append((expr, tests))
+    for child in children(expr):
+        _reads_in(child, tests, found)
 
 
 def nodes_of(expr: Expr) -> frozenset[Node]:
@@ -273,14 +291,12 @@ def negated(test: Expr) -> Expr:
 
 def has_jumps(stmt: Stmt) -> bool:
     """Whether a loop may be left early, or a round of it, by a `Break` or `Continue` inside."""
-    return isinstance(stmt, For | While) and any(
-        isinstance(inner, Break | Continue) for inner in statements((stmt,))
-    )
+    return isinstance(stmt, For | While) and not summary(stmt).kinds.isdisjoint((Break, Continue))
 
 
 def has_effects(stmt: Stmt) -> bool:
     """Whether a statement may raise or print: what can be seen besides the arrays."""
-    return any(isinstance(inner, Check | Print) for inner in statements((stmt,)))
+    return not summary(stmt).kinds.isdisjoint((Check, Print))
 
 
 def place_in(route: Route, outer: Route) -> int | None:

@@ -16,7 +16,6 @@ for i in 0..8:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..diagnostic import NOWHERE
@@ -28,7 +27,7 @@ from ..ir.loops import Check, For, If, Program, Stmt, Store, While
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, over_kernels, rebuild_statement, with_bodies
 from ..ir.walk import expressions_of, statements
-from .summary import Summary, summaries
+from .summary import summary
 
 Body = tuple[Stmt, ...]
 
@@ -45,12 +44,11 @@ def _shared(body: Body, fresh: Fresh) -> Body:
     repeated = _repeated(body)
     if not repeated.values:
         return body
-    found = summaries(body)
-    counting = _Walk(None, fresh, found, repeated)
+    counting = _Walk(None, fresh, repeated)
     counting.block(body, {})
     if not counting.reused:
         return body
-    return _Walk(counting.reused, fresh, found, repeated).block(body, {})
+    return _Walk(counting.reused, fresh, repeated).block(body, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +93,6 @@ class _Walk:
     named: set[int] | None
     """The numbers of the values that get a name; None while counting."""
     fresh: Fresh
-    found: Mapping[int, Summary]
-    """Of every statement."""
     repeated: _Repeated
     reused: set[int] = field(default_factory=set)
     pending: list[Stmt] = field(default_factory=list)
@@ -110,7 +106,7 @@ class _Walk:
 
     def statement(self, stmt: Stmt, known: _Known) -> Body:
         """Return a statement after the names that it needs, and forget what it overwrites."""
-        written = self.found[id(stmt)].writes
+        written = summary(stmt).writes
         match stmt:
             case For(body=body):
                 _forget(known, written)

@@ -20,13 +20,13 @@ from typing import cast
 
 from ..ir.assignments import Alloc, Let, Permute
 from ..ir.dtypes import bool_
-from ..ir.expressions import Apply, reads
+from ..ir.expressions import Apply
 from ..ir.indexing import Symbol
 from ..ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import over_kernels, with_bodies
-from ..ir.walk import bodies, expressions_of, own_writes, parts, statements, uses
+from ..ir.walk import bodies, own, own_writes, parts, statements, uses
 from .comments import headed
 
 
@@ -77,7 +77,7 @@ def _needed(body: Iterable[tuple[Stmt, list[int]]], visible: Iterable[Node]) -> 
 def _read(stmt: Stmt) -> list[int]:
     if isinstance(stmt, Permute):
         return [node.id for node in stmt.sources]
-    return [one.node.id for expr in expressions_of(stmt) for one in reads(expr)]
+    return [one.node.id for one in own(stmt).found]
 
 
 def _live(

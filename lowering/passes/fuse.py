@@ -39,8 +39,8 @@ from ..ir.walk import bodies, own_reads, statements
 from .access import accesses, nodes_of
 from .cells import ranges
 from .decision import Decided, Decision, Reason
-from .pair import Apart, Nest, Pair, bound_by, match, nest_of
-from .summary import summary
+from .pair import Apart, Nest, Pair, match, nest_of
+from .summary import bound_in, summary
 
 BACK = 64
 """How many statements back a nest looks for one that computes an array for it alone."""
@@ -172,7 +172,7 @@ class _Fusion:
         """Return the body of the second nest with the first one's symbol in place of its own."""
         body = second.body
         taken = {first.symbol} | {s.symbol for s in statements(first.body) if isinstance(s, Let)}
-        clashing = taken & {symbol for stmt in statements(body) for symbol in bound_by(stmt)}
+        clashing = taken & bound_in(body)
         if clashing:
             body = rename(body, {old: self.fresh.symbol(old.name) for old in clashing}, {})
         return substituted(body, {second.symbol: var(first.symbol)})

@@ -27,7 +27,8 @@ from ..ir.indexing import Symbol
 from ..ir.loops import Check, For, If, Program, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, over_kernels, rebuild_statement, rename, with_bodies
-from ..ir.walk import binds, expressions_of, free_symbols, own_writes, statements, writes
+from ..ir.walk import free_symbols, own, statements
+from .summary import summary
 
 Body = tuple[Stmt, ...]
 _CHEAP = frozenset("neg abs add sub mul eq ne lt le gt ge and or logical_not bitand bitor".split())
@@ -59,9 +60,8 @@ class _Uses:
         read: Counter[int] = Counter()
         written: Counter[int] = Counter()
         for stmt in statements(body):
-            for expr in expressions_of(stmt):
-                read.update([one.node.id for one in reads(expr)])
-            written.update([node.id for node in own_writes(stmt)])
+            read.update([one.node.id for one in own(stmt).found])
+            written.update([node.id for node in own(stmt).writes])
         return cls(read, written)
 
 
@@ -83,7 +83,7 @@ def _body(body: Body, known: Bounds, work: _Work) -> Body:
         match stmt:
             case For():
                 inner = _body(stmt.body, known.inside(stmt), work)
-                loop = _Loop.of(replace(stmt, body=inner), known, work, ready)
+                loop = _Loop.of(with_bodies(stmt, (inner,)), known, work, ready)
                 out += loop.split()
                 ready += [one for one in loop.before if one.access.node in work.fresh.nodes]
             case If(test, then, other):
@@ -91,14 +91,14 @@ def _body(body: Body, known: Bounds, work: _Work) -> Body:
                     _body(then, known.where(test), work),
                     _body(other, known.where(test, False), work),
                 )
-                out.append(replace(stmt, then=sides[0], other=sides[1]))
+                out.append(with_bodies(stmt, sides))
             case While(prelude, _, inner):
                 new = _body(prelude, known, work), _body(inner, known, work)
                 out.append(with_bodies(stmt, new))
             case _:
                 out.append(stmt)
         if ready:
-            written = {node.id for node in writes((stmt,))}
+            written = summary(stmt).writes
             ready = [one for one in ready if not written & _reads(one.value)]
     return tuple(out)
 
@@ -124,8 +124,8 @@ class _Loop:
         """Return the loop with what is written and bound in it."""
         rounds = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
         least = known.least(rounds)
-        bound = frozenset(s for stmt in statements((loop,)) for s in binds(stmt))
-        written = {node.id for node in writes(loop.body)}
+        inside = summary(loop)
+        bound, written = inside.bound, set(inside.writes)
         return cls(loop, known, work, written, bound, least is not None and least > 0, ready, [])
 
     def split(self) -> Body:
@@ -144,9 +144,9 @@ class _Loop:
                 self.written.discard(node.id)
                 continue
             body.append(self.statement(stmt))
-            if any(isinstance(s, Check | Break | Continue | While) for s in statements((stmt,))):
+            if not summary(stmt).kinds.isdisjoint((Check, Break, Continue, While)):
                 self.sure = False
-        return (*self.before, replace(self.loop, body=tuple(body)))
+        return (*self.before, with_bodies(self.loop, (tuple(body),)))
 
     def is_name(self, store: Store, earlier: list[Stmt]) -> bool:
         """Whether a store only names a value for the rest of the body, and may leave whole."""

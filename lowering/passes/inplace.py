@@ -38,7 +38,7 @@ from ..ir.walk import statements
 from .access import Accesses, Site, accesses, common, has_effects
 from .cells import ranges
 from .decision import Decided, Decision, Reason
-from .summary import summaries
+from .summary import touched
 
 
 class Sharing(Reason):
@@ -64,7 +64,7 @@ def decide_inplace(program: Program) -> Decided:
     kernels: list[Kernel] = []
     for kernel in program.kernels:
         others = (s for k in program.kernels if k is not kernel for s in k.body)
-        outside = frozenset[int]().union(*(s.touches for s in summaries(others).values()))
+        outside = touched(others)
         found = _found(program, kernel, [n for n in arrays if n.id not in outside], outside)
         taken |= found
         kernels.append(replace(kernel, body=rename(kernel.body, {}, found)) if found else kernel)

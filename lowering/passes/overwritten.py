@@ -18,8 +18,6 @@ for i in 0..8:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..ir.assignments import Break, Continue, Print
 from ..ir.expressions import Const
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update
@@ -27,16 +25,15 @@ from ..ir.rewrite import over_kernels, with_bodies
 from ..ir.walk import bodies, statements
 from .access import accesses
 from .comments import headed
-from .summary import Summary, summaries
+from .summary import summary
 
 Body = tuple[Stmt, ...]
-Known = Mapping[int, Summary]
 
 
 def overwritten(program: Program) -> Program:
     """Return the program without nests whose array is overwritten before it is read."""
     own = frozenset(node.id for node in program.locals)
-    return over_kernels(program, lambda body: _body(body, own, summaries(body)))
+    return over_kernels(program, lambda body: _body(body, own))
 
 
 def zeros(program: Program) -> Program:
@@ -47,26 +44,25 @@ def zeros(program: Program) -> Program:
         return program
 
     def change(body: Body) -> Body:
-        known = summaries(body)
         left: list[Stmt | None] = []
         for stmt in body:
-            target = _fills(stmt, known)
+            target = _fills(stmt)
             is_needless = target is not None and target in fresh and _stores_zero(stmt)
             left.append(None if is_needless else stmt)
-            fresh.difference_update(known[id(stmt)].touches)
+            fresh.difference_update(summary(stmt).touches)
         return tuple(headed(left))
 
     return over_kernels(program, change)
 
 
-def _body(body: Body, own: frozenset[int], known: Known) -> Body:
+def _body(body: Body, own: frozenset[int]) -> Body:
     left: list[Stmt | None] = []
     for at, stmt in enumerate(body):
-        target = _fills(stmt, known)
-        if target is not None and _is_lost(target, body[at + 1 :], own, known):
+        target = _fills(stmt)
+        if target is not None and _is_lost(target, body[at + 1 :], own):
             left.append(None)
             continue
-        inner = tuple(_body(one, own, known) for one in bodies(stmt))
+        inner = tuple(_body(one, own) for one in bodies(stmt))
         left.append(with_bodies(stmt, inner) if inner else stmt)
     return tuple(headed(left))
 
@@ -74,16 +70,16 @@ def _body(body: Body, own: frozenset[int], known: Known) -> Body:
 _KINDS = frozenset((For, If, Store, Update, Fill, Comment))
 
 
-def _fills(stmt: Stmt, known: Known) -> int | None:
+def _fills(stmt: Stmt) -> int | None:
     """Return the only node that a statement writes, if it is a nest that does nothing else."""
-    found = known[id(stmt)]
+    found = summary(stmt)
     return next(iter(found.writes)) if found.kinds <= _KINDS and len(found.writes) == 1 else None
 
 
-def _is_lost(node: int, behind: Body, own: frozenset[int], known: Known) -> bool:
+def _is_lost(node: int, behind: Body, own: frozenset[int]) -> bool:
     """Whether the first statement behind that touches a node overwrites it, unseen until then."""
     for stmt in behind:
-        found = known[id(stmt)]
+        found = summary(stmt)
         if not found.kinds.isdisjoint((Break, Continue)):
             return False
         if node not in own and not found.kinds.isdisjoint((Check, Print)):

@@ -22,7 +22,7 @@ from .access import Accesses, Site, accesses
 from .cells import are_apart, is_in_range, ranges
 from .decision import Reason
 from .products import tiled
-from .summary import summary
+from .summary import bound_in, summary
 
 
 class Apart(Reason):
@@ -208,18 +208,15 @@ class Pair:
         later = Symbol("later", -1)
         gap = second.hi - symbol if step > 0 else symbol - second.hi
         values = {first.symbol: symbol + var(later) * step}
-        bound = {s for stmt in self.second.inside for s in bound_by(stmt)}
-        for stmt in self.first.inside:
-            for name in bound_by(stmt):
-                if name in bound:
-                    values[name] = var(Symbol(name.name, -2 - name.serial))
+        for name in bound_in(first.body) & bound_in(second.body):
+            values[name] = var(Symbol(name.name, -2 - name.serial))
         known = (*self.outer, *ranges((second,)), Range(later, const(1), gap))
         for number, sites in before.sites.items():
-            for one in sites:
-                for other in self.second.found.sites.get(number, ()):
-                    matters = checked or one.writes or other.writes
-                    if matters and not _never_meet(one, other, values, known):
-                        return one.node.label
+            others = self.second.found.sites.get(number, ())
+            for one in sites if others else ():
+                met = [other for other in others if checked or one.writes or other.writes]
+                if met and not _never_meet(one, met, values, known):
+                    return one.node.label
         return None
 
     def _breaks_tiles(self) -> bool:
@@ -247,9 +244,9 @@ class Pair:
 
 
 def _never_meet(
-    one: Site, other: Site, values: dict[Symbol, Affine], known: tuple[Range, ...]
+    one: Site, others: Sequence[Site], values: dict[Symbol, Affine], known: tuple[Range, ...]
 ) -> bool:
-    """Whether a site of the first nest, its symbols replaced, and one of the second are apart."""
+    """Whether a site of the first nest, its symbols replaced, and some of the second are apart."""
     if one.index is None:
         return False
     index = tuple(substitute(i, values) if isinstance(i, Affine) else i for i in one.index)
@@ -257,16 +254,12 @@ def _never_meet(
         Range(_renamed(r.symbol, values), substitute(r.lo, values), substitute(r.hi, values))
         for r in ranges(one.inside[1:])
     )
-    return are_apart(index, other.index, (*known, *inner, *ranges(other.inside[1:])))
+    known = (*known, *inner)
+    return all(are_apart(index, o.index, (*known, *ranges(o.inside[1:]))) for o in others)
 
 
 def _renamed(symbol: Symbol, values: dict[Symbol, Affine]) -> Symbol:
     return values[symbol].symbol or symbol if symbol in values else symbol
-
-
-def bound_by(stmt: Stmt) -> tuple[Symbol, ...]:
-    """Return the symbols that a statement binds."""
-    return (stmt.symbol,) if isinstance(stmt, For | Let) else ()
 
 
 def _code(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

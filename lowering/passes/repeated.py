@@ -23,7 +23,7 @@ for i in 0..8:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ..ir.assignments import Break, Continue
 from ..ir.indexing import Symbol
@@ -33,7 +33,7 @@ from ..ir.rewrite import map_statements, rename, with_bodies
 from ..ir.walk import bodies, own_writes, statements
 from .access import Accesses, Route, accesses, place_in
 from .comments import headed
-from .summary import Summary, summaries
+from .summary import Summary, summary, touched
 
 Body = tuple[Stmt, ...]
 
@@ -46,9 +46,8 @@ def repeated(program: Program) -> Program:
     ours = frozenset(node.id for node in static)
     gone = ours & {node.id for node in program.locals if node.request is None}
     for kernel in program.kernels:
-        outside = {n for k in program.kernels if k is not kernel for n in _touched(k.body)}
-        known = summaries(kernel.body)
-        work = _Merging(kernel.body, known, ours - outside, gone - outside, taken)
+        outside = {n for k in program.kernels if k is not kernel for n in touched(k.body)}
+        work = _Merging(kernel.body, ours - outside, gone - outside, taken)
         kernels.append(replace(kernel, body=work.body(kernel.body, ())))
     if not taken:
         return replace(program, kernels=tuple(kernels))
@@ -82,28 +81,25 @@ class _Merging:
     """The work on one kernel."""
 
     kernel: Body
-    known: dict[int, Summary]
-    """Of every statement of the kernel, and of `renamed`."""
     ours: frozenset[int]
     """The ids of nodes that only this kernel touches, and that start as zeros."""
     gone: frozenset[int]
     """Those of them that may go."""
     taken: dict[int, Node]
     """What is read in the place of a node that went."""
-    renamed: list[Stmt] = field(default_factory=list)
     found: Accesses | None = None
     """Of the kernel as it was, once they are needed."""
 
     def body(self, body: Body, route: Route) -> Body:
         """Return a list of statements without repeated nests, then the lists inside of it."""
         alone = len(body) == 1
-        leaves = alone or any(not JUMPS.isdisjoint(self.known[id(stmt)].kinds) for stmt in body)
+        leaves = alone or any(not JUMPS.isdisjoint(summary(stmt).kinds) for stmt in body)
         seen: dict[object, list[_Nest]] = {}
         reading: dict[int, list[_Nest]] = {}
         left: list[Stmt | None] = []
         for at, stmt in enumerate(body):
             stmt = self.now(stmt)
-            known = self.known[id(stmt)]
+            known = summary(stmt)
             nest = None if leaves else _nest(at, stmt, known)
             same = seen.setdefault(_sketch(nest), []) if nest is not None else []
             if nest is not None and any(self.merges(one, nest, route) for one in same):
@@ -121,11 +117,9 @@ class _Merging:
 
     def now(self, stmt: Stmt) -> Stmt:
         """Return a statement that reads what is left in the place of what went."""
-        if self.known[id(stmt)].reads.isdisjoint(self.taken):
+        if summary(stmt).reads.isdisjoint(self.taken):
             return stmt
         (new,) = rename((stmt,), {}, self.taken)
-        self.renamed.append(new)
-        self.known |= summaries((new,))
         return new
 
     def inside(self, stmt: Stmt, at: int, route: Route) -> Stmt:
@@ -166,9 +160,15 @@ def _nest(at: int, stmt: Stmt, known: Summary) -> _Nest | None:
     """Return a statement as a nest that writes one node at most, and reads others."""
     if isinstance(stmt, Comment) or not known.kinds <= _KINDS or len(known.writes) > 1:
         return None
-    written = (node for one in statements((stmt,)) for node in own_writes(one))
-    target = next(written, None) if known.writes else None
+    target = _target(stmt) if known.writes else None
     return _Nest(at, stmt, target, known.reads - known.writes)
+
+
+def _target(stmt: Stmt) -> Node:
+    """Return the node that a nest writes first."""
+    while not own_writes(stmt):
+        stmt = next(one for body in bodies(stmt) for one in body if summary(one).writes)
+    return own_writes(stmt)[0]
 
 
 def _sketch(nest: _Nest) -> object:
@@ -197,7 +197,3 @@ def _bare(nest: _Nest) -> Stmt:
 
     (new,) = map_statements(rename((nest.stmt,), symbols, nodes), bare)
     return new
-
-
-def _touched(body: Body) -> frozenset[int]:
-    return frozenset[int]().union(*(found.touches for found in summaries(body).values()))

@@ -37,7 +37,7 @@ from .access import Accesses, Site, accesses, place_in
 from .cells import is_inside, ranges, solve
 from .decision import Decided, Decision, Reason
 from .products import tiled
-from .summary import Summary, summaries
+from .summary import summary, touched
 
 Body = tuple[Stmt, ...]
 
@@ -69,7 +69,7 @@ def sunk(program: Program) -> Decided:
     gone: set[int] = set()
     for number, kernel in enumerate(kernels):
         others = (s for k in kernels if k is not kernel for s in k.body)
-        outside = {one for found in summaries(others).values() for one in found.touches}
+        outside = touched(others)
         own = {n.id for n in program.locals if n.rank and n.request is None} - outside
         body, found = kernel.body, None
         for made in [one for one in _sums(body) if one.target.id in own]:
@@ -163,7 +163,7 @@ def _moved(body: Body, found: Accesses, made: _Sum) -> Body | Kept | None:
         return Kept.AGAIN
     if tiled(made.nest):
         return Kept.TILES
-    if _is_changed(found, summaries(body), made, use, depth):
+    if _is_changed(found, made, use, depth):
         return Kept.CHANGED
     return _rebuilt(body, made, use, values)
 
@@ -178,11 +178,9 @@ def _alike(made: _Sum, values: dict[Symbol, Affine], use: Site) -> bool:
     return True
 
 
-def _is_changed(
-    found: Accesses, known: dict[int, Summary], made: _Sum, use: Site, depth: int
-) -> bool:
+def _is_changed(found: Accesses, made: _Sum, use: Site, depth: int) -> bool:
     """Whether what the sum reads may be written after the nest, up to the use."""
-    sources = known[id(made.nest)].reads - {made.target.id}
+    sources = summary(made.nest).reads - {made.target.id}
     first = next(s for s in found.of(made.target))
     at, last = first.route[depth][0], use.route[depth][0]
     written = (s for number in sources for s in found.sites.get(number, ()) if s.writes)

@@ -1,13 +1,14 @@
-"""What each statement of a program touches, found once: what the passes ask again and again.
+"""What a statement touches: what the passes ask again and again.
 
 A summary counts everything inside of a statement. It is found from the summaries of the statements
-inside, so that a whole program takes one walk, however deep its loops are.
+inside, and kept with the statement, so that a whole program takes one walk, however deep its loops
+are, and the next pass looks only at what has changed.
 
 >>> from plusequals.lowering.ir import dtypes, expressions, loops, node
 >>> from plusequals.lowering.ir.assignments import Access
 >>> x, y = (node.Node(n, "xy"[n], (), dtypes.float32) for n in (0, 1))
 >>> store = loops.Store(Access(y, ()), expressions.Read(x, ()))
->>> found = summaries((store,))[id(store)]
+>>> found = summary(store)
 >>> sorted(found.reads), sorted(found.writes), [kind.__name__ for kind in found.kinds]
 ([0], [1], ['Store'])
 """
@@ -17,19 +18,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..ir.indexing import Symbol
 from ..ir.loops import Stmt
-from ..ir.walk import bodies, own_reads, own_writes
+from ..ir.remembers import keep
+from ..ir.walk import binds, bodies, own
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The ids of the nodes that a statement reads and writes, and the kinds of statements in it."""
+    """What a statement touches and binds, with all that is inside of it."""
 
     reads: frozenset[int]
     """Targets that take part are read."""
     writes: frozenset[int]
     """Written, given storage or permuted."""
     kinds: frozenset[type]
+    bound: frozenset[Symbol]
+    """What the loops in it run, and what else is bound."""
 
     @property
     def touches(self) -> frozenset[int]:
@@ -37,34 +42,36 @@ class Summary:
         return self.reads | self.writes
 
 
-def summaries(body: Iterable[Stmt]) -> dict[int, Summary]:
-    """Return the summary of every statement, those inside others too, by the statement's `id`.
-
-    It is true as long as the statements live.
-    """
-    found: dict[int, Summary] = {}
-    for stmt in body:
-        _add(stmt, found)
-    return found
-
-
 def summary(stmt: Stmt) -> Summary:
     """Return the summary of one statement."""
-    return _add(stmt, {})
+    try:
+        known: Summary = stmt.summary
+    except AttributeError:
+        known = keep(stmt, "summary", _summary(stmt))
+    return known
 
 
-def _add(stmt: Stmt, found: dict[int, Summary]) -> Summary:
-    known = found.get(id(stmt))
-    if known is not None:
-        return known
-    written = {node.id for node in own_writes(stmt)}
-    read = {node.id for node in own_reads(stmt)}
+def _summary(stmt: Stmt) -> Summary:
+    mine = own(stmt)
+    written = {node.id for node in mine.writes}
+    read = {node.id for node in mine.reads}
     kinds: set[type] = {type(stmt)}
+    bound = set(binds(stmt))
     for body in bodies(stmt):
         for one in body:
-            inner = _add(one, found)
+            inner = summary(one)
             read |= inner.reads
             written |= inner.writes
             kinds |= inner.kinds
-    new = found[id(stmt)] = Summary(frozenset(read), frozenset(written), frozenset(kinds))
-    return new
+            bound |= inner.bound
+    return Summary(frozenset(read), frozenset(written), frozenset(kinds), frozenset(bound))
+
+
+def bound_in(body: Iterable[Stmt]) -> frozenset[Symbol]:
+    """Return the symbols that some statements bind."""
+    return frozenset[Symbol]().union(*(summary(stmt).bound for stmt in body))
+
+
+def touched(body: Iterable[Stmt]) -> frozenset[int]:
+    """Return the ids of the nodes that some statements read or write."""
+    return frozenset[int]().union(*(summary(stmt).touches for stmt in body))

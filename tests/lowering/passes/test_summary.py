@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from plusequals.lowering.ir.loops import For, If, Store, Update
-from plusequals.lowering.ir.walk import reads, statements, writes
-from plusequals.lowering.passes.summary import summaries, summary
+from plusequals.lowering.ir.walk import binds, reads, statements, writes
+from plusequals.lowering.passes.summary import bound_in, summary, touched
 
 from .shown import lowered
 
@@ -20,12 +22,22 @@ for s in range(3):
 
 def test_summaries_agree_with_walks() -> None:
     body = lowered(BODY, y="f32[8]", x="f32[8, 9]", p="i64[8]").kernels[0].body
-    found = summaries(body)
     for stmt in statements(body):
-        assert found[id(stmt)].reads == {node.id for node in reads((stmt,))}
-        assert found[id(stmt)].writes == {node.id for node in writes((stmt,))}
-        assert found[id(stmt)] == summary(stmt)
-        assert found[id(stmt)].touches == found[id(stmt)].reads | found[id(stmt)].writes
+        found = summary(stmt)
+        assert found.reads == {node.id for node in reads((stmt,))}
+        assert found.writes == {node.id for node in writes((stmt,))}
+        assert found.bound == {symbol for one in statements((stmt,)) for symbol in binds(one)}
+        assert found.touches == found.reads | found.writes
+    assert touched(body) == {node.id for node in (*reads(body), *writes(body))}
+    assert bound_in(body) == {symbol for stmt in statements(body) for symbol in binds(stmt)}
+
+
+def test_a_changed_statement_has_a_summary_of_its_own() -> None:
+    (nest,) = (s for s in lowered("y[i] = x[i]", y="f32[8]", x="f32[8]").kernels[0].body
+               if isinstance(s, For))  # fmt: skip
+    before = summary(nest)
+    assert summary(nest) is before, "it is found once"
+    assert summary(replace(nest, body=())).touches == frozenset() != before.touches
 
 
 def test_kinds_are_those_inside_too() -> None:

@@ -1,0 +1,45 @@
+"""What is found out about a statement is kept with it, and found once.
+
+A statement never changes, and the passes hand on those that they leave alone as they are. So what
+one pass has found out about a statement is true for all others. It is no field: statements that
+are equal are equal whatever is kept with them, and a changed copy starts without it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Remembers:
+    """A value that never changes; has a place for each kind of thing that is found out about it.
+
+    >>> class Loop(Remembers):
+    ...     __slots__ = ()
+    >>> def kinds(loop):
+    ...     try:
+    ...         return loop.summary
+    ...     except AttributeError:
+    ...         print("found out")
+    ...         return keep(loop, "summary", {"For"})
+    >>> loop = Loop()
+    >>> kinds(loop), kinds(loop)
+    found out
+    ({'For'}, {'For'})
+    """
+
+    __slots__ = ("own", "sites", "summary")
+
+    own: Any
+    """Its own expressions, reads and writes: `walk.own`."""
+    sites: Any
+    """The accesses in its own expressions: `passes.access`."""
+    summary: Any
+    """What it touches, with all that is inside of it: `passes.summary`."""
+
+
+def keep(value: Remembers, name: str, found: T) -> T:
+    """Return what was found out about a value, after keeping it there under that name."""
+    object.__setattr__(value, name, found)
+    return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,9 +111,13 @@ class Recorder:
 def recording_of(
     procedure: Procedure, build: Callable[[Procedure], Procedure], wanted: Wanted, backend: str
 ) -> Recording:
-    """Return a typed function compiled to record, given how such functions are built."""
-    made = instrument(procedure, wanted)
-    with settings.override(profile="strict") if wanted.terms else nullcontext():
+    """Return a typed function compiled to record, given how such functions are built.
+
+    It is compiled quickly, as it will not run often; how hard the compiler tries changes no bit.
+    """
+    made, now = instrument(procedure, wanted), settings.current()
+    profile = "strict" if wanted.terms else now.profile
+    with settings.override(profile=profile, optimize=min(now.optimize, 1)):
         return Recording(link.link(build(made.procedure), backend), made.layout)
 
 

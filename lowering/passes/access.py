@@ -37,7 +37,7 @@ from ..ir.expressions import (
     reads,
 )
 from ..ir.indexing import Range, Symbol, const, var
-from ..ir.loops import Check, Comment, Fill, For, If, Stmt, Store, Update, While
+from ..ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.remembers import keep
@@ -209,8 +209,6 @@ def _sites(
 ) -> list[Site]:
     """Add the sites of a list of statements; `found` is returned."""
     for at, stmt in enumerate(body):
-        if isinstance(stmt, Comment):
-            continue
         here = (*route, (at, 0))
         for node, index, kind, own in _touches(stmt):
             found.append(Site(node, index, kind, inside, here, tests + own if own else tests))

@@ -82,3 +82,18 @@ def test_jumps_and_effects_are_seen() -> None:
     loop = lowered("for s in range(3):\n    print(x[s])", x="f32[3]").kernels[0].body[-1]
     assert has_effects(loop)
     assert not has_jumps(loop)
+
+
+def test_a_branch_with_a_jump_behind_a_write_does_not_hide_it() -> None:
+    body = """
+for s in range(3):
+    if p[s] > 0:
+        t[i] = x[i]
+        if q[s] > 0:
+            break
+    if p[s] > 0:
+        y[i] += t[i]
+"""
+    program = lowered(body, y="f32[8]", x="f32[8]", t="f32[8]", p="f32[3]", q="f32[3]")
+    found = accesses(program.kernels[0].body)
+    assert not found.read_before_written(node_of(program, "t"))

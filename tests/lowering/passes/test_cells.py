@@ -18,7 +18,7 @@ from plusequals.lowering.passes.cells import (
     solve,
 )
 
-from ..ir.build import aff, ap, i64, node, num, pos, rng, symbols
+from ..ir.build import aff, ap, i64, node, num, pos, read, rng, symbols
 
 i, j, k, n = symbols("i j k n")
 TRIANGLE = (rng(i, 0, 9), rng(j, 0, var(i)))
@@ -150,3 +150,9 @@ def test_a_point_in_a_triangle_is_inside_for_what_is_known() -> None:
     assert not is_inside({i: var(k) - 1, j: aff(0)}, own[:1], square, ()), "before the first"
     down = For(i, const(7), const(2), -1, ())
     assert ranges((down,)) == (rng(i, 3, 8),)
+
+
+def test_comparisons_with_data_say_nothing_of_indices() -> None:
+    data = read(node(0, "p", 9, dtype=i64), i)
+    assert not holds(ap("lt", pos(var(i)), num(5, i64)), TRIANGLE, (ap("lt", data, num(5, i64)),))
+    assert not holds(ap("lt", data, num(5, i64)), TRIANGLE, ())

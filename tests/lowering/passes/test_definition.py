@@ -45,6 +45,10 @@ FOUND = [
     ("y[i] = 1\ny[3] = x[0]", (const(3),), "x[0]"),
     ("y[i] = 1\ny[3] = x[0]", (const(4),), "1.0"),
     ("if x[i] > 0:\n    y[i] = x[i]", (var(J),), "x[j] if x[j] > 0.0 else 0.0"),
+    ("for t in range(6, 1, -1):\n    y[t] = x[t]", (const(6),), "x[6]"),
+    ("for t in range(6, 1, -1):\n    y[t] = x[t]", (const(2),), "x[2]"),
+    ("for t in range(6, 1, -1):\n    y[t] = x[t]", (const(7),), "0.0"),
+    ("for t in range(6, 1, -1):\n    y[t] = x[t]", (const(1),), "0.0"),
 ]
 
 
@@ -55,6 +59,11 @@ def test_the_uppermost_layer_that_reaches_a_cell(
     assert at(layers(body, y="f32[8]"), *index).replace("2*j < 8", "j < 4") == expected.replace(
         "2*j < 8", "j < 4"
     )
+
+
+@pytest.mark.parametrize(("row", "expected"), [(0, "x[j]"), (1, "0.0")])
+def test_a_fixed_axis_has_to_agree(row: int, expected: str) -> None:
+    assert at(layers("y[0, i] = x[i]", y="f32[2, 8]"), const(row), var(J)) == expected
 
 
 def test_indices_that_repeat_have_to_be_equal() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from plusequals.lowering.ir.expressions import Const
+from plusequals.lowering.ir.expressions import Const, Dynamic, Position
 from plusequals.lowering.ir.indexing import Affine, Range, Symbol, const, var
+from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.printer import print_expr
 from plusequals.lowering.passes.definition import (
     Layer,
@@ -64,6 +67,31 @@ def test_the_uppermost_layer_that_reaches_a_cell(
 @pytest.mark.parametrize(("row", "expected"), [(0, "x[j]"), (1, "0.0")])
 def test_a_fixed_axis_has_to_agree(row: int, expected: str) -> None:
     assert at(layers("y[0, i] = x[i]", y="f32[2, 8]"), const(row), var(J)) == expected
+
+
+def test_an_axis_may_need_what_the_next_one_gives() -> None:
+    (made,) = layers("for a in range(8):\n    for b in range(8):\n        y[a + b, b] = x[a]",
+                     y="f32[16, 8]")  # fmt: skip
+    outer, inner = (loop.symbol for loop in made.inside if isinstance(loop, For))
+    for shift in (0, 2):  # symbols of the same names must not be taken for those of the layer
+        sum_, step = (Symbol(s.name, shift - s.serial) for s in (inner, outer))
+        known = (Range(step, const(0), const(8)), Range(sum_, var(step), var(step) + 8))
+        found = value_at((made,), (var(sum_), var(step)), known, (), None)
+        assert print_expr(found) == "x[b - a]"
+
+
+def test_data_in_an_index_has_to_be_the_same() -> None:
+    (made,) = layers("y[0, i] = x[i]", y="f32[8, 8]")
+    assert made.index is not None
+    made = replace(made, index=(Dynamic(Position(var(K))), made.index[1]))
+    found = value_at((made,), (Dynamic(Position(var(K))), var(J)), KNOWN, (), None)
+    assert print_expr(found) == "x[j]"
+    with pytest.raises(Unplaced):
+        value_at((made,), (var(K), var(J)), KNOWN, (), None)
+    (moving,) = layers("y[p[i], i] = x[i]", y="f32[8, 8]")
+    assert moving.index is not None
+    with pytest.raises(Unplaced):
+        value_at((moving,), moving.index, KNOWN, (), None)
 
 
 def test_indices_that_repeat_have_to_be_equal() -> None:

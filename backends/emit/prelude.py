@@ -15,7 +15,10 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 
 _FOLDER = Path(__file__).parent.parent / "cc" / "csrc"
-_FILES = ("complexes.h", "integers.h", "casts.h", "reals.h", "memory.h")
+_FILES = (
+    "bits.h", "exponentials.h", "logarithms.h", "angles.h", "complexes.h", "integers.h", "casts.h",
+    "reals.h", "memory.h",
+)  # fmt: skip
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _C_TYPES = {
@@ -81,6 +84,9 @@ def _words(dtype: DType) -> dict[str, str]:
         "t": dtype.short, "T": _C_TYPES[dtype.short], "b": str(dtype.bits),
         "r": real.short, "R": _C_TYPES[real.short], "f": "f" if real is dtypes.float32 else "",
     }  # fmt: skip
+    if dtype.kind == "f":
+        digits, bias = (23, 127) if dtype is dtypes.float32 else (52, 1023)
+        words |= {"U": f"uint{dtype.bits}_t", "m": str(digits), "e": str(bias)}
     if dtype.kind in "iu":
         signed = dtype.kind == "i"
         above = 2 ** (dtype.bits - signed)

@@ -39,36 +39,6 @@ static inline $T recip_$t($T x) { return 1 / x; }
 //! recip_sqrt_$t: f32 f64
 static inline $T recip_sqrt_$t($T x) { return 1 / sqrt$f(x); }
 
-//! exp_$t: f32 f64
-static inline $T exp_$t($T x) { return exp$f(x); }
-
-//! exp2_$t: f32 f64
-static inline $T exp2_$t($T x) { return exp2$f(x); }
-
-//! expm1_$t: f32 f64
-static inline $T expm1_$t($T x) { return expm1$f(x); }
-
-//! log_$t: f32 f64
-static inline $T log_$t($T x) { return log$f(x); }
-
-//! log2_$t: f32 f64
-static inline $T log2_$t($T x) { return log2$f(x); }
-
-//! log10_$t: f32 f64
-static inline $T log10_$t($T x) { return log10$f(x); }
-
-//! log1p_$t: f32 f64
-static inline $T log1p_$t($T x) { return log1p$f(x); }
-
-//! sin_$t: f32 f64
-static inline $T sin_$t($T x) { return sin$f(x); }
-
-//! cos_$t: f32 f64
-static inline $T cos_$t($T x) { return cos$f(x); }
-
-//! tan_$t: f32 f64
-static inline $T tan_$t($T x) { return tan$f(x); }
-
 //! arcsin_$t: f32 f64
 static inline $T arcsin_$t($T x) { return asin$f(x); }
 
@@ -77,15 +47,6 @@ static inline $T arccos_$t($T x) { return acos$f(x); }
 
 //! arctan_$t: f32 f64
 static inline $T arctan_$t($T x) { return atan$f(x); }
-
-//! sinh_$t: f32 f64
-static inline $T sinh_$t($T x) { return sinh$f(x); }
-
-//! cosh_$t: f32 f64
-static inline $T cosh_$t($T x) { return cosh$f(x); }
-
-//! tanh_$t: f32 f64
-static inline $T tanh_$t($T x) { return tanh$f(x); }
 
 //! arcsinh_$t: f32 f64
 static inline $T arcsinh_$t($T x) { return asinh$f(x); }

@@ -22,6 +22,7 @@ from .compiled import compiled
 from .explain import Explanation, explanation
 from .forms import Lookup, Match, Specialisation
 from .parse import parse
+from .plan import Form, plan_of, short_way
 from .results import run
 from .source import FunctionSource, read_source, scope_of, scope_of_namespace, source_from_text
 from .specialise import Specialisations
@@ -29,8 +30,31 @@ from .specialise import Specialisations
 _POSITIONAL = ("positional", "any")
 
 
-class CdFunction:
+_PLANS = 8
+"""How many short ways a function keeps; one that is called in more ways learns some of them."""
+
+
+class _LongWay:
+    """How a function is called as long as nothing compiled compares arguments: by Python alone."""
+
+    __slots__ = ()
+
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run the function; returns what it returns. Raises the `CdError` family."""
+        try:
+            arguments = self._bind(args, kwargs)
+            match = self._forms.find(arguments)
+            if match.is_direct:
+                self._learn(match, arguments, len(args), tuple(kwargs))
+            return run(match, arguments)
+        except CdError as problem:
+            raise problem.with_traceback(None) from None
+
+
+class CdFunction(_LongWay):
     """A function under `@cd`. Call it; `explain(*args)` tells what it becomes for arguments."""
+
+    _call = _LongWay.__call__
 
     def __init__(
         self,
@@ -50,14 +74,7 @@ class CdFunction:
         self._elsewhere: dict[str, CdFunction] = {}
         plain = all(param.kind in _POSITIONAL for param in surface.params)
         self._names = tuple(param.name for param in surface.params) if plain else None
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the function; returns what it returns. Raises the `CdError` family."""
-        try:
-            arguments = self._bind(args, kwargs)
-            return run(self._forms.find(arguments), arguments)
-        except CdError as problem:
-            raise problem.with_traceback(None) from None
+        self._plans, self._learned = self._forms.plans, 0
 
     def __get__(self, owner: object, kind: type | None = None) -> Any:
         return self if owner is None else BoundFunction(self, owner)
@@ -121,6 +138,23 @@ class CdFunction:
         """Return the form for arguments as `specialise` does, and what fits it of them."""
         arguments = self._bind(args, kwargs)
         return self._forms.find(arguments), arguments
+
+    def _learn(
+        self, match: Match, arguments: dict[str, Any], positional: int, named: tuple[str, ...]
+    ) -> None:
+        """Have calls like this one go the short way from now on, where there is one."""
+        self._learned += 1
+        if self._learned > _PLANS and self._learned % (2 * _PLANS):
+            return
+        caller = short_way(match)
+        if caller is None:
+            return
+        if CdFunction.__bases__ != (caller,):
+            CdFunction.__bases__ = (caller,)
+        params = self.__signature__.parameters
+        form = Form(positional, named, {name: params[name].default for name in params})
+        plan = plan_of(match, form, arguments, self._forms.lookup)
+        self._forms.keep(plan, match, arguments, _PLANS)
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if not kwargs and self._names is not None and len(args) == len(self._names):

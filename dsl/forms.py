@@ -121,6 +121,11 @@ class Match:
     key: object
     clear: bool
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether the code can be given the arrays as they are, and nothing needs a look."""
+        return self.clear and self.key in self.known.direct
+
 
 def getter(typed: Typed, lookup: Lookup, path: Path, use: Use = "read") -> Getter:
     """Return the function that finds what a path leads to, given the arguments of a call.

@@ -10,7 +10,7 @@ dsl: __init__ profile parallel
 dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why recorded terms
-dsl: results specialise
+dsl: plan results specialise
 dsl/tracing: log records points recording instrument rows columns boxes where sites
 dsl: forms sizes reasons keys words build checked
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
@@ -29,7 +29,7 @@ backends/runtime: __init__ saved batch routine codes given link slots tensor dev
 backends/runtime: direct field state order
 backends/runtime: memory queue asked arrays timeline bindings printed
 backends/cuda: __init__ device nvrtc dialect driver
-backends/cc: __init__ backend stream compiler code library toolchain host
+backends/cc: __init__ backend warm stream compiler code library toolchain host
 backends: interpreter registry
 backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude record
 backends: cache dump interface

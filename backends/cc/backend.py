@@ -25,6 +25,7 @@ from .compiler import build, flags
 from .host import target
 from .library import Broken, Library
 from .toolchain import Toolchain
+from .warm import ShortWay
 
 _LOCKS = 16
 
@@ -37,6 +38,7 @@ class CompiledC:
 
     def __init__(self) -> None:
         self.cache = Cache()
+        self.short_way = ShortWay(self.cache)
         self._toolchains: dict[tuple[str, ...], Toolchain] = {}
         self._libraries: WeakValueDictionary[str, Library] = WeakValueDictionary()
         self.after_fork()

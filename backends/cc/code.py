@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -57,6 +57,25 @@ class CompiledCode:
         """
         return self.bind(arrays)()
 
+    def short(self, arrays: Sequence[Array]) -> Short | None:
+        """Return what runs this function on such arrays without any Python; None where some is
+        needed: to print, or to take over a result that it allocates."""
+        if self.source.prints or any(node.static_shape is None for node in self.results):
+            return None
+        sizes = ffi.NULL
+        if self.source.memory.sizes:
+            sizes = ffi.new(_NUMBERS, sizes_of(self, arrays))
+        return Short(_address(self.function), _address(sizes), self, sizes)
+
+    def fail(self, status: int, *fault: int) -> NoReturn:
+        """Raise the error that a status other than 0 means, with what the run wrote of it."""
+        if status == 1:
+            found, span = self.source.faults[fault[0]]
+            known = [value.item() for value in record.decode(fault)]
+            # A record keeps as many values as fit; the rest of a long message says so.
+            raise_fault(found, [*known, *["..."] * record.SLOTS], span)
+        raise _too_large(self.name, fault[0])
+
     def bind(self, arrays: Sequence[Array | None]) -> Call:
         """Return the call of this function with these arrays, which can be repeated."""
         return Call(self, arrays)
@@ -82,7 +101,7 @@ class Call:
             self._printing = _Printing(source.prints)
             held[-2] = ffi.callback(_SHOW, self._printing)
         if source.memory.sizes:
-            held[-1] = ffi.new(_NUMBERS, self._sizes(arrays))
+            held[-1] = ffi.new(_NUMBERS, sizes_of(code, arrays))
         self._held = held
         self._block = ffi.new(_POINTERS, held)
 
@@ -94,7 +113,7 @@ class Call:
             error, printing.error = printing.error, None
             raise error
         if status:
-            self._raise(status)
+            self._code.fail(status, *ffi.unpack(self._fault, record.SLOTS))
         first = len(self._code.parameters)
         if len(self._arrays) == first:
             return ()
@@ -103,24 +122,26 @@ class Call:
             for k, array in enumerate(self._arrays) if k >= first
         )  # fmt: skip
 
-    def _raise(self, status: int) -> None:
-        """Raise the error that a status means."""
-        values = ffi.unpack(self._fault, record.SLOTS)
-        if status == 1:
-            fault, span = self._code.source.faults[values[0]]
-            known = [value.item() for value in record.decode(values)]
-            # A record keeps as many values as fit; the rest of a long message says so.
-            raise_fault(fault, [*known, *["..."] * record.SLOTS], span)
-        raise _too_large(self._code.name, values[0])
 
-    def _sizes(self, arrays: Sequence[Array | None]) -> list[int]:
-        """Return the run-time sizes and, where those decide it, the layout of the arena."""
-        plan = self._code.source.memory
-        extents = [_extent(arrays[k], axis) for _, k, axis in plan.sizes]
-        numbers = plan.numbers(extents)
-        if max(numbers, default=0) >= MOST:
-            raise _too_large(self._code.name, max(numbers))
-        return numbers
+@dataclass(frozen=True, slots=True)
+class Short:
+    """What a call of code needs: the address of its entry, and that of the sizes it is passed."""
+
+    function: int
+    sizes: int
+    code: CompiledCode
+    held: Any
+    """What has to stay alive for the addresses to be good, with the code."""
+
+
+def sizes_of(code: CompiledCode, arrays: Sequence[Array | None]) -> list[int]:
+    """Return the run-time sizes and, where those decide it, the layout of the arena."""
+    plan = code.source.memory
+    extents = [_extent(arrays[k], axis) for _, k, axis in plan.sizes]
+    numbers = plan.numbers(extents)
+    if max(numbers, default=0) >= MOST:
+        raise _too_large(code.name, max(numbers))
+    return numbers
 
 
 class _Printing:
@@ -157,6 +178,10 @@ def _too_large(name: str, asked: int) -> CdMemoryError:
 def _extent(array: Array | None, axis: int) -> int:
     assert array is not None  # only parameters have sizes to pass
     return int(array.shape[axis])
+
+
+def _address(pointer: Any) -> int:
+    return int(ffi.cast("intptr_t", pointer))
 
 
 def _data(array: Array) -> Any:

@@ -58,8 +58,9 @@ class Runtime:
         """The devices that were asked for, by backend and number."""
         self.workers: weakref.WeakSet[Worker] = weakref.WeakSet()
         """Those of all streams, also of streams that were collected while they worked."""
-        self.timeline: Timeline | None = None
-        """Where what runs is noted, while a profile is taken; any thread may change it."""
+        self.watching: list[object] = []
+        """What has to see every call; while it is empty, a call may take the short way."""
+        self._timeline: Timeline | None = None
         self._recorders: tuple[Recorder, ...] = ()
         self.is_recording = False
         """Whether a trace is taken."""
@@ -68,6 +69,22 @@ class Runtime:
         self._counts: Counter[str] = Counter()
         atexit.register(self._finish)
         os.register_at_fork(after_in_child=self._after_fork)
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """Where what runs is noted, while a profile is taken; any thread may change it."""
+        return self._timeline
+
+    @timeline.setter
+    def timeline(self, timeline: Timeline | None) -> None:
+        """Note there what runs from now on, or nowhere."""
+        with self._lock:
+            self._timeline = timeline
+            self._watch()
+
+    def _watch(self) -> None:
+        timelines = () if self._timeline is None else (self._timeline,)
+        self.watching[:] = (*self._recorders, *timelines)
 
     def backend(self, name: str | None = None) -> Backend:
         """Return the backend of a name, or of the settings; the same instance every time.
@@ -94,12 +111,14 @@ class Runtime:
         with self._lock:
             self._recorders = (*self._recorders, recorder)
             self.is_recording = True
+            self._watch()
 
     def stop_recording(self, recorder: Recorder) -> None:
         """Have a recorder get no more runs; the one before it goes on, if there is one."""
         with self._lock:
             self._recorders = tuple(one for one in self._recorders if one is not recorder)
             self.is_recording = bool(self._recorders)
+            self._watch()
 
     def compile(self, procedure: Procedure, backend: str | None = None) -> Code:
         """Return code for a procedure, from memory or disk where it was compiled before."""

@@ -12,20 +12,24 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..backends.runtime.routine import Compiled
+from ..backends.runtime.state import RUNTIME, Recorder
 from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
-from ..lowering.ir.assignments import Procedure
-from . import surface as s
-from .compiled import compiled
-from .explain import Explanation, explanation
-from .forms import Lookup, Match, Specialisation
-from .parse import parse
-from .plan import Form, plan_of, short_way
-from .results import run
-from .source import FunctionSource, read_source, scope_of, scope_of_namespace, source_from_text
-from .specialise import Specialisations
+from ..lowering.later import Later
+
+if TYPE_CHECKING:
+    from ..backends.runtime.routine import Compiled
+    from ..lowering.ir.assignments import Procedure
+    from . import compiled, explain, parse, plan, results, source, specialise
+    from . import surface as s
+    from .forms import Lookup, Match, Specialisation
+    from .tracing import log
+else:
+    compiled, explain = Later(".compiled", __package__), Later(".explain", __package__)
+    log, parse = Later(".tracing.log", __package__), Later(".parse", __package__)
+    plan, results = Later(".plan", __package__), Later(".results", __package__)
+    source, specialise = Later(".source", __package__), Later(".specialise", __package__)
 
 _POSITIONAL = ("positional", "any")
 
@@ -46,7 +50,7 @@ class _LongWay:
             match = self._forms.find(arguments)
             if match.is_direct:
                 self._learn(match, arguments, len(args), tuple(kwargs))
-            return run(match, arguments)
+            return results.run(match, arguments)
         except CdError as problem:
             raise problem.with_traceback(None) from None
 
@@ -70,7 +74,7 @@ class CdFunction(_LongWay):
         self.__signature__ = signature
         if function is not None:
             functools.update_wrapper(self, function, updated=())
-        self._forms = Specialisations(surface, lookup, backend)
+        self._forms = specialise.Specialisations(surface, lookup, backend)
         self._elsewhere: dict[str, CdFunction] = {}
         plain = all(param.kind in _POSITIONAL for param in surface.params)
         self._names = tuple(param.name for param in surface.params) if plain else None
@@ -99,7 +103,7 @@ class CdFunction(_LongWay):
             self._elsewhere.setdefault(backend, made)
         return self._elsewhere[backend]
 
-    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+    def explain(self, *args: Any, **kwargs: Any) -> explain.Explanation:
         """Return what a call with these arguments becomes and why: text, a page, and its parts.
 
         Nothing is run, and no later call is decided differently for having asked. Raises what
@@ -107,7 +111,7 @@ class CdFunction(_LongWay):
         """
         try:
             arguments = self._bind(args, kwargs)
-            return explanation(*self._forms.peek(arguments), arguments)
+            return explain.explanation(*self._forms.peek(arguments), arguments)
         except CdError as problem:
             raise problem.with_traceback(None) from None
 
@@ -126,7 +130,7 @@ class CdFunction(_LongWay):
         """
         try:
             arguments = self._bind(args, kwargs)
-            return compiled(self._forms.apart(arguments), arguments, name or self.__name__)
+            return compiled.compiled(self._forms.apart(arguments), arguments, name or self.__name__)
         except CdError as problem:
             raise problem.with_traceback(None) from None
 
@@ -146,15 +150,15 @@ class CdFunction(_LongWay):
         self._learned += 1
         if self._learned > _PLANS and self._learned % (2 * _PLANS):
             return
-        caller = short_way(match)
+        caller = plan.short_way(match)
         if caller is None:
             return
         if CdFunction.__bases__ != (caller,):
             CdFunction.__bases__ = (caller,)
         params = self.__signature__.parameters
-        form = Form(positional, named, {name: params[name].default for name in params})
-        plan = plan_of(match, form, arguments, self._forms.lookup)
-        self._forms.keep(plan, match, arguments, _PLANS)
+        form = plan.Form(positional, named, {name: params[name].default for name in params})
+        made = plan.plan_of(match, form, arguments, self._forms.lookup)
+        self._forms.keep(made, match, arguments, _PLANS)
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if not kwargs and self._names is not None and len(args) == len(self._names):
@@ -182,9 +186,9 @@ class BoundFunction(functools.partial[Any]):
     def __func__(self) -> Any:
         return self.func
 
-    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+    def explain(self, *args: Any, **kwargs: Any) -> explain.Explanation:
         """Return what a call becomes; see `CdFunction.explain`."""
-        made: Explanation = self.__func__.explain(*self.args, *args, **kwargs)
+        made: explain.Explanation = self.__func__.explain(*self.args, *args, **kwargs)
         return made
 
     def procedure(self, *args: Any, **kwargs: Any) -> Procedure:
@@ -213,10 +217,10 @@ def cd(function: Callable[..., Any] | None = None, *, backend: str | None = None
     if isinstance(function, MethodType):
         return BoundFunction(cd(function.__func__, backend=backend), function.__self__)
     try:
-        surface = parse(read_source(function))
+        surface = parse.parse(source.read_source(function))
         is_plain = isinstance(function, FunctionType)
         signature = inspect.signature(function, follow_wrapped=not is_plain)
-        return CdFunction(surface, scope_of(function).lookup, signature, backend, function)
+        return CdFunction(surface, source.scope_of(function).lookup, signature, backend, function)
     except CdError as problem:
         raise problem.with_traceback(None) from None
 
@@ -233,27 +237,27 @@ def cd_from_source(
     what errors call the text. Raises as `cd` does.
     """
     try:
-        source = source_from_text(text, name)
-        surface = parse(source)
-        _require_python(source)
+        read = source.source_from_text(text, name)
+        surface = parse.parse(read)
+        _require_python(read)
         around = {} if globals is None else globals  # kept: what it holds may change
-        scope = scope_of_namespace(around)
+        scope = source.scope_of_namespace(around)
         return CdFunction(surface, scope.lookup, _signature(around, surface), backend)
     except CdError as problem:
         raise problem.with_traceback(None) from None
 
 
-def _require_python(source: FunctionSource) -> None:
+def _require_python(read: source.FunctionSource) -> None:
     """Refuse (CD0100) a text that parses and yet is no Python: a `break` outside a loop."""
-    tree = source.tree
+    tree = read.tree
     whole = ast.Expression(tree) if isinstance(tree, ast.Lambda) else ast.Module([tree], [])
     try:
-        compile(whole, source.source.name, "eval" if isinstance(tree, ast.Lambda) else "exec")
+        compile(whole, read.source.name, "eval" if isinstance(tree, ast.Lambda) else "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
         text = getattr(problem, "msg", None) or str(problem)
         line, column = getattr(problem, "lineno", 1) or 1, (getattr(problem, "offset", 1) or 1) - 1
         end = getattr(problem, "end_offset", None) or column + 2
-        span = Span(source.source, line, column, line, max(end - 1, column + 1))
+        span = Span(read.source, line, column, line, max(end - 1, column + 1))
         message = f"Python cannot read this: {text}"
         helps = ("correct the text: it has to be a function that Python itself would accept",)
         raise CdSyntaxError(Diagnostic("CD0100", message, (Label(span),), (), helps)) from None
@@ -275,3 +279,12 @@ def _signature(namespace: Mapping[str, object], surface: s.Function) -> inspect.
             default = eval(param.default.span.text, dict(namespace))  # the user's own text
         found.append(inspect.Parameter(param.name, kinds[param.kind], default=default))
     return inspect.Signature(found)
+
+
+@functools.cache
+def _logger() -> Recorder:
+    """Return what writes the logs of runs."""
+    return log.Logger()
+
+
+RUNTIME.logger = _logger

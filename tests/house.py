@@ -6,7 +6,7 @@ line there. Every other table holds exceptions, each with its reason.
 
 ORDER = """
 plusequals: __main__ __init__ idx
-dsl: __init__ profile parallel
+dsl: public profile parallel
 dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why recorded terms
@@ -23,7 +23,7 @@ dsl/elaborate: attributes grids python_functions casts quantiles refusals runnin
 dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views
 dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arrays context proof
 dsl/elaborate: values types ways_out
-dsl: parse loops refused surface source listing edited idx
+dsl: parse loops refused surface source listing edited idx __init__
 backends: __init__
 backends/runtime: __init__ saved batch routine codes given link slots tensor device checks transfer
 backends/runtime: direct field state order
@@ -42,7 +42,7 @@ lowering: lower clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds rewrite walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers
-lowering: target settings diagnostic
+lowering: target settings diagnostic later
 """
 
 FILE_LINES = 400

@@ -9,15 +9,22 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...lowering import settings
 from ...lowering.diagnostic import CdBackendError, Diagnostic
-from ...lowering.ir.assignments import Procedure
+from ...lowering.later import Later
 from .. import registry
-from ..interface import Array, Backend, Code, CompilesTogether
-from .queue import Failure, Worker
-from .timeline import Timeline
+
+if TYPE_CHECKING:
+    from ...lowering.ir.assignments import Procedure
+    from .. import interface
+    from ..interface import Array, Backend, Code
+    from . import queue
+    from .queue import Worker
+    from .timeline import Timeline
+else:
+    interface, queue = Later("..interface", __package__), Later(".queue", __package__)
 
 Step = Callable[[], Any]
 
@@ -64,8 +71,8 @@ class Runtime:
         self._recorders: tuple[Recorder, ...] = ()
         self.is_recording = False
         """Whether a trace is taken."""
-        self.logger: Recorder | None = None
-        """What writes the log of a run where the setting `debug_log_from_routines` asks for it."""
+        self.logger: Callable[[], Recorder] | None = None
+        """Returns what writes logs, where the setting `debug_log_from_routines` asks for them."""
         self._counts: Counter[str] = Counter()
         atexit.register(self._finish)
         os.register_at_fork(after_in_child=self._after_fork)
@@ -104,7 +111,9 @@ class Runtime:
     def recording(self, logged: bool) -> Recorder | None:
         """Return what keeps the records of a run that begins now, None where nothing does."""
         recorders = self._recorders
-        return recorders[-1] if recorders else self.logger if logged else None
+        if recorders or not logged:
+            return recorders[-1] if recorders else None
+        return None if self.logger is None else self.logger()
 
     def record(self, recorder: Recorder) -> None:
         """Have runs recorded from now on, by this recorder until another one comes."""
@@ -132,7 +141,7 @@ class Runtime:
         made, timeline = self.backend(backend), self.timeline
         name = f"compile {', '.join(procedure.name for procedure in procedures)}"
         with nullcontext() if timeline is None else timeline.here(name, "compile"):
-            if isinstance(made, CompilesTogether) and len(procedures) > 1:
+            if isinstance(made, interface.CompilesTogether) and len(procedures) > 1:
                 codes = made.compile_all(procedures)
             else:
                 codes = [made.compile(procedure) for procedure in procedures]
@@ -154,8 +163,9 @@ class Runtime:
         """Replace the locks: in the parent a thread that the child lacks may hold them."""
         self._lock = threading.Lock()
         self.scheduling = threading.RLock()
-        failure = given_up()
-        for worker in list(self.workers):
+        workers = list(self.workers)
+        failures = [given_up()] * len(workers)  # the same one: it is told once
+        for worker, failure in zip(workers, failures, strict=True):
             worker.after_fork(failure)
         for backend in self._backends.values():
             backend.after_fork()
@@ -166,11 +176,11 @@ class Runtime:
             worker.drain()
 
 
-def given_up() -> Failure:
+def given_up() -> queue.Failure:
     """Return the failure of work that a forked child does not do."""
     what = "what the parent of this process had queued is not done here"
     helps = ("call `device.synchronize()` before the process forks",)
-    return Failure(CdBackendError(Diagnostic("CD0841", what, helps=helps)))
+    return queue.Failure(CdBackendError(Diagnostic("CD0841", what, helps=helps)))
 
 
 RUNTIME = Runtime()

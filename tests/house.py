@@ -28,16 +28,18 @@ backends: __init__
 backends/runtime: __init__ saved batch routine codes given link slots tensor device checks transfer
 backends/runtime: direct field state order
 backends/runtime: memory queue asked arrays timeline bindings printed
-backends/cuda: __init__ device nvrtc dialect driver
+backends/cuda: __init__ backend code device plan kernels nvrtc dialect
+backends/cuda: driver through_pycuda through_bindings verbs
 backends/cc: __init__ backend warm stream compiler code library toolchain host
 backends: interpreter registry
 backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests counts
+lowering/schedule: __init__ grid presets contraction stencil stage kinds split
+lowering/schedule: legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products
-lowering/schedule: __init__ presets contraction stencil stage kinds split legal
 lowering: lower clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds rewrite walk faults

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from ...lowering.diagnostic import NOWHERE, Span
 from ...lowering.ir.assignments import (
@@ -36,6 +36,7 @@ from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Cast, Expr, Read
 from ...lowering.ir.indexing import Symbol, const, var
 from ...lowering.ir.loops import (
+    Barrier,
     Check,
     Comment,
     Fill,
@@ -54,7 +55,7 @@ from ...lowering.pipeline import Placement
 from . import prelude, record
 from .c_expression import SHIFT, Scope, infix
 from .dialect import C, Dialect
-from .frame import Frame, frame_of
+from .frame import Around, Frame, frame_of
 from .layout import STEP, broken, comment
 from .names import identifier
 
@@ -80,23 +81,45 @@ class Source:
 
 def emit(program: Program, placement: Placement, dialect: Dialect = C) -> Source:
     """Return the text of a program in a dialect; the same program gives the same text."""
-    walk = _Walk(dialect, frame_of(program, placement, dialect))
+    frame = frame_of(program, placement, dialect)
+    walk = _Walk(dialect, frame)
     for kernel in program.kernels:
         walk.statements(kernel.body)
-    return walk.source(program)
+    return walk.source(program, frame)
+
+
+class Body(NamedTuple):
+    """The text of statements, and what its numbers mean."""
+
+    lines: list[str]
+    spans: dict[int, Span]
+    faults: list[tuple[Fault, Span]]
+    prints: list[Print]
+
+
+def emit_body(frame: Around, body: tuple[Stmt, ...], before: Sequence[Body] = ()) -> Body:
+    """Return the text of a function's statements, its numbers behind those of other functions."""
+    walk = _Walk(frame.dialect, frame)
+    walk.faults = [fault for one in before for fault in one.faults]
+    walk.prints = [print_ for one in before for print_ in one.prints]
+    faults, prints = len(walk.faults), len(walk.prints)
+    walk.statements(body)
+    return Body(walk.lines, walk.spans, walk.faults[faults:], walk.prints[prints:])
 
 
 @dataclass(slots=True)
 class _Walk:
-    """The text so far, and the names that hold at its end."""
+    """The text of a function so far, and the names that hold at its end."""
 
     dialect: Dialect
-    frame: Frame
+    frame: Around
     lines: list[str] = field(default_factory=list)
     spans: dict[int, Span] = field(default_factory=dict)
     depth: int = 1
     faults: list[tuple[Fault, Span]] = field(default_factory=list)
     prints: list[Print] = field(default_factory=list)
+    path: list[str] = field(default_factory=list)
+    """The place in the program: numbers of statements and, of loops, how far they have come."""
 
     @property
     def scope(self) -> Scope:
@@ -113,8 +136,11 @@ class _Walk:
         return self.scope.expression(expr).text
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
-        for stmt in body:
+        """Add statements, whose names bound here are known to those that follow."""
+        for at, stmt in enumerate(body):
+            self.path.append(str(at))
             self.statement(stmt)
+            self.path.pop()
 
     def block(self, head: str, body: tuple[Stmt, ...], span: Span) -> None:
         """Add `head { body }`; names bound in the body end with it."""
@@ -164,6 +190,9 @@ class _Walk:
                 self.print(stmt)
             case Comment(text):
                 self.lines.append(comment(text, self.depth))
+            case Barrier():
+                for text in self.frame.meeting():
+                    self.line(text)
             case Break():
                 self.line("break;")
             case Continue():
@@ -184,8 +213,15 @@ class _Walk:
         sign = "+" if loop.step > 0 else "-"
         by = abs(loop.step)
         step = f"{name}{sign}{sign}" if by == 1 else f"{name} {sign}= {by}"
+        if loop.kind in self.dialect.spread:
+            factor = "" if by == 1 else f"*{by}"
+            first, count = (text.format(_axis(loop)) for text in self.dialect.spread[loop.kind])
+            lo = f"{first}{factor}" if lo == "0" and sign == "+" else f"{lo} {sign} {first}{factor}"
+            step = f"{name} {sign}= {count}{factor}"
         head = f"for (int64_t {name} = {lo}; {name} {compare} {hi.within(SHIFT)}; {step})"
+        self.path.append(name if loop.step > 0 else f"-{name}")
         self.block(head, loop.body, loop.span)
+        self.path.pop()
         self.forget({loop.symbol})
 
     def while_(self, loop: While) -> None:
@@ -202,7 +238,7 @@ class _Walk:
     def update(self, stmt: Update) -> None:
         node, op, value = stmt.access.node, stmt.op, stmt.value
         target = self.element(stmt.access)
-        plain = node.dtype.compute is node.dtype and node.dtype.kind in op.infix_kinds
+        plain = node.dtype.compute is node.dtype and self.dialect.is_infix(op, node.dtype)
         if plain and op.infix in _COMPOUND:
             self.line(f"{target} {op.infix}= {self.text(value)};", stmt.span)
             return
@@ -236,7 +272,8 @@ class _Walk:
         test = infix("!", [self.scope.expression(stmt.test)])
         self.line(f"if ({test.text}) {{", stmt.span)
         self.depth += 1
-        self.line(f"fault[0] = {len(self.faults)};", stmt.span)
+        for text in self.frame.failing(len(self.faults), self.path):
+            self.line(text, stmt.span)
         self.record("fault", stmt.values, record.SLOTS, stmt.span)
         self.leave(1)
         self.depth -= 1
@@ -249,9 +286,11 @@ class _Walk:
         number = len(self.prints)
         self.line("{", stmt.span)
         self.depth += 1
-        self.line(f"int64_t printed[{slots}] = {{{number}}};", stmt.span)
+        for text in self.frame.printing(number, slots):
+            self.line(text, stmt.span)
         self.record("printed", values, slots, stmt.span)
-        self.line(f"show({number}, printed);", stmt.span)
+        for text in self.frame.printed(number):
+            self.line(text, stmt.span)
         self.depth -= 1
         self.line("}")
         self.prints.append(stmt)
@@ -277,11 +316,13 @@ class _Walk:
         return [("real" if dtype.kind == "f" else "int", text)]
 
     def alloc(self, node: Node, span: Span) -> None:
+        frame = self.frame
+        assert isinstance(frame, Frame), "kernels are given their storage"
         name = self.scope.nodes[node.id]
         total = str(node.dtype.itemsize)
         for extent in node.shape:
             total = f"bytes_of({total}, {self.scope.affine(extent).text})"
-        planned = [buffer for buffer in self.frame.memory.arena if buffer.node == node]
+        planned = [buffer for buffer in frame.memory.arena if buffer.node == node]
         if planned:
             if planned[0].zeroed:
                 self.line(f"cleared({name}, {total});", span)
@@ -290,10 +331,10 @@ class _Walk:
         self.line("{", span)
         self.depth += 1
         self.line(f"const int64_t {bytes_} = {total};", span)
-        if node.id in self.frame.exchanged:
+        if node.id in frame.exchanged:
             self.line(f"{name} = chained(&chain, {bytes_});", span)
         else:
-            room = self.frame.rooms[node.id]
+            room = frame.rooms[node.id]
             self.line(f"{name} = grown({name}, &{room}, {bytes_});", span)
         self.line(f"if (!{name}) {{", span)
         self.depth += 1
@@ -302,8 +343,8 @@ class _Walk:
         self.depth -= 1
         self.line("}")
         for axis, extent in enumerate(node.shape, 1):
-            if node.id in self.frame.blocks:
-                block = self.frame.blocks[node.id]
+            if node.id in frame.blocks:
+                block = frame.blocks[node.id]
                 self.line(f"{block}[{axis}] = {self.scope.affine(extent).text};", span)
         self.depth -= 1
         self.line("}")
@@ -327,16 +368,12 @@ class _Walk:
         self.frame.names.release(held.values())
 
     def leave(self, status: int) -> None:
-        """Add the way out of the function; through the label where there is something to free."""
-        if self.frame.frees:
-            self.line(f"status = {status};")
-            self.line("goto done;")
-        else:
-            self.line(f"return {status};")
+        """Add the way out of the function."""
+        for text in self.frame.leaving(status):
+            self.line(text)
 
-    def source(self, program: Program) -> Source:
+    def source(self, program: Program, frame: Frame) -> Source:
         """Return the whole text: header, prelude, body function, entry."""
-        frame = self.frame
         entry = f"pe_{identifier(program.name)}"
         opening, closing = _laid_out(frame.opening()), _laid_out(frame.closing())
         reports = any("fault[" in line for line in (*opening, *closing, *self.lines))
@@ -359,7 +396,10 @@ class _Walk:
 
 def above(code: str, dialect: Dialect = C) -> str:
     """Return what functions need above them: the header and the pieces of the prelude they name."""
-    return "\n".join([dialect.header + "\n", *prelude.needed(code)]) + "\n"
+    pieces = prelude.needed(code, dialect.library)
+    for old, new in dialect.spellings:
+        pieces = tuple(piece.replace(old, new) for piece in pieces)
+    return "\n".join([dialect.header + "\n", *pieces]) + "\n"
 
 
 def joined(sources: Sequence[Source], dialect: Dialect = C) -> tuple[Source, ...]:
@@ -386,6 +426,15 @@ def _laid_out(lines: Iterable[str]) -> list[str]:
         depth = 0 if bare == "done:" else 1 + (len(line) - len(bare)) // len(STEP)
         out += broken(bare, depth)
     return out
+
+
+def _axis(loop: For) -> str:
+    """Return which axis of a grid deals a loop out: x is the innermost of its kind."""
+    inside, depth = loop.body, 0
+    while (inner := next((s for s in inside if isinstance(s, For)), None)) is not None:
+        depth += inner.kind == loop.kind
+        inside = inner.body
+    return "xyz"[depth]
 
 
 def _cast(expr: Expr, dtype: DType) -> Expr:

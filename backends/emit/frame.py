@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
@@ -16,6 +17,37 @@ from .names import Names
 
 MOST = 2**62
 """More bytes than any machine has: what is larger is written as this, and refused."""
+
+
+class Around(Protocol):
+    """What the statements of a function have to know of it: names, and how it reports and ends."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """How it is spelled."""
+
+    @property
+    def scope(self) -> Scope:
+        """What names mean."""
+
+    @property
+    def names(self) -> Names:
+        """Which of them are taken."""
+
+    def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
+        """Yield what comes before the values of a fault; the path is its place in the program."""
+
+    def leaving(self, status: int) -> Iterator[str]:
+        """Yield the way out of the function."""
+
+    def printing(self, number: int, slots: int) -> Iterator[str]:
+        """Yield what comes before the values of a print."""
+
+    def printed(self, number: int) -> Iterator[str]:
+        """Yield what comes after the values of a print."""
+
+    def meeting(self) -> Iterator[str]:
+        """Yield what makes the threads of a block wait for each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +139,26 @@ class Frame:
         if self.chains:
             yield "unchained(chain);"
         yield "return status;"
+
+    def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
+        """Yield the number of a fault: the first that is met is the first in the program."""
+        yield f"fault[0] = {number};"
+
+    def leaving(self, status: int) -> Iterator[str]:
+        """Yield the way out of the function, through the label if there is something to free."""
+        yield from (f"status = {status};", "goto done;") if self.frees else (f"return {status};",)
+
+    def printing(self, number: int, slots: int) -> Iterator[str]:
+        """Yield the room for the record of a print."""
+        yield f"int64_t printed[{slots}] = {{{number}}};"
+
+    def printed(self, number: int) -> Iterator[str]:
+        """Yield how the caller is shown it."""
+        yield f"show({number}, printed);"
+
+    def meeting(self) -> Iterator[str]:
+        """Yield nothing: there is one thread."""
+        yield from ()
 
     def head(self, faults: bool, shows: bool) -> str:
         """Return the head of the body function: every array by its name, and what it reports to."""
@@ -211,7 +263,7 @@ class Frame:
         """Yield the way out where memory was refused."""
         yield f"if (!{test}) {{"
         yield f"    fault[0] = {total};"
-        yield from ("    status = 2;", "    goto done;") if self.frees else ("    return 2;",)
+        yield from (f"    {line}" for line in self.leaving(2))
         yield "}"
 
     def _handed(self, node: Node) -> Iterator[str]:

@@ -381,8 +381,7 @@ def device(name: str = "") -> Device:
     Without a name that of the settings. Raises CdBackendError CD0801 where the backend is none,
     what says why it cannot run here, and CdValueError CD0840 for a number that no device has.
     """
-    backend, _, number = name.partition(":")
-    backend = backend or settings.current().backend
+    backend, _, number = (name or settings.current().backend).partition(":")
     RUNTIME.backend(backend)
     if number and not (number.isascii() and number.isdecimal() and int(number) < MOST):
         raise CdValueError(

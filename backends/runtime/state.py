@@ -96,13 +96,19 @@ class Runtime:
     def backend(self, name: str | None = None) -> Backend:
         """Return the backend of a name, or of the settings; the same instance every time.
 
-        Raises CdBackendError CD0801 where there is none, and what says why it cannot run here.
+        A number may follow, `cuda:1`, which tells the device. Raises CdBackendError CD0801 where
+        there is none, and what says why it cannot run here.
         """
         name = name or settings.current().backend
         found = self._backends.get(name)
         if found is not None:
             return found
-        made = registry.get(name)
+        base, _, number = name.partition(":")
+        if number.isdecimal():
+            made = self.backend(base)
+            made = made.on(int(number)) if isinstance(made, interface.HasDevices) else made
+        else:
+            made = registry.get(name)
         if why := made.unavailable():
             raise why
         with self._lock:

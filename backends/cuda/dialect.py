@@ -40,7 +40,7 @@ typedef unsigned long long uint64_t;
 #endif"""
 
 LIBRARY = (
-    *prelude.OF_C,
+    *prelude.SHARED,
     *(f"cuda/csrc/{name}.h" for name in ("integers", "reals", "complexes", "faults")),
 )
 """The prelude: that of C, with pieces of its own in the place of some."""

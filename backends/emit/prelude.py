@@ -16,12 +16,15 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 
 _FOLDER = Path(__file__).parent.parent
-_NAMES = (
-    "bits", "exponentials", "logarithms", "angles", "complexes", "integers", "casts", "reals",
-    "memory",
-)  # fmt: skip
-OF_C = tuple(f"cc/csrc/{name}.h" for name in _NAMES)
-"""The files of C, in the folder of the backends."""
+SHARED = tuple(
+    f"cc/csrc/{name}.h" for name in ("complexes", "integers", "casts", "reals", "memory")
+)
+"""The files of C that other languages take as well, in the folder of the backends."""
+OF_C = (
+    *(f"cc/csrc/{name}.h" for name in ("bits", "exponentials", "logarithms", "angles")),
+    *SHARED,
+)
+"""The files of C."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _C_TYPES = {

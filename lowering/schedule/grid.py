@@ -2,6 +2,17 @@
 
 What has to be decided between kernels - storage, prints, who trades places - stays outside of
 them, for the host; all else goes into loops of the kind `block`, each of which is a kernel.
+
+>>> from plusequals.lowering.target import HOST
+>>> show(lambda program: grid(program, HOST).program, '''
+... y[i] = x[i]
+... print(y[0])
+... ''', y="f32[8]", x="f32[8]")
+for block in 0..1 block:
+    for thread in 0..1 thread:
+        for i in 0..8:
+            y[i] = x[i]
+print(y[0])
 """
 
 from __future__ import annotations

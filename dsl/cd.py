@@ -48,9 +48,10 @@ class _LongWay:
         try:
             arguments = self._bind(args, kwargs)
             match = self._forms.find(arguments)
+            result = results.run(match, arguments)
             if match.is_direct:
                 self._learn(match, arguments, len(args), tuple(kwargs))
-            return results.run(match, arguments)
+            return result
         except CdError as problem:
             raise problem.with_traceback(None) from None
 

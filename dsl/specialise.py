@@ -206,6 +206,8 @@ class Specialisations:
         self, arguments: Arguments, compiled: bool, opened: Specs | None = None
     ) -> Specialisation:
         started = time.perf_counter()
+        if compiled:
+            link.prepare(self.backend)
         typed, alias = self._elaborated(arguments, opened or {})
         procedure = _built(typed.procedure)
         between = time.perf_counter()

@@ -10,15 +10,21 @@ import contextlib
 import errno
 import platform
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...lowering import settings
 from ...lowering.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, Span
+from ...lowering.later import Later
 from ..cache import Cache
 from . import library
-from .toolchain import Ran, Toolchain, first_line, run
+from .toolchain import Ran, Toolchain, first_line, start
+
+if TYPE_CHECKING:
+    import tempfile
+else:
+    tempfile = Later("tempfile", None)
 
 Places = Callable[[int], Span | None]
 """From a line of generated text, 1-based, to the user's place that it comes from."""
@@ -52,19 +58,41 @@ def tried(
 
     It is empty where there is none. Raises CdBackendError CD0814 where no file can be written.
     """
-    with cache.scratch() as folder:
-        try:
-            (folder / "kernel.c").write_text(text, encoding="ascii", newline="\n")
-            ran = run(_command(toolchain, chosen), folder)
-            made = folder / "kernel.so"
-            code = made.read_bytes() if ran.status == 0 and made.exists() else b""
-        except OSError as why:
-            raise _no_place(folder, why) from None
+    return Trial(text, "kernel.c", toolchain, chosen, cache).ended()
+
+
+class Trial:
+    """A compilation that was begun; `ended` waits for its end, which may be asked for once."""
+
+    def __init__(
+        self, text: str, name: str, toolchain: Toolchain, chosen: Sequence[str], cache: Cache
+    ) -> None:
+        """Begin it, with the text in a file of that name; raises CdBackendError as `start` does,
+        and CD0814 where no file can be written."""
+        with contextlib.ExitStack() as stack:
+            self._folder = stack.enter_context(cache.scratch())
+            try:
+                (self._folder / name).write_text(text, encoding="ascii", newline="\n")
+                self._running = start(_command(toolchain, chosen, name), self._folder)
+            except OSError as why:
+                raise _no_place(self._folder, why) from None
+            self._stack = stack.pop_all()
+
+    def ended(self) -> tuple[bytes, Ran]:
+        """Return the shared object, empty where there is none, and how the compiler ended."""
+        with self._stack:
+            ran, made = self._running.ended(), self._folder / "kernel.so"
+            try:
+                code = made.read_bytes() if ran.status == 0 and made.exists() else b""
+            except OSError as why:
+                raise _no_place(self._folder, why) from None
         return (code if library.unsound(code) is None else b""), ran
 
 
-def _command(toolchain: Toolchain, chosen: Sequence[str]) -> tuple[str, ...]:
-    return (*toolchain.command, *chosen, "-o", "kernel.so", "kernel.c", "-lm")
+def _command(
+    toolchain: Toolchain, chosen: Sequence[str], name: str = "kernel.c"
+) -> tuple[str, ...]:
+    return (*toolchain.command, *chosen, "-o", "kernel.so", name, "-lm")
 
 
 def _complaint(

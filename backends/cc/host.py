@@ -19,7 +19,7 @@ _NAMED = ("vendor_id", "model", "cpu family", "stepping", "flags", "features", "
 
 def processor() -> str:
     """Return a digest of what the system says this processor is."""
-    text = "\n".join((platform.machine(), platform.processor(), *_described()))
+    text = "\n".join((platform.machine(), *(_described() or (platform.processor(),))))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -12,16 +12,22 @@ import contextlib
 import itertools
 import os
 import struct
-import tempfile
 import weakref
 from collections.abc import Callable
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import _cffi_backend
+
+from ...lowering.later import Later
+
+if TYPE_CHECKING:
+    import tempfile
+else:
+    tempfile = Later("tempfile", None)
 
 ffi: Any = _cffi_backend.FFI()
 ENTRY: Any = ffi.typeof("int(*)(void **)")

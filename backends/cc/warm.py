@@ -21,7 +21,7 @@ import numpy as np
 
 from ...lowering import settings
 from ..cache import Cache, Entry, content_key
-from .compiler import flags, tried
+from .compiler import Trial, flags
 from .library import Broken, module
 from .toolchain import Toolchain
 
@@ -29,8 +29,6 @@ VALUES, ARRAYS, RESULTS, RANK = 64, 64, 16, 64
 """The most that a plan may have of values, of arrays given to code, of results, and of axes."""
 _TEXT = Path(__file__).parent / "csrc" / "warm.c"
 _OPTIMIZE = 1
-_PATIENCE = 100
-"""How many calls go the long way before the library is compiled; one on disk is taken at once."""
 _ARRAY = struct.Struct("2P P i4x P P P P i")
 """The head of an array: of an object, then data, rank, shape, strides, base, type, flags."""
 _NAMES = ("settings", "base", "cell_contents", "_plans", "_call")
@@ -132,44 +130,70 @@ class Plan:
 
 
 class ShortWay:
-    """The library that takes the short way: loaded when calls repeat, and compiled when many do."""
+    """The library that takes the short way: taken from disk, or compiled, once in a process."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
         self._lock = threading.Lock()
-        self._asked = 0
-        self._code: bytes | None = None
+        self._asked = False
+        self._code = b""
+        self._trial: tuple[str, str, Trial] | None = None
+        """The key and the text of what is being compiled."""
         self.caller: type | None = None
         """The class whose objects are called in the short way, None until there is one."""
 
+    def begin(self, toolchain: Callable[[], Toolchain]) -> None:
+        """Have it compiled beside what is done next, where there is none on disk.
+
+        Raises CdBackendError where no compiler can be started.
+        """
+        if self._asked or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._begin(toolchain)
+        finally:
+            self._lock.release()
+
     def wanted(self, toolchain: Callable[[], Toolchain], watching: list[object]) -> type | None:
-        """Return the class, loaded or compiled now where it is time for that, else None.
+        """Return the class, None where there cannot be one, or it is being made by another thread.
 
         `watching` is a list of what has to see every call: while it is empty the short way is
-        taken. Nothing is raised, and no call waits for another that is here.
+        taken. Raises as `begin` does.
         """
         if self.caller is not None or not self._lock.acquire(blocking=False):
             return self.caller
         try:
-            self._asked += 1
-            if self._asked in (1, _PATIENCE) and is_possible():
-                code = self._found(toolchain(), self._asked == _PATIENCE)
-                self.caller = _loaded(code, watching) if code else None
-                self._asked = max(self._asked, _PATIENCE if self.caller else 0)
+            self._begin(toolchain)
+            self._end()
+            code, self._code = self._code, b""
+            self.caller = _loaded(code, watching) if code else None
         finally:
             self._lock.release()
         return self.caller
 
-    def _found(self, compiler: Toolchain, make: bool) -> bytes:
-        """Return the library from disk, or compiled where that is asked for; empty for none."""
+    def _begin(self, toolchain: Callable[[], Toolchain]) -> None:
+        """Look for the library on disk, and where it is not there begin to compile it; once."""
+        if self._asked:
+            return
+        compiler, self._asked = toolchain(), True
+        if not is_possible():
+            return
         text = _TEXT.read_text("ascii")
-        key = content_key(warm=text, flags=flags(compiler, _OPTIMIZE), compiler=asdict(compiler))
+        chosen = flags(compiler, _OPTIMIZE)
+        key = content_key(warm=text, flags=chosen, compiler=asdict(compiler))
         entry = self._cache.get(key)
-        if entry is not None or not make:
-            return entry.object if entry is not None else b""
-        code, _ = tried(text, compiler, flags(compiler, _OPTIMIZE), self._cache)
-        self._cache.put(key, Entry({"name": "warm"}, text, code))  # also that there is none
-        return code
+        if entry is not None:
+            self._code = entry.object
+            return
+        self._trial = key, text, Trial(text, "warm.c", compiler, chosen, self._cache)
+
+    def _end(self) -> None:
+        """Wait for the library where it is being compiled, and keep it; also that there is none."""
+        if self._trial is None:
+            return
+        (key, text, trial), self._trial = self._trial, None
+        self._code, _ = trial.ended()
+        self._cache.put(key, Entry({"name": "warm"}, text, self._code))
 
 
 def is_possible() -> bool:

@@ -40,8 +40,7 @@ def short_way() -> Iterator[None]:
         pytest.skip("objects of this Python lie otherwise in memory")
     if backend.short_way.caller is None:
         backend.short_way = ShortWay(backend.cache)
-        for _ in range(100):
-            backend.short_way.wanted(backend.toolchain, RUNTIME.watching)
+        backend.short_way.wanted(backend.toolchain, RUNTIME.watching)
     assert backend.short_way.caller is not None
     with pe.override(optimize=0, verify=False):
         yield

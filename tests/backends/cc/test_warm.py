@@ -10,46 +10,64 @@ from typing import Any
 import numpy as np
 import pytest
 
+from plusequals.backends.cache import Entry
 from plusequals.backends.cc import warm
 from plusequals.backends.cc.backend import CompiledC
+from plusequals.backends.cc.toolchain import Toolchain
 from plusequals.backends.cc.warm import Check, Plan, ShortWay, Source, Value
 from plusequals.lowering import settings
+from plusequals.lowering.diagnostic import CdBackendError
+
+KNOWN = Toolchain(("cc",), "cc 1", "any", (), ())
 
 
-def asked(cc: CompiledC, times: int, short: ShortWay | None = None) -> ShortWay:
-    """A short way that was asked for that often."""
-    short = ShortWay(cc.cache) if short is None else short
-    for _ in range(times):
-        short.wanted(cc.toolchain, [])
-    return short
+def asked(cc: CompiledC, begun: bool = False) -> type | None:
+    """What a new short way has when it is asked."""
+    short = ShortWay(cc.cache)
+    if begun:
+        short.begin(cc.toolchain)
+    return short.wanted(cc.toolchain, [])
 
 
-def test_compiled_when_many_calls_would_use_it_and_then_taken_from_disk(cc: CompiledC) -> None:
-    assert asked(cc, 99).caller is None
-    first = asked(cc, 100)
-    assert first.caller is not None and first.caller.__name__ == "Caller"
-    assert asked(cc, 1).caller is not None
+def entries(cache_dir: Path) -> int:
+    return len(list(cache_dir.glob("v*/*.entry")))
+
+
+def test_compiled_once_and_then_taken_from_disk(cc: CompiledC, cache_dir: Path) -> None:
+    cc.toolchain()
+    before = entries(cache_dir)
+    first = asked(cc, begun=True)
+    assert first is not None and first.__name__ == "Caller"
+    assert entries(cache_dir) == before + 1
+    with settings.override(compiler_timeout=0.0):  # nothing can be compiled any more
+        assert asked(cc) is not None and asked(cc, begun=True) is not None
     with settings.override(cache=False):
-        assert asked(cc, 99).caller is None
-        assert asked(cc, 100).caller is not None
+        assert asked(cc) is not None
 
 
-def test_a_compiler_that_cannot_is_asked_once(
-    cc: CompiledC, fake: Any, tmp_path: Path, cache_dir: Path
-) -> None:
+def test_a_compiler_that_cannot_is_asked_once(cc: CompiledC, fake: Any, tmp_path: Path) -> None:
     path = fake(f'echo >> "{tmp_path}/asked"; exit 1')
+    Path(path).write_text(Path(path).read_text().replace("kernel.c", "warm.c"))
     with settings.override(compiler=path):
-        short = asked(cc, 300)
-        assert short.caller is None and asked(cc, 300).caller is None
-    assert (tmp_path / "asked").read_text().count("\n") <= 2
+        assert asked(cc, begun=True) is None and asked(cc) is None and asked(cc) is None
+    assert (tmp_path / "asked").read_text() == "\n"
     assert not list(tmp_path.glob("plusequals-report-*"))
 
 
+def test_without_a_compiler_it_says_so_and_is_asked_again(cc: CompiledC) -> None:
+    short = ShortWay(cc.cache)
+    with settings.override(compiler="/no/such/cc"):
+        for ask in (lambda: short.begin(cc.toolchain), lambda: short.wanted(cc.toolchain, [])):
+            with pytest.raises(CdBackendError, match="was not found"):
+                ask()
+    assert short.wanted(cc.toolchain, []) is not None
+
+
 def test_a_library_that_cannot_be_loaded_is_done_without(cc: CompiledC, monkeypatch: Any) -> None:
-    monkeypatch.setattr(ShortWay, "_found", lambda *_: b"\x7fELF" + bytes(60))
-    assert asked(cc, 100).caller is None
-    monkeypatch.setattr(ShortWay, "_found", lambda *_: b"")
-    assert asked(cc, 100).caller is None
+    for code in (b"\x7fELF" + bytes(60), b"no library", b""):
+        monkeypatch.setattr(cc.cache, "get", lambda key, code=code: Entry({}, "", code))
+        short = ShortWay(cc.cache)
+        assert short.wanted(lambda: KNOWN, []) is None and short.wanted(lambda: KNOWN, []) is None
 
 
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="objects of another Python")
@@ -58,7 +76,7 @@ def test_the_layout_of_objects_is_looked_at(cc: CompiledC, monkeypatch: Any) -> 
     with monkeypatch.context() as patch:
         patch.setattr(warm, "_ARRAY", struct.Struct("2P i4x P P P P P i"))
         assert not warm.is_possible()
-        assert asked(cc, 100).caller is None
+        assert asked(cc) is None
     with monkeypatch.context() as patch:
         patch.setattr(sys, "abiflags", "t")
         assert not warm.is_possible()

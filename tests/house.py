@@ -25,15 +25,15 @@ dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arr
 dsl/elaborate: values types ways_out
 dsl: parse loops refused surface source listing edited idx
 backends: __init__
-backends/runtime: __init__ saved batch routine codes given link slots tensor device checks transfer
-backends/runtime: direct field state order
+backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
+backends/runtime: device checks transfer direct field state order
 backends/runtime: memory queue asked arrays timeline bindings printed
 backends/cuda: __init__ device nvrtc dialect driver
 backends/cc: __init__ backend stream compiler code library toolchain host
 backends: interpreter registry
 backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude record
 backends: cache dump interface
-lowering: __init__ pipeline requests counts
+lowering: __init__ pipeline requests recompute counts
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products

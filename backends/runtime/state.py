@@ -16,7 +16,7 @@ from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.ir.assignments import Procedure
 from .. import registry
 from ..interface import Array, Backend, Code, CompilesTogether
-from .queue import Failure, Worker
+from .queue import DONE, Failure, Worker
 from .timeline import Timeline
 
 Step = Callable[[], Any]
@@ -46,20 +46,48 @@ class Recordable(Protocol):
         """Return the code that records what is wanted, for a backend."""
 
 
+class Scheduling:
+    """The lock that is held while it is decided what waits for what; never while work runs.
+
+    `taken` counts how often it was taken with `with`: as long as it stays the same, nobody but
+    steps that are run at once, see `direct`, has changed anything that an order depends on.
+    """
+
+    __slots__ = ("acquire", "direct", "release", "taken")
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.renew()
+
+    def renew(self) -> None:
+        """Become a new lock; in a forked child a thread that is not there may hold the old one."""
+        lock = threading.RLock()
+        self.acquire, self.release = lock.acquire, lock.release
+        self.taken += 1
+        self.direct = DONE
+        """Of the last step of all that was run at once."""
+
+    def __enter__(self) -> None:
+        self.acquire()
+        self.taken += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
 class Runtime:
     """The backends in use and counts of what was compiled. Any number of threads may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.scheduling = threading.RLock()
-        """Held while it is decided what waits for what; never while work runs."""
+        self.scheduling = Scheduling()
         self._backends: dict[str, Backend] = {}
         self.devices: dict[tuple[str, int], Any] = {}
         """The devices that were asked for, by backend and number."""
         self.workers: weakref.WeakSet[Worker] = weakref.WeakSet()
         """Those of all streams, also of streams that were collected while they worked."""
         self.timeline: Timeline | None = None
-        """Where what runs is noted, while a profile is taken; any thread may change it."""
+        """Where what runs is noted, while a profile is taken; see `note`."""
         self._recorders: tuple[Recorder, ...] = ()
         self.is_recording = False
         """Whether a trace is taken."""
@@ -89,15 +117,20 @@ class Runtime:
         recorders = self._recorders
         return recorders[-1] if recorders else self.logger if logged else None
 
+    def note(self, timeline: Timeline | None) -> None:
+        """Have a timeline note what runs from now on, or nothing; any thread may change it."""
+        with self.scheduling:
+            self.timeline = timeline
+
     def record(self, recorder: Recorder) -> None:
         """Have runs recorded from now on, by this recorder until another one comes."""
-        with self._lock:
+        with self.scheduling:
             self._recorders = (*self._recorders, recorder)
             self.is_recording = True
 
     def stop_recording(self, recorder: Recorder) -> None:
         """Have a recorder get no more runs; the one before it goes on, if there is one."""
-        with self._lock:
+        with self.scheduling:
             self._recorders = tuple(one for one in self._recorders if one is not recorder)
             self.is_recording = bool(self._recorders)
 
@@ -134,7 +167,7 @@ class Runtime:
     def _after_fork(self) -> None:
         """Replace the locks: in the parent a thread that the child lacks may hold them."""
         self._lock = threading.Lock()
-        self.scheduling = threading.RLock()
+        self.scheduling.renew()
         failure = given_up()
         for worker in list(self.workers):
             worker.after_fork(failure)

@@ -20,6 +20,7 @@ from ..lowering.later import Later
 
 if TYPE_CHECKING:
     from ..backends.runtime.routine import Compiled
+    from ..backends.runtime.tensor import Tensor
     from ..lowering.ir.assignments import Procedure
     from . import compiled, explain, parse, plan, results, source, specialise
     from . import surface as s
@@ -123,15 +124,24 @@ class CdFunction(_LongWay):
         except CdError as problem:
             raise problem.with_traceback(None) from None
 
-    def compile(self, *args: Any, name: str = "", **kwargs: Any) -> Compiled:
+    def compile(
+        self,
+        *args: Any,
+        name: str = "",
+        inline: Mapping[Tensor, Compiled] | None = None,
+        **kwargs: Any,
+    ) -> Compiled:
         """Return the function compiled for tensors, to be linked into contexts of streams.
 
         Tensors are bound; arrays and numbers only say what each call of a routine will give.
-        Raises what compiling a call raises, except for what only a backend finds.
+        `inline={t: first}` computes the virtual tensor `t` again, as what `first` is compiled of
+        does. Raises what compiling a call raises, except for what only a backend finds, and
+        CdTypeError CD0855 or CD0856 where `inline` is wrong or `t` cannot be computed again.
         """
         try:
             arguments = self._bind(args, kwargs)
-            return compiled.compiled(self._forms.apart(arguments), arguments, name or self.__name__)
+            form = self._forms.apart(arguments)
+            return compiled.compiled(form, arguments, name or self.__name__, inline)
         except CdError as problem:
             raise problem.with_traceback(None) from None
 

@@ -25,8 +25,8 @@ dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arr
 dsl/elaborate: values types ways_out
 dsl: parse loops refused surface source listing edited idx __init__
 backends: __init__
-backends/runtime: __init__ saved batch routine codes given link slots tensor device checks transfer
-backends/runtime: direct field state order
+backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
+backends/runtime: device checks transfer direct field state order
 backends/runtime: memory queue asked arrays timeline bindings printed
 backends/cuda: __init__ backend code device plan kernels nvrtc dialect
 backends/cuda: driver through_pycuda through_bindings verbs
@@ -34,7 +34,7 @@ backends/cc: __init__ backend warm stream compiler code library toolchain host
 backends: interpreter registry
 backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude record
 backends: cache dump interface
-lowering: __init__ pipeline requests counts
+lowering: __init__ pipeline requests recompute counts
 lowering/schedule: __init__ grid presets contraction stencil stage kinds split
 lowering/schedule: legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather

@@ -265,6 +265,47 @@ def read_after_it_was_let_go() -> object:
     return second.compile(y, t).link(routine.context)
 
 
+def inlined_from_what_does_not_compute_it() -> object:
+    """Take a virtual tensor from a function that only reads it."""
+    y, t = pe.tensor("y", (3,)), pe.tensor("t", (3,), memory="virtual")
+    second = pe.cd_from_source("def second(y, t):\n    y[i] += t[i]\n", name="example.py")
+    code = second.compile(y, t)
+    return second.compile(y, t, inline={t: code})
+
+
+def inlined_although_it_needs_what_a_call_gives() -> object:
+    """Compute a virtual tensor again that is computed of an array of a call."""
+    y, t, x = pe.tensor("y", (3,)), pe.tensor("t", (3,), memory="virtual"), np.ones(3)
+    text = "def first(y, t, x):\n    t[i] = x[i] * 2.0\n    y[i] = t[i]\n"
+    code = pe.cd_from_source(text, name="example.py").compile(y, t, x)
+    second = pe.cd_from_source("def second(y, t):\n    y[i] += t[i]\n")
+    return second.compile(y, t, inline={t: code})
+
+
+def inlined_from_what_is_not_linked() -> object:
+    """Link what computes a virtual tensor again without what computes it."""
+    y, a, (stream,) = pe.tensor("y", (3,)), pe.tensor("a", (3,)), _streams("numpy:0/s0")
+    t = pe.tensor("t", (3,), memory="virtual")
+    first = pe.cd_from_source("def first(y, t, a):\n    t[i] = a[i]\n    y[i] = t[i]\n")
+    second = pe.cd_from_source("def second(y, t):\n    y[i] += t[i]\n", name="example.py")
+    code = first.compile(y, t, a)
+    return second.compile(y, t, inline={t: code}).link(stream.context())
+
+
+def inlined_of_another_version() -> object:
+    """Compute a virtual tensor again when what it is computed of has changed."""
+    y, a, (stream,) = pe.tensor("y", (3,)), pe.tensor("a", (3,)), _streams("numpy:0/s0")
+    t = pe.tensor("t", (3,), memory="virtual")
+    first = pe.cd_from_source("def first(y, t, a):\n    t[i] = a[i]\n    y[i] = t[i]\n")
+    second = pe.cd_from_source("def second(y, t):\n    y[i] += t[i]\n", name="example.py")
+    code = first.compile(y, t, a)
+    routine = code.link(stream.context())
+    again = second.compile(y, t, inline={t: code}).link(routine.context)
+    routine()
+    a[...] = 5.0
+    return again()
+
+
 def field_of_a_taken_name() -> object:
     """Declare a field by a name that has a meaning."""
     return pe.tensor("p", (3,), fields=("velocity", "merge"))

@@ -140,6 +140,11 @@ KINDS: dict[str, Kind] = {
 }
 
 
+def moment(rng: random.Random) -> float:
+    """Return some seconds: microseconds as a rule, a millisecond at most."""
+    return rng.random() ** 4 * 1e-3
+
+
 @contextmanager
 def delays(seed: int, often: float = 0.1) -> Iterator[None]:
     """Let work start late and be told late, at random, in whatever thread does it."""
@@ -147,10 +152,10 @@ def delays(seed: int, often: float = 0.1) -> Iterator[None]:
 
     def delayed(task: Any) -> Any:
         if rng.random() < often:
-            time.sleep(rng.random() * 1e-3)
+            time.sleep(moment(rng))
         failure = original(task)
         if rng.random() < often:
-            time.sleep(rng.random() * 5e-4)
+            time.sleep(moment(rng) / 2)
         return failure
 
     queue._failure_of = delayed

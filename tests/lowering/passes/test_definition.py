@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Const, Dynamic, Position
 from plusequals.lowering.ir.indexing import Affine, Range, Symbol, const, var
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.printer import print_expr
+from plusequals.lowering.passes.cost import UNKNOWN
 from plusequals.lowering.passes.definition import (
     Layer,
     Unplaced,
@@ -20,6 +22,7 @@ from plusequals.lowering.passes.definition import (
     zero_of,
 )
 
+from ..ir.build import node
 from .shown import lowered
 
 J, K = Symbol("j", 90), Symbol("k", 91)
@@ -117,6 +120,17 @@ def test_a_cell_that_no_layer_may_reach() -> None:
     with pytest.raises(Unwritten):
         value_at(made, (var(J),), KNOWN, (), None)
     assert print_expr(value_at(made, (const(1),), KNOWN, (), None)) == "x[1]"
+
+
+def test_what_fills_an_array_has_as_many_points() -> None:
+    static, open_ = node(0, "y", 3, 5), node(1, "z", Symbol("n", 7), 5)
+    assert Layer(static, None, zero_of(static.dtype), (), ()).points == 15
+    assert Layer(open_, None, zero_of(open_.dtype), (), ()).points == UNKNOWN * UNKNOWN
+
+
+@pytest.mark.parametrize("dtype", [dtypes.int64, dtypes.uint8, dtypes.bool_, dtypes.float32])
+def test_cells_start_from_zero(dtype: dtypes.DType) -> None:
+    assert zero_of(dtype) == Const(dtype.numpy.type(0).item(), dtype)
 
 
 def test_comparisons_keep_nothing_on_both_sides() -> None:

@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     from ..backends.runtime.routine import Compiled
     from ..backends.runtime.tensor import Tensor
     from ..lowering.ir.assignments import Procedure
-    from . import compiled, explain, parse, plan, results, source, specialise
+    from . import compiled, explain, parse, plan, recipe, results, source, specialise
     from . import surface as s
     from .forms import Lookup, Match, Specialisation
     from .tracing import log
 else:
     compiled, explain = Later(".compiled", __package__), Later(".explain", __package__)
     log, parse = Later(".tracing.log", __package__), Later(".parse", __package__)
-    plan, results = Later(".plan", __package__), Later(".results", __package__)
+    plan, recipe = Later(".plan", __package__), Later(".recipe", __package__)
+    results = Later(".results", __package__)
     source, specialise = Later(".source", __package__), Later(".specialise", __package__)
 
 _POSITIONAL = ("positional", "any")
@@ -167,7 +168,7 @@ class CdFunction(_LongWay):
         if CdFunction.__bases__ != (caller,):
             CdFunction.__bases__ = (caller,)
         params = self.__signature__.parameters
-        form = plan.Form(positional, named, {name: params[name].default for name in params})
+        form = recipe.Form(positional, named, {name: params[name].default for name in params})
         made = plan.plan_of(match, form, arguments, self._forms.lookup)
         self._forms.keep(made, match, arguments, _PLANS)
 

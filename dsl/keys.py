@@ -13,10 +13,9 @@ from ..backends.runtime.tensor import Tensor
 from ..lowering.ir import dtypes
 from .elaborate.array_types import ArrayType
 from .elaborate.inputs import ArraySpec, Spec, spec_of
+from .recipe import FLAGS
 from .source import MISSING
 
-FLAGS = 0x0100 | 0x0400
-"""Of an array's flags, those that its strides do not tell: aligned, writable."""
 _NUMBERS = frozenset(
     [float, complex, *(np.dtype(t.name).type for t in dtypes.ALL if t.name != "bfloat16")]
 ) - {np.bool_}  # fmt: skip

@@ -243,11 +243,11 @@ class Routine:
             for again in self._again:
                 again.require(self.name, self.compiled.procedure.span)
             self._refresh()
-            if self._ran is not None:
-                self._ran.note()
             stream = self.context.stream
             run = RUNTIME.timed(self.name, "routine", stream.name, run)
             event = order.enqueue(stream, run, reads, self.written)
+            if self._ran is not None:
+                self._ran.note()
             for held, buffer in self._ticks:
                 held.ticked(buffer)
         return event

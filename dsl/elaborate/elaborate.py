@@ -142,7 +142,7 @@ def _elaborate(
     )
     return Typed(
         procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics,
-        inputs.fleeting,
+        inputs.fleeting, inputs.nowhere(),
     )  # fmt: skip
 
 

@@ -90,3 +90,5 @@ class Typed:
     statics: frozenset[str]
     fleeting: Mapping[Path, Node]
     """The local arrays that stand for fields of tensors without an array of their own."""
+    nowhere: tuple[Path, ...]
+    """Every way to such a tensor: two may lead to one."""

@@ -29,13 +29,14 @@ backends/runtime: __init__ saved batch routine codes given link slots tensor dev
 backends/runtime: direct field state order
 backends/runtime: memory queue asked arrays timeline bindings printed
 backends/cuda: __init__ device nvrtc dialect driver
-backends/cc: __init__ backend stream compiler code library toolchain host
+backends/cc: __init__ backend stream compiler code threads library toolchain host
 backends: interpreter registry
-backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude record
+backends/emit: __init__ c_syntax parts polls frame source c_expression names dialect layout
+backends/emit: prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests counts
 lowering/schedule: __init__ presets contraction stencil stage kinds split
-lowering/schedule: legal integers
+lowering/schedule: effort legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products

@@ -16,14 +16,16 @@ from ...lowering.lower import lower
 from ...lowering.pipeline import optimize
 from ..cache import Cache, Entry, content_key
 from ..dump import observer, save, show_end, tell
-from ..emit.c_syntax import Source, emit, joined
+from ..emit.c_syntax import emit
 from ..emit.names import identifier
+from ..emit.source import Source, joined
 from ..interface import API_VERSION, Origin
-from . import toolchain
+from . import threads, toolchain
 from .code import CompiledCode
 from .compiler import build, flags
 from .host import target
 from .library import Broken, Library
+from .threads import Threads
 from .toolchain import Toolchain
 
 _LOCKS = 16
@@ -39,6 +41,8 @@ class CompiledC:
         self.cache = Cache()
         self._toolchains: dict[tuple[str, ...], Toolchain] = {}
         self._libraries: WeakValueDictionary[str, Library] = WeakValueDictionary()
+        self._threads: dict[Library, Threads] = {}
+        """The run-time libraries, one for each compiler that was used."""
         self.after_fork()
 
     def unavailable(self) -> CdBackendError | None:
@@ -67,6 +71,8 @@ class CompiledC:
         started, names = time.perf_counter(), ", ".join(one.name for one in procedures)
         sources = joined([translate(one) for one in _named_apart(procedures)])
         library, origin = self.load(sources[0], names)
+        shared = self.threads() if any(source.asks for source in sources) else None
+        machine = target()
         took = 1000 * (time.perf_counter() - started)
         tell(1, f"plusequals: {names}: cc, {origin}, {took:.1f} ms")
         return tuple(
@@ -78,9 +84,20 @@ class CompiledC:
                 origin,
                 library,
                 library.function(source.entry),
+                shared if source.asks else None,
+                (machine.threads, machine.parallel_from),
             )
             for one, source in zip(procedures, sources, strict=True)
         )
+
+    def threads(self) -> Threads:
+        """Return the run-time library, compiled now if need be; raises CdBackendError."""
+        library, _ = self.load(threads.source(), "the run-time library")
+        with self._locks[0]:
+            found = self._threads.get(library)
+            if found is None:
+                found = self._threads[library] = Threads(library)
+            return found
 
     def load(self, source: Source, name: str) -> tuple[Library, Origin]:
         """Return the library of generated text and where it came from; raises CdBackendError."""

@@ -15,10 +15,11 @@ from ...lowering.ir.assignments import Print
 from ...lowering.ir.faults import raise_fault
 from ...lowering.ir.node import Node
 from ..emit import record
-from ..emit.c_syntax import Source
 from ..emit.frame import MOST
+from ..emit.source import Source
 from ..interface import Array, Origin
 from .library import Library, ffi, free
+from .threads import Threads
 
 _POINTERS: Any = ffi.typeof("void *[]")
 _ADDRESS: Any = ffi.typeof("void *")
@@ -39,6 +40,10 @@ class CompiledCode:
     library: Library
     """Kept here, since closing it takes the function away."""
     function: Any
+    threads: Threads | None = None
+    """The run-time library, for code that asks for it."""
+    shares: tuple[int, int] = (1, 0)
+    """Among how many threads a call may share its loops, and from how much work on."""
 
     @property
     def text(self) -> str:
@@ -53,7 +58,8 @@ class CompiledCode:
     def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
         """Run on parameters, then results; return the results.
 
-        Raises what a failed check names, CdMemoryError, and what printing raised.
+        Raises what a failed check names, CdMemoryError, what printing raised, and what the handler
+        of a signal raised meanwhile.
         """
         return self.bind(arrays)()
 
@@ -77,12 +83,14 @@ class Call:
         self._fault = ffi.new(_FAULT)
         held = [_data(a) if a is not None else self._blocks[k] for k, a in enumerate(arrays)]
         held += [self._fault, ffi.NULL, ffi.NULL]
+        if code.threads is not None:
+            held.append(code.threads.table(*code.shares))
         self._printing: _Printing | None = None
         if source.prints:
             self._printing = _Printing(source.prints)
-            held[-2] = ffi.callback(_SHOW, self._printing)
+            held[len(arrays) + 1] = ffi.callback(_SHOW, self._printing)
         if source.memory.sizes:
-            held[-1] = ffi.new(_NUMBERS, self._sizes(arrays))
+            held[len(arrays) + 2] = ffi.new(_NUMBERS, self._sizes(arrays))
         self._held = held
         self._block = ffi.new(_POINTERS, held)
 
@@ -105,6 +113,9 @@ class Call:
 
     def _raise(self, status: int) -> None:
         """Raise the error that a status means."""
+        threads = self._code.threads
+        if status == 3 and threads is not None:
+            raise threads.error()
         values = ffi.unpack(self._fault, record.SLOTS)
         if status == 1:
             fault, span = self._code.source.faults[values[0]]

@@ -15,7 +15,7 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 
 _FOLDER = Path(__file__).parent.parent / "cc" / "csrc"
-_FILES = ("complexes.h", "integers.h", "casts.h", "reals.h", "memory.h")
+_FILES = ("complexes.h", "integers.h", "casts.h", "reals.h", "memory.h", "threads.h")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _C_TYPES = {

@@ -29,9 +29,12 @@ from pathlib import Path
 import numpy as np
 
 import plusequals as pe
+from plusequals.backends.cc.library import ffi
+from plusequals.backends.emit.source import Source, above
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.lowering import settings
 from plusequals.lowering.diagnostic import CdError
+from plusequals.lowering.passes.buffers import Memory
 
 from .backends import procedures
 from .compare import copied, run_on
@@ -43,6 +46,7 @@ OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:exitcode=66",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=66",
 }
+REPORTS = ("WARNING: ThreadSanitizer", "ERROR: AddressSanitizer", "runtime error:")
 NO_RANDOM_ADDRESSES = 0x0040000
 SIZE = 1000
 LONG = 10**11
@@ -54,25 +58,45 @@ def main() -> int:
     )
     parser.add_argument("which", nargs="*", help="thread, address, undefined; without any all")
     parser.add_argument("--kernels", type=int, default=1000, help="how many, at the most")
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--inside", default="", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if unknown := set(given.which) - LIBRARIES.keys():
         parser.error(f"there is no sanitizer {', '.join(sorted(unknown))}")
     if given.inside:
-        run(given.kernels)
+        if given.inside == "programs":
+            run(given.kernels)
+        else:
+            run_wrong(given.inside)
         return 0
     failed = [which for which in given.which or LIBRARIES if not sanitized(which, given.kernels)]
     return len(failed)
 
 
 def sanitized(which: str, kernels: int) -> bool:
-    """Whether a run under a sanitizer is clean; says so."""
-    compiler = shutil.which("gcc")
-    if compiler is None:
+    """Whether a run under a sanitizer is clean, and a fault of that kind is reported; says so."""
+    if shutil.which("gcc") is None:
         print(f"{which}: not run, there is no gcc", flush=True)
         return True
-    preloaded = _asked([compiler, f"-print-file-name={LIBRARIES[which]}"])
     started = time.monotonic()
+    reports, status, said = _under(which, which, kernels)
+    if not reports:
+        print(f"{which}: a planted fault was not noticed\n{said[-20_000:]}", flush=True)
+        return False
+    reports, status, said = _under(which, "programs", kernels)
+    clean = status == 0 and not reports
+    took = time.monotonic() - started
+    lines = [line for line in said.splitlines() if line.startswith("ran ")]
+    print(f"{which}: {'clean' if clean else f'{reports} reports, status {status}'}, {took:.0f} s",
+          *lines, sep="\n    ", flush=True)  # fmt: skip
+    if not clean:
+        print(said[-20_000:], flush=True)
+    return clean
+
+
+def _under(which: str, what: str, kernels: int) -> tuple[int, int, str]:
+    """Return how many reports a run gave, how it ended, and what it said."""
+    compiler = shutil.which("gcc") or "gcc"
+    preloaded = _asked([compiler, f"-print-file-name={LIBRARIES[which]}"])
     with tempfile.TemporaryDirectory(prefix="plusequals-") as folder:
         log = Path(folder, "log")
         environment = {**os.environ, **OPTIONS, "LD_PRELOAD": preloaded, "PYTHONPATH": str(ROOT)}
@@ -81,23 +105,14 @@ def sanitized(which: str, kernels: int) -> bool:
             "PLUSEQUALS_CACHE_DIR": str(Path(folder, "cache")),
             "PLUSEQUALS_OPTIMIZE": "1",
         }
-        with open(log, "w+") as out:
+        command = [sys.executable, "-m", "tests.sanitize", "--inside", what]
+        with open(log, "w") as out:
             done = subprocess.run(
-                [sys.executable, "-m", "tests.sanitize", "--inside", "--kernels", str(kernels)],
-                cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT,
-                preexec_fn=_at_fixed_addresses,
+                [*command, "--kernels", str(kernels)], cwd=ROOT, env=environment, stdout=out,
+                stderr=subprocess.STDOUT, preexec_fn=_at_fixed_addresses,
             )  # fmt: skip
         said = log.read_text(errors="replace")
-    reports = said.count("WARNING: ThreadSanitizer") + said.count("ERROR: AddressSanitizer")
-    reports += said.count("runtime error:")
-    clean = done.returncode == 0 and not reports
-    took = time.monotonic() - started
-    lines = [line for line in said.splitlines() if line.startswith("ran ")]
-    print(f"{which}: {'clean' if clean else f'{reports} reports, status {done.returncode}'}, "
-          f"{took:.0f} s", *lines, sep="\n    ", flush=True)  # fmt: skip
-    if not clean:
-        print(said[-20_000:], flush=True)
-    return clean
+    return sum(said.count(one) for one in REPORTS), done.returncode, said
 
 
 def _asked(command: list[str]) -> str:
@@ -130,7 +145,7 @@ def run_kernels(most: int) -> str:
     for kernel in chosen:
         args, kwargs = kernel.make("tiny", 20)
         results = []
-        for changes in ({}, sharing(2), sharing(7)):
+        for changes in ({}, sharing(2), *[sharing(7)] * 3):
             given = copied(args)
             try:
                 with settings.override(**changes):
@@ -139,7 +154,7 @@ def run_kernels(most: int) -> str:
                 returned = str(refused)
             results.append(_bytes(returned) + _bytes(given))
             count += 1
-        assert results[0] == results[1] == results[2], f"{kernel} depends on threads"
+        assert all(one == results[0] for one in results), f"{kernel} depends on threads"
     return f"{len(chosen)} kernels in {count} ways"
 
 
@@ -165,6 +180,50 @@ def scaled() -> Callable[[], bool]:
         return bool((y == 2 * x).all())
 
     return call
+
+
+WRONG = {
+    "thread": """
+static int part(const void *with, int64_t first, int64_t last, int64_t *fault)
+{
+    (void)fault;
+    for (int64_t i = 1000 * first; i < 1000 * last; i++) *(volatile double *)with += i;
+    return 0;
+}
+int pe_wrong(void **args)
+{
+    const pe_run *const run = args[1];
+    return run->parallel(run, part, args[0], 1000, 1000000, NULL);
+}
+""",
+    "address": """
+int pe_wrong(void **args)
+{
+    volatile double *const some = calloc(10, sizeof(double));
+    *(double *)args[0] = some[10];
+    return 0;
+}
+""",
+    "undefined": """
+int pe_wrong(void **args)
+{
+    volatile int by = 40;
+    *(double *)args[0] = 1 << by;
+    return 0;
+}
+""",
+}
+"""Faults that have to be reported, or the reports of none about the rest say nothing."""
+
+
+def run_wrong(which: str) -> None:
+    """Do what is wrong."""
+    backend, y = RUNTIME.backend("cc"), np.zeros(1)
+    text = above(WRONG[which]) + WRONG[which]
+    library, _ = backend.load(Source(text, "pe_wrong", {}, (), (), Memory((), (), (), ()), 0), "x")
+    table = backend.threads().table(2, 0)
+    for _ in range(20):
+        library.function("pe_wrong")(ffi.new(ffi.typeof("void *[]"), [ffi.from_buffer(y), table]))
 
 
 def run_threads() -> str:

@@ -30,11 +30,13 @@ from .passes.simplify import simplify
 from .passes.sink import sink, sunk
 from .passes.virtualize import virtualize, virtualized
 from .requests import settle
+from .schedule.kinds import parallel, privates
 from .target import HOST, Target
 
 Where = Literal[
-    "parameter", "result", "register", "scratch", "runtime", "virtual", "removed", "reused"
-]
+    "parameter", "result", "register", "scratch", "runtime", "virtual", "removed", "reused",
+    "private",
+]  # fmt: skip
 Observer = Callable[[str, Program], None]
 """Called with the name of a stage and the program after it."""
 
@@ -72,6 +74,8 @@ class Placement:
     """Where the temporaries are, byte by byte."""
     modes: Mapping[int, memory_mode.Decision] = field(default_factory=dict)
     """The memory mode of each node that something was asked of, by id."""
+    polls: bool = False
+    """Whether long loops ask now and then if the call is to end."""
 
     def __getitem__(self, node: Node) -> Place:
         return self.places[node.id]
@@ -93,6 +97,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("hoist", lambda program, _: hoist(program)),
     Pass("zeros", lambda program, _: zeros(program)),  # which started what is fused by now
     Pass("dead again", lambda program, _: dead(program)),
+    Pass("parallel", parallel),  # the finished nests
 )
 
 
@@ -132,7 +137,7 @@ def optimize(
     placement = place(program, tuple(decisions), target.stack_bytes)
     if not stop_after:
         placement = replace(placement, modes=settle(lowered, program, decisions))
-    return program, placement
+    return program, replace(placement, polls=target.schedule)
 
 
 def _stages(stop_after: str) -> tuple[Pass, ...]:
@@ -166,8 +171,12 @@ def place(
             why.setdefault(made.node.id, []).append(str(made))
         if made.node is not None and made.outcome in ("virtual", "removed", "reused"):
             places[made.node.id] = Place(made.outcome, str(made))
-    plan = memory(program, stack_bytes)
+    apart = privates(program)
+    plan = memory(program, stack_bytes, apart)
     for node in program.locals:
+        if node.id in apart:
+            places[node.id] = Place("private", "each thread that runs its loop has its own")
+            continue
         places[node.id] = _local(node, node.id in moving, "; ".join(why.get(node.id, ())), plan)
     return Placement(places, decisions, plan)
 

@@ -30,13 +30,14 @@ backends/runtime: device checks transfer direct field state order
 backends/runtime: memory queue asked arrays timeline bindings printed
 backends/cuda: __init__ backend code device plan kernels nvrtc dialect
 backends/cuda: driver through_pycuda through_bindings verbs
-backends/cc: __init__ backend warm stream compiler code library toolchain host
+backends/cc: __init__ backend warm stream compiler code threads library toolchain host
 backends: interpreter registry
-backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude record
+backends/emit: __init__ c_syntax parts polls frame source c_expression names heads dialect layout
+backends/emit: prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests recompute counts
 lowering/schedule: __init__ grid presets contraction stencil stage kinds split
-lowering/schedule: legal integers
+lowering/schedule: effort legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products

@@ -15,10 +15,11 @@ from ...lowering.ir.assignments import Print
 from ...lowering.ir.faults import raise_fault
 from ...lowering.ir.node import Node
 from ..emit import record
-from ..emit.c_syntax import Source
 from ..emit.frame import MOST
+from ..emit.source import Source
 from ..interface import Array, Origin
 from .library import Library, ffi, free
+from .threads import Threads
 
 _POINTERS: Any = ffi.typeof("void *[]")
 _ADDRESS: Any = ffi.typeof("void *")
@@ -39,6 +40,10 @@ class CompiledCode:
     library: Library
     """Kept here, since closing it takes the function away."""
     function: Any
+    threads: Threads | None = None
+    """The run-time library, for code that asks for it."""
+    shares: tuple[int, int] = (1, 0)
+    """Among how many threads a call may share its loops, and from how much work on."""
 
     @property
     def text(self) -> str:
@@ -53,14 +58,16 @@ class CompiledCode:
     def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
         """Run on parameters, then results; return the results.
 
-        Raises what a failed check names, CdMemoryError, and what printing raised.
+        Raises what a failed check names, CdMemoryError, what printing raised, and what the handler
+        of a signal raised meanwhile.
         """
         return Call(self, arrays)()
 
     def short(self, arrays: Sequence[Array]) -> Short | None:
         """Return what runs this function on such arrays without any Python; None where some is
-        needed: to print, or to take over a result that it allocates."""
-        if self.source.prints or any(node.static_shape is None for node in self.results):
+        needed: to print, to take over a result that it allocates, or for a handler of a signal."""
+        source = self.source
+        if source.prints or source.asks or any(node.static_shape is None for node in self.results):
             return None
         sizes = ffi.NULL
         if self.source.memory.sizes:
@@ -69,6 +76,8 @@ class CompiledCode:
 
     def fail(self, status: int, *fault: int) -> NoReturn:
         """Raise the error that a status other than 0 means, with what the run wrote of it."""
+        if status == 3 and self.threads is not None:
+            raise self.threads.error()
         if status == 1:
             found, span = self.source.faults[fault[0]]
             known = [value.item() for value in record.decode(fault)]
@@ -96,12 +105,14 @@ class Call:
         self._fault = ffi.new(_FAULT)
         held = [_data(a) if a is not None else self._blocks[k] for k, a in enumerate(arrays)]
         held += [self._fault, ffi.NULL, ffi.NULL]
+        if code.threads is not None:
+            held.append(code.threads.table(*code.shares))
         self._printing: _Printing | None = None
         if source.prints:
             self._printing = _Printing(source.prints)
-            held[-2] = ffi.callback(_SHOW, self._printing)
+            held[len(arrays) + 1] = ffi.callback(_SHOW, self._printing)
         if source.memory.sizes:
-            held[-1] = ffi.new(_NUMBERS, sizes_of(code, arrays))
+            held[len(arrays) + 2] = ffi.new(_NUMBERS, sizes_of(code, arrays))
         self._held = held
         self._block = ffi.new(_POINTERS, held)
 

@@ -20,10 +20,11 @@ from ...lowering.ir.walk import binds, reads, statements, uses, writes
 from ...lowering.schedule.grid import Space
 from ..emit import prelude, record
 from ..emit.c_expression import Scope
-from ..emit.c_syntax import Body, above, emit_body
+from ..emit.c_syntax import emit_body
 from ..emit.dialect import Dialect
 from ..emit.layout import STEP, broken
 from ..emit.names import Names, identifier
+from ..emit.source import Body, above
 from .dialect import CUDA
 
 PLACES = 8
@@ -84,7 +85,7 @@ class KernelFrame:
         yield f"int64_t *const fault = claimed(faults, place, {min(len(path), PLACES)});"
         yield f"fault[0] = {number};"
 
-    def leaving(self, status: int) -> Iterator[str]:
+    def leaving(self, status: int | str) -> Iterator[str]:
         """Yield how a thread ends that failed."""
         yield "released(faults);"
         if self.meets:

@@ -23,6 +23,7 @@ SHARED = tuple(
 OF_C = (
     *(f"cc/csrc/{name}.h" for name in ("bits", "exponentials", "logarithms", "angles")),
     *SHARED,
+    "cc/csrc/threads.h",
 )
 """The files of C."""
 _WORD = re.compile(r"[A-Za-z_]\w*")

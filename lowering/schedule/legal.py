@@ -75,7 +75,7 @@ def independent(
     of the program, `outer` what is known of the symbols around the loop. Rounds may end early by a
     `Continue`, and may fail a `Check`: which round fails first, who runs them has to find out.
     """
-    if _is_left(loop.body):
+    if is_left(loop.body):
         return Refusal(Dependent.JUMPS)
     found = accesses((loop,))
     inside = statements(loop.body)
@@ -137,11 +137,11 @@ def _uses(stmt: Stmt, own: set[int], inside: dict[int, Counter[int]]) -> Counter
     return uses + within
 
 
-def _is_left(body: tuple[Stmt, ...]) -> bool:
+def is_left(body: tuple[Stmt, ...]) -> bool:
     """Whether the loop with this body, not one inside of it, may be left by a `Break`."""
     return any(
         isinstance(stmt, Break)
-        or (isinstance(stmt, If) and (_is_left(stmt.then) or _is_left(stmt.other)))
+        or (isinstance(stmt, If) and (is_left(stmt.then) or is_left(stmt.other)))
         for stmt in body
     )
 

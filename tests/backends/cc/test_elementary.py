@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from plusequals.backends.cc.toolchain import Toolchain, find, inspect, run
-from plusequals.backends.emit.c_syntax import above
+from plusequals.backends.emit.source import above
 
 Array = np.ndarray[Any, Any]
 PAGE = (Path(__file__).parents[3] / "docs" / "numerics.md").read_text("utf-8")

@@ -11,7 +11,7 @@ from plusequals.backends.cuda.code import CudaCode
 from plusequals.backends.cuda.device import Opened
 from plusequals.backends.cuda.dialect import CUDA
 from plusequals.backends.cuda.plan import Plan
-from plusequals.backends.emit.c_syntax import above
+from plusequals.backends.emit.source import above
 from plusequals.lowering import settings
 from plusequals.lowering.ir.assignments import Procedure
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from plusequals.backends.cuda.dialect import CUDA
 from plusequals.backends.emit import prelude
-from plusequals.backends.emit.c_syntax import above
+from plusequals.backends.emit.source import above
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.ops import OPS
 

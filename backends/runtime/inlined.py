@@ -30,6 +30,7 @@ def inlined(compiled: Compiled, table: object, codes: Callable[[Procedure], Code
     """
     wanted = _by_compiled(compiled, table)
     procedure, slots, sources = compiled.procedure, list(compiled.slots), list[Source]()
+    how: list[object] = []
     for first, fields in wanted:
         labels = ", ".join(f"`{there.label}`" for there, _ in fields)
         what = deciding(first.procedure, [there.node for there, _ in fields])
@@ -47,9 +48,11 @@ def inlined(compiled: Compiled, table: object, codes: Callable[[Procedure], Code
         same |= {node.id: here[field] for node, field in read if field in here}
         why = f"{labels}, as `{first.name}` computes it"
         procedure, _ = in_front(what, why, procedure, same)
+        how.append((first.codes, why, tuple((old, node.id) for old, node in same.items())))
         slots += [Resident(field) for node, field in read if field not in here]
         sources.append(Source(first, labels, tuple(field for _, field in read)))
-    return replace(compiled, codes=codes(procedure), slots=tuple(slots), sources=tuple(sources))
+    made = compiled.codes.derived(tuple(how), lambda: codes(procedure))
+    return replace(compiled, codes=made, slots=tuple(slots), sources=tuple(sources))
 
 
 Pair = tuple[Fleeting, Fleeting]

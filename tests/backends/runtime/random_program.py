@@ -6,6 +6,7 @@ import gc
 import random
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,17 @@ import numpy as np
 import plusequals as pe
 from plusequals.backends.runtime.device import Device
 from tests.backends.runtime import serial
-from tests.backends.runtime.step_functions import KINDS, Kind, mix, moment, total
+from tests.backends.runtime.step_functions import (
+    CONCEAL,
+    KINDS,
+    REVEAL,
+    Kind,
+    conceal,
+    mix,
+    moment,
+    reveal,
+    total,
+)  # fmt: skip
 
 SIZES = {"a": 5, "b": 5, "c": 5, "d": 11}
 """The tensors by their labels. Functions are of tensors of one size; merge buffers hold any."""
@@ -56,6 +67,9 @@ class Program:
         self.contexts: list[tuple[Any, serial.Context]] = []
         self.routines: list[Linked] = []
         self.events: list[Any] = []
+        self.nowhere = pe.tensor("h", SIZES["a"], dtype="float64", memory="virtual")
+        self.hidden: dict[tuple[int, ...], Any] = {}
+        """What was compiled to compute that tensor, by the tensors it is for."""
         for _ in range(rng.randint(1, 4)):
             self._stream(*rng.choice(devices))
 
@@ -68,7 +82,7 @@ class Program:
         things = [self.call] * 7 + [self.burst, self.link, self.batch, self.merge, self.merge]
         things += [self.copy, self.copy, self.transfer, self.host_write, self.host_write]
         things += [self.host_read, self.look, self.delay, self.delay, self.plain, self.wait]
-        things += [self.event, self.finalize, self.forget]
+        things += [self.event, self.finalize, self.forget, self.conceal, self.reveal, self.reveal]
         with ExitStack() as stack:
             if not self.automatic:
                 stack.enter_context(pe.override(automatic_host_transfers=False))
@@ -159,10 +173,14 @@ class Program:
             found = [self._chosen(k, tuple(self.rng.sample(range(3), k.tensors))) for k in kinds]
         else:
             found = [self._chosen(k, self.some(k.tensors)) for k in kinds]
+        self._link(context, there, found)
+
+    def _link(self, context: Any, there: serial.Context, found: list[Any]) -> None:
         codes = [code for code, *_ in found]
 
         def real() -> Any:
-            return pe.Batch(*codes).link(context) if count > 1 else (codes[0].link(context),)
+            batch = len(codes) > 1
+            return pe.Batch(*codes).link(context) if batch else (codes[0].link(context),)
 
         names = [f"{code.name}{chosen}" for code, _, chosen, _ in found]
         both = self.refused(
@@ -175,6 +193,29 @@ class Program:
             self.contexts.append((routines[0].context, child))
             for routine, (_, kind, chosen, _), waits in zip(routines, found, awaited, strict=True):
                 self.routines.append(Linked(routine, child, kind, chosen, waits))
+
+    def conceal(self) -> None:
+        """Link what computes the virtual tensor."""
+        chosen = self.some(2)
+        if chosen not in self.hidden:
+            code = conceal.compile(self.nowhere, *(self.tensors[n] for n in chosen))
+            self.hidden[chosen] = code
+        kind = replace(CONCEAL, model=replace(CONCEAL.model, notes=chosen))
+        self._link(*self.alive(), [(self.hidden[chosen], kind, chosen, self._fields(kind, chosen))])
+
+    def reveal(self) -> None:
+        """Link what computes it again, behind that as a rule."""
+        known = [one for one in self.routines if one.kind.function is conceal]
+        known = [one for one in known if one.routine.context.live]
+        if not known:
+            return
+        first, n = self.rng.choice(known), self.rng.randrange(3)
+        table = {self.nowhere: first.routine.compiled}
+        code = reveal.compile(self.tensors[n], self.nowhere, inline=table)
+        kind = replace(REVEAL, model=replace(REVEAL.model, again=first.chosen))
+        chosen = n, first.chosen[0]
+        where = (first.routine.context, first.there) if self.rng.random() < 0.8 else self.alive()
+        self._link(*where, [(code, kind, chosen, self._fields(kind, chosen))])
 
     def batch(self) -> None:
         self.link(self.rng.randint(2, 3))

@@ -79,6 +79,17 @@ def merge_other(y, x):
 
 
 @cd
+def conceal(h, x, y):
+    h[i] = x[i] * 2.0
+    y.grad[i] = h[i] + 1.0
+
+
+@cd
+def reveal(z, h):
+    z[i] = h[i] - z[i]
+
+
+@cd
 def total(x):
     return np.sum(x)
 
@@ -138,6 +149,14 @@ KINDS: dict[str, Kind] = {
     ),
     "merge_other": Kind(merge_other, 2, _F((0,), (0,), 1, lambda y, x, m: [m - y])),
 }
+
+
+CONCEAL = Kind(
+    conceal, 2, _F((0,), (1,), None, lambda x, g: [x * 2 + 1]), fields=((0, "value"), (1, "grad"))
+)
+"""Computes a virtual tensor of its first one."""
+REVEAL = Kind(reveal, 2, _F((0, 1), (0,), None, lambda z, x: [x * 2 - z]))
+"""Computes it again."""
 
 
 def moment(rng: random.Random) -> float:

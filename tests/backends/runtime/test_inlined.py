@@ -199,6 +199,16 @@ def test_two_tensors_of_two_functions() -> None:
         routine()
 
 
+def test_what_was_put_together_serves_again() -> None:
+    scene, other = Scene(), Scene()
+    one, two = (
+        second.compile(each.z, each.t, inline={each.t: each.code}) for each in (scene, other)
+    )
+    assert one.codes is two.codes and one.slots != two.slots
+    same = second.compile(scene.a, scene.t, inline={scene.t: scene.code})
+    assert same.codes is not one.codes and len(same.slots) == 1
+
+
 def test_fields_are_taken_by_their_names() -> None:
     a, y, z, t = tensor("a"), tensor("y"), tensor("z"), virtual()
     code = slopes.compile(t, y, a)

@@ -292,7 +292,9 @@ class _Walk:
         self.lines, self.spans, self.depth, self.loops, self.part = outside
         written = part.written(inner)
         self.parts.append((written.lines, {written.shift + at: s for at, s in spans.items()}))
-        self.call(part, written.names, f"{rounds}, {work}, {written.fault}", loop.span)
+        names = [one.name for one in written.held]
+        fault = "fault" if written.reports else "NULL"
+        self.call(part, names, f"{rounds}, {work}, {fault}", loop.span)
 
     def call(self, part: Part, names: Sequence[str], numbers: str, span: Span) -> None:
         """Add the call of the run-time library for a part."""
@@ -302,7 +304,7 @@ class _Walk:
         if names:
             given = f"&{part.given}"
             self.line(f"const struct {part.name} {part.given} = {{{', '.join(names)}}};", span)
-        call = f"{LIBRARY}->parallel({LIBRARY}, {part.name}, {given}, {numbers})"
+        call = f"{LIBRARY}->parallel({LIBRARY}, {part.caller}, {given}, {numbers})"
         self.line(f"const int {ended} = {call};", span)
         self.line(f"if ({ended}) {{", span)
         self.depth += 1

@@ -1,15 +1,20 @@
 """Parallel loops as functions of their own, which the run-time library calls on some rounds.
 
-    struct f_part { float *y; const float *x; };        what the rounds use
-    static int f_part(const void *with, int64_t first, int64_t last, int64_t *fault)
+    struct f_part { float *y; const float *x; };                what the rounds use
+    static int f_part(float *restrict y, const float *restrict x, int64_t first, int64_t last)
     {
-        const struct f_part *const given = with;        all of it by its name
-        float m = 0.0f;                                 temporaries of this thread
+        float m = 0.0f;                                         temporaries of this thread
         for (int64_t i = first; i < last; i++) { ... }
         return 0;
     }
+    static int f_part_call(const void *with, int64_t first, int64_t last, int64_t *fault)
+    {
+        const struct f_part *const given = with;
+        return f_part(given->y, given->x, first, last);
+    }
 
-and where the loop stood, `pe_lib->parallel(pe_lib, f_part, &given, rounds, work, fault)`.
+and where the loop stood, `pe_lib->parallel(pe_lib, f_part_call, &given, rounds, work, fault)`.
+What a loop uses comes as parameters, since compilers believe only these that they are apart.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from typing import NamedTuple
 from ...lowering.ir.loops import For
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import own_reads, own_writes, statements
-from .frame import WORK, Frame, way_out
+from .frame import WORK, Frame, Held, way_out
 from .layout import STEP, broken, laid_out, words
 
 ROOM = 32 * 1024
@@ -34,6 +39,8 @@ class Part:
 
     frame: Frame
     name: str
+    caller: str
+    """The name of the function that the library calls."""
     first: str
     last: str
     given: str
@@ -96,23 +103,32 @@ class Part:
         used = words([*opening, *loop, *closing])
         own = {self.frame.name(node) for node in (*self.scalars, *self.arrays)}
         held = [one for one in self.frame.within() if one.name in used and one.name not in own]
+        reports = "fault" in used
+        numbers = [f"int64_t {self.first}", f"int64_t {self.last}", *["int64_t *fault"] * reports]
+        top = [f"int64_t {WORK} = 0;"] * (WORK in used) + ["int status = 0;"] * leaves
         struct = [f"struct {self.name} {{", *(f"{STEP}{one.field};" for one in held), "};", ""]
-        head = f"(const void *with, int64_t {self.first}, int64_t {self.last}, int64_t *fault)"
-        top = [f"const struct {self.name} *const {self.given} = with;"] if held else ["(void)with;"]
-        top += [f"{one.local} = {self.given}->{one.name};" for one in held]
-        top += ["(void)fault;"] if "fault" not in used else []
-        top += [f"int64_t {WORK} = 0;"] if WORK in used else []
-        top += ["int status = 0;"] if leaves else []
         before = [
             *(struct if held else ()),
-            *broken(f"{self.frame.dialect.function} int {self.name}{head}", 0),
-            "{",
+            *self.head(self.name, [*(one.local for one in held), *numbers]),
             *laid_out(top),
             *opening,
         ]
-        names = tuple(one.name for one in held)
-        fault = "fault" if "fault" in used else "NULL"
-        return Written([*before, *loop, *closing, "}", ""], len(before), names, fault)
+        after = [*closing, "}", "", *self.calling([one.name for one in held], reports), "}", ""]
+        return Written([*before, *loop, *after], len(before), held, reports)
+
+    def head(self, name: str, parameters: Sequence[str]) -> list[str]:
+        """Return the head of a function."""
+        text = f"{self.frame.dialect.function} int {name}({', '.join(parameters)})"
+        return [*broken(text, 0), "{"]
+
+    def calling(self, names: Sequence[str], reports: bool) -> list[str]:
+        """Return the function that the library calls, up to its last statement."""
+        numbers = [f"int64_t {self.first}", f"int64_t {self.last}", "int64_t *fault"]
+        given = [f"{self.given}->{name}" for name in names]
+        values = ", ".join([*given, self.first, self.last, *["fault"] * reports])
+        unused = f"const struct {self.name} *const {self.given} = with;" if names else "(void)with;"
+        lines = [unused, *["(void)fault;"] * (not reports), f"return {self.name}({values});"]
+        return [*self.head(self.caller, ["const void *with", *numbers]), *laid_out(lines)]
 
 
 class Written(NamedTuple):
@@ -121,10 +137,10 @@ class Written(NamedTuple):
     lines: list[str]
     shift: int
     """How many lines come before those of the loop."""
-    names: tuple[str, ...]
+    held: Sequence[Held]
     """What it is given."""
-    fault: str
-    """Where it reports to."""
+    reports: bool
+    """Whether it may fail."""
 
 
 def part_of(loop: For, frame: Frame) -> Part:
@@ -133,8 +149,9 @@ def part_of(loop: For, frame: Frame) -> Part:
     used = {node.id for stmt in inside for node in (*own_reads(stmt), *own_writes(stmt))}
     own = [node for node in frame.privates if node.id in used]
     fresh = frame.names.fresh
+    name = fresh(f"{frame.program.name}_part")
     return Part(
-        frame, fresh(f"{frame.program.name}_part"), fresh("first"), fresh("last"), fresh("given"),
+        frame, name, fresh(f"{name}_call"), fresh("first"), fresh("last"), fresh("given"),
         fresh("room"), tuple(node for node in own if not node.rank),
         tuple(node for node in own if node.rank),
     )  # fmt: skip

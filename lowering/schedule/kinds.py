@@ -27,11 +27,21 @@ from ..ir.assignments import Alloc
 from ..ir.indexing import Range
 from ..ir.loops import For, If, Program, Stmt, While
 from ..ir.rewrite import over_kernels, with_bodies
-from ..ir.walk import bodies, statements
+from ..ir.walk import bodies, statements, writes
 from ..passes.cells import ranges
+from ..passes.decision import Reason
 from ..target import Target
 from .effort import rounds_of, total_of
 from .legal import Dependent, Refusal, confined, independent, private
+
+ROOM = 4 << 20
+"""How many bytes of temporaries a thread may have of its own."""
+
+
+class Crowded(Reason):
+    """Why a loop is not parallel that could be."""
+
+    ROOM = "each thread would need temporaries of its own"
 
 
 def parallel(program: Program, target: Target) -> Program:
@@ -85,10 +95,16 @@ class _Known:
 
     def refusal(self, loop: For, outer: tuple[Range, ...]) -> Refusal | None:
         """Return why a loop may not be parallel; None where it may."""
+        own = private(loop, self.only[id(loop)])
+        size = 0
         for stmt in statements(loop.body):
             if isinstance(stmt, Alloc):
                 return Refusal(Dependent.STORAGE, f"`{stmt.node.label}`")
-        return independent(loop, private(loop, self.only[id(loop)]), self.own, outer)
+        for node in writes(loop.body):
+            size += node.bytes if node.id in own else 0
+        if size > ROOM:
+            return Refusal(Crowded.ROOM, f"{size:,} bytes")
+        return independent(loop, own, self.own, outer)
 
 
 def is_worth(loop: For, least: int) -> bool:

@@ -118,7 +118,7 @@ def confined(program: Program) -> Mapping[int, frozenset[int]]:
 
 def private(loop: For, only: frozenset[int]) -> frozenset[int]:
     """Return those temporaries, of which `only` the loop uses, that no round has from another."""
-    found = accesses(loop.body)
+    found = accesses((loop,))
     return frozenset(
         number for number in only
         if number in found.sites and not found.read_before_written(found.sites[number][0].node)

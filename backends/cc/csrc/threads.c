@@ -238,7 +238,7 @@ static int parallel(
     shared = &one;
     start((int)threads - 1);
     atomic_fetch_add(&posted, 1);
-    if (sleeping) pthread_cond_broadcast(&come);
+    for (int k = 0; k < one.wanted && k < sleeping; k++) pthread_cond_signal(&come);
     const unsigned then = forks;
     pthread_mutex_unlock(&lock);
 

@@ -93,6 +93,18 @@ def test_each_thread_has_its_own_temporaries() -> None:
     assert not placement.memory.arena and not placement.memory.stack
 
 
+def test_temporaries_that_are_too_large_for_each_thread_are_kept_once() -> None:
+    large, column = node(2, "t", 1 << 20), For(j, const(0), const(1 << 20), 1, (
+        Store(at(node(2, "t", 1 << 20), j), read(X, i)),))  # fmt: skip
+    loop = For(i, const(0), const(64), 1, (column, Store(at(Y, i), read(large, i))))
+    made = parallel(program((Y,), (X,), loop, local=(large,)), EAGER)
+    assert heads(made) == ["i"], "four megabytes are not too much"
+    larger = node(2, "t", (1 << 20) + 1)
+    column = replace(column, body=(Store(at(larger, j), read(X, i)),))
+    loop = For(i, const(0), const(64), 1, (column, Store(at(Y, i), read(larger, i))))
+    assert heads(parallel(program((Y,), (X,), loop, local=(larger,)), EAGER)) == ["j"]
+
+
 def test_softmax_runs_over_its_rows() -> None:
     made = optimized(
         "m[i] = max(x[i, j]); e[i, j] = exp(x[i, j] - m[i]); y[i, j] = e[i, j] / sum[k](e[i, k])",

@@ -32,11 +32,9 @@ struct rows_part {
     const float *x;
 };
 
-static int rows_part(const void *with, int64_t first, int64_t last, int64_t *fault)
+static int rows_part(float *restrict y, const float *restrict x, int64_t first, int64_t last,
+        int64_t *fault)
 {
-    const struct rows_part *const given = with;
-    float *restrict y = given->y;
-    const float *restrict x = given->x;
     float s = 0.0f;
     char *const room = aligned(48000);
     if (!room) {
@@ -58,12 +56,18 @@ static int rows_part(const void *with, int64_t first, int64_t last, int64_t *fau
     return 0;
 }
 
+static int rows_part_call(const void *with, int64_t first, int64_t last, int64_t *fault)
+{
+    const struct rows_part *const given = with;
+    return rows_part(given->y, given->x, first, last, fault);
+}
+
 static int rows_body(float *restrict y, const float *restrict x, int64_t *fault,
         const shared_run *pe_lib)
 {
     {
         const struct rows_part given = {y, x};
-        const int ended = pe_lib->parallel(pe_lib, rows_part, &given, 40, 72003, fault);
+        const int ended = pe_lib->parallel(pe_lib, rows_part_call, &given, 40, 72003, fault);
         if (ended) {
             return ended;
         }

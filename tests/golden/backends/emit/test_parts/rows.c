@@ -4,35 +4,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Runs the rounds first..last-1 of a loop; a status that is not 0 ends it, see `shared_run`. */
-typedef int (*shared_part)(const void *with, int64_t first, int64_t last, int64_t *fault);
+/* Runs the rounds first..last-1 of a loop; a status that is not 0 ends it, see `pe_run`. */
+typedef int (*pe_part)(const void *with, int64_t first, int64_t last, int64_t *fault);
 
 /* What a routine may ask of the run-time library. Statuses are those of every entry: 0, 1 for a
    fault, 2 where memory ran out, 3 where the call is to end because it was interrupted. */
-typedef struct shared_run {
+typedef struct pe_run {
     /* Run a part on all rounds of a loop, each once, by as many threads as may and are worth it;
        `work` is about what a round costs, in additions. The status, and the fault, are those of
        the first round in order that has one. */
     int (*parallel)(
-        const struct shared_run *run, shared_part part, const void *with, int64_t rounds,
-        int64_t work, int64_t *fault);
+        const struct pe_run *run, pe_part part, const void *with, int64_t rounds, int64_t work,
+        int64_t *fault);
     /* Whether the call is to end. */
     int (*interrupted)(void);
     int64_t threads; /* how many may share a loop */
     int64_t worth; /* with less work than that, in additions, a loop is not shared */
-} shared_run;
+} pe_run;
 
 struct rows_part {
     float *y;
     const float *x;
 };
 
-static int rows_part(const void *with, int64_t first, int64_t last, int64_t *fault)
+static int rows_part(float *restrict y, const float *restrict x, int64_t first, int64_t last)
 {
-    const struct rows_part *const given = with;
-    float *restrict y = given->y;
-    const float *restrict x = given->x;
-    (void)fault;
     float s = 0.0f;
     float row[12];
     for (int64_t i = first; i < last; i++) {
@@ -48,11 +44,18 @@ static int rows_part(const void *with, int64_t first, int64_t last, int64_t *fau
     return 0;
 }
 
-static int rows_body(float *restrict y, const float *restrict x, const shared_run *pe_lib)
+static int rows_part_call(const void *with, int64_t first, int64_t last, int64_t *fault)
+{
+    const struct rows_part *const given = with;
+    (void)fault;
+    return rows_part(given->y, given->x, first, last);
+}
+
+static int rows_body(float *restrict y, const float *restrict x, const pe_run *pe_lib)
 {
     {
         const struct rows_part given = {y, x};
-        const int ended = pe_lib->parallel(pe_lib, rows_part, &given, 40, 75, NULL);
+        const int ended = pe_lib->parallel(pe_lib, rows_part_call, &given, 40, 75, NULL);
         if (ended) {
             return ended;
         }

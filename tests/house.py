@@ -34,10 +34,11 @@ backends: interpreter registry
 backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests counts
+lowering/schedule: __init__ presets contraction stencil stage kinds split
+lowering/schedule: legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products
-lowering/schedule: __init__ presets contraction stencil stage kinds split legal
 lowering: lower clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds rewrite walk faults

@@ -23,6 +23,10 @@ class Target:
     l3_bytes: int = 8 * 1024 * 1024
     stack_bytes: int = 4096
     """Temporaries up to this size live on the stack."""
+    schedule: bool = False
+    """Change the order and shape of loops for speed: lanes, tiles, threads."""
+    reorders: bool = False
+    """Whether the terms of a sum may be added up in another order: the profile is `default`."""
 
     def lanes(self, bits: int) -> int:
         """Return how many elements of that many bits one vector holds, at least one."""

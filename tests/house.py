@@ -35,7 +35,7 @@ backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude
 backends: cache dump interface
 lowering: __init__ pipeline requests counts
 lowering/schedule: __init__ presets contraction stencil stage kinds split
-lowering/schedule: legal integers
+lowering/schedule: lanes order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products

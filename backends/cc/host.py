@@ -33,8 +33,11 @@ def target() -> Target:
     available = _processors()
     threads = min(settings.current().threads or available, available)
     registers = 32 if wide or platform.machine() in ("aarch64", "arm64") else 16
-    stack = settings.current().stack_bytes
-    return Target("cc", bits, registers, threads, stack_bytes=stack, **known)
+    chosen = settings.current()
+    return Target(
+        "cc", bits, registers, threads, stack_bytes=chosen.stack_bytes, schedule=chosen.schedule,
+        reorders=chosen.profile == "default", **known,
+    )  # fmt: skip
 
 
 def _processors() -> int:

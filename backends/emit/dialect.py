@@ -131,6 +131,6 @@ C = Dialect(
     restrict="restrict",
     function="static",
     entry="int {}(void **args)",
-    loop_hooks=MappingProxyType({}),
+    loop_hooks=MappingProxyType({"vector": "#pragma omp simd"}),
 )  # fmt: skip
 """C11 with the GNU extensions that gcc, clang and zig share."""

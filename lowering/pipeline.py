@@ -31,6 +31,8 @@ from .passes.sink import sink, sunk
 from .passes.virtualize import virtualize, virtualized
 from .requests import settle
 from .schedule.kinds import parallel, privates
+from .schedule.lanes import in_lanes, lanes
+from .schedule.order import order
 from .target import HOST, Target
 
 Where = Literal[
@@ -48,6 +50,8 @@ class Pass(NamedTuple):
     run: Callable[[Program, Target], Program]
     decide: Callable[[Program], Decided] | None = None
     """Where given: the same, together with what was decided about nodes and nests, and why."""
+    when: Callable[[Target], bool] = lambda _: True
+    """Whether it does anything; the others are steps that change nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,12 @@ class Placement:
         return self.places[node.id]
 
 
+def _reorders(target: Target) -> bool:
+    return target.schedule and target.reorders
+
+
 PASSES: tuple[Pass, ...] = (
+    Pass("order", lambda program, _: order(program), when=_reorders),  # what was written tells
     Pass("simplify", lambda program, _: simplify(program)),
     Pass("gather", lambda program, _: gather(program)),  # before what it would look up is inlined
     Pass("repeated", lambda program, _: repeated(program)),  # before it is spread by inlining
@@ -97,6 +106,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("hoist", lambda program, _: hoist(program)),
     Pass("zeros", lambda program, _: zeros(program)),  # which started what is fused by now
     Pass("dead again", lambda program, _: dead(program)),
+    Pass("lanes", lambda program, _: lanes(program), in_lanes, _reorders),
     Pass("parallel", parallel),  # the finished nests
 )
 
@@ -119,7 +129,9 @@ def optimize(
     spans, wanted = origins(program), {node.id for node in program.locals}
     for stage in _stages(stop_after):
         before = program
-        if stage.decide is None:
+        if not stage.when(target):
+            found: tuple[Decision, ...] = ()
+        elif stage.decide is None:
             program = stage.run(program, target)
             found = noticed(stage.name, before, program)
         else:

@@ -26,7 +26,9 @@ class Target:
     stack_bytes: int = 4096
     """Temporaries up to this size live on the stack."""
     schedule: bool = False
-    """Whether the order and the shape of loops are changed for speed."""
+    """Whether the order and the shape of loops are changed for speed: lanes, tiles, threads."""
+    reorders: bool = False
+    """Whether the terms of a sum may be added up in another order: the profile is `default`."""
 
     def lanes(self, bits: int) -> int:
         """Return how many elements of that many bits one vector holds, at least one."""

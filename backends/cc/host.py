@@ -38,7 +38,8 @@ def target() -> Target:
     registers = 32 if wide or platform.machine() in ("aarch64", "arm64") else 16
     return Target(
         "cc", bits, registers, threads, chosen.parallel_from,
-        stack_bytes=chosen.stack_bytes, schedule=chosen.schedule, **known,
+        stack_bytes=chosen.stack_bytes, schedule=chosen.schedule,
+        reorders=chosen.profile == "default", **known,
     )  # fmt: skip
 
 

@@ -152,7 +152,7 @@ C = Dialect(
     restrict="restrict",
     function="static",
     entry="int {}(void **args)",
-    loop_hooks=MappingProxyType({}),
+    loop_hooks=MappingProxyType({"vector": "#pragma omp simd"}),
     library=prelude.OF_C,
     halves=frozenset((dtypes.bfloat16,)),
 )  # fmt: skip

@@ -281,7 +281,8 @@ class Frame:
     def _on_stack(self, node: Node) -> Iterator[str]:
         count = max(1, node.bytes // node.dtype.itemsize)
         name = self.homes.get(node.id, self.name(node))
-        yield f"{self.ctype(node)} {name}[{count}] = {{0}};"
+        zero = "" if node.purpose else " = {0}"
+        yield f"{self.ctype(node)} {name}[{count}]{zero};"
         if node.id in self.homes:
             yield f"{self.ctype(node)} *{self.name(node)} = {name};"
 

@@ -44,6 +44,8 @@ def poll_of(loop: For | While, is_outermost: bool, sizes: frozenset[Symbol]) -> 
     Inside of a loop that asks, one that only runs over axes, whose `sizes` are those of arrays in
     memory, ends soon enough; another bound may be any number.
     """
+    if isinstance(loop, For) and loop.kind == "vector":
+        return None  # lanes are few, and nothing leaves them
     work = work_of(loop)
     if isinstance(loop, While):
         return Counted(work + 1)  # a round with nothing in it is one, too

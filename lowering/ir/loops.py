@@ -100,6 +100,10 @@ class Update(Remembers):
     value: Expr
     pair: Pair | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    over: tuple[Affine, ...] = ()
+    """Where the term stands in each range that the statement reduces over, outermost first: these
+    rounds only count terms, whose order a profile may leave open. None of a loop that was written.
+    """
 
 
 @dataclass(frozen=True, slots=True)

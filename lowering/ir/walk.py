@@ -72,8 +72,8 @@ def parts(statement: AnyStatement) -> Parts:
             return Parts((access,), (value,))
         case loops.Update(access, _, value, pair):
             if pair is None:
-                return Parts((access,), (value,))
-            return Parts((access, pair.access), (value,), (pair.position,))
+                return Parts((access,), (value,), statement.over)
+            return Parts((access, pair.access), (value,), (pair.position, *statement.over))
         case assignments.For() | loops.For():
             return Parts(indices=(statement.lo, statement.hi))
         case loops.Comment():

@@ -181,6 +181,9 @@ def memory(
         sites = found.of(node)
         if not sites or node.id in apart or (node.rank == 0 and node.id not in moving):
             continue
+        if node.purpose in ("lanes", "tile"):
+            stack.append(node)
+            continue
         room = rooms[node.id]
         if room is None or (loose and node.id in moving and _is_repeated(sites)):
             growing.append(node)

@@ -80,12 +80,11 @@ def emit(program: Program, placement: Placement, dialect: Dialect = C) -> Source
 
 def emit_body(frame: Around, body: tuple[Stmt, ...], before: Sequence[Body] = ()) -> Body:
     """Return the text of a function's statements, its numbers behind those of other functions."""
-    walk = _Walk(frame.dialect, frame)
-    walk.faults = [fault for one in before for fault in one.faults]
-    walk.prints = [print_ for one in before for print_ in one.prints]
-    faults, prints = len(walk.faults), len(walk.prints)
+    faults = [fault for one in before for fault in one.faults]
+    prints = [print_ for one in before for print_ in one.prints]
+    walk = _Walk(frame.dialect, frame, faults=[*faults], prints=[*prints])
     walk.statements(body)
-    return Body(walk.lines, walk.spans, walk.faults[faults:], walk.prints[prints:])
+    return Body(walk.lines, walk.spans, walk.faults[len(faults) :], walk.prints[len(prints) :])
 
 
 @dataclass(slots=True)
@@ -200,8 +199,7 @@ class _Walk:
             return
         lo, hi = self.scope.affine(loop.lo).text, self.scope.affine(loop.hi)
         name = self.bind(loop.symbol)
-        hook = self.dialect.loop_hooks.get(loop.kind)
-        if hook is not None:
+        if (hook := self.dialect.loop_hooks.get(loop.kind)) is not None:
             self.line(hook)
         hi_text = hi.within(SHIFT)
         self.path.append(name if loop.step > 0 else f"-{name}")

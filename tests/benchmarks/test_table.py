@@ -42,7 +42,9 @@ def _report() -> Report:
 
 
 def test_the_whole_page(golden) -> None:
-    golden("report.md")(table.markdown(_report()))
+    page = table.markdown(_report())
+    golden("report.md")(page)
+    assert page.count("\n|") > len(_report().rows), "a line for each row, and heads"
 
 
 def test_a_report_without_anything_has_no_tables() -> None:

@@ -52,16 +52,13 @@ class Program:
         self.tensors, self.fields = [], []
         for label, size in SIZES.items():
             content = np.array([rng.randrange(9) for _ in range(size)], float)
-            given = rng.random() < 0.8
-            init = content if given else None
+            init = content if rng.random() < 0.8 else None
             self.tensors.append(pe.tensor(label, size, dtype="float64", init=init))
-            contents = {"value": content if given else np.zeros(size), "grad": np.zeros(size)}
-            self.fields.append(
-                {
-                    name: serial.Field(contents[name], given and name == "value", self.automatic)
-                    for name in FIELDS
-                }
+            value = serial.Field(
+                np.zeros(size) if init is None else content, init is not None, self.automatic
             )
+            grad = serial.Field(np.zeros(size), False, self.automatic)
+            self.fields.append({"value": value, "grad": grad})
         count = rng.randint(1, 3)
         devices = [(pe.device(f"{backend}:{n}"), serial.Device(n)) for n in range(count)]
         self.contexts: list[tuple[Any, serial.Context]] = []

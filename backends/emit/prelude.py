@@ -20,11 +20,8 @@ SHARED = tuple(
     f"cc/csrc/{name}.h" for name in ("complexes", "integers", "casts", "reals", "memory")
 )
 """The files of C that other languages take as well, in the folder of the backends."""
-OF_C = (
-    *(f"cc/csrc/{name}.h" for name in ("bits", "exponentials", "logarithms", "angles")),
-    *SHARED,
-    "cc/csrc/threads.h",
-)
+_OF_C = "bits exponentials logarithms angles arcs powers erf".split()
+OF_C = (*(f"cc/csrc/{name}.h" for name in _OF_C), *SHARED, "cc/csrc/threads.h")
 """The files of C."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)

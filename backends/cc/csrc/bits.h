@@ -52,3 +52,43 @@ inlined $T scaled_$t($T x, $U n)
     const $U all = n + 2 * $e, half = all >> 1;
     return x * of_bits_$t(half << $m) * of_bits_$t((all - half) << $m);
 }
+
+//! pe_pair_$t: f32 f64
+typedef struct { $T high, low; } pe_pair_$t;
+
+//! half_digits_$t: f32 f64
+/* x rounded to half its digits: the rest has no more either, and products of such are exact. */
+inlined $T half_digits_$t($T x)
+{
+    const $U half = ($U)1 << ($m / 2), upper = ~($U)0 << ($m / 2 + 1);
+    return of_bits_$t((bits_$t(x) + half) & upper);
+}
+
+//! product_$t: f32 f64
+/* a * b in two parts, exactly; neither is near the largest or the smallest of numbers. */
+inlined pe_pair_$t product_$t($T a, $T b)
+{
+    const $T high = a * b;
+#if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMA
+    return (pe_pair_$t){high, __builtin_fma$f(a, b, -high)};
+#else
+    const $T a1 = half_digits_$t(a), b1 = half_digits_$t(b), a2 = a - a1, b2 = b - b1;
+    return (pe_pair_$t){high, ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2};
+#endif
+}
+
+//! sum_$t: f32 f64
+/* a + b in two parts, exactly. */
+inlined pe_pair_$t sum_$t($T a, $T b)
+{
+    const $T high = a + b, part = high - a;
+    return (pe_pair_$t){high, (a - (high - part)) + (b - part)};
+}
+
+//! ordered_sum_$t: f32 f64
+/* a + b in two parts, exactly, where a is 0, or the larger, or a + b needs one part. */
+inlined pe_pair_$t ordered_sum_$t($T a, $T b)
+{
+    const $T high = a + b;
+    return (pe_pair_$t){high, b - (high - a)};
+}

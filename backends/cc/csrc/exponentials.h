@@ -123,3 +123,35 @@ inlined $T tanh_$t($T x)
     const $T y = pick_$t(near, part, 1 - part);
     return copysign$f(pick_$t(size > far, 1, pick_$t(size < tiny, size, y)), x);
 }
+
+//! logaddexp_$t: f32 f64
+inlined $T logaddexp_$t($T a, $T b)
+{
+    const $T gap = a - b, top = pick_$t(gap > 0, a, b);
+    const $T y = top + log1p_$t(exp_$t(-fabs$f(gap)));
+    return pick_$t(a == b, a + ($T)0x1.62e42fefa39efp-1, y);
+}
+
+//! arcsinh_$t: f32 f64
+inlined $T arcsinh_$t($T x)
+{
+    const $T size = fabs$f(x), far = $b == 32 ? 0x1p30 : 0x1p60;
+    const $T near = size + size * size / (1 + sqrt$f(size * size + 1));
+    const $T y = log1p_$t(pick_$t(size < far, near, size));
+    return copysign$f(y + pick_$t(size < far, 0, ($T)0x1.62e42fefa39efp-1), x);
+}
+
+//! arccosh_$t: f32 f64
+inlined $T arccosh_$t($T x)
+{
+    const $T over = x - 1, far = $b == 32 ? 0x1p30 : 0x1p60;
+    const $T y = log1p_$t(pick_$t(x < far, over + sqrt$f(over * (2 + over)), x));
+    return pick_$t(x >= 1, y + pick_$t(x < far, 0, ($T)0x1.62e42fefa39efp-1), NAN);
+}
+
+//! arctanh_$t: f32 f64
+inlined $T arctanh_$t($T x)
+{
+    const $T size = fabs$f(x);
+    return copysign$f(($T)0.5 * log1p_$t(2 * size / (1 - size)), x);
+}

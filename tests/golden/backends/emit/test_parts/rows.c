@@ -4,23 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Runs the rounds first..last-1 of a loop; a status that is not 0 ends it, see `pe_run`. */
-typedef int (*pe_part)(const void *with, int64_t first, int64_t last, int64_t *fault);
+/* Runs the rounds first..last-1 of a loop; a status that is not 0 ends it, see `shared_run`. */
+typedef int (*shared_part)(const void *with, int64_t first, int64_t last, int64_t *fault);
 
 /* What a routine may ask of the run-time library. Statuses are those of every entry: 0, 1 for a
    fault, 2 where memory ran out, 3 where the call is to end because it was interrupted. */
-typedef struct pe_run {
+typedef struct shared_run {
     /* Run a part on all rounds of a loop, each once, by as many threads as may and are worth it;
        `work` is about what a round costs, in additions. The status, and the fault, are those of
        the first round in order that has one. */
     int (*parallel)(
-        const struct pe_run *run, pe_part part, const void *with, int64_t rounds, int64_t work,
-        int64_t *fault);
+        const struct shared_run *run, shared_part part, const void *with, int64_t rounds,
+        int64_t work, int64_t *fault);
     /* Whether the call is to end. */
     int (*interrupted)(void);
     int64_t threads; /* how many may share a loop */
     int64_t worth; /* with less work than that, in additions, a loop is not shared */
-} pe_run;
+} shared_run;
 
 struct rows_part {
     float *y;
@@ -51,7 +51,7 @@ static int rows_part_call(const void *with, int64_t first, int64_t last, int64_t
     return rows_part(given->y, given->x, first, last);
 }
 
-static int rows_body(float *restrict y, const float *restrict x, const pe_run *pe_lib)
+static int rows_body(float *restrict y, const float *restrict x, const shared_run *pe_lib)
 {
     {
         const struct rows_part given = {y, x};

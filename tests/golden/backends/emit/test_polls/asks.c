@@ -14,8 +14,8 @@ typedef struct shared_run {
        `work` is about what a round costs, in additions. The status, and the fault, are those of
        the first round in order that has one. */
     int (*parallel)(
-        const struct shared_run *run, shared_part part, const void *with, int64_t rounds, int64_t work,
-        int64_t *fault);
+        const struct shared_run *run, shared_part part, const void *with, int64_t rounds,
+        int64_t work, int64_t *fault);
     /* Whether the call is to end. */
     int (*interrupted)(void);
     int64_t threads; /* how many may share a loop */

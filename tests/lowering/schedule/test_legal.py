@@ -12,6 +12,7 @@ from plusequals.lowering.ir.assignments import Alloc, Break, Continue, Fault, Le
 from plusequals.lowering.ir.indexing import (
     Affine,
     Range,
+    Range,
     Symbol,
     const,
     evaluate,
@@ -226,8 +227,9 @@ def test_an_accumulation_over_rounds_is_refused() -> None:
 
 
 def test_a_variable_that_a_round_writes_is_refused_however_few_rounds_there_are() -> None:
-    rest = For(i, const(0), floordiv(const(5) - var(k), 32), 1, (Store(at(S), read(X, i)),))
-    assert why(rest) is Dependent.SCALAR
+    rest = For(i, const(0), floordiv(const(5) - var(k), const(32)), 1, (Store(at(S), read(X, i)),))
+    refusal = independent(rest, outer=(Range(k, const(0), const(3)),))
+    assert refusal is not None and refusal.reason is Dependent.SCALAR
 
 
 def test_data_that_decide_an_element_are_refused_unless_another_axis_is_enough() -> None:

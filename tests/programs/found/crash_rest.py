@@ -14,4 +14,7 @@ PROGRAM = Program(
     reorders=True,
     rounds=True,
 )
-WAYS = Ways(passes=True, plain=False, optimize=1, schedule=True, threads=2, parallel_from=0)
+WAYS = Ways(
+    passes=True, plain=False, profile="default", optimize=1, schedule=True, threads=2,
+    parallel_from=0,
+)  # fmt: skip

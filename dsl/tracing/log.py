@@ -7,8 +7,9 @@
     y[0]{=0.5} = 1.5 = 0.5 + x[0]{=1.0} * 1
     COMMENT: end                       the innermost comment ends
 
-A line end inside of a message is written `$n`, a dollar sign `$$`, and `$.` before a message that
-would be taken for a mark: `COMMENT: $.end` is a comment whose text is `end`.
+A line end inside of a message is written `$n`, a dollar sign `$$`, any other character at which
+Python ends a line by its number, `$xd;`, and `$.` before a message that would be taken for a mark:
+`COMMENT: $.end` is a comment whose text is `end`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ...backends.runtime import link
 from ...backends.runtime.printed import Printed
 from ...backends.runtime.state import RUNTIME, Recordable
 from ...lowering import settings
+from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.ir.assignments import Assign, Block, For, Parameter
 from ...lowering.settings import Settings
 from . import sites as s
@@ -33,6 +35,10 @@ from .records import Record, in_ir, record_at, shown
 from .sites import Level, Wanted
 
 _COMMENT, _END, _SOURCE = "COMMENT: ", "COMMENT: end", "# "
+_SPECIAL = re.compile("[$\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029\\ud800-\\udfff]")
+"""What is not written as it is: line ends of `str.splitlines`, and what UTF-8 has no bytes for."""
+_NAMED = {"$": "$$", "\n": "$n"}
+_WRITTEN = re.compile(r"\$(?:(n)|([$])|x([0-9a-f]+);)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +110,16 @@ def _entries(lines: Iterator[str], is_inside: bool) -> tuple[list[LogEntry], boo
 
 def _encoded(text: str) -> str:
     """Return a message as one line; what would be read as something else begins with `$.`."""
-    line = text.replace("$", "$$").replace("\n", "$n")
+    line = _SPECIAL.sub(lambda found: _NAMED.get(found[0]) or f"$x{ord(found[0]):x};", text)
     is_mark = line == "end" or line.startswith((_COMMENT, _SOURCE)) or not line.strip()
     return f"$.{line}" if is_mark else line
 
 
 def _decoded(text: str) -> str:
-    parts = text.removeprefix("$.").split("$$")
-    return "$".join(part.replace("$n", "\n") for part in parts)
+    return _WRITTEN.sub(
+        lambda found: "\n" if found[1] else found[2] or chr(int(found[3], 16)),
+        text.removeprefix("$."),
+    )
 
 
 @dataclass
@@ -199,6 +207,7 @@ class Logger:
     ) -> Callable[[], tuple[Array, ...]]:
         """Return the run of code that records, whose log is written when it is done."""
         chosen, made = settings.current(), RUNTIME.backend(title[1])
+        _made(chosen)
         if isinstance(made, PrintsLog):
             return self._printing(made, codes, arrays, title)
         recorder = Recorder(Wanted(), 1 << 40)
@@ -239,16 +248,38 @@ class Logger:
         """Write a log where the settings at the call say."""
         text = "".join(f"{line}\n" for line in lines)
         name, backend, stream = title
-        folder = Path(chosen.dump_dir or ".")
+        appends = chosen.debug_log_to_stream_files
+        called = (
+            f"{backend}-{stream or 'calls'}" if appends else f"debug-{stream or 'calls'}-{name}"
+        )
         with self._lock:
-            folder.mkdir(parents=True, exist_ok=True)
-            if chosen.debug_log_to_stream_files:
-                path = folder / _file(f"{backend}-{stream or 'calls'}")
-                with path.open("a", encoding="utf-8") as file:
+            folder = _made(chosen)
+            try:
+                with (folder / _file(called)).open(
+                    "a" if appends else "w", encoding="utf-8"
+                ) as file:
                     file.write(text)
-            else:
-                path = folder / _file(f"debug-{stream or 'calls'}-{name}")
-                path.write_text(text, encoding="utf-8")
+            except OSError as why:
+                raise _no_place(folder, why) from None
+
+
+def _made(chosen: Settings) -> Path:
+    """Return the folder for logs, which is made where there is none.
+
+    Raises CdBackendError CD0814 where that cannot be: before a run, and not after it.
+    """
+    folder = Path(chosen.dump_dir or ".").expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as why:
+        raise _no_place(folder, why) from None
+    return folder
+
+
+def _no_place(folder: Path, why: OSError) -> CdBackendError:
+    message = f"no log can be written in {folder}: {why.strerror or why}"
+    helps = ("let the setting `dump_dir` name a folder that can be written",)
+    return CdBackendError(Diagnostic("CD0814", message, helps=helps))
 
 
 def _file(name: str) -> str:

@@ -21,14 +21,14 @@ plusequals: __main__ __init__ idx
 dsl: public profile parallel
 dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
-dsl/tracing: bisect taking trace page text differences why recorded terms
+dsl/tracing: bisect taking trace page text differences why producers recorded terms
 dsl: plan results specialise
 dsl/tracing: log records points recording instrument rows columns boxes where sites
 dsl: forms sizes reasons keys words build checked
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
 dsl/elaborate: carried leaving
 dsl/elaborate: declarations effects requests index_notation index_refusals ranges accumulate rounds
-dsl/elaborate: expressions choices bindings merging sharing
+dsl/elaborate: expressions choices bindings merging sharing called
 dsl/elaborate: operators subscript_rules truth names frame inputs numpy_table array_types
 dsl/elaborate: numpy_functions
 dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers

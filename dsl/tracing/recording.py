@@ -138,15 +138,32 @@ def _first(run: Run, points: int) -> Run:
             break
         site = run.layout.sites[int(row[0])]
         end = number + 1
-        if not site.is_assignment:
-            continue
-        assert site.masked, "where there is a limit every row has a mask"
-        stop = run.table[end, 2] if end < len(run.table) else len(ints)
-        mask = ints[int(row[2]) : int(stop) : site.ints]
-        mask[np.flatnonzero(mask == 1)[left:]] = 0
-        left -= int((mask == 1).sum())
-    dropped = run.dropped + run.points - points
+        if site.is_assignment:
+            assert site.masked, "where there is a limit every row has a mask"
+            mask = _row(run, ints, number, 2)[:: site.ints]
+            mask[np.flatnonzero(mask == 1)[left:]] = 0
+            left -= int((mask == 1).sum())
+    terms = sum(_terms(run, number) for number in range(end, len(run.table)))
+    dropped = run.dropped + run.points - points + terms
     return replace(run, table=run.table[:end], ints=ints, points=points, dropped=dropped)
+
+
+def _row(run: Run, numbers: np.ndarray, number: int, column: int) -> np.ndarray:
+    """Return what a row of the table has of the floats or ints, whose place is in a column."""
+    end = run.table[number + 1, column] if number + 1 < len(run.table) else len(numbers)
+    return numbers[int(run.table[number, column]) : int(end)]
+
+
+def _terms(run: Run, number: int) -> int:
+    """Return how many terms of a reduction a row of the table has: none where it has records."""
+    site = run.layout.sites[int(run.table[number, 0])]
+    if site.reduce is None:
+        return 0
+    if site.masked:
+        return int((_row(run, run.ints, number, 2)[:: site.ints] == 1).sum())
+    if site.floats:
+        return len(_row(run, run.floats, number, 1)) // site.floats
+    return len(_row(run, run.ints, number, 2)) // site.ints
 
 
 def recording_of(

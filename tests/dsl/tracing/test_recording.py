@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -76,15 +77,17 @@ def test_a_limit_keeps_the_first_in_program_order_whatever_ended_first(
 ) -> None:
     text = "def f(x, y):\n    y[i] = x[i] * 2\n    y[i] += sum[j](x[j])\n    return y\n"
     f = pe.cd_from_source(text, backend="numpy")
-    ask = Wanted(limited=True, **wanted)  # type: ignore[arg-type]
-    code = Code(f, np.arange(3.0), np.zeros(3))
-    whole, cut = recording.Recorder(Wanted(**wanted), 1 << 40), recording.Recorder(ask, limit)  # type: ignore[arg-type]
-    for recorder in (whole, cut):
+    made = []
+    everything = Wanted(**wanted)  # type: ignore[arg-type]
+    for ask, most in ((everything, 1 << 40), (replace(everything, limited=True), limit)):
+        recorder, code = recording.Recorder(ask, most), Code(f, np.arange(3.0), np.zeros(3))
+        made.append(Trace(recorder))
         runs = [code.begin(recorder) for _ in order]
         with mock.patch.object(recording.Recorder, "_left", lambda own, _: own.limit):
             for number in order:  # as if all had begun before any of them ended
                 runs[number]()
-    every, some = Trace(whole), Trace(cut)
+    every, some = made
     assert [str(r) for r in some] == [str(r) for r in every][:limit]
-    assert len(some) == min(limit, len(every)) and some.dropped == len(every) - len(some)
+    counts = [len(x) + sum(len(x.terms(r)) for r in x) + x.dropped for x in made]
+    assert len(some) == min(limit, len(every)) and counts[0] == counts[1]
     assert [len(some.terms(r)) for r in some] == [len(every.terms(r)) for r in every][:limit]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
 from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Access
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import (
     Apply,
@@ -27,7 +28,10 @@ from ...lowering.ir.expressions import (
 )
 from ...lowering.ir.indexing import Affine, Atom, Quasi, Symbol, const
 from ...lowering.ir.node import Node
+from ...lowering.ir.ops import Op
+from . import prelude
 from .dialect import Dialect
+from .eager import Storage, has_pick, without_branch
 
 CHOOSE, OR, AND, BITOR, BITXOR, BITAND, EQUAL, RELATE, SHIFT, ADD, MUL, UNARY, POSTFIX = range(13)
 _INFIX = {
@@ -41,6 +45,10 @@ _INFIX = {
 Stricter than C where people misread it: comparisons in comparisons, `&&` in `||`, bit operators.
 """
 ONE = const(1)
+_STRAIGHT = {"&&": "&", "||": "|"}
+"""Logical operators, of operands that are computed in any case, without a branch."""
+_BRANCHING = {"max": "larger", "min": "smaller"}
+"""Functions that take the place of others where the result of one step is needed by the next."""
 _WIDENED = ("+", "-", "*", "~")
 """Operators whose result, computed in `int`, may not fit a narrower type."""
 
@@ -64,6 +72,7 @@ class Scope:
     nodes: Mapping[int, str]
     by_value: frozenset[int]
     symbols: dict[Symbol, str] = field(default_factory=dict)
+    storage: Storage = Storage()
 
     def expression(self, expr: Expr) -> Text:
         """Return the C text of an expression."""
@@ -169,19 +178,39 @@ class Scope:
         args_ = [self.expression(arg) for arg in expr.args]
         if operand is dtypes.int64 and all(_is_int(arg) for arg in expr.args):
             args_[0] = Text(f"(int64_t){args_[0].within(UNARY)}", UNARY)
-        out = infix(op.infix, args_)
+        out = infix(_STRAIGHT.get(op.infix, op.infix) if self.dialect.picks else op.infix, args_)
         narrow = operand.kind in "iu" and operand.bits < 32
         if narrow and op.infix in _WIDENED:
             return Text(f"({self.dialect.types[operand]}){out.within(UNARY)}", UNARY)
         return out
 
+    def accumulated(self, access: Access, op: Op, value: Expr) -> Text:
+        """Return what an element becomes when a value is accumulated into it."""
+        node = access.node
+        before = _converted(Read(node, access.index), value.dtype)
+        branching = _BRANCHING.get(op.name, "")
+        if node.id in self.by_value and self._is_called(branching, value.dtype):
+            args = f"{self.expression(before).text}, {self.expression(value).text}"
+            new = Text(f"{branching}_{value.dtype.short}({args})", POSTFIX)
+            return self._cast(new, value.dtype, node.dtype)
+        return self.expression(_converted(Apply(op, (before, value), value.dtype), node.dtype))
+
+    def _is_called(self, name: str, dtype: DType) -> bool:
+        return f"{name}_{dtype.short}" in prelude.pieces(self.dialect.library)
+
     def _select(self, test: Expr, yes: Expr, no: Expr) -> Text:
         first = self.expression(test)
-        if yes.dtype is dtypes.bool_:
+        dtype = yes.dtype
+        picked = self.dialect.picks and has_pick(dtype)
+        picked = picked and without_branch(test, yes, no, self.storage)
+        if dtype is dtypes.bool_:
             if no == Const(False, dtypes.bool_):
-                return infix("&&", [first, self.expression(yes)])
+                return infix("&" if picked else "&&", [first, self.expression(yes)])
             if yes == Const(True, dtypes.bool_):
-                return infix("||", [first, self.expression(no)])
+                return infix("|" if picked else "||", [first, self.expression(no)])
+        if picked:
+            args = f"{first.text}, {self.expression(yes).text}, {self.expression(no).text}"
+            return Text(f"pick_{dtype.short}({args})", POSTFIX)
         sides = self.expression(yes).within(OR), self.expression(no).within(CHOOSE)
         return Text(f"{first.within(OR)} ? {sides[0]} : {sides[1]}", CHOOSE)
 
@@ -213,6 +242,10 @@ def infix(operator: str, args: list[Text]) -> Text:
     chained = args[0].level == level and level not in (EQUAL, RELATE)
     left = args[0].text if chained else args[0].within(least)
     return Text(f"{left} {operator} {args[1].within(least)}", level)
+
+
+def _converted(expr: Expr, dtype: DType) -> Expr:
+    return expr if expr.dtype is dtype else Cast(expr, dtype)
 
 
 def _behind_zero(expr: Apply) -> Expr | None:

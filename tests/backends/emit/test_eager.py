@@ -1,0 +1,62 @@
+"""Choices without branches: where both sides may be computed, and where one may not."""
+
+from plusequals.backends.emit.eager import Storage, has_pick, without_branch
+from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.expressions import Cast, Const, Dynamic, Expr, Position, Read, Select
+from plusequals.lowering.ir.indexing import var
+
+from .programs import apply, node, read, symbols
+
+I, NUMBER = symbols("i number")
+X = node(0, "x", (8,), dtypes.float32)
+K = node(1, "k", (8,), dtypes.int64)
+HELD = node(2, "held", (), dtypes.bool_)
+OWN = node(3, "own", (8,), dtypes.bool_)
+LATE = node(4, "late", (8,), dtypes.float32)
+STORAGE = Storage(frozenset((HELD.id,)), frozenset((LATE.id,)), frozenset((X.id, K.id)),
+    frozenset((NUMBER,)))  # fmt: skip
+ZERO = Const(0.0, dtypes.float32)
+SHIFTED = Read(X, (var(I) - 1,))
+ABOUT_DATA = apply("gt", read(X, I), ZERO)
+ABOUT_INDEX = apply("gt", Position(var(I)), Const(0, dtypes.int64))
+
+
+def picked(test: Expr, yes: Expr, no: Expr = ZERO) -> bool:
+    return without_branch(test, yes, no, STORAGE)
+
+
+def test_sides_are_computed_where_the_test_is_about_data() -> None:
+    of_caller = apply("gt", read(K, I), Const(0, dtypes.int64))
+    assert picked(ABOUT_DATA, SHIFTED) and picked(of_caller, SHIFTED)
+    assert picked(ABOUT_DATA, apply("exp", read(X, I)), read(X, I))
+
+
+def test_a_side_that_reads_is_not_computed_where_the_test_may_keep_it_in_range() -> None:
+    assert not picked(ABOUT_INDEX, SHIFTED) and not picked(ABOUT_INDEX, ZERO, SHIFTED)
+    for test in (Read(HELD, ()), read(OWN, I)):  # a pass may have kept a test of indices there
+        assert not picked(test, SHIFTED)
+        assert not picked(apply("and", test, ABOUT_DATA), SHIFTED)
+        assert not picked(Select(test, ABOUT_DATA, Const(False, dtypes.bool_)), SHIFTED)
+    assert picked(ABOUT_INDEX, Const(1.0, dtypes.float32))
+    assert picked(ABOUT_INDEX, Cast(Read(HELD, ()), dtypes.float32))
+
+
+def test_reads_at_indices_of_data_and_of_missing_memory_keep_their_branch() -> None:
+    gathered = Read(X, (Dynamic(read(K, I)),))
+    assert not picked(ABOUT_DATA, gathered) and not picked(ABOUT_DATA, apply("neg", gathered))
+    assert not picked(ABOUT_DATA, read(LATE, I)) and picked(ABOUT_DATA, read(X, I))
+    assert not picked(apply("gt", gathered, ZERO), read(X, I))
+    assert not picked(ABOUT_DATA, Read(X, (var(NUMBER) + 1,)))
+
+
+def test_a_branch_inside_stays_one_and_may_be_inside_of_a_choice() -> None:
+    inside = Select(ABOUT_INDEX, SHIFTED, ZERO)
+    assert picked(ABOUT_DATA, inside)
+    assert not picked(ABOUT_DATA, Select(ABOUT_DATA, Read(X, (Dynamic(read(K, I)),)), ZERO))
+
+
+def test_what_takes_long_and_what_has_no_pick_keeps_its_branch() -> None:
+    assert not picked(ABOUT_DATA, apply("mod", read(X, I), read(X, I)))
+    assert not picked(ABOUT_DATA, apply("pow", read(K, I), read(K, I)), read(K, I))
+    kinds = {d.short for d in dtypes.ALL if has_pick(d)}
+    assert kinds == {"bool", "f32", "f64", *(f"{s}{b}" for s in "iu" for b in (8, 16, 32, 64))}

@@ -208,6 +208,11 @@ class BoundFunction(functools.partial[Any]):
         made: Procedure = self.__func__.procedure(*self.args, *args, **kwargs)
         return made
 
+    def compile(self, *args: Any, **kwargs: Any) -> Compiled:
+        """Return the function compiled for tensors; see `CdFunction.compile`."""
+        made: Compiled = self.__func__.compile(*self.args, *args, **kwargs)
+        return made
+
     def matched(self, *args: Any, **kwargs: Any) -> tuple[Match, dict[str, Any]]:
         """Return the form for arguments; see `CdFunction.matched`."""
         made: tuple[Match, dict[str, Any]] = self.__func__.matched(*self.args, *args, **kwargs)

@@ -51,7 +51,7 @@ class Settings:
     )
     threads: int = _setting(0, "how many threads one call may use; 0 is all that it may run on")
     parallel_from: int = _setting(
-        60_000, "work, counted in additions, from which on threads share a loop"
+        1_000_000, "work, counted in additions of vectors, from which on threads share a loop"
     )
     schedule: bool = _setting(
         False, "change the order and shape of loops for speed: lanes, tiles, threads"

@@ -15,9 +15,9 @@ from ...lowering.ir.walk import statements
 from ...lowering.schedule.effort import total_of, work_of
 from ...lowering.schedule.legal import is_left
 
-LONG = 1 << 24
-"""A loop with less work, in additions, is over before anybody waits: some milliseconds."""
-PIECE = 1 << 18
+LONG = 1 << 27
+"""A loop with less work is over before anybody waits: some milliseconds."""
+PIECE = 1 << 21
 """The work between two questions; `is_over` of the prelude has the same number."""
 
 

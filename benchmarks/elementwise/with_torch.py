@@ -34,6 +34,23 @@ def mandelbrot(count, x, y, rounds):
     return total
 
 
+@torch.compile(dynamic=False, fullgraph=True)
+def _round(count, re, im, x, y):
+    inside = re * re + im * im <= 4
+    count += inside
+    new = re * re - im * im + x
+    im.copy_(2 * re * im + y)
+    re.copy_(new)
+
+
+def stepped_mandelbrot(count, x, y, rounds):
+    """One compiled round, called again and again; what has left runs off to infinity."""
+    re, im = (part.clone() for part in torch.broadcast_tensors(x[None, :], y[:, None]))
+    count.zero_()
+    for _ in range(rounds):
+        _round(count, re, im, x, y[:, None])
+
+
 def mandelbrot_exit(count, x, y, rounds):
     """Points that have left are taken out after each round."""
     real, imaginary = (t.flatten() for t in torch.broadcast_tensors(x[None, :], y[:, None]))

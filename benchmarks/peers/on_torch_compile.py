@@ -24,6 +24,9 @@ class Library(on_torch.Library):
         if name in why:
             raise LeftOut(why[name])
         torch._dynamo.reset()  # the sizes of other cells are not what a user has
+        stepped: Function | None = getattr(functions, f"stepped_{name}", None)
+        if stepped is not None:
+            return stepped  # what it calls is compiled: many steps make too large a graph
         plain = getattr(functions, f"compiled_{name}", None) or getattr(functions, name)
         compiled: Function = torch.compile(plain, dynamic=False, fullgraph=True)
         return compiled

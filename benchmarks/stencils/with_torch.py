@@ -1,6 +1,8 @@
-"""With PyTorch, eager and compiled: sums of slices, in place when eager."""
+"""With PyTorch: sums of slices in place; compiled, one step that is called again and again."""
 
 import torch
+
+compiled = torch.compile(dynamic=False, fullgraph=True)
 
 
 def _swapping(out, a, steps, step):
@@ -25,13 +27,14 @@ def jacobi_1d(out, a, steps):
     _swapping(out, a, steps, step)
 
 
-def compiled_jacobi_1d(out, a, steps):
-    """Slices, for the compiler to fuse; the loop is written out."""
-    u, v = a.clone(), a.clone()
-    for _ in range(steps):
-        v[1:-1] = (1 / 3) * (u[:-2] + u[1:-1] + u[2:])
-        u, v = v, u
-    return u
+@compiled
+def _jacobi_1d(v, u):
+    v[1:-1] = (1 / 3) * (u[:-2] + u[1:-1] + u[2:])
+
+
+def stepped_jacobi_1d(out, a, steps):
+    """The compiled step."""
+    _swapping(out, a, steps, _jacobi_1d)
 
 
 def jacobi_2d(out, a, steps):
@@ -48,14 +51,15 @@ def jacobi_2d(out, a, steps):
     _swapping(out, a, steps, step)
 
 
-def compiled_jacobi_2d(out, a, steps):
-    """Slices, for the compiler to fuse; the loop is written out."""
-    u, v = a.clone(), a.clone()
-    for _ in range(steps):
-        around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
-        v[1:-1, 1:-1] = 0.2 * (u[1:-1, 1:-1] + around)
-        u, v = v, u
-    return u
+@compiled
+def _jacobi_2d(v, u):
+    around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
+    v[1:-1, 1:-1] = 0.2 * (u[1:-1, 1:-1] + around)
+
+
+def stepped_jacobi_2d(out, a, steps):
+    """The compiled step."""
+    _swapping(out, a, steps, _jacobi_2d)
 
 
 def heat_3d(out, a, steps):
@@ -74,13 +78,14 @@ def heat_3d(out, a, steps):
     _swapping(out, a, steps, step)
 
 
-def compiled_heat_3d(out, a, steps):
-    """Slices, for the compiler to fuse; the loop is written out."""
-    u, v = a.clone(), a.clone()
-    for _ in range(steps):
-        c = u[1:-1, 1:-1, 1:-1]
-        around = u[:-2, 1:-1, 1:-1] + u[2:, 1:-1, 1:-1] + u[1:-1, :-2, 1:-1] + u[1:-1, 2:, 1:-1]
-        around = around + u[1:-1, 1:-1, :-2] + u[1:-1, 1:-1, 2:]
-        v[1:-1, 1:-1, 1:-1] = c + 0.125 * (around - 6 * c)
-        u, v = v, u
-    return u
+@compiled
+def _heat_3d(v, u):
+    c = u[1:-1, 1:-1, 1:-1]
+    around = u[:-2, 1:-1, 1:-1] + u[2:, 1:-1, 1:-1] + u[1:-1, :-2, 1:-1] + u[1:-1, 2:, 1:-1]
+    around = around + u[1:-1, 1:-1, :-2] + u[1:-1, 1:-1, 2:]
+    v[1:-1, 1:-1, 1:-1] = c + 0.125 * (around - 6 * c)
+
+
+def stepped_heat_3d(out, a, steps):
+    """The compiled step."""
+    _swapping(out, a, steps, _heat_3d)

@@ -32,6 +32,29 @@ def test_tensors_are_bound_wherever_they_come_from() -> None:
     assert model.w.numpy().tolist() == [4, 4, 4] and routine.outputs == (model.w.value,)
 
 
+def test_a_method_is_compiled_for_its_object() -> None:
+    class Net(Model):
+        @cd
+        def grow(self, x):
+            self.w[i] += x[i]
+
+    net = Net()
+    code = net.grow.compile(np.zeros(3), name="more")
+    assert code.name == "more" and code.names == ("x",)
+    stream = pe.device("numpy").stream(threaded=False)
+    code.link(stream.context())(np.ones(3))
+    assert net.w.numpy().tolist() == [3, 3, 3]
+    other = Net()
+
+    @cd
+    def down(m):
+        m.w[i] *= 0.5
+
+    train = pe.DataParallel(other.grow, down, [stream], (), (other,))
+    train(np.ones(3))
+    assert other.w.numpy().tolist() == [1.5] * 3 and net.w.numpy().tolist() == [3, 3, 3]
+
+
 def test_what_is_compiled_is_of_no_backend_and_runs_on_every_one() -> None:
     p = pe.tensor("p", 2, dtype="float64", init=1.0)
 

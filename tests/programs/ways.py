@@ -27,7 +27,7 @@ class Ways:
     stack_bytes: int = 4096
     schedule: bool = False
     threads: int = 0
-    parallel_from: int = 60_000
+    parallel_from: int = 1_000_000
 
     def settings(self) -> dict[str, Any]:
         """Return the settings by name."""
@@ -51,5 +51,5 @@ def drawn(rng: random.Random, passes: bool) -> Ways:
         stack_bytes=rng.choice((0, 64, 4096, 1 << 20)),
         schedule=rng.random() < 0.5,
         threads=rng.choice((1, 2, 7)),
-        parallel_from=rng.choice((0, 60_000)),
+        parallel_from=rng.choice((0, 1_000_000)),
     )

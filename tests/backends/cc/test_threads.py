@@ -131,9 +131,9 @@ def test_the_library_takes_its_workers_with_it() -> None:
 
 def test_little_work_is_not_shared(cc: CompiledC) -> None:
     before = workers()
-    with settings.override(parallel_from=60_000):
+    with settings.override(parallel_from=1_000_000):
         assert not cc.compile(scale()).source.asks
-        assert cc.compile(procedures.scale(size=10**6)).source.asks
+        assert cc.compile(procedures.scale(size=10**7)).source.asks
     assert workers() == before
 
 

@@ -43,18 +43,18 @@ def test_a_short_loop_asks_nobody() -> None:
 
 
 def test_a_long_loop_is_cut_and_a_nest_counts() -> None:
-    assert poll(loop(i, LONG, STORE)) == Cut(PIECE // 2)
-    assert poll(loop(i, LONG, STORE), False) == Cut(PIECE // 2)
-    assert poll(loop(i, LONG, loop(j, 1000, STORE))) == Counted(p.const(2002))
-    assert poll(While((), p.number(1, dtypes.bool_), (STORE,))) == Counted(p.const(3))
+    assert poll(loop(i, LONG, STORE)) == Cut(PIECE // 16)
+    assert poll(loop(i, LONG, STORE), False) == Cut(PIECE // 16)
+    assert poll(loop(i, LONG, loop(j, 1000, STORE))) == Counted(p.const(16_009))
+    assert poll(While((), p.number(1, dtypes.bool_), (STORE,))) == Counted(p.const(17))
 
 
 def test_where_sizes_are_not_known_the_outermost_loop_asks() -> None:
     inner = loop(j, p.var(n), STORE)
-    assert poll(inner) == Cut(PIECE // 2)
+    assert poll(inner) == Cut(PIECE // 16)
     assert poll(inner, False, sizes=(n,)) is None
-    assert poll(inner, False) == Cut(PIECE // 2), "it may be any number"
-    assert poll(loop(i, p.var(n), inner)) == Counted(p.var(n) * 2 + 2)
+    assert poll(inner, False) == Cut(PIECE // 16), "it may be any number"
+    assert poll(loop(i, p.var(n), inner)) == Counted(p.var(n) * 16 + 9)
 
 
 def test_a_loop_that_a_break_leaves_is_not_cut() -> None:

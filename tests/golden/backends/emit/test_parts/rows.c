@@ -11,15 +11,15 @@ typedef int (*shared_part)(const void *with, int64_t first, int64_t last, int64_
    fault, 2 where memory ran out, 3 where the call is to end because it was interrupted. */
 typedef struct shared_run {
     /* Run a part on all rounds of a loop, each once, by as many threads as may and are worth it;
-       `work` is about what a round costs, in additions. The status, and the fault, are those of
-       the first round in order that has one. */
+       `work` is about what a round costs, in the unit of `worth`. The status, and the fault, are
+       those of the first round in order that has one. */
     int (*parallel)(
         const struct shared_run *run, shared_part part, const void *with, int64_t rounds,
         int64_t work, int64_t *fault);
     /* Whether the call is to end. */
     int (*interrupted)(void);
     int64_t threads; /* how many may share a loop */
-    int64_t worth; /* with less work than that, in additions, a loop is not shared */
+    int64_t worth; /* with less work than that, in additions of vectors, a loop is not shared */
 } shared_run;
 
 struct rows_part {
@@ -55,7 +55,7 @@ static int rows_body(float *restrict y, const float *restrict x, const shared_ru
 {
     {
         const struct rows_part given = {y, x};
-        const int ended = pe_lib->parallel(pe_lib, rows_part_call, &given, 40, 75, NULL);
+        const int ended = pe_lib->parallel(pe_lib, rows_part_call, &given, 40, 96, NULL);
         if (ended) {
             return ended;
         }

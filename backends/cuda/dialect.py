@@ -62,7 +62,6 @@ CUDA = replace(
     entry='extern "C" __global__ void {}',
     library=LIBRARY,
     halves=frozenset((dtypes.bfloat16, dtypes.float16)),
-    picks=False,
     wrapping=frozenset(("add", "sub", "mul", "neg")),
     spread=MappingProxyType({
         "block": ("(int64_t)blockIdx.{}", "(int64_t)gridDim.{}"),

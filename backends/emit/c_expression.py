@@ -47,8 +47,6 @@ Stricter than C where people misread it: comparisons in comparisons, `&&` in `||
 ONE = const(1)
 _STRAIGHT = {"&&": "&", "||": "|"}
 """Logical operators, of operands that are computed in any case, without a branch."""
-_BRANCHING = {"max": "larger", "min": "smaller"}
-"""Functions that take the place of others where the result of one step is needed by the next."""
 _WIDENED = ("+", "-", "*", "~")
 """Operators whose result, computed in `int`, may not fit a narrower type."""
 
@@ -72,7 +70,8 @@ class Scope:
     nodes: Mapping[int, str]
     by_value: frozenset[int]
     symbols: dict[Symbol, str] = field(default_factory=dict)
-    storage: Storage = Storage()
+    storage: Storage | None = None
+    """Where given: choices are computed without branches wherever that is harmless."""
 
     def expression(self, expr: Expr) -> Text:
         """Return the C text of an expression."""
@@ -174,11 +173,11 @@ class Scope:
         if not self.dialect.is_infix(op, operand):
             assert op.call, f"{op.name} has no spelling for {operand}"
             args = ", ".join(self.expression(arg).text for arg in expr.args)
-            return Text(f"{op.call}_{operand.short}({args})", POSTFIX)
+            return Text(f"{self._called(f'{op.call}_{operand.short}')}({args})", POSTFIX)
         args_ = [self.expression(arg) for arg in expr.args]
         if operand is dtypes.int64 and all(_is_int(arg) for arg in expr.args):
             args_[0] = Text(f"(int64_t){args_[0].within(UNARY)}", UNARY)
-        out = infix(_STRAIGHT.get(op.infix, op.infix) if self.dialect.picks else op.infix, args_)
+        out = infix(self._operator(op.infix), args_)
         narrow = operand.kind in "iu" and operand.bits < 32
         if narrow and op.infix in _WIDENED:
             return Text(f"({self.dialect.types[operand]}){out.within(UNARY)}", UNARY)
@@ -187,22 +186,31 @@ class Scope:
     def accumulated(self, access: Access, op: Op, value: Expr) -> Text:
         """Return what an element becomes when a value is accumulated into it."""
         node = access.node
-        before = _converted(Read(node, access.index), value.dtype)
-        branching = _BRANCHING.get(op.name, "")
-        if node.id in self.by_value and self._is_called(branching, value.dtype):
+        dtype = value.dtype
+        before = _converted(Read(node, access.index), dtype)
+        if node.id in self.by_value and op.name in ("max", "min") and dtype.compute is dtype:
+            # the next round waits for this one, and a processor guesses branches
             args = f"{self.expression(before).text}, {self.expression(value).text}"
-            new = Text(f"{branching}_{value.dtype.short}({args})", POSTFIX)
-            return self._cast(new, value.dtype, node.dtype)
-        return self.expression(_converted(Apply(op, (before, value), value.dtype), node.dtype))
+            new = Text(f"{op.call}_{dtype.short}({args})", POSTFIX)
+            return self._cast(new, dtype, node.dtype)
+        return self.expression(_converted(Apply(op, (before, value), dtype), node.dtype))
 
-    def _is_called(self, name: str, dtype: DType) -> bool:
-        return f"{name}_{dtype.short}" in prelude.pieces(self.dialect.library)
+    def _called(self, name: str) -> str:
+        """Return the function of that name, or the one that does the same without a branch."""
+        straight = f"straight_{name}"
+        return straight if self.storage is not None and prelude.is_piece(straight) else name
+
+    def _operator(self, infix: str) -> str:
+        return infix if self.storage is None else _STRAIGHT.get(infix, infix)
 
     def _select(self, test: Expr, yes: Expr, no: Expr) -> Text:
         first = self.expression(test)
         dtype = yes.dtype
-        picked = self.dialect.picks and has_pick(dtype)
-        picked = picked and without_branch(test, yes, no, self.storage)
+        picked = (
+            self.storage is not None
+            and has_pick(dtype)
+            and without_branch(test, yes, no, self.storage)
+        )
         if dtype is dtypes.bool_:
             if no == Const(False, dtypes.bool_):
                 return infix("&" if picked else "&&", [first, self.expression(yes)])
@@ -220,7 +228,7 @@ class Scope:
             return value
         function = self.dialect.casts.get((source, to))
         if function is not None:
-            return Text(f"{function}({value.text})", POSTFIX)
+            return Text(f"{self._called(function)}({value.text})", POSTFIX)
         through = _detour(source, to, self.dialect.halves)
         if through is not None:
             return self._cast(self._cast(value, source, through), through, to)

@@ -52,8 +52,6 @@ class Dialect:
     """The files of its prelude, see there; a later one replaces pieces of those before it."""
     halves: frozenset[DType]
     """The 16-bit floats that are stored as bits: they are converted through float32 only."""
-    picks: bool = False
-    """Whether choices are computed without branches where that is harmless, see `eager`."""
     wrapping: frozenset[str] = frozenset()
     """Operations on signed integers that are functions, since their overflow is undefined."""
     spread: Mapping[LoopKind, tuple[str, str]] = field(default_factory=dict)
@@ -157,6 +155,5 @@ C = Dialect(
     loop_hooks=MappingProxyType({"vector": "#pragma omp simd"}),
     library=prelude.OF_C,
     halves=frozenset((dtypes.bfloat16,)),
-    picks=True,
 )  # fmt: skip
 """C11 with the GNU extensions that gcc, clang and zig share."""

@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import assert_never
 
-from ...lowering.ir.assignments import Access
+from ...lowering.ir.assignments import Access, Let
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import (
     Apply,
@@ -31,7 +31,7 @@ from ...lowering.ir.expressions import (
 )
 from ...lowering.ir.indexing import Symbol, const
 from ...lowering.ir.loops import Fill, For, If, Program, Stmt, Store, While
-from ...lowering.ir.walk import own_writes
+from ...lowering.ir.walk import own_writes, statements
 
 _SLOW = frozenset(("floordiv", "mod", "fmod", "round_to"))
 """Operations that no compiler makes vectors of, and which take long."""
@@ -82,6 +82,12 @@ def of_data(program: Program) -> frozenset[int]:
         if left == known:
             return frozenset(data)
         known = left
+
+
+def storage_of(program: Program, variables: frozenset[int], late: frozenset[int]) -> Storage:
+    """Return what is known of the storage of a program, some of whose nodes are held by value."""
+    lets = (s for k in program.kernels for s in statements(k.body) if isinstance(s, Let))
+    return Storage(variables, late, of_data(program), frozenset(let.symbol for let in lets))
 
 
 def _collect(body: Iterable[Stmt], tests: tuple[Expr, ...], found: dict[int, list[Expr]]) -> None:

@@ -6,16 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from ...lowering.ir.assignments import Let
 from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
-from ...lowering.ir.walk import statements
 from ...lowering.passes.buffers import Memory, exchanged
 from ...lowering.pipeline import Placement
 from . import prelude
 from .c_expression import Scope
 from .dialect import Dialect
-from .eager import Storage, of_data
+from .eager import storage_of
 from .names import Names
 
 MOST = 2**62
@@ -352,9 +350,8 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
     by_value = frozenset(n.id for n in (*registers, *values) if n.id not in moving)
     growing = [*memory.growing, *(n for n in program.results if _is_runtime(n))]
     late = frozenset(node.id for node in growing)
-    lets = (s for k in program.kernels for s in statements(k.body) if isinstance(s, Let))
-    numbers = frozenset(let.symbol for let in lets)
-    scope = Scope(dialect, by_id, by_value, {}, Storage(by_value, late, of_data(program), numbers))
+    storage = storage_of(program, by_value, late) if placement.picks else None
+    scope = Scope(dialect, by_id, by_value, {}, storage)
     for symbol, _, _ in memory.sizes:
         scope.symbols[symbol] = names.fresh(symbol.name)
     return Frame(

@@ -1,18 +1,31 @@
 """Choices without branches: where both sides may be computed, and where one may not."""
 
-from plusequals.backends.emit.eager import Storage, has_pick, without_branch
+from dataclasses import replace
+
+from plusequals.backends.emit.c_syntax import emit
+from plusequals.backends.emit.eager import (
+    Storage,
+    has_pick,
+    of_data,
+    storage_of,
+    without_branch,
+)
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Cast, Const, Dynamic, Expr, Position, Read, Select
 from plusequals.lowering.ir.indexing import var
+from plusequals.lowering.lower import lower
+from plusequals.lowering.pipeline import place
 
-from .programs import apply, node, read, symbols
+from .programs import apply, assign, node, over, procedure, read, symbols
 
+BOOL = dtypes.bool_
 I, NUMBER = symbols("i number")
 X = node(0, "x", (8,), dtypes.float32)
 K = node(1, "k", (8,), dtypes.int64)
-HELD = node(2, "held", (), dtypes.bool_)
-OWN = node(3, "own", (8,), dtypes.bool_)
+HELD = node(2, "held", (), BOOL)
+OWN = node(3, "own", (8,), BOOL)
 LATE = node(4, "late", (8,), dtypes.float32)
+
 STORAGE = Storage(frozenset((HELD.id,)), frozenset((LATE.id,)), frozenset((X.id, K.id)),
     frozenset((NUMBER,)))  # fmt: skip
 ZERO = Const(0.0, dtypes.float32)
@@ -53,6 +66,37 @@ def test_a_branch_inside_stays_one_and_may_be_inside_of_a_choice() -> None:
     inside = Select(ABOUT_INDEX, SHIFTED, ZERO)
     assert picked(ABOUT_DATA, inside)
     assert not picked(ABOUT_DATA, Select(ABOUT_DATA, Read(X, (Dynamic(read(K, I)),)), ZERO))
+
+
+def test_locals_are_about_data_where_all_that_decides_them_is() -> None:
+    y, flags = (
+        node(10, "y", (8,), dtypes.float32),
+        [node(n, "f", (8,), BOOL) for n in range(11, 16)],
+    )
+    values = (
+        ABOUT_DATA,  # of floats
+        read(flags[0], I),  # of another such local
+        ABOUT_INDEX,
+        apply("and", read(flags[2], I), ABOUT_DATA),  # of one of an index
+        Const(True, BOOL),  # decided by where it is stored
+    )
+    body = [assign("f", flag, (var(I),), v, over((I, 0, 8))) for flag, v in zip(flags, values)]
+    body.append(assign("y", y, (var(I),), read(X, I), over((I, 0, 8))))
+    given = procedure("f", [(y, True), (X, False), (K, False)], body, flags)
+    known = {X.id, K.id, flags[0].id, flags[1].id}
+    assert of_data(lower(given)) == known
+    storage = storage_of(lower(given), frozenset((y.id,)), frozenset((X.id,)))
+    assert (storage.variables, storage.late, storage.data) == ({y.id}, {X.id}, known)
+
+
+def test_choices_have_branches_unless_that_is_asked_for() -> None:
+    y = node(10, "y", (8,), dtypes.float32)
+    value = Select(ABOUT_DATA, read(X, I), ZERO)
+    body = [assign("y", y, (var(I),), value, over((I, 0, 8)))]
+    program = lower(procedure("f", [(y, True), (X, False)], body))
+    placement = place(program)
+    assert "x[i] > 0.0f ? x[i] : 0.0f;" in emit(program, placement).text
+    assert "pick_f32(x[i] > 0.0f, x[i]" in emit(program, replace(placement, picks=True)).text
 
 
 def test_what_takes_long_and_what_has_no_pick_keeps_its_branch() -> None:

@@ -4,30 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+static inline float max_f32(float a, float b) { return a >= b || a != a ? a : b; }
+
 #define inlined static inline __attribute__((always_inline))
-
-inlined float of_bits_f32(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-inlined uint32_t bits_f32(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-/* test ? yes : no, both computed: a branch would keep its loop from becoming vectors. */
-inlined float pick_f32(bool test, float yes, float no)
-{
-    const uint32_t mask = -(uint32_t)test;
-    return of_bits_f32((bits_f32(yes) & mask) | (bits_f32(no) & ~mask));
-}
-
-inlined float max_f32(float a, float b) { return pick_f32((a >= b) | (a != a), a, b); }
 
 typedef struct { float r, tail; uint32_t n; } pe_power_f32;
 
@@ -60,6 +39,13 @@ inlined float exp_tail_f32(float r)
     return r * r * p;
 }
 
+inlined uint32_t bits_f32(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 /* n, r and e**r - 1 - r of x = n ln 2 + r; where x is NaN, r is, and beyond all that matters,
    anything. */
 inlined pe_power_f32 parted_f32(float x)
@@ -70,11 +56,25 @@ inlined pe_power_f32 parted_f32(float x)
     return (pe_power_f32){r, exp_tail_f32(r) + error, bits_f32(near) - bits_f32(whole_f32)};
 }
 
+inlined float of_bits_f32(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* x * 2**n for x near 1 and |n| < 2 * 127, rounded once. */
 inlined float scaled_f32(float x, uint32_t n)
 {
     const uint32_t all = n + 2 * 127, half = all >> 1;
     return x * of_bits_f32(half << 23) * of_bits_f32((all - half) << 23);
+}
+
+/* test ? yes : no, both computed: a branch would keep its loop from becoming vectors. */
+inlined float pick_f32(bool test, float yes, float no)
+{
+    const uint32_t mask = -(uint32_t)test;
+    return of_bits_f32((bits_f32(yes) & mask) | (bits_f32(no) & ~mask));
 }
 
 inlined float exp_f32(float x)

@@ -27,11 +27,12 @@ from ...lowering.ir.expressions import (
     Select,
 )
 from ...lowering.ir.indexing import Affine, Atom, Quasi, Symbol, const
+from ...lowering.ir.loops import For
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import Op
 from . import prelude
 from .dialect import Dialect
-from .eager import Storage, has_pick, without_branch
+from .eager import Storage, has_pick, may_be_vectors, without_branch
 
 CHOOSE, OR, AND, BITOR, BITXOR, BITAND, EQUAL, RELATE, SHIFT, ADD, MUL, UNARY, POSTFIX = range(13)
 _INFIX = {
@@ -71,7 +72,16 @@ class Scope:
     by_value: frozenset[int]
     symbols: dict[Symbol, str] = field(default_factory=dict)
     storage: Storage | None = None
-    """Where given: choices are computed without branches wherever that is harmless."""
+    """Where given: choices are computed without branches where that is harmless and helps."""
+    straight: bool = False
+    """Whether the text is inside of a loop that may become vectors."""
+
+    def entered(self, loop: For) -> bool:
+        """Note that the text of a loop's body begins; return what `straight` was before."""
+        before = self.straight
+        if self.storage is not None:
+            self.straight = before or may_be_vectors(loop, self.storage)
+        return before
 
     def expression(self, expr: Expr) -> Text:
         """Return the C text of an expression."""
@@ -198,16 +208,17 @@ class Scope:
     def _called(self, name: str) -> str:
         """Return the function of that name, or the one that does the same without a branch."""
         straight = f"straight_{name}"
-        return straight if self.storage is not None and prelude.is_piece(straight) else name
+        return straight if self.straight and prelude.is_piece(straight) else name
 
     def _operator(self, infix: str) -> str:
-        return infix if self.storage is None else _STRAIGHT.get(infix, infix)
+        return _STRAIGHT.get(infix, infix) if self.straight else infix
 
     def _select(self, test: Expr, yes: Expr, no: Expr) -> Text:
         first = self.expression(test)
         dtype = yes.dtype
         picked = (
-            self.storage is not None
+            self.straight
+            and self.storage is not None
             and has_pick(dtype)
             and without_branch(test, yes, no, self.storage)
         )

@@ -215,6 +215,7 @@ class _Walk:
         """Add the rounds of a loop over `name`, and the questions whether it is to end."""
         poll = self.poll_of(loop)
         self.loops += 1
+        outside = self.scope.entered(loop)
         if isinstance(poll, Cut):
             begin, end = (self.frame.names.fresh(f"{name}_{side}") for side in ("from", "to"))
             by = poll.rounds * step
@@ -231,6 +232,7 @@ class _Walk:
         else:
             ask = self.asking(poll, first)
             self.block(heads.head(name, lo, hi, step), loop.body, loop.span, ask)
+        self.scope.straight = outside
         self.loops -= 1
 
     def poll_of(self, loop: For | While) -> Poll:

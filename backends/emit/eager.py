@@ -5,6 +5,8 @@ be there to be left out, though: it may read at an index that the test keeps ins
 That an index is in range is only ever derived from what a test says of integers. So both sides are
 computed where the test compares floats, or what a caller passed, or what was computed from these
 alone: a pass may have kept a test of indices in a variable.
+
+Elsewhere a branch is better: a processor guesses it and goes on, and computes one side.
 """
 
 from __future__ import annotations
@@ -30,9 +32,11 @@ from ...lowering.ir.expressions import (
     walk,
 )
 from ...lowering.ir.indexing import Symbol, const
-from ...lowering.ir.loops import Fill, For, If, Program, Stmt, Store, While
-from ...lowering.ir.walk import own_writes, statements
+from ...lowering.ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update, While
+from ...lowering.ir.walk import expressions_of, own_writes, statements, writes
 
+FEW = 16
+"""A loop of so many rounds may be written out by a compiler."""
 _SLOW = frozenset(("floordiv", "mod", "fmod", "round_to"))
 """Operations that no compiler makes vectors of, and which take long."""
 _UNCLEAR = Position(const(0))
@@ -50,6 +54,33 @@ class Storage:
     """Nodes whose elements say nothing of indices: arrays of the caller, and what is of them."""
     numbers: frozenset[Symbol] = frozenset()
     """Symbols that stand for what the run reads."""
+
+
+def may_be_vectors(loop: For, storage: Storage) -> bool:
+    """Whether a compiler may make vectors of a loop: it does the same things in every round.
+
+    None of them may need what the round before left in a variable, unless that is a sum.
+    """
+    inside = statements(loop.body)
+    variables = {node.id for node in writes(inside)} & storage.variables
+    known: set[int] = set()
+    for stmt in inside:
+        match stmt:
+            case Store(Access(node, index)) | Update(Access(node, index), pair=None):
+                if any(isinstance(at, Dynamic) for at in index):
+                    return False
+            case For(_, lo, hi) if (hi - lo).constant in range(FEW + 1):
+                continue
+            case Comment():
+                continue
+            case _:
+                return False
+        read = {part.node.id for expr in expressions_of(stmt) for part in reads(expr)}
+        if read & variables - known:
+            return False
+        if isinstance(stmt, Store):
+            known.add(node.id)
+    return True
 
 
 def has_pick(dtype: DType) -> bool:

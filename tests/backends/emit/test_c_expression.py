@@ -119,12 +119,12 @@ def test_indices_read_as_a_person_would_write_them(expr: Expr, text: str) -> Non
     ],
 )  # fmt: skip
 def test_choices_have_no_branches_where_that_is_asked_for(expr: Expr, text: str) -> None:
-    scope = replace(SCOPE, storage=Storage(SCOPE.by_value))
+    scope = replace(SCOPE, storage=Storage(SCOPE.by_value), straight=True)
     assert scope.expression(expr).text == text
 
 
 def test_what_is_accumulated_in_a_variable_keeps_its_branch() -> None:
-    scope = replace(SCOPE, storage=Storage(SCOPE.by_value))
+    scope = replace(SCOPE, storage=Storage(SCOPE.by_value), straight=True)
     cell = Access(X, (var(i), var(j)))
     assert scope.accumulated(Access(A, ()), OPS["max"], b).text == "max_f32(a, b)"
     assert scope.accumulated(cell, OPS["max"], b).text == "straight_max_f32(x[i*1024 + j], b)"

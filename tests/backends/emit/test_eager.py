@@ -6,13 +6,17 @@ from plusequals.backends.emit.c_syntax import emit
 from plusequals.backends.emit.eager import (
     Storage,
     has_pick,
+    may_be_vectors,
     of_data,
     storage_of,
     without_branch,
 )
 from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.assignments import Access, Break
 from plusequals.lowering.ir.expressions import Cast, Const, Dynamic, Expr, Position, Read, Select
-from plusequals.lowering.ir.indexing import var
+from plusequals.lowering.ir.indexing import const, var
+from plusequals.lowering.ir.loops import Comment, For, If, Stmt, Store, Update
+from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import place
 
@@ -26,7 +30,8 @@ HELD = node(2, "held", (), BOOL)
 OWN = node(3, "own", (8,), BOOL)
 LATE = node(4, "late", (8,), dtypes.float32)
 
-STORAGE = Storage(frozenset((HELD.id,)), frozenset((LATE.id,)), frozenset((X.id, K.id)),
+TOTAL = node(5, "total", (), dtypes.float32)
+STORAGE = Storage(frozenset((HELD.id, TOTAL.id)), frozenset((LATE.id,)), frozenset((X.id, K.id)),
     frozenset((NUMBER,)))  # fmt: skip
 ZERO = Const(0.0, dtypes.float32)
 SHIFTED = Read(X, (var(I) - 1,))
@@ -87,6 +92,32 @@ def test_locals_are_about_data_where_all_that_decides_them_is() -> None:
     assert of_data(lower(given)) == known
     storage = storage_of(lower(given), frozenset((y.id,)), frozenset((X.id,)))
     assert (storage.variables, storage.late, storage.data) == ({y.id}, {X.id}, known)
+
+
+def loop(*body: Stmt, rounds: int = 8) -> For:
+    return For(I, const(0), const(rounds), 1, body)
+
+
+def test_loops_that_do_the_same_in_every_round_may_be_vectors() -> None:
+    held = Access(HELD, ())
+    take, use = Store(held, ABOUT_DATA), Store(Access(OWN, (var(I),)), Read(HELD, ()))
+    inner = For(NUMBER, const(0), const(3), 1, (use,))
+    total = Update(Access(TOTAL, ()), OPS["add"], read(X, I))
+    for body in ((use,), (take, use), (take, inner), (total,), (Comment("told"), take)):
+        assert may_be_vectors(loop(*body), STORAGE)
+
+
+def test_loops_with_tests_and_those_whose_rounds_need_others_are_none() -> None:
+    take, use = Store(Access(HELD, ()), ABOUT_DATA), Store(Access(OWN, (var(I),)), Read(HELD, ()))
+    long = For(NUMBER, const(0), const(100), 1, (use,))
+    total = Update(Access(TOTAL, ()), OPS["add"], read(X, I))
+    scattered = Update(Access(K, (Dynamic(read(K, I)),)), OPS["add"], read(K, I))
+    told = Store(Access(LATE, (var(I),)), Read(TOTAL, ()))
+    for body in (
+        (use, take), (long,), (If(ABOUT_DATA, (use,), ()),), (scattered,), (total, told),
+        (take, Break()),
+    ):  # fmt: skip
+        assert not may_be_vectors(loop(*body), STORAGE)
 
 
 def test_choices_have_branches_unless_that_is_asked_for() -> None:

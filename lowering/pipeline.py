@@ -80,6 +80,8 @@ class Placement:
     """The memory mode of each node that something was asked of, by id."""
     polls: bool = False
     """Whether long loops ask now and then if the call is to end."""
+    picks: bool = False
+    """Whether choices are computed without branches, so that loops become vectors."""
 
     def __getitem__(self, node: Node) -> Place:
         return self.places[node.id]
@@ -149,7 +151,7 @@ def optimize(
     placement = place(program, tuple(decisions), target.stack_bytes)
     if not stop_after:
         placement = replace(placement, modes=settle(lowered, program, decisions))
-    return program, replace(placement, polls=target.schedule)
+    return program, replace(placement, polls=target.schedule, picks=target.schedule)
 
 
 def _stages(stop_after: str) -> tuple[Pass, ...]:

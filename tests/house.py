@@ -44,8 +44,8 @@ backends/cuda: __init__ backend code device plan kernels nvrtc dialect
 backends/cuda: driver through_pycuda through_bindings verbs
 backends/cc: __init__ backend warm stream compiler code threads library toolchain host
 backends: interpreter registry
-backends/emit: __init__ c_syntax parts polls frame source c_expression names heads dialect layout
-backends/emit: prelude record
+backends/emit: __init__ c_syntax parts polls frame source c_expression eager names heads
+backends/emit: dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests recompute counts
 lowering/schedule: __init__ grid presets contraction stencil stage kinds split

@@ -53,7 +53,7 @@ lowering/schedule: effort lanes order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products
-lowering: lower clash points
+lowering: lower extents clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds rewrite walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers

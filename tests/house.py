@@ -47,7 +47,7 @@ backends: interpreter registry
 backends/emit: __init__ c_syntax parts polls frame source c_expression names heads dialect layout
 backends/emit: prelude record
 backends: cache dump interface
-lowering: __init__ pipeline requests recompute counts
+lowering: __init__ pipeline requests recompute counts timeline
 lowering/schedule: __init__ grid presets contraction stencil stage kinds split
 lowering/schedule: effort lanes order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather

@@ -47,13 +47,13 @@ backends: interpreter registry
 backends/emit: __init__ c_syntax parts polls frame source c_expression eager names heads
 backends/emit: dialect layout prelude record
 backends: cache dump interface
-lowering: __init__ pipeline requests recompute counts
+lowering: __init__ pipeline requests recompute counts timeline
 lowering/schedule: __init__ grid presets contraction stencil stage kinds split
 lowering/schedule: effort lanes order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products
-lowering: lower clash points
+lowering: lower extents clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds rewrite walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers

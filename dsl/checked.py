@@ -3,7 +3,7 @@
     a // b, a % b of integers, a / b    CD0763, CD0764 where b is 0
     a value that is NaN                 CD0765 where nothing that it is made from is NaN
     a + b, a - b, a * b, a ** b,        CD0766 where it does not fit its integer type, on request
-    a << b, -a, abs(a), a cast          also of a float, which becomes the nearest one, NaN 0
+    a << b, a // b, -a, abs(a), a cast  also of a float, which becomes the nearest one, NaN 0
 
 Each says at which point of the statement, and with which values; tests and subscripts are looked
 at, too. Terms of a sum, and what several points add to one element, are checked one by one; what
@@ -12,7 +12,7 @@ their sum becomes is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import NamedTuple
@@ -30,7 +30,6 @@ from ..lowering.ir.assignments import (
     Statement,
     While,
 )
-from ..lowering.ir.dtypes import DType
 from ..lowering.ir.expressions import (
     Apply,
     Cast,
@@ -42,17 +41,23 @@ from ..lowering.ir.expressions import (
     Read,
     Select,
     children,
+    walk,
 )
 from ..lowering.ir.indexing import const, var
+from ..lowering.ir.node import Node
 from ..lowering.ir.ops import OPS
 from ..lowering.ir.rewrite import map_statements
 from ..lowering.ir.spelling import Scope, expr_text
 from ..lowering.settings import Settings
 from .elaborate.types import TRUE, cast, negate
+from .fitting import FALSE, either, fitting, float_casts, guarded
 
 _SHOWN = 6
 """How many values a message tells."""
-FALSE = Const(False, dtypes.bool_)
+_MADE = {
+    "total": "a sum", "product": "a product", "largest": "a maximum", "smallest": "a minimum",
+}  # fmt: skip
+"""What messages call the arrays that `build` makes: their labels are no names of the user's."""
 
 
 class _Rule(NamedTuple):
@@ -70,7 +75,8 @@ _INTEGER = _Rule(
 )  # fmt: skip
 _FLOAT = _Rule(
     "CD0764", "CdZeroDivisionError", "division by zero in checked mode",
-    "test the divisor: `where(x != 0, y / x, 0.0)`; without checked mode the result is infinite",
+    "test the divisor: `where(x != 0, y / x, 0.0)`; without checked mode the result is infinite, "
+    "or NaN for zero by zero",
 )  # fmt: skip
 _NAN = _Rule(
     "CD0765", "CdValueError", "a NaN is made of numbers in checked mode",
@@ -97,24 +103,37 @@ def checked(overflow: bool = False) -> AbstractContextManager[Settings]:
     return settings.override(checked=True, checked_overflow=overflow)
 
 
-def add_checks(procedure: Procedure, overflow: bool = False) -> Procedure:
-    """Return the procedure with checks before each assignment that could break a rule."""
+class _Asked(NamedTuple):
+    """What is to be checked, and which arrays the user has no names for."""
+
+    overflow: bool
+    made: frozenset[Node]
+
+
+def add_checks(
+    procedure: Procedure, overflow: bool = False, made: Iterable[Node] = ()
+) -> Procedure:
+    """Return the procedure with checks before each assignment that could break a rule.
+
+    `made` are the arrays that `build` made: messages call them by what they hold.
+    """
+    asked = _Asked(overflow, frozenset(made))
 
     def with_checks(statement: Statement) -> Iterator[Statement]:
         match statement:
             case Assign(span=span) if span is not NOWHERE:  # a record's have none
-                yield from _checks(statement, overflow)
+                yield from _checks(statement, asked)
             case Branch(test, span=span) | Let(_, test, span=span) if span is not NOWHERE:
-                yield from _alone(test, Domain(), span, overflow)
+                yield from _alone(test, Domain(), span, asked)
             case While(prelude, test, span=span):
-                found = _alone(test, Domain(), span, overflow)
+                found = _alone(test, Domain(), span, asked)
                 statement = replace(statement, prelude=(*prelude, *found))
         yield statement
 
     return replace(procedure, body=map_statements(procedure.body, with_checks))
 
 
-def _checks(statement: Assign, overflow: bool) -> Iterator[Check]:
+def _checks(statement: Assign, asked: _Asked) -> Iterator[Check]:
     """Yield the checks of one statement, at every point that it has."""
     value, ranges = statement.value, (*statement.free.ranges, *statement.reduced.ranges)
     over = Domain(ranges, statement.free.where)
@@ -126,44 +145,63 @@ def _checks(statement: Assign, overflow: bool) -> Iterator[Check]:
     target, span = statement.target, statement.span
     for where in (statement.free.where, statement.reduced.where):
         if where is not None:
-            yield from _alone(where, Domain(ranges), span, overflow)
+            yield from _alone(where, Domain(ranges), span, asked)
     for index in target.index:
         if isinstance(index, Dynamic):
-            yield from _alone(index.value, statement.free, span, overflow)
+            yield from _alone(index.value, statement.free, span, asked)
     old = Read(target.node, target.index)
     plain = statement.op is None or statement.initialize or bool(statement.reduced.ranges)
     dtype = value.dtype
     if not plain and statement.op is not None and old.dtype is dtype is dtype.compute:
         value = Apply(statement.op, (old, value), value.dtype)
-    yield from _alone(value, over, span, overflow)
+    yield from _alone(value, over, span, asked)
     if value.dtype.kind in "fc" and not isinstance(value, Const | Read):
-        yield _check(_NAN, _or(negate(is_nan(value)), _has_nan(value)), value, over, span)
+        test = either(negate(is_nan(value)), _has_nan(value))
+        yield _check(_NAN, test, list(_always(value)), over, span, asked)
 
 
-def _alone(value: Expr, over: Domain, span: Span, overflow: bool) -> Iterator[Check]:
+def _alone(value: Expr, over: Domain, span: Span, asked: _Asked) -> Iterator[Check]:
     """Yield the checks of what is computed in an expression, wherever it stands."""
-    for rule, test in _tests(value):
-        yield _check(rule, test, value, over, span)
-    if overflow:
-        for test in _fitting(value):
-            yield _check(_OVERFLOW, test, value, over, span)
-        for test in _float_casts(value):
-            yield _check(_CAST, test, value, over, span)
+    reads = list(dict.fromkeys(_always(value)))
+    for rule, test, divisor in _tests(value):
+        known = divisor in reads[:_SHOWN] or _is_number(divisor)
+        yield _check(rule, test, reads if known else [divisor, *reads], over, span, asked)
+    if asked.overflow:
+        for test in fitting(value):
+            yield _check(_OVERFLOW, test, reads, over, span, asked)
+        for test in float_casts(value):
+            yield _check(_CAST, test, reads, over, span, asked)
 
 
-def _check(rule: _Rule, test: Expr, value: Expr, over: Domain, span: Span) -> Check:
-    """Return a check that tells the point, and the values read there that are always evaluated."""
+def _check(
+    rule: _Rule, test: Expr, values: Iterable[Expr], over: Domain, span: Span, asked: _Asked
+) -> Check:
+    """Return a check that tells the point, and the first of some values there.
+
+    Each value has to be one that is evaluated where the test fails.
+    """
     scope, points = Scope(), tuple(Position(var(r.symbol)) for r in over.ranges)
     names = [f"{r.symbol.name} = {{{n}}}" for n, r in enumerate(over.ranges)]
-    shown = list(dict.fromkeys(_always(value)))[:_SHOWN]
+    told = [(_name(value, scope, asked.made), value) for value in dict.fromkeys(values)]
+    named = [(name, value) for name, value in told if name][:_SHOWN]
+    shown = [value for _, value in named]
     texts = [
-        f"{expr_text(read, scope).replace('{', '{{').replace('}', '}}')} = {{{n}}}"
-        for n, read in enumerate(shown, len(points))
+        f"{name.replace('{', '{{').replace('}', '}}')} = {{{n}}}"
+        for n, (name, _) in enumerate(named, len(points))
     ]
     where = f", at {', '.join(names)}" if names else ""
-    told = f": {', '.join(texts)}" if texts else ""
-    fault = Fault(rule.code, rule.kind, f"{rule.message}{where}{told}", (rule.help,))
+    values_text = f": {', '.join(texts)}" if texts else ""
+    fault = Fault(rule.code, rule.kind, f"{rule.message}{where}{values_text}", (rule.help,))
     return Check(test, fault, (*points, *shown), over, span)
+
+
+def _name(value: Expr, scope: Scope, made: frozenset[Node]) -> str:
+    """Return what a message calls a value: empty where the user has no words for it."""
+    if isinstance(value, Read) and value.node in made:
+        return _MADE.get(value.node.label, "")
+    if any(isinstance(part, Read) and part.node in made for part in walk(value)):
+        return "the divisor"
+    return expr_text(value, scope)
 
 
 def _always(expr: Expr) -> Iterator[Read]:
@@ -180,153 +218,34 @@ def _always(expr: Expr) -> Iterator[Read]:
                 yield from _always(child)
 
 
-def _guarded(expr: Expr) -> Iterator[tuple[Expr | None, Expr]]:
-    """Yield the children of an expression, each with the test under which it is evaluated."""
-    match expr:
-        case Select(test, yes, no):
-            yield from ((None, test), (test, yes), (negate(test), no))
-        case Apply(op, (left, right), _) if op.name in ("and", "or"):
-            yield from ((None, left), (left if op.name == "and" else negate(left), right))
-        case _:
-            yield from ((None, child) for child in children(expr))
-
-
-def _tests(expr: Expr) -> Iterator[tuple[_Rule, Expr]]:
-    """Yield what has to hold for the divisions in an expression, where they are evaluated."""
+def _tests(expr: Expr) -> Iterator[tuple[_Rule, Expr, Expr]]:
+    """Yield what has to hold for the divisions in an expression where they are evaluated, and the
+    divisor as the user wrote it."""
     match expr:
         case Apply(op, (_, divisor), dtype) if op.name in ("floordiv", "mod", "div"):
             if dtype.kind in "iufc" and not _is_nonzero(divisor):
                 zero = Position(const(0)) if dtype is dtypes.int64 else Const(0, dtype)
                 rule = _INTEGER if dtype.kind in "iu" else _FLOAT
-                yield rule, Apply(OPS["ne"], (divisor, zero), dtypes.bool_)
+                yield rule, Apply(OPS["ne"], (divisor, zero), dtypes.bool_), _without_casts(divisor)
         case _:
             pass
-    for guard, child in _guarded(expr):
-        for rule, test in _tests(child):
-            yield rule, test if guard is None else Select(guard, test, TRUE)
+    for guard, child in guarded(expr):
+        for rule, test, divisor in _tests(child):
+            yield rule, test if guard is None else Select(guard, test, TRUE), divisor
 
 
-def _fitting(expr: Expr) -> Iterator[Expr]:
-    """Yield what has to hold for the integers in an expression to fit their types."""
-    match expr:
-        case Apply(op, (left, right), dtype) if op.name in ("add", "sub", "mul"):
-            if dtype.kind in "iu":
-                yield _fits(op.name, left, right, expr)
-        case Apply(op, (left, right), dtype) if op.name == "shl":
-            inside = _and(
-                _compare("ge", right, Const(0, right.dtype)),
-                _compare("lt", right, Const(dtype.bits, right.dtype)),
-            )
-            kept_bits = _same(Apply(OPS["shr"], (expr, right), dtype), left)
-            yield _or(_same(left, Const(0, left.dtype)), _and(inside, kept_bits))
-        case Apply(op, (left, right), dtype) if op.name == "pow" and dtype.kind in "iu":
-            yield _power_fits(left, right, dtype)
-        case Apply(op, (value,), dtype) if op.name == "abs" and value.dtype.kind == "i":
-            yield _compare("ne", value, Const(_least(value.dtype), value.dtype))
-        case Apply(op, (value,), dtype) if op.name == "neg" and dtype.kind in "iu":
-            kept = "ne" if dtype.kind == "i" else "eq"
-            yield _compare(kept, value, Const(_least(dtype), dtype))
-        case Cast(value, dtype) if dtype.kind in "iu" and value.dtype.kind in "iu":
-            wide = (value.dtype.kind, value.dtype.bits)
-            if wide > (dtype.kind, dtype.bits) or value.dtype.kind != dtype.kind:
-                back = Cast(expr, value.dtype)
-                yield _and(_same(back, value), _same(_negative(expr), _negative(value)))
-        case _:
-            pass
-    for guard, child in _guarded(expr):
-        for test in _fitting(child):
-            yield test if guard is None else Select(guard, test, TRUE)
+def _without_casts(expr: Expr) -> Expr:
+    while isinstance(expr, Cast):
+        expr = expr.value
+    return expr
 
 
-def _fits(name: str, left: Expr, right: Expr, whole: Expr) -> Expr:
-    """Return whether a sum, difference or product is the exact one."""
-    dtype = whole.dtype
-    if dtype.bits < 64:
-        wide = (Cast(left, dtypes.int64), Cast(right, dtypes.int64))
-        exact = Apply(OPS[name], wide, dtypes.int64)
-        return _same(Cast(whole, dtypes.int64), exact)
-    zero = Const(0, dtype)
-    if name == "mul":
-        back = Apply(OPS["floordiv"], (whole, left), dtype)
-        nothing = _same(left, zero)
-        is_least = _and(_same(left, Const(-1, dtype)), _same(whole, right))
-        fine = _same(back, right)
-        if dtype.kind == "i":
-            fine = _and(fine, _or(negate(is_least), _same(right, zero)))
-        return _or(nothing, fine)
-    if dtype.kind == "u":
-        return _compare("ge", left, right) if name == "sub" else _compare("ge", whole, left)
-    other = right if name == "add" else Apply(OPS["invert"], (right,), dtype)
-    turned = [Apply(OPS["bitxor"], (side, whole), dtype) for side in (left, other)]
-    return _compare("ge", Apply(OPS["bitand"], (turned[0], turned[1]), dtype), zero)
-
-
-def _float_casts(expr: Expr) -> Iterator[Expr]:
-    """Yield what has to hold for floats that become integers to fit their types."""
-    if isinstance(expr, Cast) and expr.dtype.kind in "iu" and expr.value.dtype.kind in "fc":
-        yield _float_fits(expr.value, expr.dtype)
-    for guard, child in _guarded(expr):
-        for test in _float_casts(child):
-            yield test if guard is None else Select(guard, test, TRUE)
-
-
-def _float_fits(value: Expr, dtype: DType) -> Expr:
-    """Return whether a float, rounded towards zero, is an integer of a type; NaN is none.
-
-    Powers of two are exact in float64; less by one they are so up to 2**53. Below -2**63 the next
-    number is further away than 1. Of a complex number the real part is what is cast.
-    """
-    if value.dtype.kind == "c":
-        value = Apply(OPS["real"], (value,), value.dtype.real)
-    wide, least = Cast(value, dtypes.float64), float(_least(dtype))
-    low = ("ge", least) if dtype is dtypes.int64 else ("gt", least - 1)
-    above = _compare(low[0], wide, Const(low[1], dtypes.float64))
-    limit = float(2 ** (dtype.bits - (dtype.kind == "i")))
-    return _and(above, _compare("lt", wide, Const(limit, dtypes.float64)))
-
-
-def _power_fits(left: Expr, right: Expr, dtype: DType) -> Expr:
-    """Return whether an integer power is the exact one, as its size in float64 tells.
-
-    The limits are powers of two, of which float64 knows every one. No other power of integers lies
-    within a trillionth of 2**63 or 2**64: next to them are 3037000499**2 and 4294967295**2. Powers
-    that make the least number of a type have odd exponents.
-    """
-    limit = float(2 ** (dtype.bits - (dtype.kind == "i")))
-    sides = (Cast(left, dtypes.float64), Cast(right, dtypes.float64))
-    size = Apply(OPS["abs"], (Apply(OPS["pow"], sides, dtypes.float64),), dtypes.float64)
-    fits = _compare("lt", size, Const(limit * (1 - 1e-12), dtypes.float64))
-    if dtype.kind == "u":
-        return fits
-    is_least = _compare("lt", size, Const(limit * (1 + 1e-12), dtypes.float64))
-    return _or(fits, _and(_negative(left), is_least))
-
-
-def _least(dtype: DType) -> int:
-    """Return the least number of an integer type."""
-    return -(2 ** (dtype.bits - 1)) if dtype.kind == "i" else 0
-
-
-def _negative(expr: Expr) -> Expr:
-    """Return whether a number is below zero."""
-    zero = Const(0, expr.dtype)
-    return _compare("lt", expr, zero) if expr.dtype.kind == "i" else FALSE
-
-
-def _compare(op: str, left: Expr, right: Expr) -> Expr:
-    return Apply(OPS[op], (left, right), dtypes.bool_)
-
-
-def _same(left: Expr, right: Expr) -> Expr:
-    return _compare("eq", left, right)
-
-
-def _and(one: Expr, other: Expr) -> Expr:
-    return Apply(OPS["and"], (one, other), dtypes.bool_)
-
-
-def _or(one: Expr, other: Expr) -> Expr:
-    return Apply(OPS["or"], (one, other), dtypes.bool_)
+def _is_number(expr: Expr) -> bool:
+    """Whether an expression is a plain number, which its text says already."""
+    return not any(
+        isinstance(part, Read) or isinstance(part, Position) and part.index.terms
+        for part in walk(expr)
+    )
 
 
 def is_nan(expr: Expr) -> Expr:
@@ -341,11 +260,11 @@ def _has_nan(expr: Expr) -> Expr:
         return is_nan(expr) if expr.dtype.kind in "fc" else FALSE
     if isinstance(expr, Const):
         return Const(expr.value != expr.value, dtypes.bool_)
-    for guard, child in _guarded(expr):
+    for guard, child in guarded(expr):
         inner = _has_nan(child)
         if inner != FALSE:
             inner = inner if guard is None else Select(guard, inner, FALSE)
-            found = inner if found == FALSE else _or(found, inner)
+            found = inner if found == FALSE else either(found, inner)
     return found
 
 

@@ -20,12 +20,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ...backends.dump import made as made_folder
+from ...backends.dump import write_text
 from ...backends.interface import Array, PrintsLog
 from ...backends.runtime import link
 from ...backends.runtime.printed import Printed
 from ...backends.runtime.state import RUNTIME, Recordable
 from ...lowering import settings
-from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.ir.assignments import Assign, Block, For, Parameter
 from ...lowering.settings import Settings
 from . import sites as s
@@ -207,7 +208,7 @@ class Logger:
     ) -> Callable[[], tuple[Array, ...]]:
         """Return the run of code that records, whose log is written when it is done."""
         chosen, made = settings.current(), RUNTIME.backend(title[1])
-        _made(chosen)
+        made_folder(_folder(chosen))  # what cannot be is said before the run
         if isinstance(made, PrintsLog):
             return self._printing(made, codes, arrays, title)
         recorder = Recorder(Wanted(), 1 << 40)
@@ -248,38 +249,16 @@ class Logger:
         """Write a log where the settings at the call say."""
         text = "".join(f"{line}\n" for line in lines)
         name, backend, stream = title
-        appends = chosen.debug_log_to_stream_files
-        called = (
-            f"{backend}-{stream or 'calls'}" if appends else f"debug-{stream or 'calls'}-{name}"
-        )
+        called, appends = f"debug-{stream or 'calls'}-{name}", chosen.debug_log_to_stream_files
+        if appends:
+            called = f"{backend}-{stream or 'calls'}"
         with self._lock:
-            folder = _made(chosen)
-            try:
-                with (folder / _file(called)).open(
-                    "a" if appends else "w", encoding="utf-8"
-                ) as file:
-                    file.write(text)
-            except OSError as why:
-                raise _no_place(folder, why) from None
+            write_text(_folder(chosen), _file(called), text, appends)
 
 
-def _made(chosen: Settings) -> Path:
-    """Return the folder for logs, which is made where there is none.
-
-    Raises CdBackendError CD0814 where that cannot be: before a run, and not after it.
-    """
-    folder = Path(chosen.dump_dir or ".").expanduser()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as why:
-        raise _no_place(folder, why) from None
-    return folder
-
-
-def _no_place(folder: Path, why: OSError) -> CdBackendError:
-    message = f"no log can be written in {folder}: {why.strerror or why}"
-    helps = ("let the setting `dump_dir` name a folder that can be written",)
-    return CdBackendError(Diagnostic("CD0814", message, helps=helps))
+def _folder(chosen: Settings) -> Path:
+    """Return where logs go."""
+    return Path(chosen.dump_dir or ".").expanduser()
 
 
 def _file(name: str) -> str:

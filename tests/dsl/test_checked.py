@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -128,33 +130,6 @@ def test_casts_that_do_not_fit(wide: str, narrow: str, fits: int, large: int, ba
             function(np.array([fits, large], wide))
 
 
-_CASTS = [
-    ("f8", "i4", [-(2.0**31) - 0.9, -0.9, 2.0**31 - 0.1], [1e20, np.nan, -3e9, 2.0**31]),
-    ("f8", "i4", [], [-(2.0**31) - 1, -np.inf]),
-    ("f8", "i8", [-(2.0**63), 2.0**63 - 1024], [2.0**63, -(2.0**63) - 2048, np.nan]),
-    ("f8", "u8", [-0.5, 2.0**64 - 2048], [-1.0, 2.0**64]),
-    ("f4", "i4", [-(2.0**31), 2.0**31 - 128], [2.0**31, -(2.0**31) - 256]),
-    ("f4", "u1", [-0.5, 255.5], [256.0, -1.0, np.inf]),
-    ("f2", "i2", [-32768.0], [32768.0, np.nan]),
-    ("c16", "i1", [127.5 + 300j], [128.0 + 0j]),
-]
-
-
-@pytest.mark.parametrize(("given", "to", "fitting", "others"), _CASTS)
-def test_floats_that_are_no_integers_of_the_type(
-    given: str, to: str, fitting: list[float], others: list[float], backend: str
-) -> None:
-    function = pe.cd_from_source(f"def f(a):\n    return a.astype('{to}')", backend=backend)
-    plain = function(np.array(others, given)).tolist()
-    with pe.checked(overflow=True):
-        found = function(np.array(fitting, given)).tolist()
-        assert found == [int(np.real(value)) for value in fitting]
-        for value in others:
-            with pytest.raises(ValueError, match="CD0766.*a float has no place"):
-                function(np.array([value], given))
-    assert len(plain) == len(others), "without checked mode each becomes something"
-
-
 def test_only_casts_that_are_reached_are_looked_at(backend: str) -> None:
     y, a = np.zeros(2, "i4"), np.array([1e20, 7.5])
     _run("y[i] = int(a[i]) if a[i] < 100 else -1", backend, y, a, a, overflow=True)
@@ -233,3 +208,46 @@ def test_what_does_not_fit_an_integer(
         return
     _run(f"y[i] = {value}", backend, *arguments, overflow=True)
     assert int(arguments[0][0]) == eval(value, {"a": [a], "b": [b], "i": 0})
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8"])
+def test_the_one_quotient_that_does_not_fit(dtype: str, backend: str) -> None:
+    info = np.iinfo(dtype)
+    a, b = np.array([info.min, 7], dtype), np.array([-1, -1], dtype)
+    for text in ("y[i] = a[i] // b[i]", "y[...] = a // np.int8(-1)", "y[...] = a // -1"):
+        _run(text, backend, np.zeros(2, dtype), a[1:].repeat(2), b, overflow=True)
+        _run(text.replace("1", "2"), backend, np.zeros(2, dtype), a, b * 2, overflow=True)
+        with pytest.raises(ValueError, match="CD0766.*at i[_0-9]* = 0: a.* = -"):
+            _run(text, backend, np.zeros(2, dtype), a, b, overflow=True)
+    y = a.copy()
+    with pytest.raises(ValueError, match="CD0766"):
+        _run("y //= b", backend, y, a, b, overflow=True)
+    _run("y[i] = a[i] % b[i]", backend, y, a, b, overflow=True)
+    assert y.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("y[i] = a[i] % b", r"at i = 0: b = 0, a\[i\] = 5$"),
+        ("return a % b", r"at i = 0: b = 0, a\[i\] = 5$"),
+        ("return a.sum() / b", "checked mode: b = 0, a sum = 5$"),
+        ("return 1 / (b - b)", "checked mode$"),
+        ("y[i] = a[i] // (a[i] - 5)", r"at i = 0: a\[i\] - 5 = 0, a\[i\] = 5$"),
+        ("return 3 // a[:0].sum()", "checked mode: a sum = 0$"),
+        ("return 3 // (a.sum() - 5)", "checked mode: the divisor = 0, a sum = 5$"),
+        ("return a[:1].std(ddof=1)", "checked mode: a sum = 0.0$"),
+    ],
+)
+def test_the_divisor_is_told_and_no_name_that_nobody_wrote(
+    text: str, shown: str, backend: str
+) -> None:
+    with pytest.raises(CdZeroDivisionError) as caught:
+        _run(text, backend, np.ones(1, int), np.array([5]), 0)
+    message = caught.value.diagnostics[0].message
+    assert re.search(shown, message), message
+
+
+def test_zero_by_zero_is_not_called_infinite(backend: str) -> None:
+    with pytest.raises(CdZeroDivisionError, match="infinite, or NaN for zero by zero"):
+        _run("return a.mean()", backend, 0, np.zeros(0), 0)

@@ -181,7 +181,11 @@ def _call_object(
         text = f"{describe(Static(function))} cannot be called"
         if isinstance(function, Word):
             text = f"`{e.function.span.text}` stands only inside a subscript"
-            raise error("CD0412", CdTypeError, text, e.span)
+            helps: tuple[str, ...] = ()
+            if function.name == "memory":
+                text = "`memory` is a statement of its own, and gives nothing back"
+                helps = ('name the array, then ask: `z = x + 1`, and below `memory(z, "virtual")`',)
+            raise error("CD0412", CdTypeError, text, e.span, helps=helps)
         raise error("CD0427", CdTypeError, text, e.span)
     name = getattr(function, "__name__", repr(function))
     raise error(

@@ -23,7 +23,7 @@ from .choices import as_if_open, one_of
 from .context import error
 from .frame import Frame
 from .merging import merge_of
-from .names import resolve
+from .names import is_letter, resolve
 from .operators import (
     PYTHON_UNARY,
     as_affine,
@@ -280,6 +280,17 @@ def _subscript_item(frame: Frame, item: s.Expr) -> Value:
     return value_of(evaluate(frame, item))
 
 
+def _refuse_letter_of_no_array(frame: Frame, e: s.Subscript, item: s.Expr) -> None:
+    """Refuse (CD0411) an index letter on what is no array: `y[i]` where `y` is None."""
+    if isinstance(item, s.Name) and is_letter(frame, item):
+        name = e.value.span.text
+        what = describe(evaluate(frame, e.value))
+        raise error(
+            "CD0411", CdTypeError, f"`{name}` is {what} and no array: `{item.id}` cannot index it",
+            e.value.span, helps=(f"pass an array for `{name}`: `np.zeros(3)`",),
+        )  # fmt: skip
+
+
 def _static_key(frame: Frame, e: s.Subscript) -> object:
     keys: list[object] = []
     for item in e.items:
@@ -294,6 +305,7 @@ def _static_key(frame: Frame, e: s.Subscript) -> object:
             index = as_affine(evaluate(frame, item))
             if index is not None:
                 frame.ctx.require_static(index)
+            _refuse_letter_of_no_array(frame, e, item)
             raise error("CD0413", CdTypeError, "this key has to be known when compiling", item.span)
         keys.append(value.value)
     return keys[0] if len(keys) == 1 else tuple(keys)

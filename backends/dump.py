@@ -102,16 +102,31 @@ def write_text(folder: Path, name: str, text: str, appended: bool = False) -> st
 
     Raises CdBackendError CD0814 where that cannot be.
     """
-    path = folder / name
+    path = made_folder(folder) / name
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         with path.open("a" if appended else "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as why:
-        message = f"no file can be written into {folder}: {why.strerror or why}"
-        helps = ("let the setting `dump_dir` name a folder that can be written",)
-        raise CdBackendError(Diagnostic("CD0814", message, helps=helps)) from None
+        raise _no_place(folder, why) from None
     return str(path)
+
+
+def made_folder(folder: Path) -> Path:
+    """Return a folder for files of ours, which is made where there is none.
+
+    Raises CdBackendError CD0814 where that cannot be.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as why:
+        raise _no_place(folder, why) from None
+    return folder
+
+
+def _no_place(folder: Path, why: OSError) -> CdBackendError:
+    message = f"no file can be written into {folder}: {why.strerror or why}"
+    helps = ("let the setting `dump_dir` name a folder that can be written",)
+    return CdBackendError(Diagnostic("CD0814", message, helps=helps))
 
 
 def _safe(name: str) -> str:

@@ -3,7 +3,7 @@
     a // b, a % b of integers, a / b    CD0763, CD0764 where b is 0
     a value that is NaN                 CD0765 where nothing that it is made from is NaN
     a + b, a - b, a * b, a ** b,        CD0766 where it does not fit its integer type, on request
-    a << b, a // b, -a, abs(a), a cast
+    a << b, a // b, -a, abs(a), a cast  also of a float, which becomes the nearest one, NaN 0
 
 Each says at which point of the statement, and with which values; tests and subscripts are looked
 at, too. Terms of a sum, and what several points add to one element, are checked one by one; what
@@ -87,6 +87,11 @@ _OVERFLOW = _Rule(
     "CD0766", "CdValueError", "a result does not fit its integer type in checked mode",
     "compute in a wider type: `x.astype(np.int64)`; without checked mode the result wraps around",
 )  # fmt: skip
+_CAST = _Rule(
+    "CD0766", "CdValueError", "a float has no place in the integer type that it becomes, in "
+    "checked mode", "bring it into the range first: `np.clip(np.nan_to_num(x), low, high)`; "
+    "without checked mode it becomes the nearest integer of the type, NaN becomes 0",
+)  # fmt: skip
 
 
 def checked(overflow: bool = False) -> AbstractContextManager[Settings]:
@@ -165,6 +170,8 @@ def _alone(value: Expr, over: Domain, span: Span, asked: _Asked) -> Iterator[Che
     if asked.overflow:
         for test in _fitting(value):
             yield _check(_OVERFLOW, test, reads, over, span, asked)
+        for test in _float_casts(value):
+            yield _check(_CAST, test, reads, over, span, asked)
 
 
 def _check(
@@ -311,6 +318,30 @@ def _fits(name: str, left: Expr, right: Expr, whole: Expr) -> Expr:
     other = right if name == "add" else Apply(OPS["invert"], (right,), dtype)
     turned = [Apply(OPS["bitxor"], (side, whole), dtype) for side in (left, other)]
     return _compare("ge", Apply(OPS["bitand"], (turned[0], turned[1]), dtype), zero)
+
+
+def _float_casts(expr: Expr) -> Iterator[Expr]:
+    """Yield what has to hold for floats that become integers to fit their types."""
+    if isinstance(expr, Cast) and expr.dtype.kind in "iu" and expr.value.dtype.kind in "fc":
+        yield _float_fits(expr.value, expr.dtype)
+    for guard, child in _guarded(expr):
+        for test in _float_casts(child):
+            yield test if guard is None else Select(guard, test, TRUE)
+
+
+def _float_fits(value: Expr, dtype: DType) -> Expr:
+    """Return whether a float, rounded towards zero, is an integer of a type; NaN is none.
+
+    Powers of two are exact in float64; less by one they are so up to 2**53. Below -2**63 the next
+    number is further away than 1. Of a complex number the real part is what is cast.
+    """
+    if value.dtype.kind == "c":
+        value = Apply(OPS["real"], (value,), value.dtype.real)
+    wide, least = Cast(value, dtypes.float64), float(_least(dtype))
+    low = ("ge", least) if dtype is dtypes.int64 else ("gt", least - 1)
+    above = _compare(low[0], wide, Const(low[1], dtypes.float64))
+    limit = float(2 ** (dtype.bits - (dtype.kind == "i")))
+    return _and(above, _compare("lt", wide, Const(limit, dtypes.float64)))
 
 
 def _power_fits(left: Expr, right: Expr, dtype: DType) -> Expr:

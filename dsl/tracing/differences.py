@@ -98,10 +98,13 @@ Found = tuple[tuple[int, int], tuple[int | None, int | None]]
 
 
 def _first(run: Run, other: Run, rtol: float, atol: float) -> Found | None:
-    """Return the rows that differ, and the places among the points of their sites."""
+    """Return the rows that differ, and the places among the points of their sites.
+
+    Rows are held against each other by their statements: what a loop variable or a number is that
+    only the run knows matters where another element is written, or another value.
+    """
     common = min(len(run.table), len(other.table))
-    same = (run.table[:common] == other.table[:common])[:, [0, *range(3, run.table.shape[1])]]
-    apart = np.flatnonzero(~same.all(axis=1))
+    apart = np.flatnonzero(run.table[:common, 0] != other.table[:common, 0])
     end = int(apart[0]) if len(apart) else common
     best: tuple[tuple[int, int], tuple[int | None, int | None]] | None = None
     for site in run.layout.sites:
@@ -141,7 +144,7 @@ def _mismatch(
     """
     ours, theirs = (_keys(points, end) for points in (one, other))
     count = min(len(ours), len(theirs))
-    apart = (ours[:count] != theirs[:count]).any(axis=1)
+    apart = np.delete(ours[:count] != theirs[:count], 1, axis=1).any(axis=1)
     one_after, other_after = (points.column("after")[:count] for points in (one, other))
     wrong = np.flatnonzero(apart | ~alike(one_after, other_after, rtol, atol))
     if not len(wrong) and len(ours) == len(theirs):
@@ -158,7 +161,10 @@ def _mismatch(
 
 
 def _keys(points: Points, end: int) -> npt.NDArray[np.int64]:
-    """Return row, number and index of every point before a row."""
+    """Return row, number and index of every point before a row.
+
+    The number is that in a box, which is of another width where a size is another one.
+    """
     statement = points.site.statement
     assert isinstance(statement, Assign)
     kept = points.row < end

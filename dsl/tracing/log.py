@@ -7,8 +7,9 @@
     y[0]{=0.5} = 1.5 = 0.5 + x[0]{=1.0} * 1
     COMMENT: end                       the innermost comment ends
 
-A line end inside of a message is written `$n`, a dollar sign `$$`, and `$.` before a message that
-would be taken for a mark: `COMMENT: $.end` is a comment whose text is `end`.
+A line end inside of a message is written `$n`, a dollar sign `$$`, any other character at which
+Python ends a line by its number, `$xd;`, and `$.` before a message that would be taken for a mark:
+`COMMENT: $.end` is a comment whose text is `end`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...backends.dump import write_text
+from ...backends.dump import made_folder, write_text
 from ...backends.interface import Array, PrintsLog
 from ...backends.runtime import link
 from ...backends.runtime.printed import Printed
@@ -34,6 +35,10 @@ from .records import Record, in_ir, record_at, shown
 from .sites import Level, Wanted
 
 _COMMENT, _END, _SOURCE = "COMMENT: ", "COMMENT: end", "# "
+_SPECIAL = re.compile("[$\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029\\ud800-\\udfff]")
+"""What is not written as it is: line ends of `str.splitlines`, and what UTF-8 has no bytes for."""
+_NAMED = {"$": "$$", "\n": "$n"}
+_WRITTEN = re.compile(r"\$(?:(n)|([$])|x([0-9a-f]+);)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +110,16 @@ def _entries(lines: Iterator[str], is_inside: bool) -> tuple[list[LogEntry], boo
 
 def _encoded(text: str) -> str:
     """Return a message as one line; what would be read as something else begins with `$.`."""
-    line = text.replace("$", "$$").replace("\n", "$n")
+    line = _SPECIAL.sub(lambda found: _NAMED.get(found[0]) or f"$x{ord(found[0]):x};", text)
     is_mark = line == "end" or line.startswith((_COMMENT, _SOURCE)) or not line.strip()
     return f"$.{line}" if is_mark else line
 
 
 def _decoded(text: str) -> str:
-    parts = text.removeprefix("$.").split("$$")
-    return "$".join(part.replace("$n", "\n") for part in parts)
+    return _WRITTEN.sub(
+        lambda found: "\n" if found[1] else found[2] or chr(int(found[3], 16)),
+        text.removeprefix("$."),
+    )
 
 
 @dataclass
@@ -200,6 +207,7 @@ class Logger:
     ) -> Callable[[], tuple[Array, ...]]:
         """Return the run of code that records, whose log is written when it is done."""
         chosen, made = settings.current(), RUNTIME.backend(title[1])
+        made_folder(_folder(chosen))  # an error comes before the run, not after it
         if isinstance(made, PrintsLog):
             return self._printing(made, codes, arrays, title)
         recorder = Recorder(Wanted(), 1 << 40)
@@ -240,15 +248,17 @@ class Logger:
         """Write a log where the settings at the call say."""
         text = "".join(f"{line}\n" for line in lines)
         name, backend, stream = title
-        folder = Path(chosen.dump_dir or ".")
+        appended = chosen.debug_log_to_stream_files
+        called = (
+            f"{backend}-{stream or 'calls'}" if appended else f"debug-{stream or 'calls'}-{name}"
+        )
         with self._lock:
-            appended = chosen.debug_log_to_stream_files
-            file = (
-                f"{backend}-{stream or 'calls'}"
-                if appended
-                else f"debug-{stream or 'calls'}-{name}"
-            )
-            write_text(folder, _file(file), text, appended)
+            write_text(_folder(chosen), _file(called), text, appended)
+
+
+def _folder(chosen: Settings) -> Path:
+    """Return the folder for logs."""
+    return Path(chosen.dump_dir or ".").expanduser()
 
 
 def _file(name: str) -> str:

@@ -78,3 +78,50 @@ def test_elements_are_compared_not_places() -> None:
     assert "first ends" in str(found) or "first assigns" not in str(found)
     more = traced(softmax, matrix()[:2]).diff(traced(softmax, matrix()))
     assert more is not None and "different ways" in str(more)
+
+
+def test_numbers_of_the_run_differ_only_where_values_do(backend: str) -> None:
+    text = """def h(x, n):
+    s = 0.0
+    y[i] = x[i] + 1
+    z[i] = y[i] * n
+    return z.sum() + s
+"""
+    h = pe.cd_from_source(text, backend=backend)
+    found = traced(h, np.ones(3), 2).diff(traced(h, np.ones(3), 3))
+    assert str(found).startswith("z[0] differs: 4.0 (first) against 6.0 (second), line 4")
+    assert traced(h, np.zeros(3) - 1, 2).diff(traced(h, np.zeros(3) - 1, 3)) is None
+
+
+def test_loops_of_other_lengths_are_one_way_as_long_as_both_run(backend: str) -> None:
+    text = """def f(x, n):
+    s = 0.0
+    for k in range(n):
+        s += x[k]
+    for k in range(n, 0, -1):
+        s += x[k]
+    return s
+"""
+    f = pe.cd_from_source(text, backend=backend)
+    found = traced(f, np.ones(9), 2).diff(traced(f, np.ones(9), 3))
+    head = "the runs take different ways: first assigns s (line 5), second assigns s (line 4)"
+    assert str(found).startswith(head)
+    x = np.arange(9.0)
+    found = traced(f, x, 2).diff(traced(f, np.where(x == 1, 1.5, x), 3))
+    assert str(found).startswith("s differs: 1.0 (first) against 1.5 (second), line 4")
+
+
+def test_points_are_told_by_their_elements_whatever_the_sizes(backend: str) -> None:
+    text = "def f(y, x, n):\n    y[i, j] = x[i, j] if j <= i and i < n and j < n else 0.0\n"
+    lower = """def f(y, x, n):
+    for k in range(n):
+        for l in range(k + 1):
+            y[k, l] = x[k, l]
+"""
+    for one in (text, lower):
+        f = pe.cd_from_source(one, backend=backend)
+        x = np.arange(16.0).reshape(4, 4)
+        few, more = (traced(f, np.zeros((4, 4)), x, n) for n in (3, 4))
+        found = few.diff(more)
+        assert found is not None and found.records[1] is not None
+        assert found.records[1].index == (3, 0)

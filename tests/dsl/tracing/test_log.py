@@ -17,10 +17,13 @@ import plusequals as pe
 from plusequals.backends.interpreter import Interpreter
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.dsl.tracing.log import Assigned, Comment, LogEntry, log_lines, log_tree
+from plusequals.lowering.diagnostic import CdBackendError
 
 from .functions import CALLS, steps
 
-WORDS = st.text("ab$n\n#= :", min_size=1, max_size=8).filter(lambda text: text.strip() != "")
+WORDS = st.text("ab$nx;\n\r\v\f\x1c\x85\u2028\ud800#= :", min_size=1, max_size=8).filter(
+    lambda text: text.strip() != ""
+)
 MARKS = ["end", "# x", "COMMENT: a", "COMMENT: end", "", " ", "$.end"]
 PLAIN = WORDS | st.sampled_from(MARKS)
 SIDES = st.text("xy[0]{=}$\n", min_size=1, max_size=6)
@@ -41,6 +44,8 @@ def entries() -> st.SearchStrategy[LogEntry]:
 @given(st.lists(entries()))
 def test_a_tree_is_read_back_from_its_lines(tree: list[LogEntry]) -> None:
     assert list(log_tree(log_lines(tree))) == tree
+    text = "".join(f"{line}\n" for line in log_lines(tree))
+    assert list(log_tree(text.encode().decode().splitlines())) == tree
 
 
 def test_a_comment_may_be_called_like_a_mark(tmp_path: Path) -> None:
@@ -53,6 +58,31 @@ def test_a_comment_may_be_called_like_a_mark(tmp_path: Path) -> None:
     inner, behind = outer.inner
     assert isinstance(inner, Comment) and inner.text == "end" and len(inner.inner) == 1
     assert isinstance(behind, Assigned)
+
+
+def test_comments_with_line_ends_of_every_kind(tmp_path: Path, backend: str) -> None:
+    said = "a\nb\rc\r\nd\ve\ff\x1cg\x1dh\x1ei\x85j\u2028k\u2029l $x $xd; $n"
+    text = f"def f(x):\n    with comment({ascii(said)}):\n        x[i] = 1\n"
+    with pe.override(debug_log_from_routines=True, dump_dir=str(tmp_path), backend=backend):
+        pe.cd_from_source(text)(np.zeros(1))
+    (found,) = logs(tmp_path).values()
+    assert len(found.splitlines()) == len(found.split("\n")) - 1 == 7
+    *_, outer = log_tree(found.splitlines())
+    assert isinstance(outer, Comment) and isinstance(outer.inner[0], Comment)
+    assert outer.inner[0].text == said
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    f, x = pe.cd_from_source("def f(x):\n    x[i] = 1\n", backend="numpy"), np.zeros(1)
+    with pe.override(debug_log_from_routines=True, dump_dir=str(tmp_path / "file" / "in")):
+        with pytest.raises(CdBackendError, match="CD0814.*no log can be written in .*file"):
+            f(x)
+    assert x.tolist() == [0.0], "it is refused before the run"
+    (tmp_path / "debug-calls-f.log").mkdir()
+    with pe.override(debug_log_from_routines=True, dump_dir=str(tmp_path)):
+        with pytest.raises(CdBackendError, match="CD0814"):
+            f(x)
 
 
 def test_a_log_that_stops_leaves_comments_open() -> None:

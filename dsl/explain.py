@@ -30,6 +30,7 @@ from ..lowering.passes.noticed import origins
 from ..lowering.pipeline import Place, Placement, optimize
 from ..lowering.points import known_of
 from ..lowering.target import HOST
+from .elaborate.effects import LIBRARY
 from .elaborate.inputs import ObjectSpec, Spec, is_library
 from .explain_page import page_of
 from .explain_parts import ArrayRow, Parts, Told, in_order, text_of_lines
@@ -162,6 +163,8 @@ def _arrays(
                 mode = ", ".join([str(settled.mode), *mode.split(", ")[1:]])
             why = f"{_asked(settled)}; {why}"
         span = spans.get(node.id, NOWHERE)
+        if not node.rank and span.source.name == LIBRARY:
+            continue  # numbers that functions of the library work with say nothing of this one
         yield ArrayRow(names.node(node), _type(node), mode, why, span)
 
 

@@ -76,6 +76,8 @@ class Placement:
     """Where the temporaries are, byte by byte."""
     modes: Mapping[int, memory_mode.Decision] = field(default_factory=dict)
     """The memory mode of each node that something was asked of, by id."""
+    vector_bits: int = 0
+    """How wide the vectors are that loops over lanes become; 0: they stay loops."""
 
     def __getitem__(self, node: Node) -> Place:
         return self.places[node.id]
@@ -142,6 +144,8 @@ def optimize(
         if verify is not None:
             verify(program)
     placement = place(program, tuple(decisions), target.stack_bytes)
+    if target.schedule and target.vector_bits > 64:
+        placement = replace(placement, vector_bits=target.vector_bits)
     if not stop_after:
         placement = replace(placement, modes=settle(lowered, program, decisions))
     return program, placement

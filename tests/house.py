@@ -31,7 +31,7 @@ backends/runtime: memory queue asked arrays timeline bindings printed
 backends/cuda: __init__ device nvrtc dialect driver
 backends/cc: __init__ backend stream compiler code library toolchain host
 backends: interpreter registry
-backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude record
+backends/emit: __init__ c_syntax frame vectors c_expression names dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests counts
 lowering/schedule: __init__ presets contraction stencil stage kinds split

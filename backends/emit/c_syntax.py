@@ -51,7 +51,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.passes.buffers import Memory
 from ...lowering.pipeline import Placement
-from . import prelude, record
+from . import prelude, record, vectors
 from .c_expression import SHIFT, Scope, infix
 from .dialect import C, Dialect
 from .frame import Frame, frame_of
@@ -80,7 +80,8 @@ class Source:
 
 def emit(program: Program, placement: Placement, dialect: Dialect = C) -> Source:
     """Return the text of a program in a dialect; the same program gives the same text."""
-    walk = _Walk(dialect, frame_of(program, placement, dialect))
+    frame = frame_of(program, placement, dialect)
+    walk = _Walk(dialect, frame, vectors.Writer(frame.vectors, frame.scope, frame.names))
     for kernel in program.kernels:
         walk.statements(kernel.body)
     return walk.source(program)
@@ -92,6 +93,7 @@ class _Walk:
 
     dialect: Dialect
     frame: Frame
+    vectors: vectors.Writer
     lines: list[str] = field(default_factory=list)
     spans: dict[int, Span] = field(default_factory=dict)
     depth: int = 1
@@ -113,8 +115,12 @@ class _Walk:
         return self.scope.expression(expr).text
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
+        held = self.frame.vectors.homes.get(id(body), ())
+        for node in held:
+            self.line(self.vectors.declared(node))
         for stmt in body:
             self.statement(stmt)
+        self.vectors.forget(held)
 
     def block(self, head: str, body: tuple[Stmt, ...], span: Span) -> None:
         """Add `head { body }`; names bound in the body end with it."""
@@ -175,6 +181,15 @@ class _Walk:
         return self.scope.element(access.node, access.index)
 
     def for_(self, loop: For) -> None:
+        lines = self.vectors.lines(loop)
+        if lines is not None:
+            for text, span in lines:
+                self.line(text, span)
+            return
+        if vectors.is_unrolled(loop):
+            for body in vectors.rounds_of(loop):
+                self.statements(body)
+            return
         lo, hi = self.scope.affine(loop.lo).text, self.scope.affine(loop.hi)
         name = self.bind(loop.symbol)
         hook = self.dialect.loop_hooks.get(loop.kind)

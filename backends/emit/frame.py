@@ -13,6 +13,7 @@ from . import prelude
 from .c_expression import Scope
 from .dialect import Dialect
 from .names import Names
+from .vectors import Plan, plan_of
 
 MOST = 2**62
 """More bytes than any machine has: what is larger is written as this, and refused."""
@@ -39,6 +40,8 @@ class Frame:
     registers: tuple[Node, ...]
     memory: Memory
     """Where the other temporaries are."""
+    vectors: Plan
+    """Which of them are variables of vector types."""
 
     @property
     def frees(self) -> bool:
@@ -75,7 +78,8 @@ class Frame:
             zero = "{0}" if node.dtype.kind == "c" else self.dialect.literal(0, node.dtype)
             yield f"{self.ctype(node)} {self.name(node)} = {zero};"
         for node in self.memory.stack:
-            yield from self._on_stack(node)
+            if node.id not in self.vectors.held:
+                yield from self._on_stack(node)
         for buffer in self.memory.arena:
             if buffer.zeroed and not _is_runtime(buffer.node):
                 yield f"memset({self.name(buffer.node)}, 0, {buffer.node.bytes});"
@@ -261,6 +265,7 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
         },
         registers=registers,
         memory=memory,
+        vectors=plan_of(program, placement.vector_bits),
     )  # fmt: skip
 
 

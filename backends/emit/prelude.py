@@ -15,7 +15,7 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 
 _FOLDER = Path(__file__).parent.parent / "cc" / "csrc"
-_FILES = ("complexes.h", "integers.h", "casts.h", "reals.h", "memory.h")
+_FILES = ("complexes.h", "integers.h", "casts.h", "reals.h", "memory.h", "vectors.h")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _C_TYPES = {
@@ -66,7 +66,7 @@ def _instances(head: str, body: str) -> Iterator[tuple[str, str]]:
     if not types:
         yield name.strip(), body
     for short in types.split():
-        words = _words(dtypes.BY_SHORT[short])
+        words = _words_of_vector(short) if "x" in short else _words(dtypes.BY_SHORT[short])
         yield _filled(name.strip(), words), _filled(body, words)
 
 
@@ -93,3 +93,23 @@ def _words(dtype: DType) -> dict[str, str]:
         }  # fmt: skip
         words |= {"lf": words["l"] + "f", "hf": words["h"] + "f"}
     return words
+
+
+_FMA = {
+    "f32x4": ("__FMA__", "__builtin_ia32_vfmaddps(a, b, c)"),
+    "f32x8": ("__FMA__", "__builtin_ia32_vfmaddps256(a, b, c)"),
+    "f32x16": ("__AVX512F__", "__builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4)"),
+    "f64x2": ("__FMA__", "__builtin_ia32_vfmaddpd(a, b, c)"),
+    "f64x4": ("__FMA__", "__builtin_ia32_vfmaddpd256(a, b, c)"),
+    "f64x8": ("__AVX512F__", "__builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4)"),
+}  # fmt: skip
+"""What gcc calls the instruction, and where it has it: it has no name for all machines."""
+
+
+def _words_of_vector(short: str) -> dict[str, str]:
+    """Return what stands for each placeholder in a piece for that type of vectors."""
+    name, _, count = short.partition("x")
+    dtype = dtypes.BY_SHORT[name]
+    where, call = _FMA.get(short, ("", "c"))
+    size = {"v": short, "n": count, "b": str(dtype.itemsize), "B": str(dtype.itemsize * int(count))}
+    return _words(dtype) | size | {"c": f"defined({where})" if where else "0", "F": call}

@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from typing import cast
 
 from ..ir import dtypes
-from ..ir.assignments import Access
+from ..ir.assignments import Access, Break
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.expressions import Apply, Const, Expr, Position, Read, walk
 from ..ir.fresh import Fresh, fresh_for
@@ -38,7 +38,7 @@ from ..ir.ops import OPS, Op, neutral_of
 from ..ir.rewrite import map_statements, substitute, substitute_expr, with_bodies
 from ..ir.walk import bodies, statements
 from ..passes.decision import Decided, Decision, Reason
-from .sums import Sum, sums
+from .sums import Sum, is_extreme, sums
 
 Body = tuple[Stmt, ...]
 LANES = 32
@@ -47,6 +47,8 @@ BLOCK = 32 * LANES
 """So many terms are added up before their sums are added to those of other blocks."""
 BLOCKS = 32 * BLOCK
 """So many terms are in blocks whose sums are added up together."""
+FEW = 64
+"""Of so few terms the greatest is found one by one."""
 SHORT = 8
 """Sums of up to so many terms are written out."""
 LARGEST = 96
@@ -164,8 +166,14 @@ class _Spread:
             return self.written_out(loop, mine, count)
         width = LANES if count is None or not alone else max(1, min(LANES, count))
         levels = [size for size in (BLOCK, BLOCKS) if most is None or most > size]
+        if is_extreme(mine[0].update):
+            if count is not None and count < FEW:
+                return (loop,)
+            levels = []
         nodes = {id(one.update): self.partials(one, len(levels) + 1, width) for one in mine}
         out = list(self.blocks(loop, rounds, levels, nodes))
+        if is_extreme(mine[0].update):
+            return (*out, *self.extreme(mine[0], nodes[id(mine[0].update)][0]))
         for one in mine:
             last = nodes[id(one.update)][-1]
             if not alone:
@@ -260,6 +268,27 @@ class _Spread:
         return replace(loop, body=(*heads, *body))
 
     # ------------------------------------------------------------------------------ lanes
+
+    def extreme(self, one: Sum, node: Node) -> Body:
+        """Return what puts the greatest or least of each lane together: of zeros it is the first
+        that counts, which a loop has to look for."""
+        update, loop = one.update, one.innermost
+        found = self.fresh.scalar(f"{update.access.node.label}_found", node.dtype)
+        here, zero = Read(found, ()), Const(0.0, node.dtype)
+
+        def is_zero(value: Expr) -> Expr:
+            return Apply(OPS["eq"], (value, zero), dtypes.bool_)
+
+        taken = Store(Access(found, ()), update.value, update.span)
+        look = If(is_zero(update.value), (taken, Break()), (), update.span)
+        (*folds, last) = self.folded(one, node)
+        value = cast(Update, last).value
+        return (
+            *folds,
+            Store(Access(found, ()), value, update.span),
+            If(is_zero(here), (replace(loop, body=(look,)),), (), update.span),
+            replace(update, value=here, over=()),
+        )
 
     def partials(self, one: Sum, count: int, width: int) -> list[Node]:
         """Return arrays of partial sums: of a block, of blocks of blocks, of all terms."""
@@ -358,7 +387,9 @@ def _neutral(op: Op, node: Node) -> float:
 
 
 def _tree(op: Op, terms: list[Expr]) -> Expr:
-    """Return the terms put together as lanes are."""
+    """Return the terms put together as lanes are, of which the first zero is the greatest."""
+    if op.name in ("max", "min"):
+        return reduce(lambda one, two: Apply(op, (one, two), one.dtype), terms)
     while len(terms) > 1:
         half = _half(len(terms))
         pairs = [terms[n : n + 1] + terms[n + half : n + half + 1] for n in range(half)]

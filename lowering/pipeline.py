@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from .diagnostic import CdValueError, Diagnostic, nearest
 from .ir import memory_mode
 from .ir.loops import Program
-from .ir.node import Node
+from .ir.node import Node, Purpose
 from .passes.buffers import Memory, exchanged, memory
 from .passes.cse import cse
 from .passes.dead import dead
@@ -32,6 +32,9 @@ from .passes.virtualize import virtualize, virtualized
 from .requests import settle
 from .schedule.lanes import in_lanes, lanes
 from .schedule.order import order
+from .schedule.rounding import fused_products
+from .schedule.strips import in_strips, strips
+from .schedule.tiles import in_tiles, tiles
 from .target import HOST, Target
 
 Where = Literal[
@@ -46,7 +49,7 @@ class Pass(NamedTuple):
 
     name: str
     run: Callable[[Program, Target], Program]
-    decide: Callable[[Program], Decided] | None = None
+    decide: Callable[[Program, Target], Decided] | None = None
     """Where given: the same, together with what was decided about nodes and nests, and why."""
     when: Callable[[Target], bool] = lambda _: True
     """Whether it does anything; the others are steps that change nothing."""
@@ -88,23 +91,30 @@ def _reorders(target: Target) -> bool:
 
 
 PASSES: tuple[Pass, ...] = (
-    Pass("order", lambda program, _: order(program), when=_reorders),  # what was written tells
+    Pass("order", lambda program, t: order(program, t.fma), when=_reorders),  # as it was written
     Pass("simplify", lambda program, _: simplify(program)),
     Pass("gather", lambda program, _: gather(program)),  # before what it would look up is inlined
     Pass("repeated", lambda program, _: repeated(program)),  # before it is spread by inlining
     Pass("overwritten", lambda program, _: overwritten(program)),
     Pass("dead", lambda program, _: dead(program)),
-    Pass("virtualize", lambda program, _: virtualize(program), virtualized),
-    Pass("fuse", lambda program, _: fuse(program), fused),  # the nests that are left
-    Pass("sink", lambda program, _: sink(program), sunk),  # sums that it left apart
-    Pass("shrink", lambda program, _: shrink(program), shrunk),  # fused rounds need less at once
-    Pass("inplace", lambda program, _: inplace(program), decide_inplace),
+    Pass("virtualize", lambda program, _: virtualize(program), lambda p, _: virtualized(p)),
+    Pass(
+        "fuse", lambda program, _: fuse(program), lambda p, _: fused(p)
+    ),  # the nests that are left
+    Pass("sink", lambda program, _: sink(program), lambda p, _: sunk(p)),  # sums that it left apart
+    Pass(
+        "shrink", lambda program, _: shrink(program), lambda p, _: shrunk(p)
+    ),  # fused rounds need less at once
+    Pass("inplace", lambda program, _: inplace(program), lambda p, _: decide_inplace(p)),
     Pass("simplify again", lambda program, _: simplify(program)),  # what came together by moving
     Pass("cse", lambda program, _: cse(program)),  # the others count equal work as one
     Pass("hoist", lambda program, _: hoist(program)),
     Pass("zeros", lambda program, _: zeros(program)),  # which started what is fused by now
     Pass("dead again", lambda program, _: dead(program)),
-    Pass("lanes", lambda program, _: lanes(program), in_lanes, _reorders),
+    Pass("tiles", tiles, in_tiles, lambda target: target.schedule),
+    Pass("strips", strips, in_strips, lambda target: target.schedule),
+    Pass("lanes", lambda program, _: lanes(program), lambda p, _: in_lanes(p), _reorders),
+    Pass("rounding", lambda program, _: fused_products(program), when=_reorders),
 )
 
 
@@ -132,7 +142,7 @@ def optimize(
             program = stage.run(program, target)
             found = noticed(stage.name, before, program)
         else:
-            program, found = stage.decide(program)
+            program, found = stage.decide(program, target)
         if any(node.id not in spans for node in program.locals):
             spans = origins(program) | spans
         decisions += (
@@ -195,7 +205,16 @@ def _local(node: Node, moving: bool, why: str, plan: Memory) -> Place:
         return Place("register", why or "it is a scalar that only this function uses")
     if node.rank == 0:
         return Place("scratch", "it is a scalar that trades places with another array")
-    return Place("scratch", why or "it is read after its loops have ended", _room(node, plan))
+    known = why or _MADE.get(node.purpose, "it is read after its loops have ended")
+    return Place("scratch", known, _room(node, plan))
+
+
+_MADE: Mapping[Purpose, str] = {
+    "lanes": "it has the partial results of a loop, lane by lane",
+    "tile": "it has the elements of a product that are computed at once",
+    "panel": "it has what tiles need, side by side",
+}
+"""What schedules make arrays for."""
 
 
 def _room(node: Node, plan: Memory) -> str:

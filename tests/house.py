@@ -34,8 +34,9 @@ backends: interpreter registry
 backends/emit: __init__ c_syntax frame vectors c_expression names dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests counts
-lowering/schedule: __init__ presets contraction stencil stage kinds split
-lowering/schedule: lanes order sums legal integers
+lowering/schedule: __init__ presets stencil kinds split
+lowering/schedule: rounding tiles stage strips contraction accumulation lanes order sums
+lowering/schedule: legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products

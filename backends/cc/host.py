@@ -36,7 +36,7 @@ def target() -> Target:
     chosen = settings.current()
     return Target(
         "cc", bits, registers, threads, stack_bytes=chosen.stack_bytes, schedule=chosen.schedule,
-        reorders=chosen.profile == "default", **known,
+        reorders=chosen.profile == "default", fma="fma" in words or "asimd" in words, **known,
     )  # fmt: skip
 
 

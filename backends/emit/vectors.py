@@ -20,12 +20,13 @@ from ...lowering.diagnostic import Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Cast, Expr, Index, Read, reads
+from ...lowering.ir.expressions import Apply, Cast, Dynamic, Expr, Index, Read, reads
 from ...lowering.ir.indexing import Affine, Symbol, const, evaluate, var
 from ...lowering.ir.loops import Comment, For, Program, Stmt, Store, Update
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import substitute
 from ...lowering.ir.walk import bodies, expressions_of, free_symbols, own_writes, parts
+from ...lowering.passes.cells import stride
 from .c_expression import POSTFIX, UNARY, Scope, Text, behind_zero, infix
 from .names import Names
 
@@ -109,17 +110,9 @@ class _Shape:
 
     def step(self, node: Node, index: tuple[Index, ...]) -> int | None:
         """Return how far apart neighbouring lanes are in an array, None where that is unclear."""
-        total = 0
-        for at, stride in zip(index, node.element_strides, strict=True):
-            if not isinstance(at, Affine):
-                return None
-            if self.lane in at.symbols():
-                factor = at.coefficient(self.lane)
-                rest = at - var(self.lane) * factor
-                if stride.constant is None or self.lane in rest.symbols():
-                    return None
-                total += factor * stride.constant
-        return total
+        if any(isinstance(at, Dynamic) and self.varies(at.value) for at in index):
+            return None
+        return stride(node, index, self.lane)
 
 
 # --------------------------------------------------------------------------------- variables

@@ -13,20 +13,24 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
-import shutil
 import stat
 import struct
-import tempfile
 import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..lowering import settings
+from ..lowering.later import Later
+
+if TYPE_CHECKING:
+    import shutil
+    import tempfile
+else:
+    shutil, tempfile = Later("shutil", None), Later("tempfile", None)
 
 SCHEMA = 1
 """Part of the folder's name and of every key: raised when the format of an entry changes."""
@@ -286,7 +290,7 @@ def _read(folder: int, name: str) -> bytes:
 
 
 def _write(folder: int, name: str, data: bytes) -> None:
-    temporary = f"{name}.{os.getpid()}.{secrets.token_hex(8)}.tmp"
+    temporary = f"{name}.{os.getpid()}.{os.urandom(8).hex()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     opened = os.open(temporary, flags, 0o600, dir_fd=folder)
     try:

@@ -7,18 +7,27 @@ backend's and whose object makes a `Backend` when called.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ..lowering.diagnostic import CdBackendError, CdError, Diagnostic, nearest
-from .interface import API_VERSION, Backend
+from ..lowering.later import Later
+
+if TYPE_CHECKING:
+    from importlib import metadata
+
+    from . import interface
+else:
+    interface, metadata = Later(".interface", __package__), Later("importlib.metadata", None)
 
 GROUP = "plusequals.backends"
 _PACKAGE = __package__ or "plusequals.backends"
 OURS = {
     "cc": f"{_PACKAGE}.cc.backend:CompiledC",
+    "cuda": f"{_PACKAGE}.cuda.backend:CompiledCuda",
     "numpy": f"{_PACKAGE}.interpreter:Interpreter",
 }
+"""Those that no package can replace."""
 
 
 def backends() -> dict[str, str]:
@@ -26,11 +35,15 @@ def backends() -> dict[str, str]:
     return {name: _state(name) for name in sorted(_entries())}
 
 
-def get(name: str) -> Backend:
+def get(name: str) -> interface.Backend:
     """Return a new instance of the backend of that name.
 
     Raises CdBackendError: CD0801 where there is none of that name, or it cannot be loaded.
     """
+    if name in OURS:
+        module, _, maker = OURS[name].partition(":")
+        ours: interface.Backend = getattr(import_module(module), maker)()
+        return ours
     entries = _entries()
     if name not in entries:
         near = nearest(name, entries)
@@ -40,7 +53,7 @@ def get(name: str) -> Backend:
         )
     try:
         made: Callable[[], Any] = entries[name].load()
-        backend: Backend = made()
+        backend: interface.Backend = made()
     except CdError:
         raise
     except Exception as why:  # a plug-in is anybody's code
@@ -48,18 +61,19 @@ def get(name: str) -> Backend:
             f"the backend `{name}` cannot be loaded from {entries[name].value}: {why}",
             ("`pip` can reinstall or remove the package that offers it",),
         ) from why
-    if getattr(backend, "api_version", None) != API_VERSION:
+    wanted = interface.API_VERSION
+    if getattr(backend, "api_version", None) != wanted:
         raise _unknown(
             f"the backend `{name}` is made for another version of plusequals",
-            (f"its `api_version` has to be {API_VERSION}: look for a newer release of it",),
+            (f"its `api_version` has to be {wanted}: look for a newer release of it",),
         )
     return backend
 
 
-def _entries() -> dict[str, EntryPoint]:
-    """Return where each backend is found; ours cannot be replaced."""
-    offered = {entry.name: entry for entry in entry_points(group=GROUP)}
-    return offered | {name: EntryPoint(name, value, GROUP) for name, value in OURS.items()}
+def _entries() -> dict[str, metadata.EntryPoint]:
+    """Return where each backend is found."""
+    offered = {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
+    return offered | {n: metadata.EntryPoint(n, value, GROUP) for n, value in OURS.items()}
 
 
 def _state(name: str) -> str:

@@ -12,25 +12,56 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..backends.runtime.routine import Compiled
+from ..backends.runtime.state import RUNTIME, Recorder
 from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
-from ..lowering.ir.assignments import Procedure
-from . import surface as s
-from .compiled import compiled
-from .explain import Explanation, explanation
-from .forms import Lookup, Match, Specialisation
-from .parse import parse
-from .results import run
-from .source import FunctionSource, read_source, scope_of, scope_of_namespace, source_from_text
-from .specialise import Specialisations
+from ..lowering.later import Later
+
+if TYPE_CHECKING:
+    from ..backends.runtime.routine import Compiled
+    from ..backends.runtime.tensor import Tensor
+    from ..lowering.ir.assignments import Procedure
+    from . import compiled, explain, parse, plan, recipe, results, source, specialise
+    from . import surface as s
+    from .forms import Lookup, Match, Specialisation
+    from .tracing import log
+else:
+    compiled, explain = Later(".compiled", __package__), Later(".explain", __package__)
+    log, parse = Later(".tracing.log", __package__), Later(".parse", __package__)
+    plan, recipe = Later(".plan", __package__), Later(".recipe", __package__)
+    results = Later(".results", __package__)
+    source, specialise = Later(".source", __package__), Later(".specialise", __package__)
 
 _POSITIONAL = ("positional", "any")
 
 
-class CdFunction:
+_PLANS = 8
+"""How many short ways a function keeps; one that is called in more ways learns some of them."""
+
+
+class _LongWay:
+    """How a function is called as long as nothing compiled compares arguments: by Python alone."""
+
+    __slots__ = ()
+
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run the function; returns what it returns. Raises the `CdError` family."""
+        try:
+            arguments = self._bind(args, kwargs)
+            match = self._forms.find(arguments)
+            result = results.run(match, arguments)
+            if match.is_direct:
+                self._learn(match, arguments, len(args), tuple(kwargs))
+            return result
+        except CdError as problem:
+            raise problem.with_traceback(None) from None
+
+
+class CdFunction(_LongWay):
     """A function under `@cd`. Call it; `explain(*args)` tells what it becomes for arguments."""
+
+    _call = _LongWay.__call__
 
     def __init__(
         self,
@@ -46,18 +77,11 @@ class CdFunction:
         self.__signature__ = signature
         if function is not None:
             functools.update_wrapper(self, function, updated=())
-        self._forms = Specialisations(surface, lookup, backend)
+        self._forms = specialise.Specialisations(surface, lookup, backend)
         self._elsewhere: dict[str, CdFunction] = {}
         plain = all(param.kind in _POSITIONAL for param in surface.params)
         self._names = tuple(param.name for param in surface.params) if plain else None
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the function; returns what it returns. Raises the `CdError` family."""
-        try:
-            arguments = self._bind(args, kwargs)
-            return run(self._forms.find(arguments), arguments)
-        except CdError as problem:
-            raise problem.with_traceback(None) from None
+        self._plans, self._learned = self._forms.plans, 0
 
     def __get__(self, owner: object, kind: type | None = None) -> Any:
         return self if owner is None else BoundFunction(self, owner)
@@ -82,7 +106,7 @@ class CdFunction:
             self._elsewhere.setdefault(backend, made)
         return self._elsewhere[backend]
 
-    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+    def explain(self, *args: Any, **kwargs: Any) -> explain.Explanation:
         """Return what a call with these arguments becomes and why: text, a page, and its parts.
 
         Nothing is run, and no later call is decided differently for having asked. Raises what
@@ -90,7 +114,7 @@ class CdFunction:
         """
         try:
             arguments = self._bind(args, kwargs)
-            return explanation(*self._forms.peek(arguments), arguments)
+            return explain.explanation(*self._forms.peek(arguments), arguments)
         except CdError as problem:
             raise problem.with_traceback(None) from None
 
@@ -101,15 +125,24 @@ class CdFunction:
         except CdError as problem:
             raise problem.with_traceback(None) from None
 
-    def compile(self, *args: Any, name: str = "", **kwargs: Any) -> Compiled:
+    def compile(
+        self,
+        *args: Any,
+        name: str = "",
+        inline: Mapping[Tensor, Compiled] | None = None,
+        **kwargs: Any,
+    ) -> Compiled:
         """Return the function compiled for tensors, to be linked into contexts of streams.
 
         Tensors are bound; arrays and numbers only say what each call of a routine will give.
-        Raises what compiling a call raises, except for what only a backend finds.
+        `inline={t: first}` computes the virtual tensor `t` again, as what `first` is compiled of
+        does. Raises what compiling a call raises, except for what only a backend finds, and
+        CdTypeError CD0855 or CD0856 where `inline` is wrong or `t` cannot be computed again.
         """
         try:
             arguments = self._bind(args, kwargs)
-            return compiled(self._forms.apart(arguments), arguments, name or self.__name__)
+            form = self._forms.apart(arguments)
+            return compiled.compiled(form, arguments, name or self.__name__, inline)
         except CdError as problem:
             raise problem.with_traceback(None) from None
 
@@ -121,6 +154,23 @@ class CdFunction:
         """Return the form for arguments as `specialise` does, and what fits it of them."""
         arguments = self._bind(args, kwargs)
         return self._forms.find(arguments), arguments
+
+    def _learn(
+        self, match: Match, arguments: dict[str, Any], positional: int, named: tuple[str, ...]
+    ) -> None:
+        """Have calls like this one go the short way from now on, where there is one."""
+        self._learned += 1
+        if self._learned > _PLANS and self._learned % (2 * _PLANS):
+            return
+        caller = plan.short_way(match)
+        if caller is None:
+            return
+        if CdFunction.__bases__ != (caller,):
+            CdFunction.__bases__ = (caller,)
+        params = self.__signature__.parameters
+        form = recipe.Form(positional, named, {name: params[name].default for name in params})
+        made = plan.plan_of(match, form, arguments, self._forms.lookup)
+        self._forms.keep(made, match, arguments, _PLANS)
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if not kwargs and self._names is not None and len(args) == len(self._names):
@@ -148,14 +198,19 @@ class BoundFunction(functools.partial[Any]):
     def __func__(self) -> Any:
         return self.func
 
-    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+    def explain(self, *args: Any, **kwargs: Any) -> explain.Explanation:
         """Return what a call becomes; see `CdFunction.explain`."""
-        made: Explanation = self.__func__.explain(*self.args, *args, **kwargs)
+        made: explain.Explanation = self.__func__.explain(*self.args, *args, **kwargs)
         return made
 
     def procedure(self, *args: Any, **kwargs: Any) -> Procedure:
         """Return the assignments that a call means; see `CdFunction.procedure`."""
         made: Procedure = self.__func__.procedure(*self.args, *args, **kwargs)
+        return made
+
+    def compile(self, *args: Any, **kwargs: Any) -> Compiled:
+        """Return the function compiled for tensors; see `CdFunction.compile`."""
+        made: Compiled = self.__func__.compile(*self.args, *args, **kwargs)
         return made
 
     def matched(self, *args: Any, **kwargs: Any) -> tuple[Match, dict[str, Any]]:
@@ -179,10 +234,10 @@ def cd(function: Callable[..., Any] | None = None, *, backend: str | None = None
     if isinstance(function, MethodType):
         return BoundFunction(cd(function.__func__, backend=backend), function.__self__)
     try:
-        surface = parse(read_source(function))
+        surface = parse.parse(source.read_source(function))
         is_plain = isinstance(function, FunctionType)
         signature = inspect.signature(function, follow_wrapped=not is_plain)
-        return CdFunction(surface, scope_of(function).lookup, signature, backend, function)
+        return CdFunction(surface, source.scope_of(function).lookup, signature, backend, function)
     except CdError as problem:
         raise problem.with_traceback(None) from None
 
@@ -199,27 +254,27 @@ def cd_from_source(
     what errors call the text. Raises as `cd` does.
     """
     try:
-        source = source_from_text(text, name)
-        surface = parse(source)
-        _require_python(source)
+        read = source.source_from_text(text, name)
+        surface = parse.parse(read)
+        _require_python(read)
         around = {} if globals is None else globals  # kept: what it holds may change
-        scope = scope_of_namespace(around)
+        scope = source.scope_of_namespace(around)
         return CdFunction(surface, scope.lookup, _signature(around, surface), backend)
     except CdError as problem:
         raise problem.with_traceback(None) from None
 
 
-def _require_python(source: FunctionSource) -> None:
+def _require_python(read: source.FunctionSource) -> None:
     """Refuse (CD0100) a text that parses and yet is no Python: a `break` outside a loop."""
-    tree = source.tree
+    tree = read.tree
     whole = ast.Expression(tree) if isinstance(tree, ast.Lambda) else ast.Module([tree], [])
     try:
-        compile(whole, source.source.name, "eval" if isinstance(tree, ast.Lambda) else "exec")
+        compile(whole, read.source.name, "eval" if isinstance(tree, ast.Lambda) else "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
         text = getattr(problem, "msg", None) or str(problem)
         line, column = getattr(problem, "lineno", 1) or 1, (getattr(problem, "offset", 1) or 1) - 1
         end = getattr(problem, "end_offset", None) or column + 2
-        span = Span(source.source, line, column, line, max(end - 1, column + 1))
+        span = Span(read.source, line, column, line, max(end - 1, column + 1))
         message = f"Python cannot read this: {text}"
         helps = ("correct the text: it has to be a function that Python itself would accept",)
         raise CdSyntaxError(Diagnostic("CD0100", message, (Label(span),), (), helps)) from None
@@ -241,3 +296,12 @@ def _signature(namespace: Mapping[str, object], surface: s.Function) -> inspect.
             default = eval(param.default.span.text, dict(namespace))  # the user's own text
         found.append(inspect.Parameter(param.name, kinds[param.kind], default=default))
     return inspect.Signature(found)
+
+
+@functools.cache
+def _logger() -> Recorder:
+    """Return what writes the logs of runs."""
+    return log.Logger()
+
+
+RUNTIME.logger = _logger

@@ -13,10 +13,9 @@ from ..backends.runtime.tensor import Tensor
 from ..lowering.ir import dtypes
 from .elaborate.array_types import ArrayType
 from .elaborate.inputs import ArraySpec, Spec, spec_of
+from .recipe import FLAGS
 from .source import MISSING
 
-_FLAGS = 0x0100 | 0x0400
-"""Of an array's flags, those that its strides do not tell: aligned, writable."""
 _NUMBERS = frozenset(
     [float, complex, *(np.dtype(t.name).type for t in dtypes.ALL if t.name != "bfloat16")]
 ) - {np.bool_}  # fmt: skip
@@ -42,7 +41,7 @@ def quick_key(value: Any, static: bool) -> object:
     """
     kind = type(value)
     if kind is np.ndarray:
-        return value.dtype, value.shape, value.strides, value.flags.num & _FLAGS
+        return value.dtype, value.shape, value.strides, value.flags.num & FLAGS
     if kind is int:
         return (int, value) if static or not -(2**63) <= value < 2**63 else (int,)
     if kind in _NUMBERS and not static:
@@ -55,9 +54,14 @@ def quick_key(value: Any, static: bool) -> object:
         return Tensor, value.dtype, value.shape, value.fields, value.constant, value.memory
     if kind is tuple:
         return (tuple, *[quick_key(item, True) for item in value])
-    if kind is list and any(isinstance(item, np.ndarray) for item in value):
+    if has_arrays(value):
         return (list, *[quick_key(item, True) for item in value])
     return describe_input(value, static)
+
+
+def has_arrays(value: object) -> TypeGuard[list[Any]]:
+    """Whether a value is a list with arrays in it, which stays one of several."""
+    return type(value) is list and any(isinstance(item, np.ndarray) for item in value)
 
 
 def _is_tensor(value: object) -> TypeGuard[Tensor]:

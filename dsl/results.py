@@ -15,6 +15,7 @@ from ..lowering.ir.assignments import Assign, Check, Let, Procedure
 from .elaborate.typed import Argument, Constant, Many, New, Part, Return, Strided
 from .elaborate.values import Path
 from .forms import Getter, Match, Specialisation
+from .keys import has_arrays
 
 Arguments = Mapping[str, Any]
 
@@ -43,7 +44,7 @@ def _run(match: Match, arguments: Arguments) -> Any:
             results = recorder.step(known.codes, arrays, title)()
             for write_back in after:
                 write_back()
-        elif match.clear and match.key in known.direct:
+        elif match.is_direct:
             results = routine.run(_as_they_are(known, match.given))
         else:
             arrays, after = prepared(known, match.given, arguments)
@@ -51,7 +52,7 @@ def _run(match: Match, arguments: Arguments) -> Any:
             results = routine(arrays)
             for write_back in after:
                 write_back()
-            if match.clear and _is_direct(known, arrays, match.given):
+            if match.clear and _is_direct(match, arrays, arguments):
                 known.direct.add(match.key)
     finally:
         for owner, name in known.writes_fields:  # also where it stopped half way
@@ -67,18 +68,30 @@ def _as_they_are(known: Specialisation, given: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _is_direct(known: Specialisation, arrays: Sequence[Any], given: Sequence[Any]) -> bool:
+def _is_direct(match: Match, arrays: Sequence[Any], arguments: Arguments) -> bool:
     """Whether all arrays were passed on as they came, and the key or the watches tell of them."""
+    known = match.known
     watched = {watch.path for watch in known.watched}
     for path, array, value, dtype in zip(
-        known.typed.passed, arrays, given, known.scalars, strict=True
+        known.typed.passed, arrays, match.given, known.scalars, strict=True
     ):
         owner = path.owner or path
-        if owner not in watched and (owner.steps or owner.captured):
+        if owner not in watched and not _is_told(owner, arguments):
             return False
         if array is not value and (dtype is None or isinstance(value, np.ndarray)):
             return False
     return True
+
+
+def _is_told(path: Path, arguments: Arguments) -> bool:
+    """Whether the key of an argument tells of what a path leads to; see `keys.quick_key`."""
+    value: Any = None if path.captured else arguments[path.root]
+    for step in path.steps:
+        told = type(value) is tuple or has_arrays(value)
+        if not told or not isinstance(step, int):
+            return False
+        value = value[step]
+    return not path.captured
 
 
 def prepared(

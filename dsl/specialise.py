@@ -17,6 +17,7 @@ from functools import partial
 
 import numpy as np
 
+from ..backends.cc.warm import Packed
 from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
 from ..backends.runtime.codes import Codes
@@ -31,7 +32,17 @@ from .elaborate.elaborate import elaborate
 from .elaborate.inputs import ArraySpec, Spec
 from .elaborate.typed import Typed
 from .elaborate.values import Path
-from .forms import Arguments, Lookup, Match, Specialisation, Watch, getter, pairs_with, watches
+from .forms import (
+    Arguments,
+    Lookup,
+    Match,
+    Specialisation,
+    Watch,
+    getter,
+    pairs_with,
+    same_objects,
+    watches,
+)  # fmt: skip
 from .keys import describe_input, quick_key
 from .reasons import Situation, why
 from .sizes import SIZES, SizesSeen, Specs, fits, opened_axes
@@ -62,6 +73,8 @@ class Specialisations:
         self._tables: dict[Settings, _Table] = {}
         self._latest: tuple[Settings | None, _Table] = (None, _Table())
         self._lock = threading.RLock()
+        self.plans: list[Packed] = []
+        """The short ways of calls that were made, the latest first; see `plan`."""
 
     def find(self, arguments: Arguments) -> Match:
         """Return a form that fits, made now where there is none, with what it is called with."""
@@ -106,7 +119,7 @@ class Specialisations:
                     return known
             made = self._make(arguments, False)
             if not made.typed.statics <= self._statics:
-                self._statics |= made.typed.statics
+                self._add_statics(made)
                 specs = tuple(self._specs(arguments).values())
             if made.holds(arguments):  # or it would never be found again
                 table.apart[specs] = (made, *table.apart.get(specs, ()))
@@ -126,7 +139,7 @@ class Specialisations:
             made = self._make(arguments, True)
             table.sizes.note(self._specs(arguments))
             if not made.typed.statics <= self._statics:
-                self._statics |= made.typed.statics
+                self._add_statics(made)
                 key, specs = self._key(arguments), tuple(self._specs(arguments).values())
             table.full[specs] = (made, *table.full.get(specs, ()))
             table.quick[key] = (made, *table.quick.get(key, ()))
@@ -155,6 +168,21 @@ class Specialisations:
         table.any_size.append((opened, made))
         table.quick[key] = (made, *table.quick.get(key, ()))
         return Match(made, [get(arguments) for get in made.inputs], key, False)
+
+    def keep(self, plan: Packed | None, match: Match, arguments: Arguments, most: int) -> None:
+        """Keep the plan of a call as the first to be tried, and of all only so many.
+
+        Not where the call would have another key by now: where a number became a constant.
+        """
+        with self._lock:
+            if plan is not None and self._key(arguments) == match.key:
+                self.plans.insert(0, plan)
+                del self.plans[most:]
+
+    def _add_statics(self, made: Specialisation) -> None:
+        """Have the numbers compared that a form has as constants, also by those that know none."""
+        self._statics |= made.typed.statics
+        self.plans.clear()
 
     def _table(self) -> _Table:
         """Return the table for the settings that hold now; usually those of the call before."""
@@ -188,6 +216,8 @@ class Specialisations:
         self, arguments: Arguments, compiled: bool, opened: Specs | None = None
     ) -> Specialisation:
         started = time.perf_counter()
+        if compiled:
+            link.prepare(self.backend)
         typed, alias = self._elaborated(arguments, opened or {})
         procedure = _built(typed.procedure)
         between = time.perf_counter()
@@ -195,6 +225,7 @@ class Specialisations:
         ended = time.perf_counter()
         find = partial(getter, typed, self.lookup)
         watched = tuple(watches(typed, find, arguments))
+        fleeting = tuple(map(find, typed.nowhere))
         situation = self._situation(typed, watched, alias, arguments)
         return Specialisation(
             situation=situation,
@@ -219,6 +250,9 @@ class Specialisations:
                 (find(one, use="identity"), find(two, use="identity")) for one, two in alias.items()
             ),
             find=find,
+            arrays=tuple(find(path, use="identity") for path in typed.passed),
+            fleeting=fleeting,
+            same=same_objects(fleeting, arguments),
             scalars=tuple(
                 None if parameter.node.shape else parameter.node.dtype.numpy
                 for parameter in procedure.parameters

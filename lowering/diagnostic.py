@@ -7,10 +7,17 @@ the user's own lines and carets. Imports nothing of the project.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from .later import Later
+
+if TYPE_CHECKING:
+    import difflib
+    import unicodedata
+else:
+    difflib, unicodedata = Later("difflib", None), Later("unicodedata", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +162,7 @@ class CdInternalError(CdError, RuntimeError):
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that `name` is most likely a slip of, None where nothing is near."""
-    return next(iter(get_close_matches(name, list(known), 1)), None)
+    return next(iter(difflib.get_close_matches(name, list(known), 1)), None)
 
 
 def render(diagnostic: Diagnostic) -> str:

@@ -30,6 +30,7 @@ from .passes.simplify import simplify
 from .passes.sink import sink, sunk
 from .passes.virtualize import virtualize, virtualized
 from .requests import settle
+from .schedule.kinds import parallel, privates
 from .schedule.lanes import in_lanes, lanes
 from .schedule.order import order
 from .schedule.rounding import fused_products
@@ -38,8 +39,9 @@ from .schedule.tiles import in_tiles, tiles
 from .target import HOST, Target
 
 Where = Literal[
-    "parameter", "result", "register", "scratch", "runtime", "virtual", "removed", "reused"
-]
+    "parameter", "result", "register", "scratch", "runtime", "virtual", "removed", "reused",
+    "private",
+]  # fmt: skip
 Observer = Callable[[str, Program], None]
 """Called with the name of a stage and the program after it."""
 
@@ -81,6 +83,8 @@ class Placement:
     """The memory mode of each node that something was asked of, by id."""
     vector_bits: int = 0
     """How wide the vectors are that loops over lanes become; 0: they stay loops."""
+    polls: bool = False
+    """Whether long loops ask now and then if the call is to end."""
 
     def __getitem__(self, node: Node) -> Place:
         return self.places[node.id]
@@ -90,6 +94,11 @@ def _reorders(target: Target) -> bool:
     return target.schedule and target.reorders
 
 
+def _alone(decide: Callable[[Program], Decided]) -> Callable[[Program, Target], Decided]:
+    """Return what asks for no target."""
+    return lambda program, _: decide(program)
+
+
 PASSES: tuple[Pass, ...] = (
     Pass("order", lambda program, t: order(program, t.fma), when=_reorders),  # as it was written
     Pass("simplify", lambda program, _: simplify(program)),
@@ -97,15 +106,11 @@ PASSES: tuple[Pass, ...] = (
     Pass("repeated", lambda program, _: repeated(program)),  # before it is spread by inlining
     Pass("overwritten", lambda program, _: overwritten(program)),
     Pass("dead", lambda program, _: dead(program)),
-    Pass("virtualize", lambda program, _: virtualize(program), lambda p, _: virtualized(p)),
-    Pass(
-        "fuse", lambda program, _: fuse(program), lambda p, _: fused(p)
-    ),  # the nests that are left
-    Pass("sink", lambda program, _: sink(program), lambda p, _: sunk(p)),  # sums that it left apart
-    Pass(
-        "shrink", lambda program, _: shrink(program), lambda p, _: shrunk(p)
-    ),  # fused rounds need less at once
-    Pass("inplace", lambda program, _: inplace(program), lambda p, _: decide_inplace(p)),
+    Pass("virtualize", lambda program, _: virtualize(program), _alone(virtualized)),
+    Pass("fuse", lambda program, _: fuse(program), _alone(fused)),  # the nests that are left
+    Pass("sink", lambda program, _: sink(program), _alone(sunk)),  # sums that it left apart
+    Pass("shrink", lambda program, _: shrink(program), _alone(shrunk)),  # rounds need less at once
+    Pass("inplace", lambda program, _: inplace(program), _alone(decide_inplace)),
     Pass("simplify again", lambda program, _: simplify(program)),  # what came together by moving
     Pass("cse", lambda program, _: cse(program)),  # the others count equal work as one
     Pass("hoist", lambda program, _: hoist(program)),
@@ -113,8 +118,9 @@ PASSES: tuple[Pass, ...] = (
     Pass("dead again", lambda program, _: dead(program)),
     Pass("tiles", tiles, in_tiles, lambda target: target.schedule),
     Pass("strips", strips, in_strips, lambda target: target.schedule),
-    Pass("lanes", lambda program, _: lanes(program), lambda p, _: in_lanes(p), _reorders),
+    Pass("lanes", lambda program, _: lanes(program), _alone(in_lanes), _reorders),
     Pass("rounding", lambda program, _: fused_products(program), when=_reorders),
+    Pass("parallel", parallel),  # the finished nests
 )
 
 
@@ -158,7 +164,7 @@ def optimize(
         placement = replace(placement, vector_bits=target.vector_bits)
     if not stop_after:
         placement = replace(placement, modes=settle(lowered, program, decisions))
-    return program, placement
+    return program, replace(placement, polls=target.schedule)
 
 
 def _stages(stop_after: str) -> tuple[Pass, ...]:
@@ -192,8 +198,12 @@ def place(
             why.setdefault(made.node.id, []).append(str(made))
         if made.node is not None and made.outcome in ("virtual", "removed", "reused"):
             places[made.node.id] = Place(made.outcome, str(made))
-    plan = memory(program, stack_bytes)
+    apart = privates(program)
+    plan = memory(program, stack_bytes, apart)
     for node in program.locals:
+        if node.id in apart:
+            places[node.id] = Place("private", "each thread that runs its loop has its own")
+            continue
         places[node.id] = _local(node, node.id in moving, "; ".join(why.get(node.id, ())), plan)
     return Placement(places, decisions, plan)
 

@@ -17,6 +17,8 @@ class Target:
     """How many of them a micro-kernel may keep busy."""
     threads: int = 1
     """Workers that a parallel loop may use."""
+    parallel_from: int = 1_000_000
+    """With less work than that, in additions of vectors, a loop is not shared: some 40 us."""
     line_bytes: int = 64
     l1_bytes: int = 32 * 1024
     l2_bytes: int = 512 * 1024
@@ -24,7 +26,7 @@ class Target:
     stack_bytes: int = 4096
     """Temporaries up to this size live on the stack."""
     schedule: bool = False
-    """Change the order and shape of loops for speed: lanes, tiles, threads."""
+    """Whether the order and the shape of loops are changed for speed: lanes, tiles, threads."""
     reorders: bool = False
     """Whether the terms of a sum may be added up in another order: the profile is `default`."""
     fma: bool = False

@@ -5,55 +5,54 @@
         c[i, j] = sum(a[i, k] * b[k, j])
 
 Write a function of array assignments, put `@cd` above it, call it; `explain` shows what it became.
+Names are imported when they are first used.
 """
 
-from . import idx
-from .dsl import (
-    Batch,
-    CdFunction,
-    Comparison,
-    Compiled,
-    Context,
-    DataParallel,
-    Device,
-    Field,
-    Routine,
-    Stream,
-    Tensor,
-    Timeline,
-    Trace,
-    backends,
-    bisect,
-    cd,
-    cd_from_source,
-    checked,
-    clamp,
-    comment,
-    compare,
-    device,
-    load,
-    memory,
-    pad,
-    profile,
-    save,
-    tensor,
-    trace,
-    wrap,
-)
-from .dsl.words import TYPES
-from .lowering import settings
-from .lowering.diagnostic import CdError
-from .lowering.settings import override, use
+# ruff: noqa: F405 - type checkers read the star
 
-globals().update(TYPES)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .backends.registry import backends as backends  # before the folder takes the name
+
+if TYPE_CHECKING:
+    from . import idx as idx
+    from .dsl.public import *  # noqa: F403
+    from .lowering import settings as settings
+    from .lowering.diagnostic import CdError as CdError
+    from .lowering.settings import override as override
+    from .lowering.settings import use as use
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Batch", "CdError", "CdFunction", "Comparison", "Compiled", "Context", "DataParallel",
     "Device", "Field", "Routine", "Stream", "Tensor", "Timeline", "Trace", "__version__",
-    "backends", "bisect", "cd", "cd_from_source", "checked", "clamp", "comment", "compare",
-    "device", "idx", "load", "memory", "override", "pad", "profile", "save", "settings", "tensor",
-    "trace", "use", "wrap",
-    *TYPES,
+    "backends", "bf16", "bisect", "c128", "c64", "cd", "cd_from_source", "checked", "clamp",
+    "comment", "compare", "device", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "idx", "load",
+    "memory", "override", "pad", "profile", "save", "settings", "tensor", "trace", "u16", "u32",
+    "u64", "u8", "use", "wrap",
 ]  # fmt: skip
+
+_HOMES = {
+    ".idx": ("idx",),
+    ".lowering.settings": ("settings", "override", "use"),
+    ".lowering.diagnostic": ("CdError",),
+    ".dsl.cd": ("cd", "cd_from_source", "CdFunction"),
+    ".dsl.public": __all__,
+}
+"""The modules that names are in; of two, the first."""
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name, from the module that it is in."""
+    for home, names in _HOMES.items():
+        if name in names:
+            module = import_module(home, __name__)
+            globals()[name] = found = getattr(module, name, module)
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from . import __version__
 from .backends import cache, registry
 from .backends.cc import compiler, toolchain
@@ -48,12 +50,11 @@ def main() -> int:
 
 
 def _versions() -> Facts:
-    numpy = sys.modules["numpy"].__version__
     there = [name for name in OPTIONAL if _is_installed(name)]
     return [
         ("plusequals", f"{__version__} in {Path(__file__).parent}"),
         ("python", f"{platform.python_version()} ({sys.executable})"),
-        ("numpy", numpy),
+        ("numpy", np.__version__),
         ("machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"),
         ("also there", ", ".join(there) or "none of " + ", ".join(OPTIONAL)),
     ]

@@ -5,12 +5,24 @@ line there. Every other table holds exceptions, each with its reason.
 """
 
 ORDER = """
+benchmarks: __init__ __main__ command options chart table startup measure results ceilings machine
+benchmarks: process environments worker cells
+benchmarks/peers: on_torch_compile on_torch on_jax on_numba on_numpy on_plusequals library __init__
+benchmarks/elementwise: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks/rows: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks/reductions: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks/stencils: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks/products: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks/nets: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks/points: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks/tables: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks: cell
 plusequals: __main__ __init__ idx
-dsl: __init__ profile parallel
+dsl: public profile parallel
 dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why recorded terms
-dsl: results specialise
+dsl: plan results specialise
 dsl/tracing: log records points recording instrument rows columns boxes where sites
 dsl: forms sizes reasons keys words build checked
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
@@ -23,19 +35,21 @@ dsl/elaborate: attributes grids python_functions casts quantiles refusals runnin
 dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views
 dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arrays context proof
 dsl/elaborate: values types ways_out
-dsl: parse loops refused surface source listing edited idx
+dsl: parse loops refused surface recipe source listing edited idx __init__
 backends: __init__
-backends/runtime: __init__ saved batch routine codes given link slots tensor device checks transfer
-backends/runtime: direct field state order
+backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
+backends/runtime: device checks transfer direct field state order
 backends/runtime: memory queue asked arrays timeline bindings printed
-backends/cuda: __init__ device nvrtc dialect driver
-backends/cc: __init__ backend stream compiler code library toolchain host
+backends/cuda: __init__ backend code device plan kernels nvrtc dialect
+backends/cuda: driver through_pycuda through_bindings verbs
+backends/cc: __init__ backend warm stream compiler code threads library toolchain host
 backends: interpreter registry
-backends/emit: __init__ c_syntax frame vectors c_expression names dialect layout prelude record
+backends/emit: __init__ c_syntax parts polls frame vectors source heads c_expression names dialect
+backends/emit: layout prelude record
 backends: cache dump interface
-lowering: __init__ pipeline requests counts
-lowering/schedule: __init__ presets stencil kinds split
-lowering/schedule: rounding tiles stage strips contraction accumulation lanes order sums
+lowering: __init__ pipeline requests recompute counts
+lowering/schedule: __init__ grid presets stencil kinds split
+lowering/schedule: effort rounding tiles stage strips contraction accumulation lanes order sums
 lowering/schedule: legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
@@ -44,7 +58,7 @@ lowering: lower clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds rewrite walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers
-lowering: target settings diagnostic
+lowering: target settings diagnostic later
 """
 
 FILE_LINES = 400

@@ -6,25 +6,39 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from ...lowering import settings
 from ...lowering.diagnostic import CdBackendError, Diagnostic
-from ...lowering.ir.assignments import Procedure
-from ...lowering.ir.verify import verify_procedure, verify_program
-from ...lowering.lower import lower
-from ...lowering.pipeline import optimize
+from ...lowering.later import Later
 from ..cache import Cache, Entry, content_key
-from ..dump import observer, save, show_end, tell
-from ..emit.c_syntax import Source, emit, joined
-from ..emit.names import identifier
-from ..interface import API_VERSION, Origin
 from . import toolchain
-from .code import CompiledCode
 from .compiler import build, flags
 from .host import target
 from .library import Broken, Library
 from .toolchain import Toolchain
+from .warm import ShortWay
+
+if TYPE_CHECKING:
+    from ...lowering import lower, pipeline
+    from ...lowering.ir import verify
+    from ...lowering.ir.assignments import Procedure
+    from .. import dump
+    from ..emit import c_syntax, names
+    from ..emit import source as texts
+    from ..emit.source import Source
+    from ..interface import Origin
+    from . import code, threads
+else:  # what only compiling needs
+    lower, pipeline = (
+        Later("...lowering.lower", __package__),
+        Later("...lowering.pipeline", __package__),
+    )
+    verify, dump = Later("...lowering.ir.verify", __package__), Later("..dump", __package__)
+    c_syntax, names = Later("..emit.c_syntax", __package__), Later("..emit.names", __package__)
+    texts = Later("..emit.source", __package__)
+    code, threads = Later(".code", __package__), Later(".threads", __package__)
 
 _LOCKS = 16
 
@@ -33,12 +47,16 @@ class CompiledC:
     """Compiles with the C compiler that the settings choose, once for each different text."""
 
     name = "cc"
-    api_version = API_VERSION
+    api_version = 1
+    """`interface.API_VERSION`, without importing it."""
 
     def __init__(self) -> None:
         self.cache = Cache()
+        self.short_way = ShortWay(self.cache)
         self._toolchains: dict[tuple[str, ...], Toolchain] = {}
         self._libraries: WeakValueDictionary[str, Library] = WeakValueDictionary()
+        self._threads: dict[Library, threads.Threads] = {}
+        """The run-time libraries, one for each compiler that was used."""
         self.after_fork()
 
     def unavailable(self) -> CdBackendError | None:
@@ -57,20 +75,22 @@ class CompiledC:
                 self._toolchains[command] = self._inspected(command)
             return self._toolchains[command]
 
-    def compile(self, procedure: Procedure) -> CompiledCode:
+    def compile(self, procedure: Procedure) -> code.CompiledCode:
         """Return code for the procedure; raises CdBackendError where it cannot be compiled."""
         (code,) = self.compile_all((procedure,))
         return code
 
-    def compile_all(self, procedures: Sequence[Procedure]) -> tuple[CompiledCode, ...]:
+    def compile_all(self, procedures: Sequence[Procedure]) -> tuple[code.CompiledCode, ...]:
         """Return code for procedures of one text, which is compiled once; raises CdBackendError."""
-        started, names = time.perf_counter(), ", ".join(one.name for one in procedures)
-        sources = joined([translate(one) for one in _named_apart(procedures)])
-        library, origin = self.load(sources[0], names)
+        started, called = time.perf_counter(), ", ".join(one.name for one in procedures)
+        sources = texts.joined([translate(one) for one in _named_apart(procedures)])
+        library, origin = self.load(sources[0], called)
+        shared = self.threads() if any(source.asks for source in sources) else None
+        machine = target()
         took = 1000 * (time.perf_counter() - started)
-        tell(1, f"plusequals: {names}: cc, {origin}, {took:.1f} ms")
+        dump.tell(1, f"plusequals: {called}: cc, {origin}, {took:.1f} ms")
         return tuple(
-            CompiledCode(
+            code.CompiledCode(
                 one.name,
                 source,
                 tuple(parameter.node for parameter in one.parameters),
@@ -78,9 +98,20 @@ class CompiledC:
                 origin,
                 library,
                 library.function(source.entry),
+                shared if source.asks else None,
+                (machine.threads, machine.parallel_from),
             )
             for one, source in zip(procedures, sources, strict=True)
         )
+
+    def threads(self) -> threads.Threads:
+        """Return the run-time library, compiled now if need be; raises CdBackendError."""
+        library, _ = self.load(threads.source(), "the run-time library")
+        with self._locks[0]:
+            found = self._threads.get(library)
+            if found is None:
+                found = self._threads[library] = threads.Threads(library)
+            return found
 
     def load(self, source: Source, name: str) -> tuple[Library, Origin]:
         """Return the library of generated text and where it came from; raises CdBackendError."""
@@ -117,7 +148,9 @@ class CompiledC:
         try:
             return _loaded(entry.object, source)
         except Broken as why:
-            tell(1, f"plusequals: a cached library could not be loaded, and is made again: {why}")
+            dump.tell(
+                1, f"plusequals: a cached library could not be loaded, and is made again: {why}"
+            )
             return None
 
     def _made(
@@ -128,9 +161,9 @@ class CompiledC:
             library = self._from_disk(key, source)
             if library is not None:
                 return library, "disk"
-            code = build(source.text, name, compiler, source.line_map.get, self.cache)
+            made = build(source.text, name, compiler, source.line_map.get, self.cache)
             try:
-                library = _loaded(code, source)
+                library = _loaded(made, source)
             except Broken as why:
                 message = f"what {compiler.name} made of `{name}` cannot be loaded: {why}"
                 raise CdBackendError(
@@ -139,7 +172,7 @@ class CompiledC:
                     )
                 ) from None
             metadata = {"name": name, "entry": source.entry, "compiler": compiler.version}
-            self.cache.put(key, Entry(metadata, source.text, code))
+            self.cache.put(key, Entry(metadata, source.text, made))
             return library, "compiled"
 
     def after_fork(self) -> None:
@@ -152,10 +185,10 @@ def _named_apart(procedures: Sequence[Procedure]) -> Iterator[Procedure]:
     taken: set[str] = set()
     for procedure in procedures:
         name, number = procedure.name, 1
-        while identifier(name) in taken:
+        while names.identifier(name) in taken:
             number += 1
-            name = f"{identifier(procedure.name)[:40]}_{number}"
-        taken.add(identifier(name))
+            name = f"{names.identifier(procedure.name)[:40]}_{number}"
+        taken.add(names.identifier(name))
         yield replace(procedure, name=name)
 
 
@@ -163,23 +196,23 @@ def translate(procedure: Procedure) -> Source:
     """Return the C text of a procedure for this machine, showing and checking as settings ask."""
     chosen = settings.current()
     if chosen.verify:
-        verify_procedure(procedure)
-    program, placement = optimize(
-        lower(procedure),
+        verify.verify_procedure(procedure)
+    program, placement = pipeline.optimize(
+        lower.lower(procedure),
         target(),
-        observer(procedure.name),
-        verify_program if chosen.verify else None,
+        dump.observer(procedure.name),
+        verify.verify_program if chosen.verify else None,
         chosen.stop_after,
     )
-    source = emit(program, placement)
-    saved = save(procedure.name, "source.c", source.text)
+    source = c_syntax.emit(program, placement)
+    saved = dump.save(procedure.name, "source.c", source.text)
     if chosen.debug >= 3:
-        show_end(procedure.name, program, placement, source.text, saved)
+        dump.show_end(procedure.name, program, placement, source.text, saved)
     return source
 
 
-def _loaded(code: bytes, source: Source) -> Library:
+def _loaded(made: bytes, source: Source) -> Library:
     """Return the library in the bytes if it has the entry. Raises Broken."""
-    library = Library(code, source.entry)
+    library = Library(made, source.entry)
     library.function(source.entry)
     return library

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from ...lowering.ir.assignments import Print
 from ...lowering.ir.faults import raise_fault
 from ...lowering.ir.node import Node
 from ..emit import record
-from ..emit.c_syntax import Source
 from ..emit.frame import MOST
+from ..emit.source import Source
 from ..interface import Array, Origin
 from .library import Library, ffi, free
+from .threads import Threads
 
 _POINTERS: Any = ffi.typeof("void *[]")
 _ADDRESS: Any = ffi.typeof("void *")
@@ -39,6 +40,10 @@ class CompiledCode:
     library: Library
     """Kept here, since closing it takes the function away."""
     function: Any
+    threads: Threads | None = None
+    """The run-time library, for code that asks for it."""
+    shares: tuple[int, int] = (1, 0)
+    """Among how many threads a call may share its loops, and from how much work on."""
 
     @property
     def text(self) -> str:
@@ -53,13 +58,36 @@ class CompiledCode:
     def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
         """Run on parameters, then results; return the results.
 
-        Raises what a failed check names, CdMemoryError, and what printing raised.
+        Raises what a failed check names, CdMemoryError, what printing raised, and what the handler
+        of a signal raised meanwhile.
         """
-        return self.bind(arrays)()
+        return Call(self, arrays)()
 
-    def bind(self, arrays: Sequence[Array | None]) -> Call:
+    def short(self, arrays: Sequence[Array]) -> Short | None:
+        """Return what runs this function on such arrays without any Python; None where some is
+        needed: to print, to take over a result that it allocates, or for a handler of a signal."""
+        source = self.source
+        if source.prints or source.asks or any(node.static_shape is None for node in self.results):
+            return None
+        sizes = ffi.NULL
+        if self.source.memory.sizes:
+            sizes = ffi.new(_NUMBERS, sizes_of(self, arrays))
+        return Short(_address(self.function), _address(sizes), self, sizes)
+
+    def fail(self, status: int, *fault: int) -> NoReturn:
+        """Raise the error that a status other than 0 means, with what the run wrote of it."""
+        if status == 3 and self.threads is not None:
+            raise self.threads.error()
+        if status == 1:
+            found, span = self.source.faults[fault[0]]
+            known = [value.item() for value in record.decode(fault)]
+            # A record keeps as many values as fit; the rest of a long message says so.
+            raise_fault(found, [*known, *["..."] * record.SLOTS], span)
+        raise _too_large(self.name, fault[0])
+
+    def bind(self, arrays: Sequence[Array | None]) -> Callable[[], tuple[Array, ...]]:
         """Return the call of this function with these arrays, which can be repeated."""
-        return Call(self, arrays)
+        return Call(self, arrays).shortest()
 
 
 class Call:
@@ -77,12 +105,14 @@ class Call:
         self._fault = ffi.new(_FAULT)
         held = [_data(a) if a is not None else self._blocks[k] for k, a in enumerate(arrays)]
         held += [self._fault, ffi.NULL, ffi.NULL]
+        if code.threads is not None:
+            held.append(code.threads.table(*code.shares))
         self._printing: _Printing | None = None
         if source.prints:
             self._printing = _Printing(source.prints)
-            held[-2] = ffi.callback(_SHOW, self._printing)
+            held[len(arrays) + 1] = ffi.callback(_SHOW, self._printing)
         if source.memory.sizes:
-            held[-1] = ffi.new(_NUMBERS, self._sizes(arrays))
+            held[len(arrays) + 2] = ffi.new(_NUMBERS, sizes_of(code, arrays))
         self._held = held
         self._block = ffi.new(_POINTERS, held)
 
@@ -94,7 +124,7 @@ class Call:
             error, printing.error = printing.error, None
             raise error
         if status:
-            self._raise(status)
+            self._code.fail(status, *ffi.unpack(self._fault, record.SLOTS))
         first = len(self._code.parameters)
         if len(self._arrays) == first:
             return ()
@@ -103,24 +133,39 @@ class Call:
             for k, array in enumerate(self._arrays) if k >= first
         )  # fmt: skip
 
-    def _raise(self, status: int) -> None:
-        """Raise the error that a status means."""
-        values = ffi.unpack(self._fault, record.SLOTS)
-        if status == 1:
-            fault, span = self._code.source.faults[values[0]]
-            known = [value.item() for value in record.decode(values)]
-            # A record keeps as many values as fit; the rest of a long message says so.
-            raise_fault(fault, [*known, *["..."] * record.SLOTS], span)
-        raise _too_large(self._code.name, values[0])
+    def shortest(self) -> Callable[[], tuple[Array, ...]]:
+        """Return what does the same, in less time where nothing is printed or returned."""
+        function, block = self._code.function, self._block
+        if self._printing is not None or len(self._arrays) > len(self._code.parameters):
+            return self
 
-    def _sizes(self, arrays: Sequence[Array | None]) -> list[int]:
-        """Return the run-time sizes and, where those decide it, the layout of the arena."""
-        plan = self._code.source.memory
-        extents = [_extent(arrays[k], axis) for _, k, axis in plan.sizes]
-        numbers = plan.numbers(extents)
-        if max(numbers, default=0) >= MOST:
-            raise _too_large(self._code.name, max(numbers))
-        return numbers
+        def run() -> tuple[Array, ...]:
+            if status := function(block):  # what the block points to lives as long as `self`
+                self._code.fail(status, *ffi.unpack(self._fault, record.SLOTS))
+            return ()
+
+        return run
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """What a call of code needs: the address of its entry, and that of the sizes it is passed."""
+
+    function: int
+    sizes: int
+    code: CompiledCode
+    held: Any
+    """What has to stay alive for the addresses to be good, with the code."""
+
+
+def sizes_of(code: CompiledCode, arrays: Sequence[Array | None]) -> list[int]:
+    """Return the run-time sizes and, where those decide it, the layout of the arena."""
+    plan = code.source.memory
+    extents = [_extent(arrays[k], axis) for _, k, axis in plan.sizes]
+    numbers = plan.numbers(extents)
+    if max(numbers, default=0) >= MOST:
+        raise _too_large(code.name, max(numbers))
+    return numbers
 
 
 class _Printing:
@@ -157,6 +202,10 @@ def _too_large(name: str, asked: int) -> CdMemoryError:
 def _extent(array: Array | None, axis: int) -> int:
     assert array is not None  # only parameters have sizes to pass
     return int(array.shape[axis])
+
+
+def _address(pointer: Any) -> int:
+    return int(ffi.cast("intptr_t", pointer))
 
 
 def _data(array: Array) -> Any:

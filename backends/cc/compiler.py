@@ -10,23 +10,33 @@ import contextlib
 import errno
 import platform
 import re
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...lowering import settings
 from ...lowering.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, Span
+from ...lowering.later import Later
 from ..cache import Cache
 from . import library
-from .toolchain import Ran, Toolchain, first_line, run
+from .toolchain import Ran, Toolchain, first_line, start
+
+if TYPE_CHECKING:
+    import tempfile
+else:
+    tempfile = Later("tempfile", None)
 
 Places = Callable[[int], Span | None]
 """From a line of generated text, 1-based, to the user's place that it comes from."""
 
 
-def flags(toolchain: Toolchain) -> tuple[str, ...]:
-    """Return every flag of a compilation under the current settings; all are part of the key."""
-    return (*toolchain.flags, f"-O{settings.current().optimize}", "-shared")
+def flags(toolchain: Toolchain, optimize: int | None = None) -> tuple[str, ...]:
+    """Return every flag of a compilation, at the level that the settings say unless one is given.
+
+    All are part of the key.
+    """
+    level = settings.current().optimize if optimize is None else optimize
+    return (*toolchain.flags, f"-O{level}", "-shared")
 
 
 def build(text: str, name: str, toolchain: Toolchain, places: Places, cache: Cache) -> bytes:
@@ -34,18 +44,55 @@ def build(text: str, name: str, toolchain: Toolchain, places: Places, cache: Cac
 
     Raises CdBackendError: CD0802 where it refuses the text, CD0812 where it fails by itself.
     """
-    with cache.scratch() as folder:
-        command = (*toolchain.command, *flags(toolchain), "-o", "kernel.so", "kernel.c", "-lm")
-        try:
-            (folder / "kernel.c").write_text(text, encoding="ascii", newline="\n")
-            ran = run(command, folder)
-            made = folder / "kernel.so"
-            code = made.read_bytes() if ran.status == 0 and made.exists() else b""
-        except OSError as why:
-            raise _no_place(folder, why) from None
-        if ran.status == 0 and library.unsound(code) is None:
-            return code
-        raise _complaint(ran, text, name, toolchain, command, places)
+    chosen = flags(toolchain)
+    code, ran = tried(text, toolchain, chosen, cache)
+    if not code:
+        raise _complaint(ran, text, name, toolchain, _command(toolchain, chosen), places)
+    return code
+
+
+def tried(
+    text: str, toolchain: Toolchain, chosen: Sequence[str], cache: Cache
+) -> tuple[bytes, Ran]:
+    """Return the shared object that the compiler makes of C text with flags, and how that ended.
+
+    It is empty where there is none. Raises CdBackendError CD0814 where no file can be written.
+    """
+    return Trial(text, "kernel.c", toolchain, chosen, cache).ended()
+
+
+class Trial:
+    """A compilation that was begun; `ended` waits for its end, which may be asked for once."""
+
+    def __init__(
+        self, text: str, name: str, toolchain: Toolchain, chosen: Sequence[str], cache: Cache
+    ) -> None:
+        """Begin it, with the text in a file of that name; raises CdBackendError as `start` does,
+        and CD0814 where no file can be written."""
+        with contextlib.ExitStack() as stack:
+            self._folder = stack.enter_context(cache.scratch())
+            try:
+                (self._folder / name).write_text(text, encoding="ascii", newline="\n")
+                self._running = start(_command(toolchain, chosen, name), self._folder)
+            except OSError as why:
+                raise _no_place(self._folder, why) from None
+            self._stack = stack.pop_all()
+
+    def ended(self) -> tuple[bytes, Ran]:
+        """Return the shared object, empty where there is none, and how the compiler ended."""
+        with self._stack:
+            ran, made = self._running.ended(), self._folder / "kernel.so"
+            try:
+                code = made.read_bytes() if ran.status == 0 and made.exists() else b""
+            except OSError as why:
+                raise _no_place(self._folder, why) from None
+        return (code if library.unsound(code) is None else b""), ran
+
+
+def _command(
+    toolchain: Toolchain, chosen: Sequence[str], name: str = "kernel.c"
+) -> tuple[str, ...]:
+    return (*toolchain.command, *chosen, "-o", "kernel.so", name, "-lm")
 
 
 def _complaint(

@@ -16,10 +16,13 @@ _CPUINFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _NAMED = ("vendor_id", "model", "cpu family", "stepping", "flags", "features", "cpu part")
 
+MOST_THREADS = 256
+"""No call uses more threads than that, whatever is asked for."""
+
 
 def processor() -> str:
     """Return a digest of what the system says this processor is."""
-    text = "\n".join((platform.machine(), platform.processor(), *_described()))
+    text = "\n".join((platform.machine(), *(_described() or (platform.processor(),))))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -30,12 +33,12 @@ def target() -> Target:
     bits = 512 if wide else 256 if "avx2" in words else 128
     sizes = {"l1_bytes": 1, "l2_bytes": 2, "l3_bytes": 3}
     known = {name: size for name, level in sizes.items() if (size := _cache_bytes(level))}
-    available = _processors()
-    threads = min(settings.current().threads or available, available)
-    registers = 32 if wide or platform.machine() in ("aarch64", "arm64") else 16
     chosen = settings.current()
+    threads = min(chosen.threads or _processors(), MOST_THREADS)
+    registers = 32 if wide or platform.machine() in ("aarch64", "arm64") else 16
     return Target(
-        "cc", bits, registers, threads, stack_bytes=chosen.stack_bytes, schedule=chosen.schedule,
+        "cc", bits, registers, threads, chosen.parallel_from,
+        stack_bytes=chosen.stack_bytes, schedule=chosen.schedule,
         reorders=chosen.profile == "default", fma="fma" in words or "asimd" in words, **known,
     )  # fmt: skip
 

@@ -12,16 +12,27 @@ import contextlib
 import itertools
 import os
 import struct
-import tempfile
 import weakref
+from collections.abc import Callable
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import _cffi_backend
+
+from ...lowering.later import Later
+
+if TYPE_CHECKING:
+    import tempfile
+else:
+    tempfile = Later("tempfile", None)
 
 ffi: Any = _cffi_backend.FFI()
 ENTRY: Any = ffi.typeof("int(*)(void **)")
 """The type of every entry: one block of pointers in, a status out."""
+T = TypeVar("T")
 _serial = itertools.count()
 
 
@@ -38,7 +49,7 @@ class Library:
         """Load the bytes; the name is for debuggers. Raises Broken."""
         if why := unsound(code):
             raise Broken(why)
-        self._handle = _load(code, name)
+        self._handle = _load(code, name, _open)
         closing = weakref.finalize(self, self._handle.close_lib)
         closing.atexit = False  # at exit a thread may still be inside
 
@@ -73,25 +84,40 @@ def unsound(code: bytes) -> str | None:
     return "it is cut short" if table == 0 or table + size * count > len(code) else None
 
 
-def _load(code: bytes, name: str) -> Any:
+def module(code: bytes, name: str) -> ModuleType:
+    """Return the extension module of that name that the bytes are, with Python's lock held where
+    it is called. Raises Broken. It stays loaded."""
+    if why := unsound(code):
+        raise Broken(why)
+
+    def opened(path: str) -> ModuleType:
+        found = spec_from_loader(name, ExtensionFileLoader(name, path))
+        assert found is not None, "there is a loader"
+        return module_from_spec(found)
+
+    return _load(code, name, opened)
+
+
+def _load(code: bytes, name: str, opened: Callable[[str], T]) -> T:
+    """Return what is made of a file with these bytes, which is gone afterwards. Raises Broken."""
     if hasattr(os, "memfd_create"):
-        with contextlib.suppress(OSError):  # some systems forbid to execute such files
-            return _load_from_memory(code, name)
+        with contextlib.suppress(OSError, ImportError):  # some systems forbid to execute such files
+            return _load_from_memory(code, name, opened)
     with tempfile.TemporaryDirectory(prefix="plusequals-") as folder:
         path = Path(folder) / f"{name}-{next(_serial)}.so"
         path.write_bytes(code)
         try:
-            return _open(str(path))
-        except OSError as why:
+            return opened(str(path))
+        except (OSError, ImportError) as why:
             raise Broken(str(why)) from None
 
 
-def _load_from_memory(code: bytes, name: str) -> Any:
+def _load_from_memory(code: bytes, name: str, opened: Callable[[str], T]) -> T:
     held = os.memfd_create(name, os.MFD_CLOEXEC)
     try:
         with open(held, "wb", closefd=False) as file:
             file.write(code)
-        return _open(_path(held, next(_serial)))
+        return opened(_path(held, next(_serial)))
     finally:
         os.close(held)
 

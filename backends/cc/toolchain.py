@@ -11,21 +11,28 @@ import contextlib
 import hashlib
 import os
 import re
-import select
-import shlex
-import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ...lowering import settings
 from ...lowering.diagnostic import CdBackendError, Diagnostic
+from ...lowering.later import Later
 from .host import processor
+
+if TYPE_CHECKING:
+    import importlib.util as importing
+    import select
+    import shlex
+    import shutil
+    import signal
+    import subprocess
+else:
+    importing, shlex = Later("importlib.util", None), Later("shlex", None)
+    select, signal = Later("select", None), Later("signal", None)
+    shutil, subprocess = Later("shutil", None), Later("subprocess", None)
 
 NAMES = ("cc", "gcc", "clang")
 MEANING = ("-std=gnu11", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off")
@@ -37,6 +44,8 @@ SOUND = ("-fno-tree-reassoc", "-fno-tree-slp-vectorize", "-fno-tree-loop-if-conv
 the integer product b*b*b*b and vectorizes it for 512 bits, it makes b*b of it. Where it makes
 vectors of straight code, `(double)(float)x` is x: two to four lanes lose their rounding. Where it
 unrolls a loop and makes vectors of what its rounds load under tests, all use the first's mask."""
+THREADS = ("-pthread",)
+"""What some systems need for the run-time library."""
 NATIVE = ("-march=native", "-mcpu=native")
 """Either makes code for this very processor; compilers differ in which they know."""
 _KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "SDKROOT", "DEVELOPER_DIR", "MACOSX_DEPLOYMENT_TARGET")
@@ -87,11 +96,23 @@ def find() -> tuple[str, ...]:
         if text.strip():
             return _asked(text.strip(), origin)
     for name in NAMES:
-        if path := shutil.which(name):
+        if path := _which(name):
             return (os.path.realpath(path),) if _is_itself(path) else (path,)
     if zig := _zig():
         return zig
     raise _missing("no C compiler was found: not " + ", ".join(NAMES) + " nor the package ziglang")
+
+
+def _which(name: str) -> str | None:
+    """Return the program of that name on the path, as `shutil.which`, which takes 5 ms to import
+    and looks further on other systems."""
+    if os.name != "posix":
+        return shutil.which(name)
+    for folder in settings.variable("PATH").split(os.pathsep):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
 
 
 def stamp(command: tuple[str, ...]) -> list[object] | None:
@@ -114,37 +135,55 @@ def inspect(command: tuple[str, ...], scratch: Path) -> Toolchain:
     version = _answer(command, ("--version",), scratch)
     native, target = _target(command, scratch)
     zig = ("-fno-sanitize=undefined",) if "zig" in " ".join(command) else ()
-    flags = _admitted(command, (*native, *SPEED, *SOUND, *zig), scratch)
+    flags = _admitted(command, (*native, *SPEED, *SOUND, *THREADS, *zig), scratch)
     return Toolchain(command, version, target, (*MEANING, *flags), _environment())
 
 
-def run(command: Sequence[str], folder: Path) -> Ran:
-    """Run a command in a folder with a closed input and a small environment; return how it ended.
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A command that was started; `ended` waits for its end, which may be asked for once."""
 
-    It is a process group of its own and ends with this call, however that ends. Raises
-    CdBackendError where it cannot be started or takes longer than the setting allows.
+    command: Sequence[str]
+    process: subprocess.Popen[bytes]
+    said: IO[bytes]
+    limit: float
+
+    def ended(self) -> Ran:
+        """Return how it ended. Raises CdBackendError where it takes longer than allowed."""
+        with self.said:
+            try:
+                status = _ended(self.process, self.limit)
+            except subprocess.TimeoutExpired:
+                what = f"did not finish in {self.limit:g} seconds (`compiler_timeout` allows more)"
+                raise _failed(self.command, what) from None
+            finally:
+                _end(self.process)
+            self.said.seek(0)
+            return Ran(status, self.said.read(_SAID).decode(errors="replace"))
+
+
+def start(command: Sequence[str], folder: Path) -> Running:
+    """Start a command in a folder with a closed input and a small environment; return it.
+
+    It is a process group of its own. Raises CdBackendError where it cannot be started.
     """
-    limit = settings.current().compiler_timeout
     environment = settings.variables(_KEPT, _KEPT_STARTS)
     environment |= {"LC_ALL": "C", "TMPDIR": str(folder)}
-    with open(folder / "said.txt", "wb+") as said:
-        try:
-            process = subprocess.Popen(
-                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=said,
-                stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
-        except OSError as why:
-            raise _failed(command, f"cannot be started: {why.strerror or why}") from None
-        try:
-            status = _ended(process, limit)
-        except subprocess.TimeoutExpired:
-            raise _failed(
-                command, f"did not finish in {limit:g} seconds (`compiler_timeout` allows more)"
-            ) from None
-        finally:
-            _end(process)
-        said.seek(0)
-        return Ran(status, said.read(_SAID).decode(errors="replace"))
+    said = open(folder / "said.txt", "wb+")
+    try:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=said,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+    except OSError as why:
+        said.close()
+        raise _failed(command, f"cannot be started: {why.strerror or why}") from None
+    return Running(command, process, said, settings.current().compiler_timeout)
+
+
+def run(command: Sequence[str], folder: Path) -> Ran:
+    """Run a command as `start` does, and to its end; return how it ended."""
+    return start(command, folder).ended()
 
 
 def _ended(process: subprocess.Popen[bytes], limit: float) -> int:
@@ -183,7 +222,7 @@ def _asked(text: str, origin: str) -> tuple[str, ...]:
 
 def _zig() -> tuple[str, ...] | None:
     """Return the compiler in the package ziglang: its program, or the package where that hides."""
-    package = find_spec("ziglang")
+    package = importing.find_spec("ziglang")
     if package is None:
         return None
     for folder in package.submodule_search_locations or ():

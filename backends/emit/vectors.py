@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
+from typing import NamedTuple
 
 from ...lowering.diagnostic import Span
 from ...lowering.ir import dtypes
@@ -22,7 +23,7 @@ from ...lowering.ir.assignments import Access
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Cast, Dynamic, Expr, Index, Read, reads
 from ...lowering.ir.indexing import Affine, Symbol, const, evaluate, var
-from ...lowering.ir.loops import Comment, For, Program, Stmt, Store, Update
+from ...lowering.ir.loops import Comment, For, Program, Stmt, Store, Update, While
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import substitute
 from ...lowering.ir.walk import bodies, expressions_of, free_symbols, own_writes, parts
@@ -146,13 +147,17 @@ class _Search:
 
     def body(self, body: tuple[Stmt, ...], around: Lists, loops: tuple[For, ...]) -> None:
         """Look at a list of statements, and at those inside."""
-        here = around if any(loop.kind == "unrolled" for loop in loops) else (*around, body)
         for stmt in body:
             if not isinstance(stmt, Comment):
-                self.statement(stmt, here, loops)
+                self.statement(stmt, around, loops)
+            inside = (*loops, stmt) if isinstance(stmt, For) else loops
+            lists = around
+            if isinstance(stmt, For) and stmt.kind == "parallel":
+                lists = ()  # it becomes a function, which has variables of its own
+            named = not isinstance(stmt, While)  # its lists are written as one
+            named = named and not any(loop.kind == "unrolled" for loop in inside)
             for inner in bodies(stmt):
-                inside = (*loops, stmt) if isinstance(stmt, For) else loops
-                self.body(inner, here, inside)
+                self.body(inner, (*lists, inner) if named else lists, inside)
 
     def statement(self, stmt: Stmt, around: Lists, loops: tuple[For, ...]) -> None:
         """Note what a statement itself uses."""
@@ -192,7 +197,7 @@ def plan_of(program: Program, bits: int) -> Plan:
         return Plan(0)
     search = _Search(bits)
     for kernel in program.kernels:
-        search.body(kernel.body, (), ())
+        search.body(kernel.body, (kernel.body,), ())
     held: dict[int, int] = {}
     homes: dict[int, list[Node]] = {}
     for number, widths in search.widths.items():
@@ -209,6 +214,13 @@ def count(node: Node, width: int) -> int:
 
 
 # --------------------------------------------------------------------------------- text
+
+
+class Line(NamedTuple):
+    """A line of text, and the statement that it is of."""
+
+    text: str
+    span: Span
 
 
 @dataclass(slots=True)
@@ -233,12 +245,14 @@ class Writer:
         for node in nodes:
             self.texts.release(self.names.pop(node.id))
 
-    def lines(self, loop: For) -> Iterator[tuple[str, Span]] | None:
-        """Return the lines of a loop, None where it has to stay a loop."""
+    def written(self, loop: For) -> Iterator[Line | tuple[Stmt, ...]] | None:
+        """Return the lines of a loop, or its rounds one by one; None where it stays a loop."""
+        if self.plan.bits and is_unrolled(loop):
+            return rounds_of(loop)
         width = width_of(loop, self.plan.bits)
-        return self.written(loop, width) if width else None
+        return self.lines(loop, width) if width else None
 
-    def written(self, loop: For, width: int) -> Iterator[tuple[str, Span]]:
+    def lines(self, loop: For, width: int) -> Iterator[Line]:
         """Yield the lines of a loop whose vectors have so many lanes."""
         rounds = loop.hi.constant or 0
         named: list[str] = []
@@ -247,7 +261,7 @@ class Writer:
             for stmt in loop.body:
                 piece.shape.fits(stmt)
                 if isinstance(stmt, Store | Update):
-                    yield piece.line(stmt), stmt.span
+                    yield Line(piece.line(stmt), stmt.span)
             named += piece.named.values()
         self.texts.release(named)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import numpy as np
 from ...lowering.diagnostic import CdError, CdInternalError, CdMemoryError, Diagnostic
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.node import Node
+from ..cc.backend import CompiledC
 from ..interface import Array, Code
 from .state import RUNTIME, Runtime
 
@@ -51,6 +53,14 @@ def link(procedure: Procedure, backend: str | None = None, runtime: Runtime = RU
     """Return the procedure, ready to call; raises CdBackendError where it cannot be compiled."""
     code = runtime.compile(procedure, backend)
     return Callee(code, procedure.parameters, procedure.results)
+
+
+def prepare(backend: str | None = None, runtime: Runtime = RUNTIME) -> None:
+    """Begin what takes its time and that the first call of what is linked next will want."""
+    with contextlib.suppress(CdError):  # it is raised where it stands in the way
+        found = runtime.backend(backend)
+        if isinstance(found, CompiledC):
+            found.short_way.begin(found.toolchain)
 
 
 def allocate(node: Node) -> Array | None:

@@ -9,15 +9,22 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...lowering import settings
 from ...lowering.diagnostic import CdBackendError, Diagnostic
-from ...lowering.ir.assignments import Procedure
+from ...lowering.later import Later
 from .. import registry
-from ..interface import Array, Backend, Code, CompilesTogether
-from .queue import Failure, Worker
-from .timeline import Timeline
+
+if TYPE_CHECKING:
+    from ...lowering.ir.assignments import Procedure
+    from .. import interface
+    from ..interface import Array, Backend, Code
+    from . import queue
+    from .queue import Worker
+    from .timeline import Timeline
+else:
+    interface, queue = Later("..interface", __package__), Later(".queue", __package__)
 
 Step = Callable[[], Any]
 
@@ -46,39 +53,79 @@ class Recordable(Protocol):
         """Return the code that records what is wanted, for a backend."""
 
 
+class Scheduling:
+    """The lock that is held while it is decided what waits for what; never while work runs.
+
+    `taken` counts how often it was taken with `with`: as long as it stays the same, nobody but
+    steps that are run at once, see `direct`, has changed anything that an order depends on.
+    """
+
+    __slots__ = ("acquire", "direct", "release", "taken")
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.renew()
+
+    def renew(self) -> None:
+        """Become a new lock; in a forked child a thread that is not there may hold the old one."""
+        lock = threading.RLock()
+        self.acquire, self.release = lock.acquire, lock.release
+        self.taken += 1
+        self.direct: queue.Event | None = None
+        """Of the last step of all that was run at once."""
+
+    def __enter__(self) -> None:
+        self.acquire()
+        self.taken += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
 class Runtime:
     """The backends in use and counts of what was compiled. Any number of threads may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.scheduling = threading.RLock()
-        """Held while it is decided what waits for what; never while work runs."""
+        self.scheduling = Scheduling()
         self._backends: dict[str, Backend] = {}
         self.devices: dict[tuple[str, int], Any] = {}
         """The devices that were asked for, by backend and number."""
         self.workers: weakref.WeakSet[Worker] = weakref.WeakSet()
         """Those of all streams, also of streams that were collected while they worked."""
+        self.watching: list[object] = []
+        """What has to see every call; while it is empty, a call may take the short way."""
         self.timeline: Timeline | None = None
-        """Where what runs is noted, while a profile is taken; any thread may change it."""
+        """Where what runs is noted, while a profile is taken; see `note`."""
         self._recorders: tuple[Recorder, ...] = ()
         self.is_recording = False
         """Whether a trace is taken."""
-        self.logger: Recorder | None = None
-        """What writes the log of a run where the setting `debug_log_from_routines` asks for it."""
+        self.logger: Callable[[], Recorder] | None = None
+        """Returns what writes logs, where the setting `debug_log_from_routines` asks for them."""
         self._counts: Counter[str] = Counter()
         atexit.register(self._finish)
         os.register_at_fork(after_in_child=self._after_fork)
 
+    def _watch(self) -> None:
+        timelines = () if self.timeline is None else (self.timeline,)
+        self.watching[:] = (*self._recorders, *timelines)
+
     def backend(self, name: str | None = None) -> Backend:
         """Return the backend of a name, or of the settings; the same instance every time.
 
-        Raises CdBackendError CD0801 where there is none, and what says why it cannot run here.
+        A number may follow, `cuda:1`, which tells the device. Raises CdBackendError CD0801 where
+        there is none, and what says why it cannot run here.
         """
         name = name or settings.current().backend
         found = self._backends.get(name)
         if found is not None:
             return found
-        made = registry.get(name)
+        base, _, number = name.partition(":")
+        if number.isdecimal():
+            made = self.backend(base)
+            made = made.on(int(number)) if isinstance(made, interface.HasDevices) else made
+        else:
+            made = registry.get(name)
         if why := made.unavailable():
             raise why
         with self._lock:
@@ -87,19 +134,29 @@ class Runtime:
     def recording(self, logged: bool) -> Recorder | None:
         """Return what keeps the records of a run that begins now, None where nothing does."""
         recorders = self._recorders
-        return recorders[-1] if recorders else self.logger if logged else None
+        if recorders or not logged:
+            return recorders[-1] if recorders else None
+        return None if self.logger is None else self.logger()
+
+    def note(self, timeline: Timeline | None) -> None:
+        """Have a timeline note what runs from now on, or nothing; any thread may change it."""
+        with self.scheduling:
+            self.timeline = timeline
+            self._watch()
 
     def record(self, recorder: Recorder) -> None:
         """Have runs recorded from now on, by this recorder until another one comes."""
-        with self._lock:
+        with self.scheduling:
             self._recorders = (*self._recorders, recorder)
             self.is_recording = True
+            self._watch()
 
     def stop_recording(self, recorder: Recorder) -> None:
         """Have a recorder get no more runs; the one before it goes on, if there is one."""
-        with self._lock:
+        with self.scheduling:
             self._recorders = tuple(one for one in self._recorders if one is not recorder)
             self.is_recording = bool(self._recorders)
+            self._watch()
 
     def compile(self, procedure: Procedure, backend: str | None = None) -> Code:
         """Return code for a procedure, from memory or disk where it was compiled before."""
@@ -113,7 +170,7 @@ class Runtime:
         made, timeline = self.backend(backend), self.timeline
         name = f"compile {', '.join(procedure.name for procedure in procedures)}"
         with nullcontext() if timeline is None else timeline.here(name, "compile"):
-            if isinstance(made, CompilesTogether) and len(procedures) > 1:
+            if isinstance(made, interface.CompilesTogether) and len(procedures) > 1:
                 codes = made.compile_all(procedures)
             else:
                 codes = [made.compile(procedure) for procedure in procedures]
@@ -134,8 +191,8 @@ class Runtime:
     def _after_fork(self) -> None:
         """Replace the locks: in the parent a thread that the child lacks may hold them."""
         self._lock = threading.Lock()
-        self.scheduling = threading.RLock()
-        failure = given_up()
+        self.scheduling.renew()
+        failure = given_up()  # the same one for all: it is told once
         for worker in list(self.workers):
             worker.after_fork(failure)
         for backend in self._backends.values():
@@ -147,11 +204,11 @@ class Runtime:
             worker.drain()
 
 
-def given_up() -> Failure:
+def given_up() -> queue.Failure:
     """Return the failure of work that a forked child does not do."""
     what = "what the parent of this process had queued is not done here"
     helps = ("call `device.synchronize()` before the process forks",)
-    return Failure(CdBackendError(Diagnostic("CD0841", what, helps=helps)))
+    return queue.Failure(CdBackendError(Diagnostic("CD0841", what, helps=helps)))
 
 
 RUNTIME = Runtime()

@@ -140,7 +140,10 @@ def _elaborate(
         body,
         function.span,
     )
-    return Typed(procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics)
+    return Typed(
+        procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics,
+        inputs.fleeting, inputs.nowhere(),
+    )  # fmt: skip
 
 
 def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:

@@ -298,11 +298,12 @@ class Inputs:
         asked = tensor.request
         if asked is None:
             return self.node(ctx, path, label, tensor.dtype, tensor.shape, None)
-        if asked.mode not in (VIRTUAL, LOCAL):
+        if not _is_nowhere(tensor):
             node = self.node(ctx, path, label, tensor.dtype, tensor.shape, None)
             known = self.alias.get(path, path)
             ctx.parameters[known] = Parameter(replace(node, request=asked), False)
             return node
+        path = self._first_path(path, tensor)
         if path not in self.fleeting:
             node = ctx.node(label, tuple(map(const, tensor.shape)), tensor.dtype)
             self.fleeting[path] = ctx.locals[-1] = replace(node, request=asked)
@@ -310,6 +311,19 @@ class Inputs:
         if node not in ctx.locals:  # what it was first used in is being elaborated again
             ctx.locals.append(node)
         return node
+
+    def _first_path(self, path: Path, tensor: TensorLike) -> Path:
+        """Return the first path that led to a field: a tensor that is given twice is one."""
+        for known in self.fleeting:
+            owner = known.owner
+            same = owner is not None and self.handles[owner].tensor is tensor
+            if same and known.steps[-1] == path.steps[-1]:
+                return known
+        return path
+
+    def nowhere(self) -> tuple[Path, ...]:
+        """Return the ways to tensors without an array of their own."""
+        return tuple(path for path, one in self.handles.items() if _is_nowhere(one.tensor))
 
     def _number(self, ctx: Context, path: Path, kind: Kind, span: Span) -> Scalar:
         name = _label(path)
@@ -321,6 +335,10 @@ class Inputs:
         ctx.prologue.append(Let(symbol, cast(read, dtypes.int64), span))
         ctx.origin[symbol] = str(path)
         return Scalar(cast(ctx.scalar_index(symbol).expr, kind.dtype), kind)
+
+
+def _is_nowhere(tensor: TensorLike) -> bool:
+    return tensor.request is not None and tensor.request.mode in (VIRTUAL, LOCAL)
 
 
 def _asked(tensor: TensorLike) -> str:

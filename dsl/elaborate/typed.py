@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...lowering.ir.assignments import Procedure
+from ...lowering.ir.node import Node
 from .inputs import Spec
 from .types import Kind
 from .values import Path
@@ -87,3 +88,7 @@ class Typed:
     roots: Mapping[str, Callable[[str], object]]
     constants: Mapping[str, object]
     statics: frozenset[str]
+    fleeting: Mapping[Path, Node]
+    """The local arrays that stand for fields of tensors without an array of their own."""
+    nowhere: tuple[Path, ...]
+    """Every way to such a tensor: two may lead to one."""

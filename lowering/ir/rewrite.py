@@ -123,6 +123,8 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
             new = replace(new, pieces=tuple(pieces))
         case assignments.Block() | assignments.Break() | assignments.Continue() | loops.Comment():
             pass
+        case loops.Barrier():
+            pass
         case _:
             assert_never(new)
     return cast(S, new)

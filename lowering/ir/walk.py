@@ -98,7 +98,7 @@ def parts(statement: AnyStatement) -> Parts:
             return Parts(values=tuple(p for p in pieces if not isinstance(p, str)))
         case assignments.Block() | assignments.Permute():
             return Parts()
-        case assignments.Break() | assignments.Continue():
+        case assignments.Break() | assignments.Continue() | loops.Barrier():
             return Parts()
         case _:
             assert_never(statement)

@@ -158,8 +158,13 @@ def peak(
     return Peak(plan.layout(sizes).total, stack, plan.growing)
 
 
-def memory(program: Program, stack_bytes: int = 4096) -> Memory:
-    """Return where the temporaries of a program live; arrays up to `stack_bytes` on the stack."""
+def memory(
+    program: Program, stack_bytes: int = 4096, apart: frozenset[int] = frozenset()
+) -> Memory:
+    """Return where the temporaries of a program live; arrays up to `stack_bytes` on the stack.
+
+    Those whose ids are `apart` get their memory elsewhere.
+    """
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
     found = accesses(body)
     moving = exchanged(program)
@@ -174,7 +179,7 @@ def memory(program: Program, stack_bytes: int = 4096) -> Memory:
     left = STACK_SHARE * stack_bytes
     for node in program.locals:
         sites = found.of(node)
-        if not sites or (node.rank == 0 and node.id not in moving):
+        if not sites or node.id in apart or (node.rank == 0 and node.id not in moving):
             continue
         if node.purpose in ("lanes", "tile"):
             stack.append(node)
@@ -227,7 +232,7 @@ def _buffer(
 ) -> Buffer:
     """Return the array with the statements that need it: all, where others may hold its bytes."""
     own = tuple(site for site in sites if not _is_alloc(site))
-    zeroed = Accesses({node.id: own}).read_before_written(node)
+    zeroed = not node.purpose and Accesses({node.id: own}).read_before_written(node)
     if is_moving:
         return Buffer(node, room, 0, _count(body), True)
     if zeroed and len(own) == len(sites):

@@ -13,7 +13,7 @@ from ..ir.node import Node
 
 Outcome = Literal[
     "virtual", "stored", "shrunk", "whole", "register", "fused", "apart", "removed", "skipped",
-    "reused", "shared", "hoisted", "looked up", "lanes", "tiles",
+    "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles",
 ]  # fmt: skip
 
 
@@ -78,6 +78,8 @@ class Decision:
                 return "the loop does not run"
             case "tiles":
                 return f"the nest of the loop over `{self.variable}` is computed in tiles"
+            case "parallel":
+                return f"the rounds of the loop over `{self.variable}` are shared among threads"
             case "lanes":
                 return f"the terms of {array} are added up in lanes"
             case _:

@@ -42,11 +42,13 @@ class _Step(NamedTuple):
 def solve(zero: Iterable[Affine], least: Iterable[Affine]) -> Solution | Literal["none", "unclear"]:
     """Return a solution of `zero == 0` and `least >= 0`, "none" where there surely is none.
 
-    Functions such as a minimum stand for numbers between the bounds that they imply.
+    Of functions such as a minimum the bounds are known, of products of symbols nothing: with them
+    it is unclear more often.
     """
     plain = _Plain()
-    zeros = [plain(one) for one in zero]
-    rows = [plain(one) for one in least]
+    wanted = tuple(zero), tuple(least)
+    zeros = [plain(one) for one in wanted[0]]
+    rows = [plain(one) for one in wanted[1]]
     rows += plain.bounds
     values = _substituted(zeros, rows)
     if values is None:
@@ -64,7 +66,21 @@ def solve(zero: Iterable[Affine], least: Iterable[Affine]) -> Solution | Literal
         missing = value.symbols() - found.keys()
         found |= dict.fromkeys(missing, 0)
         found[symbol] = evaluate(value, found)
+    if plain.symbols and not _solves(found, *wanted):
+        return "unclear"
     return {symbol: found[symbol] for symbol in found if symbol.serial > _FRESH}
+
+
+def _solves(found: Solution, zero: Iterable[Affine], least: Iterable[Affine]) -> bool:
+    """Whether numbers solve a system, functions being what they are."""
+    symbols = frozenset(s for one in (*zero, *least) for s in one.symbols())
+    values = {symbol: found.get(symbol, 0) for symbol in symbols}
+    try:
+        return all(evaluate(one, values) == 0 for one in zero) and all(
+            evaluate(one, values) >= 0 for one in least
+        )
+    except ZeroDivisionError:
+        return False
 
 
 _FRESH = -(2**40)

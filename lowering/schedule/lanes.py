@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import partial
 from typing import cast
 
 from ..ir import dtypes
@@ -38,7 +38,7 @@ from ..ir.ops import OPS, Op, neutral_of
 from ..ir.rewrite import map_statements, substitute, substitute_expr, with_bodies
 from ..ir.walk import bodies, statements
 from ..passes.decision import Decided, Decision, Reason
-from .sums import Sum, is_extreme, sums
+from .sums import Sum, is_extreme, sums, together, upper_half
 
 Body = tuple[Stmt, ...]
 LANES = 32
@@ -247,7 +247,7 @@ class _Spread:
                     out += substitute((cast(Stmt, stmt),), values)
         for one in mine:
             if terms[id(one.update)]:
-                value = _tree(one.update.op, terms[id(one.update)])
+                value = together(one.update.op, terms[id(one.update)])
                 out.append(replace(one.update, value=value, over=()))
         return tuple(out)
 
@@ -322,7 +322,7 @@ class _Spread:
         out: list[Stmt] = []
         width = _width(node)
         while width > 1:
-            half = _half(width)
+            half = upper_half(width)
             fold = partial(_folding, one, node, half)
             out.append(self.each(width - half, one, fold))
             width = half
@@ -384,22 +384,6 @@ def _if_starts(one: Sum, size: int, *body: Stmt) -> Stmt:
 def _neutral(op: Op, node: Node) -> float:
     """Return what a sum starts with: -0.0, for 0.0 would change the sum of zeros."""
     return -0.0 if op.name == "add" else float(neutral_of(op, node.dtype.kind, node.dtype.bits))
-
-
-def _tree(op: Op, terms: list[Expr]) -> Expr:
-    """Return the terms put together as lanes are, of which the first zero is the greatest."""
-    if op.name in ("max", "min"):
-        return reduce(lambda one, two: Apply(op, (one, two), one.dtype), terms)
-    while len(terms) > 1:
-        half = _half(len(terms))
-        pairs = [terms[n : n + 1] + terms[n + half : n + half + 1] for n in range(half)]
-        terms = [p[0] if len(p) == 1 else Apply(op, tuple(p), p[0].dtype) for p in pairs]
-    return terms[0]
-
-
-def _half(width: int) -> int:
-    """Return the greatest power of two below a number."""
-    return 1 << (width - 1).bit_length() - 1
 
 
 def _width(node: Node) -> int:

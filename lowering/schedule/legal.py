@@ -75,7 +75,7 @@ def independent(
     of the program, `outer` what is known of the symbols around the loop. Rounds may end early by a
     `Continue`, and may fail a `Check`: which round fails first, who runs them has to find out.
     """
-    if _is_left(loop.body):
+    if is_left(loop.body):
         return Refusal(Dependent.JUMPS)
     found = accesses((loop,))
     inside = statements(loop.body)
@@ -118,11 +118,11 @@ def confined(program: Program) -> Mapping[int, frozenset[int]]:
 
 def private(loop: For, only: frozenset[int]) -> frozenset[int]:
     """Return those temporaries, of which `only` the loop uses, that no round has from another."""
-    found = accesses(loop.body)
+    found = accesses((loop,))
+    nodes = (found.sites[number][0].node for number in only if number in found.sites)
     return frozenset(
-        number for number in only
-        if number in found.sites and not found.read_before_written(found.sites[number][0].node)
-    )  # fmt: skip
+        node.id for node in nodes if node.purpose in _FILLED or not found.read_before_written(node)
+    )
 
 
 def _uses(stmt: Stmt, own: set[int], inside: dict[int, Counter[int]]) -> Counter[int]:
@@ -137,11 +137,11 @@ def _uses(stmt: Stmt, own: set[int], inside: dict[int, Counter[int]]) -> Counter
     return uses + within
 
 
-def _is_left(body: tuple[Stmt, ...]) -> bool:
+def is_left(body: tuple[Stmt, ...]) -> bool:
     """Whether the loop with this body, not one inside of it, may be left by a `Break`."""
     return any(
         isinstance(stmt, Break)
-        or (isinstance(stmt, If) and (_is_left(stmt.then) or _is_left(stmt.other)))
+        or (isinstance(stmt, If) and (is_left(stmt.then) or is_left(stmt.other)))
         for stmt in body
     )
 
@@ -165,6 +165,8 @@ def _clash(loop: For, sites: tuple[Site, ...], outer: tuple[Range, ...]) -> Refu
 _LATER = Symbol("later", -(2**30))
 """By how many rounds one round is behind another."""
 Names = dict[Symbol, Affine]
+_FILLED = ("tile", "panel")
+"""What each round fills before it uses it: the schedules that make such arrays see to that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,14 @@ as long as it touches nothing of that cell.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 from ..ir import dtypes
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
-from ..ir.expressions import Apply, Cast, Const, Read, walk
+from ..ir.expressions import Apply, Cast, Const, Expr, Read, walk
 from ..ir.indexing import Affine, var
 from ..ir.loops import Check, Comment, For, If, Stmt, Store, Update, While
+from ..ir.ops import Op
 from ..ir.walk import bodies, statements
 from ..passes.access import accesses
 from ..passes.cells import is_in_range, ranges
@@ -121,3 +123,23 @@ def _found(body: tuple[Stmt, ...], path: tuple[For, ...], guarded: bool) -> list
 def _counting(at: Affine, path: tuple[For, ...]) -> For | None:
     """Return the loop that counts a range: the bounds of a range use loops further out only."""
     return next((loop for loop in reversed(path) if loop.symbol in at.symbols()), None)
+
+
+def together(op: Op, terms: list[Expr]) -> Expr:
+    """Return the terms put together as lanes are, of which the first zero is the greatest."""
+    if op.name in ("max", "min"):
+        return reduce(lambda one, two: Apply(op, (one, two), one.dtype), terms)
+    while len(terms) > 1:
+        half = upper_half(len(terms))
+        pairs = [terms[n : n + 1] + terms[n + half : n + half + 1] for n in range(half)]
+        terms = [p[0] if len(p) == 1 else Apply(op, tuple(p), p[0].dtype) for p in pairs]
+    return terms[0]
+
+
+def upper_half(width: int) -> int:
+    """Return where the upper half of some lanes starts: at a power of two.
+
+    >>> upper_half(32), upper_half(5), upper_half(2)
+    (16, 4, 1)
+    """
+    return 1 << (width - 1).bit_length() - 1

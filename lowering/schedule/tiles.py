@@ -89,10 +89,13 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
         return None
     height, width, size = (12 if target.vector_registers >= 32 else 6), 2 * lanes, bits // 8
     most = max(1, min(DEPTH, target.l1_bytes // (2 * height * size)) // terms)
-    depth = outer if outer is not None and outer <= 2 * most else most
+    whole = min(4 * DEPTH, target.l2_bytes // (4 * (height + width) * size)) // terms
+    depth = outer if outer is not None and outer <= max(whole, most) else most
     panel = depth * terms * size
-    row_block = _fitting(target.l2_bytes // 2 // panel, ROWS, height)
-    column_block = _fitting(target.l3_bytes // 2 // panel, COLUMNS, width)
+    shared = ROWS if rows is None else min(ROWS, -(-rows // target.threads))
+    row_block = _fitting(target.l2_bytes // 2 // panel, shared + height - 1, height)
+    most = COLUMNS if depth == outer else COLUMNS // 2  # each thread has panels of its own
+    column_block = _fitting(target.l3_bytes // 2 // panel, most, width)
     return Sizes(
         height, width, _balanced(rows, row_block, height), _balanced(columns, column_block, width),
         depth, terms,

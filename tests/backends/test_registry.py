@@ -14,7 +14,7 @@ from plusequals.lowering.diagnostic import CdBackendError
 
 def offer(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
     entries = [EntryPoint(name, value, registry.GROUP) for name, value in values.items()]
-    monkeypatch.setattr(registry, "entry_points", lambda group: entries)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
 
 
 class Plugin(Interpreter):

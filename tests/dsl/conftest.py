@@ -1,11 +1,17 @@
-"""Modules written by tests."""
+"""Modules written by tests, and the library of the short way."""
 
 import importlib.util
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+import plusequals as pe
+from plusequals.backends.cc import warm
+from plusequals.backends.cc.backend import CompiledC
+from plusequals.backends.cc.warm import ShortWay
+from plusequals.backends.runtime.state import RUNTIME
 
 
 @pytest.fixture
@@ -23,3 +29,18 @@ def module(tmp_path: Path) -> Callable[..., types.ModuleType]:
         return loaded
 
     return load
+
+
+@pytest.fixture
+def short_way() -> Iterator[None]:
+    """There is a library that takes the short way, or nothing to test."""
+    backend = RUNTIME.backend("cc")
+    assert isinstance(backend, CompiledC)
+    if not warm.is_possible():
+        pytest.skip("objects of this Python lie otherwise in memory")
+    if backend.short_way.caller is None:
+        backend.short_way = ShortWay(backend.cache)
+        backend.short_way.wanted(backend.toolchain, RUNTIME.watching)
+    assert backend.short_way.caller is not None
+    with pe.override(optimize=0, verify=False):
+        yield

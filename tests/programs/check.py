@@ -147,13 +147,12 @@ def _passes(case: _Case) -> None:
     for (_, before), (name, now) in itertools.pairwise(stages):
         if now != before and case.finding is None:
             verify_program(now)
-            rounds = name == "lanes" and case.program.tier != "E"
-            _same(case, name.replace(" ", "_"), _call(case, batch.Loops(now)), rounds)
+            _same(case, name.replace(" ", "_"), _call(case, batch.Loops(now)), name == "lanes")
 
 
 def _cc(case: _Case, code: Code) -> None:
     program, used = case.program, target()
-    reorders = used.schedule and used.reorders and program.tier != "E"
+    reorders = used.schedule and used.reorders
     _same(case, "cc", _call(case, code), program.rounds or reorders)
     if reorders and not program.rounds and case.finding is None:
         assert case.code is not None

@@ -6,7 +6,9 @@ import random
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-SETTINGS = ("profile", "optimize", "checked", "stack_bytes", "schedule")
+SETTINGS = (
+    "profile", "optimize", "checked", "stack_bytes", "schedule", "threads", "parallel_from",
+)  # fmt: skip
 """Those of the fields below that are settings."""
 
 
@@ -24,6 +26,8 @@ class Ways:
     checked: bool = False
     stack_bytes: int = 4096
     schedule: bool = False
+    threads: int = 0
+    parallel_from: int = 1_000_000
 
     def settings(self) -> dict[str, Any]:
         """Return the settings by name."""
@@ -46,4 +50,6 @@ def drawn(rng: random.Random, passes: bool) -> Ways:
         checked=rng.random() < 0.3,
         stack_bytes=rng.choice((0, 64, 4096, 1 << 20)),
         schedule=rng.random() < 0.5,
+        threads=rng.choice((1, 2, 7)),
+        parallel_from=rng.choice((0, 1_000_000)),
     )

@@ -26,7 +26,7 @@ def test_no_compiler_says_how_to_get_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cc: CompiledC
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(toolchain, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(CdBackendError) as caught:
         find()
     text = str(caught.value)
@@ -43,7 +43,7 @@ def test_ziglang_is_taken_where_nothing_else_is(
     monkeypatch.setenv("PATH", str(tmp_path))
     package = ModuleSpec("ziglang", None, is_package=True)
     package.submodule_search_locations = [str(tmp_path)]
-    monkeypatch.setattr(toolchain, "find_spec", lambda name: package)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: package)
     assert find()[1:] == ("-m", "ziglang", "cc")
     (tmp_path / "zig").write_text("")
     (tmp_path / "zig").chmod(0o755)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 
 from plusequals.backends.runtime.state import Runtime
+from plusequals.backends.runtime.timeline import Timeline
 from plusequals.lowering import settings
 from plusequals.lowering.diagnostic import CdBackendError
 
@@ -47,3 +49,16 @@ def test_threads_get_one_backend_and_all_is_counted(runtime: Runtime) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(work, range(8)))) == 1
     assert runtime.counts() == {"interpreted": 8}
+
+
+def test_what_sees_every_call_is_listed_while_it_does() -> None:
+    runtime, timeline, recorder = Runtime(), Timeline(), Mock()
+    watching = runtime.watching
+    assert watching == []
+    runtime.note(timeline)
+    runtime.record(recorder)
+    assert runtime.watching is watching and watching == [recorder, timeline]
+    runtime.note(None)
+    assert watching == [recorder] and runtime.timeline is None
+    runtime.stop_recording(recorder)
+    assert watching == []

@@ -16,6 +16,7 @@ from plusequals.lowering.ir.indexing import (
     maximum,
     minimum,
     mod,
+    multiply,
     var,
 )
 from plusequals.lowering.schedule.integers import solve
@@ -67,8 +68,10 @@ def test_functions_never_hide_a_solution(seed: int) -> None:
     zero = [make(_row(rng, names), _row(rng, names)) - _row(rng, names)]
     tried = (dict(zip(names, p, strict=True)) for p in product(range(BOX + 1), repeat=2))
     exists = any(_holds(zero, [], values) for values in tried)
-    if exists:
-        assert solve(zero, _boxed(names)) != "none"
+    found = solve(zero, _boxed(names))
+    assert not exists or found != "none"
+    if isinstance(found, dict):
+        assert _holds(zero, _boxed(names), {s: found.get(s, 0) for s in names})
 
 
 def test_quotients_and_remainders_are_exact() -> None:
@@ -78,6 +81,12 @@ def test_quotients_and_remainders_are_exact() -> None:
     apart = [var(j) - var(i) - 1, var(i), const(23) - var(j)]
     assert solve([one - two, other - three], apart) == "none"
     assert isinstance(solve([one - two], apart), dict)
+
+
+def test_of_products_nothing_is_claimed() -> None:
+    product = multiply(var(i), var(j))
+    assert solve([product - 6], [var(i) - 2, var(j) - 2]) in ("unclear", {i: 2, j: 3})
+    assert solve([product - multiply(var(j), var(i)) - 1], []) == "none"
 
 
 def test_a_system_without_bounds_has_small_solutions() -> None:

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from plusequals.lowering.ir.assignments import Alloc, Break, Continue, Fault, Let, Permute, Print
-from plusequals.lowering.ir.indexing import Affine, Range, Symbol, const, evaluate, var
+from plusequals.lowering.ir.indexing import (
+    Affine,
+    Range,
+    Symbol,
+    const,
+    evaluate,
+    floordiv,
+    maximum,
+    minimum,
+    mod,
+    var,
+)
 from plusequals.lowering.ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from plusequals.lowering.ir.ops import OPS
+from plusequals.lowering.ir.rewrite import map_statements
 from plusequals.lowering.schedule.legal import Dependent, confined, independent, private
 
 from ..ir.build import ap, at, bool_, i64, node, num, pos, program, read, symbols
@@ -110,6 +123,47 @@ def test_small_loops_are_decided_exactly(seed: int) -> None:
         refusal = independent(one)
         assert (refusal is not None) is _clash(one), (one, refusal)
         assert refusal is None or refusal.reason in (Dependent.CELL, Dependent.SCALAR)
+
+
+def _wrapped(rng: random.Random, index: Affine) -> Affine:
+    """An index of quotients and remainders, or cut off."""
+    size = const(rng.randint(2, 5))
+    return rng.choice(
+        (
+            index,
+            floordiv(index, size),
+            mod(index, size),
+            floordiv(index, size) * size.offset + mod(index, size),
+            minimum(index, const(22)),
+            maximum(index, const(23)),
+        )
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_functions_of_indices_never_hide_a_clash(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(15):
+        one = _random(rng)
+        body = map_statements(one.body, lambda stmt: (_with_functions(rng, stmt),))
+        one = replace(one, body=body)
+        refusal = independent(one)
+        assert refusal is not None or not _clash(one), one
+        if refusal is not None and refusal.reason is Dependent.CELL:
+            assert _clash(one), (one, refusal)
+
+
+def _with_functions(rng: random.Random, stmt: Stmt) -> Stmt:
+    if not isinstance(stmt, Store):
+        return stmt
+    index = tuple(_wrapped(rng, one) for one in stmt.access.index)
+    return replace(stmt, access=replace(stmt.access, index=index))
+
+
+def test_quotient_and_remainder_together_are_one_element() -> None:
+    cells = Store(at(GRID, floordiv(var(i), const(4)), mod(var(i), const(4))), ONE)
+    assert why(loop(i, cells, hi=24)) is None
+    assert why(loop(i, Store(at(Y, floordiv(var(i), const(4))), ONE))) is Dependent.CELL
 
 
 def test_the_random_loops_are_of_both_kinds() -> None:

@@ -1,0 +1,244 @@
+"""The short way of a call: plans that one compiled function compares with what a call was given.
+
+`csrc/warm.c` reads a plan word by word; `Plan.pack` writes it. The library needs no headers of
+Python or NumPy; where it cannot be compiled or loaded, or where this Python's objects do not lie in
+memory as it takes for granted, every call goes the long way, as all do that no plan fits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...lowering import settings
+from ..cache import Cache, Entry, content_key
+from .compiler import Trial, flags
+from .library import Broken, module
+from .toolchain import Toolchain
+
+VALUES, ARRAYS, RESULTS, RANK = 64, 64, 16, 64
+"""The most that a plan may have of values, of arrays given to code, of results, and of axes."""
+_TEXT = Path(__file__).parent / "csrc" / "warm.c"
+_OPTIMIZE = 1
+_ARRAY = struct.Struct("2P P i4x P P P P i")
+"""The head of an array: of an object, then data, rank, shape, strides, base, type, flags."""
+_NAMES = ("settings", "base", "cell_contents", "_plans", "_call")
+"""Attributes that are read: of settings, cells and functions."""
+
+Words = tuple[int, ...]
+Fail = Callable[..., None]
+Packed = tuple[bytes, tuple[object, ...], Fail]
+"""A plan: its words, the objects whose addresses they hold, and what raises a run's error."""
+
+
+class Source(IntEnum):
+    """Where a value is found: in the call, by name, or from another value of the plan."""
+
+    ARGUMENT, KEYWORD, NAME, CELL, ATTRIBUTE, ITEM, CONSTANT = range(7)
+
+
+class Check(IntEnum):
+    """What a value has to be."""
+
+    ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER = range(9)
+
+
+class New(IntEnum):
+    """What is made of a result."""
+
+    ARRAY, FLOAT, INTEGER, BOOL, COMPLEX, NUMBER = range(6)
+
+
+class Part(IntEnum):
+    """What is returned: an object, a value of the plan, or a result."""
+
+    OBJECT, VALUE, RESULT = range(3)
+
+
+class Whole(IntEnum):
+    """How the parts are returned."""
+
+    ONE, TUPLE, LIST = range(3)
+
+
+@dataclass(slots=True)
+class Value:
+    """Something that is looked at in every call: where it is found, and what it has to be."""
+
+    source: Words
+    """A `Source`, two numbers, and the address of a name, a key or an object."""
+    check: Words = (Check.ANY,)
+
+    def words(self) -> Words:
+        """Return it as a plan holds it."""
+        kind, *rest = self.check
+        return (*self.source, kind, 6 + len(rest), *rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a call is compared with, and what is run and returned where it agrees."""
+
+    settings: object
+    positional: int
+    named: int
+    values: Sequence[Value]
+    pairs: Sequence[tuple[int, int]]
+    """Arrays among the values that may not overlap."""
+    equals: Sequence[tuple[int, int]]
+    """Values that have to be one and the same object."""
+    inputs: Sequence[tuple[int, bool]]
+    """The values that the code gets, in order, and whether they are arrays."""
+    results: Sequence[Words]
+    """Of each result: a `New`, the address of its type, its rank and its shape."""
+    returned: Words
+    """A `Whole`, how many parts, and of each part a `Part` and what it is."""
+    function: int
+    sizes: int
+
+    def pack(self) -> bytes | None:
+        """Return the words, None where there are too many of something."""
+        results = len(self.results)
+        few = len(self.values) <= VALUES and results <= RESULTS
+        if not few or len(self.inputs) + results > ARRAYS:
+            return None
+        sections = [
+            [word for value in self.values for word in value.words()],
+            [at for pair in (*self.pairs, *self.equals) for at in pair],
+            [word for number, is_array in self.inputs for word in (number, int(is_array))],
+            [word for result in self.results for word in result],
+        ]
+        head = [
+            id(self.settings), self.positional, self.named, len(self.values), len(self.pairs),
+            len(self.equals), len(self.inputs), results, self.function, self.sizes,
+        ]  # fmt: skip
+        at = len(head) + len(sections)
+        for section in sections:
+            at += len(section)
+            head.append(at)
+        words = [*head, *(word for section in sections for word in section), *self.returned]
+        return struct.pack(f"{len(words)}q", *words)
+
+
+class ShortWay:
+    """The library that takes the short way: taken from disk, or compiled, once in a process."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._lock = threading.Lock()
+        self._asked = False
+        self._code = b""
+        self._trial: tuple[str, str, Trial] | None = None
+        """The key and the text of what is being compiled."""
+        self.caller: type | None = None
+        """The class whose objects are called in the short way, None until there is one."""
+
+    def begin(self, toolchain: Callable[[], Toolchain]) -> None:
+        """Have it compiled beside what is done next, where there is none on disk.
+
+        Raises CdBackendError where no compiler can be started.
+        """
+        if self._asked or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._begin(toolchain)
+        finally:
+            self._lock.release()
+
+    def wanted(self, toolchain: Callable[[], Toolchain], watching: list[object]) -> type | None:
+        """Return the class, None where there cannot be one, or it is being made by another thread.
+
+        `watching` is a list of what has to see every call: while it is empty the short way is
+        taken. Raises as `begin` does.
+        """
+        if self.caller is not None or not self._lock.acquire(blocking=False):
+            return self.caller
+        try:
+            self._begin(toolchain)
+            self._end()
+            code, self._code = self._code, b""
+            self.caller = _loaded(code, watching) if code else None
+        finally:
+            self._lock.release()
+        return self.caller
+
+    def _begin(self, toolchain: Callable[[], Toolchain]) -> None:
+        """Look for the library on disk, and where it is not there begin to compile it; once."""
+        if self._asked:
+            return
+        compiler, self._asked = toolchain(), True
+        if not is_possible():
+            return
+        text = _TEXT.read_text("ascii")
+        chosen = flags(compiler, _OPTIMIZE)
+        key = content_key(warm=text, flags=chosen, compiler=asdict(compiler))
+        entry = self._cache.get(key)
+        if entry is not None:
+            self._code = entry.object
+            return
+        self._trial = key, text, Trial(text, "warm.c", compiler, chosen, self._cache)
+
+    def _end(self) -> None:
+        """Wait for the library where it is being compiled, and keep it; also that there is none."""
+        if self._trial is None:
+            return
+        (key, text, trial), self._trial = self._trial, None
+        self._code, _ = trial.ended()
+        self._cache.put(key, Entry({"name": "warm"}, text, self._code))
+
+
+def is_possible() -> bool:
+    """Whether objects, arrays and numbers of this Python lie in memory as is taken for granted."""
+    return (
+        sys.implementation.name == "cpython"
+        and "t" not in sys.abiflags  # objects without one lock for all have another head
+        and (sys.byteorder, struct.calcsize("P"), object.__basicsize__) == ("little", 8, 16)
+        and all(map(_lies_as_expected, _samples()))
+        and all(map(_stands_behind_head, (1.5, 2.0 - 1j, *map(np.float32, (-0.5, 3.25)))))
+    )
+
+
+def _samples() -> list[Any]:
+    packed = np.zeros(9, np.uint8)[1:].view("float64")
+    fixed = np.broadcast_to(np.float32(1), (2, 3))
+    return [np.zeros(()), np.zeros((2, 3), np.int16).T[::-1], np.zeros((0, 4)), packed, fixed]
+
+
+def _lies_as_expected(array: Any) -> bool:
+    if np.ndarray.__basicsize__ < _ARRAY.size:
+        return False
+    head = _ARRAY.unpack(ctypes.string_at(id(array), _ARRAY.size))
+    _, kind, data, rank, shape, strides, _, descr, flags = head
+    sizes = struct.unpack(f"{rank}q", ctypes.string_at(shape, 8 * rank))
+    steps = struct.unpack(f"{rank}q", ctypes.string_at(strides, 8 * rank))
+    known = array.__array_interface__["data"][0], array.shape, array.strides, array.flags.num
+    same = (kind, descr) == (id(np.ndarray), id(array.dtype))
+    return same and (data, sizes, steps, flags) == known
+
+
+def _stands_behind_head(number: Any) -> bool:
+    held = np.asarray(number)
+    return ctypes.string_at(id(number) + 16, held.itemsize) == held.tobytes()
+
+
+def _loaded(code: bytes, watching: list[object]) -> type | None:
+    """Return the class that a library defines; None where it cannot be loaded or used."""
+    try:
+        made: Any = module(code, "warm")
+    except Broken:
+        return None
+    table = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
+    state = (settings._process, settings._overrides, watching, np.ndarray, table, _NAMES)
+    if not made.setup(*state):
+        return None
+    caller: type = made.Caller
+    return caller

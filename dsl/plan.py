@@ -1,0 +1,271 @@
+"""A call written down as a recipe: what to compare, then what to run and return.
+
+All that the long way compares for a form is in it: the keys of the arguments and of what the
+form watches, which arrays may not overlap, which are one and the same. It is made of those keys,
+not of what the objects are by now, so it never says more of a form than the form was made for.
+What has no place in a plan, such as tensors and what only Python can compare, goes the long way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..backends.cc.backend import CompiledC
+from ..backends.cc.code import CompiledCode
+from ..backends.cc.warm import RANK, Check, New, Packed, Part, Source, Whole
+from ..backends.runtime.state import RUNTIME
+from ..lowering import settings
+from ..lowering.diagnostic import CdError
+from ..lowering.ir import dtypes
+from ..lowering.ir.node import Node
+from .elaborate import typed as t
+from .elaborate.inputs import ConstantSpec, ObjectSpec
+from .elaborate.types import Kind
+from .elaborate.values import Path
+from .forms import Arguments, Lookup, Match, Specialisation
+from .keys import describe_input
+from .recipe import Form, Recipe, Runs, Step, packed
+from .source import Scope
+
+_FIXED = (bool, str, bytes, int, float, complex, type(None), type(...), np.dtype, np.generic)
+"""Types of constants that never change: the same object means the same value."""
+_WEAK = {
+    dtypes.float64: New.FLOAT, dtypes.int64: New.INTEGER, dtypes.bool_: New.BOOL,
+    dtypes.complex128: New.COMPLEX,
+}  # fmt: skip
+
+
+class _Unfit(Exception):
+    """What a call needs has no place in a plan."""
+
+
+def short_way(match: Match) -> type | None:
+    """Return the class whose objects are called in the short way; None where there is none, or
+    not for this code."""
+    backend = RUNTIME.backend(match.known.situation.backend)
+    routine = match.known.routine
+    if routine is None or not isinstance(routine.code, CompiledCode):
+        return None
+    if not isinstance(backend, CompiledC):
+        return None
+    try:
+        return backend.short_way.wanted(backend.toolchain, RUNTIME.watching)
+    except CdError:
+        return None
+
+
+def plan_of(match: Match, form: Form, arguments: Arguments, lookup: Lookup) -> Packed | None:
+    """Return the plan for calls like one that a form fits without a look, None where there is none.
+
+    The settings are those that the form was found under.
+    """
+    known, now = match.known, settings.current()
+    routine = known.routine
+    assert routine is not None, "a form that is called has code"
+    if now != known.situation.settings or now.debug_log_from_routines:  # another thread may `use`
+        return None
+    code = routine.code
+    try:
+        recipe = recipe_of(match, arguments, lookup)
+        short = code.short(match.given) if isinstance(code, CompiledCode) else None
+    except CdError:
+        return None
+    if recipe is None or short is None:
+        return None
+    return packed(recipe, form, now, Runs(short.function, short.sizes, short, short.code.fail))
+
+
+def recipe_of(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe | None:
+    """Return the recipe for calls like one that a form fits without a look, None for none."""
+    try:
+        return _recipe(match, arguments, lookup)
+    except _Unfit:
+        return None
+
+
+def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
+    known, returns = match.known, match.known.typed.returns
+    assert known.routine is not None, "a form that is called has code"
+    steps = _Steps(known, lookup)
+    steps.arguments(arguments, match.key)
+    for watch in known.watched:
+        steps.check(steps.place(watch.path), watch.key, watch.get(arguments), watch.path)
+    passed = zip(known.typed.passed, known.scalars, strict=True)
+    inputs = [steps.input(path, dtype) for path, dtype in passed]
+    pairs = [(inputs[one][0], inputs[two][0]) for one, two in known.pairs]
+    parts: tuple[t.Return, ...] = (returns,)
+    whole = Whole.ONE
+    if isinstance(returns, t.Many):
+        whole, parts = Whole.LIST if returns.kind == "list" else Whole.TUPLE, returns.items
+    return Recipe(
+        steps=steps.found,
+        pairs=[pair for pair in pairs if steps.full.issuperset(pair)],
+        equals=[(steps.array(one), steps.array(two)) for one, two in known.situation.alias.items()],
+        inputs=inputs,
+        results=[
+            _result(node, _kinds(returns, at)) for at, node in enumerate(known.routine.results)
+        ],
+        whole=whole,
+        parts=[steps.part(one) for one in parts],
+    )
+
+
+@dataclass(slots=True)
+class _Steps:
+    """The steps of a recipe so far, by path."""
+
+    known: Specialisation
+    lookup: Lookup
+    found: list[Step] = field(default_factory=list)
+    places: dict[Path, int] = field(default_factory=dict)
+    full: set[int] = field(default_factory=set)
+    """The arrays that have elements."""
+    numbers: dict[int, Any] = field(default_factory=dict)
+    """The types of the numbers that are given in each call."""
+
+    def arguments(self, arguments: Arguments, key: Any) -> None:
+        """Add all arguments, as their keys say."""
+        for (name, value), one in zip(arguments.items(), key, strict=True):
+            path = Path(name)
+            self.check(self.add(path, (Source.ARGUMENT, name)), one, value, path)
+
+    def add(self, path: Path, source: tuple[Any, ...]) -> int:
+        """Add a value that may be anything; return its number."""
+        self.places[path] = len(self.found)
+        self.found.append(Step(source))
+        return self.places[path]
+
+    def place(self, path: Path) -> int:
+        """Return the number of the value that a path leads to, added where there is none."""
+        if path in self.places:
+            return self.places[path]
+        if not path.steps:
+            return self.add(path, self.captured(path.root))
+        base = self.place(Path(path.root, path.steps[:-1], path.captured))
+        match path.steps[-1]:
+            case str() as name:
+                if name.startswith("@"):
+                    raise _Unfit
+                return self.add(path, (Source.ATTRIBUTE, base, name))
+            case (key,) | key:
+                return self.add(path, (Source.ITEM, base, key))
+
+    def captured(self, root: str) -> tuple[Any, ...]:
+        """Return where a captured name is found, as `forms.getter` finds it."""
+        typed = self.known.typed
+        if root in typed.constants:
+            return Source.CONSTANT, typed.constants[root]
+        prefix, _, name = root.rpartition(":")
+        lookup = typed.roots[prefix + ":"] if prefix else self.lookup
+        scope = getattr(lookup, "__self__", None)
+        if not isinstance(scope, Scope):
+            raise _Unfit
+        around = (scope.globals, scope.builtins)
+        if name not in scope.cells and not all(type(names) is dict for names in around):
+            raise _Unfit
+        return Source.NAME, scope, name
+
+    def check(self, at: int, key: Any, value: Any, path: Path) -> None:
+        """Have a value compared with a key; see `keys.quick_key`."""
+        match key:
+            case (np.dtype(), tuple() as shape, _, _):
+                check = Check.ARRAY, *key
+                if len(shape) > RANK:
+                    raise _Unfit
+                if 0 not in shape:
+                    self.full.add(at)
+            case (type() as kind, int() as number) if kind is int:
+                check = Check.EQUAL, number
+                if not -(2**63) <= number < 2**63:
+                    raise _Unfit
+            case (type() as kind, *keys) if kind in (tuple, list):
+                check = Check.SIZED, kind, len(keys)
+                for number, one in enumerate(keys):
+                    inner = Path(path.root, (*path.steps, number), path.captured)
+                    self.check(self.place(inner), one, value[number], inner)
+            case (type() as kind,):
+                check = self.number(at, kind)
+            case _:
+                check = self.constant(key, value, path)
+        self.found[at].check = check
+
+    def number(self, at: int, kind: type) -> tuple[Any, ...]:
+        """Return the check of a number whose value is given in each call."""
+        if kind not in (float, int, complex) and not issubclass(kind, np.number):
+            raise _Unfit
+        self.numbers[at] = np.dtype(kind)
+        if kind is float or kind is int:
+            return (Check.FLOAT if kind is float else Check.INTEGER,)
+        return Check.NUMBER, kind
+
+    def constant(self, key: Any, value: Any, path: Path) -> tuple[Any, ...]:
+        """Return the check of what has to be the very object that it is now."""
+        match key:
+            case ObjectSpec(number, _) if number != id(value):  # a method, made when asked for
+                for name in ("__self__", "__func__"):
+                    inner = Path(path.root, (*path.steps, name), path.captured)
+                    self.found[self.place(inner)].check = Check.SAME, getattr(value, name)
+                return Check.TYPE, type(value)
+            case ObjectSpec():
+                pass
+            case ConstantSpec():
+                if not isinstance(value, _FIXED) or describe_input(value, True) != key:
+                    raise _Unfit
+            case (kind, constant) if kind in (bool, str):
+                value = constant
+            case _ if key is not value:
+                raise _Unfit
+        return Check.SAME, value
+
+    def input(self, path: Path, dtype: Any) -> tuple[int, bool]:
+        """Return the number of what the code gets, and whether it is an array."""
+        at = self.place(path)
+        is_array = self.found[at].check[0] == Check.ARRAY
+        if not is_array and (at not in self.numbers or self.numbers[at] != dtype):
+            raise _Unfit
+        return at, is_array
+
+    def array(self, path: Path) -> int:
+        """Return the number of an array."""
+        at, is_array = self.input(path, None)
+        if not is_array:
+            raise _Unfit
+        return at
+
+    def part(self, returns: t.Return) -> tuple[Part, Any]:
+        """Return one thing of what comes back."""
+        match returns:
+            case t.Constant(value):
+                return Part.OBJECT, value
+            case t.Argument(path, None):
+                return Part.VALUE, self.place(path)
+            case t.New(number, None, _):
+                return Part.RESULT, number
+            case _:
+                raise _Unfit
+
+
+def _result(node: Node, kinds: set[Kind | None]) -> tuple[New, Any, tuple[int, ...]]:
+    """Return how a result is made: as an array, or as a number of these kinds."""
+    shape = node.static_shape
+    if shape is None or len(kinds) != 1 or len(shape) > RANK:
+        raise _Unfit
+    (kind,) = kinds
+    made = New.ARRAY if kind is None else _WEAK.get(node.dtype) if kind.weak else New.NUMBER
+    if made is None or (made != New.ARRAY and shape):
+        raise _Unfit
+    return made, node.dtype.numpy, shape
+
+
+def _kinds(returns: t.Return, number: int) -> set[Kind | None]:
+    """Return what a result is returned as: kinds of numbers, None for an array."""
+    match returns:
+        case t.New(at, _, kind) if at == number:
+            return {kind}
+        case t.Many(items):
+            return {kind for item in items for kind in _kinds(item, number)}
+        case _:
+            return set()

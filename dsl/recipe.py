@@ -1,0 +1,159 @@
+"""A plan before it has addresses: what it compares, where each value is found, what it returns.
+
+    Step   := source, check      something that is looked at in every call
+    source := (ARGUMENT, name) | (NAME, scope, name) | (CONSTANT, object)
+            | (ATTRIBUTE, step, name) | (ITEM, step, key)
+    check  := (ANY,) | (SAME, object) | (TYPE, class) | (SIZED, class, length) | (EQUAL, int)
+            | (ARRAY, dtype, shape, strides, flags) | (FLOAT,) | (INTEGER,) | (NUMBER, class)
+
+`plan` makes one of compiled code, `front` one of an entry on disk; here they become what the
+compiled function reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..backends.cc.warm import Check, Fail, New, Packed, Part, Plan, Source, Value, Whole, Words
+from .source import MISSING, Scope
+
+FLAGS = 0x0100 | 0x0400
+"""Of an array's flags, those that its strides do not tell: aligned, writable."""
+
+
+@dataclass(slots=True)
+class Step:
+    """A value that is looked at: where it is found, and what it has to be."""
+
+    source: tuple[Any, ...]
+    check: tuple[Any, ...] = (Check.ANY,)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a call is compared with and what it returns. Steps are named by their numbers."""
+
+    steps: Sequence[Step]
+    pairs: Sequence[tuple[int, int]]
+    """Arrays that may not overlap."""
+    equals: Sequence[tuple[int, int]]
+    """Values that have to be one and the same object."""
+    inputs: Sequence[tuple[int, bool]]
+    """What the code gets, in order, and whether that is an array."""
+    results: Sequence[tuple[New, Any, tuple[int, ...]]]
+    """How each result is made, its NumPy type and its shape."""
+    whole: Whole
+    parts: Sequence[tuple[Part, Any]]
+    """What is returned: an object, the number of a step, or the number of a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the parameters of a function were given: by place, by name, or by their defaults."""
+
+    positional: int
+    named: tuple[str, ...]
+    defaults: Mapping[str, object]
+    """Of all parameters, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What runs, by address, what keeps it there, and what raises the error of a run."""
+
+    function: int
+    sizes: int
+    held: object
+    fail: Fail
+
+
+def packed(recipe: Recipe, form: Form, settings: object, runs: Runs) -> Packed | None:
+    """Return the plan of a recipe for calls of one form under the settings; None if it is long."""
+    words = _Words(form)
+    values = [Value(words.source(one.source), words.check(one.check)) for one in recipe.steps]
+    plan = Plan(
+        settings=settings,
+        positional=form.positional,
+        named=len(form.named),
+        values=values,
+        pairs=recipe.pairs,
+        equals=recipe.equals,
+        inputs=recipe.inputs,
+        results=[
+            (made, words.address(dtype), len(shape), *shape)
+            for made, dtype, shape in recipe.results
+        ],
+        returned=(
+            recipe.whole,
+            len(recipe.parts),
+            *(word for part in recipe.parts for word in words.part(*part)),
+        ),
+        function=runs.function,
+        sizes=runs.sizes,
+    )
+    made = plan.pack()
+    return None if made is None else (made, (settings, runs, *words.kept), runs.fail)
+
+
+@dataclass(slots=True)
+class _Words:
+    """Turns what names objects into words; keeps the objects whose addresses are among them."""
+
+    form: Form
+    kept: list[object] = field(default_factory=list)
+
+    def address(self, value: object) -> int:
+        self.kept.append(value)
+        return id(value)
+
+    def source(self, source: tuple[Any, ...]) -> Words:
+        match source:
+            case (Source.ARGUMENT, str() as name):
+                return self.argument(name)
+            case (Source.NAME, Scope() as scope, str() as name) if name in scope.cells:
+                return Source.CELL, self.address(scope.cells[name]), 0, 0
+            case (Source.NAME, Scope() as scope, str() as name):
+                around = map(self.address, (scope.globals, scope.builtins))
+                return (Source.NAME, *around, self.address(name))
+            case (Source.ATTRIBUTE | Source.ITEM as kind, int() as base, key):
+                return kind, base, 0, self.address(key)
+            case (_, constant):
+                return Source.CONSTANT, 0, 0, self.address(constant)
+        raise AssertionError(f"no source: {source}")
+
+    def argument(self, name: str) -> Words:
+        """Return where an argument is, which may be a default."""
+        if name in self.form.named:
+            return Source.KEYWORD, 0, 0, self.address(name)
+        at = list(self.form.defaults).index(name)
+        if at < self.form.positional:
+            return Source.ARGUMENT, at, 0, 0
+        return Source.CONSTANT, 0, 0, self.address(self.form.defaults[name])
+
+    def check(self, check: tuple[Any, ...]) -> Words:
+        match check:
+            case (Check.SAME, value):
+                return Check.SAME, 0 if value is MISSING else self.address(value)
+            case (Check.ARRAY, dtype, shape, strides, flags):
+                return self.array(dtype, shape, strides, flags)
+            case (Check.NUMBER, kind):
+                return Check.NUMBER, self.address(kind), np.dtype(kind).itemsize
+            case (Check.TYPE | Check.SIZED as wanted, kind, *length):
+                return (wanted, self.address(kind), *length)
+            case _:
+                return check
+
+    def array(self, dtype: Any, shape: Sequence[int], strides: Sequence[int], flags: int) -> Words:
+        """Return the check of a layout; its memory goes from `low` to `high` around its data."""
+        reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
+        low, high = sum(min(0, r) for r in reach), sum(max(0, r) for r in reach)
+        head = self.address(dtype), len(shape), FLAGS, flags, low, high + dtype.itemsize
+        return (Check.ARRAY, *head, *shape, *strides)
+
+    def part(self, kind: Part, what: Any) -> Words:
+        """Return one thing of what comes back."""
+        return kind, self.address(what) if kind == Part.OBJECT else what

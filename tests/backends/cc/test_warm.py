@@ -1,0 +1,111 @@
+"""The library of the short way: when it is made, and when it is done without."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plusequals.backends.cache import Entry
+from plusequals.backends.cc import warm
+from plusequals.backends.cc.backend import CompiledC
+from plusequals.backends.cc.toolchain import Toolchain
+from plusequals.backends.cc.warm import Check, Plan, ShortWay, Source, Value
+from plusequals.lowering import settings
+from plusequals.lowering.diagnostic import CdBackendError
+
+KNOWN = Toolchain(("cc",), "cc 1", "any", (), ())
+
+
+def asked(cc: CompiledC, begun: bool = False) -> type | None:
+    """What a new short way has when it is asked."""
+    short = ShortWay(cc.cache)
+    if begun:
+        short.begin(cc.toolchain)
+    return short.wanted(cc.toolchain, [])
+
+
+def entries(cache_dir: Path) -> int:
+    return len(list(cache_dir.glob("v*/*.entry")))
+
+
+def test_compiled_once_and_then_taken_from_disk(cc: CompiledC, cache_dir: Path) -> None:
+    cc.toolchain()
+    before = entries(cache_dir)
+    first = asked(cc, begun=True)
+    assert first is not None and first.__name__ == "Caller"
+    assert entries(cache_dir) == before + 1
+    with settings.override(compiler_timeout=0.0):  # nothing can be compiled any more
+        assert asked(cc) is not None and asked(cc, begun=True) is not None
+    with settings.override(cache=False):
+        assert asked(cc) is not None
+
+
+def test_a_compiler_that_cannot_is_asked_once(cc: CompiledC, fake: Any, tmp_path: Path) -> None:
+    path = fake(f'echo >> "{tmp_path}/asked"; exit 1')
+    Path(path).write_text(Path(path).read_text().replace("kernel.c", "warm.c"))
+    with settings.override(compiler=path):
+        assert asked(cc, begun=True) is None and asked(cc) is None and asked(cc) is None
+    assert (tmp_path / "asked").read_text() == "\n"
+    assert not list(tmp_path.glob("plusequals-report-*"))
+
+
+def test_without_a_compiler_it_says_so_and_is_asked_again(cc: CompiledC) -> None:
+    short = ShortWay(cc.cache)
+    with settings.override(compiler="/no/such/cc"):
+        for ask in (lambda: short.begin(cc.toolchain), lambda: short.wanted(cc.toolchain, [])):
+            with pytest.raises(CdBackendError, match="was not found"):
+                ask()
+    assert short.wanted(cc.toolchain, []) is not None
+
+
+def test_a_library_that_cannot_be_loaded_is_done_without(cc: CompiledC, monkeypatch: Any) -> None:
+    for code in (b"\x7fELF" + bytes(60), b"no library", b""):
+        monkeypatch.setattr(cc.cache, "get", lambda key, code=code: Entry({}, "", code))
+        short = ShortWay(cc.cache)
+        assert short.wanted(lambda: KNOWN, []) is None and short.wanted(lambda: KNOWN, []) is None
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="objects of another Python")
+def test_the_layout_of_objects_is_looked_at(cc: CompiledC, monkeypatch: Any) -> None:
+    assert warm.is_possible()
+    with monkeypatch.context() as patch:
+        patch.setattr(warm, "_ARRAY", struct.Struct("2P i4x P P P P P i"))
+        assert not warm.is_possible()
+        assert asked(cc) is None
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "abiflags", "t")
+        assert not warm.is_possible()
+
+
+def test_a_plan_that_is_too_long_is_none() -> None:
+    def packed(values: int, results: int = 0) -> bytes | None:
+        value = Value((Source.ARGUMENT, 0, 0, 0), (Check.SAME, 7))
+        result = 0, id(np.dtype(float)), 1, 3
+        return Plan(
+            None, 1, 0, [value] * values, [], [], [(0, False)] * values, [result] * results,
+            (0, 1, 0, 0), 0, 0,
+        ).pack()  # fmt: skip
+
+    assert packed(warm.VALUES) is not None and packed(warm.VALUES + 1) is None
+    assert packed(1, warm.RESULTS) is not None and packed(1, warm.RESULTS + 1) is None
+    assert packed(warm.ARRAYS - 3, 3) is not None and packed(warm.ARRAYS - 2, 3) is None
+
+
+def test_the_words_of_a_plan_say_where_its_parts_are() -> None:
+    values = [Value((Source.ARGUMENT, 0, 0, 0)), Value((Source.NAME, 1, 2, 3), (Check.SAME, 9))]
+    plan = Plan(
+        None, 1, 2, values, [(0, 1)], [(1, 0)], [(1, True)], [(0, 5, 0)], (0, 1, 2, 0), 8, 9
+    )
+    words = plan.pack()
+    assert words is not None
+    head = struct.unpack(f"{len(words) // 8}q", words)
+    assert head[:10] == (id(None), 1, 2, 2, 1, 1, 1, 1, 8, 9)
+    pairs, inputs, results, returned = head[10:14]
+    assert head[14:pairs] == (0, 0, 0, 0, 0, 6, 2, 1, 2, 3, 1, 7, 9)
+    assert head[pairs:inputs] == (0, 1, 1, 0) and head[inputs:results] == (1, 1)
+    assert head[results:returned] == (0, 5, 0) and head[returned:] == (0, 1, 2, 0)

@@ -1,0 +1,378 @@
+"""Calls that go the short way: they do what the long way does, whatever changed in between."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import textwrap
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.dsl.cd import CdFunction
+
+
+def made(text: str, **names: Any) -> Any:
+    """The function that a text defines, among these names."""
+    return pe.cd_from_source(textwrap.dedent(text), {"np": np, **names})
+
+
+pytestmark = pytest.mark.usefixtures("short_way")
+
+
+@pytest.fixture
+def long_ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the functions that were called the long way, in order."""
+    seen: list[str] = []
+    long_way = CdFunction._call
+
+    def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.append(self.__name__)
+        return long_way(self, *args, **kwargs)
+
+    monkeypatch.setattr(CdFunction, "_call", noted)
+    return seen
+
+
+def repeated(seen: list[str], call: Callable[[], Any], times: int = 5) -> list[Any]:
+    """What several calls return, of which only the first ones went the long way."""
+    call(), call(), call()
+    seen.clear()
+    results = [call() for _ in range(times)]
+    assert seen == [], f"a call went the long way: {call}"
+    return results
+
+
+# ---------------------------------------------------------------- what goes the short way
+
+
+def test_what_comes_back_is_what_the_long_way_returns(long_ways: list[str]) -> None:
+    x, n = np.arange(6.0).reshape(2, 3), np.arange(3)
+    for text, args, expected in (
+        ("def f(x):\n    return x + 1", (x,), x + 1),
+        ("def f(x):\n    return np.sum(x)", (x,), np.float64(15)),
+        ("def f(n):\n    return np.sum(n)", (n,), np.int64(3)),
+        ("def f(x):\n    return np.any(x > 4)", (x,), np.True_),
+        ("def f(x):\n    return x * 1j", (x,), x * 1j),
+        ("def f(a, b):\n    return a + b", (2, 3), 5),
+        ("def f(a, b):\n    return a / b", (2.0, 4.0), 0.5),
+        ("def f(a):\n    return a < 2.0", (1.0,), True),
+        ("def f(a):\n    return a * 1j", (2.0,), 2j),
+        ("def f(a):\n    return a * a", (np.float32(3),), np.float32(9)),
+        ("def f(a):\n    return a + 1", (np.complex64(2j),), np.complex64(1 + 2j)),
+        ("def f(a):\n    return a - 1", (3 + 1j,), 2 + 1j),
+        ("def f(x):\n    return x, 7, None, x", (x,), (x, 7, None, x)),
+        ("def f(x):\n    return [x[0] * 2, np.max(x)]", (x,), [x[0] * 2, np.float64(5)]),
+        ("def f(x):\n    x[0] = 5.0", (x.copy(),), None),
+        ("def f(x, p):\n    return x * p[0] + p[1]", (n, (n, 2)), n * n + 2),
+        ("def f(x, p):\n    return x * p[0] + p[1]", (n, [n, n]), n * n + n),
+        ("def f(x, mode):\n    return x + 1 if mode == 'up' else x", (n, "up"), n + 1),
+    ):
+        f = made(text)
+        for got in repeated(long_ways, lambda f=f, args=args: f(*args)):
+            assert type(got) is type(expected)
+            parts = zip(got, expected) if isinstance(got, tuple | list) else [(got, expected)]
+            for one, other in parts:
+                assert type(one) is type(other)
+                np.testing.assert_array_equal(one, other)
+                if isinstance(one, np.ndarray | np.generic):
+                    assert one.dtype == other.dtype
+
+
+def test_a_returned_argument_is_that_object_and_a_result_is_a_new_one(
+    long_ways: list[str],
+) -> None:
+    f, x = made("def f(x):\n    x[0] = 5\n    return x, x + 1"), np.zeros(3)
+    results = repeated(long_ways, lambda: f(x))
+    assert all(first is x for first, _ in results)
+    assert len({id(second) for _, second in results}) == len(results)
+    for _, second in results:
+        assert second.flags.owndata and second.flags.writeable and second.base is None
+
+
+def test_arguments_by_name_and_by_default(long_ways: list[str]) -> None:
+    f = made("def f(x, a=2.0, *, shift=0.0):\n    return a * x + shift")
+    x = np.arange(3.0)
+    for call, expected in (
+        (lambda: f(x), 2 * x),
+        (lambda: f(x, 3.0), 3 * x),
+        (lambda: f(shift=1.0, x=x), 2 * x + 1),
+        (lambda: f(x, shift=-1.0, a=5.0), 5 * x - 1),
+    ):
+        for got in repeated(long_ways, call):
+            np.testing.assert_array_equal(got, expected)
+    with pytest.raises(TypeError, match="multiple values"):
+        f(x, x=x)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        f(x, b=2.0)
+
+
+def test_methods_and_what_objects_hold(long_ways: list[str]) -> None:
+    class Model:
+        def __init__(self, scale: float) -> None:
+            self.scale, self.weights = scale, np.arange(3.0)
+
+        @pe.cd
+        def run(self, x):
+            return self.scale * x + self.weights
+
+        def double(self, x):
+            return x + x
+
+        @pe.cd
+        def twice(self, x):
+            return self.double(x) * self.scale
+
+    one, other, x = Model(2.0), Model(3.0), np.ones(3)
+    for model in (one, other, one):
+        for got in repeated(long_ways, lambda model=model: model.run(x)):
+            np.testing.assert_array_equal(got, model.scale + model.weights)
+        for got in repeated(long_ways, lambda model=model: model.twice(x)):
+            np.testing.assert_array_equal(got, 2 * model.scale * x)
+    one.scale = 5.0
+    np.testing.assert_array_equal(one.run(x), 5.0 + one.weights)
+    one.weights = np.full(3, 7.0)
+    np.testing.assert_array_equal(one.run(x), 12.0 * x)
+    one.weights[:] = 1
+    np.testing.assert_array_equal(one.run(x), 6.0 * x)
+    one.weights = np.arange(6.0)[::2]
+    np.testing.assert_array_equal(one.run(x), 5.0 + one.weights)
+    one.double = lambda x: x * 10
+    np.testing.assert_array_equal(one.twice(x), 50.0 * x)
+    del one.scale
+    with pytest.raises(pe.CdError):
+        one.run(x)
+
+
+def test_captured_values_are_looked_up_in_each_call(long_ways: list[str]) -> None:
+    names: dict[str, Any] = {"np": np, "K": 2.0, "A": np.arange(3.0)}
+    f = pe.cd_from_source("def f(x):\n    return K * x + A", names)
+    x = np.ones(3)
+    np.testing.assert_array_equal(repeated(long_ways, lambda: f(x))[0], 2 + np.arange(3.0))
+    names["K"] = 3.0
+    np.testing.assert_array_equal(f(x), 3 + np.arange(3.0))
+    names["K"] = np.float32(0.5)
+    np.testing.assert_array_equal(f(x), 0.5 + np.arange(3.0))
+    names["A"][:] = 7
+    np.testing.assert_array_equal(f(x), [7.5, 7.5, 7.5])
+    names["A"] = 1
+    np.testing.assert_array_equal(f(x), [1.5, 1.5, 1.5])
+    del names["K"]
+    with pytest.raises(pe.CdError, match="K"):
+        f(x)
+    scale = 2
+
+    @pe.cd
+    def g(x):
+        return scale * x
+
+    repeated(long_ways, lambda: g(x))
+    scale = 5
+    np.testing.assert_array_equal(g(x), 5 * x)
+
+
+def test_a_name_that_comes_to_be_hides_the_one_further_out(long_ways: list[str]) -> None:
+    names: dict[str, Any] = {}
+    f = pe.cd_from_source("def f(y, x):\n    y[i] = abs(x[i])", names)
+    x, y = -np.ones(3), np.zeros(3)
+    repeated(long_ways, lambda: f(y, x))
+    names["abs"] = made("def double(x):\n    return x * 2")
+    f(y, x)
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_errors_of_a_run_are_the_same(long_ways: list[str]) -> None:
+    f = made("def f(y, x, n):\n    for k in range(3):\n        y[k] = x[n[k]]")
+    y, x, n = np.zeros(3), np.arange(3.0), np.array([0, 2, 1])
+    repeated(long_ways, lambda: f(y, x, n))
+    n[1] = 7
+    texts = []
+    for call in (f, f, functools.partial(CdFunction._call, f)):
+        with pytest.raises(pe.CdError) as caught:
+            call(y, x, n)
+        texts.append(str(caught.value))
+        frames = caught.traceback
+        assert isinstance(caught.value, IndexError) and len(frames) <= 3
+    assert texts[0] == texts[1] == texts[2]
+
+
+def test_run_time_sizes(long_ways: list[str]) -> None:
+    f = made("def f(y, x):\n    y[:] = np.cumsum(x[::-1]) * 2")
+    for size in (5, 6, 7, 8, 9, 10):
+        x, y = -np.arange(size), np.zeros(size, int)
+        repeated(long_ways, lambda x=x, y=y: f(y, x))
+        np.testing.assert_array_equal(y, np.cumsum(x[::-1]) * 2)
+
+
+def test_integers_that_become_constants() -> None:
+    f = made("def f(x, n):\n    return x.reshape(n, -1) if x.ndim == 1 else x * n")
+    x = np.ones((2, 3))
+    for n in (2, 3, 2, 3):
+        np.testing.assert_array_equal(f(x, n), x * n)
+    assert f(np.ones(6), 2).shape == (2, 3)
+    for n in (2, 3, 2, 3, 2, 3):
+        np.testing.assert_array_equal(f(x, n), x * n)
+        assert f(np.ones(6), n).shape == (n, 6 // n)
+    big = 2**70
+    assert f(x, 2)[0, 0] == 2 and f(x, float(big))[0, 0] == big
+
+
+# ---------------------------------------------------------------- what does not
+
+
+def test_profiles_traces_and_logs_see_every_call(long_ways: list[str], tmp_path: Path) -> None:
+    f, x = made("def f(x):\n    return x + 1"), np.zeros(3)
+    repeated(long_ways, lambda: f(x))
+    with pe.trace() as trace:
+        f(x)
+        f(x)
+    assert len(long_ways) == 2 and len(str(trace).splitlines()) > 2
+    with pe.profile() as timeline:
+        f(x)
+    assert "f" in str(timeline) and len(long_ways) == 3
+    with pe.override(debug_log_from_routines=True, dump_dir=str(tmp_path)):
+        f(x)
+    assert len(long_ways) == 4 and list(tmp_path.iterdir())
+    repeated(long_ways, lambda: f(x))
+
+
+def test_settings_decide_which_code_runs(long_ways: list[str]) -> None:
+    f, x = made("def f(x):\n    return 1 / x"), np.zeros(3)
+    repeated(long_ways, lambda: f(x))
+    with pe.override(checked=True):
+        for _ in range(5):
+            with pytest.raises(pe.CdError):
+                f(x)
+    assert np.isinf(f(x)).all()
+    with pe.override("numpy"):
+        for _ in range(5):
+            assert np.isinf(f(x)).all()
+    on = f.on("numpy")
+    for _ in range(5):
+        assert np.isinf(on(x)).all()
+
+
+def test_arrays_that_overlap(long_ways: list[str]) -> None:
+    f = made("def f(y, x):\n    y[1:] = x[:-1]\n    y[0] = x[-1]")
+    x, y = np.arange(8.0), np.zeros(8)
+    repeated(long_ways, lambda: f(y, x))
+    whole = np.arange(12.0)
+    with pytest.raises(pe.CdError, match="share memory"):
+        f(whole[:8], whole[4:])
+    g = made("def g(y, x):\n    y[:] = x[::-1]")
+    repeated(long_ways, lambda: g(y, x))
+    g(whole[:8], whole[4:])
+    np.testing.assert_array_equal(whole[:8], np.arange(12.0)[4:][::-1])
+    g(y, y)
+    np.testing.assert_array_equal(y, y)
+    h = made("def h(y, x):\n    y[:] = y + x")
+    z = np.ones(4)
+    repeated(long_ways, lambda: h(z, z))
+    before, w = z.copy(), np.ones(4)
+    h(z, w)
+    np.testing.assert_array_equal(z, before + 1)
+
+
+def test_subclasses_tensors_and_odd_arrays_go_the_long_way(long_ways: list[str]) -> None:
+    f = made("def f(x):\n    return x + 1")
+    x = np.zeros(4)
+    repeated(long_ways, lambda: f(x))
+    odd = np.zeros(33, np.uint8)[1:].view("float64")
+    for other in (x.view(np.recarray), list(x), odd, x.astype(">f8"), memoryview(x), x[::-1]):
+        long_ways.clear()
+        np.testing.assert_array_equal(f(other), np.ones(4))
+        assert long_ways == ["f"]
+
+
+def test_an_array_that_became_read_only_or_another(long_ways: list[str]) -> None:
+    f = made("def f(y):\n    y[:] = y + 1")
+    y = np.zeros(4)
+    repeated(long_ways, lambda: f(y))
+    y.setflags(write=False)
+    with pytest.raises(ValueError, match="read-only"):
+        f(y)
+    y.setflags(write=True)
+    y[:] = 0
+    f(y)
+    y.shape = (2, 2)
+    f(y)
+    np.testing.assert_array_equal(y, np.full((2, 2), 2.0))
+    y.dtype = np.int64
+    f(y)
+    assert (y == np.full(1, 2.0).view(np.int64)[0] + 1).all()
+
+
+# ---------------------------------------------------------------- around it
+
+
+def test_a_function_and_its_plans_are_collected(long_ways: list[str]) -> None:
+    class Held:
+        a = 2.0
+
+    names: dict[str, Any] = {"np": np, "held": Held()}
+    names["f"] = pe.cd_from_source("def f(x):\n    return held.a * x", names)
+    repeated(long_ways, lambda: names["f"](np.ones(3)))
+    gone = weakref.ref(names["held"])
+    del names
+    gc.collect()
+    assert gone() is None
+
+
+def test_threads(long_ways: list[str]) -> None:
+    f = made("def f(x, a):\n    return a * x + 1")
+    wrong: list[object] = []
+
+    def work(size: int) -> None:
+        x = np.arange(float(size))
+        for n in range(300):
+            if not np.array_equal(f(x, float(n)), n * x + 1):
+                wrong.append((size, n))
+
+    threads = [threading.Thread(target=work, args=(size,)) for size in (2, 3, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_what_a_getter_changes_is_seen(long_ways: list[str]) -> None:
+    class Odd:
+        array, harm = np.zeros(4), False
+
+        @property
+        def a(self) -> float:
+            if self.harm:
+                self.array.resize(2, refcheck=False)
+            return 2.0
+
+    odd = Odd()
+    f = made("def f(x, odd):\n    return odd.a * x")
+    repeated(long_ways, lambda: f(odd.array, odd))
+    odd.harm = True
+    assert f(odd.array, odd).shape == (2,)
+
+
+def test_an_interrupt_in_a_getter_is_not_lost(long_ways: list[str]) -> None:
+    class Odd:
+        problem: BaseException | None = None
+
+        @property
+        def a(self) -> float:
+            if self.problem is not None:
+                raise self.problem
+            return 2.0
+
+    odd, x = Odd(), np.ones(3)
+    f = made("def f(x, odd):\n    return odd.a * x")
+    repeated(long_ways, lambda: f(x, odd))
+    for problem in (KeyboardInterrupt(), ZeroDivisionError()):
+        odd.problem = problem
+        with pytest.raises(type(problem)):
+            f(x, odd)

@@ -49,8 +49,8 @@ backends/emit: layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests recompute counts
 lowering/schedule: __init__ grid presets stencil kinds split
-lowering/schedule: effort rounding tiles stage strips contraction accumulation lanes order sums
-lowering/schedule: legal integers
+lowering/schedule: effort rounding tiles blocks stage strips contraction accumulation lanes
+lowering/schedule: order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products

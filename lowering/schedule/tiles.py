@@ -19,9 +19,13 @@ done as before, once.
 for k in 0..99:
     for column in 0..16 vector:
         columns[column + 16*k] = b[k, column]
-for row in 0..6:
-    for k in 0..99:
-        rows[row + 6*k] = a[row, k]
+for k in 0..96 step 8:
+    for row in 0..6:
+        for k_2 in k..k + 8:
+            rows[row + 6*k_2] = a[row, k_2]
+for k in 96..99:
+    for row in 0..6 unrolled:
+        rows[6*k + row] = a[row, k]
 for row in 0..6 unrolled:
     for column in 0..16 vector:
         tile[row, column] = 0.0
@@ -57,62 +61,18 @@ from ..ir.walk import bodies
 from ..passes.cells import is_in_range, ranges
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
+from .blocks import sizes
 from .contraction import Contraction, contraction
 from .legal import confined, independent, private
 from .stage import Panels, Side, Sizes, over, rounds_of
 
 Body = tuple[Stmt, ...]
-DEPTH, COLUMNS, ROWS = 512, 1024, 144
-"""So many terms, columns and rows are in panels at a time, at most."""
-SMALL = 8192
-"""Nests of fewer terms than that are left as they are."""
 
 
 class Tiled(Reason):
     """Why a nest is computed in tiles."""
 
     REUSED = "each row meets each column, so what is loaded is used many times"
-
-
-def sizes(found: Contraction, target: Target) -> Sizes | None:
-    """Return the sizes for a contraction, None where tiles would not help."""
-    nest = found.nest
-    bits = max(nest.acc.dtype.bits, *(part.node.dtype.bits for part in found.parts))
-    lanes = target.lanes(bits)
-    inner = [rounds_of(k) for k in nest.depth[1:]]
-    outer, rows, columns = map(rounds_of, (nest.depth[0], found.row, found.column))
-    known = [size for size in (rows, columns, outer) if size is not None]
-    if lanes < 2 or None in inner or 0 in known or 0 in inner:
-        return None
-    terms = prod(n for n in inner if n is not None)
-    if len(known) == 3 and prod(known) * terms < SMALL or 1 in (rows, columns):
-        return None
-    height, width, size = (12 if target.vector_registers >= 32 else 6), 2 * lanes, bits // 8
-    most = max(1, min(DEPTH, target.l1_bytes // (2 * height * size)) // terms)
-    whole = min(4 * DEPTH, target.l2_bytes // (4 * (height + width) * size)) // terms
-    depth = outer if outer is not None and outer <= max(whole, most) else most
-    panel = depth * terms * size
-    shared = ROWS if rows is None else min(ROWS, -(-rows // target.threads))
-    row_block = _fitting(target.l2_bytes // 2 // panel, shared + height - 1, height)
-    most = COLUMNS if depth == outer else COLUMNS // 2  # each thread has panels of its own
-    column_block = _fitting(target.l3_bytes // 2 // panel, most, width)
-    return Sizes(
-        height, width, _balanced(rows, row_block, height), _balanced(columns, column_block, width),
-        depth, terms,
-    )  # fmt: skip
-
-
-def _fitting(room: int, most: int, unit: int) -> int:
-    """Return how many rows or columns a block has for which there is that much room."""
-    return max(unit, min(most, room) // unit * unit)
-
-
-def _balanced(count: int | None, most: int, unit: int) -> int:
-    """Return the size of equal blocks of a count, in whole units and at most so large."""
-    if count is None:
-        return most
-    blocks = -(-count // most)
-    return -(-count // (blocks * unit)) * unit
 
 
 # ----------------------------------------------------------------------------------- the pass
@@ -209,8 +169,9 @@ class _Tiler:
         panels = Panels.of(fresh, found, sizes)
         shape, dtype = (sizes.rows, sizes.columns), found.nest.acc.dtype
         tile = fresh.array("tile", shape, dtype, "tile")
-        count = prod(shape) if panels.is_whole else sizes.row_block * sizes.column_block
-        purpose: Purpose = "tile" if panels.is_whole else "panel"
+        whole = panels.holds("row")
+        count = prod(shape) if whole else sizes.row_block * sizes.column_block
+        purpose: Purpose = "tile" if whole else "panel"
         out = fresh.array("tile_out", (count,), dtype, purpose)
         return cls(fresh, found, sizes, panels, tile, out)
 
@@ -234,7 +195,7 @@ class _Tiler:
     def columns(self, column: Affine) -> Body:
         """Return what fills the panels of a block of columns, where these hold all terms."""
         row, k = self.found.row, self.found.nest.depth[0]
-        if not self.panels.is_whole:
+        if not self.panels.holds("column"):
             return ()
         body = self.panels.filled("column", column, k.lo, k.hi)
         if rounds_of(row):
@@ -244,11 +205,11 @@ class _Tiler:
     def block(self, row: Affine, column: Affine) -> Body:
         """Return the tiles of a block of rows and columns."""
         k, span = self.found.nest.depth[0], self.found.nest.update.span
-        if self.panels.is_whole:
+        if self.panels.holds("row"):
             fill = self.panels.filled("row", row, k.lo, k.hi)
 
             def whole(at: _At) -> Body:
-                added = self.added(at, (k.hi - k.lo) * self.sizes.inner)
+                added = self.added(at, k.lo, k.hi)
                 return (*self.begun(at), *added, *self.kept(at), *self.finished(at))
 
             return (*fill, *self.each(row, column, whole))
@@ -258,10 +219,11 @@ class _Tiler:
 
         def part(at: _At) -> Body:
             begun = If(start, self.begun(at), self.loaded(at), span)
-            return (begun, *self.added(at, (last - var(first)) * self.sizes.inner), *self.kept(at))
+            return (begun, *self.added(at, var(first), last), *self.kept(at))
 
+        columns = self.panels.filled("column", column, var(first), last)
         body = (
-            *self.panels.filled("column", column, var(first), last),
+            *(() if self.panels.holds("column") else columns),
             *self.panels.filled("row", row, var(first), last),
             *self.each(row, column, part),
         )
@@ -298,7 +260,7 @@ class _Tiler:
     def outside(self, at: _At, row: Affine, column: Affine) -> tuple[Affine]:
         """Return where an element of a tile is outside of the registers."""
         inside = row * self.sizes.columns + column
-        if self.panels.is_whole:
+        if self.panels.holds("row"):
             return (inside,)
         block = (at.row - at.rows) * self.sizes.column_block
         return (block + (at.column - at.columns) * self.sizes.rows + inside,)
@@ -328,13 +290,17 @@ class _Tiler:
 
         return (self.in_tile(load),)
 
-    def added(self, at: _At, steps: Affine) -> Body:
-        """Return the loop over the terms of a tile."""
+    def added(self, at: _At, first: Affine, last: Affine) -> Body:
+        """Return the loop over the terms of a tile, of some rounds of the depth."""
         step, update = self.fresh.symbol("step"), self.found.nest.update
         sides: dict[Side, Affine] = {"row": at.row - at.rows, "column": at.column - at.columns}
+        before = (first - self.found.nest.depth[0].lo) * self.sizes.inner
+        behind = before if self.panels.holds("column") else const(0)
+        place: dict[Side, Affine] = {"row": var(step), "column": var(step) + behind}
+        steps = (last - first) * self.sizes.inner
 
         def add(row: Affine, column: Affine) -> Stmt:
-            value = self.panels.taken(self.found.term, sides, var(step), row, column)
+            value = self.panels.taken(self.found.term, sides, place, row, column)
             return replace(update, access=Access(self.tile, (row, column)), value=value)
 
         return (For(step, const(0), steps, 1, (self.in_tile(add),), span=update.span),)
@@ -361,19 +327,27 @@ class _Tiler:
 
     def elementwise(self, at: _At, made: Callable[[Affine, Affine], Body]) -> Body:
         """Return the loops over those elements of a tile that exist, with the names they need."""
+        columns, lanes = self.panels.width("column", at.column), const(self.sizes.columns)
+        if columns.constant is not None:
+            return self.elements(at, columns, made)
+        full = Apply(OPS["eq"], (Position(columns), Position(lanes)), dtypes.bool_)
+        both = self.elements(at, lanes, made), self.elements(at, columns, made)
+        return (If(full, *both, self.found.nest.update.span),)
+
+    def elements(self, at: _At, columns: Affine, made: Callable[[Affine, Affine], Body]) -> Body:
+        """Return the loops over the elements of a tile of so many columns."""
         found = self.found
         row, column = (self.fresh.symbol(s.symbol.name) for s in (found.row, found.column))
         body = made(var(row), var(column))
         outer, inner = found.nest.named(body, found.column.symbol)
-        rows, columns = self.panels.width("row", at.row), self.panels.width("column", at.column)
         kind: LoopKind = "vector" if columns.constant is not None else "serial"
-        body = (*inner, *body)
-        inside = For(column, const(0), columns, 1, body, kind, found.column.span)
-        loops: Body = (*outer, inside)
+        inside = For(column, const(0), columns, 1, (*inner, *body), kind, found.column.span)
         values = {
             found.row.symbol: at.row + var(row), found.column.symbol: at.column + var(column),
         }  # fmt: skip
-        return substitute((For(row, const(0), rows, 1, loops, span=found.row.span),), values)
+        rows = self.panels.width("row", at.row)
+        loop = For(row, const(0), rows, 1, (*outer, inside), span=found.row.span)
+        return substitute((loop,), values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from plusequals.lowering.schedule.stage import Panels, Side, Sizes, over, rounds
 from ..passes.shown import lowered
 
 ROWS, TERMS, COLUMNS = 7, 5, 10
-SIZES = Sizes(4, 8, 8, 16, TERMS, 1)
+SIZES = Sizes(4, 8, 8, 16, TERMS, TERMS, 1)
 
 
 @pytest.mark.parametrize("text", ["a[i, k] * b[k, j]", "at[k, i] * bt[j, k]"])
@@ -35,7 +35,7 @@ def test_panels_are_filled(text: str, side: Side, first: int) -> None:
     found = contraction(nest, fresh)
     assert found is not None
     panels = Panels.of(fresh, found, SIZES)
-    assert panels.is_whole
+    assert panels.holds(side)
     (part,) = [one for one in found.parts if one.side == side]
     body = panels.filled(side, const(0), const(first), const(TERMS))
     node = panels.nodes[part.node.id]
@@ -50,7 +50,7 @@ def test_panels_are_filled(text: str, side: Side, first: int) -> None:
     lanes = panels.lanes(side)
     for at in range(-(-len(rows) // lanes) * lanes):
         for step in range(TERMS - first):
-            place = at // lanes * lanes * SIZES.panel + step * lanes + at % lanes
+            place = at // lanes * lanes * SIZES.panel(side) + step * lanes + at % lanes
             assert panel[place] == (rows[at, first + step] if at < len(rows) else 0)
 
 

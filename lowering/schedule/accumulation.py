@@ -29,7 +29,7 @@ from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import Comment, For, If, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.walk import own_reads, statements
+from ..ir.walk import own_reads, statements, writes
 from ..passes.access import nodes_of
 
 Body = tuple[Stmt, ...]
@@ -84,6 +84,9 @@ def accumulation(loop: For, fresh: Fresh) -> Accumulation | None:
     node, span = body.update.access.node, body.update.span
     if node.dtype not in (dtypes.float32, dtypes.float64):
         return None
+    changed = frozenset(one.id for one in writes((loop,)) if one.rank)
+    if any(node.id in changed for name in names for node in nodes_of(name.value)):
+        return None  # where it is named again it would be another number
     named = (*names, *(s for s in body.before if s.access.node != node), *body.inner)
     known = {stmt.access.node.id: stmt.value for stmt in named}
     begun = [stmt for stmt in body.before if stmt.access.node == node]

@@ -48,7 +48,7 @@ from ..ir import dtypes
 from ..ir.assignments import Access
 from ..ir.expressions import Apply, Const, Expr, Position, Read, reads, rebuild
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, Symbol, const, floordiv, minimum, var
+from ..ir.indexing import Affine, Symbol, const, floordiv, maximum, minimum, var
 from ..ir.loops import For, If, LoopKind, Stmt, Store
 from ..ir.node import Node
 from ..ir.ops import OPS
@@ -194,6 +194,7 @@ class Panels:
         """Return the loops that copy lanes of which the steps are neighbours: some steps of each
         lane at a time, as many as memory gives at once."""
         (name, lo, hi, span), *outer = loops
+        hi = hi if (hi - lo).constant is not None else maximum(hi, lo)
         first = self.fresh.symbol(name.name)
         whole = lo + floordiv(hi - lo, const(NEAR)) * NEAR
         near = For(name, var(first), var(first) + NEAR, 1, (store,), span=span)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import plusequals as pe
+from plusequals.backends.cc.host import target
 from plusequals.lowering import settings
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.interpret import run_program
@@ -16,7 +17,7 @@ from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import Target
 
-MODEST = Target(schedule=True, reorders=True)
+MODEST = Target(schedule=True, reorders=True, fma=target().fma)
 
 
 def function(text: str) -> pe.CdFunction:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.lowering import settings
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements
@@ -159,6 +160,51 @@ def test_a_loop_that_was_written_is_tiled_as_well() -> None:
     assert _has_tiles(program)
     plain = scheduled(made.procedure(*arrays), replace(TINY, schedule=False))
     assert interpreted(program, *arrays)[0].tobytes() == interpreted(plain, *arrays)[0].tobytes()
+
+
+def test_what_a_row_named_before_its_columns_stays_that() -> None:
+    text = (
+        "def f(c, a, b):\n    for i in range(9):\n        t = c[i, 0]\n"
+        "        for j in range(8):\n            c[i, j] = sum(a[i, k] * b[k, j]) * t\n"
+    )
+    rng = np.random.default_rng(3)
+    arrays = [rng.standard_normal(shape) for shape in ((9, 8), (9, 7), (7, 8))]
+    procedure = function(text).procedure(*arrays)
+    plain = scheduled(procedure, replace(TINY, schedule=False))
+    tiled = scheduled(procedure, replace(TINY, schedule=True, vector_bits=256))
+    assert interpreted(tiled, *arrays)[0].tobytes() == interpreted(plain, *arrays)[0].tobytes()
+
+
+@pytest.mark.parametrize("terms", ["n", "-1", "0", "3"])
+def test_ranges_that_are_empty_read_nothing(terms: str) -> None:
+    made = function(f"def f(c, a, b, n):\n    c[i, j] = sum[k < {terms}](a[i, k] * b[j, k])\n")
+    rng = np.random.default_rng(4)
+    arrays = [rng.standard_normal(shape) for shape in ((9, 10), (9, 7), (10, 7))]
+    for count in (-20, -3, 0, 1, 7):
+        if terms != "n" and count:
+            continue
+        given = (*arrays, count)
+        for procedure in (made.procedure(*given), of_any_size(made, *given)):
+            plain = interpreted(scheduled(procedure, replace(TINY, schedule=False)), *given)
+            tiled = interpreted(scheduled(procedure, replace(TINY, schedule=True)), *given)
+            assert plain[0].tobytes() == tiled[0].tobytes()
+
+
+def test_threads_and_traces_change_no_bit() -> None:
+    arrays = _arrays(BODIES["scaled"], (300, 130, 70))
+    made = _made(BODIES["scaled"], list(arrays))
+    found = []
+    for threads in (1, 2, 7):
+        mine = [one.copy() for one in arrays.values()]
+        with settings.override(schedule=True, threads=threads, parallel_from=1):
+            made.on("cc")(*mine)
+        found.append([one.tobytes() for one in mine])
+    mine = [one.copy() for one in arrays.values()]
+    with settings.override(schedule=True), pe.trace():
+        made.on("cc")(*mine)
+    found.append([one.tobytes() for one in mine])
+    assert all(one == found[0] for one in found)
+    assert found[0] != [one.tobytes() for one in arrays.values()]
 
 
 def test_what_is_small_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -262,8 +262,8 @@ class _Tiler:
         inside = row * self.sizes.columns + column
         if self.panels.holds("row"):
             return (inside,)
-        block = (at.row - at.rows) * self.sizes.column_block
-        return (block + (at.column - at.columns) * self.sizes.rows + inside,)
+        block = (at.column - at.columns) * self.sizes.row_block
+        return (block + (at.row - at.rows) * self.sizes.columns + inside,)
 
     def begun(self, at: _At) -> Body:
         """Return what gives the elements of a tile what they start from."""

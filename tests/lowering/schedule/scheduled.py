@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import Target
 
-MODEST = Target(schedule=True, reorders=True, fma=target().fma)
+MODEST = Target(schedule=True, reorders=True)
+LIKE_C = replace(MODEST, fma=target().fma)
+"""Rounds as the compiled code of this machine does."""
 
 
 def function(text: str) -> pe.CdFunction:

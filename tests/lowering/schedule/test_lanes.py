@@ -13,7 +13,7 @@ from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule.lanes import BLOCK, BLOCKS, LANES
 
-from .scheduled import function, interpreted, of_any_size, scheduled
+from .scheduled import LIKE_C, function, interpreted, of_any_size, scheduled
 
 SIZES = (
     0,
@@ -122,14 +122,15 @@ def test_sizes_of_the_run_and_c_change_no_bit(name: str, shape: tuple[int, int])
     x *= rng.choice([-1, 1], shape).astype("f4")
     y = y if name in ("both axes", "greatest of both") else y[: shape[0]]
     made = function(_text(BODIES[name]))
-    fixed = interpreted(scheduled(made.procedure(y, x)), y, x)[0]
+    fixed = interpreted(scheduled(made.procedure(y, x), LIKE_C), y, x)[0]
     if shape in ((3, 0), (37, 37)):
         with settings.override(schedule=True):
             compiled = y.copy()
             made.on("cc")(compiled, x)
         assert bits(compiled) == bits(fixed)
     if min(shape) > 1:
-        assert bits(interpreted(scheduled(of_any_size(made, y, x)), y, x)[0]) == bits(fixed)
+        run = interpreted(scheduled(of_any_size(made, y, x), LIKE_C), y, x)[0]
+        assert bits(run) == bits(fixed)
     plain = y.astype("f8")
     made.on("numpy")(plain, x.astype("f8"))
     np.testing.assert_allclose(fixed, plain, rtol=1e-4, atol=1e-5)

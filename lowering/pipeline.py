@@ -12,8 +12,10 @@ from typing import Literal, NamedTuple
 
 from .diagnostic import CdValueError, Diagnostic, nearest
 from .ir import memory_mode
+from .ir.assignments import Alloc
 from .ir.loops import Program
 from .ir.node import Node, Purpose
+from .ir.walk import bodies, statements, writes
 from .passes.buffers import Memory, exchanged, memory
 from .passes.cse import cse
 from .passes.dead import dead
@@ -85,6 +87,8 @@ class Placement:
     """How wide the vectors are that loops over lanes become; 0: they stay loops."""
     polls: bool = False
     """Whether long loops ask now and then if the call is to end."""
+    picks: bool = False
+    """Whether choices are computed without branches, so that loops become vectors."""
 
     def __getitem__(self, node: Node) -> Place:
         return self.places[node.id]
@@ -135,7 +139,8 @@ def optimize(
 
     `verify` is called on the program before the first pass and after each, and raises where an
     invariant does not hold. `stop_after` names the last pass to run, `lower` for none of them: a
-    wrong result is pinned on a pass that way. Raises CdValueError where there is no such pass.
+    wrong result is pinned on a pass that way. Raises CdValueError where there is no such pass, and
+    CdTypeError CD0572 for requests that the whole pipeline does not meet, wherever it stops.
     """
     decisions: list[Decision] = []
     lowered = program
@@ -164,7 +169,13 @@ def optimize(
         placement = replace(placement, vector_bits=target.vector_bits)
     if not stop_after:
         placement = replace(placement, modes=settle(lowered, program, decisions))
-    return program, replace(placement, polls=target.schedule)
+    elif any(node.request is not None for node in _nodes(lowered)):
+        optimize(lowered, target)  # what all passes together refuse is refused after some, too
+    return program, replace(placement, polls=target.schedule, picks=target.schedule)
+
+
+def _nodes(program: Program) -> tuple[Node, ...]:
+    return (*(p.node for p in program.parameters), *program.results, *program.locals)
 
 
 def _stages(stop_after: str) -> tuple[Pass, ...]:
@@ -200,12 +211,22 @@ def place(
             places[made.node.id] = Place(made.outcome, str(made))
     apart = privates(program)
     plan = memory(program, stack_bytes, apart)
+    filled = {node.id for node in _filled(program)}
     for node in program.locals:
         if node.id in apart:
             places[node.id] = Place("private", "each thread that runs its loop has its own")
             continue
-        places[node.id] = _local(node, node.id in moving, "; ".join(why.get(node.id, ())), plan)
+        because = "; ".join(why.get(node.id, ()))
+        if not because and node.id not in filled:
+            because = "nothing writes it: only its zeros are read"
+        places[node.id] = _local(node, node.id in moving, because, plan)
     return Placement(places, decisions, plan)
+
+
+def _filled(program: Program) -> tuple[Node, ...]:
+    """Return the nodes that get values, which their storage is not."""
+    body = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
+    return writes(stmt for stmt in body if not isinstance(stmt, Alloc) and not bodies(stmt))
 
 
 def _local(node: Node, moving: bool, why: str, plan: Memory) -> Place:
@@ -216,7 +237,7 @@ def _local(node: Node, moving: bool, why: str, plan: Memory) -> Place:
     if node.rank == 0:
         return Place("scratch", "it is a scalar that trades places with another array")
     known = why or _MADE.get(node.purpose, "it is read after its loops have ended")
-    return Place("scratch", known, _room(node, plan))
+    return Place("scratch", known, plan.said(node))
 
 
 _MADE: Mapping[Purpose, str] = {
@@ -225,20 +246,3 @@ _MADE: Mapping[Purpose, str] = {
     "panel": "it has what tiles need, side by side",
 }
 """What schedules make arrays for."""
-
-
-def _room(node: Node, plan: Memory) -> str:
-    """Return how large a temporary is and where its bytes are."""
-    if node in plan.stack:
-        return f"its {node.bytes:,} bytes are on the stack"
-    if not plan.is_static:
-        return "its size and its place in memory are known when it is called"
-    layout = plan.layout()
-    if node.id not in layout.offsets:
-        return "it is not used"
-    theirs = [
-        f"`{other.node.label}`" for other in plan.arena
-        if other.node.id != node.id and other.node.id in plan.sharing_with(node, layout)
-    ]  # fmt: skip
-    shared = f"; at another time {' and '.join(theirs)} is there" if theirs else ""
-    return f"its {node.bytes:,} bytes are allocated for the call{shared}"

@@ -21,7 +21,12 @@ SHARED = tuple(
 )
 """The files of C that other languages take as well, in the folder of the backends."""
 _OF_C = "bits exponentials logarithms angles arcs powers erf".split()
-OF_C = (*(f"cc/csrc/{name}.h" for name in _OF_C), *SHARED, "cc/csrc/threads.h", "cc/csrc/vectors.h")
+_APART = "choices threads vectors".split()
+OF_C = (
+    tuple(f"cc/csrc/{name}.h" for name in _OF_C)
+    + SHARED
+    + tuple(f"cc/csrc/{name}.h" for name in _APART)
+)
 """The files of C."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)

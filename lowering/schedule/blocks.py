@@ -24,6 +24,8 @@ DEPTH, COLUMNS, ROWS = 512, 1024, 512
 """So many terms, columns and rows are in panels at a time, at most."""
 BYTES = 2048
 """So much of a row is in a panel at a time, at most: those of a tile stay in the first cache."""
+SUMS = 5 << 19
+"""So many bytes of sums wait for further terms at a time, at most: each thread has its own."""
 SMALL = 8192
 """Nests of fewer terms than that are left as they are."""
 
@@ -45,14 +47,14 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     size = bits // 8
     most = max(1, min(DEPTH, BYTES // size) // terms)
     depth = most if outer is None else outer if 2 * outer <= 3 * most else _part(outer, most)
-    row_block = _fitting(target.l2_bytes // (2 * depth * terms * size), ROWS, height)
+    most = _fitting(target.l2_bytes // (2 * depth * terms * size), ROWS, height)
+    row_block = _shared(rows, most, height, target.threads)
     held = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
     column_depth = outer if held and outer is not None else depth
     room = target.l3_bytes // (2 * column_depth * terms * size)
-    return Sizes(
-        height, width, _shared(rows, row_block, height, target.threads),
-        _shared(columns, _fitting(room, COLUMNS, width), width, 1), depth, column_depth, terms,
-    )  # fmt: skip
+    room = room if depth == outer else min(room, SUMS // (row_block * size))
+    column_block = _shared(columns, _fitting(room, COLUMNS, width), width, 1)
+    return Sizes(height, width, row_block, column_block, depth, column_depth, terms)
 
 
 def _shape(rows: int | None, columns: int | None, lanes: int, registers: int) -> tuple[int, int]:

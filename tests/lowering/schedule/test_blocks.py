@@ -8,6 +8,7 @@ from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.schedule.blocks import ROWS, sizes
 from plusequals.lowering.schedule.contraction import contraction
+from plusequals.lowering.schedule.kinds import ROOM
 from plusequals.lowering.schedule.stage import Sizes
 from plusequals.lowering.target import Target
 
@@ -62,6 +63,15 @@ def test_each_thread_has_rows() -> None:
     assert shared is not None
     assert alone.row_block >= 64
     assert shared.row_block < 32
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_each_thread_has_of_its_own_is_no_more_than_it_may_have(threads: int) -> None:
+    target = Target(vector_bits=512, vector_registers=32, threads=threads, l2_bytes=2 << 20)
+    found = chosen(6000, 4000, 6000, "f64", target)
+    assert found is not None
+    panel, sums = found.row_block * found.depth, found.row_block * found.column_block
+    assert (panel + sums) * 8 <= ROOM
 
 
 def test_what_is_small_has_none() -> None:

@@ -44,12 +44,13 @@ backends/cuda: __init__ backend code device plan kernels nvrtc dialect
 backends/cuda: driver through_pycuda through_bindings verbs
 backends/cc: __init__ backend warm stream compiler code threads library toolchain host
 backends: interpreter registry
-backends/emit: __init__ c_syntax parts polls frame source c_expression eager names heads
+backends/emit: __init__ c_syntax parts polls frame vectors source heads c_expression eager names
 backends/emit: dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests recompute counts timeline
-lowering/schedule: __init__ grid presets contraction stencil stage kinds split
-lowering/schedule: effort lanes order sums legal integers
+lowering/schedule: __init__ grid presets stencil kinds split
+lowering/schedule: effort rounding tiles blocks stage strips contraction accumulation lanes
+lowering/schedule: order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products

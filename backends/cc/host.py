@@ -39,7 +39,7 @@ def target() -> Target:
     return Target(
         "cc", bits, registers, threads, chosen.parallel_from,
         stack_bytes=chosen.stack_bytes, schedule=chosen.schedule,
-        reorders=chosen.profile == "default", **known,
+        reorders=chosen.profile == "default", fma="fma" in words or "asimd" in words, **known,
     )  # fmt: skip
 
 

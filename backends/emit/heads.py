@@ -1,14 +1,18 @@
-"""What the walk writes for loops: their heads, and the loops that a fill stands for."""
+"""What the walk writes for loops and fills, and for arrays that trade places."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...lowering.diagnostic import Span
-from ...lowering.ir.assignments import Access
+from ...lowering.ir.assignments import Access, Permute
 from ...lowering.ir.expressions import Expr
 from ...lowering.ir.indexing import Symbol, const, var
 from ...lowering.ir.loops import For, Stmt, Store
 from ...lowering.ir.node import Node
+from .c_expression import Scope
 from .dialect import Dialect
+from .names import Names
 
 
 def head(name: str, lo: str, hi: str, step: int) -> str:
@@ -38,6 +42,19 @@ def filling(node: Node, value: Expr, span: Span) -> Stmt:
     for symbol, extent in reversed(list(zip(symbols, node.shape, strict=True))):
         out = For(symbol, const(0), extent, 1, (out,), "serial", span)
     return out
+
+
+def exchange(stmt: Permute, scope: Scope, names: Names) -> Iterator[str]:
+    """Yield the lines by which arrays trade places."""
+    moves = [(n, s) for n, s in zip(stmt.nodes, stmt.sources, strict=True) if n.id != s.id]
+    held: dict[int, str] = {}
+    for node, _ in moves:
+        name = scope.nodes[node.id]
+        held[node.id] = names.fresh(f"old_{name}")
+        yield f"{scope.dialect.types[node.dtype]} *const {held[node.id]} = {name};"
+    for node, source in moves:
+        yield f"{scope.nodes[node.id]} = {held.get(source.id, scope.nodes[source.id])};"
+    names.release(held.values())
 
 
 def _for(name: str, lo: str, hi: str, step: int, by: str) -> str:

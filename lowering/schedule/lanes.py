@@ -27,7 +27,7 @@ from functools import partial
 from typing import cast
 
 from ..ir import dtypes
-from ..ir.assignments import Access
+from ..ir.assignments import Access, Break
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.expressions import Apply, Const, Expr, Position, Read, walk
 from ..ir.fresh import Fresh, fresh_for
@@ -38,7 +38,7 @@ from ..ir.ops import OPS, Op, neutral_of
 from ..ir.rewrite import map_statements, substitute, substitute_expr, with_bodies
 from ..ir.walk import bodies, statements
 from ..passes.decision import Decided, Decision, Reason
-from .sums import Sum, sums
+from .sums import Sum, is_extreme, sums, together, upper_half
 
 Body = tuple[Stmt, ...]
 LANES = 32
@@ -47,6 +47,8 @@ BLOCK = 32 * LANES
 """So many terms are added up before their sums are added to those of other blocks."""
 BLOCKS = 32 * BLOCK
 """So many terms are in blocks whose sums are added up together."""
+FEW = 64
+"""Of so few terms the greatest is found one by one."""
 SHORT = 8
 """Sums of up to so many terms are written out."""
 LARGEST = 96
@@ -164,8 +166,14 @@ class _Spread:
             return self.written_out(loop, mine, count)
         width = LANES if count is None or not alone else max(1, min(LANES, count))
         levels = [size for size in (BLOCK, BLOCKS) if most is None or most > size]
+        if is_extreme(mine[0].update):
+            if count is not None and count < FEW:
+                return (loop,)
+            levels = []
         nodes = {id(one.update): self.partials(one, len(levels) + 1, width) for one in mine}
         out = list(self.blocks(loop, rounds, levels, nodes))
+        if is_extreme(mine[0].update):
+            return (*out, *self.extreme(mine[0], nodes[id(mine[0].update)][0]))
         for one in mine:
             last = nodes[id(one.update)][-1]
             if not alone:
@@ -239,7 +247,7 @@ class _Spread:
                     out += substitute((cast(Stmt, stmt),), values)
         for one in mine:
             if terms[id(one.update)]:
-                value = _tree(one.update.op, terms[id(one.update)])
+                value = together(one.update.op, terms[id(one.update)])
                 out.append(replace(one.update, value=value, over=()))
         return tuple(out)
 
@@ -260,6 +268,27 @@ class _Spread:
         return replace(loop, body=(*heads, *body))
 
     # ------------------------------------------------------------------------------ lanes
+
+    def extreme(self, one: Sum, node: Node) -> Body:
+        """Return what puts the greatest or least of each lane together: of zeros it is the first
+        that counts, which a loop has to look for."""
+        update, loop = one.update, one.innermost
+        found = self.fresh.scalar(f"{update.access.node.label}_found", node.dtype)
+        here, zero = Read(found, ()), Const(0.0, node.dtype)
+
+        def is_zero(value: Expr) -> Expr:
+            return Apply(OPS["eq"], (value, zero), dtypes.bool_)
+
+        taken = Store(Access(found, ()), update.value, update.span)
+        look = If(is_zero(update.value), (taken, Break()), (), update.span)
+        (*folds, last) = self.folded(one, node)
+        value = cast(Update, last).value
+        return (
+            *folds,
+            Store(Access(found, ()), value, update.span),
+            If(is_zero(here), (replace(loop, body=(look,)),), (), update.span),
+            replace(update, value=here, over=()),
+        )
 
     def partials(self, one: Sum, count: int, width: int) -> list[Node]:
         """Return arrays of partial sums: of a block, of blocks of blocks, of all terms."""
@@ -293,7 +322,7 @@ class _Spread:
         out: list[Stmt] = []
         width = _width(node)
         while width > 1:
-            half = _half(width)
+            half = upper_half(width)
             fold = partial(_folding, one, node, half)
             out.append(self.each(width - half, one, fold))
             width = half
@@ -355,20 +384,6 @@ def _if_starts(one: Sum, size: int, *body: Stmt) -> Stmt:
 def _neutral(op: Op, node: Node) -> float:
     """Return what a sum starts with: -0.0, for 0.0 would change the sum of zeros."""
     return -0.0 if op.name == "add" else float(neutral_of(op, node.dtype.kind, node.dtype.bits))
-
-
-def _tree(op: Op, terms: list[Expr]) -> Expr:
-    """Return the terms put together as lanes are."""
-    while len(terms) > 1:
-        half = _half(len(terms))
-        pairs = [terms[n : n + 1] + terms[n + half : n + half + 1] for n in range(half)]
-        terms = [p[0] if len(p) == 1 else Apply(op, tuple(p), p[0].dtype) for p in pairs]
-    return terms[0]
-
-
-def _half(width: int) -> int:
-    """Return the greatest power of two below a number."""
-    return 1 << (width - 1).bit_length() - 1
 
 
 def _width(node: Node) -> int:

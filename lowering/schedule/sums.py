@@ -22,7 +22,8 @@ from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.expressions import Apply, Cast, Const, Expr, Read, walk
 from ..ir.indexing import Affine, var
 from ..ir.loops import Check, Comment, For, If, Stmt, Store, Update, While
-from ..ir.ops import Op
+from ..ir.node import Node
+from ..ir.ops import Op, neutral_of
 from ..ir.walk import bodies, statements
 from ..passes.access import accesses
 from ..passes.cells import is_in_range, ranges
@@ -123,6 +124,11 @@ def _found(body: tuple[Stmt, ...], path: tuple[For, ...], guarded: bool) -> list
 def _counting(at: Affine, path: tuple[For, ...]) -> For | None:
     """Return the loop that counts a range: the bounds of a range use loops further out only."""
     return next((loop for loop in reversed(path) if loop.symbol in at.symbols()), None)
+
+
+def start_of(op: Op, node: Node) -> float:
+    """Return what a sum starts with: -0.0, for 0.0 would change the sum of zeros."""
+    return -0.0 if op.name == "add" else float(neutral_of(op, node.dtype.kind, node.dtype.bits))
 
 
 def together(op: Op, terms: list[Expr]) -> Expr:

@@ -136,6 +136,19 @@ def test_sizes_of_the_run_and_c_change_no_bit(name: str, shape: tuple[int, int])
     np.testing.assert_allclose(fixed, plain, rtol=1e-4, atol=1e-5)
 
 
+def test_a_sum_has_the_same_bits_beside_others() -> None:
+    """The sums share their loops; the first one is over one of them, the second one over both."""
+    x = np.random.default_rng(0).standard_normal((40, 70)).astype("f4")
+    alone = function("def f(x):\n    return sum(x[i, j] * x[i, j])\n")
+    text = "def f(x):\n    m[i] = sum(x[i, j])\n    return sum(x[i, j] * x[i, j]), m\n"
+    both = function(text)
+    (expected,) = interpreted(scheduled(alone.procedure(x)), x)
+    found = interpreted(scheduled(both.procedure(x)), x)
+    assert bits(found[0]) == bits(expected)
+    rows = function("def f(x):\n    m[i] = sum(x[i, j])\n    return m\n")
+    assert bits(found[1]) == bits(interpreted(scheduled(rows.procedure(x)), x)[0])
+
+
 def test_a_loop_that_does_more_finds_the_lane_of_each_term() -> None:
     """Both sums are over `j`, one loop; the inner loop keeps the first from running in steps."""
     text = "def f(y, x):\n    y[i] = sum[j](x[i, j] * sum[k](x[j, k]))\n"

@@ -10,29 +10,33 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from ..backends.runtime.state import RUNTIME, Recorder
 from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
 from ..lowering.later import Later
+from . import source
+from .definition import Definition
 
 if TYPE_CHECKING:
+    from ..backends.cc.warm import Packed
     from ..backends.runtime.routine import Compiled
     from ..lowering.ir.assignments import Procedure
-    from . import compiled, explain, parse, plan, recipe, results, source, specialise
+    from . import compiled, explain, plan, recipe, results, specialise
     from . import surface as s
     from .forms import Lookup, Match, Specialisation
+    from .specialise import Specialisations
     from .tracing import log
 else:
     compiled, explain = Later(".compiled", __package__), Later(".explain", __package__)
-    log, parse = Later(".tracing.log", __package__), Later(".parse", __package__)
+    log = Later(".tracing.log", __package__)
     plan, recipe = Later(".plan", __package__), Later(".recipe", __package__)
     results = Later(".results", __package__)
-    source, specialise = Later(".source", __package__), Later(".specialise", __package__)
+    specialise = Later(".specialise", __package__)
 
-_POSITIONAL = ("positional", "any")
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 _PLANS = 8
@@ -63,24 +67,33 @@ class CdFunction(_LongWay):
     _call = _LongWay.__call__
 
     def __init__(
-        self,
-        surface: s.Function,
-        lookup: Lookup,
-        signature: inspect.Signature,
-        backend: str | None = None,
-        function: Callable[..., Any] | None = None,
+        self, definition: Definition, signature: inspect.Signature, backend: str | None = None
     ) -> None:
-        self.surface = surface
-        self.__name__ = self.__qualname__ = surface.name
-        self.__doc__ = surface.doc
         self.__signature__ = signature
-        if function is not None:
-            functools.update_wrapper(self, function, updated=())
-        self._forms = specialise.Specialisations(surface, lookup, backend)
+        self._definition, self._backend = definition, backend
+        if definition.function is None:
+            self.__name__ = self.__qualname__ = definition.surface.name
+            self.__doc__ = definition.surface.doc
+        else:
+            functools.update_wrapper(self, definition.function, updated=())
         self._elsewhere: dict[str, CdFunction] = {}
-        plain = all(param.kind in _POSITIONAL for param in surface.params)
-        self._names = tuple(param.name for param in surface.params) if plain else None
-        self._plans, self._learned = self._forms.plans, 0
+        params = signature.parameters.values()
+        self._names = tuple(signature.parameters) if _are_plain(params) else None
+        self._plans: list[Packed] = []
+        """The short ways of calls that were made, the latest first; see `plan`."""
+        self._learned = 0
+
+    @property
+    def surface(self) -> s.Function:
+        """The function as the language has it."""
+        return self._definition.surface
+
+    @functools.cached_property
+    def _forms(self) -> Specialisations:
+        """What it was compiled to, made when something is compiled."""
+        definition = self._definition
+        lookup = definition.scope.lookup
+        return specialise.Specialisations(definition.surface, lookup, self._backend, self._plans)
 
     def __get__(self, owner: object, kind: type | None = None) -> Any:
         return self if owner is None else BoundFunction(self, owner)
@@ -93,15 +106,12 @@ class CdFunction(_LongWay):
 
     def __cd_function__(self) -> tuple[s.Function, Lookup]:
         """Return what another `@cd` function needs to inline this one."""
-        return self.surface, self._forms.lookup
+        return self.surface, self._definition.scope.lookup
 
     def on(self, backend: str) -> CdFunction:
         """Return the same function on another backend; the same object every time."""
         if backend not in self._elsewhere:
-            made = CdFunction(
-                self.surface, self._forms.lookup, self.__signature__, backend,
-                getattr(self, "__wrapped__", None),
-            )  # fmt: skip
+            made = CdFunction(self._definition, self.__signature__, backend)
             self._elsewhere.setdefault(backend, made)
         return self._elsewhere[backend]
 
@@ -159,7 +169,7 @@ class CdFunction(_LongWay):
             CdFunction.__bases__ = (caller,)
         params = self.__signature__.parameters
         form = recipe.Form(positional, named, {name: params[name].default for name in params})
-        made = plan.plan_of(match, form, arguments, self._forms.lookup)
+        made = plan.plan_of(match, form, arguments, self._definition.scope.lookup)
         self._forms.keep(made, match, arguments, _PLANS)
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,10 +229,11 @@ def cd(function: Callable[..., Any] | None = None, *, backend: str | None = None
     if isinstance(function, MethodType):
         return BoundFunction(cd(function.__func__, backend=backend), function.__self__)
     try:
-        surface = parse.parse(source.read_source(function))
+        definition = Definition(source.scope_of(function), function)
+        _ = definition.surface  # what it does not admit is told now
         is_plain = isinstance(function, FunctionType)
         signature = inspect.signature(function, follow_wrapped=not is_plain)
-        return CdFunction(surface, source.scope_of(function).lookup, signature, backend, function)
+        return CdFunction(definition, signature, backend)
     except CdError as problem:
         raise problem.with_traceback(None) from None
 
@@ -240,13 +251,18 @@ def cd_from_source(
     """
     try:
         read = source.source_from_text(text, name)
-        surface = parse.parse(read)
-        _require_python(read)
         around = {} if globals is None else globals  # kept: what it holds may change
-        scope = source.scope_of_namespace(around)
-        return CdFunction(surface, scope.lookup, _signature(around, surface), backend)
+        definition = Definition(source.scope_of_namespace(around))
+        definition.text = read
+        _ = definition.surface
+        _require_python(read)
+        return CdFunction(definition, _signature(around, definition.surface), backend)
     except CdError as problem:
         raise problem.with_traceback(None) from None
+
+
+def _are_plain(params: Iterable[inspect.Parameter]) -> bool:
+    return all(param.kind in _POSITIONAL for param in params)
 
 
 def _require_python(read: source.FunctionSource) -> None:

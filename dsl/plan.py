@@ -96,7 +96,8 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
     passed = zip(known.typed.passed, known.scalars, strict=True)
     inputs = [steps.input(path, dtype) for path, dtype in passed]
     pairs = [(inputs[one][0], inputs[two][0]) for one, two in known.pairs]
-    whole, parts = Whole.ONE, tuple([returns])
+    parts: tuple[t.Return, ...] = (returns,)
+    whole = Whole.ONE
     if isinstance(returns, t.Many):
         whole, parts = Whole.LIST if returns.kind == "list" else Whole.TUPLE, returns.items
     return Recipe(

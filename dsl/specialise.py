@@ -55,7 +55,13 @@ class _Table:
 class Specialisations:
     """The compiled forms of one function. Any number of threads may ask for one."""
 
-    def __init__(self, function: s.Function, lookup: Lookup, backend: str | None) -> None:
+    def __init__(
+        self,
+        function: s.Function,
+        lookup: Lookup,
+        backend: str | None,
+        plans: list[Packed] | None = None,
+    ) -> None:
         self.function = function
         self.lookup = lookup
         self.backend = backend
@@ -63,7 +69,7 @@ class Specialisations:
         self._tables: dict[Settings, _Table] = {}
         self._latest: tuple[Settings | None, _Table] = (None, _Table())
         self._lock = threading.RLock()
-        self.plans: list[Packed] = []
+        self.plans = [] if plans is None else plans
         """The short ways of calls that were made, the latest first; see `plan`."""
 
     def find(self, arguments: Arguments) -> Match:

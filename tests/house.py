@@ -23,7 +23,7 @@ dsl/elaborate: attributes grids python_functions casts quantiles refusals runnin
 dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views
 dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arrays context proof
 dsl/elaborate: values types ways_out
-dsl: parse loops refused surface recipe source listing edited idx __init__
+dsl: definition parse loops refused surface identity recipe source listing edited idx __init__
 backends: __init__
 backends/runtime: __init__ saved batch routine codes given link slots tensor device checks transfer
 backends/runtime: direct field state order

@@ -110,7 +110,8 @@ def _elaborate(
     ctx = Context(function.name, active=(function,))
     inputs = Inputs(describe_input, alias)
     frame = Frame(
-        ctx, inputs, function, {}, frozenset(assigned_names(function.body)), lookup, _HOOKS,
+        ctx, inputs, function, {}, frozenset(assigned_names(function.body)),
+        inputs.noting("", lookup), _HOOKS,
         parameters=frozenset(param.name for param in function.params),
     )  # fmt: skip
     ctx.tensor_value = lambda handle, span: inputs.field(ctx, handle, "value", span)
@@ -140,7 +141,10 @@ def _elaborate(
         body,
         function.span,
     )
-    return Typed(procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics)
+    return Typed(
+        procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics,
+        inputs.read, inputs.owners, inputs.steady,
+    )  # fmt: skip
 
 
 def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:

@@ -8,7 +8,6 @@ call; a changed one means another specialisation, never a stale result.
 from __future__ import annotations
 
 import functools
-import sys
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import const
 from ...lowering.ir.memory_mode import LOCAL, VIRTUAL
 from ...lowering.ir.node import Node
+from .. import identity
 from .. import surface as s
 from .array_types import ArrayType
 from .context import Context, error
@@ -99,7 +99,7 @@ _FUNCTIONS = (
 )  # fmt: skip
 
 
-_LIBRARY = frozenset({"numpy", "ml_dtypes", "plusequals", *sys.stdlib_module_names} - {"__main__"})
+_STEADY = frozenset({"numpy", "ml_dtypes", "plusequals", "math", "cmath", "operator", "builtins"})
 
 
 def spec_of(
@@ -149,7 +149,20 @@ def _identity(value: object) -> int:
 def is_library(value: object) -> bool:
     """Return whether a module, class or function comes with Python, NumPy or this package."""
     name = "__name__" if isinstance(value, types.ModuleType) else "__module__"
-    return str(getattr(value, name, "")).partition(".")[0] in _LIBRARY
+    return identity.is_library(str(getattr(value, name, "")))
+
+
+def is_steady(value: object) -> bool:
+    """Whether attributes of a value are the same in every process of the same versions.
+
+    Those of `sys` or `os` are not, nor those of a user's function.
+    """
+    if isinstance(value, np.dtype | np.generic | complex | float | int | str):
+        return True
+    name = "__name__" if isinstance(value, types.ModuleType) else "__module__"
+    named = isinstance(value, types.ModuleType | type) or type(value) is np.ufunc
+    home = "numpy" if type(value) is np.ufunc else str(getattr(value, name, "")).partition(".")[0]
+    return named and home in _STEADY and identity.is_library(home)
 
 
 def _has_state(value: object) -> bool:
@@ -204,6 +217,19 @@ class Inputs:
     owners: dict[str, object] = field(default_factory=dict)
     constants: dict[str, object] = field(default_factory=dict)
     """Captured roots that are no names: default values of inlined functions."""
+    read: dict[tuple[str, str], object] = field(default_factory=dict)
+    """What each name was that was looked up around a function, by the function's prefix."""
+    steady: bool = True
+    """Whether nothing was asked that another process could answer otherwise for equal inputs."""
+
+    def noting(self, prefix: str, lookup: Callable[[str], object]) -> Callable[[str], object]:
+        """Return the lookup of a function's names, which notes what they are."""
+
+        def noted(name: str) -> object:
+            found = self.read[prefix, name] = lookup(name)
+            return found
+
+        return noted
 
     def root(self, owner: object, lookup: Callable[[str], object]) -> str:
         """Return the prefix of captured paths of an inlined function; the same for the same one."""

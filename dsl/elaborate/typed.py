@@ -11,7 +11,7 @@ expression); `build` takes those out. Nothing after this knows which notation wa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...lowering.ir.assignments import Procedure
 from .inputs import Spec
@@ -77,7 +77,9 @@ class Typed:
 
     `passed` are the paths of the parameters in order; `used` what the specialisation depends on;
     `roots` how captured names of inlined functions are found; `statics` the integer parameters
-    whose values are part of the specialisation.
+    whose values are part of the specialisation. What another process needs to know whether it
+    would elaborate alike: `read` is what names around the functions were, by the prefixes of the
+    functions, which `owners` are; `steady` whether that and the inputs were all that was asked.
     """
 
     procedure: Procedure
@@ -87,3 +89,6 @@ class Typed:
     roots: Mapping[str, Callable[[str], object]]
     constants: Mapping[str, object]
     statics: frozenset[str]
+    read: Mapping[tuple[str, str], object] = field(default_factory=dict)
+    owners: Mapping[str, object] = field(default_factory=dict)
+    steady: bool = True

@@ -82,6 +82,29 @@ def package_digest(*folders: str) -> str:
     return digest.hexdigest()
 
 
+@cache
+def package_stamp() -> str:
+    """Return what changes whenever one of the package's own sources does, without reading them."""
+    digest = hashlib.sha256()
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for folder in ("backends", "dsl", "lowering"):
+        for found in _sources(os.path.join(package, folder)):
+            state = found.stat()
+            times = state.st_mtime_ns, state.st_ctime_ns
+            digest.update(repr((found.path, state.st_size, state.st_ino, *times)).encode())
+    return digest.hexdigest()
+
+
+def _sources(folder: str) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        if entry.is_dir():
+            yield from _sources(entry.path)
+        elif entry.name.endswith((".py", ".c", ".h", ".cu")):
+            yield entry
+
+
 def pack(key: str, entry: Entry) -> bytes:
     """Return the bytes of an entry's file."""
     metadata = json.dumps(entry.metadata, sort_keys=True).encode()

@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Any
 from ..backends.runtime.state import RUNTIME, Recorder
 from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
 from ..lowering.later import Later
-from . import source
+from . import front, source
 from .definition import Definition
+from .front import Front
+from .recipe import Form
 
 if TYPE_CHECKING:
     from ..backends.cc.warm import Packed
     from ..backends.runtime.routine import Compiled
     from ..lowering.ir.assignments import Procedure
-    from . import compiled, explain, plan, recipe, results, specialise
+    from . import compiled, explain, plan, remember, results, specialise
     from . import surface as s
     from .forms import Lookup, Match, Specialisation
     from .specialise import Specialisations
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 else:
     compiled, explain = Later(".compiled", __package__), Later(".explain", __package__)
     log = Later(".tracing.log", __package__)
-    plan, recipe = Later(".plan", __package__), Later(".recipe", __package__)
+    plan, remember = Later(".plan", __package__), Later(".remember", __package__)
     results = Later(".results", __package__)
     specialise = Later(".specialise", __package__)
 
@@ -52,7 +54,11 @@ class _LongWay:
         """Run the function; returns what it returns. Raises the `CdError` family."""
         try:
             arguments = self._bind(args, kwargs)
-            match = self._forms.find(arguments)
+            match = self._known(arguments)
+            if match is None:
+                if self._is_found(arguments, len(args), tuple(kwargs)):
+                    return self(*args, **kwargs)
+                match = self._forms.find(arguments)
             result = results.run(match, arguments)
             if match.is_direct:
                 self._learn(match, arguments, len(args), tuple(kwargs))
@@ -82,6 +88,7 @@ class CdFunction(_LongWay):
         self._plans: list[Packed] = []
         """The short ways of calls that were made, the latest first; see `plan`."""
         self._learned = 0
+        self._front = Front(definition, backend)
 
     @property
     def surface(self) -> s.Function:
@@ -155,22 +162,47 @@ class CdFunction(_LongWay):
         arguments = self._bind(args, kwargs)
         return self._forms.find(arguments), arguments
 
+    def _known(self, arguments: dict[str, Any]) -> Match | None:
+        """Return the form for a call, None where it may have to be made."""
+        forms: Specialisations | None = self.__dict__.get("_forms")
+        return None if forms is None else forms.known(arguments)
+
+    def _is_found(self, arguments: dict[str, Any], positional: int, named: tuple[str, ...]) -> bool:
+        """Whether calls like this one go the short way from now on, as an entry on disk says."""
+        plan = self._front.find(arguments, self._form(positional, named))
+        if plan is None:
+            return False
+        self._go_short(front.backend().short_way.caller)
+        self._plans.insert(0, plan)
+        return True
+
     def _learn(
         self, match: Match, arguments: dict[str, Any], positional: int, named: tuple[str, ...]
     ) -> None:
         """Have calls like this one go the short way from now on, where there is one."""
         self._learned += 1
-        if self._learned > _PLANS and self._learned % (2 * _PLANS):
+        if self._learned > _PLANS and self._learned % (2 * _PLANS) and not match.fresh:
             return
         caller = plan.short_way(match)
         if caller is None:
             return
-        if CdFunction.__bases__ != (caller,):
-            CdFunction.__bases__ = (caller,)
+        lookup = self._definition.scope.lookup
+        recipe = plan.recipe_of(match, arguments, lookup)
+        if recipe is not None:
+            self._go_short(caller)
+            made = plan.plan_of(match, self._form(positional, named), recipe)
+            self._forms.keep(made, match, arguments, _PLANS)
+        if match.fresh:
+            remember.remember(match, arguments, recipe, self._definition, self._backend)
+
+    def _form(self, positional: int, named: tuple[str, ...]) -> Form:
         params = self.__signature__.parameters
-        form = recipe.Form(positional, named, {name: params[name].default for name in params})
-        made = plan.plan_of(match, form, arguments, self._definition.scope.lookup)
-        self._forms.keep(made, match, arguments, _PLANS)
+        return Form(positional, named, {name: params[name].default for name in params})
+
+    def _go_short(self, caller: type | None) -> None:
+        """Have all functions called by a class of the compiled library."""
+        if caller is not None and CdFunction.__bases__ != (caller,):
+            CdFunction.__bases__ = (caller,)
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if not kwargs and self._names is not None and len(args) == len(self._names):
@@ -230,7 +262,8 @@ def cd(function: Callable[..., Any] | None = None, *, backend: str | None = None
         return BoundFunction(cd(function.__func__, backend=backend), function.__self__)
     try:
         definition = Definition(source.scope_of(function), function)
-        _ = definition.surface  # what it does not admit is told now
+        if not front.is_known(definition):
+            _ = definition.surface  # what it does not admit is told now
         is_plain = isinstance(function, FunctionType)
         signature = inspect.signature(function, follow_wrapped=not is_plain)
         return CdFunction(definition, signature, backend)

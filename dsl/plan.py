@@ -57,8 +57,8 @@ def short_way(match: Match) -> type | None:
         return None
 
 
-def plan_of(match: Match, form: Form, arguments: Arguments, lookup: Lookup) -> Packed | None:
-    """Return the plan for calls like one that a form fits without a look, None where there is none.
+def plan_of(match: Match, form: Form, recipe: Recipe) -> Packed | None:
+    """Return the plan of a recipe for calls that a form fits without a look, None for none.
 
     The settings are those that the form was found under.
     """
@@ -69,11 +69,10 @@ def plan_of(match: Match, form: Form, arguments: Arguments, lookup: Lookup) -> P
         return None
     code = routine.code
     try:
-        recipe = recipe_of(match, arguments, lookup)
         short = code.short(match.given) if isinstance(code, CompiledCode) else None
     except CdError:
         return None
-    if recipe is None or short is None:
+    if short is None:
         return None
     return packed(recipe, form, now, Runs(short.function, short.sizes, short, short.code.fail))
 
@@ -92,6 +91,9 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
     steps = _Steps(known, lookup)
     steps.arguments(arguments, match.key)
     for watch in known.watched:
+        prefix, colon, _ = watch.path.root.rpartition(":")
+        if isinstance(known.typed.owners.get(prefix + colon), str):
+            continue  # a name of the library's, which does not change
         steps.check(steps.place(watch.path), watch.key, watch.get(arguments), watch.path)
     passed = zip(known.typed.passed, known.scalars, strict=True)
     inputs = [steps.input(path, dtype) for path, dtype in passed]

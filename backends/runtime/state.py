@@ -15,6 +15,7 @@ from ...lowering import settings
 from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.later import Later
 from .. import registry
+from ..cache import Cache
 
 if TYPE_CHECKING:
     from ...lowering.ir.assignments import Procedure
@@ -65,6 +66,8 @@ class Runtime:
         """The devices that were asked for, by backend and number."""
         self.workers: weakref.WeakSet[Worker] = weakref.WeakSet()
         """Those of all streams, also of streams that were collected while they worked."""
+        self.disk = Cache()
+        """What is on disk, for all that is no backend."""
         self.watching: list[object] = []
         """What has to see every call; while it is empty, a call may take the short way."""
         self._timeline: Timeline | None = None
@@ -148,6 +151,11 @@ class Runtime:
         with self._lock:
             self._counts.update(code.origin for code in codes)
         return codes
+
+    def count(self, origin: str) -> None:
+        """Count a procedure that came from somewhere."""
+        with self._lock:
+            self._counts[origin] += 1
 
     def timed(self, name: str, kind: str, where: str, run: Step) -> Step:
         """Return a step that is about to be queued; while a profile is taken, one that tells."""

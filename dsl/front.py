@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -27,14 +27,14 @@ from ..backends.cc.backend import CompiledC
 from ..backends.cc.compiler import flags
 from ..backends.cc.host import target
 from ..backends.cc.library import Broken, address, numbers
-from ..backends.cc.warm import Check, New, Packed, Part, Source, Whole
+from ..backends.cc.warm import Check, Packed, Part, Source
 from ..backends.runtime.state import RUNTIME
 from ..lowering import settings
 from ..lowering.diagnostic import CdError
 from ..lowering.later import Later
 from .definition import Definition
 from .identity import Unknown, described
-from .recipe import Form, Recipe, Runs, Step, packed
+from .recipe import Form, Recipe, Step, packed
 from .source import Scope, scope_of
 
 if TYPE_CHECKING:
@@ -98,13 +98,13 @@ class Front:
         if library is None:
             return None
 
-        def fail(status: int, *fault: int) -> None:
+        def fail(status: int, *fault: int) -> NoReturn:
             failing.failed(data, definition, functions, status, *fault)
 
         function, sizes = library.function(data["entry"]), numbers(data["sizes"])
-        held = library, function, sizes
-        runs = Runs(address(function), address(sizes), held, fail)
-        plan = packed(_recipe(data, scopes, arguments), form, settings.current(), runs)
+        code, held = (address(function), address(sizes)), (library, function, sizes)
+        recipe = _recipe(data, scopes, arguments)
+        plan = packed(recipe, form, settings.current(), code, held, fail)
         RUNTIME.count("disk")
         return plan
 
@@ -209,7 +209,7 @@ def _recipe(data: Data, scopes: Sequence[Scope], arguments: Arguments) -> Recipe
     steps: list[Step] = []
     objects: list[Any] = []
     for source, check in data["steps"]:
-        match Source(source[0]):
+        match source[0]:
             case Source.ARGUMENT:
                 steps.append(Step((Source.ARGUMENT, source[1])))
                 objects.append(arguments[source[1]])
@@ -228,15 +228,15 @@ def _recipe(data: Data, scopes: Sequence[Scope], arguments: Arguments) -> Recipe
         steps[-1].check = _check(check, objects[-1])
     return Recipe(
         steps, data["pairs"], data["equals"], data["inputs"],
-        [(New(kind), np.dtype(name), tuple(shape)) for kind, name, shape in data["results"]],
-        Whole(data["whole"]), [_part(*part) for part in data["parts"]],
+        [(kind, np.dtype(name), tuple(shape)) for kind, name, shape in data["results"]],
+        data["whole"], [_part(*part) for part in data["parts"]],
     )  # fmt: skip
 
 
 def _check(check: Sequence[Any], value: Any) -> tuple[Any, ...]:
     """Return a check; what has to be the same object is the one that was described just now."""
     kind, *rest = check
-    match Check(kind):
+    match kind:
         case Check.SAME:
             return Check.SAME, value
         case Check.ARRAY:
@@ -247,8 +247,8 @@ def _check(check: Sequence[Any], value: Any) -> tuple[Any, ...]:
         case Check.SIZED:
             return Check.SIZED, CLASSES[rest[0]], rest[1]
         case _:
-            return (Check(kind), *rest)
+            return (kind, *rest)
 
 
-def _part(kind: int, what: Any) -> tuple[Part, Any]:
-    return Part(kind), ast.literal_eval(what) if kind == Part.OBJECT else what
+def _part(kind: int, what: Any) -> tuple[int, Any]:
+    return kind, ast.literal_eval(what) if kind == Part.OBJECT else what

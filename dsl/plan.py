@@ -27,7 +27,7 @@ from .elaborate.types import Kind
 from .elaborate.values import Path
 from .forms import Arguments, Lookup, Match, Specialisation
 from .keys import describe_input
-from .recipe import Form, Recipe, Runs, Step, packed
+from .recipe import Form, Recipe, Step, packed
 from .source import Scope
 
 _FIXED = (bool, str, bytes, int, float, complex, type(None), type(...), np.dtype, np.generic)
@@ -74,7 +74,7 @@ def plan_of(match: Match, form: Form, recipe: Recipe) -> Packed | None:
         return None
     if short is None:
         return None
-    return packed(recipe, form, now, Runs(short.function, short.sizes, short, short.code.fail))
+    return packed(recipe, form, now, (short.function, short.sizes), short, short.code.fail)
 
 
 def recipe_of(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe | None:
@@ -237,7 +237,7 @@ class _Steps:
             raise _Unfit
         return at
 
-    def part(self, returns: t.Return) -> tuple[Part, Any]:
+    def part(self, returns: t.Return) -> tuple[int, Any]:
         """Return one thing of what comes back."""
         match returns:
             case t.Constant(value):
@@ -250,7 +250,7 @@ class _Steps:
                 raise _Unfit
 
 
-def _result(node: Node, kinds: set[Kind | None]) -> tuple[New, Any, tuple[int, ...]]:
+def _result(node: Node, kinds: set[Kind | None]) -> tuple[int, Any, tuple[int, ...]]:
     """Return how a result is made: as an array, or as a number of these kinds."""
     shape = node.static_shape
     if shape is None or len(kinds) != 1 or len(shape) > RANK:

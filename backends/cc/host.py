@@ -7,13 +7,12 @@ import hashlib
 import os
 import platform
 from functools import cache
-from pathlib import Path
 
 from ...lowering import settings
 from ...lowering.target import Target
 
-_CPUINFO = Path("/proc/cpuinfo")
-_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_CPUINFO = "/proc/cpuinfo"
+_CACHES = "/sys/devices/system/cpu/cpu0/cache"
 _NAMED = ("vendor_id", "model", "cpu family", "stepping", "flags", "features", "cpu part")
 
 
@@ -48,7 +47,7 @@ def _processors() -> int:
 def _described() -> tuple[str, ...]:
     """The lines of the system's description that decide which instructions there are."""
     with contextlib.suppress(OSError):
-        first = _CPUINFO.read_text(errors="replace").split("\n\n")[0]
+        first = _text(_CPUINFO).split("\n\n")[0]
         return tuple(line for line in first.splitlines() if line.lower().startswith(_NAMED))
     return ()
 
@@ -57,8 +56,13 @@ def _described() -> tuple[str, ...]:
 def _cache_bytes(level: int) -> int:
     """The size of the data cache of a level, 0 where the system does not say."""
     with contextlib.suppress(OSError, ValueError):
-        for place in sorted(_CACHES.glob("index*")):
-            kind = (place / "type").read_text().strip()
-            if kind != "Instruction" and int((place / "level").read_text()) == level:
-                return int((place / "size").read_text().strip().removesuffix("K")) * 1024
+        for name in sorted(name for name in os.listdir(_CACHES) if name.startswith("index")):
+            kind, rank, size = (_text(_CACHES, name, what) for what in ("type", "level", "size"))
+            if kind.strip() != "Instruction" and int(rank) == level:
+                return int(size.strip().removesuffix("K")) * 1024
     return 0
+
+
+def _text(*path: str) -> str:
+    with open(os.path.join(*path), errors="replace") as file:
+        return file.read()

@@ -16,7 +16,6 @@ import weakref
 from collections.abc import Callable, Sequence
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -116,10 +115,11 @@ def _load(code: bytes, name: str, opened: Callable[[str], T]) -> T:
         with contextlib.suppress(OSError, ImportError):  # some systems forbid to execute such files
             return _load_from_memory(code, name, opened)
     with tempfile.TemporaryDirectory(prefix="plusequals-") as folder:
-        path = Path(folder) / f"{name}-{next(_serial)}.so"
-        path.write_bytes(code)
+        path = os.path.join(folder, f"{name}-{next(_serial)}.so")
+        with open(path, "wb") as file:
+            file.write(code)
         try:
-            return opened(str(path))
+            return opened(path)
         except (OSError, ImportError) as why:
             raise Broken(str(why)) from None
 

@@ -14,7 +14,6 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ...lowering import settings
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     import shutil
     import signal
     import subprocess
+    from pathlib import Path
 else:
     importing, shlex = Later("importlib.util", None), Later("shlex", None)
     select, signal = Later("select", None), Later("signal", None)
@@ -137,14 +137,16 @@ def inspect(command: tuple[str, ...], scratch: Path) -> Toolchain:
     return Toolchain(command, version, target, (*MEANING, *flags), _environment())
 
 
-@dataclass(frozen=True, slots=True)
 class Running:
     """A command that was started; `ended` waits for its end, which may be asked for once."""
 
-    command: Sequence[str]
-    process: subprocess.Popen[bytes]
-    said: IO[bytes]
-    limit: float
+    __slots__ = ("command", "limit", "process", "said")
+
+    def __init__(
+        self, command: Sequence[str], process: subprocess.Popen[bytes], said: IO[bytes]
+    ) -> None:
+        self.command, self.process, self.said = command, process, said
+        self.limit = settings.current().compiler_timeout
 
     def ended(self) -> Ran:
         """Return how it ended. Raises CdBackendError where it takes longer than allowed."""
@@ -176,7 +178,7 @@ def start(command: Sequence[str], folder: Path) -> Running:
     except OSError as why:
         said.close()
         raise _failed(command, f"cannot be started: {why.strerror or why}") from None
-    return Running(command, process, said, settings.current().compiler_timeout)
+    return Running(command, process, said)
 
 
 def run(command: Sequence[str], folder: Path) -> Ran:
@@ -213,8 +215,8 @@ def _asked(text: str, origin: str) -> tuple[str, ...]:
     for words in ([text], shlex.split(text)):
         if path := shutil.which(os.path.expanduser(words[0])):
             return (path, *words[1:])
-    found = Path(text).expanduser()
-    why = "is not executable" if found.exists() else "was not found"
+    found = os.path.exists(os.path.expanduser(text))
+    why = "is not executable" if found else "was not found"
     raise _missing(f"the C compiler `{text}` of {origin} {why}")
 
 

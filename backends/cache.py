@@ -101,7 +101,19 @@ def _digest_of_sources(folders: Sequence[str]) -> str:
 
 @cache
 def package_stamp() -> str:
-    """Return what changes whenever one of the package's own sources does, without reading them."""
+    """Return what changes whenever one of the package's own sources does, without reading them.
+
+    It is that of the first time: that of what this process runs, if it was soon asked for.
+    """
+    return _stamp()
+
+
+def is_unchanged() -> bool:
+    """Whether the package's own sources are still those of the first time."""
+    return _stamp() == package_stamp()
+
+
+def _stamp() -> str:
     digest = hashlib.sha256()
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     for folder in ("backends", "dsl", "lowering"):

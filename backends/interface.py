@@ -60,6 +60,14 @@ class CompilesTogether(Protocol):
 
 
 @runtime_checkable
+class HasDevices(Protocol):
+    """A backend whose code is made for one device: `cuda:1` is not `cuda:0`."""
+
+    def on(self, device: int) -> Backend:
+        """Return the backend for the device of a number; raises CdBackendError for no device."""
+
+
+@runtime_checkable
 class PrintsLog(Protocol):
     """A backend whose devices cannot record: where a log is wanted their code prints it."""
 

@@ -24,6 +24,7 @@ GROUP = "plusequals.backends"
 _PACKAGE = __package__ or "plusequals.backends"
 OURS = {
     "cc": f"{_PACKAGE}.cc.backend:CompiledC",
+    "cuda": f"{_PACKAGE}.cuda.backend:CompiledCuda",
     "numpy": f"{_PACKAGE}.interpreter:Interpreter",
 }
 """Those that no package can replace."""

@@ -25,6 +25,7 @@ from .recipe import Form
 if TYPE_CHECKING:
     from ..backends.cc.warm import Packed
     from ..backends.runtime.routine import Compiled
+    from ..backends.runtime.tensor import Tensor
     from ..lowering.ir.assignments import Procedure
     from . import compiled, explain, plan, remember, results, specialise
     from . import surface as s
@@ -76,7 +77,7 @@ class CdFunction(_LongWay):
         self, definition: Definition, signature: inspect.Signature, backend: str | None = None
     ) -> None:
         self.__signature__ = signature
-        self._definition, self._backend = definition, backend
+        self.definition, self._backend = definition, backend
         if definition.function is None:
             self.__name__ = self.__qualname__ = definition.surface.name
             self.__doc__ = definition.surface.doc
@@ -93,12 +94,12 @@ class CdFunction(_LongWay):
     @property
     def surface(self) -> s.Function:
         """The function as the language has it."""
-        return self._definition.surface
+        return self.definition.surface
 
     @functools.cached_property
     def _forms(self) -> Specialisations:
         """What it was compiled to, made when something is compiled."""
-        definition = self._definition
+        definition = self.definition
         lookup = definition.scope.lookup
         return specialise.Specialisations(definition.surface, lookup, self._backend, self._plans)
 
@@ -113,12 +114,12 @@ class CdFunction(_LongWay):
 
     def __cd_function__(self) -> tuple[s.Function, Lookup]:
         """Return what another `@cd` function needs to inline this one."""
-        return self.surface, self._definition.scope.lookup
+        return self.surface, self.definition.scope.lookup
 
     def on(self, backend: str) -> CdFunction:
         """Return the same function on another backend; the same object every time."""
         if backend not in self._elsewhere:
-            made = CdFunction(self._definition, self.__signature__, backend)
+            made = CdFunction(self.definition, self.__signature__, backend)
             self._elsewhere.setdefault(backend, made)
         return self._elsewhere[backend]
 
@@ -141,15 +142,24 @@ class CdFunction(_LongWay):
         except CdError as problem:
             raise problem.with_traceback(None) from None
 
-    def compile(self, *args: Any, name: str = "", **kwargs: Any) -> Compiled:
+    def compile(
+        self,
+        *args: Any,
+        name: str = "",
+        inline: Mapping[Tensor, Compiled] | None = None,
+        **kwargs: Any,
+    ) -> Compiled:
         """Return the function compiled for tensors, to be linked into contexts of streams.
 
         Tensors are bound; arrays and numbers only say what each call of a routine will give.
-        Raises what compiling a call raises, except for what only a backend finds.
+        `inline={t: first}` computes the virtual tensor `t` again, as what `first` is compiled of
+        does. Raises what compiling a call raises, except for what only a backend finds, and
+        CdTypeError CD0855 or CD0856 where `inline` is wrong or `t` cannot be computed again.
         """
         try:
             arguments = self._bind(args, kwargs)
-            return compiled.compiled(self._forms.apart(arguments), arguments, name or self.__name__)
+            form = self._forms.apart(arguments)
+            return compiled.compiled(form, arguments, name or self.__name__, inline)
         except CdError as problem:
             raise problem.with_traceback(None) from None
 
@@ -186,14 +196,14 @@ class CdFunction(_LongWay):
         caller = plan.short_way(match)
         if caller is None:
             return
-        lookup = self._definition.scope.lookup
+        lookup = self.definition.scope.lookup
         recipe = plan.recipe_of(match, arguments, lookup)
         if recipe is not None:
             self._go_short(caller)
             made = plan.plan_of(match, self._form(positional, named), recipe)
             self._forms.keep(made, match, arguments, _PLANS)
         if match.fresh:
-            remember.remember(match, arguments, recipe, self._definition, self._backend)
+            remember.remember(match, arguments, recipe, self.definition, self._backend)
 
     def _form(self, positional: int, named: tuple[str, ...]) -> Form:
         params = self.__signature__.parameters
@@ -238,6 +248,11 @@ class BoundFunction(functools.partial[Any]):
     def procedure(self, *args: Any, **kwargs: Any) -> Procedure:
         """Return the assignments that a call means; see `CdFunction.procedure`."""
         made: Procedure = self.__func__.procedure(*self.args, *args, **kwargs)
+        return made
+
+    def compile(self, *args: Any, **kwargs: Any) -> Compiled:
+        """Return the function compiled for tensors; see `CdFunction.compile`."""
+        made: Compiled = self.__func__.compile(*self.args, *args, **kwargs)
         return made
 
     def matched(self, *args: Any, **kwargs: Any) -> tuple[Match, dict[str, Any]]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from types import FunctionType
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..lowering.later import Later
 from . import identity, source
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from . import surface as s
 else:
     parse = Later(".parse", __package__)
+
+
+Inlined: TypeAlias = "FunctionType | Definition"
+"""A function that another one inlines: Python's, or what one under `@cd` was defined by."""
 
 
 class Definition:
@@ -47,6 +52,7 @@ class Definition:
         if self.function is None:
             return None
         try:
-            return identity.fingerprint(source.plain_function(self.function), self._lines)
+            plain = source.plain_function(self.function)
+            return identity.fingerprint(plain, self._lines)
         except identity.Unknown:
             return None

@@ -191,6 +191,8 @@ def _mode(place: Place, now: Node, written: bool) -> str:
             return "not computed"
         case "reused":
             return "local, in the memory of another array"
+        case "private":
+            return f"local, {_type(now)} of each thread"
         case "scratch" | "runtime":
             return f"local, {_type(now)}"
 

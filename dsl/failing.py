@@ -6,21 +6,25 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ..backends.cc.code import raise_status
-from ..lowering.diagnostic import NOWHERE, Source, Span
+from ..lowering.diagnostic import NOWHERE, CdError, Source, Span
 from ..lowering.ir.assignments import Fault
 from . import source
-from .definition import Definition
+from .definition import Definition, Inlined
 
 Place = list[Any]
 """The number of a source, then a line, a column, and the end of both; lines from its first."""
 
 
 def failed(
-    data: dict[str, Any], definition: Definition, functions: Sequence[Any], status: int, *fault: int
+    data: dict[str, Any],
+    definition: Definition,
+    inlined: Sequence[Inlined],
+    status: int,
+    *fault: int,
 ) -> NoReturn:
     """Raise the error that a status means, with what the run wrote of it."""
     faults = [
-        (Fault(code, kind, message, tuple(helps)), _span(place, data, definition, functions))
+        (Fault(code, kind, message, tuple(helps)), _span(place, data, definition, inlined))
         for code, kind, message, helps, place in (data["faults"] if status == 1 else ())
     ]
     raise_status(data["name"], faults, status, fault)
@@ -38,16 +42,24 @@ def place_of(span: Span, sources: Sequence[Source], others: list[list[Any]]) -> 
     return [at, span.line - first, span.column, span.end_line - first, span.end_column]
 
 
-def sources_of(definition: Definition, functions: Sequence[Any]) -> list[Source]:
+def sources_of(definition: Definition, inlined: Sequence[Inlined]) -> list[Source]:
     """Return the texts of a function and of those it inlines."""
-    return [definition.text.source, *(source.read_source(one).source for one in functions)]
+    return [definition.text.source, *map(_source_of, inlined)]
+
+
+def _source_of(one: Inlined) -> Source:
+    """Return the text of a function, that of nowhere where it was edited meanwhile."""
+    try:
+        return (one.text if isinstance(one, Definition) else source.read_source(one)).source
+    except CdError:
+        return NOWHERE.source
 
 
 def _span(
-    place: Place, data: dict[str, Any], definition: Definition, functions: Sequence[Any]
+    place: Place, data: dict[str, Any], definition: Definition, inlined: Sequence[Inlined]
 ) -> Span:
     at, line, column, end, end_column = place
-    texts = sources_of(definition, functions)
+    texts = sources_of(definition, inlined)
     texts += [Source(name, first, text) for name, first, text in data["sources"]]
     found = texts[at]
     if found == NOWHERE.source:

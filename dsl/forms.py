@@ -11,7 +11,6 @@ import numpy as np
 from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
 from ..backends.runtime.codes import Codes
-from ..backends.runtime.tensor import Tensor
 from ..lowering.ir.assignments import Procedure
 from .elaborate.inputs import Spec
 from .elaborate.typed import Typed
@@ -58,6 +57,12 @@ class Specialisation:
     """How what a path leads to is got; see `getter`."""
     scalars: tuple[Any, ...]
     """The NumPy type of each input that may come as a number, None for arrays."""
+    arrays: tuple[Getter, ...] = ()
+    """How the arrays are got by which inputs are known, whatever they hold."""
+    fleeting: tuple[Getter, ...] = ()
+    """How the tensors are got that have no array of their own."""
+    same: tuple[int, ...] = ()
+    """Which of these were one: for each the place of the first that is the same."""
     writes_fields: tuple[tuple[Getter, str], ...] = ()
     """How the tensors are got of which fields are written, and the names of the fields."""
     codes: Codes = field(kw_only=True)
@@ -66,11 +71,10 @@ class Specialisation:
     """Keys of calls whose arrays the code can be given as they are."""
 
     def holds(self, arguments: Arguments) -> bool:
-        """Whether what it was made for beside the arguments is as it was; no array is looked at.
+        """Whether what it was made for beside the arguments is as it was.
 
         Arrays that share memory, and tensors given twice, are left to forms of their own.
         """
-        values: list[Any] = list(arguments.values())
         for watch in self.watched:
             try:
                 value = watch.get(arguments)
@@ -78,11 +82,10 @@ class Specialisation:
                 return False
             if quick_key(value, True) != watch.key:
                 return False
-            values.append(value)
-        tensors = [id(value) for value in values if isinstance(value, Tensor)]
-        if self.merged or len(set(tensors)) < len(tensors):
+        if self.merged or same_objects(self.fleeting, arguments) != self.same:
             return False
-        return not overlaps([value for value in values if isinstance(value, np.ndarray)])
+        given = [get(arguments) for get in self.arrays]
+        return not overlaps([value for value in given if isinstance(value, np.ndarray)])
 
     def match(self, arguments: Arguments, key: object) -> Match | None:
         """Return how the arguments fit this form, None where they do not."""
@@ -108,6 +111,8 @@ class Specialisation:
                     return None
                 clear = False
         if not all(_is_same(one(arguments), two(arguments)) for one, two in self.merged):
+            return None
+        if self.fleeting and same_objects(self.fleeting, arguments) != self.same:
             return None
         return Match(self, given, key, clear)
 
@@ -170,6 +175,12 @@ def watches(typed: Typed, find: Callable[[Path], Getter], arguments: Arguments) 
         if path.captured or path.steps:
             get = find(path)
             yield Watch(path, get, spec, quick_key(get(arguments), True))
+
+
+def same_objects(getters: Sequence[Getter], arguments: Arguments) -> tuple[int, ...]:
+    """Return for each of what is got the place of the first that is the very same."""
+    ids = [id(get(arguments)) for get in getters]
+    return tuple(map(ids.index, ids))
 
 
 def pairs_with(written: Sequence[bool]) -> tuple[tuple[int, int], ...]:

@@ -1,12 +1,12 @@
 """What a function finds of itself on disk, so that its first call in a process compiles nothing.
 
-An entry is the recipe of a plan and the key of compiled code. It is found by all that is known
-before anything is parsed: the function's text and code, how its arguments lie, the settings, the
-compiler, the processor, the versions of Python, of NumPy and of our own sources. And it holds only
-while the rest of what was read when it was made is as it was then: every name that was looked up
-around the function and around those it inlines, and what is found in modules, each as `identity`
-describes it. Where any of that differs, the function is compiled as if there were no entry.
-`remember` writes entries.
+An entry is a few ways to go, each the recipe of a plan and the key of compiled code. It is found
+by all that is known before anything is parsed: the function's text and code, how its arguments lie,
+the settings, the compiler, the processor, the versions of Python, of NumPy and of our own sources.
+A way holds only while the rest of what was read when it was made is as it was then: every name that
+was looked up around the function and around those it inlines, also those that were nothing, every
+attribute that was asked for, each as `identity` describes it, and which of these are one object.
+Where any of that differs, the function is compiled as if there were none. `remember` writes ways.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from ..backends.runtime.state import RUNTIME
 from ..lowering import settings
 from ..lowering.diagnostic import CdError
 from ..lowering.later import Later
-from .definition import Definition
-from .identity import Unknown, described
+from ..lowering.settings import Settings
+from .definition import Definition, Inlined
+from .identity import Unknown, asked, described, is_fixed, resolved
 from .recipe import Form, Recipe, Step, packed
 from .source import Scope, scope_of
 
@@ -57,6 +58,7 @@ def is_open(backend: str | None) -> bool:
 
 def is_known(definition: Definition) -> bool:
     """Whether the function was read by a process before, which found nothing to refuse."""
+    cache.package_stamp()  # while the sources are surely those that this process runs
     try:
         if definition.fingerprint is None or not settings.current().cache:
             return False
@@ -78,19 +80,25 @@ class Front:
         try:
             if own is None or not is_open(self._backend):
                 return None
+            now = settings.current()
             for key in keys(own, backend(), arguments):
                 entry = None if key in self._tried else backend().cache.get(key)
                 self._tried.add(key)
-                if entry is not None:
-                    return self._plan(entry.metadata, arguments, form)
-        except (Unknown, Broken, CdError):
+                for data in () if entry is None else entry.metadata["ways"]:
+                    if (found := self._plan(data, arguments, form, now)) is not None:
+                        return found if settings.current() is now else None  # it was changed
+        except (Broken, CdError):
             pass
         return None
 
-    def _plan(self, data: Data, arguments: Arguments, form: Form) -> Packed | None:
+    def _plan(self, data: Data, arguments: Arguments, form: Form, now: Settings) -> Packed | None:
         definition, cc = self._definition, backend()
-        functions, scopes = _around(data, definition.scope)
-        if not all(_holds(scopes, *read) for read in data["reads"]):
+        try:
+            inlined, scopes = _around(data, definition.scope)
+            recipe = _recipe(data, scopes, arguments)  # first: it stands for what is looked at now
+            if not holds(data["reads"], data["asked"], data["alike"], scopes):
+                return None
+        except Unknown:
             return None
         if cc.short_way.wanted(cc.toolchain, RUNTIME.watching) is None:
             return None
@@ -99,12 +107,11 @@ class Front:
             return None
 
         def fail(status: int, *fault: int) -> NoReturn:
-            failing.failed(data, definition, functions, status, *fault)
+            failing.failed(data, definition, inlined, status, *fault)
 
         function, sizes = library.function(data["entry"]), numbers(data["sizes"])
         code, held = (address(function), address(sizes)), (library, function, sizes)
-        recipe = _recipe(data, scopes, arguments)
-        plan = packed(recipe, form, settings.current(), code, held, fail)
+        plan = packed(recipe, form, now, code, held, fail)
         RUNTIME.count("disk")
         return plan
 
@@ -124,11 +131,18 @@ def seen_key(fingerprint: str) -> str:
     return _digest(["seen", fingerprint, *_versions()])
 
 
-def keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Iterator[str]:
-    """Yield the keys under which a call may be found: for any value of whole numbers, for these.
+def keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Sequence[str]:
+    """Return the keys under which a call may be found: for any value of whole numbers, for these.
 
-    Raises Unknown for arguments of which entries say nothing.
+    None where entries say nothing of such arguments.
     """
+    try:
+        return list(_keys(fingerprint, cc, arguments))
+    except Unknown:
+        return ()
+
+
+def _keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Iterator[str]:
     toolchain = cc.toolchain()
     world = [
         *_versions(), repr(settings.current()), asdict(toolchain), flags(toolchain), repr(target()),
@@ -136,9 +150,9 @@ def keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Iterator[str]
     arrays = [value for value in arguments.values() if isinstance(value, np.ndarray)]
     alike = [min(n for n, one in enumerate(arrays) if one is array) for array in arrays]
     for static in (False, True):
-        given = [(name, _argument(value, static)) for name, value in arguments.items()]
+        given = [(name, argument(value, static)) for name, value in arguments.items()]
         yield _digest(["call", fingerprint, given, alike, *world])
-        if not any(type(value) is int for value in arguments.values()):
+        if not any(isinstance(value, int | np.integer) for value in arguments.values()):
             return
 
 
@@ -151,13 +165,16 @@ def _digest(parts: Sequence[Any]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _argument(value: Any, static: bool) -> list[Any]:
-    """Return what code may depend on of an argument, beside the values of numbers."""
+def argument(value: Any, static: bool) -> list[Any]:
+    """Return what code may depend on of an argument: of an array its layout, of a number its type,
+    of a whole number that is `static` its value. Raises Unknown."""
     kind = type(value)
     if kind is int and not static and -(2**63) <= value < 2**63:
-        return ["int"]
+        return ["any", "int"]
+    if static and isinstance(value, np.integer):
+        return described(value)
     if kind in (float, complex) or (isinstance(value, np.number) and kind is value.dtype.type):
-        return ["number", kind.__name__]
+        return ["any", kind.__name__]
     if kind in (int, bool, str, type(None)) or kind is np.ndarray:
         return described(value)
     raise Unknown
@@ -166,42 +183,60 @@ def _argument(value: Any, static: bool) -> list[Any]:
 # -- what an entry says -------------------------------------------------------------------------
 
 
-def _around(data: Data, own: Scope) -> tuple[list[FunctionType], list[Scope]]:
+def _around(data: Data, own: Scope) -> tuple[list[Inlined], list[Scope]]:
     """Return the functions that are inlined, and what is around each, first around the function.
 
     Raises Unknown where they are no functions any more.
     """
-    functions, scopes = [], [own]
+    inlined, scopes = [], [own]
     for place in data["owners"]:
-        functions.append(inner_function(found(scopes, *place)))
-        scopes.append(scope_of(functions[-1]))
-    return functions, scopes
+        inlined.append(inlined_function(found(scopes, *place)))
+        scopes.append(scope_around(inlined[-1]))
+    return inlined, scopes
 
 
-def inner_function(value: Any) -> FunctionType:
-    """Return the Python function that a captured one is; raises Unknown."""
+def inlined_function(value: Any) -> Inlined:
+    """Return what a captured function was defined by; raises Unknown."""
     if type(value) is not FunctionType and hasattr(value, "__cd_function__"):
-        value = getattr(value, "__wrapped__", None)
-    if type(value) is not FunctionType:
+        value = getattr(value, "definition", None)
+    if type(value) is not FunctionType and type(value) is not Definition:
         raise Unknown
     return value
+
+
+def scope_around(one: Inlined) -> Scope:
+    """Return the names around a function that is inlined."""
+    return one.scope if isinstance(one, Definition) else scope_of(one)
 
 
 def found(scopes: Sequence[Scope], scope: int, name: str, steps: Sequence[str]) -> Any:
     """Return what a name, and attributes of what it is, lead to now; raises Unknown."""
     found = scopes[scope].lookup(name)
-    try:
-        for step in steps:
-            found = getattr(found, step)
-    except AttributeError:
-        raise Unknown from None
+    for step in steps:
+        found = asked(found, step)
     return found
 
 
-def _holds(
-    scopes: Sequence[Scope], scope: int, name: str, steps: Sequence[str], was: list[Any]
+def holds(
+    reads: Sequence[list[Any]],
+    attributes: Sequence[list[Any]],
+    alike: Sequence[int],
+    scopes: Sequence[Scope],
 ) -> bool:
-    return described(found(scopes, scope, name, steps)) == was
+    """Whether all that was read is what it was, and the same of it are one object."""
+    values = [found(scopes, *place) for *place, _ in reads]
+    return (
+        all(described(value) == was for value, (*_, was) in zip(values, reads, strict=True))
+        and all(described(asked(resolved(owner), name)) == was for owner, name, was in attributes)
+        and alike_of(values) == alike
+    )
+
+
+def alike_of(values: Sequence[object]) -> list[int]:
+    """Return for each value the place of the first that is the very same object; of numbers,
+    texts and types it is of no account, and -1."""
+    ids = [id(value) for value in values]
+    return [-1 if is_fixed(value) else ids.index(id(value)) for value in values]
 
 
 def _recipe(data: Data, scopes: Sequence[Scope], arguments: Arguments) -> Recipe:
@@ -214,11 +249,11 @@ def _recipe(data: Data, scopes: Sequence[Scope], arguments: Arguments) -> Recipe
                 steps.append(Step((Source.ARGUMENT, source[1])))
                 objects.append(arguments[source[1]])
             case Source.NAME:
-                steps.append(Step((Source.NAME, scopes[source[1]], source[2])))
+                steps.append(Step((Source.NAME, _readable(scopes[source[1]]), source[2])))
                 objects.append(scopes[source[1]].lookup(source[2]))
             case Source.ATTRIBUTE:
                 steps.append(Step((Source.ATTRIBUTE, *source[1:])))
-                objects.append(getattr(objects[source[1]], source[2], None))
+                objects.append(asked(objects[source[1]], source[2]))
             case Source.ITEM:
                 steps.append(Step((Source.ITEM, *source[1:])))
                 objects.append(objects[source[1]][source[2]])
@@ -233,8 +268,15 @@ def _recipe(data: Data, scopes: Sequence[Scope], arguments: Arguments) -> Recipe
     )  # fmt: skip
 
 
+def _readable(scope: Scope) -> Scope:
+    """Return the scope if compiled code can look names up there; raises Unknown."""
+    if any(type(names) is not dict for names in (scope.globals, scope.builtins)):
+        raise Unknown
+    return scope
+
+
 def _check(check: Sequence[Any], value: Any) -> tuple[Any, ...]:
-    """Return a check; what has to be the same object is the one that was described just now."""
+    """Return a check; what has to be the same object is the one that is about to be described."""
     kind, *rest = check
     match kind:
         case Check.SAME:

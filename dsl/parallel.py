@@ -13,6 +13,7 @@ the same bits every time. Sums are merged as they are: divide by the size of the
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -49,6 +50,7 @@ class DataParallel:
             helps = ("give it one or more: `[pe.device().stream(), pe.device().stream()]`",)
             raise CdValueError(Diagnostic("CD0827", "there is no stream to run on", helps=helps))
         self.step = step
+        self._signature = inspect.signature(step)
         self.merged = tuple(map(field_of, merge))
         self._contexts = [stream.context() for stream in streams]
         self._steps: dict[object, list[tuple[dict[str, Any], Routine]]] = {}
@@ -113,7 +115,7 @@ class DataParallel:
 
         With it comes what a call of it gives: tensors and what is known when compiling are bound.
         """
-        named = self.step.__signature__.bind(*args, **kwargs).arguments
+        named = self._signature.bind(*args, **kwargs).arguments
         key = (at, *((name, _kind(value)) for name, value in named.items()))
         steps = self._steps.setdefault(key, [])
         for known, routine in steps:

@@ -17,10 +17,10 @@ def profile() -> Iterator[Timeline]:
     other the inner one notes. What fails is raised where it is waited for, as without a profile.
     """
     outer, made = RUNTIME.timeline, Timeline()
-    RUNTIME.timeline = made
+    RUNTIME.note(made)
     try:
         yield made
     finally:
-        RUNTIME.timeline = outer
+        RUNTIME.note(outer)
         for worker in list(RUNTIME.workers):
-            worker.latest.settle()
+            worker.latest.keep().settle()

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ..backends import cache
 from ..backends.cache import Entry
 from ..backends.cc.code import CompiledCode
 from ..backends.cc.warm import Check, Part, Source
+from ..lowering import settings
 from ..lowering.diagnostic import CdError
 from . import failing, front
 from .definition import Definition
@@ -26,6 +28,9 @@ from .keys import describe_input
 from .recipe import Recipe, Step
 from .source import Scope
 
+_WAYS = 8
+"""How many ways an entry has, the latest first: for as many values of what is captured."""
+
 
 def remember(
     match: Match,
@@ -35,22 +40,37 @@ def remember(
     backend: str | None,
 ) -> None:
     """Write what a call that was just compiled is to be found by, as far as that can be said."""
-    own = definition.fingerprint
-    if own is None or not front.is_open(backend):
+    own, now = definition.fingerprint, settings.current()
+    if own is None or not front.is_open(backend) or not cache.is_unchanged():
         return
     cc = front.backend()
     cc.cache.put(front.seen_key(own), Entry({}, "", b""))
     try:
-        data = None if recipe is None else _data(match, recipe, definition)
-        places = list(front.keys(own, cc, arguments))
+        data = None if recipe is None else data_of(match, recipe, definition)
+        places = front.keys(own, cc, arguments) if _are_told(match, arguments, recipe) else ()
     except (Unknown, CdError):
         return
-    if data is not None:
-        statics = bool(match.known.typed.statics)
-        cc.cache.put(places[-1 if statics else 0], Entry(data, "", b""))
+    same = match.known.situation.settings == now and settings.current() is now
+    if data is None or not places or not same:  # or another thread has changed them with `use`
+        return
+    place = places[-1 if match.known.typed.statics else 0]
+    known = cc.cache.get(place)
+    others = [] if known is None else known.metadata["ways"]
+    cc.cache.put(place, Entry({"ways": [data, *others[: _WAYS - 1]]}, "", b""))
 
 
-def _data(match: Match, recipe: Recipe, definition: Definition) -> front.Data | None:
+def _are_told(match: Match, arguments: Mapping[str, Any], recipe: Recipe | None) -> bool:
+    """Whether the key of an entry tells all of the arguments that is the same in every call."""
+    static = bool(match.known.typed.statics)
+    return not any(
+        step.source[0] == Source.ARGUMENT
+        and step.check[0] in (Check.SAME, Check.EQUAL, Check.TYPE)
+        and front.argument(arguments[step.source[1]], static)[0] == "any"
+        for step in (() if recipe is None else recipe.steps)
+    )
+
+
+def data_of(match: Match, recipe: Recipe, definition: Definition) -> front.Data | None:
     """Return what an entry holds; raises Unknown where there are no words for some of it."""
     known = match.known
     typed = known.typed
@@ -60,9 +80,16 @@ def _data(match: Match, recipe: Recipe, definition: Definition) -> front.Data | 
         return None
     prefixes, owners = _owners(typed)
     scopes = _scopes(typed, prefixes, definition)
-    functions = [front.inner_function(typed.owners[prefix]) for prefix in prefixes[1:]]
+    inlined = [front.inlined_function(typed.owners[prefix]) for prefix in prefixes[1:]]
+    read = list(_reads(typed, prefixes, scopes))
+    reads, alike = [one for one, _ in read], front.alike_of([value for _, value in read])
+    attributes = list(_attributes(typed))
+    ways = zip(owners, prefixes[1:], strict=True)
+    steady = all(front.found(scopes, *way) is typed.owners[prefix] for way, prefix in ways)
+    if not steady or not front.holds(reads, attributes, alike, scopes):
+        return None  # it changed while it was compiled
     others: list[list[Any]] = []
-    sources = failing.sources_of(definition, functions)
+    sources = failing.sources_of(definition, inlined)
     faults = [
         [one.code, one.kind, one.message, list(one.helps), failing.place_of(span, sources, others)]
         for one, span in short.code.source.faults
@@ -73,7 +100,9 @@ def _data(match: Match, recipe: Recipe, definition: Definition) -> front.Data | 
         "entry": short.code.source.entry,
         "sizes": list(short.values),
         "owners": owners,
-        "reads": list(_reads(typed, prefixes, scopes)),
+        "reads": reads,
+        "asked": attributes,
+        "alike": alike,
         "faults": faults,
         "sources": others,
         "steps": [_step(step, scopes) for step in recipe.steps],
@@ -100,24 +129,30 @@ def _owners(typed: Typed) -> tuple[list[str], list[list[Any]]]:
 
 
 def _reached(typed: Typed, prefixes: list[str], owner: object) -> list[Any]:
-    for (prefix, name), value in typed.read.items():
-        if value is owner and prefix in prefixes:
+    for (prefix, name), noted in typed.read.items():
+        if noted.value is owner and prefix in prefixes:
             return [prefixes.index(prefix), name, []]
     for path, spec in typed.used.items():
         prefix, name = _split(path.root)
         if isinstance(spec, ObjectSpec) and spec.value is owner and prefix in prefixes:
-            if path.captured and all(isinstance(step, str) for step in path.steps):
+            plain = path.captured and path.root not in typed.constants
+            if plain and all(isinstance(step, str) for step in path.steps):
                 return [prefixes.index(prefix), name, list(path.steps)]
     raise Unknown
 
 
-def _reads(typed: Typed, prefixes: list[str], scopes: list[Scope]) -> Iterator[list[Any]]:
-    """Yield all that was read: where it is found, and what it is."""
-    for (prefix, name), value in typed.read.items():
-        yield [prefixes.index(prefix), name, [], described(value)]
+def _reads(
+    typed: Typed, prefixes: list[str], scopes: list[Scope]
+) -> Iterator[tuple[list[Any], object]]:
+    """Yield all that was read: where it is found, what it was in words, and the object."""
+    for (prefix, name), noted in typed.read.items():
+        if noted.words is None or prefix not in prefixes:
+            raise Unknown
+        yield [prefixes.index(prefix), name, [], noted.words], noted.value
     for path, spec in typed.used.items():
         prefix, name = _split(path.root)
-        if path.root in typed.constants and prefix not in prefixes:
+        is_constant = path.root in typed.constants
+        if is_constant and (path.steps or prefix not in prefixes):
             raise Unknown  # an object that a callable brought along
         if not path.steps:
             continue
@@ -127,7 +162,15 @@ def _reads(typed: Typed, prefixes: list[str], scopes: list[Scope]) -> Iterator[l
         value = front.found(scopes, prefixes.index(prefix), name, steps)
         if describe_input(value, True) != spec:
             raise Unknown  # it changed while it was compiled
-        yield [prefixes.index(prefix), name, steps, described(value)]
+        yield [prefixes.index(prefix), name, steps, described(value)], value
+
+
+def _attributes(typed: Typed) -> Iterator[list[Any]]:
+    """Yield the attributes that were taken for constant: of what, which, and what it is."""
+    for owner, name, value in typed.asked:
+        if owner.words is None or value.words is None:
+            raise Unknown
+        yield [owner.words, name, value.words]
 
 
 def _split(root: str) -> tuple[str, str]:

@@ -32,7 +32,17 @@ from .elaborate.elaborate import elaborate
 from .elaborate.inputs import ArraySpec, Spec
 from .elaborate.typed import Typed
 from .elaborate.values import Path
-from .forms import Arguments, Lookup, Match, Specialisation, Watch, getter, pairs_with, watches
+from .forms import (
+    Arguments,
+    Lookup,
+    Match,
+    Specialisation,
+    Watch,
+    getter,
+    pairs_with,
+    same_objects,
+    watches,
+)  # fmt: skip
 from .keys import describe_input, quick_key
 from .reasons import Situation, why
 from .sizes import SIZES, SizesSeen, Specs, fits, opened_axes
@@ -226,6 +236,7 @@ class Specialisations:
         ended = time.perf_counter()
         find = partial(getter, typed, self.lookup)
         watched = tuple(watches(typed, find, arguments))
+        fleeting = tuple(map(find, typed.nowhere))
         situation = self._situation(typed, watched, alias, arguments)
         return Specialisation(
             situation=situation,
@@ -250,6 +261,9 @@ class Specialisations:
                 (find(one, use="identity"), find(two, use="identity")) for one, two in alias.items()
             ),
             find=find,
+            arrays=tuple(find(path, use="identity") for path in typed.passed),
+            fleeting=fleeting,
+            same=same_objects(fleeting, arguments),
             scalars=tuple(
                 None if parameter.node.shape else parameter.node.dtype.numpy
                 for parameter in procedure.parameters

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 from .ir.assignments import Access, Assign
 from .ir.expressions import Domain, Dynamic, Expr, Index, Position, Read, children
-from .ir.indexing import Affine, Quasi, Range, Symbol
+from .ir.indexing import Affine, Atom, Quasi, Range, Symbol, collected
 
 Clash = Literal["value at the cell", "value elsewhere", "place"]
 """The value reads the cell itself too late; the value reads cells that other points write; or the
@@ -86,18 +86,28 @@ def apart(read: tuple[Index, ...], write: tuple[Index, ...], ranges: tuple[Range
 
 def extreme(index: Affine, ranges: tuple[Range, ...], sign: int) -> Affine | None:
     """Return the greatest (sign 1) or least value over the ranges, None where it is not affine."""
-    used = index.symbols()
+    terms, offset = dict(index.terms), index.offset
+    others = [atom for atom in terms if isinstance(atom, Quasi)]
     for r in reversed(ranges):
-        if r.symbol not in used:
-            continue
-        k = index.coefficient(r.symbol)
-        rest = Affine(tuple([t for t in index.terms if t[0] != r.symbol]), index.offset)
-        if r.symbol in rest.symbols():
+        k = terms.pop(r.symbol, 0)
+        if others and _is_hidden(r.symbol, terms):
             return None
-        end = r.hi - 1 if (k > 0) == (sign > 0) else r.lo
-        index = rest + end * k
-        used = index.symbols()
-    return index
+        if k:
+            last = (k > 0) == (sign > 0)
+            end = r.hi if last else r.lo
+            offset += (end.offset - last) * k
+            for atom, factor in end.terms:
+                terms[atom] = terms.get(atom, 0) + factor * k
+                others += [atom] if isinstance(atom, Quasi) else []
+    return collected(terms, offset)
+
+
+def _is_hidden(symbol: Symbol, terms: Mapping[Atom, int]) -> bool:
+    """Whether a symbol appears in a term that is not affine."""
+    return any(
+        k and isinstance(atom, Quasi) and symbol in atom.left.symbols() | atom.right.symbols()
+        for atom, k in terms.items()
+    )
 
 
 def uses(access: Access, domain: Domain) -> bool:

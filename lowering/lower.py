@@ -173,9 +173,16 @@ def _nest_of(stmt: Assign) -> tuple[Stmt, ...]:
     if op is None:
         step = loops.Store(access, stmt.value, span)
     else:
-        step = loops.Update(access, op, stmt.value, stmt.pair, span)
+        step = loops.Update(access, op, stmt.value, stmt.pair, span, _over(stmt))
     inner = nest(stmt.reduced, (step,), span)
     return nest(stmt.free, (*_start(stmt), *inner), span)
+
+
+def _over(stmt: Assign) -> tuple[Affine, ...]:
+    """Return where a term stands in each reduced range; nothing where terms go to several cells."""
+    if clash.uses(stmt.target, stmt.reduced):
+        return ()
+    return tuple(var(r.symbol) - r.lo for r in stmt.reduced.ranges)
 
 
 def _start(stmt: Assign) -> tuple[Stmt, ...]:

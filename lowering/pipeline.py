@@ -30,11 +30,15 @@ from .passes.simplify import simplify
 from .passes.sink import sink, sunk
 from .passes.virtualize import virtualize, virtualized
 from .requests import settle
+from .schedule.kinds import parallel, privates
+from .schedule.lanes import in_lanes, lanes
+from .schedule.order import order
 from .target import HOST, Target
 
 Where = Literal[
-    "parameter", "result", "register", "scratch", "runtime", "virtual", "removed", "reused"
-]
+    "parameter", "result", "register", "scratch", "runtime", "virtual", "removed", "reused",
+    "private",
+]  # fmt: skip
 Observer = Callable[[str, Program], None]
 """Called with the name of a stage and the program after it."""
 
@@ -46,6 +50,8 @@ class Pass(NamedTuple):
     run: Callable[[Program, Target], Program]
     decide: Callable[[Program], Decided] | None = None
     """Where given: the same, together with what was decided about nodes and nests, and why."""
+    when: Callable[[Target], bool] = lambda _: True
+    """Whether it does anything; the others are steps that change nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +78,19 @@ class Placement:
     """Where the temporaries are, byte by byte."""
     modes: Mapping[int, memory_mode.Decision] = field(default_factory=dict)
     """The memory mode of each node that something was asked of, by id."""
+    polls: bool = False
+    """Whether long loops ask now and then if the call is to end."""
 
     def __getitem__(self, node: Node) -> Place:
         return self.places[node.id]
 
 
+def _reorders(target: Target) -> bool:
+    return target.schedule and target.reorders
+
+
 PASSES: tuple[Pass, ...] = (
+    Pass("order", lambda program, _: order(program), when=_reorders),  # what was written tells
     Pass("simplify", lambda program, _: simplify(program)),
     Pass("gather", lambda program, _: gather(program)),  # before what it would look up is inlined
     Pass("repeated", lambda program, _: repeated(program)),  # before it is spread by inlining
@@ -93,6 +106,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("hoist", lambda program, _: hoist(program)),
     Pass("zeros", lambda program, _: zeros(program)),  # which started what is fused by now
     Pass("dead again", lambda program, _: dead(program)),
+    Pass("lanes", lambda program, _: lanes(program), in_lanes, _reorders),
+    Pass("parallel", parallel),  # the finished nests
 )
 
 
@@ -114,7 +129,9 @@ def optimize(
     spans, wanted = origins(program), {node.id for node in program.locals}
     for stage in _stages(stop_after):
         before = program
-        if stage.decide is None:
+        if not stage.when(target):
+            found: tuple[Decision, ...] = ()
+        elif stage.decide is None:
             program = stage.run(program, target)
             found = noticed(stage.name, before, program)
         else:
@@ -132,7 +149,7 @@ def optimize(
     placement = place(program, tuple(decisions), target.stack_bytes)
     if not stop_after:
         placement = replace(placement, modes=settle(lowered, program, decisions))
-    return program, placement
+    return program, replace(placement, polls=target.schedule)
 
 
 def _stages(stop_after: str) -> tuple[Pass, ...]:
@@ -166,8 +183,12 @@ def place(
             why.setdefault(made.node.id, []).append(str(made))
         if made.node is not None and made.outcome in ("virtual", "removed", "reused"):
             places[made.node.id] = Place(made.outcome, str(made))
-    plan = memory(program, stack_bytes)
+    apart = privates(program)
+    plan = memory(program, stack_bytes, apart)
     for node in program.locals:
+        if node.id in apart:
+            places[node.id] = Place("private", "each thread that runs its loop has its own")
+            continue
         places[node.id] = _local(node, node.id in moving, "; ".join(why.get(node.id, ())), plan)
     return Placement(places, decisions, plan)
 

@@ -50,6 +50,12 @@ class Settings:
         60.0, "seconds to wait for another process that compiles, before compiling as well"
     )
     threads: int = _setting(0, "how many threads one call may use; 0 is all that it may run on")
+    parallel_from: int = _setting(
+        1_000_000, "work, counted in additions of vectors, from which on threads share a loop"
+    )
+    schedule: bool = _setting(
+        False, "change the order and shape of loops for speed: lanes, tiles, threads"
+    )
     stack_bytes: int = _setting(
         4096, "temporary arrays up to this size live on the stack, larger ones on the heap"
     )

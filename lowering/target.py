@@ -17,12 +17,18 @@ class Target:
     """How many of them a micro-kernel may keep busy."""
     threads: int = 1
     """Workers that a parallel loop may use."""
+    parallel_from: int = 1_000_000
+    """With less work than that, in additions of vectors, a loop is not shared: some 40 us."""
     line_bytes: int = 64
     l1_bytes: int = 32 * 1024
     l2_bytes: int = 512 * 1024
     l3_bytes: int = 8 * 1024 * 1024
     stack_bytes: int = 4096
     """Temporaries up to this size live on the stack."""
+    schedule: bool = False
+    """Whether the order and the shape of loops are changed for speed: lanes, tiles, threads."""
+    reorders: bool = False
+    """Whether the terms of a sum may be added up in another order: the profile is `default`."""
 
     def lanes(self, bits: int) -> int:
         """Return how many elements of that many bits one vector holds, at least one."""

@@ -5,6 +5,18 @@ line there. Every other table holds exceptions, each with its reason.
 """
 
 ORDER = """
+benchmarks: __init__ __main__ command options chart table startup measure results ceilings machine
+benchmarks: process environments worker cells
+benchmarks/peers: on_torch_compile on_torch on_jax on_numba on_numpy on_plusequals library __init__
+benchmarks/elementwise: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks/rows: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks/reductions: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks/stencils: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks/products: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks/nets: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks/points: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks/tables: __init__ with_plusequals with_numpy with_numba with_torch with_jax
+benchmarks: cell
 plusequals: __main__ __init__ idx
 dsl: public profile parallel
 dsl/tracing: __init__ compare
@@ -26,19 +38,22 @@ dsl/elaborate: values types ways_out
 dsl: front failing definition parse loops refused surface identity recipe source
 dsl: listing edited idx __init__
 backends: __init__
-backends/runtime: __init__ saved batch routine codes given link slots tensor device checks transfer
-backends/runtime: direct field state order
+backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
+backends/runtime: device checks transfer direct field state order
 backends/runtime: memory queue asked arrays timeline bindings printed
-backends/cuda: __init__ device nvrtc dialect driver
-backends/cc: __init__ backend warm stream compiler code library toolchain host
+backends/cuda: __init__ backend code device plan kernels nvrtc dialect
+backends/cuda: driver through_pycuda through_bindings verbs
+backends/cc: __init__ backend warm stream compiler code threads library toolchain host
 backends: interpreter registry
-backends/emit: __init__ c_syntax frame c_expression names dialect layout prelude record
+backends/emit: __init__ c_syntax parts polls frame source c_expression names heads dialect layout
+backends/emit: prelude record
 backends: cache dump interface
-lowering: __init__ pipeline requests counts
+lowering: __init__ pipeline requests recompute counts
+lowering/schedule: __init__ grid presets contraction stencil stage kinds split
+lowering/schedule: effort lanes order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products
-lowering/schedule: __init__ presets contraction stencil stage kinds split legal
 lowering: lower clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds rewrite walk faults

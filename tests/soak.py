@@ -86,13 +86,16 @@ class Cycle:
     def __init__(self) -> None:
         text = "def step(p, x):\n    p.grad[i] = p.value[i] * x[i]\n"
         self.step = pe.cd_from_source(text, backend="cc")
+        self.put = pe.cd_from_source("def put(p, n):\n    p.value[n] = 1.0\n", backend="cc")
         self.tensor = pe.tensor("p", (64,), dtype="float64", init=1.0)
         self.device = pe.device("cc")
         self.streams = [self.device.stream(threaded=False), self.device.stream()]
 
     def __call__(self, number: int) -> None:
-        """Do one cycle."""
+        """Do one cycle; every hundredth has a stream of its own, which fails."""
         x = np.full(64, float(number))
+        if number % 100 == 50:
+            self.fail(self.device.stream(threaded=number % 200 == 50))
         context = self.streams[number % 2].context()
         routine = self.step.compile(self.tensor, x).link(context)
         routine(x)
@@ -100,6 +103,16 @@ class Cycle:
         context.finalize()
         if number % 100 == 0:
             assert self.tensor.grad.numpy()[0] == number
+
+    def fail(self, stream: pe.Stream) -> None:
+        """Have a routine of a stream fail, and let go of both."""
+        routine = self.put.compile(self.tensor, 0).link(stream.context())
+        try:
+            routine(64)
+            stream.synchronize()
+        except IndexError:
+            return
+        raise AssertionError("nothing was raised")
 
 
 def soak(what: str, count: int, work: Callable[[int], None]) -> list[str]:

@@ -38,6 +38,13 @@ def sources() -> tuple[str, ...]:
 
 
 @cache
+def benchmarks() -> tuple[str, ...]:
+    """Every file of the floor above the package, which nobody imports."""
+    found = (ROOT / "benchmarks").rglob("*.py")
+    return tuple(sorted(path.relative_to(ROOT).as_posix() for path in found))
+
+
+@cache
 def scripts() -> tuple[str, ...]:
     """Every other Python file of the repository."""
     folders = ("tests", "tutorials", "benchmarks", ".ci")
@@ -116,14 +123,14 @@ def functions(path: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunct
 
 
 def test_every_source_has_a_place_in_the_order() -> None:
-    missing = [path for path in sources() if path not in order()]
+    missing = [path for path in [*sources(), *benchmarks()] if path not in order()]
     assert not missing, f"give each of these a line in ORDER: {missing}"
 
 
 def test_imports_run_downwards() -> None:
     wrong = [
         f"{path}:{line} imports {target}, which is not below it"
-        for path in sources()
+        for path in [*sources(), *benchmarks()]
         for line, target in sorted(set(imports(path)))
         if path in order() and order().get(target, -1) <= order()[path]
     ]

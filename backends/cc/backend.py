@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from ...lowering.ir.assignments import Procedure
     from .. import dump
     from ..emit import c_syntax, names
-    from ..emit.c_syntax import Source
+    from ..emit import source as texts
+    from ..emit.source import Source
     from ..interface import Origin
-    from . import code
+    from . import code, threads
 else:  # what only compiling needs
     lower, pipeline = (
         Later("...lowering.lower", __package__),
@@ -36,7 +37,8 @@ else:  # what only compiling needs
     )
     verify, dump = Later("...lowering.ir.verify", __package__), Later("..dump", __package__)
     c_syntax, names = Later("..emit.c_syntax", __package__), Later("..emit.names", __package__)
-    code = Later(".code", __package__)
+    texts = Later("..emit.source", __package__)
+    code, threads = Later(".code", __package__), Later(".threads", __package__)
 
 _LOCKS = 16
 
@@ -53,6 +55,8 @@ class CompiledC:
         self.short_way = ShortWay(self.cache)
         self._toolchains: dict[tuple[str, ...], Toolchain] = {}
         self._libraries: WeakValueDictionary[str, Library] = WeakValueDictionary()
+        self._threads: dict[Library, threads.Threads] = {}
+        """The run-time libraries, one for each compiler that was used."""
         self.after_fork()
 
     def unavailable(self) -> CdBackendError | None:
@@ -79,8 +83,10 @@ class CompiledC:
     def compile_all(self, procedures: Sequence[Procedure]) -> tuple[code.CompiledCode, ...]:
         """Return code for procedures of one text, which is compiled once; raises CdBackendError."""
         started, called = time.perf_counter(), ", ".join(one.name for one in procedures)
-        sources = c_syntax.joined([translate(one) for one in _named_apart(procedures)])
+        sources = texts.joined([translate(one) for one in _named_apart(procedures)])
         library, origin = self.load(sources[0], called)
+        shared = self.threads() if any(source.asks for source in sources) else None
+        machine = target()
         took = 1000 * (time.perf_counter() - started)
         dump.tell(1, f"plusequals: {called}: cc, {origin}, {took:.1f} ms")
         return tuple(
@@ -92,9 +98,20 @@ class CompiledC:
                 origin,
                 library,
                 library.function(source.entry),
+                shared if source.asks else None,
+                (machine.threads, machine.parallel_from),
             )
             for one, source in zip(procedures, sources, strict=True)
         )
+
+    def threads(self) -> threads.Threads:
+        """Return the run-time library, compiled now if need be; raises CdBackendError."""
+        library, _ = self.load(threads.source(), "the run-time library")
+        with self._locks[0]:
+            found = self._threads.get(library)
+            if found is None:
+                found = self._threads[library] = threads.Threads(library)
+            return found
 
     def load(self, source: Source, name: str) -> tuple[Library, Origin]:
         """Return the library of generated text and where it came from; raises CdBackendError."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -15,10 +15,11 @@ from ...lowering.ir.assignments import Fault, Print
 from ...lowering.ir.faults import raise_fault
 from ...lowering.ir.node import Node
 from ..emit import record
-from ..emit.c_syntax import Source
 from ..emit.frame import MOST
+from ..emit.source import Source
 from ..interface import Array, Origin
 from .library import NUMBERS, Library, address, ffi, free, numbers
+from .threads import Threads
 
 _POINTERS: Any = ffi.typeof("void *[]")
 _ADDRESS: Any = ffi.typeof("void *")
@@ -38,6 +39,10 @@ class CompiledCode:
     library: Library
     """Kept here, since closing it takes the function away."""
     function: Any
+    threads: Threads | None = None
+    """The run-time library, for code that asks for it."""
+    shares: tuple[int, int] = (1, 0)
+    """Among how many threads a call may share its loops, and from how much work on."""
 
     @property
     def text(self) -> str:
@@ -52,14 +57,16 @@ class CompiledCode:
     def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
         """Run on parameters, then results; return the results.
 
-        Raises what a failed check names, CdMemoryError, and what printing raised.
+        Raises what a failed check names, CdMemoryError, what printing raised, and what the handler
+        of a signal raised meanwhile.
         """
-        return self.bind(arrays)()
+        return Call(self, arrays)()
 
     def short(self, arrays: Sequence[Array]) -> Short | None:
         """Return what runs this function on such arrays without any Python; None where some is
-        needed: to print, or to take over a result that it allocates."""
-        if self.source.prints or any(node.static_shape is None for node in self.results):
+        needed: to print, to take over a result that it allocates, or for a handler of a signal."""
+        source = self.source
+        if source.prints or source.asks or any(node.static_shape is None for node in self.results):
             return None
         values = sizes_of(self, arrays) if self.source.memory.sizes else []
         sizes = numbers(values)
@@ -67,11 +74,13 @@ class CompiledCode:
 
     def fail(self, status: int, *fault: int) -> NoReturn:
         """Raise the error that a status other than 0 means, with what the run wrote of it."""
+        if status == 3 and self.threads is not None:
+            raise self.threads.error()
         raise_status(self.name, self.source.faults, status, fault)
 
-    def bind(self, arrays: Sequence[Array | None]) -> Call:
+    def bind(self, arrays: Sequence[Array | None]) -> Callable[[], tuple[Array, ...]]:
         """Return the call of this function with these arrays, which can be repeated."""
-        return Call(self, arrays)
+        return Call(self, arrays).shortest()
 
 
 class Call:
@@ -89,12 +98,14 @@ class Call:
         self._fault = ffi.new(_FAULT)
         held = [_data(a) if a is not None else self._blocks[k] for k, a in enumerate(arrays)]
         held += [self._fault, ffi.NULL, ffi.NULL]
+        if code.threads is not None:
+            held.append(code.threads.table(*code.shares))
         self._printing: _Printing | None = None
         if source.prints:
             self._printing = _Printing(source.prints)
-            held[-2] = ffi.callback(_SHOW, self._printing)
+            held[len(arrays) + 1] = ffi.callback(_SHOW, self._printing)
         if source.memory.sizes:
-            held[-1] = ffi.new(NUMBERS, sizes_of(code, arrays))
+            held[len(arrays) + 2] = ffi.new(NUMBERS, sizes_of(code, arrays))
         self._held = held
         self._block = ffi.new(_POINTERS, held)
 
@@ -114,6 +125,19 @@ class Call:
             _taken(self._blocks[k], self._code.results[k - first]) if array is None else array
             for k, array in enumerate(self._arrays) if k >= first
         )  # fmt: skip
+
+    def shortest(self) -> Callable[[], tuple[Array, ...]]:
+        """Return what does the same, in less time where nothing is printed or returned."""
+        function, block = self._code.function, self._block
+        if self._printing is not None or len(self._arrays) > len(self._code.parameters):
+            return self
+
+        def run() -> tuple[Array, ...]:
+            if status := function(block):  # what the block points to lives as long as `self`
+                self._code.fail(status, *ffi.unpack(self._fault, record.SLOTS))
+            return ()
+
+        return run
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ _CPUINFO = "/proc/cpuinfo"
 _CACHES = "/sys/devices/system/cpu/cpu0/cache"
 _NAMED = ("vendor_id", "model", "cpu family", "stepping", "flags", "features", "cpu part")
 
+MOST_THREADS = 256
+"""No call uses more threads than that, whatever is asked for."""
+
 
 def processor() -> str:
     """Return a digest of what the system says this processor is."""
@@ -29,11 +32,14 @@ def target() -> Target:
     bits = 512 if wide else 256 if "avx2" in words else 128
     sizes = {"l1_bytes": 1, "l2_bytes": 2, "l3_bytes": 3}
     known = {name: size for name, level in sizes.items() if (size := _cache_bytes(level))}
-    available = _processors()
-    threads = min(settings.current().threads or available, available)
+    chosen = settings.current()
+    threads = min(chosen.threads or _processors(), MOST_THREADS)
     registers = 32 if wide or platform.machine() in ("aarch64", "arm64") else 16
-    stack = settings.current().stack_bytes
-    return Target("cc", bits, registers, threads, stack_bytes=stack, **known)
+    return Target(
+        "cc", bits, registers, threads, chosen.parallel_from,
+        stack_bytes=chosen.stack_bytes, schedule=chosen.schedule,
+        reorders=chosen.profile == "default", **known,
+    )  # fmt: skip
 
 
 def _processors() -> int:

@@ -44,6 +44,8 @@ SOUND = ("-fno-tree-reassoc", "-fno-tree-slp-vectorize", "-fno-tree-loop-if-conv
 the integer product b*b*b*b and vectorizes it for 512 bits, it makes b*b of it. Where it makes
 vectors of straight code, `(double)(float)x` is x: two to four lanes lose their rounding. Where it
 unrolls a loop and makes vectors of what its rounds load under tests, all use the first's mask."""
+THREADS = ("-pthread",)
+"""What some systems need for the run-time library."""
 NATIVE = ("-march=native", "-mcpu=native")
 """Either makes code for this very processor; compilers differ in which they know."""
 _KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "SDKROOT", "DEVELOPER_DIR", "MACOSX_DEPLOYMENT_TARGET")
@@ -133,7 +135,7 @@ def inspect(command: tuple[str, ...], scratch: Path) -> Toolchain:
     version = _answer(command, ("--version",), scratch)
     native, target = _target(command, scratch)
     zig = ("-fno-sanitize=undefined",) if "zig" in " ".join(command) else ()
-    flags = _admitted(command, (*native, *SPEED, *SOUND, *zig), scratch)
+    flags = _admitted(command, (*native, *SPEED, *SOUND, *THREADS, *zig), scratch)
     return Toolchain(command, version, target, (*MEANING, *flags), _environment())
 
 

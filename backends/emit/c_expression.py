@@ -162,7 +162,7 @@ class Scope:
         behind = _behind_zero(expr)
         if behind is not None:
             return Text(f"from_zero_{operand.short}({self.expression(behind).text})", POSTFIX)
-        if not op.infix or operand.kind not in op.infix_kinds:
+        if not self.dialect.is_infix(op, operand):
             assert op.call, f"{op.name} has no spelling for {operand}"
             args = ", ".join(self.expression(arg).text for arg in expr.args)
             return Text(f"{op.call}_{operand.short}({args})", POSTFIX)
@@ -192,7 +192,7 @@ class Scope:
         function = self.dialect.casts.get((source, to))
         if function is not None:
             return Text(f"{function}({value.text})", POSTFIX)
-        through = _detour(source, to)
+        through = _detour(source, to, self.dialect.halves)
         if through is not None:
             return self._cast(self._cast(value, source, through), through, to)
         if to.kind == "c":
@@ -254,11 +254,11 @@ def _widened(expr: Apply) -> Expr:
     return Cast(Apply(expr.op, args, compute), expr.dtype)
 
 
-def _detour(source: DType, to: DType) -> DType | None:
+def _detour(source: DType, to: DType, halves: frozenset[DType]) -> DType | None:
     """Return the type to convert through first, None where one step is right."""
     if source.kind == "c":
         return source.real
-    if dtypes.bfloat16 in (source, to) and dtypes.float32 not in (source, to):
+    if halves & {source, to} and dtypes.float32 not in (source, to):
         return dtypes.float32
     if source is dtypes.float16 and to.kind in "iuc":
         return dtypes.float32

@@ -8,16 +8,18 @@ program's arrays by name, and the entry `int NAME(void **args)` that a caller fi
     args[P + R + 1]  void (*show)(int64_t number, const int64_t *record): called by each print
     args[P + R + 2]  const int64_t *: the sizes of `Source.memory`, then, where those decide the
                      layout of the arena, its size and the places of its arrays
+    args[P + R + 3]  const shared_run *: the run-time library, where `Source.asks` for it
 
 A result whose shape only `Alloc` knows is given as `int64_t[1 + rank]` instead: the routine puts
 the address of a block from `calloc` there, which the caller frees, and the extents after it.
-The entry returns 0, or 1 where a fault was recorded, or 2 where memory ran out.
+The entry returns 0, or 1 where a fault was recorded, 2 where memory ran out, 3 where the call was
+interrupted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from ...lowering.diagnostic import NOWHERE, Span
@@ -34,8 +36,9 @@ from ...lowering.ir.assignments import (
 )
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Cast, Expr, Read
-from ...lowering.ir.indexing import Symbol, const, var
+from ...lowering.ir.indexing import Symbol, const
 from ...lowering.ir.loops import (
+    Barrier,
     Check,
     Comment,
     Fill,
@@ -49,54 +52,60 @@ from ...lowering.ir.loops import (
 )
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
-from ...lowering.passes.buffers import Memory
 from ...lowering.pipeline import Placement
-from . import prelude, record
-from .c_expression import SHIFT, Scope, infix
+from ...lowering.schedule.effort import rounds_of, work_of
+from . import heads, record
+from .c_expression import ADD, MUL, SHIFT, Scope, Text, infix
 from .dialect import C, Dialect
-from .frame import Frame, frame_of
-from .layout import STEP, broken, comment
+from .frame import LIBRARY, WORK, Around, Frame, frame_of
+from .layout import STEP, broken, comment, laid_out, words
 from .names import identifier
+from .parts import Part, part_of
+from .polls import Counted, Cut, Poll, poll_of
+from .source import Body, Source, above
 
+Add = Callable[[], None]
+"""Adds lines to the text."""
 _COMPOUND = frozenset("+ - * / & | ^".split())
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Generated text, and what its numbers mean."""
-
-    text: str
-    entry: str
-    """The name of the function to call."""
-    line_map: Mapping[int, Span]
-    """The user's statement behind a line of the text, by line number from 1."""
-    faults: tuple[tuple[Fault, Span], ...]
-    prints: tuple[Print, ...]
-    memory: Memory
-    """The run-time sizes that the caller passes, and the temporaries whose places follow them."""
-    above: int
-    """How many lines of the text come before the functions: the header and the prelude."""
 
 
 def emit(program: Program, placement: Placement, dialect: Dialect = C) -> Source:
     """Return the text of a program in a dialect; the same program gives the same text."""
-    walk = _Walk(dialect, frame_of(program, placement, dialect))
+    frame = frame_of(program, placement, dialect)
+    walk = _Walk(dialect, frame)
     for kernel in program.kernels:
         walk.statements(kernel.body)
-    return walk.source(program)
+    return walk.source(program, frame)
+
+
+def emit_body(frame: Around, body: tuple[Stmt, ...], before: Sequence[Body] = ()) -> Body:
+    """Return the text of a function's statements, its numbers behind those of other functions."""
+    faults = [fault for one in before for fault in one.faults]
+    prints = [print_ for one in before for print_ in one.prints]
+    walk = _Walk(frame.dialect, frame, faults=[*faults], prints=[*prints])
+    walk.statements(body)
+    return Body(walk.lines, walk.spans, walk.faults[len(faults) :], walk.prints[len(prints) :])
 
 
 @dataclass(slots=True)
 class _Walk:
-    """The text so far, and the names that hold at its end."""
+    """The text of a function so far, and the names that hold at its end."""
 
     dialect: Dialect
-    frame: Frame
+    frame: Around
     lines: list[str] = field(default_factory=list)
     spans: dict[int, Span] = field(default_factory=dict)
     depth: int = 1
     faults: list[tuple[Fault, Span]] = field(default_factory=list)
     prints: list[Print] = field(default_factory=list)
+    path: list[str] = field(default_factory=list)
+    """The place in the program: numbers of statements and, of loops, how far they have come."""
+    part: Part | None = None
+    """The parallel loop whose function is written."""
+    parts: list[tuple[list[str], dict[int, Span]]] = field(default_factory=list)
+    """The functions of parallel loops, with the statement behind each line, counted from 0."""
+    loops: int = 0
+    """How many loops of the function are around."""
 
     @property
     def scope(self) -> Scope:
@@ -113,14 +122,21 @@ class _Walk:
         return self.scope.expression(expr).text
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
-        for stmt in body:
+        """Add statements, whose names bound here are known to those that follow."""
+        for at, stmt in enumerate(body):
+            self.path.append(str(at))
             self.statement(stmt)
+            self.path.pop()
 
-    def block(self, head: str, body: tuple[Stmt, ...], span: Span) -> None:
-        """Add `head { body }`; names bound in the body end with it."""
+    def block(
+        self, head: str, body: tuple[Stmt, ...], span: Span, first: Add | None = None
+    ) -> None:
+        """Add `head { body }`, `first` adding what comes first; names bound inside end with it."""
         self.line(head + " {" if head else "{", span)
         known = set(self.scope.symbols)
         self.depth += 1
+        if first is not None:
+            first()
         self.statements(body)
         self.depth -= 1
         self.forget(set(self.scope.symbols) - known)
@@ -150,7 +166,7 @@ class _Walk:
                 else:
                     self.pair(stmt, stmt.pair)
             case Fill(node, value, span):
-                self.statement(_filling(node, value, span))
+                self.statement(heads.filling(node, value, span))
             case Let(symbol, value, span):
                 text = self.text(value)
                 self.line(f"const int64_t {self.bind(symbol)} = {text};", span)
@@ -164,6 +180,9 @@ class _Walk:
                 self.print(stmt)
             case Comment(text):
                 self.lines.append(comment(text, self.depth))
+            case Barrier():
+                for text in self.frame.meeting():
+                    self.line(text)
             case Break():
                 self.line("break;")
             case Continue():
@@ -175,23 +194,133 @@ class _Walk:
         return self.scope.element(access.node, access.index)
 
     def for_(self, loop: For) -> None:
+        if loop.kind == "parallel":
+            self.parallel(loop)
+            return
         lo, hi = self.scope.affine(loop.lo).text, self.scope.affine(loop.hi)
         name = self.bind(loop.symbol)
-        hook = self.dialect.loop_hooks.get(loop.kind)
-        if hook is not None:
+        if (hook := self.dialect.loop_hooks.get(loop.kind)) is not None:
             self.line(hook)
-        compare = "<" if loop.step > 0 else ">"
-        sign = "+" if loop.step > 0 else "-"
-        by = abs(loop.step)
-        step = f"{name}{sign}{sign}" if by == 1 else f"{name} {sign}= {by}"
-        head = f"for (int64_t {name} = {lo}; {name} {compare} {hi.within(SHIFT)}; {step})"
-        self.block(head, loop.body, loop.span)
+        hi_text = hi.within(SHIFT)
+        self.path.append(name if loop.step > 0 else f"-{name}")
+        if loop.kind in self.dialect.spread:
+            self.block(heads.spread(loop, name, lo, hi_text, self.dialect), loop.body, loop.span)
+        else:
+            self.rounds(loop, name, lo, hi_text, loop.step)
+        self.path.pop()
         self.forget({loop.symbol})
+
+    def rounds(
+        self, loop: For, name: str, lo: str, hi: str, step: int, first: Add | None = None
+    ) -> None:
+        """Add the rounds of a loop over `name`, and the questions whether it is to end."""
+        poll = self.poll_of(loop)
+        self.loops += 1
+        if isinstance(poll, Cut):
+            begin, end = (self.frame.names.fresh(f"{name}_{side}") for side in ("from", "to"))
+            by = poll.rounds * step
+            is_last = f"{hi} - {begin} {'<' if step > 0 else '>'} {by}"
+            self.line(f"{heads.head(begin, lo, hi, by)} {{", loop.span)
+            self.depth += 1
+            later = f"{begin} {'>' if step > 0 else '<'} {lo}"
+            self.leave_if(f"{later} && {LIBRARY}->interrupted()")
+            self.line(f"const int64_t {end} = {is_last} ? {hi} : {begin} + {by};", loop.span)
+            self.block(heads.head(name, begin, end, step), loop.body, loop.span, first)
+            self.depth -= 1
+            self.line("}")
+            self.frame.names.release((begin, end))
+        else:
+            ask = self.asking(poll, first)
+            self.block(heads.head(name, lo, hi, step), loop.body, loop.span, ask)
+        self.loops -= 1
+
+    def poll_of(self, loop: For | While) -> Poll:
+        """Return how a loop asks whether it is to end."""
+        frame = self.frame
+        if not isinstance(frame, Frame) or not frame.polls:
+            return None
+        sizes = frozenset(symbol for symbol, _, _ in frame.memory.sizes)
+        return poll_of(loop, not self.loops, sizes)
+
+    def asking(self, poll: Counted | None, then: Add | None = None) -> Add | None:
+        """Return what adds a question to the beginning of a round, and something else."""
+        if poll is None:
+            return then
+
+        def add() -> None:
+            work = self.scope.affine(poll.work).text
+            self.leave_if(f"is_over({LIBRARY}, &{WORK}, {work})")
+            if then is not None:
+                then()
+
+        return add
+
+    def leave_if(self, test: str) -> None:
+        """Add the way out of an interrupted call."""
+        self.line(f"if ({test}) {{")
+        self.depth += 1
+        self.leave(3)
+        self.depth -= 1
+        self.line("}")
+
+    def parallel(self, loop: For) -> None:
+        """Add the call that shares the rounds of a loop, and the function that runs some."""
+        assert isinstance(self.frame, Frame), "kernels have threads of their own"
+        part, scope = part_of(loop, self.frame), self.scope
+        rounds, work = scope.affine(rounds_of(loop)).text, scope.affine(work_of(loop)).text
+        outside = self.lines, self.spans, self.depth, self.loops, self.part
+        self.lines, self.spans, self.depth, self.loops, self.part = [], {}, 1, 0, part
+        lo, name = scope.affine(loop.lo), self.bind(loop.symbol)
+        if loop.step == 1:
+            first, last = (
+                one if loop.lo == const(0) else f"{lo.within(ADD)} + {one}"
+                for one in (part.first, part.last)
+            )
+            self.rounds(loop, name, first, last, 1)
+        else:
+            count = self.frame.names.fresh("round")
+            value = infix("+", [lo, Text(f"{count}*{loop.step}", MUL)]).text
+            self.rounds(
+                loop, count, part.first, part.last, 1,
+                lambda: self.line(f"const int64_t {name} = {value};", loop.span),
+            )  # fmt: skip
+            self.frame.names.release([count])
+        self.forget({loop.symbol})
+        inner, spans = self.lines, self.spans
+        self.lines, self.spans, self.depth, self.loops, self.part = outside
+        written = part.written(inner)
+        self.parts.append((written.lines, {written.shift + at: s for at, s in spans.items()}))
+        names = [one.name for one in written.held]
+        fault = "fault" if written.reports else "NULL"
+        self.call(part, names, f"{rounds}, {work}, {fault}", loop.span)
+
+    def call(self, part: Part, names: Sequence[str], numbers: str, span: Span) -> None:
+        """Add the call of the run-time library for a part."""
+        self.line("{", span)
+        self.depth += 1
+        given, ended = "NULL", self.frame.names.fresh("ended")
+        if names:
+            given = f"&{part.given}"
+            self.line(f"const struct {part.name} {part.given} = {{{', '.join(names)}}};", span)
+        call = f"{LIBRARY}->parallel({LIBRARY}, {part.caller}, {given}, {numbers})"
+        self.line(f"const int {ended} = {call};", span)
+        self.line(f"if ({ended}) {{", span)
+        self.depth += 1
+        self.leave(ended)
+        for _ in range(2):
+            self.depth -= 1
+            self.line("}")
+        self.frame.names.release([ended, *part.names])
 
     def while_(self, loop: While) -> None:
         over = Apply(OPS["logical_not"], (loop.test,), loop.test.dtype)
         leave = If(over, (Break(),), (), loop.span)
-        self.block("for (;;)", (*loop.prelude, leave, *loop.body), loop.span)
+        poll = self.poll_of(loop)
+        assert not isinstance(poll, Cut), "only loops that count are cut"
+        self.loops += 1
+        body = (*loop.prelude, leave, *loop.body)
+        self.block("for (;;)", body, loop.span, self.asking(poll))
+        self.loops -= 1
 
     def if_(self, stmt: If) -> None:
         self.block(f"if ({self.text(stmt.test)})", stmt.then, stmt.span)
@@ -202,7 +331,7 @@ class _Walk:
     def update(self, stmt: Update) -> None:
         node, op, value = stmt.access.node, stmt.op, stmt.value
         target = self.element(stmt.access)
-        plain = node.dtype.compute is node.dtype and node.dtype.kind in op.infix_kinds
+        plain = node.dtype.compute is node.dtype and self.dialect.is_infix(op, node.dtype)
         if plain and op.infix in _COMPOUND:
             self.line(f"{target} {op.infix}= {self.text(value)};", stmt.span)
             return
@@ -236,7 +365,8 @@ class _Walk:
         test = infix("!", [self.scope.expression(stmt.test)])
         self.line(f"if ({test.text}) {{", stmt.span)
         self.depth += 1
-        self.line(f"fault[0] = {len(self.faults)};", stmt.span)
+        for text in self.frame.failing(len(self.faults), self.path):
+            self.line(text, stmt.span)
         self.record("fault", stmt.values, record.SLOTS, stmt.span)
         self.leave(1)
         self.depth -= 1
@@ -249,9 +379,11 @@ class _Walk:
         number = len(self.prints)
         self.line("{", stmt.span)
         self.depth += 1
-        self.line(f"int64_t printed[{slots}] = {{{number}}};", stmt.span)
+        for text in self.frame.printing(number, slots):
+            self.line(text, stmt.span)
         self.record("printed", values, slots, stmt.span)
-        self.line(f"show({number}, printed);", stmt.span)
+        for text in self.frame.printed(number):
+            self.line(text, stmt.span)
         self.depth -= 1
         self.line("}")
         self.prints.append(stmt)
@@ -277,11 +409,13 @@ class _Walk:
         return [("real" if dtype.kind == "f" else "int", text)]
 
     def alloc(self, node: Node, span: Span) -> None:
+        frame = self.frame
+        assert isinstance(frame, Frame), "kernels are given their storage"
         name = self.scope.nodes[node.id]
         total = str(node.dtype.itemsize)
         for extent in node.shape:
             total = f"bytes_of({total}, {self.scope.affine(extent).text})"
-        planned = [buffer for buffer in self.frame.memory.arena if buffer.node == node]
+        planned = [buffer for buffer in frame.memory.arena if buffer.node == node]
         if planned:
             if planned[0].zeroed:
                 self.line(f"cleared({name}, {total});", span)
@@ -290,10 +424,10 @@ class _Walk:
         self.line("{", span)
         self.depth += 1
         self.line(f"const int64_t {bytes_} = {total};", span)
-        if node.id in self.frame.exchanged:
+        if node.id in frame.exchanged:
             self.line(f"{name} = chained(&chain, {bytes_});", span)
         else:
-            room = self.frame.rooms[node.id]
+            room = frame.rooms[node.id]
             self.line(f"{name} = grown({name}, &{room}, {bytes_});", span)
         self.line(f"if (!{name}) {{", span)
         self.depth += 1
@@ -302,8 +436,8 @@ class _Walk:
         self.depth -= 1
         self.line("}")
         for axis, extent in enumerate(node.shape, 1):
-            if node.id in self.frame.blocks:
-                block = self.frame.blocks[node.id]
+            if node.id in frame.blocks:
+                block = frame.blocks[node.id]
                 self.line(f"{block}[{axis}] = {self.scope.affine(extent).text};", span)
         self.depth -= 1
         self.line("}")
@@ -326,76 +460,41 @@ class _Walk:
         self.line("}")
         self.frame.names.release(held.values())
 
-    def leave(self, status: int) -> None:
-        """Add the way out of the function; through the label where there is something to free."""
-        if self.frame.frees:
-            self.line(f"status = {status};")
-            self.line("goto done;")
-        else:
-            self.line(f"return {status};")
+    def leave(self, status: int | str) -> None:
+        """Add the way out of the function."""
+        for text in (self.part or self.frame).leaving(status):
+            self.line(text)
 
-    def source(self, program: Program) -> Source:
-        """Return the whole text: header, prelude, body function, entry."""
-        frame = self.frame
+    def source(self, program: Program, frame: Frame) -> Source:
+        """Return the whole text: header, prelude, parallel loops, body function, entry."""
         entry = f"pe_{identifier(program.name)}"
-        opening, closing = _laid_out(frame.opening()), _laid_out(frame.closing())
-        reports = any("fault[" in line for line in (*opening, *closing, *self.lines))
-        head, calling = frame.entry(entry, reports, bool(self.prints))
-        before = [*broken(frame.head(reports, bool(self.prints)), 0), "{", *opening]
-        after = [*closing, "}", "", head, "{", *_laid_out(calling), "}"]
+        opening, closing = laid_out(frame.opening()), laid_out(frame.closing())
+        used = words([*opening, *closing, *self.lines])
+        if WORK in used:
+            opening.append(f"{STEP}int64_t {WORK} = 0;")
+        reports, asks = "fault" in used, LIBRARY in used
+        head, calling = frame.entry(entry, reports, bool(self.prints), asks)
+        before: list[str] = []
+        spans: dict[int, Span] = {}
+        for lines, inside in self.parts:
+            spans |= {len(before) + at: span for at, span in inside.items()}
+            before += lines
+        before += (*broken(frame.head(reports, bool(self.prints), asks), 0), "{", *opening)
+        spans |= {len(before) + at: span for at, span in self.spans.items()}
+        after = [*closing, "}", "", head, "{", *laid_out(calling), "}"]
         code = "\n".join((*before, *self.lines, *after)) + "\n"
         top = above(code, self.dialect)
-        skipped = top.count("\n") + len(before)
         return Source(
             top + code,
             entry,
-            {skipped + line: span for line, span in self.spans.items()},
+            {top.count("\n") + line: span for line, span in spans.items()},
             tuple(self.faults),
             tuple(self.prints),
             frame.memory,
             top.count("\n"),
+            asks,
         )
-
-
-def above(code: str, dialect: Dialect = C) -> str:
-    """Return what functions need above them: the header and the pieces of the prelude they name."""
-    return "\n".join([dialect.header + "\n", *prelude.needed(code)]) + "\n"
-
-
-def joined(sources: Sequence[Source], dialect: Dialect = C) -> tuple[Source, ...]:
-    """Return sources that share one text, in which each has the functions that it had before.
-
-    Their entries have different names.
-    """
-    codes = [source.text.split("\n", source.above)[-1] for source in sources]
-    top = above("\n".join(codes), dialect)
-    text, line, out = top + "\n".join(codes), top.count("\n"), []
-    for source, code in zip(sources, codes, strict=True):
-        shift = line - source.above
-        spans = {at + shift: span for at, span in source.line_map.items()}
-        out.append(replace(source, text=text, line_map=spans, above=top.count("\n")))
-        line += code.count("\n") + 1
-    return tuple(out)
-
-
-def _laid_out(lines: Iterable[str]) -> list[str]:
-    """Return the lines of a frame indented into the function; labels stay at the left."""
-    out: list[str] = []
-    for line in lines:
-        bare = line.lstrip()
-        depth = 0 if bare == "done:" else 1 + (len(line) - len(bare)) // len(STEP)
-        out += broken(bare, depth)
-    return out
 
 
 def _cast(expr: Expr, dtype: DType) -> Expr:
     return expr if expr.dtype is dtype else Cast(expr, dtype)
-
-
-def _filling(node: Node, value: Expr, span: Span) -> Stmt:
-    """Return the loops that store a value into every element."""
-    symbols = [Symbol("ijklmn"[axis % 6], -1 - axis) for axis in range(node.rank)]
-    out: Stmt = Store(Access(node, tuple(var(symbol) for symbol in symbols)), value, span)
-    for symbol, extent in reversed(list(zip(symbols, node.shape, strict=True))):
-        out = For(symbol, const(0), extent, 1, (out,), "serial", span)
-    return out

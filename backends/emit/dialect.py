@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
@@ -16,6 +16,8 @@ import numpy as np
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.loops import LoopKind
+from ...lowering.ir.ops import Op
+from . import prelude
 
 Number = bool | int | float | complex
 
@@ -46,6 +48,16 @@ class Dialect:
     """The head of the function that a caller finds: its name."""
     loop_hooks: Mapping[LoopKind, str]
     """What stands on a line above a loop of that kind; nothing where a kind is missing."""
+    library: tuple[str, ...]
+    """The files of its prelude, see there; a later one replaces pieces of those before it."""
+    halves: frozenset[DType]
+    """The 16-bit floats that are stored as bits: they are converted through float32 only."""
+    wrapping: frozenset[str] = frozenset()
+    """Operations on signed integers that are functions, since their overflow is undefined."""
+    spread: Mapping[LoopKind, tuple[str, str]] = field(default_factory=dict)
+    """Loops whose rounds are dealt out: number and count of who runs them, `{}` for the axis."""
+    spellings: tuple[tuple[str, str], ...] = ()
+    """What is written otherwise than in the pieces of C that it shares."""
 
     def literal(self, value: Number, dtype: DType) -> str:
         """Return a constant of an element type. Floats come out with every bit they had."""
@@ -63,9 +75,14 @@ class Dialect:
                 parts = (self._float(part, dtype.real) for part in (number_.real, number_.imag))
                 return self.record.format(self.types[dtype], *parts)
 
+    def is_infix(self, op: Op, dtype: DType) -> bool:
+        """Whether an operation on a type is written with its operator."""
+        wraps = dtype.kind == "i" and op.name in self.wrapping
+        return bool(op.infix) and dtype.kind in op.infix_kinds and not wraps
+
     def _float(self, value: float, dtype: DType) -> str:
-        if dtype is dtypes.bfloat16:
-            return f"0x{_bfloat16_bits(value):04x}"
+        if dtype in self.halves:
+            return f"0x{_bits(value, dtype):04x}"
         with np.errstate(all="ignore"):
             value = float(dtype.numpy.type(value))
         if math.isnan(value) or math.isinf(value):
@@ -83,8 +100,12 @@ def _digits(value: float, dtype: DType) -> str:
     return text if any(mark in text for mark in ".e") else text + ".0"
 
 
-def _bfloat16_bits(value: float) -> int:
-    bits = int(np.float32(value).view(np.uint32))
+def _bits(value: float, dtype: DType) -> int:
+    """Return the bits of a 16-bit float."""
+    with np.errstate(all="ignore"):
+        if dtype is dtypes.float16:
+            return int(np.float16(value).view(np.uint16))
+        bits = int(np.float32(value).view(np.uint32))
     if math.isnan(value):
         return bits >> 16 | 0x40
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16) & 0xFFFF
@@ -131,6 +152,8 @@ C = Dialect(
     restrict="restrict",
     function="static",
     entry="int {}(void **args)",
-    loop_hooks=MappingProxyType({}),
+    loop_hooks=MappingProxyType({"vector": "#pragma omp simd"}),
+    library=prelude.OF_C,
+    halves=frozenset((dtypes.bfloat16,)),
 )  # fmt: skip
 """C11 with the GNU extensions that gcc, clang and zig share."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
@@ -16,6 +17,49 @@ from .names import Names
 
 MOST = 2**62
 """More bytes than any machine has: what is larger is written as this, and refused."""
+LIBRARY = "pe_lib"
+"""The run-time library, in the functions that need it."""
+WORK = "pe_work"
+"""How much was done since it was last asked whether the call is to end."""
+
+
+class Held(NamedTuple):
+    """Something with a name in a function: how a field that holds it is declared, and a local."""
+
+    name: str
+    field: str
+    local: str
+
+
+class Around(Protocol):
+    """What the statements of a function have to know of it: names, and how it reports and ends."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """How it is spelled."""
+
+    @property
+    def scope(self) -> Scope:
+        """What names mean."""
+
+    @property
+    def names(self) -> Names:
+        """Which of them are taken."""
+
+    def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
+        """Yield what comes before the values of a fault; the path is its place in the program."""
+
+    def leaving(self, status: int | str) -> Iterator[str]:
+        """Yield the way out of the function."""
+
+    def printing(self, number: int, slots: int) -> Iterator[str]:
+        """Yield what comes before the values of a print."""
+
+    def printed(self, number: int) -> Iterator[str]:
+        """Yield what comes after the values of a print."""
+
+    def meeting(self) -> Iterator[str]:
+        """Yield what makes the threads of a block wait for each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +81,12 @@ class Frame:
     homes: dict[int, str]
     """The first array of a node whose array moves: the caller's, or one on the stack."""
     registers: tuple[Node, ...]
+    privates: tuple[Node, ...]
+    """Temporaries of which each thread of a parallel loop has its own."""
     memory: Memory
     """Where the other temporaries are."""
+    polls: bool
+    """Whether long loops ask now and then if the call is to end."""
 
     @property
     def frees(self) -> bool:
@@ -69,11 +117,15 @@ class Frame:
         """Return the name of the node in the text."""
         return self.scope.nodes[node.id]
 
+    def register(self, node: Node) -> str:
+        """Return the declaration of a scalar that starts as zero."""
+        zero = "{0}" if node.dtype.kind == "c" else self.dialect.literal(0, node.dtype)
+        return f"{self.ctype(node)} {self.name(node)} = {zero};"
+
     def opening(self) -> Iterator[str]:
         """Yield the declarations that come before the first statement."""
         for node in self.registers:
-            zero = "{0}" if node.dtype.kind == "c" else self.dialect.literal(0, node.dtype)
-            yield f"{self.ctype(node)} {self.name(node)} = {zero};"
+            yield self.register(node)
         for node in self.memory.stack:
             yield from self._on_stack(node)
         for buffer in self.memory.arena:
@@ -108,19 +160,43 @@ class Frame:
             yield "unchained(chain);"
         yield "return status;"
 
-    def head(self, faults: bool, shows: bool) -> str:
+    def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
+        """Yield the number of a fault: the first that is met is the first in the program."""
+        yield f"fault[0] = {number};"
+
+    def leaving(self, status: int | str) -> Iterator[str]:
+        """Yield the way out of the function, through the label if there is something to free."""
+        yield from way_out(status, self.frees)
+
+    def printing(self, number: int, slots: int) -> Iterator[str]:
+        """Yield the room for the record of a print."""
+        yield f"int64_t printed[{slots}] = {{{number}}};"
+
+    def printed(self, number: int) -> Iterator[str]:
+        """Yield how the caller is shown it."""
+        yield f"show({number}, printed);"
+
+    def meeting(self) -> Iterator[str]:
+        """Yield nothing: there is one thread."""
+        yield from ()
+
+    def head(self, faults: bool, shows: bool, asks: bool = False) -> str:
         """Return the head of the body function: every array by its name, and what it reports to."""
         parameters = [*self._parameters()]
         if faults:
             parameters.append("int64_t *fault")
         if shows:
             parameters.append("void (*show)(int64_t, const int64_t *)")
+        if asks:
+            parameters.append(f"const shared_run *{LIBRARY}")
         parameters += [
             f"const int64_t {self.scope.symbols[symbol]}" for symbol, _, _ in self.memory.sizes
         ]
         return f"{self.dialect.function} int {self.function}({', '.join(parameters) or 'void'})"
 
-    def entry(self, name: str, faults: bool, shows: bool) -> tuple[str, Iterator[str]]:
+    def entry(
+        self, name: str, faults: bool, shows: bool, asks: bool = False
+    ) -> tuple[str, Iterator[str]]:
         """Return the head of the entry, and its statements: the arena, the call of the body."""
         count = len(self.arguments)
         values = [
@@ -130,6 +206,7 @@ class Frame:
         sizes = f"(const int64_t *)args[{count + 2}]"
         values += [self.name(buffer.node) for buffer in self.memory.arena]
         values += [f"args[{count}]"] * faults + [f"args[{count + 1}]"] * shows
+        values += [f"args[{count + 3}]"] * asks
         values += [f"({sizes})[{k}]" for k in range(len(self.memory.sizes))]
         call = f"{self.function}({', '.join(values)})"
         return self.dialect.entry.format(name), self._around(call, f"args[{count}]", sizes)
@@ -161,29 +238,51 @@ class Frame:
         yield "free(arena);"
         yield "return status;"
 
-    def _parameters(self) -> Iterator[str]:
+    def within(self) -> Iterator[Held]:
+        """Yield everything that has a name where the text is now, but temporaries of threads."""
+        apart, sharing = {node.id for node in self.privates}, self.memory.sharing()
+        arena = (buffer.node for buffer in self.memory.arena)
+        for node in dict.fromkeys((*self.arguments, *self.program.locals, *arena)):
+            if node.id not in apart:
+                name, ctype = self.name(node), self.ctype(node)
+                if node.id in self.scope.by_value:
+                    yield Held(name, f"{ctype} {name}", f"const {ctype} {name}")
+                else:
+                    const, star = self._pointing(node, sharing)
+                    yield Held(name, f"{const}{ctype} *{name}", f"{const}{ctype} {star}{name}")
+        for name in self.scope.symbols.values():
+            yield Held(name, f"int64_t {name}", f"const int64_t {name}")
+        yield Held(LIBRARY, f"const shared_run *{LIBRARY}", f"const shared_run *const {LIBRARY}")
+
+    def _pointing(self, node: Node, sharing: frozenset[int]) -> tuple[str, str]:
+        """Return what stands before and after the type of a pointer to a node's elements."""
+        if node.id in self.exchanged:
+            return "", "*"
         written = {p.node.id: p.written for p in self.program.parameters}
+        const = "" if written.get(node.id, True) else "const "
+        alone = node.id not in sharing
+        return const, f"*{self.dialect.restrict} " if alone else "*"
+
+    def _parameters(self) -> Iterator[str]:
+        sharing = self.memory.sharing()
         for node in self.arguments:
             name, ctype = self.name(node), self.ctype(node)
-            const = "" if written.get(node.id, True) or node.id in self.exchanged else "const "
             if node.id in self.blocks:
                 yield f"int64_t *{self.blocks[node.id]}"
             elif node.id in self.scope.by_value:
                 yield f"const {ctype} {name}"
-            elif node.id in self.exchanged:
-                yield f"{ctype} *{name}"
             else:
-                yield f"{const}{ctype} *{self.dialect.restrict} {name}"
-        sharing = self.memory.sharing()
+                const, star = self._pointing(node, sharing)
+                yield f"{const}{ctype} {star}{name}"
         for buffer in self.memory.arena:
-            alone = buffer.node.id not in sharing | self.exchanged
-            star = f"*{self.dialect.restrict} " if alone else "*"
-            yield f"{self.ctype(buffer.node)} {star}{self.name(buffer.node)}"
+            const, star = self._pointing(buffer.node, sharing)
+            yield f"{const}{self.ctype(buffer.node)} {star}{self.name(buffer.node)}"
 
     def _on_stack(self, node: Node) -> Iterator[str]:
         count = max(1, node.bytes // node.dtype.itemsize)
         name = self.homes.get(node.id, self.name(node))
-        yield f"{self.ctype(node)} {name}[{count}] = {{0}};"
+        zero = "" if node.purpose else " = {0}"
+        yield f"{self.ctype(node)} {name}[{count}]{zero};"
         if node.id in self.homes:
             yield f"{self.ctype(node)} *{self.name(node)} = {name};"
 
@@ -211,7 +310,7 @@ class Frame:
         """Yield the way out where memory was refused."""
         yield f"if (!{test}) {{"
         yield f"    fault[0] = {total};"
-        yield from ("    status = 2;", "    goto done;") if self.frees else ("    return 2;",)
+        yield from (f"    {line}" for line in self.leaving(2))
         yield "}"
 
     def _handed(self, node: Node) -> Iterator[str]:
@@ -244,7 +343,9 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
         if node.id not in by_id:
             by_id[node.id] = names.fresh(node.label)
     registers = tuple(n for n in program.locals if placement[n].where == "register")
+    privates = tuple(n for n in program.locals if placement[n].where == "private")
     values = [p.node for p in program.parameters if p.node.rank == 0 and not p.written]
+    values += [node for node in privates if not node.rank]
     by_value = frozenset(n.id for n in (*registers, *values) if n.id not in moving)
     scope = Scope(dialect, by_id, by_value)
     for symbol, _, _ in memory.sizes:
@@ -259,8 +360,15 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
             for n in (*memory.stack, *program.results) if n.id in moving and not _is_runtime(n)
         },
         registers=registers,
+        privates=privates,
         memory=memory,
+        polls=placement.polls,
     )  # fmt: skip
+
+
+def way_out(status: int | str, frees: bool) -> tuple[str, ...]:
+    """Return the lines that end a function, through its label if there is something to free."""
+    return (f"status = {status};", "goto done;") if frees else (f"return {status};",)
 
 
 def _is_runtime(node: Node) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 WIDTH = 100
 STEP = "    "
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def broken(text: str, depth: int) -> list[str]:
@@ -23,6 +25,26 @@ def broken(text: str, depth: int) -> list[str]:
         text = text[at + 1 :]
         indent = STEP * (depth + 2)
     return [*lines, indent + text]
+
+
+def laid_out(lines: Iterable[str]) -> list[str]:
+    """Return the lines of a frame indented into the function; labels stay at the left."""
+    out: list[str] = []
+    for line in lines:
+        bare = line.lstrip()
+        depth = 0 if bare == "done:" else 1 + (len(line) - len(bare)) // len(STEP)
+        out += broken(bare, depth)
+    return out
+
+
+def words(lines: Iterable[str]) -> frozenset[str]:
+    """Return the names in lines of code; comments are lines of their own.
+
+    >>> sorted(words(["    /* s[i] = 2 */", "    s += x[i]*2;"]))
+    ['i', 's', 'x']
+    """
+    code = (line for line in lines if not line.lstrip().startswith("/*"))
+    return frozenset(word for line in code for word in _WORD.findall(line))
 
 
 def comment(text: str, depth: int) -> str:

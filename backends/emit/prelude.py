@@ -1,7 +1,8 @@
 """The pieces of C that generated code may call: each is pulled in only where it is named.
 
-The pieces are the files of `backends/cc/csrc`; `integers.h` says at its top how they are written.
-What a piece needs is whatever other pieces its text names, so there is no list to forget.
+The pieces of a language are files of the folders `csrc`; `integers.h` says at its top how they are
+written. A later file may define a piece again: its own way is taken. What a piece needs is
+whatever other pieces its text names, so there is no list to forget.
 """
 
 from __future__ import annotations
@@ -14,8 +15,14 @@ from pathlib import Path
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 
-_FOLDER = Path(__file__).parent.parent / "cc" / "csrc"
-_FILES = ("complexes.h", "integers.h", "casts.h", "reals.h", "memory.h")
+_FOLDER = Path(__file__).parent.parent
+SHARED = tuple(
+    f"cc/csrc/{name}.h" for name in ("complexes", "integers", "casts", "reals", "memory")
+)
+"""The files of C that other languages take as well, in the folder of the backends."""
+_OF_C = "bits exponentials logarithms angles arcs powers erf".split()
+OF_C = (*(f"cc/csrc/{name}.h" for name in _OF_C), *SHARED, "cc/csrc/threads.h")
+"""The files of C."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _C_TYPES = {
@@ -26,16 +33,22 @@ _C_TYPES = {
 
 
 @cache
-def pieces() -> Mapping[str, str]:
+def pieces(files: tuple[str, ...] = OF_C) -> Mapping[str, str]:
     """Return every piece by the name that it defines, in the order of the files."""
     found: dict[str, str] = {}
-    for file in _FILES:
-        _, *parts = re.split(r"^//! ", (_FOLDER / file).read_text("ascii"), flags=re.MULTILINE)
-        for part in parts:
-            head, _, body = part.partition("\n")
-            for name, text in _instances(head, body.strip() + "\n"):
-                assert name not in found, f"two pieces define {name}"
-                found[name] = text
+    for file in files:
+        found |= _pieces_of(file)
+    return found
+
+
+def _pieces_of(file: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    _, *parts = re.split(r"^//! ", (_FOLDER / file).read_text("ascii"), flags=re.MULTILINE)
+    for part in parts:
+        head, _, body = part.partition("\n")
+        for name, text in _instances(head, body.strip() + "\n"):
+            assert name not in found, f"two pieces define {name}"
+            found[name] = text
     return found
 
 
@@ -44,19 +57,19 @@ def is_piece(name: str) -> bool:
     return name in pieces()
 
 
-def needed(text: str) -> tuple[str, ...]:
+def needed(text: str, files: tuple[str, ...] = OF_C) -> tuple[str, ...]:
     """Return the pieces that a text names, and those that they name, each after what it needs."""
     order: dict[str, str] = {}
-    _collect(text, order)
+    _collect(text, pieces(files), order)
     return tuple(order.values())
 
 
-def _collect(text: str, order: dict[str, str]) -> None:
+def _collect(text: str, known: Mapping[str, str], order: dict[str, str]) -> None:
     for word in _WORD.findall(_COMMENT.sub(" ", text)):
-        piece = pieces().get(word)
+        piece = known.get(word)
         if piece is not None and word not in order:
             others = re.sub(rf"\b{word}\b", " ", piece)
-            _collect(others, order)
+            _collect(others, known, order)
             order[word] = piece
 
 
@@ -81,6 +94,9 @@ def _words(dtype: DType) -> dict[str, str]:
         "t": dtype.short, "T": _C_TYPES[dtype.short], "b": str(dtype.bits),
         "r": real.short, "R": _C_TYPES[real.short], "f": "f" if real is dtypes.float32 else "",
     }  # fmt: skip
+    if dtype.kind == "f":
+        digits, bias = (23, 127) if dtype is dtypes.float32 else (52, 1023)
+        words |= {"U": f"uint{dtype.bits}_t", "m": str(digits), "e": str(bias)}
     if dtype.kind in "iu":
         signed = dtype.kind == "i"
         above = 2 ** (dtype.bits - signed)

@@ -26,6 +26,7 @@ class Codes:
     """Makes the code that records what is wanted, for a backend."""
     _recordings: dict[tuple[Any, str, Settings], Any] = field(default_factory=dict)
     _made: dict[tuple[str, Settings], Code] = field(default_factory=dict)
+    _derived: dict[object, Codes] = field(default_factory=dict)
 
     def on(self, backend: str) -> Code:
         """Return the code for a backend; raises CdBackendError where it cannot be compiled."""
@@ -40,6 +41,12 @@ class Codes:
     def keep(self, backend: str, code: Code) -> None:
         """Keep code that was made for a backend now, unless there is some already."""
         self._made.setdefault((backend, settings.current()), code)
+
+    def derived(self, how: object, made: Callable[[], Codes]) -> Codes:
+        """Return what becomes of another procedure that was made of this one, kept by how."""
+        if how not in self._derived:
+            self._derived[how] = made()
+        return self._derived[how]
 
     def recording(self, wanted: Any, backend: str) -> Any:
         """Return the code that records what is wanted, for a backend; made when first asked for.

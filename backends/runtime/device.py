@@ -69,8 +69,8 @@ class Context:
         self.finalized = False
         self.live = True
         """Whether neither it nor a parent was finalized."""
-        self.writers: dict[object, str] = {}
-        """The first routine that writes a field, or a tensor that is not kept, by its name."""
+        self.notes: dict[object, Any] = {}
+        """What routines leave for later ones: who writes a field first, how a function ran."""
         self._own: dict[Field, Buffer] = {}
         self._children: weakref.WeakSet[Context] = weakref.WeakSet()
         if parent is not None:
@@ -94,10 +94,10 @@ class Context:
             return self.parent.find(field)
         return found
 
-    def writer_of(self, written: object) -> str:
-        """Return the routine linked here or before that writes a field; empty where none does."""
-        parent = "" if self.parent is None else self.parent.writer_of(written)
-        return parent or self.writers.get(written, "")
+    def note_of(self, about: object) -> Any:
+        """Return what was noted of something, by what was linked here or before; None for none."""
+        parent = None if self.parent is None else self.parent.note_of(about)
+        return parent or self.notes.get(about)
 
     def array(self, field: Field) -> Buffer:
         """Return the array of a field; raises CdValueError CD0842 where there is none."""
@@ -381,8 +381,7 @@ def device(name: str = "") -> Device:
     Without a name that of the settings. Raises CdBackendError CD0801 where the backend is none,
     what says why it cannot run here, and CdValueError CD0840 for a number that no device has.
     """
-    backend, _, number = name.partition(":")
-    backend = backend or settings.current().backend
+    backend, _, number = (name or settings.current().backend).partition(":")
     RUNTIME.backend(backend)
     if number and not (number.isascii() and number.isdecimal() and int(number) < MOST):
         raise CdValueError(

@@ -4,6 +4,12 @@ A routine whose arrays nobody uses, on a stream without a thread that has nothin
 once. It still takes its place in the order: what other threads schedule while it runs waits for
 its event, and is dropped where it fails. On a stream with a thread it is queued, without asking
 again what was known when it was linked.
+
+That nothing is in the way is found out once, and holds as long as nobody but such steps has taken
+the lock of scheduling and each of them was done when the next began: of what was at work when it
+was found out, nothing uses the same arrays. What was noted holds for the next run of the same step
+if not even such a step has come between; its event stands for that run, too, unless somebody kept
+it.
 """
 
 from __future__ import annotations
@@ -15,7 +21,7 @@ from typing import Protocol
 from . import order
 from .field import Field
 from .memory import Buffer
-from .queue import Event, Failure, Queue
+from .queue import DONE, Event, Failure, Queue, Worker
 from .state import RUNTIME
 
 Pairs = Sequence[tuple[Field, Buffer]]
@@ -53,53 +59,78 @@ def direct(
     It could not, and did nothing, where it has to wait for something, or where an array has to be
     loaded first. It raises what `run` raises.
     """
-    worker, runtime = queue.worker, RUNTIME
-    reads, loads, ticks = uses.only_read, uses.loads, uses.ticks
+    worker, scheduling = queue.worker, RUNTIME.scheduling
+    is_free = _freedom(worker, context, uses)
+    reads, ticks = uses.only_read, uses.ticks
     writes = tuple(buffer for _, buffer in ticks)
-    used = (*reads, *writes)
+    event, seen = DONE, -1
 
     def step() -> bool:
+        nonlocal event, seen
         busy = worker.busy  # another one in a forked child
         if not busy.acquire(False):
             return False
-        event = None
+        begun = False
         try:
-            with runtime.scheduling:
-                if worker.tasks or not worker.direct.done or not context.live:
+            scheduling.acquire()
+            try:
+                last = scheduling.direct or DONE
+                if worker.tasks:
                     return False
-                if runtime.is_recording or runtime.timeline:
-                    return False
-                for field, buffer in loads:
-                    if field.host_tick > buffer.tick:
+                if seen != scheduling.taken or not last.done:
+                    if not is_free():
                         return False
-                for buffer in used:
-                    writer = buffer.writer
-                    if not writer.done or (writer.failure is not None and not writer.failure.told):
-                        return False
-                for buffer in writes:
-                    if buffer.lent or (buffer.readers and not _are_done(buffer)):
-                        return False
-                event = worker.direct = worker.latest = Event(worker)
-                for buffer in reads:
-                    buffer.readers[worker] = event
+                    if not last.done:
+                        scheduling.taken += 1
+                    seen, last = scheduling.taken, DONE
+                begun = True
+                if event.kept:
+                    event = Event()
+                    event.worker = worker
+                event.done = False
+                worker.latest = event
+                if last is not event:  # otherwise all is as it was noted before
+                    scheduling.direct = worker.direct = event
+                    order.note(event, reads, writes)
                 for field, buffer in ticks:
-                    buffer.writer = event
-                    if buffer.readers:
-                        buffer.readers = {}
-                    field.ticked(buffer)
+                    field.clock = buffer.tick = field.clock + 1
+                    field.latest = buffer
+            finally:
+                scheduling.release()
             run()
         except BaseException as error:
-            if event is None:
+            if not begun:
                 raise
-            event.failure = Failure(error)
-            raise event.failure.tell() from None
+            failure = Failure(error)
+            event.fail(failure)
+            raise failure.tell() from None
         finally:
-            if event is not None:
+            if begun:
                 event.done = True
             busy.release()
         return True
 
     return step
+
+
+def _freedom(worker: Worker, context: Living, uses: Uses) -> Callable[[], bool]:
+    """Return what says whether nothing is in the way of a step that is run at once."""
+    runtime = RUNTIME
+    loads, writes = uses.loads, tuple(buffer for _, buffer in uses.ticks)
+    used = (*uses.only_read, *writes)
+
+    def is_free() -> bool:
+        return (
+            context.live
+            and worker.direct.done
+            and not (runtime.is_recording or runtime.timeline)
+            and not any(field.host_tick > buffer.tick for field, buffer in loads)
+            and all(_is_over(buffer.writer) for buffer in used)
+            and not any(buffer.lent for buffer in writes)
+            and all(_is_over(one) for buffer in writes for one in buffer.readers.values())
+        )
+
+    return is_free
 
 
 def queued(
@@ -110,13 +141,13 @@ def queued(
     It could not, and did nothing, where something else has to be queued first. It raises what an
     earlier step of the queue raised, if nobody was told of that.
     """
-    worker, runtime = queue.worker, RUNTIME
+    worker, runtime, scheduling = queue.worker, RUNTIME, RUNTIME.scheduling
     reads, loads, ticks = uses.only_read, uses.loads, uses.ticks
     writes = tuple(buffer for _, buffer in ticks)
 
     def step() -> bool:
         worker.make_room()
-        with runtime.scheduling:
+        with scheduling:
             if runtime.is_recording or runtime.timeline or not context.live:
                 return False
             for field, buffer in loads:
@@ -134,7 +165,6 @@ def queued(
     return step
 
 
-def _are_done(buffer: Buffer) -> bool:
-    """Whether everybody who reads an array is done, and who asked was told where that failed."""
-    readers = buffer.readers.values()
-    return all(one.done and (one.failure is None or one.failure.told) for one in readers)
+def _is_over(event: Event) -> bool:
+    """Whether an event is done, and somebody was told where that failed."""
+    return event.done and (event.failure is None or event.failure.told)

@@ -39,8 +39,8 @@ class Field:
     """
 
     __slots__ = (
-        "__weakref__", "_latest", "clock", "constant", "copies", "dtype", "host", "host_tick",
-        "is_given", "label", "name", "tensor",
+        "__weakref__", "clock", "constant", "copies", "dtype", "host", "host_tick", "is_given",
+        "label", "latest", "name", "tensor",
     )  # fmt: skip
 
     def __init__(self, label: str, name: str, value: Array, dtype: DType, constant: bool) -> None:
@@ -55,7 +55,8 @@ class Field:
         self.is_given = False
         """Whether it was made with a value; zeros otherwise."""
         self.copies: weakref.WeakSet[Buffer] = weakref.WeakSet()
-        self._latest = self.host  # kept, or what was computed would go with its context
+        self.latest = self.host
+        """The array with the newest version: kept, or that would go with its context."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -93,7 +94,7 @@ class Field:
         """Note that a physical array is written: it holds a new version."""
         self.clock += 1
         buffer.tick = self.clock
-        self._latest = buffer
+        self.latest = buffer
 
     def rescue(self, queue: Queue, buffer: Buffer) -> None:
         """Keep the version in an array that is about to be freed, if it is newest.
@@ -115,7 +116,7 @@ class Field:
 
     def keep_newest(self) -> None:
         """Keep the array with the newest version alive, whoever else lets go of it."""
-        self._latest = max((self.host, *self.copies), key=lambda one: one.tick)
+        self.latest = max((self.host, *self.copies), key=lambda one: one.tick)
 
     def ticked_by_host(self) -> None:
         """Note that the host has written its array."""

@@ -44,8 +44,8 @@ class Buffer:
         self.writer: Event = DONE
         self.readers: dict[Worker | Event, Event] = {}
         """The latest read of each worker since the last write; one queue is in order by itself."""
-        self.lent: list[Callable[[], None]] = []
-        """What is to be done before it is written: who reads it in place takes a copy."""
+        self.lent: dict[Worker | None, Callable[[], None]] = {}
+        """What is to be done before it is written: whose queue reads it in place takes a copy."""
         if account is not None and array.nbytes:
             account.add(self)
 

@@ -35,7 +35,7 @@ def reclaim(buffers: Sequence[Buffer]) -> None:
     """Let who reads arrays in place take copies, since they are about to be written."""
     for buffer in buffers:
         while buffer.lent:
-            buffer.lent.pop()()
+            buffer.lent.popitem()[1]()
 
 
 def waits_of(queue: Queue, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> list[Event]:
@@ -44,12 +44,12 @@ def waits_of(queue: Queue, reads: Sequence[Buffer], writes: Sequence[Buffer]) ->
     worker = queue.worker
     for buffer in reads:
         if buffer.writer is not DONE and _concerns(buffer.writer, worker):
-            found.append(buffer.writer)
+            found.append(buffer.writer.keep())
     for buffer in writes:
         if buffer.writer is not DONE and _concerns(buffer.writer, worker):
-            found.append(buffer.writer)
+            found.append(buffer.writer.keep())
         if buffer.readers:
-            found += [event for event in buffer.readers.values() if _concerns(event, worker)]
+            found += [one.keep() for one in buffer.readers.values() if _concerns(one, worker)]
     return found
 
 

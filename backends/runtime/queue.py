@@ -13,11 +13,13 @@ queues, is dropped.
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 _MOMENT = 0.005
 """Seconds after which who waits for a thread that is at work looks again whether it is done."""
@@ -26,12 +28,19 @@ CAPACITY = 4096
 
 
 class Failure:
-    """What went wrong in a step, and whether anybody was told."""
+    """What went wrong in a step, and whether anybody was told.
+
+    It may be kept for as long as a queue is, so it holds no frames: they hold whatever was in use.
+    """
 
     __slots__ = ("error", "told", "when")
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
+        link: BaseException | None = error
+        while link is not None and link.__traceback__ is not None:
+            link.__traceback__ = None
+            link = link.__cause__ or link.__context__
         self.told = False
         self.when = 0
         """When it was told: work submitted later is not dropped because of it."""
@@ -40,19 +49,38 @@ class Failure:
         """Return the error, which is to be raised; it counts as told."""
         self.when = time.monotonic_ns()
         self.told = True
-        return self.error.with_traceback(None)
+        error = self.error
+        with suppress(Exception):  # of classes of the user's, which may take other arguments
+            self.error = copy.copy(error)  # the one that is raised will have frames
+        return error.with_traceback(None)
 
 
 class Event:
     """A point of a queue's work. Any thread may ask for it or wait for it."""
 
-    __slots__ = ("done", "failure", "worker")
+    worker: Worker | None = None
+    """Who does the work; None for what is done from the start."""
+    done = False
+    failure: Failure | None = None
+    kept = False
+    """Whether anybody may ask for it later on, so that it stands for no other work than this."""
 
-    def __init__(self, worker: Worker | None) -> None:
-        self.worker = worker
-        """Who does the work; None for what is done from the start."""
-        self.done = worker is None
-        self.failure: Failure | None = None
+    @classmethod
+    def of(cls, worker: Worker | None) -> Event:
+        """Return a point of a queue's work; without a queue, what is done already."""
+        event = cls()  # without an `__init__`, which takes as long as all the rest
+        event.worker = worker
+        event.done = worker is None
+        return event
+
+    def keep(self) -> Event:
+        """Return it, kept."""
+        self.kept = True
+        return self
+
+    def fail(self, failure: Failure) -> None:
+        """Note why its step failed."""
+        self.failure, self.kept = failure, True
 
     def query(self) -> bool:
         """Whether everything queued before the event is done."""
@@ -72,7 +100,7 @@ class Event:
             raise failure.tell()
 
 
-DONE = Event(None)
+DONE = Event.of(None).keep()
 """What is done already."""
 
 
@@ -116,7 +144,7 @@ class Worker:
 
         Raises what an earlier step of the thread raised, if nobody was told of that.
         """
-        event = Event(self)
+        event = Event.of(self)
         task = (run, waits, event, time.monotonic_ns())
         if not self.threaded:
             self.tasks.append(task)
@@ -162,13 +190,18 @@ class Worker:
             self._watch(event.query)
             return
         while not event.done:
-            for other in self._first_waits():
-                other.settle()  # before the lock is held: who does that work may wait for ours
+            if not self._is_at_work(event):  # what waits for it does not hold it up
+                for other in self._first_waits():
+                    other.settle()  # before the lock is held: who does that work may wait for ours
             if self.busy.acquire(timeout=_MOMENT):
                 try:
                     self._proceed(event)
                 finally:
                     self.busy.release()
+
+    def _is_at_work(self, event: Event) -> bool:
+        """Whether the work of an event is being done, by whatever thread."""
+        return event is self.direct or event in self.running
 
     def _first_waits(self) -> Sequence[Event]:
         """Return what the first task has to wait for, as long as it is the first."""
@@ -181,16 +214,17 @@ class Worker:
         """Do the first task of a queue without a thread if it has nothing to wait for."""
         if event.done:
             return
-        if not self.tasks:
+        if not self.tasks or self._is_at_work(event):
             raise RuntimeError(f"a step of {self.name} waits for its own end")
         if all(other.done for other in self._first_waits()):
             self._next()
 
     def _next(self) -> None:
         """Do the next task of a queue without a thread. What fails concerns who submitted it."""
-        task = self.tasks.popleft()
+        task = self.tasks[0]
         _, _, event, _ = task
-        self.running.append(event)
+        self.running.append(event)  # first: it is always among those to be done, or at work
+        self.tasks.popleft()
         try:
             event.failure = _failure_of(task)
         finally:
@@ -244,13 +278,13 @@ class Worker:
 
     def synchronize(self) -> None:
         """Return when everything submitted so far is done; raises what failed, once."""
-        failure = self.drain() if self.threaded else self.latest.settle()
+        failure = self.drain() if self.threaded else self.latest.keep().settle()
         if failure is not None and not failure.told:
             raise failure.tell()
 
     def drain(self) -> Failure | None:
         """Return when everything submitted so far is done; what failed last, if anything did."""
-        return self.latest.settle() or self.failure
+        return self.latest.keep().settle() or self.failure
 
     def close(self) -> None:
         """Let the thread end when its queue is empty."""
@@ -268,7 +302,7 @@ class Worker:
         given_up += [] if self.direct.done else [self.direct]
         self.running, self.tasks, self.thread = [], deque(), None
         for event in given_up:
-            event.failure = failure
+            event.fail(failure)
             event.done = True
         if given_up:
             self.failure = failure
@@ -319,7 +353,7 @@ class Queue:
 
     def record(self) -> Event:
         """Return an event for everything submitted so far."""
-        return self.worker.latest
+        return self.worker.latest.keep()
 
     def wait(self, event: Event) -> None:
         """Let everything submitted from now on start only when the event is done."""

@@ -9,18 +9,16 @@ The step waits for what its arrays need and leaves behind what it read and wrote
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...lowering import settings
-from ...lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, Label
-from ...lowering.ir.assignments import Parameter, Procedure
-from ...lowering.ir.node import Node
+from ...lowering.diagnostic import CdError, CdValueError, Diagnostic, Label
 from ..interface import Array
 from . import order
 from .bindings import Bindings
+from .bound import Bound
 from .checks import expect_merge, field_of
-from .codes import Codes
 from .device import Context
 from .direct import Uses, direct, queued
 from .field import Field
@@ -28,49 +26,17 @@ from .given import by_name, fitting, require_apart
 from .link import allocate
 from .memory import Buffer
 from .queue import Event
-from .slots import Given, Resident, Slot
+from .runs import Ran
+from .slots import Given, Resident
 from .state import RUNTIME
-from .tensor import Tensor
 from .transfer import Merge, merge_copy, scheduling
 
 
-@dataclass(eq=False)
-class Compiled:
+class Compiled(Bound):
     """A function compiled for its tensors and kinds of arrays; independent of any device.
 
     The code of a backend is made when it is first linked there, and kept.
     """
-
-    name: str
-    codes: Codes
-    slots: tuple[Slot, ...]
-    """What each parameter of the procedure is."""
-    returned: Callable[[Sequence[Array]], Any]
-    """Makes what Python gets of the results."""
-    fleeting: tuple[tuple[Tensor, Node], ...] = ()
-    """The tensors that it has only while it runs."""
-
-    @property
-    def procedure(self) -> Procedure:
-        """What it does."""
-        return self.codes.procedure
-
-    @property
-    def parameters(self) -> tuple[tuple[Slot, Parameter], ...]:
-        """Each parameter of the procedure with what it is."""
-        return tuple(zip(self.slots, self.procedure.parameters, strict=True))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What a call gives, in order."""
-        return tuple(dict.fromkeys(s.name for s in self.slots if isinstance(s, Given)))
-
-    @property
-    def merged(self) -> tuple[int, ...]:
-        """The positions of what is read from the merge buffer."""
-        return tuple(
-            at for at, slot in enumerate(self.slots) if isinstance(slot, Resident) and slot.merged
-        )
 
     def link(self, context: Context, merge_from: Context | None = None) -> Routine:
         """Return the routine in a new child of a context.
@@ -79,7 +45,8 @@ class Compiled:
         CdBackendError where it cannot be compiled or a context was finalized, CdTypeError CD0804
         where it writes a constant, CD0847 for what is no context and CD0851 where it reads what an
         earlier routine did not keep, and CdValueError CD0843 where a shared array would be written
-        by a second stream, and CD0842 or CD0844 where there is nothing to merge.
+        by a second stream, CD0842 or CD0844 where there is nothing to merge, and CD0858 where it
+        computes again what nothing that was linked before it computes.
         """
         self.require_context(context)
         if merge_from is not None:
@@ -88,62 +55,6 @@ class Compiled:
         self.codes.on(context.device.backend)
         with scheduling(context.stream):
             return Routine(self, Context(context.stream, context), merge_from)
-
-    def require_source(self, source: Context) -> None:
-        """Raise CdValueError where it merges nothing, CD0844, or what is not there, CD0842."""
-        self.require_context(source)
-        merged = [slot.field for slot in self.slots if isinstance(slot, Resident) and slot.merged]
-        if not merged:
-            raise CdValueError(
-                Diagnostic(
-                    "CD0844", f"`{self.name}` merges nothing, and is linked with `merge_from`",
-                    (Label(self.procedure.span),), helps=("link it without: `code.link(context)`",),
-                )
-            )  # fmt: skip
-        source.array(merged[0])
-
-    def require_kept(self, context: Context) -> None:
-        """Raise CdTypeError CD0851 where it reads what an earlier routine computed and let go."""
-        for tensor, node in self.fleeting:
-            first = context.writer_of(tensor)
-            if first and not self.codes.accesses.is_written(node):
-                mode = tensor.memory
-                raise CdTypeError(
-                    Diagnostic(
-                        "CD0851", f"`{self.name}` reads `{tensor.label}`, which is {mode}: what "
-                        f"`{first}` computed of it is not kept between routines",
-                        (Label(self.procedure.span),),
-                        helps=(f"make `{tensor.label}` without `memory={mode!r}`, or compute it "
-                               f"in `{self.name}` as well",),
-                    )
-                )  # fmt: skip
-
-    def settle(self, context: Context, name: str) -> None:
-        """Let what is linked into children of a context know what the routine of a name writes."""
-        for slot, parameter in self.parameters:
-            if isinstance(slot, Resident) and parameter.written:
-                context.writers.setdefault(slot.field, name)
-        for tensor, node in self.fleeting:
-            if self.codes.accesses.is_written(node):
-                context.writers.setdefault(tensor, name)
-
-    def require_context(self, context: Context) -> None:
-        """Raise CdTypeError CD0847 for what is no context, CdBackendError CD0845 after its end."""
-        if not isinstance(context, Context):
-            raise CdTypeError(
-                Diagnostic(
-                    "CD0847", f"`{self.name}` is linked into a {type(context).__name__}",
-                    helps=("link it into a context: `code.link(stream.context())`",),
-                )
-            )  # fmt: skip
-        context.require_live()
-
-    def require_writable(self, context: Context) -> None:
-        """Raise CdTypeError CD0804 or CdValueError CD0843 where it would write what it may not."""
-        for slot, parameter in self.parameters:
-            if isinstance(slot, Resident) and parameter.written:
-                slot.field.require_writable()
-                context.require_writable(slot.field)
 
     def __repr__(self) -> str:
         return f"<compiled {self.name}>"
@@ -171,8 +82,11 @@ class Routine:
         self._logged = settings.current().debug_log_from_routines
         compiled.require_writable(context)  # all of it before any array is made
         compiled.require_kept(context)  # also by those that are linked before it in a batch
+        self._again = compiled.again(context)
         self._arrays: dict[int, Array] = {}
-        loads, reads, ticks, merged = [], [], [], []
+        loads, reads, merged = [], [], []
+        ticks: list[tuple[Field, Buffer]] = []
+        only: list[tuple[Field, Buffer]] = []
         needed = compiled.codes.needed
         for at, (slot, parameter) in enumerate(compiled.parameters):
             match slot:
@@ -185,8 +99,7 @@ class Routine:
                         loads.append((held, buffer))
                     if at in needed or not parameter.written:
                         reads.append(buffer)
-                    if parameter.written:
-                        ticks.append((held, buffer))
+                    (ticks if parameter.written else only).append((held, buffer))
         self.merge_input: Field | None = merged[0] if merged else None
         self.inputs: tuple[Field, ...] = tuple(held for held, _ in loads)
         """The fields whose contents before the routine matter."""
@@ -199,6 +112,7 @@ class Routine:
         whole = len(self._arrays) == len(compiled.slots) and not compiled.procedure.results
         self._whole = self._plain(self._arrays) if whole else None
         self._awaited = self._missing()
+        self._ran = self._noted(only) if compiled.computed else None
         self._prepared = self._made_ready()
         compiled.settle(context, self.name)
 
@@ -293,20 +207,29 @@ class Routine:
                         (f"call `{first}` first, or give it a value: `{field.label}[...] = 0`",),
                     )
                 )
+        for again in self._again:
+            again.require(self.name, self.compiled.procedure.span)
         self._awaited = ()
         self._prepared = self._made_ready()
 
     def _made_ready(self) -> Callable[[], bool] | None:
         """Return the call without arguments, prepared; None where a call has more to do."""
-        if self._whole is None or self._logged or self._awaited:
+        if self._whole is None or self._logged or self._awaited or self._again or self._ran:
             return None
         return self._step(self._whole)
 
     def _missing(self) -> tuple[tuple[Field, str], ...]:
         """Return what it only reads and nobody has written, with the routine that should have."""
         blank = [f for f in self.inputs if f.is_blank and f not in self.outputs]
-        found = ((field, self.context.writer_of(field)) for field in blank)
+        found = ((field, self.context.note_of(field)) for field in blank)
         return tuple((field, first) for field, first in found if first)
+
+    def _noted(self, reads: Sequence[tuple[Field, Buffer]]) -> Ran:
+        """Return where its versions are noted, for those that compute again what it computes."""
+        before: Ran | None = self.context.note_of(self.compiled)
+        made = before or Ran(self.name, tuple(reads))
+        self.context.notes[self.compiled] = made
+        return made
 
     def _step(self, run: Callable[[], object]) -> Callable[[], bool]:
         """Return what runs or queues the routine where nothing has to be done before that."""
@@ -317,10 +240,14 @@ class Routine:
     def _schedule(self, run: Callable[[], object], reads: Sequence[Buffer]) -> Event:
         """Queue a step in order with everything that uses the same arrays."""
         with RUNTIME.scheduling:
+            for again in self._again:
+                again.require(self.name, self.compiled.procedure.span)
             self._refresh()
             stream = self.context.stream
             run = RUNTIME.timed(self.name, "routine", stream.name, run)
             event = order.enqueue(stream, run, reads, self.written)
+            if self._ran is not None:
+                self._ran.note()
             for held, buffer in self._ticks:
                 held.ticked(buffer)
         return event

@@ -1,11 +1,16 @@
-"""What each parameter of a compiled function is: a field that stays, or what every call gives."""
+"""What each parameter of a compiled function is: a field that stays, or what every call gives.
+
+And what it has beside them of tensors that are nowhere between calls.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from ...lowering.ir.node import Node
 from .field import Field
+from .tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +32,23 @@ class Given:
 
 
 Slot = Resident | Given
+
+
+@dataclass(frozen=True, slots=True)
+class Fleeting:
+    """A field of a tensor that is there only while a procedure runs, and the array that it is."""
+
+    tensor: Tensor
+    field: str
+    node: Node
+
+    @property
+    def label(self) -> str:
+        """What it is called: `t`, or `t.grad`."""
+        label = self.tensor.label
+        return label if self.field == "value" else f"{label}.{self.field}"
+
+    @property
+    def key(self) -> tuple[Tensor, str]:
+        """What it is in any procedure."""
+        return self.tensor, self.field

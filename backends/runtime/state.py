@@ -54,13 +54,41 @@ class Recordable(Protocol):
         """Return the code that records what is wanted, for a backend."""
 
 
+class Scheduling:
+    """The lock that is held while it is decided what waits for what; never while work runs.
+
+    `taken` counts how often it was taken with `with`: as long as it stays the same, nobody but
+    steps that are run at once, see `direct`, has changed anything that an order depends on.
+    """
+
+    __slots__ = ("acquire", "direct", "release", "taken")
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.renew()
+
+    def renew(self) -> None:
+        """Become a new lock; in a forked child a thread that is not there may hold the old one."""
+        lock = threading.RLock()
+        self.acquire, self.release = lock.acquire, lock.release
+        self.taken += 1
+        self.direct: queue.Event | None = None
+        """Of the last step of all that was run at once."""
+
+    def __enter__(self) -> None:
+        self.acquire()
+        self.taken += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
 class Runtime:
     """The backends in use and counts of what was compiled. Any number of threads may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.scheduling = threading.RLock()
-        """Held while it is decided what waits for what; never while work runs."""
+        self.scheduling = Scheduling()
         self._backends: dict[str, Backend] = {}
         self.devices: dict[tuple[str, int], Any] = {}
         """The devices that were asked for, by backend and number."""
@@ -70,7 +98,8 @@ class Runtime:
         """What is on disk, for all that is no backend."""
         self.watching: list[object] = []
         """What has to see every call; while it is empty, a call may take the short way."""
-        self._timeline: Timeline | None = None
+        self.timeline: Timeline | None = None
+        """Where what runs is noted, while a profile is taken; see `note`."""
         self._recorders: tuple[Recorder, ...] = ()
         self.is_recording = False
         """Whether a trace is taken."""
@@ -80,32 +109,26 @@ class Runtime:
         atexit.register(self._finish)
         os.register_at_fork(after_in_child=self._after_fork)
 
-    @property
-    def timeline(self) -> Timeline | None:
-        """Where what runs is noted, while a profile is taken; any thread may change it."""
-        return self._timeline
-
-    @timeline.setter
-    def timeline(self, timeline: Timeline | None) -> None:
-        """Note there what runs from now on, or nowhere."""
-        with self._lock:
-            self._timeline = timeline
-            self._watch()
-
     def _watch(self) -> None:
-        timelines = () if self._timeline is None else (self._timeline,)
+        timelines = () if self.timeline is None else (self.timeline,)
         self.watching[:] = (*self._recorders, *timelines)
 
     def backend(self, name: str | None = None) -> Backend:
         """Return the backend of a name, or of the settings; the same instance every time.
 
-        Raises CdBackendError CD0801 where there is none, and what says why it cannot run here.
+        A number may follow, `cuda:1`, which tells the device. Raises CdBackendError CD0801 where
+        there is none, and what says why it cannot run here.
         """
         name = name or settings.current().backend
         found = self._backends.get(name)
         if found is not None:
             return found
-        made = registry.get(name)
+        base, _, number = name.partition(":")
+        if number.isdecimal():
+            made = self.backend(base)
+            made = made.on(int(number)) if isinstance(made, interface.HasDevices) else made
+        else:
+            made = registry.get(name)
         if why := made.unavailable():
             raise why
         with self._lock:
@@ -118,16 +141,22 @@ class Runtime:
             return recorders[-1] if recorders else None
         return None if self.logger is None else self.logger()
 
+    def note(self, timeline: Timeline | None) -> None:
+        """Have a timeline note what runs from now on, or nothing; any thread may change it."""
+        with self.scheduling:
+            self.timeline = timeline
+            self._watch()
+
     def record(self, recorder: Recorder) -> None:
         """Have runs recorded from now on, by this recorder until another one comes."""
-        with self._lock:
+        with self.scheduling:
             self._recorders = (*self._recorders, recorder)
             self.is_recording = True
             self._watch()
 
     def stop_recording(self, recorder: Recorder) -> None:
         """Have a recorder get no more runs; the one before it goes on, if there is one."""
-        with self._lock:
+        with self.scheduling:
             self._recorders = tuple(one for one in self._recorders if one is not recorder)
             self.is_recording = bool(self._recorders)
             self._watch()
@@ -170,10 +199,9 @@ class Runtime:
     def _after_fork(self) -> None:
         """Replace the locks: in the parent a thread that the child lacks may hold them."""
         self._lock = threading.Lock()
-        self.scheduling = threading.RLock()
-        workers = list(self.workers)
-        failures = [given_up()] * len(workers)  # the same one: it is told once
-        for worker, failure in zip(workers, failures, strict=True):
+        self.scheduling.renew()
+        failure = given_up()  # the same one for all: it is told once
+        for worker in list(self.workers):
             worker.after_fork(failure)
         for backend in self._backends.values():
             backend.after_fork()

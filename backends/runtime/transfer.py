@@ -21,7 +21,7 @@ from .queue import Queue
 from .state import RUNTIME
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Merge:
     """What a merge buffer holds: a version of a field, copied or where it came from."""
 
@@ -73,14 +73,14 @@ def merge_copy(queue: Merging, field: Field, source: Buffer, once: bool) -> None
 def merge_in_place(queue: Merging, field: Field, source: Buffer) -> None:
     """Let the merge buffer of a queue be the source, until it is read once or is to be written."""
     merge = queue.merge = Merge(field, source.array, source, once=True)
-    of = weakref.ref(queue)
+    of, made = weakref.ref(queue), weakref.ref(merge)  # the source may outlive all of these
 
     def keep() -> None:
-        queue = of()
-        if queue is not None and queue.merge is merge:
-            merge_copy(queue, field, source, once=True)
+        queue, merge = of(), made()
+        if queue is not None and merge is not None and queue.merge is merge:
+            merge_copy(queue, merge.field, merge.buffer, once=True)
 
-    source.lent.append(keep)
+    source.lent[queue.worker] = keep
 
 
 def load(queue: Queue, source: Buffer, target: Buffer) -> None:

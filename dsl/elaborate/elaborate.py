@@ -143,7 +143,8 @@ def _elaborate(
     )
     return Typed(
         procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics,
-        inputs.read, inputs.owners, inputs.steady,
+        inputs.fleeting, inputs.nowhere(), inputs.read, inputs.owners,
+        tuple(inputs.asked.values()), inputs.steady,
     )  # fmt: skip
 
 

@@ -17,12 +17,12 @@ from ...lowering.diagnostic import (
 )  # fmt: skip
 from ...lowering.ir.expressions import Position
 from .. import surface as s
+from ..identity import is_fixed
 from . import numpy_table as table
 from .arrays import as_array, as_scalar, describe, elementwise, operate
 from .choices import as_if_open, one_of
 from .context import error
 from .frame import Frame
-from .inputs import is_steady
 from .merging import merge_of
 from .names import resolve
 from .operators import (
@@ -330,7 +330,7 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             inner, np.generic | complex
         ):
             found = _getattr(inner, name, span)
-            frame.inputs.steady &= is_steady(inner)
+            frame.inputs.ask(inner, name, found)
             return (
                 Bound(value, name) if callable(found) and kind_of_number(inner) else Static(found)
             )
@@ -380,6 +380,6 @@ def _formatted(frame: Frame, e: s.Format) -> str:
                 piece[0].span,
                 helps=("give run-time values to `print` or as arguments of the error",),
             )
-        frame.inputs.steady &= is_steady(value.value)  # others may show where they are
+        frame.inputs.steady &= is_fixed(value.value)  # others may show where they are
         out += str(now(format, (value.value, piece[1]), piece[0].span).value)
     return out

@@ -99,9 +99,6 @@ _FUNCTIONS = (
 )  # fmt: skip
 
 
-_STEADY = frozenset({"numpy", "ml_dtypes", "plusequals", "math", "cmath", "operator", "builtins"})
-
-
 def spec_of(
     value: object,
     describe: Callable[[object], ArraySpec | None],
@@ -152,19 +149,6 @@ def is_library(value: object) -> bool:
     return identity.is_library(str(getattr(value, name, "")))
 
 
-def is_steady(value: object) -> bool:
-    """Whether attributes of a value are the same in every process of the same versions.
-
-    Those of `sys` or `os` are not, nor those of a user's function.
-    """
-    if isinstance(value, np.dtype | np.generic | complex | float | int | str):
-        return True
-    name = "__name__" if isinstance(value, types.ModuleType) else "__module__"
-    named = isinstance(value, types.ModuleType | type) or type(value) is np.ufunc
-    home = "numpy" if type(value) is np.ufunc else str(getattr(value, name, "")).partition(".")[0]
-    return named and home in _STEADY and identity.is_library(home)
-
-
 def _has_state(value: object) -> bool:
     """Whether attributes of an object may change, so that they are looked up at every call.
 
@@ -188,6 +172,19 @@ def _is_numeric(spec: Spec) -> bool:
             return all(map(_is_numeric, items))
         case _:
             return False
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A captured object, and what it was when it was met: None where there are no words for it."""
+
+    value: object
+    words: identity.Described | None
+
+    @classmethod
+    def of(cls, value: object) -> Noted:
+        """Return the object with what it is now."""
+        return cls(value, identity.words(value))
 
 
 MERGED = ".merge"
@@ -217,8 +214,10 @@ class Inputs:
     owners: dict[str, object] = field(default_factory=dict)
     constants: dict[str, object] = field(default_factory=dict)
     """Captured roots that are no names: default values of inlined functions."""
-    read: dict[tuple[str, str], object] = field(default_factory=dict)
+    read: dict[tuple[str, str], Noted] = field(default_factory=dict)
     """What each name was that was looked up around a function, by the function's prefix."""
+    asked: dict[tuple[int, str], tuple[Noted, str, Noted]] = field(default_factory=dict)
+    """The attributes that were taken for constant: whose, and what they were."""
     steady: bool = True
     """Whether nothing was asked that another process could answer otherwise for equal inputs."""
 
@@ -226,10 +225,20 @@ class Inputs:
         """Return the lookup of a function's names, which notes what they are."""
 
         def noted(name: str) -> object:
-            found = self.read[prefix, name] = lookup(name)
+            found = lookup(name)
+            known = self.read.get((prefix, name))
+            if known is None:
+                self.read[prefix, name] = Noted.of(found)
+            elif known.value is not found:
+                self.steady = False  # another thread changed it meanwhile
             return found
 
         return noted
+
+    def ask(self, owner: object, name: str, found: object) -> None:
+        """Note an attribute that was found and is taken for constant."""
+        if not identity.is_fixed(owner):
+            self.asked[id(owner), name] = Noted.of(owner), name, Noted.of(found)
 
     def root(self, owner: object, lookup: Callable[[str], object]) -> str:
         """Return the prefix of captured paths of an inlined function; the same for the same one."""
@@ -324,11 +333,12 @@ class Inputs:
         asked = tensor.request
         if asked is None:
             return self.node(ctx, path, label, tensor.dtype, tensor.shape, None)
-        if asked.mode not in (VIRTUAL, LOCAL):
+        if not _is_nowhere(tensor):
             node = self.node(ctx, path, label, tensor.dtype, tensor.shape, None)
             known = self.alias.get(path, path)
             ctx.parameters[known] = Parameter(replace(node, request=asked), False)
             return node
+        path = self._first_path(path, tensor)
         if path not in self.fleeting:
             node = ctx.node(label, tuple(map(const, tensor.shape)), tensor.dtype)
             self.fleeting[path] = ctx.locals[-1] = replace(node, request=asked)
@@ -336,6 +346,19 @@ class Inputs:
         if node not in ctx.locals:  # what it was first used in is being elaborated again
             ctx.locals.append(node)
         return node
+
+    def _first_path(self, path: Path, tensor: TensorLike) -> Path:
+        """Return the first path that led to a field: a tensor that is given twice is one."""
+        for known in self.fleeting:
+            owner = known.owner
+            same = owner is not None and self.handles[owner].tensor is tensor
+            if same and known.steps[-1] == path.steps[-1]:
+                return known
+        return path
+
+    def nowhere(self) -> tuple[Path, ...]:
+        """Return the ways to tensors without an array of their own."""
+        return tuple(path for path, one in self.handles.items() if _is_nowhere(one.tensor))
 
     def _number(self, ctx: Context, path: Path, kind: Kind, span: Span) -> Scalar:
         name = _label(path)
@@ -347,6 +370,10 @@ class Inputs:
         ctx.prologue.append(Let(symbol, cast(read, dtypes.int64), span))
         ctx.origin[symbol] = str(path)
         return Scalar(cast(ctx.scalar_index(symbol).expr, kind.dtype), kind)
+
+
+def _is_nowhere(tensor: TensorLike) -> bool:
+    return tensor.request is not None and tensor.request.mode in (VIRTUAL, LOCAL)
 
 
 def _asked(tensor: TensorLike) -> str:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ...lowering.ir.assignments import Procedure
-from .inputs import Spec
+from ...lowering.ir.node import Node
+from .inputs import Noted, Spec
 from .types import Kind
 from .values import Path
 
@@ -79,7 +80,8 @@ class Typed:
     `roots` how captured names of inlined functions are found; `statics` the integer parameters
     whose values are part of the specialisation. What another process needs to know whether it
     would elaborate alike: `read` is what names around the functions were, by the prefixes of the
-    functions, which `owners` are; `steady` whether that and the inputs were all that was asked.
+    functions, which `owners` are; `asked` attributes that were taken for constant, whose and what;
+    `steady` whether these and the inputs were all that was asked.
     """
 
     procedure: Procedure
@@ -89,6 +91,11 @@ class Typed:
     roots: Mapping[str, Callable[[str], object]]
     constants: Mapping[str, object]
     statics: frozenset[str]
-    read: Mapping[tuple[str, str], object] = field(default_factory=dict)
+    fleeting: Mapping[Path, Node]
+    """The local arrays that stand for fields of tensors without an array of their own."""
+    nowhere: tuple[Path, ...]
+    """Every way to such a tensor: two may lead to one."""
+    read: Mapping[tuple[str, str], Noted] = field(default_factory=dict)
     owners: Mapping[str, object] = field(default_factory=dict)
+    asked: tuple[tuple[Noted, str, Noted], ...] = ()
     steady: bool = True

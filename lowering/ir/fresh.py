@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from . import walk
 from .dtypes import DType
 from .expressions import Apply, Cast, Expr, Read
-from .indexing import Symbol
+from .indexing import Symbol, const
 from .loops import Program
-from .node import Node
+from .node import Node, Purpose
 
 _NOUNS = {"add": "total", "sub": "difference", "mul": "product", "div": "quotient"}
 """What people call the results of arithmetic; other operations give their own name."""
@@ -27,6 +27,14 @@ class Fresh:
         """Return a new local without axes."""
         self.node += 1
         made = Node(self.node, label, (), dtype)
+        self.nodes.append(made)
+        return made
+
+    def array(self, label: str, shape: tuple[int, ...], dtype: DType, purpose: Purpose) -> Node:
+        """Return a new local of a fixed shape, made for a schedule."""
+        self.node += 1
+        extents = tuple(const(size) for size in shape)
+        made = Node(self.node, label, extents, dtype, purpose=purpose)
         self.nodes.append(made)
         return made
 

@@ -54,18 +54,18 @@ class Affine:
 
     def __add__(self, other: Affine | int) -> Affine:
         if isinstance(other, int):
-            return Affine(self.terms, self.offset + other)
+            return Affine(self.terms, self.offset + other) if other else self
         if not other.terms:
-            return Affine(self.terms, self.offset + other.offset)
+            return Affine(self.terms, self.offset + other.offset) if other.offset else self
         if not self.terms:
             return Affine(other.terms, self.offset + other.offset)
         return _sum(((self, 1), (other, 1)))
 
     def __sub__(self, other: Affine | int) -> Affine:
         if isinstance(other, int):
-            return Affine(self.terms, self.offset - other)
+            return Affine(self.terms, self.offset - other) if other else self
         if not other.terms:
-            return Affine(self.terms, self.offset - other.offset)
+            return Affine(self.terms, self.offset - other.offset) if other.offset else self
         if self.terms == other.terms:
             return Affine((), self.offset - other.offset)
         return _sum(((self, 1), (other, -1)))
@@ -289,6 +289,11 @@ def _sum(parts: tuple[tuple[Affine, int], ...]) -> Affine:
         offset += affine.offset * factor
         for atom, k in affine.terms:
             totals[atom] = totals.get(atom, 0) + k * factor
+    return collected(totals, offset)
+
+
+def collected(totals: Mapping[Atom, int], offset: int) -> Affine:
+    """Return the expression with these factors, which may be zero, in any order."""
     terms = [(atom, k) for atom, k in totals.items() if k]
     if len(terms) > 1:
         terms.sort(key=lambda term: _order(term[0]))

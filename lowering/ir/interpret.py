@@ -158,7 +158,7 @@ def _statement(statement: AnyStatement) -> Run:
             return _effect(_contribution(access, op, value_of(value), pair))
         case loops.Fill(node, value):
             return _fill(node, value_of(value))
-        case loops.Comment():
+        case loops.Comment() | loops.Barrier():
             return lambda state: None
         case _:
             assert_never(statement)

@@ -11,6 +11,7 @@
              | Let(symbol, value) | Alloc(node) | Permute(nodes, sources)
              | Check(test, fault, values, span)        must hold now, or the call raises
              | Print(pieces) | Comment(text) | Break | Continue
+             | Barrier                                 threads of a block wait for each other here
 
 Statements run in order on the current state: snapshot semantics are gone, `lower` has added the
 temporaries they need. Expressions are those of `expressions`, without `Reduce`.
@@ -99,6 +100,10 @@ class Update(Remembers):
     value: Expr
     pair: Pair | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    over: tuple[Affine, ...] = ()
+    """Where the term stands in each range that the statement reduces over, outermost first: these
+    rounds only count terms, whose order a profile may leave open. None of a loop that was written.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +132,14 @@ class Comment(Remembers):
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Barrier(Remembers):
+    """What the rounds of a thread loop wrote is there for those of the next; nothing otherwise."""
+
+
 Stmt = (
     For | While | If | Store | Update | Fill | Check | Comment
-    | Let | Alloc | Permute | Print | Break | Continue
+    | Let | Alloc | Permute | Print | Break | Continue | Barrier
 )  # fmt: skip
 
 

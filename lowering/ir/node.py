@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 from .dtypes import DType
 from .indexing import Affine, const, multiply
 from .memory_mode import Decision
+
+Purpose = Literal["", "lanes", "tile", "panel"]
+"""Small arrays that nothing but one nest uses, which writes each element before it reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,8 @@ class Node:
     strides: tuple[int, ...] | None = field(default=None)
     request: Decision | None = field(default=None, compare=False, repr=False)
     """The memory mode that the user asked for, None where everything is left open."""
+    purpose: Purpose = ""
+    """What a schedule made it for."""
 
     def __hash__(self) -> int:
         return self.id

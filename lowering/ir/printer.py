@@ -153,7 +153,8 @@ def _simple(
     | loops.Store
     | loops.Update
     | loops.Fill
-    | loops.Check,
+    | loops.Check
+    | loops.Barrier,
     scope: Scope,
 ) -> str:
     """The text of a statement without a body."""
@@ -187,6 +188,8 @@ def _simple(
             return f"{left} {_sign(op)}= {expr_text(value, scope)}{at}"
         case loops.Fill(node, value):
             return f"{scope.node(node)}[...] = {expr_text(value, scope)}"
+        case loops.Barrier():
+            return "barrier"
         case _:
             assert_never(statement)
 

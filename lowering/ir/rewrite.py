@@ -81,10 +81,12 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
             place, value = _access(access, by), by.expr(value)
             if place is not access or value is not new.value:
                 new = loops.Store(place, value, span)
-        case loops.Update(access, op, value, pair, span):
+        case loops.Update(access, op, value, pair, span, terms):
             place, value, other = _access(access, by), by.expr(value), _pair(pair, by)
-            if place is not access or value is not new.value or other is not pair:
-                new = loops.Update(place, op, value, other, span)
+            at = tuple([by.index(one) for one in terms])
+            same = place is access and value is new.value and other is pair
+            if not same or not all(map(is_, at, terms)):
+                new = loops.Update(place, op, value, other, span, at)
         case loops.For(symbol, lo, hi, step, body, kind, span):
             symbol, lo, hi = by.symbol(symbol), by.index(lo), by.index(hi)
             if symbol is not new.symbol or lo is not new.lo or hi is not new.hi:
@@ -120,6 +122,8 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
             pieces = (p if isinstance(p, str) else by.expr(p) for p in new.pieces)
             new = replace(new, pieces=tuple(pieces))
         case assignments.Block() | assignments.Break() | assignments.Continue() | loops.Comment():
+            pass
+        case loops.Barrier():
             pass
         case _:
             assert_never(new)

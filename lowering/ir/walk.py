@@ -72,8 +72,8 @@ def parts(statement: AnyStatement) -> Parts:
             return Parts((access,), (value,))
         case loops.Update(access, _, value, pair):
             if pair is None:
-                return Parts((access,), (value,))
-            return Parts((access, pair.access), (value,), (pair.position,))
+                return Parts((access,), (value,), statement.over)
+            return Parts((access, pair.access), (value,), (pair.position, *statement.over))
         case assignments.For() | loops.For():
             return Parts(indices=(statement.lo, statement.hi))
         case loops.Comment():
@@ -98,7 +98,7 @@ def parts(statement: AnyStatement) -> Parts:
             return Parts(values=tuple(p for p in pieces if not isinstance(p, str)))
         case assignments.Block() | assignments.Permute():
             return Parts()
-        case assignments.Break() | assignments.Continue():
+        case assignments.Break() | assignments.Continue() | loops.Barrier():
             return Parts()
         case _:
             assert_never(statement)

@@ -158,8 +158,13 @@ def peak(
     return Peak(plan.layout(sizes).total, stack, plan.growing)
 
 
-def memory(program: Program, stack_bytes: int = 4096) -> Memory:
-    """Return where the temporaries of a program live; arrays up to `stack_bytes` on the stack."""
+def memory(
+    program: Program, stack_bytes: int = 4096, apart: frozenset[int] = frozenset()
+) -> Memory:
+    """Return where the temporaries of a program live; arrays up to `stack_bytes` on the stack.
+
+    Those whose ids are `apart` get their memory elsewhere.
+    """
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
     found = accesses(body)
     moving = exchanged(program)
@@ -174,7 +179,10 @@ def memory(program: Program, stack_bytes: int = 4096) -> Memory:
     left = STACK_SHARE * stack_bytes
     for node in program.locals:
         sites = found.of(node)
-        if not sites or (node.rank == 0 and node.id not in moving):
+        if not sites or node.id in apart or (node.rank == 0 and node.id not in moving):
+            continue
+        if node.purpose in ("lanes", "tile"):
+            stack.append(node)
             continue
         room = rooms[node.id]
         if room is None or (loose and node.id in moving and _is_repeated(sites)):

@@ -67,19 +67,19 @@ def is_least(value: Affine, known: tuple[Range, ...], tests: Iterable[Expr] = ()
     least = extreme(value, known, -1)
     if least is not None and least.constant is not None and least.constant >= 0:
         return True
-    facts = (fact for test in tests for fact in _facts(test))
-    return any(is_least(value - fact, known) for fact in facts if fact.terms)
+    said = (fact for test in tests for fact in facts(test))
+    return any(is_least(value - fact, known) for fact in said if fact.terms)
 
 
 def holds(test: Expr, known: tuple[Range, ...], tests: tuple[Expr, ...]) -> bool:
     """Whether a test surely holds where others do."""
     if test in tests:
         return True
-    facts = tuple(_facts(test))
-    return bool(facts) and all(is_least(fact, known, tests) for fact in facts)
+    said = tuple(facts(test))
+    return bool(said) and all(is_least(fact, known, tests) for fact in said)
 
 
-def _facts(test: Expr) -> Iterator[Affine]:
+def facts(test: Expr) -> Iterator[Affine]:
     """Yield what is zero or more where a comparison of indices holds: all that it says."""
     match test:
         case Apply(op, (left, right), _):
@@ -100,7 +100,7 @@ def _facts(test: Expr) -> Iterator[Affine]:
                 case _:
                     return
         case Apply(op, (inner,), _) if op.name == "logical_not":
-            for fact in tuple(_facts(inner))[:1] if not _is_equality(inner) else ():
+            for fact in tuple(facts(inner))[:1] if not _is_equality(inner) else ():
                 yield fact * -1 - 1
         case _:
             return

@@ -13,7 +13,7 @@ from ..ir.node import Node
 
 Outcome = Literal[
     "virtual", "stored", "shrunk", "whole", "register", "fused", "apart", "removed", "skipped",
-    "reused", "shared", "hoisted", "looked up",
+    "reused", "shared", "hoisted", "looked up", "parallel", "lanes",
 ]  # fmt: skip
 
 
@@ -76,6 +76,10 @@ class Decision:
                 return f"`{self.detail}` is computed before the loop, as {array}"
             case "looked up":
                 return "the loop does not run"
+            case "parallel":
+                return f"the rounds of the loop over `{self.variable}` are shared among threads"
+            case "lanes":
+                return f"the terms of {array} are added up in lanes"
             case _:
                 assert_never(self.outcome)
 

@@ -75,7 +75,7 @@ def layer(stmt: Stmt | None) -> Layer | None:
                 return Layer(access.node, access.index, value, tuple(inside), tuple(tests))
             case Fill(node, value):
                 return None if inside else Layer(node, None, value, (), ())
-            case For(body=body) if inside or not has_jumps(stmt):  # as deep as there are loops
+            case For(body=body) if not has_jumps(stmt):
                 inside.append(stmt)
             case If(test, body, ()):
                 inside.append(stmt)

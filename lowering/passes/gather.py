@@ -80,7 +80,7 @@ def _looked_up(loop: For, before: list[Stmt], fresh: Fresh) -> Body | None:
             if value is None or rest is None and found.rest is not None:
                 return None
             chosen = Select(_guard(loop, found.number, rest), value, no)
-            return (replace(update, value=chosen),)
+            return (replace(update, value=chosen, over=()),)
         case _:
             return None
 

@@ -41,6 +41,12 @@ class Named(Reason):
     HOISTED = "it is the same in every round"
 
 
+class Shared(Reason):
+    """Why a loop is parallel."""
+
+    INDEPENDENT = "none uses an element that another one writes"
+
+
 _REMOVED = {"repeated": Gone.REPEATED}
 """Why locals vanish in a pass, where it is not for lack of use."""
 _SKIPPED = {"overwritten": Gone.OVERWRITTEN, "zeros": Gone.ZERO}
@@ -60,6 +66,7 @@ def noticed(name: str, before: Program, after: Program) -> tuple[Decision, ...]:
         *(_skipped(_SKIPPED[name], before, after) if name in _SKIPPED else ()),
         *(_named(*_NAMED[name], before, after) if name in _NAMED else ()),
         *(_looked_up(before, after) if name == "gather" else ()),
+        *(_parallel(after) if name == "parallel" else ()),
     )
 
 
@@ -110,6 +117,13 @@ def _looked_up(before: Program, after: Program) -> Iterator[Decision]:
     gone = Counter(_loops(before)) - Counter(_loops(after))
     for span in gone:
         yield Decision("looked up", Gone.SEARCH, span=span)
+
+
+def _parallel(after: Program) -> Iterator[Decision]:
+    for stmt in _all(after):
+        if isinstance(stmt, For) and stmt.kind == "parallel":
+            name = stmt.symbol.name
+            yield Decision("parallel", Shared.INDEPENDENT, span=stmt.span, variable=name)
 
 
 def _all(program: Program) -> Iterator[Stmt]:

@@ -203,6 +203,23 @@ class Pair:
         `before` is what the first nest does; with `checked` any two accesses are a clash.
         A later round of the first is `second.symbol + step * later`, with `later >= 1`.
         """
+        rounds = var(self.first.loop.symbol), var(self.second.loop.symbol)
+        later: _Later | None = None
+        for number, sites in before.sites.items():
+            others = self.second.found.sites.get(number, ())
+            for one in sites if others else ():
+                met = [
+                    other for other in others
+                    if (checked or one.writes or other.writes) and not _in_turn(one, other, rounds)
+                ]  # fmt: skip
+                if met:
+                    later = later or self._later()
+                    if not _never_meet(one, met, *later):
+                        return one.node.label
+        return None
+
+    def _later(self) -> _Later:
+        """Return what the symbols of the first nest are in a later round, and what is known."""
         first, second = self.first.loop, self.second.loop
         step, symbol = first.step, var(second.symbol)
         later = Symbol("later", -1)
@@ -210,14 +227,7 @@ class Pair:
         values = {first.symbol: symbol + var(later) * step}
         for name in bound_in(first.body) & bound_in(second.body):
             values[name] = var(Symbol(name.name, -2 - name.serial))
-        known = (*self.outer, *ranges((second,)), Range(later, const(1), gap))
-        for number, sites in before.sites.items():
-            others = self.second.found.sites.get(number, ())
-            for one in sites if others else ():
-                met = [other for other in others if checked or one.writes or other.writes]
-                if met and not _never_meet(one, met, values, known):
-                    return one.node.label
-        return None
+        return values, (*self.outer, *ranges((second,)), Range(later, const(1), gap))
 
     def _breaks_tiles(self) -> bool:
         """Whether a product of matrices would lose one of the loops over which it is tiled."""
@@ -241,6 +251,14 @@ class Pair:
         known = (*self.outer, *ranges((self.first.loop,)))
         pair = Pair(nest_of(first), nest_of(second), self.own, known)
         return pair._clash(pair.first.found) is None and pair._reaches(depth - 1)
+
+
+_Later = tuple[dict[Symbol, Affine], tuple[Range, ...]]
+
+
+def _in_turn(one: Site, other: Site, rounds: tuple[Affine, Affine]) -> bool:
+    """Whether some axis of both is the number of the round: other rounds have other cells."""
+    return any(pair == rounds for pair in zip(one.index or (), other.index or ()))
 
 
 def _never_meet(

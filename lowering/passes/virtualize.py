@@ -332,5 +332,5 @@ def _inlined(stmt: Stmt, made: _Made) -> Stmt:
 
 def _largest(stmt: Stmt) -> int:
     """Return the number of parts of the largest expression in a statement."""
-    sizes = (sum(1 for _ in walk(e)) for one in statements((stmt,)) for e in expressions_of(one))
+    sizes = (len(walk(e)) for one in statements((stmt,)) for e in expressions_of(one))
     return max(sizes, default=0)

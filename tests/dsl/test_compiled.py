@@ -32,6 +32,29 @@ def test_tensors_are_bound_wherever_they_come_from() -> None:
     assert model.w.numpy().tolist() == [4, 4, 4] and routine.outputs == (model.w.value,)
 
 
+def test_a_method_is_compiled_for_its_object() -> None:
+    class Net(Model):
+        @cd
+        def grow(self, x):
+            self.w[i] += x[i]
+
+    net = Net()
+    code = net.grow.compile(np.zeros(3), name="more")
+    assert code.name == "more" and code.names == ("x",)
+    stream = pe.device("numpy").stream(threaded=False)
+    code.link(stream.context())(np.ones(3))
+    assert net.w.numpy().tolist() == [3, 3, 3]
+    other = Net()
+
+    @cd
+    def down(m):
+        m.w[i] *= 0.5
+
+    train = pe.DataParallel(other.grow, down, [stream], (), (other,))
+    train(np.ones(3))
+    assert other.w.numpy().tolist() == [1.5] * 3 and net.w.numpy().tolist() == [3, 3, 3]
+
+
 def test_what_is_compiled_is_of_no_backend_and_runs_on_every_one() -> None:
     p = pe.tensor("p", 2, dtype="float64", init=1.0)
 
@@ -94,6 +117,59 @@ def test_what_was_compiled_serves_again_as_long_as_it_means_the_same() -> None:
     assert step.compile(p, np.zeros(3)).codes is first.codes
     assert step.compile(pe.tensor("r", 3), np.zeros(3)).codes is not first.codes, "another type"
     assert step.compile(p, table).codes is not first.codes, "it is given what it captures"
+
+
+def test_a_tensor_given_twice_in_a_tuple_is_compiled_for_that() -> None:
+    @cd
+    def move(y, pair):
+        p, q = pair
+        p[:] = q[::-1]
+        y[i] = p[i] - q[i]
+
+    y, p, q = (pe.tensor(name, 3, dtype="float64", init=np.arange(3.0)) for name in "ypq")
+    apart, same = move.compile(y, (p, q)), move.compile(y, (p, p))
+    assert len(apart.slots) == 3 and len(same.slots) == 2
+    assert move.compile(y, (q, p)).codes is apart.codes
+    assert move.compile(y, (p, p)).codes is not apart.codes
+    same.link(pe.device("numpy").stream(threaded=False).context())()
+    assert y.numpy().tolist() == [0.0] * 3 and p.numpy().tolist() == [2.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("memory", ["local", "virtual", None])
+def test_a_tensor_without_an_array_given_twice_is_one(memory: str | None) -> None:
+    @cd
+    def both(y, s, t):
+        s[i] = 1.0
+        y[i] = t[i] + 1.0
+
+    @cd
+    def captured(y, s):
+        s[i] = 3.0
+        y[i] = t[i] + 1.0
+
+    @cd
+    def grouped(y, pair):
+        s, u = pair
+        s.grad[i] = 4.0
+        y[i] = u.grad[i] + 1.0
+
+    y, s, t = np.zeros(3), *(pe.tensor(n, 3, dtype="float64", memory=memory) for n in "st")
+    if memory != "virtual":  # or the second one has nothing that computes it
+        both(y, s, t)
+        assert y.tolist() == [1.0] * 3
+    for _ in range(2):
+        both(y, t, t)
+        assert y.tolist() == [2.0] * 3
+        captured(y, t)
+        assert y.tolist() == [4.0] * 3
+        grouped(y, (t, t))
+        assert y.tolist() == [5.0] * 3
+    if memory == "local":
+        both(y, s, t)
+        assert y.tolist() == [1.0] * 3
+        z = pe.tensor("z", 3, dtype="float64")
+        code = both.compile(z, t, t)
+        assert len(code.fleeting) == 1 and len(both.compile(z, s, t).fleeting) == 2
 
 
 def test_a_tensor_given_twice_is_compiled_for_that() -> None:

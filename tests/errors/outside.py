@@ -6,14 +6,19 @@ import sys
 import tempfile
 import types
 from collections.abc import Callable
+from typing import Any
 from unittest import mock
 
 import numpy as np
 
 import plusequals as pe
+from plusequals.backends.cuda.backend import CompiledCuda
+from plusequals.backends.cuda.nvrtc import Failed
+from plusequals.backends.cuda.verbs import Missing
 from plusequals.backends.runtime.queue import Worker
 from plusequals.backends.runtime.state import given_up
 from plusequals.lowering import settings
+from tests.backends.cuda.on_cpu import CpuDriver, Nothing, backend, installed
 from tests.errors.case import run_text
 
 SOURCE = "def f(y, x):\n    y[i] = y[i] // x[i]\n"
@@ -45,6 +50,38 @@ def no_compiler() -> object:
     """Name a compiler that is not there."""
     with settings.override(compiler="/nowhere/compiler"):
         return pe.cd_from_source(SOURCE, backend="cc")(np.ones(3, int), np.ones(3, int))
+
+
+def no_driver() -> object:
+    """Ask for a device where no package reaches one."""
+
+    def find() -> Any:
+        raise Missing("pycuda: No module named 'pycuda'; cuda.bindings finds no device")
+
+    with installed(CompiledCuda(find)):
+        return pe.cd_from_source(SOURCE, backend="cuda")(np.ones(3, int), np.ones(3, int))
+
+
+def no_nvrtc() -> object:
+    """Ask for a device where nothing compiles for it."""
+
+    def find() -> Any:
+        raise Failed("there is neither NVRTC (`pip install nvidia-cuda-nvrtc`) nor nvcc")
+
+    with installed(backend(compiler=find)):
+        return pe.cd_from_source(SOURCE, backend="cuda")(np.ones(3, int), np.ones(3, int))
+
+
+def too_few_devices() -> object:
+    """Ask for the third of two devices."""
+    with installed(backend(compiler=Nothing)):
+        return pe.cd_from_source(SOURCE, backend="cuda:2")(np.ones(3, int), np.ones(3, int))
+
+
+def full_device() -> object:
+    """Give a device more than it has room for."""
+    with installed(backend(CpuDriver(memory=4096), Nothing)):
+        return pe.cd_from_source(SOURCE, backend="cuda")(np.ones(999, int), np.ones(999, int))
 
 
 def unknown_setting() -> object:
@@ -226,6 +263,47 @@ def read_after_it_was_let_go() -> object:
     second = pe.cd_from_source("def second(y, t):\n    y[i] += t[i]\n", name="example.py")
     routine = first.compile(t, y).link(stream.context())
     return second.compile(y, t).link(routine.context)
+
+
+def inlined_from_what_does_not_compute_it() -> object:
+    """Take a virtual tensor from a function that only reads it."""
+    y, t = pe.tensor("y", (3,)), pe.tensor("t", (3,), memory="virtual")
+    second = pe.cd_from_source("def second(y, t):\n    y[i] += t[i]\n", name="example.py")
+    code = second.compile(y, t)
+    return second.compile(y, t, inline={t: code})
+
+
+def inlined_although_it_needs_what_a_call_gives() -> object:
+    """Compute a virtual tensor again that is computed of an array of a call."""
+    y, t, x = pe.tensor("y", (3,)), pe.tensor("t", (3,), memory="virtual"), np.ones(3)
+    text = "def first(y, t, x):\n    t[i] = x[i] * 2.0\n    y[i] = t[i]\n"
+    code = pe.cd_from_source(text, name="example.py").compile(y, t, x)
+    second = pe.cd_from_source("def second(y, t):\n    y[i] += t[i]\n")
+    return second.compile(y, t, inline={t: code})
+
+
+def inlined_from_what_is_not_linked() -> object:
+    """Link what computes a virtual tensor again without what computes it."""
+    y, a, (stream,) = pe.tensor("y", (3,)), pe.tensor("a", (3,)), _streams("numpy:0/s0")
+    t = pe.tensor("t", (3,), memory="virtual")
+    first = pe.cd_from_source("def first(y, t, a):\n    t[i] = a[i]\n    y[i] = t[i]\n")
+    second = pe.cd_from_source("def second(y, t):\n    y[i] += t[i]\n", name="example.py")
+    code = first.compile(y, t, a)
+    return second.compile(y, t, inline={t: code}).link(stream.context())
+
+
+def inlined_of_another_version() -> object:
+    """Compute a virtual tensor again when what it is computed of has changed."""
+    y, a, (stream,) = pe.tensor("y", (3,)), pe.tensor("a", (3,)), _streams("numpy:0/s0")
+    t = pe.tensor("t", (3,), memory="virtual")
+    first = pe.cd_from_source("def first(y, t, a):\n    t[i] = a[i]\n    y[i] = t[i]\n")
+    second = pe.cd_from_source("def second(y, t):\n    y[i] += t[i]\n", name="example.py")
+    code = first.compile(y, t, a)
+    routine = code.link(stream.context())
+    again = second.compile(y, t, inline={t: code}).link(routine.context)
+    routine()
+    a[...] = 5.0
+    return again()
 
 
 def field_of_a_taken_name() -> object:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.lowering import settings
 
 from ..compare import assert_same, copied, run_on
 from .kernel import Kernel, Size
@@ -17,7 +18,7 @@ SEED = 20
 
 
 def _numbers(value: Any) -> list[np.ndarray]:
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [array for part in value for array in _numbers(part)]
     return [] if value is None else [np.asarray(value)]
 
@@ -58,3 +59,18 @@ def test_tiny_inputs_agree_with_numpy(kernel: Kernel, backend: str) -> None:
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_medium_inputs_agree_with_numpy(kernel: Kernel) -> None:
     _compare(kernel, "medium", "cc")
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_any_number_of_threads_gives_the_same_bits(kernel: Kernel) -> None:
+    args, kwargs = kernel.make("tiny", SEED)
+
+    def bits(threads: int, profile: str) -> list[bytes]:
+        given = copied(args)
+        how = {"schedule": threads > 0, "threads": threads, "parallel_from": 0, "optimize": 1}
+        with settings.override("cc", profile=profile, **how):
+            returned = pe.cd(kernel.function)(*given, **kwargs)
+        return [number.tobytes() for number in _numbers((returned, given))]
+
+    assert bits(1, "default") == bits(2, "default") == bits(7, "default")
+    assert bits(0, "strict") == bits(7, "strict"), "whatever the order of the loops"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,11 +12,12 @@ from typing import Any
 from plusequals.backends.cc import compiler, toolchain
 from plusequals.backends.cc.backend import CompiledC, translate
 from plusequals.backends.cc.code import CompiledCode
+from plusequals.backends.cc.host import target
 from plusequals.backends.cc.library import Library
 from plusequals.backends.cc.toolchain import Toolchain
 from plusequals.backends.emit import prelude
-from plusequals.backends.emit.c_syntax import Source
 from plusequals.backends.emit.dialect import C
+from plusequals.backends.emit.source import Source
 from plusequals.backends.interface import API_VERSION, Code, Origin
 from plusequals.backends.interpreter import Interpreted
 from plusequals.backends.runtime.state import RUNTIME
@@ -102,17 +102,19 @@ def compile_all(procedures: Sequence[Procedure], extra: tuple[str, ...] = ()) ->
     codes = [_own(source) for source in sources]
     top = "\n".join([C.header + "\n", *prelude.needed("\n".join(codes))])
     library = _built(top + "\n" + "\n".join(codes), extra)
+    machine = target()
+    shared = RUNTIME.backend("cc").threads() if any(one.asks for one in sources) else None
     return [
         CompiledCode(p.name, source, tuple(x.node for x in p.parameters), p.results, "compiled",
-                     library, library.function(source.entry))
+                     library, library.function(source.entry), shared if source.asks else None,
+                     (machine.threads, machine.parallel_from))
         for p, source in zip(procedures, sources)
     ]  # fmt: skip
 
 
 def _own(source: Source) -> str:
     """Return the text of a source without header and prelude."""
-    body = re.findall(r"(?:return|int status =) (\w+)\(", source.text)[-1]
-    return source.text[source.text.index(f"static int {body}(") :]
+    return source.text.split("\n", source.above)[-1]
 
 
 def _compiler() -> Toolchain:

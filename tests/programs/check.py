@@ -3,6 +3,7 @@
 loops      the interpreter of loops against that of assignments
 <a pass>   the same after that pass
 cc         compiled C against the interpreter
+scheduled  compiled C against the interpreter of its loops, where these add in another order
 warm       a second call against the first
 same       the program written in another way against itself
 plain      the interpreter against plain Python and NumPy
@@ -146,20 +147,23 @@ def _passes(case: _Case) -> None:
     for (_, before), (name, now) in itertools.pairwise(stages):
         if now != before and case.finding is None:
             verify_program(now)
-            _same(case, name.replace(" ", "_"), _call(case, batch.Loops(now)))
+            _same(case, name.replace(" ", "_"), _call(case, batch.Loops(now)), name == "lanes")
 
 
 def _cc(case: _Case, code: Code) -> None:
-    program = case.program
-    reorders = settings.current().profile == "default" and program.tier != "E"
-    case.program = replace(program, rounds=program.rounds or reorders)
-    _same(case, "cc", _call(case, code))
+    program, used = case.program, target()
+    reorders = used.schedule and used.reorders
+    _same(case, "cc", _call(case, code), program.rounds or reorders)
+    if reorders and not program.rounds and case.finding is None:
+        assert case.code is not None
+        loops, _ = optimize(lower(case.code.procedure), used)
+        case.outcome = _call(case, batch.Loops(loops))
+        _same(case, "scheduled", _call(case, code))
 
 
-def _same(case: _Case, check: str, outcome: Outcome) -> None:
+def _same(case: _Case, check: str, outcome: Outcome, rounds: bool = False) -> None:
     assert case.outcome is not None
-    rtol = 1e-5 if check == "cc" and case.program.rounds else 0.0
-    if why := difference(outcome, case.outcome, rtol=rtol):
+    if why := difference(outcome, case.outcome, rtol=1e-5 if rounds else 0.0):
         _found(case, check, why)
 
 

@@ -6,7 +6,9 @@ import random
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-SETTINGS = ("profile", "optimize", "checked", "stack_bytes")
+SETTINGS = (
+    "profile", "optimize", "checked", "stack_bytes", "schedule", "threads", "parallel_from",
+)  # fmt: skip
 """Those of the fields below that are settings."""
 
 
@@ -23,6 +25,9 @@ class Ways:
     optimize: Literal[0, 1, 2, 3] = 0
     checked: bool = False
     stack_bytes: int = 4096
+    schedule: bool = False
+    threads: int = 0
+    parallel_from: int = 1_000_000
 
     def settings(self) -> dict[str, Any]:
         """Return the settings by name."""
@@ -44,4 +49,7 @@ def drawn(rng: random.Random, passes: bool) -> Ways:
         optimize=rng.choice((0, 0, 1, 3, 3)),
         checked=rng.random() < 0.3,
         stack_bytes=rng.choice((0, 64, 4096, 1 << 20)),
+        schedule=rng.random() < 0.5,
+        threads=rng.choice((1, 2, 7)),
+        parallel_from=rng.choice((0, 1_000_000)),
     )

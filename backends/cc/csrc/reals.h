@@ -1,5 +1,4 @@
-// Real functions as NumPy defines them. Those of the C library go through a name of ours, so that
-// a vector version can take their place.
+// Real functions as NumPy defines them, all but the elementary ones.
 
 //! abs_$t: f32 f64
 static inline $T abs_$t($T x) { return fabs$f(x); }
@@ -30,77 +29,11 @@ static inline $T rint_$t($T x) { return rint$f(x); }
 //! sqrt_$t: f32 f64
 static inline $T sqrt_$t($T x) { return sqrt$f(x); }
 
-//! cbrt_$t: f32 f64
-static inline $T cbrt_$t($T x) { return cbrt$f(x); }
-
 //! recip_$t: f32 f64
 static inline $T recip_$t($T x) { return 1 / x; }
 
 //! recip_sqrt_$t: f32 f64
 static inline $T recip_sqrt_$t($T x) { return 1 / sqrt$f(x); }
-
-//! exp_$t: f32 f64
-static inline $T exp_$t($T x) { return exp$f(x); }
-
-//! exp2_$t: f32 f64
-static inline $T exp2_$t($T x) { return exp2$f(x); }
-
-//! expm1_$t: f32 f64
-static inline $T expm1_$t($T x) { return expm1$f(x); }
-
-//! log_$t: f32 f64
-static inline $T log_$t($T x) { return log$f(x); }
-
-//! log2_$t: f32 f64
-static inline $T log2_$t($T x) { return log2$f(x); }
-
-//! log10_$t: f32 f64
-static inline $T log10_$t($T x) { return log10$f(x); }
-
-//! log1p_$t: f32 f64
-static inline $T log1p_$t($T x) { return log1p$f(x); }
-
-//! sin_$t: f32 f64
-static inline $T sin_$t($T x) { return sin$f(x); }
-
-//! cos_$t: f32 f64
-static inline $T cos_$t($T x) { return cos$f(x); }
-
-//! tan_$t: f32 f64
-static inline $T tan_$t($T x) { return tan$f(x); }
-
-//! arcsin_$t: f32 f64
-static inline $T arcsin_$t($T x) { return asin$f(x); }
-
-//! arccos_$t: f32 f64
-static inline $T arccos_$t($T x) { return acos$f(x); }
-
-//! arctan_$t: f32 f64
-static inline $T arctan_$t($T x) { return atan$f(x); }
-
-//! sinh_$t: f32 f64
-static inline $T sinh_$t($T x) { return sinh$f(x); }
-
-//! cosh_$t: f32 f64
-static inline $T cosh_$t($T x) { return cosh$f(x); }
-
-//! tanh_$t: f32 f64
-static inline $T tanh_$t($T x) { return tanh$f(x); }
-
-//! arcsinh_$t: f32 f64
-static inline $T arcsinh_$t($T x) { return asinh$f(x); }
-
-//! arccosh_$t: f32 f64
-static inline $T arccosh_$t($T x) { return acosh$f(x); }
-
-//! arctanh_$t: f32 f64
-static inline $T arctanh_$t($T x) { return atanh$f(x); }
-
-//! erf_$t: f32 f64
-static inline $T erf_$t($T x) { return erf$f(x); }
-
-//! erfc_$t: f32 f64
-static inline $T erfc_$t($T x) { return erfc$f(x); }
 
 //! relu_$t: f32 f64
 static inline $T relu_$t($T x) { return x >= 0 ? x : 0; }
@@ -150,9 +83,6 @@ static inline $T mod_$t($T a, $T b)
 //! fmod_$t: f32 f64
 static inline $T fmod_$t($T a, $T b) { return fmod$f(a, b); }
 
-//! pow_$t: f32 f64
-static inline $T pow_$t($T a, $T b) { return pow$f(a, b); }
-
 //! max_$t: f32 f64
 static inline $T max_$t($T a, $T b) { return a >= b || a != a ? a : b; }
 
@@ -165,22 +95,8 @@ static inline $T fmax_$t($T a, $T b) { return a >= b || b != b ? a : b; }
 //! fmin_$t: f32 f64
 static inline $T fmin_$t($T a, $T b) { return a <= b || b != b ? a : b; }
 
-//! arctan2_$t: f32 f64
-static inline $T arctan2_$t($T y, $T x) { return atan2$f(y, x); }
-
-//! hypot_$t: f32 f64
-static inline $T hypot_$t($T a, $T b) { return hypot$f(a, b); }
-
 //! copysign_$t: f32 f64
 static inline $T copysign_$t($T a, $T b) { return copysign$f(a, b); }
-
-//! logaddexp_$t: f32 f64
-static inline $T logaddexp_$t($T a, $T b)
-{
-    if (a == b) return a + ($T)0.693147180559945309417232121458176568;
-    const $T gap = a - b;
-    return gap > 0 ? a + log1p$f(exp$f(-gap)) : gap <= 0 ? b + log1p$f(exp$f(gap)) : gap;
-}
 
 //! heaviside_$t: f32 f64
 static inline $T heaviside_$t($T x, $T at_zero)

@@ -31,6 +31,14 @@ def known_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def shared(known_compiler: Path) -> Path:
+    """A cache that knows the run-time library, too."""
+    with settings.override(cache_dir=str(known_compiler), optimize=1):
+        CompiledC().threads()
+    return known_compiler
+
+
 @pytest.fixture(autouse=True)
 def cache_dir(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_compiler: Path

@@ -11,7 +11,7 @@ import pytest
 
 from plusequals.backends.cc import backend as cc_backend
 from plusequals.backends.cc.backend import CompiledC, translate
-from plusequals.backends.emit.c_syntax import Source
+from plusequals.backends.emit.source import Source
 from plusequals.lowering import diagnostic, settings
 from plusequals.lowering.diagnostic import CdBackendError, Span
 from plusequals.lowering.ir.assignments import Procedure

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,17 @@ import cffi
 import numpy as np
 import pytest
 
+from plusequals.backends.cc import threads
+from plusequals.backends.cc.library import Library
+from plusequals.backends.cc.library import ffi as library_ffi
 from plusequals.backends.emit import record
-from plusequals.backends.emit.c_syntax import Source, emit
+from plusequals.backends.emit.c_syntax import emit
+from plusequals.backends.emit.source import Source
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
-from plusequals.lowering.target import HOST
+from plusequals.lowering.target import HOST, Target
 
 FLAGS = (
     "-std=gnu11 -O2 -fwrapv -fno-strict-aliasing -ffp-contract=off -fno-math-errno"
@@ -33,16 +38,29 @@ FFI = cffi.FFI()
 
 def load(text: str, declarations: str, flags: Sequence[str] = ()) -> Any:
     """Return a compiled text as a cffi library; any warning fails the test."""
-    assert COMPILER is not None
     with tempfile.TemporaryDirectory() as folder:
-        source, made = Path(folder, "code.c"), Path(folder, "code.so")
-        source.write_text(text, "ascii")
-        command = [COMPILER, *FLAGS, *flags, "-o", str(made), str(source), "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[:4000]
         ffi = cffi.FFI()
         ffi.cdef(declarations)
-        return ffi.dlopen(str(made))
+        return ffi.dlopen(str(_made(text, folder, flags)))
+
+
+def _made(text: str, folder: str, flags: Sequence[str] = ()) -> Path:
+    """Return the file of a compiled text."""
+    assert COMPILER is not None
+    source, made = Path(folder, "code.c"), Path(folder, "code.so")
+    source.write_text(text, "ascii")
+    command = [COMPILER, *FLAGS, *flags, "-o", str(made), str(source), "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:4000]
+    return made
+
+
+@cache
+def shared() -> threads.Threads:
+    """Return the run-time library."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = _made(threads.source().text, folder, ["-pthread"])
+        return threads.Threads(Library(made.read_bytes(), "threads"))
 
 
 @dataclass
@@ -67,8 +85,13 @@ class Compiled:
     library: Any
     """Kept: closing it takes the entry away."""
 
-    def __call__(self, *arrays: np.ndarray[Any, Any], blocks: Sequence[Any] = ()) -> Run:
-        """Run on parameters, then results; `blocks` are the last results, of run-time shape."""
+    def __call__(
+        self, *arrays: np.ndarray[Any, Any], blocks: Sequence[Any] = (), among: int = 1
+    ) -> Run:
+        """Run on parameters, then results; `blocks` are the last results, of run-time shape.
+
+        Parallel loops, however short, are shared among so many threads.
+        """
         fault = FFI.new(f"int64_t[{record.SLOTS}]")
         out = Run(0, [])
 
@@ -87,16 +110,20 @@ class Compiled:
             or 1,
         )
         pointers = [FFI.cast("void *", a.ctypes.data) for a in arrays]
-        args = FFI.new("void *[]", [*pointers, *blocks, fault, callback, sizes])
+        held = [*pointers, *blocks, fault, callback, sizes]
+        if self.source.asks:
+            address = int(library_ffi.cast("intptr_t", shared().table(among, 0)))
+            held.append(FFI.cast("void *", address))
+        args = FFI.new("void *[]", held)
         out.status = getattr(self.library, self.source.entry)(args)
         out.fault = list(fault)
         return out
 
 
-def compiled(program: Procedure | Program) -> Compiled:
+def compiled(program: Procedure | Program, target: Target = HOST) -> Compiled:
     """Return a procedure or program compiled."""
     if isinstance(program, Procedure):
         program = lower(program)
-    program, placement = optimize(program, HOST, stop_after="lower")  # what the test wrote
+    program, placement = optimize(program, target, stop_after="lower")  # what the test wrote
     source = emit(program, placement)
     return Compiled(source, program, load(source.text, f"int {source.entry}(void **);"))

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from plusequals.backends.emit import record
-from plusequals.backends.emit.c_syntax import Source, emit
+from plusequals.backends.emit.c_syntax import emit
+from plusequals.backends.emit.source import Source
 from plusequals.lowering.ir import assignments as ir1
 from plusequals.lowering.ir import dtypes, loops
 from plusequals.lowering.ir.assignments import Access, Fault, Pair, Procedure

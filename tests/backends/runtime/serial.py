@@ -94,6 +94,10 @@ class Function:
     writes: tuple[int, ...]
     merges: int | None
     run: Callable[..., Sequence[Any]]
+    notes: object = None
+    """Under what it notes which version of its first field it read."""
+    again: object = None
+    """Under what that version of its last field was noted which it needs."""
 
 
 class Context:
@@ -101,6 +105,7 @@ class Context:
         self.stream, self.parent = stream, parent
         self.own: dict[Field, Version] = {}
         self.writes: set[Field] = set()
+        self.notes: dict[object, list[int]] = {}
         self.alive = True
 
     def find(self, field: Field) -> Version | None:
@@ -118,6 +123,11 @@ class Context:
         if field.is_newer(version):
             version.load(field.host)
         return version
+
+    def noted(self, name: object) -> list[int] | None:
+        """Return the version noted under a name here or before, none before the first call."""
+        before = None if self.parent is None else self.parent.noted(name)
+        return self.notes.get(name) if before is None else before
 
     def is_written_before(self, field: Field) -> bool:
         before = self.parent is not None and self.parent.is_written_before(field)
@@ -157,6 +167,8 @@ class Context:
         for function, fields in linked:
             if not all(self.may_write(fields[at]) for at in function.writes):
                 raise Refused("CD0843")
+            if function.again is not None and self.noted(function.again) is None:
+                raise Refused("CD0858")
         child = Context(self.stream, self)
         if len(linked) > 1:
             for function, fields in linked:
@@ -171,6 +183,9 @@ class Context:
             awaited.append([fields[at] for at in only if child.is_written_before(fields[at])])
             awaited[-1] = [one for one in awaited[-1] if one.is_blank]
             child.writes |= {fields[at] for at in function.writes}
+            if function.notes is not None:
+                known = self.noted(function.notes)
+                child.notes[function.notes] = [] if known is None else known
         return Linked(child, awaited)
 
     def call(
@@ -183,6 +198,7 @@ class Context:
         """Return what the function gives beside what it writes."""
         if any(one.is_blank for one in awaited):
             raise Refused("CD0850")
+        self.require_noted(function, fields[-1])
         merged = ()
         if function.merges is not None:
             merge = self.stream.merge
@@ -193,6 +209,10 @@ class Context:
                 self.stream.merge = None
         for at in function.needs:
             self.refreshed(fields[at])
+        if function.notes is not None:
+            noted = self.noted(function.notes)
+            assert noted is not None, "linking makes room for it"
+            noted[:] = [self.array(fields[0]).tick]
         contents = [version.content if (version := self.find(one)) else merged[0] for one in fields]
         try:
             results = function.run(*contents, *merged, *given)
@@ -204,6 +224,14 @@ class Context:
         for at, result in zip(function.writes, results[:count], strict=True):
             fields[at].write(self.array(fields[at]), result)
         return results[count:]
+
+    def require_noted(self, function: Function, field: Field) -> None:
+        if function.again is not None:
+            version, noted = self.array(field), self.noted(function.again)
+            if not noted:
+                raise Refused("CD0850")
+            if field.is_newer(version) or [version.tick] != noted:
+                raise Refused("CD0859")
 
     def from_host(self, field: Field) -> None:
         if self.find(field) is None:

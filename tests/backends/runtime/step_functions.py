@@ -79,6 +79,17 @@ def merge_other(y, x):
 
 
 @cd
+def conceal(h, x, y):
+    h[i] = x[i] * 2.0
+    y.grad[i] = h[i] + 1.0
+
+
+@cd
+def reveal(z, h):
+    z[i] = h[i] - z[i]
+
+
+@cd
 def total(x):
     return np.sum(x)
 
@@ -140,6 +151,19 @@ KINDS: dict[str, Kind] = {
 }
 
 
+CONCEAL = Kind(
+    conceal, 2, _F((0,), (1,), None, lambda x, g: [x * 2 + 1]), fields=((0, "value"), (1, "grad"))
+)
+"""Computes a virtual tensor of its first one."""
+REVEAL = Kind(reveal, 2, _F((0, 1), (0,), None, lambda z, x: [x * 2 - z]))
+"""Computes it again."""
+
+
+def moment(rng: random.Random) -> float:
+    """Return some seconds: microseconds as a rule, a millisecond at most."""
+    return rng.random() ** 4 * 1e-3
+
+
 @contextmanager
 def delays(seed: int, often: float = 0.1) -> Iterator[None]:
     """Let work start late and be told late, at random, in whatever thread does it."""
@@ -147,10 +171,10 @@ def delays(seed: int, often: float = 0.1) -> Iterator[None]:
 
     def delayed(task: Any) -> Any:
         if rng.random() < often:
-            time.sleep(rng.random() * 1e-3)
+            time.sleep(moment(rng))
         failure = original(task)
         if rng.random() < often:
-            time.sleep(rng.random() * 5e-4)
+            time.sleep(moment(rng) / 2)
         return failure
 
     queue._failure_of = delayed

@@ -38,8 +38,8 @@ def writes(p):
 X = np.array([1.0, 2.0])
 
 
-def tensor(label: str = "p", init: float = 1.0) -> pe.Tensor:
-    return pe.tensor(label, 2, dtype="float64", init=init)
+def tensor(label: str = "p", init: float = 1.0, size: int = 2) -> pe.Tensor:
+    return pe.tensor(label, size, dtype="float64", init=init)
 
 
 def context(device: str = "numpy", threaded: bool = True) -> pe.Context:

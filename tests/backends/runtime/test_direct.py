@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.runtime import order
+from plusequals.backends.runtime import order, transfer
 from plusequals.backends.runtime.direct import Uses, direct, queued
 from plusequals.backends.runtime.field import Field
 from plusequals.backends.runtime.memory import Buffer
@@ -42,7 +43,7 @@ class Scene:
 
 
 def lent(scene: Scene) -> None:
-    scene.buffer.lent.append(lambda: None)
+    scene.buffer.lent[None] = lambda: None
 
 
 def newer(scene: Scene) -> None:
@@ -63,7 +64,7 @@ def test_it_runs_and_is_a_write() -> None:
 
 
 def test_it_does_nothing_where_it_would_have_to_wait() -> None:
-    pending = Event(Queue("other", threaded=True).worker)
+    pending = Event.of(Queue("other", threaded=True).worker)
 
     def written(scene: Scene) -> None:
         scene.source.writer = pending
@@ -165,6 +166,79 @@ def test_what_waits_for_a_step_that_fails_is_dropped() -> None:
     with stopped(scene, wrong, fails=True):
         event = reading(scene, seen)
     assert event.settle() is not None and seen == []
+
+
+def test_what_was_recorded_stays_done_while_the_step_runs_again() -> None:
+    scene = Scene()
+    assert scene.step() and scene.step()
+    before = scene.queue.record()
+    with stopped(scene, lambda: None):
+        pass
+    again = direct(scene.queue, lambda: seen.append(before.done), scene.life, scene.uses)
+    seen: list[bool] = []
+    assert again() and again()
+    first = scene.queue.record()
+    with stopped(scene, lambda: None) as step:
+        running = scene.queue.record()
+        assert before.done and first.done and not running.done and not step()
+    assert running.done and seen == [True, True]
+    assert step() and scene.queue.record() is not running
+
+
+def test_what_waited_for_one_run_does_not_wait_for_the_next() -> None:
+    scene, seen = Scene(), list[float]()
+    go_on = [threading.Event(), threading.Event()]
+    begun, calls = threading.Semaphore(0), iter(go_on)
+
+    def run() -> None:
+        begun.release()
+        assert next(calls).wait(10)
+
+    step = direct(scene.queue, run, scene.life, scene.uses)
+    threads = [threading.Thread(target=step) for _ in range(2)]
+    threads[0].start()
+    assert begun.acquire(timeout=10)
+    event = reading(scene, seen)
+    go_on[0].set()
+    threads[0].join()
+    event.wait()
+    threads[1].start()
+    assert begun.acquire(timeout=10) and event.done and not scene.queue.query()
+    go_on[1].set()
+    threads[1].join()
+    assert seen == [0.0]
+
+
+def test_steps_of_several_threads_on_one_array_are_never_at_work_together() -> None:
+    scene, second = Scene(), Queue("second", threaded=False)
+    pair = ((scene.field, scene.buffer),)
+
+    def add() -> None:
+        before = scene.buffer.array[0]
+        time.sleep(0)  # lets another thread go on, if it may
+        scene.buffer.array[0] = before + 1
+
+    def work(queue: Queue, steps: tuple[Callable[[], bool], ...]) -> None:
+        for n in range(150):
+            if not steps[n % len(steps)]():
+                with transfer.scheduling(queue):
+                    order.enqueue(queue, add, (scene.source, scene.buffer), (scene.buffer,))
+                    scene.field.ticked(scene.buffer)
+
+    uses = Uses((scene.source, scene.buffer), (), pair)
+    one, two = (
+        tuple(direct(queue, add, scene.life, uses) for _ in range(2))
+        for queue in (scene.queue, second)
+    )
+    jobs = [(scene.queue, one), (second, two), (scene.queue, one[:1]), (second, two[1:])]
+    for rounds in range(1, 9):
+        threads = [threading.Thread(target=work, args=job) for job in jobs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found = scene.buffer.array[0], scene.buffer.tick, scene.field.clock
+        assert found == (rounds * 600,) * 3
 
 
 def test_readers_that_are_done_do_not_pile_up() -> None:

@@ -99,7 +99,7 @@ def test_what_reads_a_failed_array_gets_the_failure() -> None:
 
 def test_what_is_lent_is_asked_for_before_it_is_written() -> None:
     one, seen, queue = buffer(), [], Queue("q", False)
-    one.lent.append(lambda: seen.append("copy"))
+    one.lent[None] = lambda: seen.append("copy")
     queue.flush(enqueue(queue, lambda: seen.append("read"), [one], []))
     queue.flush(enqueue(queue, lambda: seen.append("write"), [], [one]))
     assert seen == ["read", "copy", "write"] and not one.lent

@@ -238,9 +238,46 @@ def test_a_failure_knows_whether_it_was_told() -> None:
     assert not failure.told and isinstance(failure.tell(), ValueError) and failure.told
 
 
+class Picky(Exception):
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+def test_a_failure_can_be_told_again_and_keeps_no_frames() -> None:
+    for problem in (ValueError("x"), Picky(1, 2)):
+        try:
+            raise problem from KeyError("y")
+        except Exception as error:
+            failure = Failure(error)
+        for _ in range(2):
+            with pytest.raises(type(problem), match=str(problem)):
+                raise failure.tell()
+        cause = problem.__cause__
+        assert cause is not None and cause.__traceback__ is None
+    again = Failure(ValueError("x"))
+    with pytest.raises(ValueError, match="x"):
+        raise again.tell()
+    assert again.error.__traceback__ is None
+
+
+def test_a_queue_that_failed_is_collected_like_any_other_and_its_thread_ends() -> None:
+    queue = Queue("q", True)
+    queue.submit(fails)
+    try:
+        queue.synchronize()
+    except ZeroDivisionError:
+        pass
+    thread, gone = queue.worker.thread, weakref.ref(queue)
+    del queue
+    gc.collect()
+    assert thread is not None and gone() is None
+    thread.join(10)
+    assert not thread.is_alive()
+
+
 def test_an_event_says_whose_it_is() -> None:
     queue = Queue("q", False)
-    assert Event(queue.worker).worker is queue.worker and repr(queue) == "<queue q>"
+    assert Event.of(queue.worker).worker is queue.worker and repr(queue) == "<queue q>"
 
 
 def test_threads_that_drive_two_inline_queues_do_not_wait_for_each_other_for_ever() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plusequals.backends.runtime import order
-from tests.backends.runtime.random_steps import Program
+from tests.backends.runtime.random_program import Program
 
 
 @pytest.mark.parametrize("seed", range(12))

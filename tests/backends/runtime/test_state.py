@@ -55,10 +55,10 @@ def test_what_sees_every_call_is_listed_while_it_does() -> None:
     runtime, timeline, recorder = Runtime(), Timeline(), Mock()
     watching = runtime.watching
     assert watching == []
-    runtime.timeline = timeline
+    runtime.note(timeline)
     runtime.record(recorder)
     assert runtime.watching is watching and watching == [recorder, timeline]
-    runtime.timeline = None
+    runtime.note(None)
     assert watching == [recorder] and runtime.timeline is None
     runtime.stop_recording(recorder)
     assert watching == []

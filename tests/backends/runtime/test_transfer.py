@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.backends.runtime import order
 from plusequals.backends.runtime.memory import Account, Buffer
 from plusequals.backends.runtime.transfer import (
     Merging,
@@ -49,6 +53,20 @@ def test_the_merge_buffer_grows_and_is_used_again() -> None:
     with scheduling(queue):
         merge_copy(queue, wide, wide.host, once=False)
     assert queue.merge_room is not room and queue.account.used == 16 + 16 + 800
+
+
+def test_what_was_read_in_place_holds_nobody_and_does_not_pile_up() -> None:
+    queue, field, source = made(3)
+    for _ in range(50):
+        with scheduling(queue):
+            merge_in_place(queue, field, source)
+    assert len(source.lent) == 1
+    gone = weakref.ref(field), weakref.ref(queue)
+    del field, queue
+    gc.collect()
+    assert [one() for one in gone] == [None, None]
+    order.reclaim((source,))
+    assert not source.lent
 
 
 def test_trap_a_copy_after_streaming_never_touches_the_source() -> None:

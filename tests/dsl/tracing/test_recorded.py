@@ -29,6 +29,15 @@ def test_a_trace_is_a_sequence() -> None:
     assert orders == sorted(orders)
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_records_are_the_same_whatever_threads_do(name: str) -> None:
+    with pe.override(schedule=True, threads=1, parallel_from=0):
+        alone = [str(record) for record in traced(name)]
+    with pe.override(schedule=True, threads=7, parallel_from=0):
+        assert [str(record) for record in traced(name)] == alone
+    assert alone
+
+
 def test_as_an_array(backend: str) -> None:
     trace = traced("steps", backend)
     table = trace.records()

@@ -31,6 +31,7 @@ def node_of(program: Program, label: str) -> Node:
         ("t[i] = x[i]\nfor s in range(3):\n    y[i] = t[i]\n    t[i] = x[i]", False, True),
         ("t: f32[8]\nfor s in range(3):\n    y[i] = t[i]\n    t[i] = x[i]", True, False),
         ("t[i] = x[i]\nt[i] += 1\ny[i] = t[i]", False, True),
+        ("t: f32[8]\nif i > 2:\n    t[i] = x[i]\n    y[i] = t[i] if x[i] > 0 else 0", False, False),
     ],
 )
 def test_what_is_written_before_it_is_read(body: str, first: bool, whole: bool) -> None:
@@ -40,6 +41,13 @@ def test_what_is_written_before_it_is_read(body: str, first: bool, whole: bool) 
     assert found.read_before_written(t) is first
     assert found.is_overwritten(t) is whole
     assert found.is_written(t)
+
+
+def test_only_writes_cover_what_is_read() -> None:
+    program = lowered("y[i] = t[i]\nt[i] += 1\nz[i] = t[i]", y="f32[8]", z="f32[8]", t="f32[8]")
+    t = node_of(program, "t")
+    found = accesses(program.kernels[0].body)
+    assert not any(found.is_covered(site) for site in found.of(t))
 
 
 def test_a_gather_sees_all_of_an_axis() -> None:

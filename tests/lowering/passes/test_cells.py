@@ -135,6 +135,7 @@ def test_a_point_is_not_found_where_two_symbols_share_an_axis() -> None:
     where = Dynamic(pos(k))
     assert solve((aff(i), where), (aff(n), where), own[:1]) == {i: var(n)}
     assert solve((aff(i), where), (aff(n), aff(k)), own[:1]) is None
+    assert solve((aff(i), where), (where, where), own[:1]) is None
     twice = solve((var(i) + 1, var(j) * -1 + 3), (aff(i), aff(j)), own)
     assert twice == {i: var(i) - 1, j: var(j) * -1 + 3}, "the reader has loops of the same names"
 

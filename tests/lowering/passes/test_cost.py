@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from plusequals.lowering.ir.dtypes import bool_
+from plusequals.lowering.ir.expressions import Const
 from plusequals.lowering.ir.indexing import Symbol, const, var
-from plusequals.lowering.ir.loops import For, Store
+from plusequals.lowering.ir.loops import For, If, Store, While
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.passes.cost import UNKNOWN, cost, rounds
 
@@ -31,3 +33,6 @@ def test_rounds() -> None:
     assert rounds((up,)) == 5 and rounds((up, down)) == 45
     assert rounds((For(i, const(0), var(n), 1, ()),)) == UNKNOWN
     assert rounds((For(i, const(3), const(0), 1, ()),)) == 0
+    waiting = While((), Const(True, bool_), ())
+    branch = If(Const(True, bool_), (), ())
+    assert rounds((waiting, up)) == 5 * UNKNOWN and rounds((branch, up)) == 5

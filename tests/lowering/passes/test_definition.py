@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from plusequals.lowering.ir.expressions import Const
+from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.expressions import Const, Dynamic, Position
 from plusequals.lowering.ir.indexing import Affine, Range, Symbol, const, var
+from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.printer import print_expr
+from plusequals.lowering.passes.cost import UNKNOWN
 from plusequals.lowering.passes.definition import (
     Layer,
     Unplaced,
@@ -17,6 +22,7 @@ from plusequals.lowering.passes.definition import (
     zero_of,
 )
 
+from ..ir.build import node
 from .shown import lowered
 
 J, K = Symbol("j", 90), Symbol("k", 91)
@@ -66,6 +72,31 @@ def test_a_fixed_axis_has_to_agree(row: int, expected: str) -> None:
     assert at(layers("y[0, i] = x[i]", y="f32[2, 8]"), const(row), var(J)) == expected
 
 
+def test_an_axis_may_need_what_the_next_one_gives() -> None:
+    (made,) = layers("for a in range(8):\n    for b in range(8):\n        y[a + b, b] = x[a]",
+                     y="f32[16, 8]")  # fmt: skip
+    outer, inner = (loop.symbol for loop in made.inside if isinstance(loop, For))
+    for shift in (0, 2):  # symbols of the same names must not be taken for those of the layer
+        sum_, step = (Symbol(s.name, shift - s.serial) for s in (inner, outer))
+        known = (Range(step, const(0), const(8)), Range(sum_, var(step), var(step) + 8))
+        found = value_at((made,), (var(sum_), var(step)), known, (), None)
+        assert print_expr(found) == "x[b - a]"
+
+
+def test_data_in_an_index_has_to_be_the_same() -> None:
+    (made,) = layers("y[0, i] = x[i]", y="f32[8, 8]")
+    assert made.index is not None
+    made = replace(made, index=(Dynamic(Position(var(K))), made.index[1]))
+    found = value_at((made,), (Dynamic(Position(var(K))), var(J)), KNOWN, (), None)
+    assert print_expr(found) == "x[j]"
+    with pytest.raises(Unplaced):
+        value_at((made,), (var(K), var(J)), KNOWN, (), None)
+    (moving,) = layers("y[p[i], i] = x[i]", y="f32[8, 8]")
+    assert moving.index is not None
+    with pytest.raises(Unplaced):
+        value_at((moving,), moving.index, KNOWN, (), None)
+
+
 def test_indices_that_repeat_have_to_be_equal() -> None:
     made = layers("y[i, i] = x[i]", y="f32[8, 8]")
     assert at(made, var(J), var(K)) == "x[j] if k == j else 0.0"
@@ -89,6 +120,17 @@ def test_a_cell_that_no_layer_may_reach() -> None:
     with pytest.raises(Unwritten):
         value_at(made, (var(J),), KNOWN, (), None)
     assert print_expr(value_at(made, (const(1),), KNOWN, (), None)) == "x[1]"
+
+
+def test_what_fills_an_array_has_as_many_points() -> None:
+    static, open_ = node(0, "y", 3, 5), node(1, "z", Symbol("n", 7), 5)
+    assert Layer(static, None, zero_of(static.dtype), (), ()).points == 15
+    assert Layer(open_, None, zero_of(open_.dtype), (), ()).points == UNKNOWN * UNKNOWN
+
+
+@pytest.mark.parametrize("dtype", [dtypes.int64, dtypes.uint8, dtypes.bool_, dtypes.float32])
+def test_cells_start_from_zero(dtype: dtypes.DType) -> None:
+    assert zero_of(dtype) == Const(dtype.numpy.type(0).item(), dtype)
 
 
 def test_comparisons_keep_nothing_on_both_sides() -> None:

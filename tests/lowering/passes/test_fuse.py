@@ -116,6 +116,22 @@ def test_a_round_does_not_outrun_a_check(used: Symbol, reason: Reason) -> None:
     assert [decision.reason for decision in made.decisions] == [reason]
 
 
+@pytest.mark.parametrize(("shift", "reason"), [(False, Together.SHARED), (True, Apart.CHECKS)])
+def test_a_round_does_not_outrun_a_check_of_positions(shift: bool, reason: Reason) -> None:
+    x, p, t, u = node(0, "x", 8), node(1, "p", 8, dtype=i64), node(2, "t", 8), node(3, "u", 8)
+    (k,) = symbols("k")
+    fault = Fault("CD0601", "CdIndexError", "out of range")
+    first = For(n, const(0), const(8), 1, (
+        Check(ap("lt", pos(var(k) + var(n)), num(8, i64)), fault),
+        Store(at(t, n), read(x, n)),
+    ))  # fmt: skip
+    used = var(k) - var(n) + 7 if shift else var(n)
+    inner = Update(at(u, n), OPS["add"], ap("mul", read(t, n), read(x, used)))
+    second = For(n, const(0), const(8), 1, (For(m, const(0), const(8), 1, (inner,)),))
+    made = fused(program((), (x, p), Let(k, read(p, 0)), first, second, local=(t, u)))
+    assert [decision.reason for decision in made.decisions] == [reason]
+
+
 def test_comments_stay_in_order() -> None:
     new = fuse(lowered("z[i] = x[i]\ny[i] = z[i]", y="f32[8]", z="f32[8]", x="f32[8]"))
     comment, loop = new.kernels[0].body

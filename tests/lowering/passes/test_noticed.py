@@ -8,9 +8,9 @@ import pytest
 
 from plusequals.lowering.diagnostic import NOWHERE
 from plusequals.lowering.passes.decision import Decision
-from plusequals.lowering.passes.noticed import Gone, Named, located, noticed, origins
+from plusequals.lowering.passes.noticed import Gone, Named, Shared, located, noticed, origins
 from plusequals.lowering.pipeline import PASSES, optimize
-from plusequals.lowering.target import HOST
+from plusequals.lowering.target import HOST, Target
 
 from .shown import lowered
 
@@ -43,6 +43,15 @@ def test_each_pass_is_told_of(name: str) -> None:
     assert [f"{located(one, spans).span.line} {one.told()}" for one in found] == expected
     assert noticed(name, after, after) == ()
     assert noticed(f"{name} again", program, after) == found
+
+
+def test_a_parallel_loop_is_told_of() -> None:
+    program = lowered("y[i] = x[i] + 1", **XY)
+    eager = Target(threads=2, parallel_from=0, schedule=True)
+    made = optimize(program, eager)[1].decisions[-1]
+    assert f"{made.span.line} {made.told()}" == (
+        f"2 the rounds of the loop over `i` are shared among threads: {Shared.INDEPENDENT}"
+    )
 
 
 def test_a_store_that_is_gone_is_told_of_where_its_array_is_not() -> None:

@@ -1,0 +1,327 @@
+/* The run-time library: threads that share the rounds of loops, and the question whether somebody
+   wants a call to end. One per process; generated code gets it as a `shared_run`.
+
+   A loop that is run in parallel is a job. Its rounds are cut into chunks of neighbours, which
+   threads take in order until none is left; the caller is one of them. There is one job at a time:
+   whoever comes while there is one works alone, and so does a loop inside of a loop. Which thread
+   runs which chunk decides nothing, since rounds do not depend on each other.
+
+   Workers are started when first needed, spin for some microseconds after a job and then sleep.
+   They never run Python and take no signals. A forked child has none, and starts its own. */
+
+#if defined(__has_include)
+#if __has_include(<pthread.h>) && (defined(__unix__) || defined(__APPLE__))
+#define PE_THREADS 1
+#endif
+#endif
+
+#ifdef PE_THREADS
+#include <pthread.h>
+#include <signal.h>
+#endif
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+
+enum {
+    FAULT_SLOTS = 16,
+    MOST_THREADS = 256,
+    CHUNKS = 4, /* for each thread: who is late gets fewer */
+    SPIN_NS = 10000,
+    ASK_NS = 50000000, /* how often somebody is asked whether the call is to end */
+    INTERRUPTED = 3
+};
+
+typedef struct {
+    shared_part part;
+    const void *with;
+    int64_t rounds, size, chunks;
+    _Atomic int64_t next; /* the first chunk that nobody has taken */
+    _Atomic int64_t worst; /* the first chunk known to have ended badly */
+    _Atomic int stop;
+    int wanted; /* how many workers may still join */
+    _Atomic int active; /* how many have, and are not done */
+    int status;
+    int64_t fault[FAULT_SLOTS];
+} job;
+
+static int (*ask)(void); /* whether the call is to end; may run anything */
+static _Thread_local job *current;
+static _Thread_local bool is_worker;
+static _Thread_local int64_t asked;
+
+static int64_t now(void)
+{
+    struct timespec t;
+#ifdef CLOCK_MONOTONIC_COARSE
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+#else
+    clock_gettime(CLOCK_MONOTONIC, &t);
+#endif
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+#ifdef PE_THREADS
+static pthread_t asker; /* the only thread in which an answer may be yes */
+
+static bool may_ask(void) { return pthread_equal(asker, pthread_self()); }
+#else
+static bool may_ask(void) { return true; }
+#endif
+
+static int interrupted(void)
+{
+    job *const mine = current;
+    if (mine && atomic_load_explicit(&mine->stop, memory_order_relaxed)) return 1;
+    if (is_worker || !ask || !may_ask()) return 0;
+    const int64_t time = now();
+    if (time - asked < ASK_NS) return 0;
+    asked = time;
+    const int answer = ask();
+    if (answer && mine) atomic_store_explicit(&mine->stop, 1, memory_order_relaxed);
+    return answer;
+}
+
+static int alone(shared_part part, const void *with, int64_t rounds, int64_t *fault)
+{
+    return part(with, 0, rounds, fault);
+}
+
+#ifdef PE_THREADS
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t come = PTHREAD_COND_INITIALIZER; /* there is a job, or the end */
+static pthread_cond_t gone = PTHREAD_COND_INITIALIZER; /* a worker is done with a job */
+static job *shared; /* the job that workers may join */
+static pthread_t workers[MOST_THREADS];
+static int started, sleeping;
+static bool closing;
+static _Atomic unsigned posted; /* changes with every job */
+static unsigned forks;
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int64_t exactly(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Take chunks and run them until none is left that matters. */
+static void work_on(job *one)
+{
+    int64_t fault[FAULT_SLOTS];
+    for (;;) {
+        const int64_t chunk = atomic_fetch_add(&one->next, 1);
+        if (chunk >= one->chunks || chunk > atomic_load(&one->worst)) return;
+        if (atomic_load_explicit(&one->stop, memory_order_relaxed)) return;
+        const int64_t first = chunk * one->size;
+        const int64_t left = one->rounds - first;
+        const int64_t last = first + (left < one->size ? left : one->size);
+        const int status = one->part(one->with, first, last, fault);
+        if (!status) continue;
+        pthread_mutex_lock(&lock);
+        if (chunk < atomic_load(&one->worst)) {
+            atomic_store(&one->worst, chunk);
+            one->status = status;
+            memcpy(one->fault, fault, sizeof fault);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+static void *worker(void *nothing)
+{
+    (void)nothing;
+    is_worker = true;
+    pthread_mutex_lock(&lock);
+    while (!closing) {
+        job *const one = shared;
+        if (!one || one->wanted <= 0) {
+            sleeping++;
+            pthread_cond_wait(&come, &lock);
+            sleeping--;
+            continue;
+        }
+        one->wanted--;
+        atomic_fetch_add(&one->active, 1);
+        pthread_mutex_unlock(&lock);
+        current = one;
+        work_on(one);
+        current = NULL;
+        pthread_mutex_lock(&lock);
+        const unsigned seen = atomic_load(&posted);
+        if (atomic_fetch_sub(&one->active, 1) == 1) pthread_cond_broadcast(&gone);
+        pthread_mutex_unlock(&lock);
+        const int64_t start = exactly();
+        while (atomic_load(&posted) == seen && exactly() - start < SPIN_NS) relax();
+        pthread_mutex_lock(&lock);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+/* Start workers up to a number, if they can be had; the lock is held. */
+static void start(int wanted)
+{
+    sigset_t all, before;
+    pthread_attr_t with;
+    size_t stack = 0;
+    if (started >= wanted || pthread_attr_init(&with)) return;
+    pthread_attr_getstacksize(&with, &stack);
+    if (stack < (1 << 20)) pthread_attr_setstacksize(&with, 1 << 20);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (started < wanted && !pthread_create(&workers[started], &with, worker, NULL)) started++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&with);
+}
+
+/* Wait until no worker has the job any more, and ask meanwhile. Returns whether that will be. */
+static bool await(job *one)
+{
+    const unsigned then = forks;
+    const int64_t start = exactly();
+    while (atomic_load(&one->active) && exactly() - start < SPIN_NS) relax();
+    pthread_mutex_lock(&lock);
+    shared = NULL;
+    while (atomic_load(&one->active)) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += ASK_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&gone, &lock, &until);
+        pthread_mutex_unlock(&lock);
+        interrupted();
+        if (forks != then) return false;
+        pthread_mutex_lock(&lock);
+    }
+    pthread_mutex_unlock(&lock);
+    return true;
+}
+
+static int parallel(
+    const shared_run *run, shared_part part, const void *with, int64_t rounds, int64_t work,
+    int64_t *fault)
+{
+    if (rounds <= 0) return 0;
+    if (work < 1) work = 1;
+    int64_t threads = run->threads < MOST_THREADS ? run->threads : MOST_THREADS;
+    const bool is_worth = work >= run->worth || rounds >= run->worth / work;
+    if (threads < 2 || current || !is_worth) return alone(part, with, rounds, fault);
+
+    job one = {.part = part, .with = with, .rounds = rounds};
+    const int64_t least = run->worth / CHUNKS / work + 1; /* rounds of a chunk */
+    one.size = (rounds - 1) / (threads * CHUNKS) + 1;
+    if (one.size < least) one.size = least;
+    if (one.size > 64) one.size = (one.size + 63) / 64 * 64;
+    one.chunks = (rounds - 1) / one.size + 1;
+    if (threads > one.chunks) threads = one.chunks;
+    if (threads < 2) return alone(part, with, rounds, fault);
+    atomic_store(&one.worst, INT64_MAX);
+    one.wanted = (int)threads - 1;
+
+    pthread_mutex_lock(&lock);
+    if (shared || closing) {
+        pthread_mutex_unlock(&lock);
+        return alone(part, with, rounds, fault);
+    }
+    shared = &one;
+    start((int)threads - 1);
+    atomic_fetch_add(&posted, 1);
+    for (int k = 0; k < one.wanted && k < sleeping; k++) pthread_cond_signal(&come);
+    const unsigned then = forks;
+    pthread_mutex_unlock(&lock);
+
+    current = &one;
+    work_on(&one);
+    const bool is_whole = forks == then && await(&one);
+    current = NULL;
+    if (!is_whole || atomic_load(&one.stop)) return INTERRUPTED;
+    if (one.status && one.status != INTERRUPTED && fault) {
+        memcpy(fault, one.fault, sizeof one.fault);
+    }
+    return one.status;
+}
+
+static void before_fork(void) { pthread_mutex_lock(&lock); }
+
+static void in_parent(void) { pthread_mutex_unlock(&lock); }
+
+/* Only the thread that forked lives on: forget all others, and what they were doing. */
+static void in_child(void)
+{
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    come = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    gone = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    shared = NULL;
+    started = sleeping = 0;
+    forks++;
+    asker = pthread_self();
+}
+
+/* End the workers; nobody may be inside. */
+static void end(void)
+{
+    pthread_mutex_lock(&lock);
+    closing = true;
+    atomic_fetch_add(&posted, 1);
+    pthread_cond_broadcast(&come);
+    const int count = started;
+    started = 0;
+    pthread_mutex_unlock(&lock);
+    for (int k = 0; k < count; k++) pthread_join(workers[k], NULL);
+}
+
+static void prepare(int64_t thread)
+{
+    memcpy(&asker, &thread, sizeof asker < sizeof thread ? sizeof asker : sizeof thread);
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+#else
+
+static int parallel(
+    const shared_run *run, shared_part part, const void *with, int64_t rounds, int64_t work,
+    int64_t *fault)
+{
+    (void)run, (void)work;
+    return rounds <= 0 ? 0 : alone(part, with, rounds, fault);
+}
+
+static void end(void) {}
+
+static void prepare(int64_t thread) { (void)thread; }
+
+#endif
+
+/* args[0] are two numbers: what is asked for, and
+   0   the thread that may be asked, as an integer; args[1] is the function to ask
+   1   how many threads may share a loop, and from how much work on; args[1] is the `shared_run`
+       to fill
+   2   the end of the library */
+int pe_threads(void **args)
+{
+    const int64_t *const numbers = args[0];
+    switch (numbers[0]) {
+    case 0:
+        ask = (int (*)(void))(intptr_t)args[1];
+        prepare(numbers[1]);
+        return 0;
+    case 1:
+        *(shared_run *)args[1] = (shared_run){parallel, interrupted, numbers[1], numbers[2]};
+        return 0;
+    default:
+        end();
+        return 0;
+    }
+}

@@ -1,0 +1,100 @@
+"""The run-time library of generated code: compiled once, loaded once, its workers ended with it.
+
+It has the threads of parallel loops, and asks Python now and then whether a long call is to end.
+Python answers in its main thread, where alone the handlers of signals run: a function of ours is
+called, Python runs the handlers on the way, and what one of them raises ends the call.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ...lowering.passes.buffers import Memory
+from ..emit import prelude
+from ..emit.source import Source
+from .library import Library, ffi
+
+ENTRY = "pe_threads"
+_TEXT = Path(__file__).parent / "csrc" / "threads.c"
+_ASK: Any = ffi.typeof("int(*)(void)")
+_NUMBERS: Any = ffi.typeof("int64_t[]")
+_POINTERS: Any = ffi.typeof("void *[]")
+_START, _FILL, _END = range(3)
+
+
+@cache
+def source() -> Source:
+    """Return the C text of the library."""
+    text = _TEXT.read_text("ascii")
+    head = "#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n"
+    pieces = "\n".join(prelude.needed(text))
+    return Source("\n".join((head, pieces, text)), ENTRY, {}, (), (), Memory((), (), (), ()), 0)
+
+
+class Threads:
+    """The loaded library. Any number of threads may run code that uses it."""
+
+    __slots__ = ("__weakref__", "_answers", "_callback", "_function", "_library", "_tables")
+
+    def __init__(self, library: Library) -> None:
+        """Start the library; Library raises Broken where it is another one."""
+        self._library = library
+        self._function = library.function(ENTRY)
+        self._answers = answers = _Answers()
+        self._callback = ffi.callback(_ASK, answers.ask, error=1, onerror=answers.failed)
+        self._tables: dict[tuple[int, int], Any] = {}
+        main = threading.main_thread().ident or 0
+        _call(self._function, (_START, main), self._callback)
+        ending = weakref.finalize(self, _end, self._function, library)
+        ending.atexit = False  # at exit a thread may still be inside
+
+    def table(self, threads: int, worth: int) -> Any:
+        """Return what code is given that may share loops of that much work among that many
+        threads; it lives as long as this."""
+        found = self._tables.get((threads, worth))
+        if found is None:
+            table = ffi.new(_NUMBERS, 4)  # a shared_run
+            _call(self._function, (_FILL, threads, worth), table)
+            found = self._tables.setdefault((threads, worth), table)
+        return found
+
+    def error(self) -> BaseException:
+        """Return what a call of this thread is to raise that was interrupted."""
+        return self._answers.taken()
+
+
+class _Answers:
+    """What handlers of signals have raised, by the thread that ran them."""
+
+    __slots__ = ("_errors",)
+
+    def __init__(self) -> None:
+        self._errors: dict[int, BaseException] = {}
+
+    def ask(self) -> int:
+        """Return 0: a signal's handler has run before that, and may have raised."""
+        for _ in range(2):  # Python looks for signals where a loop goes on
+            pass
+        return 0
+
+    def failed(self, kind: object, error: BaseException, traceback: object) -> None:
+        """Keep what was raised; the answer is 1."""
+        self._errors[threading.get_ident()] = error
+
+    def taken(self) -> BaseException:
+        """Return what was raised in this thread, and forget it."""
+        return self._errors.pop(threading.get_ident(), None) or KeyboardInterrupt()
+
+
+def _call(function: Any, numbers: tuple[int, ...], pointer: Any) -> None:
+    held = ffi.new(_NUMBERS, numbers)
+    function(ffi.new(_POINTERS, [held, pointer]))
+
+
+def _end(function: Any, library: Library) -> None:
+    """End the workers, before the library is closed."""
+    _call(function, (_END,), ffi.NULL)

@@ -1,0 +1,273 @@
+"""The backend `cuda`: kernels compiled for a device of this machine, kept in memory and on disk."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ...lowering import settings
+from ...lowering.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label
+from ...lowering.ir.assignments import Procedure
+from ...lowering.ir.node import Node
+from ...lowering.ir.rewrite import rename
+from ...lowering.ir.verify import verify_procedure, verify_program
+from ...lowering.lower import lower
+from ...lowering.passes.access import accesses
+from ...lowering.pipeline import optimize
+from ...lowering.schedule.grid import grid
+from ...lowering.target import Target
+from ..cache import Cache, Entry, content_key
+from ..dump import observer, save, tell
+from ..interface import API_VERSION, Origin
+from . import driver, nvrtc
+from .code import CudaCode
+from .device import Opened, failed
+from .nvrtc import Compiler, Failed, Made
+from .plan import Plan, plan
+from .verbs import Driver, DriverError, Handle, Missing, Properties
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Code on a device: its kernels in order, and what the compiler said."""
+
+    module: Handle
+    """Kept here, since letting go of it takes the kernels away."""
+    functions: tuple[Handle, ...]
+    made: Made
+
+
+class CompiledCuda:
+    """Compiles kernels for a device, once for each different text."""
+
+    name = "cuda"
+    api_version = API_VERSION
+
+    def __init__(
+        self,
+        find: Callable[[], Driver] = driver.find,
+        compiler: Callable[[], Compiler] = nvrtc.find,
+    ) -> None:
+        self.cache = Cache()
+        self._find, self._compiler = find, compiler
+        self._driver: Driver | None = None
+        self._made: Compiler | None = None
+        self._opened: dict[int, Opened] = {}
+        self._loaded: dict[tuple[int, str], Loaded] = {}
+        self._lost = False
+        self._lock = threading.RLock()
+
+    def unavailable(self) -> CdBackendError | None:
+        """Return why nothing can run on a device here, and what to do about it."""
+        try:
+            self.driver()
+            self.compiler()
+        except CdBackendError as why:
+            return why
+        return None
+
+    def driver(self) -> Driver:
+        """Return the way to the devices; raises CdBackendError CD0882 where there is none."""
+        with self._lock:
+            if self._lost:
+                raise _unusable(
+                    "a forked process cannot use the devices of its parent",
+                    'start processes with `multiprocessing.get_context("spawn")`',
+                )
+            if self._driver is None:
+                try:
+                    self._driver = self._find()
+                except Missing as why:
+                    raise _unusable(
+                        f"no CUDA device can be used: {why}",
+                        "`docs/cuda.md` says what has to be installed",
+                    ) from None
+            return self._driver
+
+    def compiler(self) -> Compiler:
+        """Return what compiles; raises CdBackendError CD0885 where there is none that fits."""
+        with self._lock:
+            if self._made is None:
+                try:
+                    self._made = self._compiler()
+                except Failed as why:
+                    message = f"CUDA cannot be compiled: {why}"
+                    helps = ("`pip install nvidia-cuda-nvrtc==13.0.*`",)
+                    raise CdBackendError(Diagnostic("CD0885", message, helps=helps)) from None
+            return self._made
+
+    def opened(self, ordinal: int = 0) -> Opened:
+        """Return a device, in use from now on; raises CdBackendError CD0883 where there is none."""
+        with self._lock:
+            if ordinal not in self._opened:
+                found, count = self.driver(), self.driver().count()
+                if ordinal >= count:
+                    message = f"there is no device `cuda:{ordinal}`; there are {count}"
+                    helps = ('the first one is "cuda:0"',)
+                    raise CdBackendError(Diagnostic("CD0883", message, helps=helps))
+                try:
+                    known = found.properties(ordinal)
+                    self._opened[ordinal] = Opened(found.open(ordinal), known, ordinal)
+                except DriverError as why:
+                    raise failed("opening it", f"cuda:{ordinal}", why) from None
+            return self._opened[ordinal]
+
+    def compile(self, procedure: Procedure, ordinal: int = 0) -> CudaCode:
+        """Return code for the procedure on a device; raises CdBackendError."""
+        started, device = time.perf_counter(), self.opened(ordinal)
+        made = translate(procedure, device.properties)
+        loaded, origin = self.load(made, procedure.name, device)
+        took = 1000 * (time.perf_counter() - started)
+        tell(1, f"plusequals: {procedure.name}: {device.name}, {origin}, {took:.1f} ms")
+        return CudaCode(
+            procedure.name, made, loaded.functions, procedure.parameters, procedure.results,
+            origin, device, loaded.made.figures, loaded.module,
+        )  # fmt: skip
+
+    def on(self, device: int) -> OnDevice:
+        """Return the backend for the device of a number; raises CD0883 where there is none."""
+        self.opened(device)
+        return OnDevice(self, device, f"{self.name}:{device}")
+
+    def load(self, made: Plan, name: str, device: Opened) -> tuple[Loaded, Origin]:
+        """Return the kernels of a plan on a device, and where they came from."""
+        compiler, target = self.compiler(), device.properties.target
+        flags = compiler.flags(target)
+        text = made.text.text
+        key = content_key(text=text, flags=flags, compiler=compiler.name)
+        with self._lock:
+            found = self._loaded.get((device.ordinal, key))
+            if found is not None:
+                return found, "memory"
+            origin: Origin = "disk"
+            code = self._from_disk(key)
+            if code is None:
+                code, origin = self._built(key, made, name, target)
+            try:
+                module = device.context.load(code.code)
+                functions = tuple(
+                    device.context.function(module, kernel.name, kernel.arguments)
+                    for kernel in made.text.kernels
+                )
+            except DriverError as why:
+                raise failed(name, device.name, why) from None
+            found = self._loaded[device.ordinal, key] = Loaded(module, functions, code)
+            return found, origin
+
+    def _from_disk(self, key: str) -> Made | None:
+        entry = self.cache.get(key)
+        return None if entry is None else Made(entry.object, str(entry.metadata["log"]))
+
+    def _built(self, key: str, made: Plan, name: str, target: str) -> tuple[Made, Origin]:
+        """Compile, unless another process does: then wait for what it puts on disk."""
+        compiler = self.compiler()
+        with self.cache.building(key), self.cache.scratch() as folder:
+            code = self._from_disk(key)
+            if code is not None:
+                return code, "disk"
+            try:
+                code = compiler.build(made.text.text, target, folder)
+            except Failed as why:
+                raise _refused(made, name, compiler.name, str(why)) from None
+            self.cache.put(key, Entry({"name": name, "log": code.log}, made.text.text, code.code))
+            return code, "compiled"
+
+    def after_fork(self) -> None:
+        """Give the devices up in a forked child: they are its parent's."""
+        self._lock = threading.RLock()
+        self._lost = bool(self._opened)
+        self._driver = None
+        self._opened, self._loaded = {}, {}
+
+
+@dataclass(frozen=True, slots=True)
+class OnDevice:
+    """The backend for one device."""
+
+    cuda: CompiledCuda
+    device: int
+    name: str
+    api_version: int = API_VERSION
+
+    def unavailable(self) -> CdBackendError | None:
+        """Return why nothing can run on a device here."""
+        return self.cuda.unavailable()
+
+    def compile(self, procedure: Procedure) -> CudaCode:
+        """Return code for the procedure on the device; raises CdBackendError."""
+        return self.cuda.compile(procedure, self.device)
+
+    def after_fork(self) -> None:
+        """Do nothing: the backend for all devices is told."""
+
+
+def translate(procedure: Procedure, device: Properties) -> Plan:
+    """Return the kernels of a procedure for a device, and what the host does around them."""
+    chosen = settings.current()
+    if chosen.verify:
+        verify_procedure(procedure)
+    target = target_of(device)
+    program, _ = optimize(
+        lower(packed(procedure)),
+        target,
+        observer(procedure.name),
+        verify_program if chosen.verify else None,
+        chosen.stop_after,
+    )
+    found = accesses(tuple(stmt for kernel in program.kernels for stmt in kernel.body))
+    nodes = (*program.locals, *program.results)
+    zeroed = frozenset(
+        node.id for node in nodes
+        if found.read_before_written(node)
+        or (node in program.results and not found.is_overwritten(node))
+    )  # fmt: skip
+    scheduled = grid(program, target)
+    if chosen.verify:
+        verify_program(scheduled.program)
+    made = plan(scheduled.program, scheduled.spaces, zeroed)
+    save(procedure.name, "source.cu", made.text.text)
+    return made
+
+
+def target_of(device: Properties) -> Target:
+    """Return what a schedule may know of a device, under the current settings."""
+    return Target("cuda", stack_bytes=settings.current().stack_bytes)
+
+
+def packed(procedure: Procedure) -> Procedure:
+    """Return the procedure with every array in C order, as it is on a device."""
+    moved = {
+        p.node.id: replace(p.node, strides=None)
+        for p in procedure.parameters if p.node.strides is not None
+    }  # fmt: skip
+    if not moved:
+        return procedure
+    return replace(
+        procedure,
+        parameters=tuple(replace(p, node=_moved(p.node, moved)) for p in procedure.parameters),
+        body=rename(procedure.body, {}, moved),
+    )
+
+
+def _moved(node: Node, moved: dict[int, Node]) -> Node:
+    return moved.get(node.id, node)
+
+
+def _refused(made: Plan, name: str, compiler: str, said: str) -> CdBackendError:
+    """Return the error CD0881 of a text that was refused: a fault of ours."""
+    message = f"the CUDA made of `{name}` was refused by {compiler}"
+    helps = (
+        "this is a fault of plusequals, not of your function: please report it",
+        'until then backend="cc" runs it',
+    )
+    path = save(name, "refused.cu", made.text.text)
+    notes = (said.splitlines()[0] if said else "", *((f"the text is in {path}",) if path else ()))
+    span = made.program.span
+    labels = () if span is NOWHERE else (Label(span),)
+    return CdBackendError(Diagnostic("CD0881", message, labels, notes, helps))
+
+
+def _unusable(message: str, help_: str) -> CdBackendError:
+    return CdBackendError(Diagnostic("CD0882", message, helps=(help_, 'backend="cc" needs none')))

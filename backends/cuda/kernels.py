@@ -1,0 +1,239 @@
+"""Kernels as CUDA text: what stands around the statements of each, written by the one walk.
+
+A kernel is an outermost loop of the kind `block`. Its parameters are 64 bits each: the addresses
+of the arrays that it uses, then the integers that the host knows, then where faults, prints and
+answers go. Loops of the kinds `block` and `thread` are dealt out with a stride, so that every
+size of a launch computes the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...lowering.diagnostic import Span
+from ...lowering.ir.assignments import Fault, Print
+from ...lowering.ir.indexing import Symbol
+from ...lowering.ir.loops import Barrier, Check, For, Stmt
+from ...lowering.ir.node import Node
+from ...lowering.ir.walk import binds, reads, statements, uses, writes
+from ...lowering.schedule.grid import Space
+from ..emit import prelude, record
+from ..emit.c_expression import Scope
+from ..emit.c_syntax import emit_body
+from ..emit.dialect import Dialect
+from ..emit.layout import STEP, broken
+from ..emit.names import Names, identifier
+from ..emit.source import Body, above
+from .dialect import CUDA
+
+PLACES = 8
+"""Numbers of a fault's place in the program that are compared."""
+FAULTS = 2 + PLACES + 2 * record.SLOTS
+"""Numbers that the record of faults takes; see `faults.h`."""
+_OURS = frozenset("faults place failed printed blockIdx threadIdx blockDim gridDim".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A function of the text, and what a launch gives it, in this order."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    symbols: tuple[Symbol, ...]
+    checks: bool
+    """Whether it is given where faults are recorded."""
+    prints: int
+    """The slots of a print's record that it is given; 0 for none."""
+    loop: For
+    shared: int
+    """Bytes of memory that a block of it has."""
+
+    @property
+    def arguments(self) -> int:
+        """How many arguments a launch gives it."""
+        return len(self.nodes) + len(self.symbols) + self.checks + (self.prints > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The text of all kernels, and what its numbers mean."""
+
+    text: str
+    kernels: tuple[Kernel, ...]
+    line_map: Mapping[int, Span]
+    faults: tuple[tuple[Fault, Span], ...]
+    prints: tuple[Print, ...]
+    above: int
+    """How many lines of the text come before the kernels: the header and the prelude."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFrame:
+    """The names of one kernel, and how its threads fail, print and wait."""
+
+    scope: Scope
+    names: Names
+    meets: bool
+    """Whether threads that fail have to tell those that wait for them."""
+    dialect: Dialect = CUDA
+
+    def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
+        """Yield what comes before the values of a fault: the first in the program records it."""
+        place = ", ".join(path[:PLACES])
+        yield f"const int64_t place[] = {{{place}}};"
+        yield f"int64_t *const fault = claimed(faults, place, {min(len(path), PLACES)});"
+        yield f"fault[0] = {number};"
+
+    def leaving(self, status: int | str) -> Iterator[str]:
+        """Yield how a thread ends that failed."""
+        yield "released(faults);"
+        if self.meets:
+            yield "failed = 1;"
+        yield "return;"
+
+    def printing(self, number: int, slots: int) -> Iterator[str]:
+        """Yield nothing: the record is the host's."""
+        yield from ()
+
+    def printed(self, number: int) -> Iterator[str]:
+        """Yield nothing: the host prints."""
+        yield from ()
+
+    def meeting(self) -> Iterator[str]:
+        """Yield how the threads of a block wait for each other, and end where one failed."""
+        yield "__syncthreads();"
+        if self.meets:
+            yield "if (failed) return;"
+
+
+def emit_kernels(
+    name: str,
+    loops: Sequence[For],
+    spaces: Mapping[int, Space],
+    checks: bool,
+    threads: Sequence[int],
+) -> Text:
+    """Return the text of kernels: loops of the kind `block`, in the order of their numbers.
+
+    `checks` says whether anything in the program may fail, `threads` how many threads a block of
+    each kernel has at most.
+    """
+    lines: list[str] = []
+    spans: dict[int, Span] = {}
+    kernels: list[Kernel] = []
+    bodies: list[Body] = []
+    for number, loop in enumerate(loops):
+        kernel = _kernel(f"pe_{identifier(name)}_{number}", loop, spaces, checks)
+        frame = _frame(kernel, spaces)
+        head = _head(kernel, frame, threads[number])
+        top = [*broken(head, 0), "{", *_opening(kernel, frame, spaces)]
+        body = emit_body(frame, (loop,), bodies)
+        at = len(lines) + len(top)
+        spans |= {at + line: span for line, span in body.spans.items()}
+        lines += [*top, *body.lines, "}", ""]
+        kernels.append(kernel)
+        bodies.append(body)
+    code = "\n".join(lines)
+    head = above(code, CUDA)
+    skipped = head.count("\n")
+    return Text(
+        head + code,
+        tuple(kernels),
+        {skipped + line: span for line, span in spans.items()},
+        tuple(fault for body in bodies for fault in body.faults),
+        tuple(print_ for body in bodies for print_ in body.prints),
+        skipped,
+    )
+
+
+def _kernel(name: str, loop: For, spaces: Mapping[int, Space], checks: bool) -> Kernel:
+    inside = statements(_body(loop))
+    used = _used(loop)
+    nodes = tuple(node for node in used if spaces.get(node.id, "device") == "device")
+    bound = {symbol for stmt in inside for symbol in binds(stmt)}
+    wanted = {symbol for stmt in inside for symbol in uses(stmt)}
+    wanted |= {s for node in used for n in node.element_strides for s in n.symbols()}
+    symbols = tuple(sorted(wanted - bound, key=lambda symbol: symbol.serial))
+    slots = [_slots(stmt) for stmt in inside if isinstance(stmt, Print)]
+    shared = sum(node.bytes for node in used if spaces.get(node.id) == "shared")
+    return Kernel(name, nodes, symbols, checks, max(slots, default=0), loop, shared)
+
+
+def _slots(stmt: Print) -> int:
+    values = (piece for piece in stmt.pieces if not isinstance(piece, str))
+    return 2 + sum(record.width(value.dtype) for value in values)
+
+
+def _frame(kernel: Kernel, spaces: Mapping[int, Space]) -> KernelFrame:
+    """Return the frame of a kernel: every name chosen."""
+    loop = kernel.loop
+    names = Names(lambda name: name in _OURS or name in prelude.pieces(CUDA.library))
+    nodes = _used(loop)
+    by_id = {node.id: names.fresh(node.label) for node in nodes}
+    scope = Scope(CUDA, by_id, frozenset(n.id for n in nodes if _is_value(n, kernel, spaces)))
+    for symbol in kernel.symbols:
+        scope.symbols[symbol] = names.fresh(symbol.name)
+    inside = statements(_body(loop))
+    meets = any(isinstance(stmt, Barrier) for stmt in inside) and _checks(inside)
+    return KernelFrame(scope, names, meets)
+
+
+def _body(loop: For) -> tuple[Stmt, ...]:
+    return (loop,)
+
+
+def _used(loop: For) -> tuple[Node, ...]:
+    """Return the arrays that a kernel uses, in order of first use."""
+    return tuple(dict.fromkeys((*reads((loop,)), *writes((loop,)))))
+
+
+def _checks(inside: Iterable[Stmt]) -> bool:
+    return any(isinstance(stmt, Check) for stmt in inside)
+
+
+def _is_value(node: Node, kernel: Kernel, spaces: Mapping[int, Space]) -> bool:
+    """Whether a node is a variable of its own in a kernel: a register, or read once before."""
+    if node.rank:
+        return False
+    space = spaces.get(node.id, "device")
+    return space == "private" or (space == "device" and node not in writes((kernel.loop,)))
+
+
+def _head(kernel: Kernel, frame: KernelFrame, threads: int) -> str:
+    parameters = []
+    written = {node.id for node in writes((kernel.loop,))}
+    for node in kernel.nodes:
+        const = "" if node.id in written else "const "
+        name = frame.scope.nodes[node.id]
+        name = f"{name}_at" if node.id in frame.scope.by_value else name
+        parameters.append(f"{const}{CUDA.types[node.dtype]} *{CUDA.restrict} {name}")
+    parameters += (f"int64_t {frame.scope.symbols[symbol]}" for symbol in kernel.symbols)
+    parameters += ["int64_t *faults"] * kernel.checks + ["int64_t *printed"] * (kernel.prints > 0)
+    head = CUDA.entry.format(f"__launch_bounds__({threads}) {kernel.name}")
+    return f"{head}({', '.join(parameters)})"
+
+
+def _opening(kernel: Kernel, frame: KernelFrame, spaces: Mapping[int, Space]) -> Iterator[str]:
+    """Yield the declarations of a kernel, and its end where an earlier one failed."""
+    if kernel.checks:
+        yield f"{STEP}if (faults[0]) return;"
+    if frame.meets:
+        yield f"{STEP}__shared__ int failed;"
+        yield f"{STEP}if (threadIdx.x == 0) failed = 0;"
+        yield f"{STEP}__syncthreads();"
+    for node in _used(kernel.loop):
+        name, ctype = frame.scope.nodes[node.id], CUDA.types[node.dtype]
+        space = spaces.get(node.id, "device")
+        if space == "device":
+            if node.id in frame.scope.by_value:
+                yield f"{STEP}const {ctype} {name} = {name}_at[0];"
+            continue
+        count = max(1, node.bytes // node.dtype.itemsize)
+        if space == "shared":
+            yield f"{STEP}__shared__ {ctype} {name}[{count}];"
+        elif node.rank:
+            yield f"{STEP}{ctype} {name}[{count}] = {{0}};"
+        else:
+            zero = "{0}" if node.dtype.kind == "c" else CUDA.literal(0, node.dtype)
+            yield f"{STEP}{ctype} {name} = {zero};"

@@ -1,0 +1,172 @@
+"""The driver through `cuda.bindings`: every call sets the context of its thread first."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..interface import Array
+from .verbs import Context, DriverError, Handle, OutOfMemory, Properties, Shape, bytes_of
+
+
+class Bindings:
+    """The driver through `cuda.bindings`."""
+
+    def __init__(self) -> None:
+        from cuda.bindings import __version__
+        from cuda.bindings import driver as api
+
+        self.api = api
+        self.name = f"cuda.bindings {__version__}"
+        self._ask("cuInit", 0)
+
+    def _ask(self, verb: str, *given: Any) -> Any:
+        return _asked(self.api, verb, *given)
+
+    def version(self) -> tuple[int, int]:
+        """Return the newest CUDA that the installed driver knows."""
+        number = self._ask("cuDriverGetVersion")
+        return number // 1000, number % 1000 // 10
+
+    def count(self) -> int:
+        """Return how many devices there are."""
+        return int(self._ask("cuDeviceGetCount"))
+
+    def properties(self, device: int) -> Properties:
+        """Return what is known of a device."""
+        found, known = self._ask("cuDeviceGet", device), self.api.CUdevice_attribute
+
+        def number(name: str) -> int:
+            attribute = getattr(known, f"CU_DEVICE_ATTRIBUTE_{name}")
+            return int(self._ask("cuDeviceGetAttribute", attribute, found))
+
+        return Properties(
+            self._ask("cuDeviceGetName", 256, found).split(b"\0")[0].decode(),
+            (number("COMPUTE_CAPABILITY_MAJOR"), number("COMPUTE_CAPABILITY_MINOR")),
+            number("MULTIPROCESSOR_COUNT"),
+            int(self._ask("cuDeviceTotalMem", found)),
+            number("MAX_SHARED_MEMORY_PER_BLOCK"),
+            number("ASYNC_ENGINE_COUNT"),
+        )
+
+    def open(self, device: int) -> Context:
+        """Return the device, in use from now on."""
+        found = self._ask("cuDeviceGet", device)
+        return BindingsContext(self.api, self._ask("cuDevicePrimaryCtxRetain", found))
+
+
+class BindingsContext:
+    """A device through `cuda.bindings`."""
+
+    def __init__(self, api: Any, context: Any) -> None:
+        self.api = api
+        self.context = context
+
+    def _ask(self, verb: str, *given: Any) -> Any:
+        _asked(self.api, "cuCtxSetCurrent", self.context)
+        return _asked(self.api, verb, *given)
+
+    def allocate(self, size: int) -> int:
+        """Return the address of new memory; raises OutOfMemory."""
+        return int(self._ask("cuMemAlloc", max(size, 1)))
+
+    def free(self, address: int) -> None:
+        """Give memory back."""
+        self._ask("cuMemFree", address)
+
+    def free_memory(self) -> int:
+        """Return how many bytes of the device nobody has."""
+        return int(self._ask("cuMemGetInfo")[0])
+
+    def pinned(self, size: int) -> Array:
+        """Return bytes of the host that copies reach directly; raises OutOfMemory."""
+        address = int(self._ask("cuMemAllocHost", max(size, 1)))
+        return np.ctypeslib.as_array((ctypes.c_uint8 * max(size, 1)).from_address(address))
+
+    def upload(self, address: int, array: Array, stream: Handle) -> None:
+        """Queue a copy of an array in C order to the device."""
+        data = bytes_of(array)
+        self._ask("cuMemcpyHtoDAsync", address, data.ctypes.data, data.nbytes, stream)
+
+    def download(self, array: Array, address: int, stream: Handle) -> None:
+        """Queue a copy from the device into an array in C order."""
+        data = bytes_of(array)
+        self._ask("cuMemcpyDtoHAsync", data.ctypes.data, address, data.nbytes, stream)
+
+    def copy(self, address: int, source: int, size: int, stream: Handle) -> None:
+        """Queue a copy within the device."""
+        self._ask("cuMemcpyDtoDAsync", address, source, size, stream)
+
+    def copy_from(self, other: Any, address: int, source: int, size: int, stream: Handle) -> None:
+        """Queue a copy from another device."""
+        ends = address, self.context, source, other.context
+        self._ask("cuMemcpyPeerAsync", *ends, size, stream)
+
+    def clear(self, address: int, size: int, stream: Handle) -> None:
+        """Queue the filling of memory with zeros."""
+        self._ask("cuMemsetD8Async", address, 0, size, stream)
+
+    def stream(self) -> Handle:
+        """Return a new stream."""
+        flags = self.api.CUstream_flags.CU_STREAM_NON_BLOCKING
+        return self._ask("cuStreamCreate", flags.value)
+
+    def event(self) -> Handle:
+        """Return a new event."""
+        flags = self.api.CUevent_flags.CU_EVENT_DISABLE_TIMING
+        return self._ask("cuEventCreate", flags.value)
+
+    def record(self, event: Handle, stream: Handle) -> None:
+        """Let an event stand for everything queued on a stream so far."""
+        self._ask("cuEventRecord", event, stream)
+
+    def wait(self, stream: Handle, event: Handle) -> None:
+        """Let what is queued on a stream from now on start when an event is reached."""
+        self._ask("cuStreamWaitEvent", stream, event, 0)
+
+    def query(self, event: Handle) -> bool:
+        """Whether an event is reached."""
+        _asked(self.api, "cuCtxSetCurrent", self.context)
+        (status,) = self.api.cuEventQuery(event)
+        if status == self.api.CUresult.CUDA_ERROR_NOT_READY:
+            return False
+        _require(self.api, status, "cuEventQuery")
+        return True
+
+    def synchronize(self, event: Handle) -> None:
+        """Return when an event is reached."""
+        self._ask("cuEventSynchronize", event)
+
+    def load(self, code: bytes) -> Handle:
+        """Return compiled code, loaded."""
+        return self._ask("cuModuleLoadData", code)
+
+    def function(self, code: Handle, name: str, count: int) -> Handle:
+        """Return a kernel of loaded code, which takes that many arguments."""
+        return self._ask("cuModuleGetFunction", code, name.encode())
+
+    def launch(
+        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int], stream: Handle
+    ) -> None:
+        """Queue a kernel, given its arguments as 64-bit integers."""
+        packed = tuple(arguments), (ctypes.c_int64,) * len(arguments)
+        self._ask("cuLaunchKernel", function, *grid, *block, 0, stream, packed, 0)
+
+
+def _asked(api: Any, verb: str, *given: Any) -> Any:
+    """Return what a call of the driver gives; raises DriverError with its words."""
+    status, *found = getattr(api, verb)(*given)
+    _require(api, status, verb)
+    return found[0] if len(found) == 1 else found
+
+
+def _require(api: Any, status: Any, verb: str) -> None:
+    if status == api.CUresult.CUDA_SUCCESS:
+        return
+    _, said = api.cuGetErrorString(status)
+    text = f"{verb}: {said.decode() if said else status}"
+    out_of_memory = status == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    raise OutOfMemory(text) if out_of_memory else DriverError(text)

@@ -1,0 +1,174 @@
+"""The driver through PyCUDA. Its objects belong to a context, which is current while they work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..interface import Array
+from .verbs import Context, DriverError, Handle, OutOfMemory, Properties, Shape, bytes_of
+
+_NON_BLOCKING = 1
+"""A stream that does not wait for the default one; PyCUDA has no name for it."""
+
+
+class PyCuda:
+    """The driver through PyCUDA."""
+
+    def __init__(self) -> None:
+        import pycuda
+        import pycuda.driver as api
+
+        api.init()
+        self.api = api
+        self.name = f"PyCUDA {pycuda.VERSION_TEXT}"
+
+    def version(self) -> tuple[int, int]:
+        """Return the newest CUDA that the installed driver knows."""
+        number = self.api.get_driver_version()
+        return number // 1000, number % 1000 // 10
+
+    def count(self) -> int:
+        """Return how many devices there are."""
+        return int(self.api.Device.count())
+
+    def properties(self, device: int) -> Properties:
+        """Return what is known of a device."""
+        found, known = self.api.Device(device), self.api.device_attribute
+        return Properties(
+            found.name(),
+            tuple(found.compute_capability()),
+            found.get_attribute(known.MULTIPROCESSOR_COUNT),
+            found.total_memory(),
+            found.get_attribute(known.MAX_SHARED_MEMORY_PER_BLOCK),
+            found.get_attribute(known.ASYNC_ENGINE_COUNT),
+        )
+
+    def open(self, device: int) -> Context:
+        """Return the device, in use from now on."""
+        return PyCudaContext(self.api, self.api.Device(device).retain_primary_context())
+
+
+class PyCudaContext:
+    """A device through PyCUDA, whose objects belong to the context that is current."""
+
+    def __init__(self, api: Any, context: Any) -> None:
+        self.api = api
+        self.context = context
+        self._memory: dict[int, Any] = {}
+        """Allocations by address: PyCUDA frees what nobody holds."""
+
+    @contextmanager
+    def _current(self) -> Iterator[Any]:
+        self.context.push()
+        try:
+            yield self.api
+        except self.api.MemoryError as why:
+            raise OutOfMemory(str(why)) from None
+        except self.api.Error as why:
+            raise DriverError(str(why)) from None
+        finally:
+            self.api.Context.pop()
+
+    def allocate(self, size: int) -> int:
+        """Return the address of new memory; raises OutOfMemory."""
+        with self._current() as api:
+            made = api.mem_alloc(max(size, 1))
+            self._memory[int(made)] = made
+            return int(made)
+
+    def free(self, address: int) -> None:
+        """Give memory back."""
+        with self._current():
+            self._memory.pop(address).free()
+
+    def free_memory(self) -> int:
+        """Return how many bytes of the device nobody has."""
+        with self._current() as api:
+            return int(api.mem_get_info()[0])
+
+    def pinned(self, size: int) -> Array:
+        """Return bytes of the host that copies reach directly; raises OutOfMemory."""
+        with self._current() as api:
+            made: Array = api.pagelocked_empty(max(size, 1), np.uint8)
+            return made
+
+    def upload(self, address: int, array: Array, stream: Handle) -> None:
+        """Queue a copy of an array in C order to the device."""
+        with self._current() as api:
+            api.memcpy_htod_async(address, bytes_of(array), stream)
+
+    def download(self, array: Array, address: int, stream: Handle) -> None:
+        """Queue a copy from the device into an array in C order."""
+        with self._current() as api:
+            api.memcpy_dtoh_async(bytes_of(array), address, stream)
+
+    def copy(self, address: int, source: int, size: int, stream: Handle) -> None:
+        """Queue a copy within the device."""
+        with self._current() as api:
+            api.memcpy_dtod_async(address, source, size, stream)
+
+    def copy_from(self, other: Any, address: int, source: int, size: int, stream: Handle) -> None:
+        """Copy from another device, by way of the host: PyCUDA takes both ends for this device."""
+        held = np.empty(size, np.uint8)
+        with other._current() as api:
+            api.memcpy_dtoh(held, source)
+        with self._current() as api:
+            api.memcpy_htod(address, held)
+
+    def clear(self, address: int, size: int, stream: Handle) -> None:
+        """Queue the filling of memory with zeros."""
+        with self._current() as api:
+            api.memset_d8_async(address, 0, size, stream)
+
+    def stream(self) -> Handle:
+        """Return a new stream."""
+        with self._current() as api:
+            return api.Stream(_NON_BLOCKING)
+
+    def event(self) -> Handle:
+        """Return a new event."""
+        with self._current() as api:
+            return api.Event(api.event_flags.DISABLE_TIMING)
+
+    def record(self, event: Handle, stream: Handle) -> None:
+        """Let an event stand for everything queued on a stream so far."""
+        with self._current():
+            event.record(stream)
+
+    def wait(self, stream: Handle, event: Handle) -> None:
+        """Let what is queued on a stream from now on start when an event is reached."""
+        with self._current():
+            stream.wait_for_event(event)
+
+    def query(self, event: Handle) -> bool:
+        """Whether an event is reached."""
+        with self._current():
+            return bool(event.query())
+
+    def synchronize(self, event: Handle) -> None:
+        """Return when an event is reached."""
+        with self._current():
+            event.synchronize()
+
+    def load(self, code: bytes) -> Handle:
+        """Return compiled code, loaded."""
+        with self._current() as api:
+            return api.module_from_buffer(code)
+
+    def function(self, code: Handle, name: str, count: int) -> Handle:
+        """Return a kernel of loaded code, which takes that many arguments."""
+        with self._current():
+            found = code.get_function(name)
+            found.prepare("q" * count)
+            return found
+
+    def launch(
+        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int], stream: Handle
+    ) -> None:
+        """Queue a kernel, given its arguments as 64-bit integers."""
+        with self._current():
+            function.prepared_async_call(grid, block, stream, *arguments)

@@ -1,0 +1,53 @@
+"""What the walk writes for loops: their heads, and the loops that a fill stands for."""
+
+from __future__ import annotations
+
+from ...lowering.diagnostic import Span
+from ...lowering.ir.assignments import Access
+from ...lowering.ir.expressions import Expr
+from ...lowering.ir.indexing import Symbol, const, var
+from ...lowering.ir.loops import For, Stmt, Store
+from ...lowering.ir.node import Node
+from .dialect import Dialect
+
+
+def head(name: str, lo: str, hi: str, step: int) -> str:
+    """Return the head of a loop.
+
+    >>> head("i", "n", "0", -2)
+    'for (int64_t i = n; i > 0; i -= 2)'
+    """
+    sign = "+" if step > 0 else "-"
+    by = f"{name}{sign}{sign}" if abs(step) == 1 else f"{name} {sign}= {abs(step)}"
+    return _for(name, lo, hi, step, by)
+
+
+def spread(loop: For, name: str, lo: str, hi: str, dialect: Dialect) -> str:
+    """Return the head of a loop of which each thread runs the rounds that are its own."""
+    sign = "+" if loop.step > 0 else "-"
+    factor = "" if abs(loop.step) == 1 else f"*{abs(loop.step)}"
+    first, count = (text.format(_axis(loop)) for text in dialect.spread[loop.kind])
+    lo = f"{first}{factor}" if lo == "0" and sign == "+" else f"{lo} {sign} {first}{factor}"
+    return _for(name, lo, hi, loop.step, f"{name} {sign}= {count}{factor}")
+
+
+def filling(node: Node, value: Expr, span: Span) -> Stmt:
+    """Return the loops that store a value into every element."""
+    symbols = [Symbol("ijklmn"[axis % 6], -1 - axis) for axis in range(node.rank)]
+    out: Stmt = Store(Access(node, tuple(var(symbol) for symbol in symbols)), value, span)
+    for symbol, extent in reversed(list(zip(symbols, node.shape, strict=True))):
+        out = For(symbol, const(0), extent, 1, (out,), "serial", span)
+    return out
+
+
+def _for(name: str, lo: str, hi: str, step: int, by: str) -> str:
+    return f"for (int64_t {name} = {lo}; {name} {'<' if step > 0 else '>'} {hi}; {by})"
+
+
+def _axis(loop: For) -> str:
+    """Return which axis of a grid deals a loop out: x is the innermost of its kind."""
+    inside, depth = loop.body, 0
+    while (inner := next((s for s in inside if isinstance(s, For)), None)) is not None:
+        depth += inner.kind == loop.kind
+        inside = inner.body
+    return "xyz"[depth]

@@ -1,0 +1,65 @@
+"""Generated text with what its numbers mean, and several such texts as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ...lowering.diagnostic import Span
+from ...lowering.ir.assignments import Fault, Print
+from ...lowering.passes.buffers import Memory
+from . import prelude
+from .dialect import C, Dialect
+
+
+class Body(NamedTuple):
+    """The text of statements, and what its numbers mean."""
+
+    lines: list[str]
+    spans: dict[int, Span]
+    faults: list[tuple[Fault, Span]]
+    prints: list[Print]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Generated text, and what its numbers mean."""
+
+    text: str
+    entry: str
+    """The name of the function to call."""
+    line_map: Mapping[int, Span]
+    """The user's statement behind a line of the text, by line number from 1."""
+    faults: tuple[tuple[Fault, Span], ...]
+    prints: tuple[Print, ...]
+    memory: Memory
+    """The run-time sizes that the caller passes, and the temporaries whose places follow them."""
+    above: int
+    """How many lines of the text come before the functions: the header and the prelude."""
+    asks: bool = False
+    """Whether it needs the run-time library."""
+
+
+def above(code: str, dialect: Dialect = C) -> str:
+    """Return what functions need above them: the header and the pieces of the prelude they name."""
+    pieces = prelude.needed(code, dialect.library)
+    for old, new in dialect.spellings:
+        pieces = tuple(piece.replace(old, new) for piece in pieces)
+    return "\n".join([dialect.header + "\n", *pieces]) + "\n"
+
+
+def joined(sources: Sequence[Source], dialect: Dialect = C) -> tuple[Source, ...]:
+    """Return sources that share one text, in which each has the functions that it had before.
+
+    Their entries have different names.
+    """
+    codes = [source.text.split("\n", source.above)[-1] for source in sources]
+    top = above("\n".join(codes), dialect)
+    text, line, out = top + "\n".join(codes), top.count("\n"), []
+    for source, code in zip(sources, codes, strict=True):
+        shift = line - source.above
+        spans = {at + shift: span for at, span in source.line_map.items()}
+        out.append(replace(source, text=text, line_map=spans, above=top.count("\n")))
+        line += code.count("\n") + 1
+    return tuple(out)

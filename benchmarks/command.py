@@ -1,0 +1,172 @@
+"""The run: ceilings, cells, calls, imports, first calls, memory; with progress, written as it goes.
+
+What was measured is on disk after every cell, so that a run that is interrupted is not lost.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from . import ceilings, chart, machine, options, results, startup, table
+from .cell import Cell
+from .measure import Crew, measure
+from .options import Options
+from .results import Report, Row
+
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+SHARED = Path("/dev/shm")
+ENOUGH = 4 << 30
+"""Bytes that have to be free in shared memory for arrays to be handed over there."""
+
+
+def main(words: Sequence[str]) -> int:
+    """Return 0 where plusequals has a time for every cell that was begun."""
+    asked = options.read(words)
+    if asked.show is not None:
+        _finish(results.read(asked.show), asked)
+        return 0
+    report = Report(" ".join(["python3 -m benchmarks", *words]), machine.facts())
+    run = Run(asked, report)
+    with scratch() as folder:
+        try:
+            run.all(folder)
+        except KeyboardInterrupt:
+            report.problems.append("interrupted: what follows was not begun")
+    _finish(report, asked)
+    return int(any(row.ours is None for row in report.rows))
+
+
+class Run:
+    """A report that grows, and what is shown meanwhile."""
+
+    def __init__(self, asked: Options, report: Report) -> None:
+        self.asked, self.report = asked, report
+        self._end = time.monotonic() + asked.budget
+        self._console = Console(stderr=True)
+        self._bar = Progress(
+            TextColumn("{task.percentage:>3.0f}%"), BarColumn(30), MofNCompleteColumn(),
+            TimeElapsedColumn(), TextColumn("{task.description}"), console=self._console,
+        )  # fmt: skip
+        parts = [part for part in asked.parts if part != "cells"]
+        cells = len(asked.cells) * len(asked.threads) if "cells" in asked.parts else 0
+        self._task = self._bar.add_task("starting", total=len(parts) + cells)
+
+    def say(self, text: str) -> None:
+        """Show what is being done."""
+        self._bar.update(self._task, description=text[:60])
+
+    def all(self, folder: Path) -> None:
+        """Do every part that was asked for, while the budget lasts."""
+        with self._bar:
+            for part in self.asked.parts:
+                if part == "cells":
+                    self._cells(folder)
+                elif self._time_is_left(part):
+                    getattr(self, f"_{part}")(folder)
+                    self._bar.advance(self._task)
+                self.report.write(self.asked.out / "results.json")
+            self.say("done")
+
+    def _time_is_left(self, what: str) -> bool:
+        if time.monotonic() < self._end:
+            return True
+        self.report.problems.append(f"{what}: the budget was used up")
+        return False
+
+    def _ceilings(self, folder: Path) -> None:
+        for threads in self.asked.threads:
+            self.say(f"ceilings, {threads} threads")
+            try:
+                self.report.ceilings.append(ceilings.measure(threads))
+            except ceilings.NotMeasured as why:
+                self.report.problems.append(str(why))
+
+    def _cells(self, folder: Path) -> None:
+        for threads in self.asked.threads:
+            with self._crew(threads, folder) as crew:
+                for cell in self.asked.cells:
+                    if self._time_is_left(f"{cell.name}, {threads} threads"):
+                        row = self._row(crew, cell, folder)
+                        self.report.rows.append(row)
+                        self._bar.console.print(table.line(row), highlight=False, soft_wrap=True)
+                        self.report.write(self.asked.out / "results.json")
+                    self._bar.advance(self._task)
+
+    def _row(self, crew: Crew, cell: Cell, folder: Path) -> Row:
+        timings, why = measure(crew, cell, self.asked.rounds, folder, self.say)
+        known = self.report.ceiling(crew.threads)
+        case = cell.workload.case(cell.size)
+        roofline = None
+        if known is not None:
+            work = cell.flops, cell.traffic(case), case.footprint
+            roofline = known.seconds(*work, cell.workload.precision)
+        return Row(
+            cell.name, cell.workload.kind, cell.size.regime, crew.threads, timings, why,
+            str(cell.workload.tolerance), roofline,
+        )  # fmt: skip
+
+    @contextmanager
+    def _crew(self, threads: int, folder: Path) -> Iterator[Crew]:
+        asked = self.asked
+        with Crew(asked.peers, threads, asked.settings, folder, self.say) as crew:
+            self.report.versions |= crew.versions
+            self.report.left_out |= crew.left_out
+            yield crew
+
+    def _calls(self, folder: Path) -> None:
+        with self._crew(1, folder) as crew:
+            startup.calls(self.report, crew, self.asked.rounds, folder, self.say)
+
+    def _imports(self, folder: Path) -> None:
+        startup.imports(self.report, self.asked.peers, min(5, self.asked.rounds), self.say)
+
+    def _firsts(self, folder: Path) -> None:
+        asked = self.asked
+        startup.firsts(self.report, asked.peers, startup.FIRSTS, asked.settings, folder, self.say)
+
+    def _memory(self, folder: Path) -> None:
+        asked = self.asked
+        names = tuple(cell.name for cell in asked.cells if cell.size.regime == "large")
+        startup.memory(self.report, asked.peers, names, asked.settings, folder, self.say)
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Give a folder through which arrays are handed over: in memory where there is enough."""
+    shared = SHARED.is_dir() and shutil.disk_usage(SHARED).free > ENOUGH
+    with tempfile.TemporaryDirectory(
+        prefix="plusequals-benchmarks-", dir=SHARED if shared else None
+    ) as folder:
+        yield Path(folder)
+
+
+def replaced(page: str, measured: str) -> str:
+    """Return a page with what stands between its two marks replaced. Raises ValueError."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page has no lines `{BEGIN}` and `{END}`")
+    return f"{before}{BEGIN}\n\n{measured}\n{END}{after}"
+
+
+def _finish(report: Report, asked: Options) -> None:
+    """Write tables and pictures, and say where."""
+    report.write(asked.out / "results.json")
+    text = table.markdown(report)
+    (asked.out / "performance.md").write_text(text, encoding="utf-8")
+    pictures = chart.draw(report, asked.out)
+    if asked.into is not None:
+        page = asked.into.read_text(encoding="utf-8")
+        asked.into.write_text(replaced(page, text), encoding="utf-8")
+    print(text)
+    written = [asked.out / "results.json", asked.out / "performance.md", *pictures]
+    print("written: " + ", ".join(map(str, written)), file=sys.stderr)

@@ -1,0 +1,120 @@
+"""Kinds of loops: the outermost loops whose rounds are independent, and worth it, run in parallel.
+
+A loop becomes parallel where `legal.independent` allows it, each thread having its own copy of the
+temporaries that are of use to single rounds only, and where its work is more than what sharing it
+costs; where only the call knows the sizes, the call decides. Inside of a parallel loop nothing is
+shared again. Which thread runs which rounds never decides a bit. Needs nothing, guarantees nothing
+but the meaning.
+
+>>> show(lambda program: parallel(program, Target(threads=4, schedule=True)),
+...      "s[i] = sum(x[i, j]); y[i, j] = x[i, j] / s[i]",
+...      y="f32[800, 900]", x="f32[800, 900]")
+for i in 0..800 parallel:
+    s[i] = 0.0
+    for j in 0..900:
+        s[i] += x[i, j]
+for i in 0..800 parallel:
+    for j in 0..900:
+        y[i, j] = x[i, j] / s[i]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..ir.assignments import Alloc
+from ..ir.indexing import Range
+from ..ir.loops import For, If, Program, Stmt, While
+from ..ir.rewrite import over_kernels, with_bodies
+from ..ir.walk import bodies, statements, writes
+from ..passes.cells import ranges
+from ..passes.decision import Reason
+from ..target import Target
+from .effort import rounds_of, total_of
+from .legal import Dependent, Refusal, confined, independent, private
+
+ROOM = 4 << 20
+"""How many bytes of temporaries a thread may have of its own."""
+
+
+class Crowded(Reason):
+    """Why a loop is not parallel that could be."""
+
+    ROOM = "each thread would need temporaries of its own"
+
+
+def parallel(program: Program, target: Target) -> Program:
+    """Return the program with the loops parallel that should be, for a target with threads."""
+    if not target.schedule or target.threads < 2:
+        return program
+    own = frozenset(node.id for node in program.locals)
+    known = _Known(confined(program), own, target.parallel_from)
+    return over_kernels(program, lambda body: known.body(body, ()))
+
+
+def privates(program: Program) -> frozenset[int]:
+    """Return the ids of the temporaries of which each thread of a parallel loop has its own."""
+    found = [
+        stmt for kernel in program.kernels for stmt in statements(kernel.body)
+        if isinstance(stmt, For) and stmt.kind == "parallel"
+    ]  # fmt: skip
+    if not found:
+        return frozenset()
+    only = confined(program)
+    return frozenset[int]().union(*(private(loop, only[id(loop)]) for loop in found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of the whole program."""
+
+    only: Mapping[int, frozenset[int]]
+    """The temporaries that each loop alone uses."""
+    own: frozenset[int]
+    """All temporaries."""
+    least: int
+    """The work that is worth sharing."""
+
+    def body(self, body: tuple[Stmt, ...], outer: tuple[Range, ...]) -> tuple[Stmt, ...]:
+        """Return statements with the outermost loops that should be parallel made so."""
+        return tuple(self.statement(stmt, outer) for stmt in body)
+
+    def statement(self, stmt: Stmt, outer: tuple[Range, ...]) -> Stmt:
+        """Return a statement that is parallel, or what is inside of it."""
+        match stmt:
+            case For(kind="serial"):
+                if is_worth(stmt, self.least) and self.refusal(stmt, outer) is None:
+                    return replace(stmt, kind="parallel")
+                outer = (*outer, *ranges((stmt,)))
+            case If() | While():
+                pass
+            case _:
+                return stmt
+        return with_bodies(stmt, tuple(self.body(inner, outer) for inner in bodies(stmt)))
+
+    def refusal(self, loop: For, outer: tuple[Range, ...]) -> Refusal | None:
+        """Return why a loop may not be parallel; None where it may."""
+        own = private(loop, self.only[id(loop)])
+        size = 0
+        for stmt in statements(loop.body):
+            if isinstance(stmt, Alloc):
+                return Refusal(Dependent.STORAGE, f"`{stmt.node.label}`")
+        for node in writes(loop.body):
+            size += node.bytes if node.id in own else 0
+        if size > ROOM:
+            return Refusal(Crowded.ROOM, f"{size:,} bytes")
+        return independent(loop, own, self.own, outer)
+
+
+def is_worth(loop: For, least: int) -> bool:
+    """Whether the rounds of a loop may have that much work, and are more than one.
+
+    >>> program = lowered("y[i] = x[i] + 1", y="f32[8]", x="f32[8]")
+    >>> is_worth(program.kernels[0].body[-1], 20), is_worth(program.kernels[0].body[-1], 30)
+    (True, False)
+    """
+    rounds, total = rounds_of(loop).constant, total_of(loop).constant
+    if rounds is not None and rounds < 2:
+        return False
+    return total is None or total >= least

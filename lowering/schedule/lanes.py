@@ -1,0 +1,377 @@
+"""Add up the terms of a sum in lanes: many independent partial sums, put together at the end.
+
+Changes: of n terms, term p goes to lane p % L. Lanes are added up in blocks of 32 L terms, blocks
+in blocks of 32, whose sums are added one after the other; of the lanes the upper half is added to
+the lower one until one is left, and that is added to the target:
+
+    lane[l] = x[l] + x[l + L] + x[l + 2 L] + ...           0 <= l < L, in every block
+    lane[l] = lane[l] + lane[l + w]                        0 <= l < w, for w = L/2, ..., 2, 1
+    y = y + lane[0]
+
+Needs: accumulations that know where their terms stand (`Update.over`), as `order` left them.
+Guarantees: the order of a sum depends on the number of its terms alone, not on the shape of loops:
+a short sum is written out, a loop that does more than adding up keeps its shape and finds the lane
+of each term as it comes, and both have the bits of the loop in lanes.
+
+>>> show(lanes, "y[i] = sum(x[i, j])", y="f32[8]", x="f32[8, 4]")
+for i in 0..8:
+    y[i] = 0.0
+    y[i] += x[i, 0] + x[i, 2] + (x[i, 1] + x[i, 3])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import cast
+
+from ..ir import dtypes
+from ..ir.assignments import Access
+from ..ir.bounds import Bounds, bounds_of
+from ..ir.expressions import Apply, Const, Expr, Position, Read, walk
+from ..ir.fresh import Fresh, fresh_for
+from ..ir.indexing import Affine, const, floordiv, maximum, minimum, mod, var
+from ..ir.loops import Comment, For, If, LoopKind, Program, Stmt, Store, Update
+from ..ir.node import Node
+from ..ir.ops import OPS, Op, neutral_of
+from ..ir.rewrite import map_statements, substitute, substitute_expr, with_bodies
+from ..ir.walk import bodies, statements
+from ..passes.decision import Decided, Decision, Reason
+from .sums import Sum, sums
+
+Body = tuple[Stmt, ...]
+LANES = 32
+"""How many partial sums there are: enough to fill the adders of a processor, whatever it has."""
+BLOCK = 32 * LANES
+"""So many terms are added up before their sums are added to those of other blocks."""
+BLOCKS = 32 * BLOCK
+"""So many terms are in blocks whose sums are added up together."""
+SHORT = 8
+"""Sums of up to so many terms are written out."""
+LARGEST = 96
+"""How many parts the expression of a sum may have that is written out."""
+
+
+class Spread(Reason):
+    """Why a sum is added up in lanes."""
+
+    APART = "its terms need nothing of each other, and their order is open"
+
+
+def lanes(program: Program) -> Program:
+    """Return the program with sums in lanes."""
+    return in_lanes(program).program
+
+
+def in_lanes(program: Program) -> Decided:
+    """Return the program with sums in lanes, and which these are."""
+    work = _Work(fresh_for(program))
+    known = bounds_of(parameter.node for parameter in program.parameters)
+    kernels = tuple(replace(k, body=work.body(k.body, (), known)) for k in program.kernels)
+    return Decided(work.fresh.declared(replace(program, kernels=kernels)), tuple(work.decisions))
+
+
+@dataclass(slots=True)
+class _Work:
+    """The work on one program; keeps the decisions."""
+
+    fresh: Fresh
+    decisions: list[Decision] = field(default_factory=list)
+
+    def body(self, body: Body, outer: tuple[For, ...], known: Bounds) -> Body:
+        """Return a list of statements with the sums of its loops, and of those inside, in lanes."""
+        out: list[Stmt] = []
+        for stmt in body:
+            if not isinstance(stmt, For):
+                lists = (self.body(one, outer, known) for one in bodies(stmt))
+                out.append(with_bodies(stmt, tuple(lists)))
+                continue
+            found = {id(one.update): one.update for one in sums(stmt, outer)}
+            new = self.body(stmt.body, (*outer, stmt), known.inside(stmt))
+            stmt = with_bodies(stmt, (new,))
+            mine = [one for one in sums(stmt, outer) if id(one.update) in found]
+            out += self.spread(stmt, mine, known) if mine else (stmt,)
+        return tuple(out)
+
+    def spread(self, root: For, found: list[Sum], known: Bounds) -> Body:
+        """Return what takes the place of a loop that counts the first range of these sums."""
+        spread = _Spread(self.fresh, root, found)
+        for one in found:
+            node = one.update.access.node
+            self.decisions.append(Decision("lanes", Spread.APART, node, span=one.update.span))
+        body = spread.statement(root, known)
+        return (*spread.before, *body, *spread.after)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of the rounds of a loop, and where what is left behind whole steps begins."""
+
+    start: Affine
+    whole: Affine
+    end: Affine
+    size: int | None
+    """None: all rounds."""
+
+    @property
+    def steps(self) -> Affine:
+        """Where its whole steps end."""
+        return self.whole if self.size is None else minimum(self.start + self.size, self.whole)
+
+    @property
+    def stop(self) -> Affine:
+        """Where it ends."""
+        return self.end if self.size is None else minimum(self.start + self.size, self.end)
+
+
+@dataclass(slots=True)
+class _Spread:
+    """Sums that one loop counts the first range of, on their way into lanes."""
+
+    fresh: Fresh
+    root: For
+    found: list[Sum]
+    before: list[Stmt] = field(default_factory=list)
+    """What starts the lanes."""
+    after: list[Stmt] = field(default_factory=list)
+    """What puts them together."""
+
+    def statement(self, stmt: Stmt, known: Bounds) -> Body:
+        """Return what takes the place of a statement at or in the loop."""
+        mine = [one for one in self.found if one.innermost is stmt]
+        if isinstance(stmt, For) and mine:
+            if all(one.is_plain for one in mine):
+                return self.plain(stmt, mine, known)
+            return (self.in_place(stmt, mine),)
+        inside = known.inside(stmt) if isinstance(stmt, For) else known
+        new = (
+            tuple(new for one in body for new in self.statement(one, inside))
+            for body in bodies(stmt)
+        )
+        return (with_bodies(stmt, tuple(new)),)
+
+    # ------------------------------------------------------------------------------ in steps
+
+    def plain(self, loop: For, mine: list[Sum], known: Bounds) -> Body:
+        """Return a loop in steps of all lanes, and one for the terms that are left."""
+        rounds = loop.hi - loop.lo
+        least, most = known.interval(rounds)
+        if least is None or least < 0:
+            rounds = maximum(rounds, const(0))
+        count, alone = rounds.constant, loop is self.root
+        if alone and count is not None and count <= SHORT and _is_short(loop, mine):
+            return self.written_out(loop, mine, count)
+        width = LANES if count is None or not alone else max(1, min(LANES, count))
+        levels = [size for size in (BLOCK, BLOCKS) if most is None or most > size]
+        nodes = {id(one.update): self.partials(one, len(levels) + 1, width) for one in mine}
+        out = list(self.blocks(loop, rounds, levels, nodes))
+        for one in mine:
+            last = nodes[id(one.update)][-1]
+            if not alone:
+                (total,) = self.partials(one, 1, width)
+                self.before.append(self.cleared(one, total))
+                out.append(self.joined(one, total, last))
+                last = total
+            self.after += self.folded(one, last)
+        return tuple(out)
+
+    def blocks(
+        self, loop: For, rounds: Affine, levels: list[int], nodes: dict[int, list[Node]]
+    ) -> Body:
+        """Return the loops that leave the sum of all terms in the last of the lanes of each sum."""
+        whole = loop.lo + floordiv(rounds, const(LANES)) * LANES
+        end = loop.lo + rounds
+        mine = [one for one in self.found if id(one.update) in nodes]
+
+        def level(number: int, start: Affine, size: int | None) -> Body:
+            """Return what leaves the sum of the terms from `start` in the lanes of a level."""
+            own = {key: lanes[number] for key, lanes in nodes.items()}
+            cleared = tuple(self.cleared(one, own[id(one.update)]) for one in mine)
+            part = _Part(start, whole, end, size)
+            if number == 0:
+                return (*cleared, *self.steps(loop, own, part))
+            block = self.fresh.symbol("block")
+            body = level(number - 1, var(block), levels[number - 1])
+            below = {key: lanes[number - 1] for key, lanes in nodes.items()}
+            joined = (self.joined(o, own[id(o.update)], below[id(o.update)]) for o in mine)
+            step = levels[number - 1]
+            return (
+                *cleared,
+                For(block, start, part.stop, step, (*body, *joined), span=loop.span),
+            )
+
+        return level(len(levels), loop.lo, None)
+
+    def steps(self, loop: For, own: dict[int, Node], part: _Part) -> Body:
+        """Return the loop over steps of all lanes, and the loop over what is left behind them."""
+        out: list[Stmt] = []
+        lane, at, left = (self.fresh.symbol(name) for name in ("lane", loop.symbol.name, "rest"))
+        if (part.steps - part.start).constant != 0:
+            body = _on_lanes(loop.body, own, lambda _: var(lane))
+            body = substitute(body, {loop.symbol: var(at) + var(lane)})
+            inner = For(lane, const(0), const(LANES), 1, body, _kind(body, own), loop.span)
+            out.append(For(at, part.start, part.steps, LANES, (inner,), span=loop.span))
+        if (part.stop - part.whole).constant != 0:
+            body = _on_lanes(loop.body, own, lambda _: var(left) - part.whole)
+            body = substitute(body, {loop.symbol: var(left)})
+            out.append(For(left, part.whole, part.stop, 1, body, span=loop.span))
+        return tuple(out)
+
+    # ------------------------------------------------------------------------------ otherwise
+
+    def written_out(self, loop: For, mine: list[Sum], count: int) -> Body:
+        """Return the terms one by one, and their sum."""
+        out: list[Stmt] = []
+        terms: dict[int, list[Expr]] = {id(one.update): [] for one in mine}
+        only = all(isinstance(stmt, Comment | Update) for stmt in loop.body)
+        for number in range(count):
+            values = {loop.symbol: loop.lo + number}
+            for stmt in loop.body:
+                if isinstance(stmt, Update):
+                    term = substitute_expr(stmt.value, values)
+                    if not only:
+                        name = self.fresh.scalar(f"{stmt.access.node.label}_term", term.dtype)
+                        out.append(Store(Access(name, ()), term, stmt.span))
+                        term = Read(name, ())
+                    terms[id(stmt)].append(term)
+                elif isinstance(stmt, Store):
+                    out += substitute((cast(Stmt, stmt),), values)
+        for one in mine:
+            if terms[id(one.update)]:
+                value = _tree(one.update.op, terms[id(one.update)])
+                out.append(replace(one.update, value=value, over=()))
+        return tuple(out)
+
+    def in_place(self, loop: For, mine: list[Sum]) -> Stmt:
+        """Return the loop as it is, in which each term finds its lane and starts its blocks."""
+        own: dict[int, Node] = {}
+        heads: list[Stmt] = []
+        for one in mine:
+            lanes, blocks, total = nodes = self.partials(one, 3, LANES)
+            own[id(one.update)] = lanes
+            self.before += (self.cleared(one, node) for node in nodes)
+            ended = self.joined(one, total, blocks), self.cleared(one, blocks)
+            block = self.joined(one, blocks, lanes), self.cleared(one, lanes)
+            heads.append(_if_starts(one, BLOCK, *block, _if_starts(one, BLOCKS, *ended)))
+            self.after += (self.joined(one, blocks, lanes), self.joined(one, total, blocks))
+            self.after += self.folded(one, total)
+        body = _on_lanes(loop.body, own, lambda update: mod(update.over[-1], const(LANES)))
+        return replace(loop, body=(*heads, *body))
+
+    # ------------------------------------------------------------------------------ lanes
+
+    def partials(self, one: Sum, count: int, width: int) -> list[Node]:
+        """Return arrays of partial sums: of a block, of blocks of blocks, of all terms."""
+        node = one.update.access.node
+        names = ("lanes", "blocks", "total")[:count]
+        return [self.fresh.array(f"{node.label}_{n}", (width,), node.dtype, "lanes") for n in names]
+
+    def each(self, width: int, one: Sum, made: Callable[[Affine], Stmt]) -> Stmt:
+        """Return a loop over so many lanes; of one lane, what is done to it."""
+        if width == 1:
+            return made(const(0))
+        lane = self.fresh.symbol("lane")
+        body = (made(var(lane)),)
+        return For(lane, const(0), const(width), 1, body, "vector", one.update.span)
+
+    def cleared(self, one: Sum, node: Node) -> Stmt:
+        """Return the loop that starts the lanes."""
+        start = Const(_neutral(one.update.op, node), node.dtype)
+
+        def store(lane: Affine) -> Stmt:
+            return Store(Access(node, (lane,)), start, one.update.span)
+
+        return self.each(_width(node), one, store)
+
+    def joined(self, one: Sum, node: Node, other: Node) -> Stmt:
+        """Return the loop that adds other lanes to the lanes."""
+        return self.each(_width(node), one, lambda lane: _add(one, node, lane, other, lane))
+
+    def folded(self, one: Sum, node: Node) -> Body:
+        """Return the loops that put the lanes together, and the addition to the cell."""
+        out: list[Stmt] = []
+        width = _width(node)
+        while width > 1:
+            half = _half(width)
+            fold = partial(_folding, one, node, half)
+            out.append(self.each(width - half, one, fold))
+            width = half
+        return (*out, replace(one.update, value=Read(node, (const(0),)), over=()))
+
+
+def _add(one: Sum, node: Node, lane: Affine, other: Node, behind: Affine) -> Stmt:
+    """Return the addition of one lane to another one."""
+    value = Read(other, (behind,))
+    return Update(Access(node, (lane,)), one.update.op, value, span=one.update.span)
+
+
+def _folding(one: Sum, node: Node, half: int, lane: Affine) -> Stmt:
+    """Return the addition of a lane of the upper half to one of the lower half."""
+    return _add(one, node, lane, node, lane + half)
+
+
+def _on_lanes(body: Body, own: dict[int, Node], lane: Callable[[Update], Affine]) -> Body:
+    """Return a body whose sums add to a lane instead of the cell."""
+
+    def change(stmt: Stmt) -> Body:
+        if isinstance(stmt, Update) and id(stmt) in own:
+            return (replace(stmt, access=Access(own[id(stmt)], (lane(stmt),)), over=()),)
+        return (stmt,)
+
+    return map_statements(body, change)
+
+
+def _is_short(loop: For, mine: list[Sum]) -> bool:
+    """Whether a loop of few rounds may as well be written out."""
+    updates = [id(one.update) for one in mine]
+    for stmt in loop.body:
+        scalar = isinstance(stmt, Store) and not stmt.access.index
+        if not (isinstance(stmt, Comment) or scalar or id(stmt) in updates):
+            return False
+    parts = sum(len(walk(s.value)) for s in loop.body if isinstance(s, Store | Update))
+    return parts * SHORT <= LARGEST
+
+
+def _kind(body: Body, own: dict[int, Node]) -> LoopKind:
+    """Return `vector` where lanes do nothing but add up and name values."""
+    lanes = {node.id for node in own.values()}
+    alone = all(
+        isinstance(stmt, Comment | If)
+        or (isinstance(stmt, Store) and not stmt.access.index)
+        or (isinstance(stmt, Update) and stmt.access.node.id in lanes)
+        for stmt in statements(body)
+    )
+    return "vector" if alone else "serial"
+
+
+def _if_starts(one: Sum, size: int, *body: Stmt) -> Stmt:
+    """Return a branch for the rounds in which a block starts."""
+    at = mod(one.update.over[-1], const(size))
+    test = Apply(OPS["eq"], (Position(at), Const(0, dtypes.int64)), dtypes.bool_)
+    return If(test, body, (), one.update.span)
+
+
+def _neutral(op: Op, node: Node) -> float:
+    """Return what a sum starts with: -0.0, for 0.0 would change the sum of zeros."""
+    return -0.0 if op.name == "add" else float(neutral_of(op, node.dtype.kind, node.dtype.bits))
+
+
+def _tree(op: Op, terms: list[Expr]) -> Expr:
+    """Return the terms put together as lanes are."""
+    while len(terms) > 1:
+        half = _half(len(terms))
+        pairs = [terms[n : n + 1] + terms[n + half : n + half + 1] for n in range(half)]
+        terms = [p[0] if len(p) == 1 else Apply(op, tuple(p), p[0].dtype) for p in pairs]
+    return terms[0]
+
+
+def _half(width: int) -> int:
+    """Return the greatest power of two below a number."""
+    return 1 << (width - 1).bit_length() - 1
+
+
+def _width(node: Node) -> int:
+    shape = node.static_shape
+    assert shape is not None, "lanes have a fixed number"
+    return shape[0]

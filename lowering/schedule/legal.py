@@ -1,0 +1,262 @@
+"""Whether the rounds of a loop may run in any order, or at once: what every schedule asks first.
+
+Two rounds of a loop depend on each other where both use one element of an array and one of them
+writes it. For each two places that use an array the equations "the same element, in different
+rounds" are solved in integers, sizes being unknowns. So the answer is exact for affine indices; a
+loop is refused with the rounds that clash. Where data decides which element is meant, only the
+other axes count. It changes nothing.
+
+`confined` and `private` say which temporaries each round may have a copy of its own of.
+
+>>> program = lowered("y[i] = x[i] * 2", y="f32[8]", x="f32[8]")
+>>> loop = program.kernels[0].body[1]
+>>> print(independent(loop))
+None
+>>> program = lowered('''
+... for t in range(1, 8):
+...     y[t] = y[t - 1] * x[t]
+... ''', y="f32[8]", x="f32[8]")
+>>> print(independent(program.kernels[0].body[0]))
+two rounds use the same element: `y[t]` in the round t = 1 and `y[t - 1]` in the round t = 2
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+from ..ir.assignments import Alloc, Break, Let, Permute, Print
+from ..ir.expressions import Index
+from ..ir.indexing import Affine, Range, Symbol, const, show, substitute, var
+from ..ir.loops import Check, For, If, Program, Stmt, While
+from ..ir.walk import bodies, own_reads, own_writes, statements
+from ..passes.access import Site, accesses
+from ..passes.buffers import exchanged
+from ..passes.cells import are_apart, facts, ranges
+from ..passes.decision import Reason
+from .integers import solve
+
+
+class Dependent(Reason):
+    """Why the rounds of a loop have to run in their order."""
+
+    JUMPS = "a round may end the loop"
+    PRINTS = "the rounds print one after the other"
+    CHECKS = "where a check fails, later rounds must not have written what can be seen"
+    STORAGE = "the rounds give arrays storage, or exchange them"
+    SCALAR = "every round uses the same element"
+    CELL = "two rounds use the same element"
+    UNCLEAR = "two rounds may use the same element"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why something may not be done to a loop."""
+
+    reason: Reason
+    detail: str = ""
+    """Names and numbers."""
+
+    def __str__(self) -> str:
+        return f"{self.reason}{': ' if self.detail else ''}{self.detail}"
+
+
+def independent(
+    loop: For,
+    private: frozenset[int] = frozenset(),
+    own: frozenset[int] = frozenset(),
+    outer: tuple[Range, ...] = (),
+) -> Refusal | None:
+    """Return why the rounds of a loop may not run in any order, None where they may.
+
+    `private` are the ids of nodes of which each round gets its own, `own` those of all temporaries
+    of the program, `outer` what is known of the symbols around the loop. Rounds may end early by a
+    `Continue`, and may fail a `Check`: which round fails first, who runs them has to find out.
+    """
+    if is_left(loop.body):
+        return Refusal(Dependent.JUMPS)
+    found = accesses((loop,))
+    inside = statements(loop.body)
+    for stmt in inside:
+        match stmt:
+            case Print():
+                return Refusal(Dependent.PRINTS)
+            case Permute():
+                return Refusal(Dependent.STORAGE, f"`{stmt.nodes[0].label}`")
+            case Alloc(node) if node.id not in private:
+                return Refusal(Dependent.STORAGE, f"`{node.label}`")
+            case _:
+                pass
+    if any(isinstance(stmt, Check) for stmt in inside):
+        seen = [n for n, sites in found.sites.items() if n not in own and _is_written(sites)]
+        if seen:
+            return Refusal(Dependent.CHECKS, f"`{found.sites[seen[0]][0].node.label}`")
+    for number, sites in found.sites.items():
+        if number not in private and _is_written(sites):
+            refusal = _clash(loop, sites, outer)
+            if refusal is not None:
+                return refusal
+    return None
+
+
+def confined(program: Program) -> Mapping[int, frozenset[int]]:
+    """Return by the `id` of each loop the ids of the temporaries that only its body uses."""
+    moving = exchanged(program)
+    own = {node.id for node in program.locals} - moving
+    total: Counter[int] = Counter()
+    inside: dict[int, Counter[int]] = {}
+    for kernel in program.kernels:
+        for stmt in kernel.body:
+            total += _uses(stmt, own, inside)
+    return {
+        loop: frozenset(number for number, times in uses.items() if times == total[number])
+        for loop, uses in inside.items()
+    }
+
+
+def private(loop: For, only: frozenset[int]) -> frozenset[int]:
+    """Return those temporaries, of which `only` the loop uses, that no round has from another."""
+    found = accesses((loop,))
+    return frozenset(
+        number for number in only
+        if number in found.sites and not found.read_before_written(found.sites[number][0].node)
+    )  # fmt: skip
+
+
+def _uses(stmt: Stmt, own: set[int], inside: dict[int, Counter[int]]) -> Counter[int]:
+    """Return how often statements use each temporary; what loops do is kept by their `id`."""
+    uses = Counter(n.id for n in (*own_reads(stmt), *own_writes(stmt)) if n.id in own)
+    within: Counter[int] = Counter()
+    for body in bodies(stmt):
+        for one in body:
+            within += _uses(one, own, inside)
+    if isinstance(stmt, For):
+        inside[id(stmt)] = within
+    return uses + within
+
+
+def is_left(body: tuple[Stmt, ...]) -> bool:
+    """Whether the loop with this body, not one inside of it, may be left by a `Break`."""
+    return any(
+        isinstance(stmt, Break)
+        or (isinstance(stmt, If) and (is_left(stmt.then) or is_left(stmt.other)))
+        for stmt in body
+    )
+
+
+def _is_written(sites: tuple[Site, ...]) -> bool:
+    return any(site.writes for site in sites)
+
+
+def _clash(loop: For, sites: tuple[Site, ...], outer: tuple[Range, ...]) -> Refusal | None:
+    """Return how two rounds use one element of a node, which one of them writes."""
+    for first, second in combinations_with_replacement(sites, 2):
+        if first.writes or second.writes:
+            orders = ((first, second), (second, first)) if first is not second else ((first,) * 2,)
+            for one, other in orders:
+                refusal = _Meeting(loop, one, other, outer).refusal()
+                if refusal is not None:
+                    return refusal
+    return None
+
+
+_LATER = Symbol("later", -(2**30))
+"""By how many rounds one round is behind another."""
+Names = dict[Symbol, Affine]
+
+
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    """Two places that use one node, the second in a later round."""
+
+    loop: For
+    one: Site
+    other: Site
+    outer: tuple[Range, ...]
+
+    def refusal(self) -> Refusal | None:
+        """Return in which rounds both use one element; None where they never do."""
+        node = self.one.node
+        if self.one.index is None or self.other.index is None:
+            return Refusal(Dependent.STORAGE, f"`{node.label}`")
+        names = self.names()
+        later = _at(self.other.index, names)
+        if are_apart(self.one.index, later, self.known(names)):
+            return None
+        found = solve(*self.system(names, later))
+        if found == "none":
+            return None
+        one, other = _spelled(self.one), _spelled(self.other)
+        if isinstance(found, str) or not self.is_exact():
+            return Refusal(Dependent.UNCLEAR, one if one == other else f"{one} and {other}")
+        reason = Dependent.CELL if node.rank else Dependent.SCALAR
+        name, first = self.loop.symbol.name, found.get(self.loop.symbol, 0)
+        second = first + self.loop.step * found[_LATER]
+        detail = f"{one} in the round {name} = {first} and {other} in the round {name} = {second}"
+        return Refusal(reason, detail)
+
+    def names(self) -> Names:
+        """Return what the symbols that a round binds are in the later round."""
+        bound = [s.symbol for s in statements(self.loop.body) if isinstance(s, For | Let)]
+        later = {symbol: var(Symbol(symbol.name, -2 - symbol.serial)) for symbol in bound}
+        return {**later, self.loop.symbol: var(self.loop.symbol) + var(_LATER) * self.loop.step}
+
+    def known(self, names: Names) -> tuple[Range, ...]:
+        """Return through what all symbols run, outermost first."""
+        step, symbol = self.loop.step, var(self.loop.symbol)
+        gap = self.loop.hi - symbol if step > 0 else symbol - self.loop.hi
+        return (
+            *self.outer,
+            *ranges(self.one.inside),
+            Range(_LATER, const(1), gap),
+            *(
+                Range(_renamed(r.symbol, names), substitute(r.lo, names), substitute(r.hi, names))
+                for r in ranges(self.other.inside[1:])
+            ),
+        )
+
+    def system(self, names: Names, later: tuple[Index, ...]) -> tuple[list[Affine], list[Affine]]:
+        """Return what is zero, and what is not negative, where both use one element."""
+        zero: list[Affine] = []
+        least = [var(_LATER) - 1]
+        for r in self.outer:
+            least += [var(r.symbol) - r.lo, r.hi - 1 - var(r.symbol)]
+        for site, values in ((self.one, {}), (self.other, names)):
+            loops = [stmt for stmt in site.inside if isinstance(stmt, For)]
+            for number, loop in enumerate(loops):
+                lattice = Symbol("round", _LATER.serial - 1 - 2 * number - bool(values))
+                at = substitute(var(loop.symbol), values)
+                lo, hi = substitute(loop.lo, values), substitute(loop.hi, values)
+                zero.append(at - lo - var(lattice) * loop.step)
+                least += [var(lattice), hi - at - 1 if loop.step > 0 else at - hi - 1]
+            least += [substitute(fact, values) for test in site.tests for fact in facts(test)]
+        for left, right, size in zip(self.one.index or (), later, self.one.node.shape, strict=True):
+            if isinstance(left, Affine) and isinstance(right, Affine):
+                zero.append(left - right)
+                least += [left, size - 1 - left]
+        return zero, least
+
+    def is_exact(self) -> bool:
+        """Whether the system says all that there is to say about when both happen."""
+        data = {s.symbol for s in statements(self.loop.body) if isinstance(s, Let)}
+        return all(
+            not any(isinstance(stmt, While) for stmt in site.inside)
+            and all(tuple(facts(test)) for test in site.tests)
+            and all(isinstance(i, Affine) and not i.symbols() & data for i in site.index or ())
+            for site in (self.one, self.other)
+        )
+
+
+def _at(index: tuple[Index, ...], names: Names) -> tuple[Index, ...]:
+    return tuple(substitute(i, names) if isinstance(i, Affine) else i for i in index)
+
+
+def _renamed(symbol: Symbol, names: Names) -> Symbol:
+    return names[symbol].symbol or symbol
+
+
+def _spelled(site: Site) -> str:
+    index = ", ".join(show(i) if isinstance(i, Affine) else "..." for i in site.index or ())
+    return f"`{site.node.label}[{index}]`" if site.node.rank else f"`{site.node.label}`"

@@ -1,0 +1,87 @@
+"""Decide which sums may be added up in another order: by the statement alone, before all passes.
+
+Changes: an accumulation forgets where its terms stand in their ranges (`Update.over`), unless they
+lie side by side: then `lanes` adds them in independent partial sums. What was forgotten is added
+one term after the other, as it was written: products of matrices, where tiles keep many such sums
+busy; sums down columns, where neighbouring columns do; sums whose cells depend on the terms.
+
+Needs: the nests that `lower` makes. Guarantees: what passes do later changes no sum, so that fixed
+and run-time sizes, one thread and many, with a trace and without, give the same bits.
+
+>>> program = lowered("y[i] = sum(x[i, j])", y="f32[8]", x="f32[8, 99]")
+>>> [update.over for update in updates(order(program))]
+[(j,)]
+>>> program = lowered("y[j] = sum(x[i, j])", y="f32[99]", x="f32[8, 99]")
+>>> [update.over for update in updates(order(program))]
+[()]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..clash import symbols_of
+from ..ir.expressions import Read, reads
+from ..ir.indexing import Affine, Symbol
+from ..ir.loops import For, Program, Stmt, Update
+from ..ir.rewrite import over_kernels, with_bodies
+from ..ir.walk import bodies, statements
+from .sums import is_regrouped
+
+
+def order(program: Program) -> Program:
+    """Return the program in which only sums for `lanes` know where their terms stand."""
+    return over_kernels(program, lambda body: _body(body, frozenset()))
+
+
+def updates(program: Program) -> Iterator[Update]:
+    """Yield the accumulations of a program, in order."""
+    for kernel in program.kernels:
+        for stmt in statements(kernel.body):
+            if isinstance(stmt, Update):
+                yield stmt
+
+
+def _body(body: tuple[Stmt, ...], bound: frozenset[Symbol]) -> tuple[Stmt, ...]:
+    return tuple(_statement(stmt, bound) for stmt in body)
+
+
+def _statement(stmt: Stmt, bound: frozenset[Symbol]) -> Stmt:
+    if isinstance(stmt, Update):
+        keeps = not stmt.over or _stays(stmt, bound)
+        return stmt if keeps else replace(stmt, over=())
+    if isinstance(stmt, For):
+        bound |= {stmt.symbol}
+    return with_bodies(stmt, tuple(_body(one, bound) for one in bodies(stmt)))
+
+
+def _stays(update: Update, bound: frozenset[Symbol]) -> bool:
+    """Whether the terms of a sum lie side by side, and are used for no other sum."""
+    if not is_regrouped(update):
+        return False
+    free = symbols_of(Read(update.access.node, update.access.index)) & bound
+    letters = frozenset[Symbol]().union(*(at.symbols() for at in update.over)) & bound - free
+    terms = [read for read in reads(update.value) if _symbols(read) & letters]
+    return not _is_product(terms, free) and not _runs_down(terms, free, bound)
+
+
+def _is_product(terms: list[Read], free: frozenset[Symbol]) -> bool:
+    """Whether some letters of the target are in one operand only, others in another one only."""
+    where = [frozenset(n for n, read in enumerate(terms) if s in _symbols(read)) for s in free]
+    pairs = ((one, other) for one in where if one for other in where if other)
+    return any(not (one <= other or other <= one) for one, other in pairs)
+
+
+def _runs_down(terms: list[Read], free: frozenset[Symbol], bound: frozenset[Symbol]) -> bool:
+    """Whether neighbours in the largest operands belong to different cells of the target."""
+    sizes = [len(_symbols(read) & bound) for read in terms]
+    largest = [read for read, size in zip(terms, sizes, strict=True) if size == max(sizes)]
+    lasts = (read.index[-1] for read in largest)
+    return any(isinstance(last, Affine) and last.symbols() & free for last in lasts)
+
+
+def _symbols(read: Read) -> frozenset[Symbol]:
+    """Return the symbols of the plain parts of a subscript."""
+    parts = (index.symbols() for index in read.index if isinstance(index, Affine))
+    return frozenset[Symbol]().union(*parts)

@@ -1,0 +1,100 @@
+"""Which accumulations a loop counts the terms of, and whether they may be put together elsewhere.
+
+Such a sum needs its cell only before and after the loop. What else the loop does does not matter,
+as long as it touches nothing of that cell.
+
+>>> program = lowered("y[i] = sum(x[i, j, k])", y="f32[8]", x="f32[8, 9, 3]")
+>>> (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
+>>> (loop,) = [stmt for stmt in nest.body if isinstance(stmt, For)]
+>>> [[one.symbol.name for one in found.letters] for found in sums(loop, (nest,))]
+[['j', 'k']]
+>>> sums(nest, ())
+[]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir import dtypes
+from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
+from ..ir.indexing import Affine, var
+from ..ir.loops import Check, Comment, For, If, Stmt, Store, Update, While
+from ..ir.walk import bodies, statements
+from ..passes.access import accesses
+from ..passes.cells import is_in_range, ranges
+
+_STAYS = (Alloc, Break, Continue, Permute, Print, While, Check)
+"""What a loop may not do whose sums are taken elsewhere: they would be missing after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """An accumulation, and the loops that count its terms."""
+
+    update: Update
+    letters: tuple[For, ...]
+    """Outermost first; loops that vanished, for they had one round, are not among them."""
+    is_guarded: bool
+    """Whether the innermost of these does not reach it in every round."""
+
+    @property
+    def innermost(self) -> For:
+        """The loop whose rounds are spread over the lanes."""
+        return self.letters[-1]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the innermost loop counts the terms of its range, and has no loop in it."""
+        loop = self.innermost
+        counts = self.update.over[-1] == var(loop.symbol) - loop.lo and loop.step == 1
+        simple = (Comment, Store, Update, If)
+        return counts and all(isinstance(stmt, simple) for stmt in statements(loop.body))
+
+
+def sums(loop: For, outer: tuple[For, ...]) -> list[Sum]:
+    """Return the sums whose outermost loop that is, and that may be taken out of it.
+
+    `outer` are the loops around it.
+    """
+    found = [
+        one for one in _found(loop.body, (*outer, loop), False)
+        if one.letters and one.letters[0] is loop and is_regrouped(one.update)
+    ]  # fmt: skip
+    if not found or any(isinstance(stmt, _STAYS) for stmt in statements((loop,))):
+        return []
+    bound = frozenset(s.symbol for s in statements((loop,)) if isinstance(s, For | Let))
+    sites, known = accesses((loop,)), ranges(outer)
+    return [
+        one for one in found
+        if len(sites.of(one.update.access.node)) == 1
+        and all(isinstance(i, Affine) and not i.symbols() & bound for i in one.update.access.index)
+        and is_in_range(one.update.access.node, one.update.access.index, known)
+    ]  # fmt: skip
+
+
+def is_regrouped(update: Update) -> bool:
+    """Whether partial results of an accumulation may be put together in another order."""
+    dtype = update.access.node.dtype
+    return update.op.name in ("add", "mul") and dtype in (dtypes.float32, dtypes.float64)
+
+
+def _found(body: tuple[Stmt, ...], path: tuple[For, ...], guarded: bool) -> list[Sum]:
+    """Return the accumulations in a body that know where their terms stand."""
+    found: list[Sum] = []
+    for stmt in body:
+        if isinstance(stmt, Update) and stmt.over:
+            counting = [_counting(at, path) for at in stmt.over]
+            letters = tuple(loop for loop in counting if loop is not None)
+            found.append(Sum(stmt, letters, guarded or letters[-1:] != path[-1:]))
+        for one in bodies(stmt):
+            if isinstance(stmt, For):
+                found += _found(one, (*path, stmt), False)
+            else:
+                found += _found(one, path, guarded or isinstance(stmt, If))
+    return found
+
+
+def _counting(at: Affine, path: tuple[For, ...]) -> For | None:
+    """Return the loop that counts a range: the bounds of a range use loops further out only."""
+    return next((loop for loop in reversed(path) if loop.symbol in at.symbols()), None)

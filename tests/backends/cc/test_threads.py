@@ -1,0 +1,283 @@
+"""The run-time library: who works, who waits, and what forks, signals and errors do to them."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plusequals.backends.cc.backend import CompiledC
+from plusequals.backends.cc.code import CompiledCode
+from plusequals.backends.cc.threads import source
+from plusequals.lowering import settings
+from plusequals.lowering.diagnostic import CdValueError
+from plusequals.lowering.ir.assignments import Procedure
+
+from .. import procedures
+
+ROOT = Path(__file__).parents[3]
+SIZE = 1000
+
+
+@pytest.fixture(autouse=True)
+def library(shared: Path, cache_dir: Path) -> None:
+    """The library is compiled once for all tests."""
+    for path in shared.glob("v*/*.entry"):
+        there = cache_dir / path.relative_to(shared)
+        if not there.exists():
+            there.write_bytes(path.read_bytes())
+            there.chmod(path.stat().st_mode)
+
+
+@pytest.fixture(autouse=True)
+def eager() -> Iterator[None]:
+    """Every loop is shared, however short."""
+    with settings.override(schedule=True, threads=7, parallel_from=0):
+        yield
+
+
+def workers() -> int:
+    """How many threads the process has."""
+    return len(os.listdir("/proc/self/task"))
+
+
+def scaled(code: CompiledCode) -> list[float]:
+    y = np.zeros(SIZE)
+    code.run((y, np.arange(float(SIZE))))
+    return y.tolist()
+
+
+def scale() -> Procedure:
+    return procedures.scale(size=SIZE)
+
+
+RIGHT = [2.0 * n for n in range(SIZE)]
+needs_proc = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no /proc here")
+
+
+# --------------------------------------------------------------------------------- who works
+
+
+@pytest.mark.parametrize("name", ["run", "part", "lib", "work", "shared", "threads"])
+def test_a_function_may_have_any_name(cc: CompiledC, name: str) -> None:
+    assert scaled(cc.compile(replace(scale(), name=name))) == RIGHT
+
+
+def test_what_may_be_interrupted_is_not_called_the_short_way(cc: CompiledC) -> None:
+    arrays = np.zeros(SIZE), np.arange(float(SIZE))
+    assert cc.compile(scale()).short(arrays) is None
+    with settings.override(schedule=False):
+        assert cc.compile(scale()).short(arrays) is not None
+
+
+def test_a_call_that_is_repeated_may_share_its_loops(cc: CompiledC) -> None:
+    y = np.zeros(SIZE)
+    call = cc.compile(scale()).bind((y, np.arange(float(SIZE))))
+    for _ in range(3):
+        y[:] = 0
+        assert call() == () and y.tolist() == RIGHT
+
+
+def test_a_loop_is_shared_by_as_many_threads_as_were_asked_for(cc: CompiledC) -> None:
+    code = cc.compile(scale())
+    assert code.source.asks
+    assert code.shares == (7, 0)
+    before = workers()
+    assert scaled(code) == RIGHT
+    assert workers() - before in (0, 6), "the workers stay, and are started only once"
+
+
+@needs_proc
+def test_workers_are_started_when_a_loop_needs_them_and_end_with_the_backend(
+    cc: CompiledC,
+) -> None:
+    before = workers()
+    codes = []
+    for threads, more in ((1, 0), (2, 1), (7, 6), (2, 6)):
+        with settings.override(threads=threads):
+            codes.append(cc.compile(scale()))
+            assert scaled(codes[-1]) == RIGHT
+            assert workers() == before + more
+    codes.clear()
+    del cc
+    gc.collect()
+    assert workers() >= before  # the fixture still has the backend
+
+
+@needs_proc
+def test_the_library_takes_its_workers_with_it() -> None:
+    before = workers()
+    cc = CompiledC()
+    code = cc.compile(scale())
+    assert scaled(code) == RIGHT
+    assert workers() == before + 6
+    del cc, code
+    gc.collect()
+    assert workers() == before
+
+
+def test_little_work_is_not_shared(cc: CompiledC) -> None:
+    before = workers()
+    with settings.override(parallel_from=1_000_000):
+        assert not cc.compile(scale()).source.asks
+        assert cc.compile(procedures.scale(size=10**7)).source.asks
+    assert workers() == before
+
+
+def test_several_threads_at_once_get_what_they_would_get_alone(cc: CompiledC) -> None:
+    codes = [cc.compile(procedures.scale(factor, SIZE)) for factor in (2.0, 3.0, 5.0)]
+    x = np.arange(float(SIZE))
+
+    def many(number: int) -> bool:
+        y, code = np.zeros(SIZE), codes[number % 3]
+        for _ in range(200):
+            y[...] = 0
+            code.run((y, x))
+            if not np.array_equal(y, x * (2.0, 3.0, 5.0)[number % 3]):
+                return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(many, range(4)))
+
+
+def test_the_first_fault_in_order_is_raised_every_time(cc: CompiledC) -> None:
+    code = cc.compile(procedures.roots(SIZE))
+    y, x = np.zeros(SIZE), np.ones(SIZE)
+    x[[300, 301, 650, 999]] = -1, -2, -3, -4
+    for _ in range(50):
+        with pytest.raises(CdValueError, match=re.escape("x is -1.0 at i = 300")):
+            code.run((y, x))
+    x[...] = 4
+    code.run((y, x))
+    assert (y == 2).all()
+
+
+def test_the_text_is_the_same_for_every_number_of_threads(cc: CompiledC) -> None:
+    with settings.override(threads=2):
+        one = cc.compile(scale())
+    assert cc.compile(scale()).text == one.text
+
+
+# ------------------------------------------------------------------------------------- forks
+
+
+def forked(child: Callable[[], bool]) -> bool:
+    """Whether a forked child says so, within a minute."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pid = os.fork()
+    if pid == 0:
+        try:
+            os._exit(0 if child() else 1)
+        finally:
+            os._exit(2)
+    ends = time.monotonic() + 60
+    while time.monotonic() < ends:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status == 0
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return False
+
+
+def test_a_child_forked_before_between_and_after_uses_shares_its_loops(cc: CompiledC) -> None:
+    code = cc.compile(scale())
+
+    def child() -> bool:
+        return all(scaled(code) == RIGHT for _ in range(20)) and workers() > 6
+
+    assert forked(child)
+    assert scaled(code) == RIGHT
+    assert forked(child)
+    assert forked(lambda: child() and forked(child))
+    assert scaled(code) == RIGHT
+
+
+def test_a_child_forked_while_a_loop_runs_is_whole_and_so_is_the_parent(cc: CompiledC) -> None:
+    code = cc.compile(scale())
+    stop, wrong = threading.Event(), []
+
+    def busy() -> None:
+        while not stop.is_set():
+            if scaled(code) != RIGHT:
+                wrong.append(1)
+
+    thread = threading.Thread(target=busy)
+    thread.start()
+    try:
+        for _ in range(10):
+            assert forked(lambda: all(scaled(code) == RIGHT for _ in range(5)))
+    finally:
+        stop.set()
+        thread.join()
+    assert not wrong
+    assert scaled(code) == RIGHT
+
+
+# ----------------------------------------------------------------------------------- signals
+
+
+def long_call(cache: Path, name: str, what: str) -> subprocess.Popen[str]:
+    """A process that has a call ready which takes for ever."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.backends.cc.long_calls", str(cache), name, what],
+        cwd=ROOT, text=True, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize("name", ["steps", "sum_of", "search", "shared"])
+def test_ctrl_c_ends_a_long_call(cache_dir: Path, name: str) -> None:
+    with long_call(cache_dir, name, "interrupted") as process:
+        assert process.stdout is not None
+        for _ in range(2):
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            assert process.stdout.readline() == "interrupted\n"
+        rest = process.stdout.read()
+    whole = {"steps": [1.998046875] * 2, "sum_of": [5.0, 0.0], "search": [0.0, 10.0]}
+    assert rest == f"{whole.get(name, whole['steps'])}\n"
+    assert process.returncode == 0
+
+
+def test_a_handler_that_raises_nothing_does_not_end_a_call_and_another_error_does(
+    cache_dir: Path,
+) -> None:
+    with long_call(cache_dir, "steps", "handled") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "set\n"
+        for _ in range(2):
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGUSR1)
+        assert process.stdout.read() == "heard 2\n"
+    assert process.returncode == 0
+
+
+def test_the_library_can_be_made_without_threads(tmp_path: Path, real_compiler: str) -> None:
+    """Where there are none its text is still C, and runs loops alone."""
+    text = source().text.replace("__has_include(<pthread.h>)", "0")
+    (tmp_path / "alone.c").write_text(text)
+    command = [real_compiler, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function",
+               "-c", "-o", str(tmp_path / "alone.o"), str(tmp_path / "alone.c")]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,190 @@
+// CUDA C++ on a processor: each thread of a block is a fibre that runs until the next barrier.
+//
+// Memory that a block shares is filled with NaN before each block. Blocks, and threads between
+// two barriers, run in an order that a seed decides, so a missing barrier changes results. A
+// barrier that not all threads of a block reach, but those that failed, is an error. It says
+// nothing about speed, or about the order in which a device lets other threads see memory.
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#define PE_ON_CPU 1
+#define __global__
+#define __device__
+#define __launch_bounds__(most)
+#define __shared__ static __attribute__((section("pe_shared")))
+
+struct Place { unsigned x, y, z; };
+static Place threadIdx, blockIdx, blockDim, gridDim;
+
+extern "C" char __start_pe_shared[] __attribute__((weak));
+extern "C" char __stop_pe_shared[] __attribute__((weak));
+
+enum { MOST_THREADS = 1024, STACK = 64 * 1024 };
+typedef void (*Kernel)(...);
+typedef int64_t N;
+#define EIGHT(each, at) each(at) each(at + 1) each(at + 2) each(at + 3) each(at + 4) \
+    each(at + 5) each(at + 6) each(at + 7)
+#define ALL(each) EIGHT(each, 0) EIGHT(each, 8) EIGHT(each, 16) EIGHT(each, 24) EIGHT(each, 32) \
+    EIGHT(each, 40) EIGHT(each, 48) EIGHT(each, 56) EIGHT(each, 64) EIGHT(each, 72) \
+    EIGHT(each, 80) EIGHT(each, 88)
+#define A_TYPE(at) N,
+#define A_VALUE(at) given[at],
+typedef void (*Taking)(ALL(A_TYPE) N);
+enum { MOST_ARGUMENTS = 96 };
+
+static ucontext_t scheduler, fibres[MOST_THREADS];
+static char *stacks;
+static bool started[MOST_THREADS], ended[MOST_THREADS];
+static int lines[MOST_THREADS];
+static int current;
+static Taking kernel;
+static const N *given;
+static char message[200];
+static uint64_t random_state;
+static int64_t overflows;
+
+static unsigned drawn(unsigned below)
+{
+    random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
+    return (unsigned)((random_state >> 33) % below);
+}
+
+static void shuffled(int *order, int count)
+{
+    for (int k = 0; k < count; k++) order[k] = k;
+    if (!random_state) return;
+    for (int k = count - 1; k > 0; k--) {
+        const int other = (int)drawn((unsigned)k + 1), held = order[k];
+        order[k] = order[other];
+        order[other] = held;
+    }
+}
+
+static void run_kernel()
+{
+    kernel(ALL(A_VALUE) 0);
+    ended[current] = true;
+}
+
+static void pe_barrier(int line)
+{
+    const int mine = current;
+    lines[mine] = line;
+    swapcontext(&fibres[mine], &scheduler);
+}
+#define __syncthreads() pe_barrier(__LINE__)
+
+static void __threadfence() {}
+
+template <class T> static T atomicCAS(T *at, T expected, T wanted)
+{
+    const T before = *at;
+    if (before == expected) *at = wanted;
+    return before;
+}
+template <class T> static T atomicExch(T *at, T wanted)
+{
+    const T before = *at;
+    *at = wanted;
+    return before;
+}
+template <class T> static T atomicAdd(T *at, T more)
+{
+    const T before = *at;
+    *at = before + more;
+    return before;
+}
+template <class T> static T atomicMax(T *at, T other)
+{
+    const T before = *at;
+    if (other > before) *at = other;
+    return before;
+}
+template <class T> static T atomicMin(T *at, T other)
+{
+    const T before = *at;
+    if (other < before) *at = other;
+    return before;
+}
+template <class T> static T atomicAnd(T *at, T other) { const T b = *at; *at = b & other; return b; }
+template <class T> static T atomicOr(T *at, T other) { const T b = *at; *at = b | other; return b; }
+template <class T> static T atomicXor(T *at, T other) { const T b = *at; *at = b ^ other; return b; }
+
+/* Called where -fsanitize=signed-integer-overflow sees one. */
+extern "C" void __ubsan_handle_add_overflow(void *, void *, void *) { overflows++; }
+extern "C" void __ubsan_handle_sub_overflow(void *, void *, void *) { overflows++; }
+extern "C" void __ubsan_handle_mul_overflow(void *, void *, void *) { overflows++; }
+extern "C" void __ubsan_handle_negate_overflow(void *, void *) { overflows++; }
+extern "C" void __ubsan_handle_divrem_overflow(void *, void *, void *) { overflows++; }
+
+static bool run_block(int threads)
+{
+    static int order[MOST_THREADS];
+    if (__start_pe_shared) memset(__start_pe_shared, 0xff, __stop_pe_shared - __start_pe_shared);
+    for (int t = 0; t < threads; t++) started[t] = ended[t] = false;
+    for (int left = threads; left > 0;) {
+        shuffled(order, threads);
+        for (int k = 0; k < threads; k++) {
+            const int t = order[k];
+            if (ended[t]) continue;
+            current = t;
+            threadIdx = Place{t % blockDim.x, t / blockDim.x % blockDim.y,
+                              t / blockDim.x / blockDim.y};
+            if (!started[t]) {
+                started[t] = true;
+                getcontext(&fibres[t]);
+                fibres[t].uc_stack.ss_sp = stacks + (size_t)t * STACK;
+                fibres[t].uc_stack.ss_size = STACK;
+                fibres[t].uc_link = &scheduler;
+                makecontext(&fibres[t], run_kernel, 0);
+            }
+            swapcontext(&scheduler, &fibres[t]);
+            if (ended[t]) left--;
+        }
+        int line = 0;
+        for (int t = 0; t < threads; t++) {
+            if (ended[t]) continue;
+            if (line && lines[t] != line) {
+                snprintf(message, sizeof message, "threads of a block are at barriers of the lines "
+                         "%d and %d", line, lines[t]);
+                return false;
+            }
+            line = lines[t];
+        }
+        if (line && left < threads && !*(const N *)given[MOST_ARGUMENTS]) {
+            snprintf(message, sizeof message, "%d of %d threads do not come to the barrier of line"
+                     " %d", threads - left, threads, line);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Runs a kernel; `shape` is the grid, then the block; behind the arguments is where faults go. */
+extern "C" const char *pe_launch(Kernel function, const N *shape, const N *arguments, uint64_t seed)
+{
+    static int order[1 << 20];
+    if (!stacks) stacks = (char *)malloc((size_t)MOST_THREADS * STACK);
+    kernel = (Taking)function;
+    given = arguments;
+    random_state = seed;
+    gridDim = Place{(unsigned)shape[0], (unsigned)shape[1], (unsigned)shape[2]};
+    blockDim = Place{(unsigned)shape[3], (unsigned)shape[4], (unsigned)shape[5]};
+    const int blocks = (int)(shape[0] * shape[1] * shape[2]);
+    const int threads = (int)(shape[3] * shape[4] * shape[5]);
+    if (blocks > 1 << 20 || threads > MOST_THREADS || threads < 1) return "a launch out of bounds";
+    shuffled(order, blocks);
+    for (int k = 0; k < blocks; k++) {
+        const unsigned b = (unsigned)order[k];
+        blockIdx = Place{b % gridDim.x, b / gridDim.x % gridDim.y, b / gridDim.x / gridDim.y};
+        if (!run_block(threads)) return message;
+    }
+    return 0;
+}
+
+extern "C" int64_t pe_overflows() { return overflows; }

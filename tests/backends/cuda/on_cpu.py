@@ -1,0 +1,241 @@
+"""A driver and a compiler that run CUDA on this processor, to test everything around them.
+
+Memory of the device is memory of the host with margins that are looked at after every launch. A
+launch runs the text that g++ made, its threads as fibres; see `fibres.h`. With `Nothing` as the
+compiler a launch does nothing but being noted.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plusequals.backends.cc.library import Library, ffi
+from plusequals.backends.cuda.backend import CompiledCuda
+from plusequals.backends.cuda.kernels import FAULTS
+from plusequals.backends.cuda.nvrtc import Failed, Made
+from plusequals.backends.cuda.verbs import DriverError, OutOfMemory, Properties
+from plusequals.backends.runtime.state import RUNTIME
+
+Array = np.ndarray[Any, Any]
+GXX = shutil.which("g++")
+needs_gxx = pytest.mark.skipif(GXX is None, reason="no g++ on this machine: CUDA was not run")
+HEADER = Path(__file__).with_name("fibres.h")
+FLAGS = (
+    "-x c++ -std=gnu++17 -O1 -fPIC -shared -ffp-contract=off -fno-strict-aliasing"
+    " -fsanitize=signed-integer-overflow -w"
+).split()
+MARGIN = 64
+"""Bytes before and behind each array that nobody may change."""
+FILL = 0xA5
+MOST_ARGUMENTS = 96
+
+
+class Gxx:
+    """Compiles CUDA for this processor."""
+
+    name = "g++"
+
+    def flags(self, target: str) -> tuple[str, ...]:
+        return (*FLAGS, str(HEADER.stat().st_mtime_ns))
+
+    def build(self, text: str, target: str, folder: Path) -> Made:
+        assert GXX is not None
+        source = folder / "kernels.cu"
+        source.write_text(text, "ascii")
+        command = [GXX, *FLAGS, "-include", str(HEADER), "-o", "kernels.so", "kernels.cu"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        if done.returncode:
+            raise Failed(done.stderr)
+        return Made((folder / "kernels.so").read_bytes(), done.stderr)
+
+
+class Nothing:
+    """Compiles nothing: for tests of what is asked of a device."""
+
+    name = "nothing"
+
+    def flags(self, target: str) -> tuple[str, ...]:
+        return (target,)
+
+    def build(self, text: str, target: str, folder: Path) -> Made:
+        return Made(b"", "")
+
+
+@dataclass
+class CpuDriver:
+    """Devices that this processor plays. `log` is what they were asked to do, in order."""
+
+    name: str = "fibres"
+    devices: int = 2
+    memory: int = 1 << 30
+    seed: int = 0
+    """Decides in which order blocks and threads run; 0 in that of their numbers."""
+    shape: tuple[tuple[int, int, int], tuple[int, int, int]] | None = None
+    """The grid and the block of every launch, where they are not what was asked for."""
+    log: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def version(self) -> tuple[int, int]:
+        return 13, 0
+
+    def count(self) -> int:
+        return self.devices
+
+    def properties(self, device: int) -> Properties:
+        return Properties(f"processor {device}", (9, 0), 4, self.memory)
+
+    def open(self, device: int) -> CpuContext:
+        return CpuContext(self, device)
+
+
+class CpuContext:
+    """One device. What is queued is done at once."""
+
+    def __init__(self, driver: CpuDriver, device: int) -> None:
+        self.driver, self.device = driver, device
+        self.arrays: dict[int, Array] = {}
+        self.used = 0
+        self._numbers = count(1)
+
+    def note(self, *what: Any) -> None:
+        self.driver.log.append((self.device, *what))
+
+    def allocate(self, size: int) -> int:
+        if self.used + size > self.driver.memory:
+            raise OutOfMemory("out of memory")
+        self.used += size
+        held = np.full(size + 2 * MARGIN, FILL, np.uint8)
+        address = held.ctypes.data + MARGIN
+        self.arrays[address] = held
+        self.note("allocate", size)
+        return int(address)
+
+    def free(self, address: int) -> None:
+        held = self.arrays.pop(address)
+        self.used -= held.nbytes - 2 * MARGIN
+        self.note("free", held.nbytes - 2 * MARGIN)
+
+    def free_memory(self) -> int:
+        return self.driver.memory - self.used
+
+    def pinned(self, size: int) -> Array:
+        return np.empty(max(size, 1), np.uint8)
+
+    def _memory(self, address: int, size: int) -> Array:
+        """The bytes at an address, which have to be of one array."""
+        for start, held in self.arrays.items():
+            if start <= address and address + size <= start + held.nbytes - 2 * MARGIN:
+                at = MARGIN + address - start
+                return held[at : at + size]
+        raise DriverError(f"{size} bytes at {address:#x} are of no array")
+
+    def upload(self, address: int, array: Array, stream: Any) -> None:
+        self._memory(address, array.nbytes)[:] = array.reshape(-1).view(np.uint8)
+        self.note("upload", array.nbytes, stream)
+
+    def download(self, array: Array, address: int, stream: Any) -> None:
+        array.reshape(-1).view(np.uint8)[:] = self._memory(address, array.nbytes)
+        self.note("download", array.nbytes, stream)
+
+    def copy(self, address: int, source: int, size: int, stream: Any) -> None:
+        self._memory(address, size)[:] = self._memory(source, size)
+        self.note("copy", size, stream)
+
+    def copy_from(self, other: Any, address: int, source: int, size: int, stream: Any) -> None:
+        self._memory(address, size)[:] = other._memory(source, size)
+        self.note("copy_from", other.device, size, stream)
+
+    def clear(self, address: int, size: int, stream: Any) -> None:
+        self._memory(address, size)[:] = 0
+        self.note("clear", size, stream)
+
+    def stream(self) -> Any:
+        return f"stream {next(self._numbers)}"
+
+    def event(self) -> Any:
+        return [f"event {next(self._numbers)}"]
+
+    def record(self, event: Any, stream: Any) -> None:
+        self.note("record", event[0], stream)
+
+    def wait(self, stream: Any, event: Any) -> None:
+        self.note("wait", stream, event[0])
+
+    def query(self, event: Any) -> bool:
+        return True
+
+    def synchronize(self, event: Any) -> None:
+        self.note("synchronize", event[0])
+
+    def load(self, code: bytes) -> Library | None:
+        self.note("load", len(code))
+        return Library(code, "kernels") if code else None
+
+    def function(self, code: Library | None, name: str, count: int) -> tuple[Any, Any, str]:
+        if code is None:
+            return None, None, name
+        held = code._handle
+        launch = held.load_function(ffi.typeof(_LAUNCH), "pe_launch")
+        return launch, held.load_function(ffi.typeof("void(*)(void)"), name), name
+
+    def launch(
+        self, function: Any, grid: Any, block: Any, arguments: Sequence[int], stream: Any
+    ) -> None:
+        """Run a kernel. Raises DriverError for a race that was seen, or a write past an array."""
+        start, kernel, name = function
+        self.note("launch", name, grid, block, stream)
+        if start is None:
+            return
+        assert len(arguments) <= MOST_ARGUMENTS, "more arguments than fibres.h passes"
+        grid, block = self.driver.shape or (grid, block)
+        shape = ffi.new("int64_t[]", [*grid, *block])
+        nothing = np.zeros(FAULTS, np.int64)
+        faults = next((a for a in arguments if a % 8 == 0 and a - 8 in self.arrays), None)
+        given = [*arguments, *[0] * (MOST_ARGUMENTS - len(arguments))]
+        given.append(faults or nothing.ctypes.data)
+        said = start(kernel, shape, ffi.new("int64_t[]", given), self.driver.seed)
+        if said != ffi.NULL:
+            raise DriverError(f"{name}: {ffi.string(said).decode()}")
+        self.inspect(name)
+
+    def inspect(self, name: str) -> None:
+        """Raise DriverError where something was written past an array."""
+        for held in self.arrays.values():
+            if (held[:MARGIN] != FILL).any() or (held[-MARGIN:] != FILL).any():
+                raise DriverError(f"{name} writes past an array of {held.nbytes - 2 * MARGIN}")
+
+
+def overflows(code: Any) -> int:
+    """Return how many signed integers have overflowed in compiled code, where that is undefined."""
+    return int(code.module._handle.load_function(ffi.typeof("int64_t(*)(void)"), "pe_overflows")())
+
+
+_LAUNCH = "const char *(*)(void(*)(void), const int64_t *, const int64_t *, uint64_t)"
+
+
+def backend(driver: CpuDriver | None = None, compiler: Any = Gxx) -> CompiledCuda:
+    """Return the backend on devices that this processor plays."""
+    held = driver or CpuDriver()
+    return CompiledCuda(lambda: held, compiler)
+
+
+@contextmanager
+def installed(made: CompiledCuda | None = None) -> Iterator[CompiledCuda]:
+    """Let `cuda` be such a backend inside the `with`."""
+    made = made or backend()
+    before = dict(RUNTIME._backends)
+    RUNTIME._backends["cuda"] = made
+    try:
+        yield made
+    finally:
+        RUNTIME._backends.clear()
+        RUNTIME._backends.update(before)

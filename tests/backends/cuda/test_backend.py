@@ -1,0 +1,105 @@
+"""The backend as a whole: what it compiles, keeps, and says where it cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.backends import registry
+from plusequals.backends.cuda.backend import CompiledCuda, OnDevice, packed
+from plusequals.backends.cuda.nvrtc import Failed, Made
+from plusequals.backends.runtime.state import RUNTIME
+from plusequals.lowering import settings
+from plusequals.lowering.diagnostic import CdBackendError
+
+from ..emit.programs import assign, at, node, over, procedure, read, symbols
+from .on_cpu import CpuDriver, Nothing, backend, installed
+
+TEXT = "def f(y, x):\n    y[i] = x[i] + 1\n"
+
+
+class Counting(Nothing):
+    built = 0
+
+    def build(self, text: str, target: str, folder: Path) -> Made:
+        Counting.built += 1
+        return super().build(text, target, folder)
+
+
+def test_it_is_known_and_says_why_it_cannot_run() -> None:
+    state = registry.backends()["cuda"]
+    assert state == "available" or state.startswith(("no CUDA device can be used", "CUDA cannot"))
+
+
+def test_the_same_text_is_compiled_once(tmp_path: Path) -> None:
+    procedure_ = pe.cd_from_source(TEXT).procedure(np.ones(4), np.ones(4))
+    Counting.built = 0
+    with settings.override(cache_dir=str(tmp_path)):
+        one, other = backend(compiler=Counting), backend(compiler=Counting)
+        origins = [made.compile(procedure_).origin for made in (one, one, other)]
+    assert origins == ["compiled", "memory", "disk"]
+    assert Counting.built == 1
+
+
+def test_a_device_is_chosen_by_its_number() -> None:
+    driver = CpuDriver()
+    with installed(backend(driver, Nothing)) as made:
+        function = pe.cd_from_source(TEXT)
+        function.on("cuda:1")(np.ones(4), np.ones(4))
+        assert {what[0] for what in driver.log} == {1}
+        function.on("cuda")(np.ones(4), np.ones(4))
+        assert {what[0] for what in driver.log} == {0, 1}
+        found = RUNTIME.backend("cuda:1")
+        assert isinstance(found, OnDevice)
+        assert found.cuda is made
+        assert found.unavailable() is None
+        with settings.override(backend="cuda:1"):
+            function(np.ones(4), np.ones(4))
+    assert driver.log[-1][0] == 1
+
+
+def test_what_the_compiler_refuses_is_our_fault(tmp_path: Path) -> None:
+    class Refusing(Nothing):
+        name = "refusing"
+
+        def build(self, text: str, target: str, folder: Path) -> Made:
+            raise Failed("kernels.cu(3): error: expected a `;`\nmore")
+
+    with installed(backend(compiler=Refusing)), settings.override(dump_dir=str(tmp_path)):
+        with pytest.raises(CdBackendError) as caught:
+            pe.cd_from_source(TEXT, backend="cuda")(np.ones(4), np.ones(4))
+    assert caught.value.code == "CD0881"
+    assert "expected a `;`" in str(caught.value)
+    assert (tmp_path / "f-refused.cu").read_text().count("__global__") == 1
+
+
+def test_a_forked_child_gives_devices_up() -> None:
+    made = backend(compiler=Nothing)
+    assert made.unavailable() is None
+    made.after_fork()
+    assert made.unavailable() is None, "nothing was in use: the child may begin"
+    made.opened()
+    made.after_fork()
+    why = made.unavailable()
+    assert isinstance(why, CdBackendError)
+    assert "a forked process cannot use the devices of its parent" in str(why)
+
+
+def test_nothing_is_probed_before_it_is_asked_for() -> None:
+    def find() -> CpuDriver:
+        raise AssertionError("probed")
+
+    assert CompiledCuda(find).name == "cuda"
+
+
+def test_arrays_are_packed_on_a_device() -> None:
+    (i,) = symbols("i")
+    y, x = node(0, "y", (4,), strides=(-2,)), node(1, "x", (4,))
+    body = [assign("y[i] = x[i]", y, at(i), read(x, i), over((i, 0, 4)))]
+    made = packed(procedure("f", [(y, True), (x, False)], body))
+    assert [p.node.strides for p in made.parameters] == [None, None]
+    plain = procedure("g", [(x, True)], [])
+    assert packed(plain) is plain

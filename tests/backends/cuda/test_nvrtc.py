@@ -1,0 +1,125 @@
+"""The compilers of CUDA: what they make, and what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plusequals.backends.cuda import nvrtc
+from plusequals.backends.cuda.nvrtc import Compiler, Failed, Figures, Nvcc, Nvrtc
+
+TEXT = """
+extern "C" __global__ void twice(float *y, const float *x)
+{
+    y[threadIdx.x] = x[threadIdx.x] * 2.0f + 1.0f;
+}
+"""
+
+
+def compilers() -> list[Compiler]:
+    try:
+        found = nvrtc.find()
+    except Failed:
+        return []
+    return [found]
+
+
+FOUND = compilers()
+needs_nvrtc = pytest.mark.skipif(not FOUND, reason="no NVRTC on this machine: nothing was compiled")
+
+
+def needed() -> Compiler:
+    return FOUND[0]
+
+
+@needs_nvrtc
+def test_code_is_made_without_a_device(tmp_path: Path) -> None:
+    made = needed().build(TEXT, "sm_90", tmp_path)
+    assert made.code[:4] == b"\x7fELF"
+    assert "warning" not in made.log
+    assert 0 < made.figures["twice"].registers < 20
+    assert made.figures["twice"].spilled == 0
+
+
+@needs_nvrtc
+def test_products_and_sums_are_rounded_one_by_one(tmp_path: Path) -> None:
+    assert "--fmad=false" in needed().flags("sm_90")
+    assert "--ftz=false" in needed().flags("sm_90")
+
+
+@needs_nvrtc
+def test_what_is_wrong_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Failed, match="identifier .nothing. is undefined"):
+        needed().build(TEXT.replace("2.0f", "nothing"), "sm_90", tmp_path)
+    with pytest.raises(Failed):
+        needed().build(TEXT, "sm_1", tmp_path)
+
+
+def test_figures_are_read_from_the_log() -> None:
+    log = (
+        "ptxas info    : 0 bytes gmem\n"
+        "ptxas info    : Compiling entry function 'a_1' for 'sm_90'\n"
+        "ptxas info    : Function properties for a_1\n"
+        "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+        "ptxas info    : Used 18 registers, used 0 barriers\n"
+        "ptxas info    : Compiling entry function 'b' for 'sm_90'\n"
+        "ptxas info    : Function properties for b\n"
+        "    96 bytes stack frame, 8 bytes spill stores, 40 bytes spill loads\n"
+        "ptxas info    : Used 255 registers, used 1 barriers, 96 bytes cumulative stack size,"
+        " 4096 bytes smem\n"
+    )
+    found = nvrtc.figures_of(log)
+    assert found == {"a_1": Figures(18, 0, 0, 0), "b": Figures(255, 4096, 40, 96)}
+    assert str(found["a_1"]) == "18 registers, 0 bytes shared"
+    assert str(found["b"]) == (
+        "255 registers, 40 bytes of them in memory, 4096 bytes shared, 96 bytes of stack"
+    )
+
+
+def test_without_a_library_and_a_command_it_is_said_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(nvrtc, "candidates", lambda: iter(["no-such-library.so"]))
+    monkeypatch.setattr(nvrtc.shutil, "which", lambda name: None)
+    with pytest.raises(Failed, match="pip install nvidia-cuda-nvrtc"):
+        nvrtc.find()
+
+
+def test_a_library_that_does_not_load_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc, "candidates", lambda: iter(["/nowhere/libnvrtc.so.13"]))
+    monkeypatch.setattr(nvrtc.shutil, "which", lambda name: None)
+    with pytest.raises(Failed, match="/nowhere/libnvrtc"):
+        nvrtc.find()
+
+
+def test_the_command_is_the_second_choice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    command = tmp_path / "nvcc"
+    command.write_text(
+        "#!/bin/sh\n"
+        'if [ "$1" = --version ]; then\n'
+        '    echo "Cuda compilation tools, release 13.0, V13.0.88"; exit\n'
+        "fi\n"
+        'while [ "$1" != -o ]; do shift; done\n'
+        "grep -q nothing kernels.cu && { echo wrong >&2; exit 2; }\n"
+        "printf code > $2\n"
+    )
+    command.chmod(0o755)
+    monkeypatch.setattr(nvrtc, "candidates", lambda: iter(()))
+    monkeypatch.setattr(nvrtc.shutil, "which", lambda name: str(command))
+    found = nvrtc.find()
+    assert isinstance(found, Nvcc)
+    assert found.name == "nvcc 13.0.88"
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    assert found.build(TEXT, "sm_90", folder).code == b"code"
+    (folder / "kernels.cubin").unlink()
+    with pytest.raises(Failed, match="wrong"):
+        found.build("nothing", "sm_90", folder)
+
+
+@needs_nvrtc
+def test_packages_come_before_what_the_system_has() -> None:
+    if isinstance(needed(), Nvrtc):
+        assert needed().name.startswith("NVRTC 1")
+        assert len([*nvrtc.candidates()]) >= 1

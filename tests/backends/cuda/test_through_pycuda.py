@@ -1,0 +1,109 @@
+"""PyCUDA as a driver: what is called while the context is current, and what errors become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plusequals.backends.cuda.through_pycuda import PyCudaContext
+from plusequals.backends.cuda.verbs import DriverError, OutOfMemory
+
+
+class Error(Exception):
+    pass
+
+
+class NoMemory(Error):
+    pass
+
+
+class Held(int):
+    """An allocation."""
+
+    freed: list[int] = []
+
+    def free(self) -> None:
+        self.freed.append(int(self))
+
+
+class Api:
+    """Keeps every call, with whether a context was current."""
+
+    Error, MemoryError = Error, NoMemory
+
+    def __init__(self, **raising: Exception) -> None:
+        self.raising = raising
+        self.calls: list[tuple[Any, ...]] = []
+        self.depth = 0
+        self.Context = self
+
+    def push(self) -> None:
+        self.depth += 1
+
+    def pop(self) -> None:
+        self.depth -= 1
+
+    def __getattr__(self, verb: str) -> Any:
+        def call(*given: Any) -> Any:
+            self.calls.append((self.depth, verb, *given))
+            if verb in self.raising:
+                raise self.raising[verb]
+            return Held(64) if verb == "mem_alloc" else None
+
+        return call
+
+
+def context_of(api: Api) -> PyCudaContext:
+    return PyCudaContext(api, api)
+
+
+def test_verbs_run_while_the_context_is_current() -> None:
+    api = Api()
+    context = context_of(api)
+    address = context.allocate(100)
+    context.clear(address, 100, "stream")
+    context.copy(1, 2, 3, "stream")
+    context.free(address)
+    assert api.calls == [
+        (1, "mem_alloc", 100),
+        (1, "memset_d8_async", 64, 0, 100, "stream"),
+        (1, "memcpy_dtod_async", 1, 2, 3, "stream"),
+    ]
+    assert Held.freed == [64]
+    assert api.depth == 0
+
+
+def test_memory_is_held_until_it_is_given_back() -> None:
+    context = context_of(Api())
+    address = context.allocate(8)
+    assert address in context._memory
+    context.free(address)
+    assert not context._memory
+
+
+def test_errors_are_those_of_the_verbs_and_leave_the_context() -> None:
+    api = Api(mem_alloc=NoMemory("out of memory"), memset_d8_async=Error("illegal address"))
+    with pytest.raises(OutOfMemory, match="out of memory"):
+        context_of(api).allocate(8)
+    with pytest.raises(DriverError, match="illegal address"):
+        context_of(api).clear(1, 2, None)
+    assert api.depth == 0
+
+
+def test_copies_between_devices_go_by_way_of_the_host() -> None:
+    here, there = Api(), Api()
+    context_of(here).copy_from(context_of(there), 1, 2, 16, "stream")
+    (_, verb, held, source), *_ = there.calls
+    assert (verb, source, held.nbytes) == ("memcpy_dtoh", 2, 16)
+    assert here.calls[0][1:3] == ("memcpy_htod", 1)
+
+
+def test_arrays_are_given_as_bytes() -> None:
+    api = Api()
+    context_of(api).upload(5, np.arange(3.0), "stream")
+    _, verb, address, data, stream = api.calls[0]
+    assert (verb, address, stream) == ("memcpy_htod_async", 5, "stream")
+    assert data.dtype == np.uint8
+    assert data.nbytes == 24

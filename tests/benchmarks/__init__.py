@@ -1,0 +1,1 @@
+"""Tests of the benchmarks: what they compute, measure and write. None of them asserts a time."""

@@ -1,0 +1,40 @@
+extern "C" __global__ void __launch_bounds__(64) pe_rows_0(const float *__restrict__ x,
+        float *__restrict__ y, int64_t n, int64_t *faults)
+{
+    if (faults[0]) return;
+    __shared__ int failed;
+    if (threadIdx.x == 0) failed = 0;
+    __syncthreads();
+    __shared__ float partial[64];
+    float total = 0.0f;
+    for (int64_t b = (int64_t)blockIdx.x; b < n; b += (int64_t)gridDim.x) {
+        for (int64_t t = (int64_t)threadIdx.x; t < 64; t += (int64_t)blockDim.x) {
+            partial[t] = 0.0f;
+            for (int64_t k = t; k < 640; k += 64) {
+                if (!(x[b*640 + k] >= 0.0f)) {
+                    const int64_t place[] = {0, b, 0, t, 1, k, 0};
+                    int64_t *const fault = claimed(faults, place, 7);
+                    fault[0] = 0;
+                    record_int(fault + 1, 5, k);
+                    record_real(fault + 3, 12, x[b*640 + k]);
+                    fault[5] = 0;
+                    released(faults);
+                    failed = 1;
+                    return;
+                }
+                partial[t] += x[b*640 + k];
+            }
+        }
+        __syncthreads();
+        if (failed) return;
+        total = 0.0f;
+        for (int64_t k = 0; k < 64; k++) {
+            total += partial[k];
+        }
+        for (int64_t t = (int64_t)threadIdx.x; t < 1; t += (int64_t)blockDim.x) {
+            y[b] = total;
+        }
+        __syncthreads();
+        if (failed) return;
+    }
+}

@@ -1,0 +1,197 @@
+"""Sums in lanes: their order is that of the page, whatever the loops around them look like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.lowering import settings
+from plusequals.lowering.ir.loops import For
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule.lanes import BLOCK, BLOCKS, LANES
+
+from .scheduled import function, interpreted, of_any_size, scheduled
+
+SIZES = (
+    0,
+    1,
+    2,
+    3,
+    5,
+    7,
+    8,
+    9,
+    31,
+    LANES,
+    LANES + 1,
+    97,
+    BLOCK - 1,
+    BLOCK,
+    BLOCK + 1,
+    3 * BLOCK + 5,
+)
+
+
+def in_lanes(terms: Any, op: Any = np.add) -> Any:
+    """Return the lanes of some terms, written from the page: blocks of blocks of steps."""
+    kind = terms.dtype.type
+    nothing = np.full(LANES, -0.0 if op is np.add else 1.0, terms.dtype)
+
+    def blocks(part: Any, sizes: tuple[int, ...]) -> Any:
+        total = nothing.copy()
+        if not sizes:
+            for p, term in enumerate(part):
+                total[p % LANES] = op(total[p % LANES], term)
+            return total
+        for start in range(0, len(part), sizes[0]):
+            total = op(total, blocks(part[start : start + sizes[0]], sizes[1:]))
+        return total
+
+    assert kind in (np.float32, np.float64)
+    return blocks(terms, (BLOCKS, BLOCK))
+
+
+def folded(lanes: Any, op: Any = np.add) -> Any:
+    while len(lanes) > 1:
+        half = len(lanes) // 2
+        lanes = op(lanes[:half], lanes[half:])
+    return lanes[0]
+
+
+def bits(value: Any) -> bytes:
+    """Return the bits of numbers; of NaN there is one."""
+    value = np.asarray(value)
+    return np.where(np.isnan(value), value.dtype.type(np.nan), value).tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("size", SIZES)
+def test_the_order_of_a_sum_is_that_of_the_page(size: int, dtype: str) -> None:
+    x = np.random.default_rng(size).standard_normal(size).astype(dtype)
+    made = function("def f(x):\n    return sum(x[i])\n")
+    expected = bits(x.dtype.type(0) + folded(in_lanes(x)))
+    assert bits(interpreted(scheduled(made.procedure(x)), x)[0]) == expected
+    if size > 1:
+        assert bits(interpreted(scheduled(of_any_size(made, x)), x)[0]) == expected
+
+
+def test_blocks_of_blocks() -> None:
+    x = np.random.default_rng(1).standard_normal(BLOCKS + BLOCK + 7).astype("f4")
+    made = function("def f(x):\n    return sum(x[i])\n")
+    with settings.override(schedule=True):
+        assert bits(made.on("cc")(x)) == bits(np.float32(0) + folded(in_lanes(x)))
+
+
+BODIES = {
+    "rows": "y[i] = sum(x[i, j])",
+    "rows, added": "y[i] += sum(x[i, j])",
+    "both axes": "y[0] = sum(x[i, j])",
+    "a triangle": "y[i] = sum[j <= i](x[i, j])",
+    "a choice": "y[i] = sum[j](x[i, j] if x[i, j] > 0 else 0)",
+    "a guarded term": "y[i] = sum[j != 1](x[i, j])",
+    "products": "y[i] = prod(x[i, j])",
+    "a name in the loop": "m[i] = mean(x[i, j])\ny[i] = mean((x[i, j] - m[i]) ** 2)",
+    "backwards": "y[i] = sum(z[i, j])",
+    "a sum of sums": "y[i] = sum[j](x[i, j] * sum[k](x[j % 3, k] * x[i, k]))",
+    "f64 of f32": "y[i] = sum(x[i, j], acc=f64)",
+}
+
+
+def _text(body: str) -> str:
+    start = ["z = x[:, ::-1]"] if "z[" in body else []
+    return "def f(y, x):\n" + "".join(f"    {line}\n" for line in (*start, *body.split("\n")))
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize(
+    "shape", [(3, 0), (0, 5), (1, 1), (3, 7), (5, 33), (37, 37), (2, BLOCK + 9)]
+)
+def test_sizes_of_the_run_and_c_change_no_bit(name: str, shape: tuple[int, int]) -> None:
+    if name == "a triangle" and shape[0] > shape[1] or name == "a sum of sums" and shape[1] > 35:
+        pytest.skip("not a triangle, or too much for the interpreter")
+    if name == "a sum of sums" and shape[0] < 3:
+        pytest.skip("it reads three rows")
+    rng = np.random.default_rng(3)
+    x, y = rng.uniform(0.5, 1.5, shape).astype("f4"), np.full(max(shape[0], 1), -0.0, "f4")
+    x *= rng.choice([-1, 1], shape).astype("f4")
+    y = y[: shape[0]] if name != "both axes" else y
+    made = function(_text(BODIES[name]))
+    fixed = interpreted(scheduled(made.procedure(y, x)), y, x)[0]
+    if shape in ((3, 0), (37, 37)):
+        with settings.override(schedule=True):
+            compiled = y.copy()
+            made.on("cc")(compiled, x)
+        assert bits(compiled) == bits(fixed)
+    if min(shape) > 1:
+        assert bits(interpreted(scheduled(of_any_size(made, y, x)), y, x)[0]) == bits(fixed)
+    plain = y.astype("f8")
+    made.on("numpy")(plain, x.astype("f8"))
+    np.testing.assert_allclose(fixed, plain, rtol=1e-4, atol=1e-5)
+
+
+def test_a_loop_that_does_more_finds_the_lane_of_each_term() -> None:
+    """Both sums are over `j`, one loop; the inner loop keeps the first from running in steps."""
+    text = "def f(y, x):\n    y[i] = sum[j](x[i, j] * sum[k](x[j, k]))\n"
+    x = np.random.default_rng(2).standard_normal((40, 40)).astype("f4")
+    y = np.zeros(40, "f4")
+    made = function(text)
+    inner = [np.float32(0) + folded(in_lanes(row)) for row in x]
+    expected = [np.float32(0) + folded(in_lanes(row * np.array(inner))) for row in x]
+    assert bits(interpreted(scheduled(made.procedure(y, x)), y, x)[0]) == bits(expected)
+
+
+def test_what_was_written_as_a_loop_is_added_in_its_order() -> None:
+    made = function("def f(x):\n    s = 0.0\n    for v in x:\n        s += v\n    return s\n")
+    x = np.array([1e16, 1.0, -1e16, 1.0])
+    assert interpreted(scheduled(made.procedure(x)), x)[0] == 1.0
+    with settings.override(schedule=True):
+        assert made.on("cc")(x) == 1.0
+
+
+def test_strict_is_program_order_and_off_changes_nothing() -> None:
+    made = function("def f(x):\n    return sum(x[i])\n")
+    x = np.array([1e16, 1.0, -1e16, 1.0])
+    with settings.override(schedule=True, profile="strict"):
+        assert made.on("cc")(x) == 1.0
+    with settings.override(schedule=True):
+        assert made.on("cc")(x) == 2.0
+    with settings.override(schedule=False):
+        assert made.on("cc")(x) == 1.0
+
+
+def test_nothing_is_added_where_there_is_nothing_but_zeros() -> None:
+    for values in ([-0.0] * 3, [-0.0] * 40, []):
+        x, y = np.array([values], "f4"), np.array([-0.0], "f4")
+        made = function("def f(y, x):\n    y[i] += x[i, j]\n")
+        assert np.signbit(interpreted(scheduled(made.procedure(y, x)), y, x)[0]).all()
+
+
+def test_nan_and_infinities_come_through() -> None:
+    made = function("def f(x):\n    return sum(x[i])\n")
+    for value in (np.nan, np.inf, -np.inf):
+        x = np.ones(100, "f4")
+        x[70] = value
+        np.testing.assert_equal(interpreted(scheduled(made.procedure(x)), x)[0], value)
+
+
+def test_long_sums_are_near_the_exact_ones() -> None:
+    x = np.random.default_rng(5).standard_normal(10**6).astype("f4")
+    with settings.override(schedule=True):
+        ours = function("def f(x):\n    return sum(x[i])\n").on("cc")(x)
+    exact = x.astype("f8").sum()
+    assert abs(float(ours) - exact) < 100 * np.finfo("f4").eps * np.sqrt(np.square(x).sum())
+
+
+def test_explain_says_what_is_in_lanes() -> None:
+    made = pe.cd_from_source("def f(x):\n    return sum(x[i])\n", {})
+    with settings.override(schedule=True):
+        text = str(made.on("cc").explain(np.ones(99, "f4")))
+    assert "are added up in lanes" in text
+    assert any(
+        isinstance(stmt, For) and stmt.kind == "vector"
+        for kernel in scheduled(made.procedure(np.ones(99, "f4"))).kernels
+        for stmt in statements(kernel.body)
+    )

@@ -1,0 +1,309 @@
+"""Which loops may run in any order: compared with running through every round of small ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from plusequals.lowering.ir.assignments import Alloc, Break, Continue, Fault, Let, Permute, Print
+from plusequals.lowering.ir.indexing import (
+    Affine,
+    Range,
+    Symbol,
+    const,
+    evaluate,
+    floordiv,
+    maximum,
+    minimum,
+    mod,
+    var,
+)
+from plusequals.lowering.ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
+from plusequals.lowering.ir.ops import OPS
+from plusequals.lowering.ir.rewrite import map_statements
+from plusequals.lowering.schedule.legal import Dependent, confined, independent, private
+
+from ..ir.build import ap, at, bool_, i64, node, num, pos, program, read, symbols
+from ..passes.shown import lowered
+
+i, j, k, m, n = symbols("i j k m n")
+X, Y, T, S, P = (
+    node(0, "x", 64), node(1, "y", 64), node(2, "t", 64), node(3, "s"), node(4, "p", 64, dtype=i64),
+)  # fmt: skip
+GRID = node(5, "grid", 64, 64)
+FAULT = Fault("CD0601", "CdIndexError", "out of range")
+ONE = num(1.0)
+
+
+def loop(symbol: Symbol, *body: Stmt, lo: int = 0, hi: int = 8, step: int = 1) -> For:
+    return For(symbol, const(lo), const(hi), step, body)
+
+
+def why(one: For) -> object:
+    refusal = independent(one)
+    return None if refusal is None else refusal.reason
+
+
+# ------------------------------------------------------------------------------ small loops
+
+
+def _cells(stmt: Stmt, values: dict[Symbol, int]) -> Iterator[tuple[tuple[int, ...], bool]]:
+    """Each element that a statement uses, and whether it writes it."""
+    match stmt:
+        case For(symbol, lo, hi, step, body):
+            for value in range(evaluate(lo, values), evaluate(hi, values), step):
+                for inner in body:
+                    yield from _cells(inner, {**values, symbol: value})
+        case If(test, then):
+            if evaluate(test.args[1].index - test.args[0].index, values) > 0:
+                for inner in then:
+                    yield from _cells(inner, values)
+        case Store(access, value):
+            yield tuple(evaluate(at, values) for at in access.index), True
+            if not hasattr(value, "value"):
+                yield tuple(evaluate(at, values) for at in value.index), False
+        case _:
+            raise AssertionError(stmt)
+
+
+def _clash(one: For) -> bool:
+    """Whether two rounds use an element that one of them writes, found by running all rounds."""
+    rounds = range(one.lo.offset, one.hi.offset, one.step)
+    used = [[cell for s in one.body for cell in _cells(s, {one.symbol: r})] for r in rounds]
+    return any(
+        cell == other and (writes or also)
+        for number, first in enumerate(used)
+        for second in used[number + 1 :]
+        for cell, writes in set(first)
+        for other, also in set(second)
+    )
+
+
+def _index(rng: random.Random, names: list[Symbol]) -> Affine:
+    out = const(rng.randint(20, 22))
+    for name in names:
+        out += var(name) * rng.choice((0, 1, 1, -1, 2, 3))
+    return out
+
+
+def _random(rng: random.Random) -> For:
+    """A loop of which all indices are inside of the arrays, with at most one loop inside."""
+    names, rank = [i], rng.choice((1, 1, 2))
+    nested = rng.random() < 0.7
+    if nested:
+        names.append(j)
+    array = X if rank == 1 else GRID
+    write = at(array, *(_index(rng, names) for _ in range(rank)))
+    value = ONE
+    if rng.random() < 0.6:
+        value = read(array, *(_index(rng, names) for _ in range(rank)))
+    body: Stmt = Store(write, value)
+    if rng.random() < 0.4:
+        body = If(ap("lt", pos(_index(rng, names)), pos(_index(rng, names))), (body,))
+    if nested:
+        lo = rng.choice((const(0), const(1), var(i), var(i) + 1))
+        hi = rng.choice((const(3), const(4), var(i), var(i) + 2, const(5) - var(i)))
+        if rng.random() < 0.3:
+            body = For(j, hi, lo - 1, rng.choice((-1, -2)), (body,))
+        else:
+            body = For(j, lo, hi, rng.choice((1, 1, 1, 2, 3)), (body,))
+    if rng.random() < 0.3:
+        return loop(i, body, lo=rng.randint(3, 5), hi=rng.randint(-1, 2), step=-rng.randint(1, 2))
+    return loop(i, body, lo=rng.randint(0, 2), hi=rng.randint(3, 7), step=rng.choice((1, 1, 2, 3)))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_small_loops_are_decided_exactly(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(25):
+        one = _random(rng)
+        refusal = independent(one)
+        assert (refusal is not None) is _clash(one), (one, refusal)
+        assert refusal is None or refusal.reason in (Dependent.CELL, Dependent.SCALAR)
+
+
+def _wrapped(rng: random.Random, index: Affine) -> Affine:
+    """An index of quotients and remainders, or cut off."""
+    size = const(rng.randint(2, 5))
+    return rng.choice(
+        (
+            index,
+            floordiv(index, size),
+            mod(index, size),
+            floordiv(index, size) * size.offset + mod(index, size),
+            minimum(index, const(22)),
+            maximum(index, const(23)),
+        )
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_functions_of_indices_never_hide_a_clash(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(15):
+        one = _random(rng)
+        body = map_statements(one.body, lambda stmt: (_with_functions(rng, stmt),))
+        one = replace(one, body=body)
+        refusal = independent(one)
+        assert refusal is not None or not _clash(one), one
+        if refusal is not None and refusal.reason is Dependent.CELL:
+            assert _clash(one), (one, refusal)
+
+
+def _with_functions(rng: random.Random, stmt: Stmt) -> Stmt:
+    if not isinstance(stmt, Store):
+        return stmt
+    index = tuple(_wrapped(rng, one) for one in stmt.access.index)
+    return replace(stmt, access=replace(stmt.access, index=index))
+
+
+def test_quotient_and_remainder_together_are_one_element() -> None:
+    cells = Store(at(GRID, floordiv(var(i), const(4)), mod(var(i), const(4))), ONE)
+    assert why(loop(i, cells, hi=24)) is None
+    assert why(loop(i, Store(at(Y, floordiv(var(i), const(4))), ONE))) is Dependent.CELL
+
+
+def test_the_random_loops_are_of_both_kinds() -> None:
+    rng = random.Random(1)
+    made = [_clash(_random(rng)) for _ in range(300)]
+    assert 40 < sum(made) < 260
+
+
+# ----------------------------------------------------------------------------- one rule each
+
+
+def test_a_refusal_names_rounds_in_numbers() -> None:
+    one = loop(i, Store(at(Y, var(i) + 2), read(Y, i)))
+    assert str(independent(one)) == (
+        "two rounds use the same element: "
+        "`y[i + 2]` in the round i = 0 and `y[i]` in the round i = 2"
+    )
+
+
+def test_rounds_far_enough_apart_do_not_meet() -> None:
+    assert why(loop(i, Store(at(Y, var(i) + 8), read(Y, i)))) is None
+    assert why(loop(i, Store(at(Y, var(i) + 7), read(Y, i)))) is Dependent.CELL
+    assert why(loop(i, Store(at(Y, var(i) + 1), read(Y, i)), step=2)) is None
+
+
+def test_sizes_are_unknowns() -> None:
+    wide = node(6, "w", n, m)
+    row = For(i, const(0), var(n), 1, (For(j, const(0), var(m), 1, (Store(at(wide, i, j), ONE),)),))
+    assert why(row) is None
+    halves = For(i, const(0), var(n), 1, (Store(at(wide, var(n) - 1 - var(i), i), ONE),))
+    assert why(halves) is None
+    mirrored = Store(at(wide, i, 0), read(wide, var(n) - 1 - var(i), 0))
+    assert why(For(i, const(0), var(n), 1, (mirrored,))) is Dependent.CELL
+
+
+def test_both_axes_together_keep_rounds_apart() -> None:
+    skewed = Store(at(GRID, var(i) + var(j), j), ONE)
+    assert why(loop(i, loop(j, skewed))) is None
+    assert why(loop(i, loop(j, Store(at(GRID, var(i) + var(j), 0), ONE)))) is Dependent.CELL
+
+
+def test_elimination_of_a_matrix_is_independent_below_the_pivot() -> None:
+    update = Update(at(GRID, i, j), OPS["sub"], ap("mul", read(GRID, i, k), read(GRID, k, j)))
+    columns = For(j, var(k) + 1, const(64), 1, (update,))
+    rows = For(i, var(k) + 1, const(64), 1, (columns,))
+    assert why(rows) is None
+    assert why(columns) is None
+    assert why(loop(k, rows)) is Dependent.CELL
+
+
+def test_a_test_of_positions_keeps_rounds_apart() -> None:
+    below = If(ap("lt", pos(i), pos(4)), (Store(at(Y, i), read(Y, var(i) + 4)),))
+    assert why(loop(i, below)) is None
+
+
+def test_an_accumulation_over_rounds_is_refused() -> None:
+    total = loop(i, Update(at(S), OPS["add"], read(X, i)))
+    assert why(total) is Dependent.SCALAR
+    assert independent(total, private=frozenset({S.id})) is None
+
+
+def test_data_that_decide_an_element_are_refused_unless_another_axis_is_enough() -> None:
+    scattered = Store(at(Y, read(P, i)), ONE)
+    assert why(loop(i, scattered)) is Dependent.UNCLEAR
+    assert why(loop(i, Store(at(GRID, i, read(P, i)), ONE))) is None
+    named = Let(k, read(P, i))
+    assert why(loop(i, named, Store(at(Y, k), ONE))) is Dependent.UNCLEAR
+    assert why(loop(i, named, Store(at(GRID, k, i), read(GRID, k, i)))) is None
+    assert why(loop(i, named, Store(at(Y, i), read(X, k)))) is None
+
+
+def test_a_break_of_an_inner_loop_is_the_rounds_own() -> None:
+    store = Store(at(Y, i), ONE)
+    leaves = If(ap("gt", read(X, i), ONE), (Break(),))
+    assert why(loop(i, store, leaves)) is Dependent.JUMPS
+    assert why(loop(i, loop(j, leaves), store)) is None
+    assert why(loop(i, While((leaves,), num(True, bool_), ()), store)) is None
+    assert why(loop(i, If(ap("gt", read(X, i), ONE), (Continue(),)), store)) is None
+
+
+def test_what_is_printed_or_exchanged_keeps_its_order() -> None:
+    assert why(loop(i, Print(("x",)))) is Dependent.PRINTS
+    assert why(loop(i, Permute((X, Y), (Y, X)))) is Dependent.STORAGE
+    assert why(loop(i, Fill(Y, ONE))) is Dependent.STORAGE
+    assert why(loop(i, Alloc(node(9, "a", n)))) is Dependent.STORAGE
+
+
+def test_a_check_goes_with_writes_that_nobody_sees() -> None:
+    checked = Check(ap("lt", read(X, i), ONE), FAULT)
+    assert why(loop(i, checked)) is None
+    stored = loop(i, checked, Store(at(Y, i), read(X, i)))
+    assert why(stored) is Dependent.CHECKS
+    assert independent(stored, own=frozenset({Y.id})) is None
+
+
+def test_what_is_known_around_the_loop_counts() -> None:
+    shifted = loop(i, Store(at(Y, i), read(Y, var(i) + var(k))))
+    assert why(shifted) is Dependent.CELL
+    assert independent(shifted, outer=(Range(k, const(8), const(9)),)) is None
+
+
+# ------------------------------------------------------------------------------- temporaries
+
+
+def test_a_temporary_of_a_round_is_private() -> None:
+    body = (
+        Store(at(S), read(X, i)),
+        loop(j, Store(at(T, j), ap("mul", read(S), read(X, j))), hi=64),
+        loop(j, Update(at(GRID, i, j), OPS["add"], read(T, j)), hi=64),
+    )
+    whole = program((GRID,), (X,), loop(i, *body), local=(S, T))
+    one = whole.kernels[0].body[0]
+    assert isinstance(one, For)
+    only = confined(whole)[id(one)]
+    assert only == {S.id, T.id}
+    assert private(one, only) == {S.id, T.id}
+    assert independent(one, private(one, only)) is None
+    assert confined(whole)[id(one.body[1])] == set()
+
+
+def test_a_temporary_that_a_round_takes_over_is_not_private() -> None:
+    carried = loop(i, Store(at(Y, i), read(S)), Store(at(S), read(X, i)))
+    whole = program((Y,), (X,), carried, local=(S,))
+    assert private(carried, confined(whole)[id(carried)]) == set()
+    used = program((Y,), (X,), loop(i, Store(at(S), read(X, i))), Store(at(Y, 0), read(S)),
+                   local=(S,))  # fmt: skip
+    (first, _) = used.kernels[0].body
+    assert confined(used)[id(first)] == set()
+
+
+def test_what_trades_places_is_confined_to_no_loop() -> None:
+    swap = loop(i, Store(at(T, i), read(X, i)), Permute((T, X), (X, T)))
+    assert confined(program((), (), swap, local=(T, X)))[id(swap)] == set()
+
+
+def test_programs_of_the_language() -> None:
+    rows = lowered("y[i] = max(x[i, j])", y="f32[8]", x="f32[8, 9]").kernels[0].body[-1]
+    assert isinstance(rows, For)
+    assert independent(rows) is None
+    assert why(next(s for s in rows.body if isinstance(s, For))) is Dependent.CELL
+    steps = lowered("for t in range(8):\n    y += x", y="f32[9]", x="f32[9]").kernels[0].body[0]
+    assert isinstance(steps, For)
+    assert why(steps) is Dependent.CELL

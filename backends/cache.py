@@ -19,9 +19,8 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..lowering import settings
 from ..lowering.later import Later
@@ -48,8 +47,7 @@ class CacheWarning(RuntimeWarning):
     """The cache could not be used as asked; the call itself is unharmed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """What one key stands for."""
 
     metadata: dict[str, Any]
@@ -103,8 +101,7 @@ def _digest_of_sources(folders: Sequence[str]) -> str:
 def package_stamp() -> str:
     """Return what changes whenever one of the package's own sources does, without reading them.
 
-    It is that of the first time: that of what this process runs, if it was soon asked for.
-    """
+    It is that of the first time: of what this process runs, if it was soon asked for."""
     return _stamp()
 
 

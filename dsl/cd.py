@@ -17,26 +17,25 @@ from typing import TYPE_CHECKING, Any
 from ..backends.runtime.state import RUNTIME, Recorder
 from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
 from ..lowering.later import Later
-from . import front, source
+from . import source
 from .definition import Definition
-from .front import Front
-from .recipe import Form
 
 if TYPE_CHECKING:
     from ..backends.cc.warm import Packed
     from ..backends.runtime.routine import Compiled
     from ..backends.runtime.tensor import Tensor
     from ..lowering.ir.assignments import Procedure
-    from . import compiled, explain, plan, remember, results, specialise
+    from . import compiled, explain, front, plan, recipe, remember, results, specialise
     from . import surface as s
     from .forms import Lookup, Match, Specialisation
+    from .recipe import Form
     from .specialise import Specialisations
     from .tracing import log
 else:
     compiled, explain = Later(".compiled", __package__), Later(".explain", __package__)
-    log = Later(".tracing.log", __package__)
+    front, log = Later(".front", __package__), Later(".tracing.log", __package__)
     plan, remember = Later(".plan", __package__), Later(".remember", __package__)
-    results = Later(".results", __package__)
+    recipe, results = Later(".recipe", __package__), Later(".results", __package__)
     specialise = Later(".specialise", __package__)
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -89,7 +88,7 @@ class CdFunction(_LongWay):
         self._plans: list[Packed] = []
         """The short ways of calls that were made, the latest first; see `plan`."""
         self._learned = 0
-        self._front = Front(definition, backend)
+        self._front = front.Front(definition, backend)
 
     @property
     def surface(self) -> s.Function:
@@ -197,17 +196,17 @@ class CdFunction(_LongWay):
         if caller is None:
             return
         lookup = self.definition.scope.lookup
-        recipe = plan.recipe_of(match, arguments, lookup)
-        if recipe is not None:
+        found = plan.recipe_of(match, arguments, lookup)
+        if found is not None:
             self._go_short(caller)
-            made = plan.plan_of(match, self._form(positional, named), recipe)
+            made = plan.plan_of(match, self._form(positional, named), found)
             self._forms.keep(made, match, arguments, _PLANS)
         if match.fresh:
-            remember.remember(match, arguments, recipe, self.definition, self._backend)
+            remember.remember(match, arguments, found, self.definition, self._backend)
 
     def _form(self, positional: int, named: tuple[str, ...]) -> Form:
         params = self.__signature__.parameters
-        return Form(positional, named, {name: params[name].default for name in params})
+        return recipe.Form(positional, named, {name: params[name].default for name in params})
 
     def _go_short(self, caller: type | None) -> None:
         """Have all functions called by a class of the compiled library."""

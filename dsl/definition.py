@@ -12,14 +12,14 @@ from types import FunctionType
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..lowering.later import Later
-from . import identity, source
+from . import source
 from .source import FunctionSource, Scope
 
 if TYPE_CHECKING:
-    from . import parse
+    from . import identity, parse
     from . import surface as s
 else:
-    parse = Later(".parse", __package__)
+    identity, parse = Later(".identity", __package__), Later(".parse", __package__)
 
 
 Inlined: TypeAlias = "FunctionType | Definition"

@@ -25,7 +25,7 @@ import numpy as np
 from ..backends import cache
 from ..backends.cc.backend import CompiledC
 from ..backends.cc.compiler import flags
-from ..backends.cc.host import target
+from ..backends.cc.host import facts
 from ..backends.cc.library import Broken, address, numbers
 from ..backends.cc.warm import Check, Packed, Part, Source
 from ..backends.runtime.state import RUNTIME
@@ -145,7 +145,7 @@ def keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Sequence[str]
 def _keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Iterator[str]:
     toolchain = cc.toolchain()
     world = [
-        *_versions(), repr(settings.current()), asdict(toolchain), flags(toolchain), repr(target()),
+        *_versions(), repr(settings.current()), asdict(toolchain), flags(toolchain), facts(),
     ]  # fmt: skip
     arrays = [value for value in arguments.values() if isinstance(value, np.ndarray)]
     alike = [min(n for n, one in enumerate(arrays) if one is array) for array in arrays]

@@ -13,8 +13,7 @@ compiled function reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -30,16 +29,16 @@ Fail = Callable[..., NoReturn]
 """Raises the error that a status of compiled code means, with what the run wrote of it."""
 
 
-@dataclass(slots=True)
 class Step:
     """A value that is looked at: where it is found, and what it has to be."""
 
-    source: tuple[Any, ...]
-    check: tuple[Any, ...] = (Check.ANY,)
+    __slots__ = ("check", "source")
+
+    def __init__(self, source: tuple[Any, ...], check: tuple[Any, ...] = (Check.ANY,)) -> None:
+        self.source, self.check = source, check
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(NamedTuple):
     """What a call is compared with and what it returns. Steps are named by their numbers."""
 
     steps: Sequence[Step]
@@ -57,8 +56,7 @@ class Recipe:
     """What is returned, each with a `Part`: an object, or the number of a step or a result."""
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """How the parameters of a function were given: by place, by name, or by their defaults."""
 
     positional: int
@@ -95,12 +93,14 @@ def packed(
     return None if made is None else (made, (settings, held, *words.kept), error)
 
 
-@dataclass(slots=True)
 class _Words:
     """Turns what names objects into words; keeps the objects whose addresses are among them."""
 
-    form: Form
-    kept: list[object] = field(default_factory=list)
+    __slots__ = ("form", "kept")
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.kept: list[object] = []
 
     def address(self, value: object) -> int:
         self.kept.append(value)

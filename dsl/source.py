@@ -18,6 +18,7 @@ import tokenize
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType
+from typing import NamedTuple
 
 from ..lowering.diagnostic import (
     CdError,
@@ -298,8 +299,7 @@ MISSING = _Missing()
 """What `Scope.lookup` returns for a name that is bound nowhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """The names around a function. Looked up anew each time: nothing captured is frozen."""
 
     cells: Mapping[str, CellType]

@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ...lowering import settings
 from ...lowering.diagnostic import CdBackendError, Diagnostic
@@ -54,8 +54,7 @@ _SAID = 1 << 20
 """How many bytes of what a compiler says are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(NamedTuple):
     """How a command ended: its exit status (negative: the signal), and what it said."""
 
     status: int

@@ -9,23 +9,25 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...lowering import settings
 from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.later import Later
 from .. import registry
-from ..cache import Cache
 
 if TYPE_CHECKING:
     from ...lowering.ir.assignments import Procedure
-    from .. import interface
+    from .. import cache, interface
+    from ..cache import Cache
     from ..interface import Array, Backend, Code
     from . import queue
     from .queue import Worker
     from .timeline import Timeline
 else:
-    interface, queue = Later("..interface", __package__), Later(".queue", __package__)
+    cache, interface = Later("..cache", __package__), Later("..interface", __package__)
+    queue = Later(".queue", __package__)
 
 Step = Callable[[], Any]
 
@@ -94,8 +96,6 @@ class Runtime:
         """The devices that were asked for, by backend and number."""
         self.workers: weakref.WeakSet[Worker] = weakref.WeakSet()
         """Those of all streams, also of streams that were collected while they worked."""
-        self.disk = Cache()
-        """What is on disk, for all that is no backend."""
         self.watching: list[object] = []
         """What has to see every call; while it is empty, a call may take the short way."""
         self.timeline: Timeline | None = None
@@ -108,6 +108,11 @@ class Runtime:
         self._counts: Counter[str] = Counter()
         atexit.register(self._finish)
         os.register_at_fork(after_in_child=self._after_fork)
+
+    @cached_property
+    def disk(self) -> Cache:
+        """What is on disk, for all that is no backend."""
+        return cache.Cache()
 
     def _watch(self) -> None:
         timelines = () if self.timeline is None else (self.timeline,)

@@ -255,7 +255,6 @@ def test_a_name_that_comes_to_be_or_changes(world: Any, name: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "import locale\n@cd\ndef f(x):\n    return x + len(locale.getpreferredencoding())",
         "import os\n@cd\ndef f(x):\n    return x + len(os.environ['HOME'])",
         "import sys\n@cd\ndef f(x):\n    return x + sys.getrecursionlimit()",
         "class A:\n    k = 2.0\na = A()\n@cd\ndef f(x):\n    return x + a.k",

@@ -125,6 +125,8 @@ class Match:
     given: list[Any]
     key: object
     clear: bool
+    fresh: bool = False
+    """Whether the form was made for this very call."""
 
     @property
     def is_direct(self) -> bool:

@@ -22,7 +22,7 @@ dsl: public profile parallel
 dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why recorded terms
-dsl: plan results specialise
+dsl: remember plan results specialise
 dsl/tracing: log records points recording instrument rows columns boxes where sites
 dsl: forms sizes reasons keys words build checked
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
@@ -35,7 +35,8 @@ dsl/elaborate: attributes grids python_functions casts quantiles refusals runnin
 dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views
 dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arrays context proof
 dsl/elaborate: values types ways_out
-dsl: parse loops refused surface recipe source listing edited idx __init__
+dsl: front failing definition parse loops refused surface identity recipe source
+dsl: listing edited idx __init__
 backends: __init__
 backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
 backends/runtime: device checks transfer direct field chosen state order filled

@@ -17,6 +17,7 @@ from ...lowering.diagnostic import (
 )  # fmt: skip
 from ...lowering.ir.expressions import Position
 from .. import surface as s
+from ..identity import is_fixed
 from . import numpy_table as table
 from .arrays import as_array, as_scalar, describe, elementwise, operate
 from .choices import as_if_open, one_of
@@ -341,6 +342,7 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             inner, np.generic | complex
         ):
             found = _getattr(inner, name, span)
+            frame.inputs.ask(inner, name, found)
             return (
                 Bound(value, name) if callable(found) and kind_of_number(inner) else Static(found)
             )
@@ -390,5 +392,6 @@ def _formatted(frame: Frame, e: s.Format) -> str:
                 piece[0].span,
                 helps=("give run-time values to `print` or as arguments of the error",),
             )
+        frame.inputs.steady &= is_fixed(value.value)  # others may show where they are
         out += str(now(format, (value.value, piece[1]), piece[0].span).value)
     return out

@@ -76,7 +76,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     f, x = pe.cd_from_source("def f(x):\n    x[i] = 1\n", backend="numpy"), np.zeros(1)
     with pe.override(debug_log_from_routines=True, dump_dir=str(tmp_path / "file" / "in")):
-        with pytest.raises(CdBackendError, match="CD0814.*no log can be written in .*file"):
+        with pytest.raises(CdBackendError, match="CD0814.*no file can be written into .*file"):
             f(x)
     assert x.tolist() == [0.0], "it is refused before the run"
     (tmp_path / "debug-calls-f.log").mkdir()

@@ -4,6 +4,7 @@
     independent points                 each thread one: `points`
     points that have loops in them     each block one, its threads together: `team`
     sums over many rounds              in parts, by many blocks: `chunks`, `segments`
+    running totals that are exact      in pieces: `scan`
     writes to where data says          each thread its own elements: `owners`
     loops in the order of the program  by the host, if what they do is worth kernels of its own,
                                        else by one block, or by one thread
@@ -41,6 +42,7 @@ from .meet import leaves
 from .nests import Band, Facts, band, facts_of, favours, trips, uses_of
 from .owners import owners
 from .points import PRIVATE_BYTES, Made, Space, points
+from .scan import scan
 from .segments import Segment, segments
 from .team import is_shared, is_worth, one_block, rows
 from .tree import sums
@@ -134,6 +136,9 @@ class _Placing:
                 if made is not None:
                     return self.summed(made)
             elif not accumulators:
+                pieces = scan(stmt, self.fresh)
+                if pieces is not None:
+                    return tuple(kernel for piece in pieces for kernel in self.new_nest(piece))
                 made = owners(stmt, self.facts, self.fresh, self.nodes)
         if made is None:
             return None
@@ -163,6 +168,14 @@ class _Placing:
         """Return the kernels of a nest, whatever it does."""
         made = self.kernels(stmt)
         return self.grouped([stmt]) if made is None else made
+
+    def new_nest(self, stmt: For) -> tuple[Stmt, ...]:
+        """Return the kernels of a nest that was made here, with scalars of its own."""
+        made = self.known()
+        self.nodes |= made
+        used = uses_of((stmt,)).keys() & made.keys()
+        self.facts.tell((stmt,), frozenset(n for n in used if not made[n].rank))
+        return self.nest(stmt)
 
     def of_band(self, found: Band) -> Made | None:
         """Return the kernel of a band: by tiles, by blocks or by threads."""

@@ -30,6 +30,14 @@ def wide(n: int) -> tuple[int, ...]:
     return (3, 40 * n)
 
 
+def many(n: int) -> tuple[int, ...]:
+    return (30 * n + 3,)
+
+
+def whole(n: int, rng: np.random.Generator) -> tuple[Any, ...]:
+    return rng.integers(-9, 9, 30 * n + 3), rng.integers(-9, 9, 30 * n + 3)
+
+
 def square(n: int) -> tuple[int, ...]:
     return (n, n)
 
@@ -80,6 +88,11 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
     "last of all": ("y[k[i]] = x[i]", with_indices),
     "where is it": ("y[:] = x.argmax(axis=1) + x.argmin(axis=0)[:len(y)]",
                     reals(one, lambda n: (n, 40 * n))),
+    "running total": ("y[:] = np.cumsum(x)", whole),
+    "running maximum": ("y[:] = np.maximum.accumulate(x[::-1])", reals(many, many)),
+    "running in steps": (
+        "for t in range(len(y) - 1, 0, -2):\n    y[t - 2] = y[t] | x[t]", whole,
+    ),
     "large sum": (
         "y[0] = (x * x).sum()\ny[0] -= x.max()", reals(lambda n: (1,), lambda n: (99, 100)),
     ),
@@ -92,7 +105,7 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
     ),
     "large argmax": ("y[0] = x.argmin()", reals(lambda n: (1,), lambda n: (97, 101))),
     "until": (
-        "s = 0.0\nwhile s < 10.0:\n    y[:] = y + np.abs(x) + 1\n    s = y.sum() + 1",
+        "s = 0.0\nwhile s < 10.0:\n    y[:] = y + np.abs(x) + 1\n    s = s + y.sum() + 1",
         reals(one, one),
     ),
     "sorted": ("y[:] = np.sort(x)", reals(wide, wide)),

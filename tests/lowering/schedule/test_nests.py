@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from plusequals.lowering.ir.indexing import Symbol, const, evaluate, var
 from plusequals.lowering.ir.loops import For
+from plusequals.lowering.ir.rewrite import rename
+from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule.nests import band, favours, nest_of, normal, rounds_of, trips
 
 from .kernels import Case
@@ -87,3 +91,16 @@ def test_neighbours_in_memory_are_favoured() -> None:
     case = Case("y[i, j] = x[i, j]", **Y)
     (i, j), body = nest_of(case.loop())
     assert favours(body, j.symbol) > favours(body, i.symbol)
+
+
+def test_loops_that_are_made_anew_are_known_as_well() -> None:
+    text = "m[i] = max(x[i, j])\ny[i] = sum(exp(x[i, j] - m[i]))"
+    case = Case(f"m = np.zeros(8)\n{text}", y="f64[8]", x="f64[8, 9]")
+    loops = [stmt for stmt in statements(case.body) if isinstance(stmt, For)]
+    anew = rename(case.body, {}, {n: replace(node) for n, node in case.nodes.items()})
+    facts = replace(case.facts, only={})
+    facts.tell(anew, frozenset(node.id for node in case.program.locals))
+    copies = [stmt for stmt in statements(anew) if isinstance(stmt, For)]
+    assert len(copies) == len(loops) > 2
+    for loop, copy in zip(loops, copies, strict=True):
+        assert facts.only_in(copy) == case.facts.only_in(loop)

@@ -66,6 +66,14 @@ def test_whole_numbers_are_exact_in_any_order() -> None:
     assert not any(isinstance(stmt, For) and is_sum(case, stmt) for stmt in case.body)
 
 
+def test_loops_that_were_written_keep_their_order() -> None:
+    text = "for i in range(300):\n    s[0] += x[i]"
+    real = Case(text, s="f32[1]", x="f32[300]")
+    assert not is_sum(real, real.loop())
+    whole = Case(text, s="i64[1]", x="i64[300]")
+    assert is_sum(whole, whole.loop())
+
+
 def test_what_is_used_otherwise_is_no_sum() -> None:
     case = Case("s[0] += x[i]", s="f32[1]", x="f32[9]")
     assert is_sum(case, case.loop())

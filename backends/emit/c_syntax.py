@@ -215,7 +215,7 @@ class _Walk:
         if (hook := self.dialect.loop_hooks.get(loop.kind)) is not None:
             self.line(hook)
         hi_text = hi.within(SHIFT)
-        self.path.append(name if loop.step > 0 else f"-{name}")
+        self.path.append(heads.place(loop, name))
         if loop.kind in self.dialect.spread:
             self.block(heads.spread(loop, name, lo, hi_text, self.dialect), loop.body, loop.span)
         else:

@@ -10,6 +10,7 @@ from ...lowering.ir.expressions import Expr
 from ...lowering.ir.indexing import Symbol, const, var
 from ...lowering.ir.loops import For, Stmt, Store
 from ...lowering.ir.node import Node
+from ...lowering.ir.walk import statements
 from .c_expression import Scope
 from .dialect import Dialect
 from .names import Names
@@ -33,6 +34,19 @@ def spread(loop: For, name: str, lo: str, hi: str, dialect: Dialect) -> str:
     first, count = (text.format(_axis(loop)) for text in dialect.spread[loop.kind])
     lo = f"{first}{factor}" if lo == "0" and sign == "+" else f"{lo} {sign} {first}{factor}"
     return _for(name, lo, hi, loop.step, f"{name} {sign}= {count}{factor}")
+
+
+def place(loop: For, name: str) -> str:
+    """Return how far a loop has come, as a number that grows in the order of the program.
+
+    Of threads that share the rounds of a loop in turn the loop alone tells.
+    """
+    if loop.kind == "thread" and (count := (loop.hi - loop.lo).constant) is not None:
+        for inner in statements(loop.body):
+            by = inner.lo.coefficient(loop.symbol) if isinstance(inner, For) else 0
+            if by and isinstance(inner, For) and inner.step == by * count:
+                return "0"
+    return name if loop.step > 0 else f"-{name}"
 
 
 def filling(node: Node, value: Expr, span: Span) -> Stmt:

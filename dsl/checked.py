@@ -30,7 +30,6 @@ from ..lowering.ir.assignments import (
     Statement,
     While,
 )
-from ..lowering.ir.dtypes import DType
 from ..lowering.ir.expressions import (
     Apply,
     Cast,
@@ -51,6 +50,7 @@ from ..lowering.ir.rewrite import map_statements
 from ..lowering.ir.spelling import Scope, expr_text
 from ..lowering.settings import Settings
 from .elaborate.types import TRUE, cast, negate
+from .fitting import FALSE, either, fitting, float_casts, guarded
 
 _SHOWN = 6
 """How many values a message tells."""
@@ -58,7 +58,6 @@ _MADE = {
     "total": "a sum", "product": "a product", "largest": "a maximum", "smallest": "a minimum",
 }  # fmt: skip
 """What messages call the arrays that `build` makes: their labels are no names of the user's."""
-FALSE = Const(False, dtypes.bool_)
 
 
 class _Rule(NamedTuple):
@@ -157,7 +156,7 @@ def _checks(statement: Assign, asked: _Asked) -> Iterator[Check]:
         value = Apply(statement.op, (old, value), value.dtype)
     yield from _alone(value, over, span, asked)
     if value.dtype.kind in "fc" and not isinstance(value, Const | Read):
-        test = _or(negate(is_nan(value)), _has_nan(value))
+        test = either(negate(is_nan(value)), _has_nan(value))
         yield _check(_NAN, test, list(_always(value)), over, span, asked)
 
 
@@ -168,9 +167,9 @@ def _alone(value: Expr, over: Domain, span: Span, asked: _Asked) -> Iterator[Che
         known = divisor in reads[:_SHOWN] or _is_number(divisor)
         yield _check(rule, test, reads if known else [divisor, *reads], over, span, asked)
     if asked.overflow:
-        for test in _fitting(value):
+        for test in fitting(value):
             yield _check(_OVERFLOW, test, reads, over, span, asked)
-        for test in _float_casts(value):
+        for test in float_casts(value):
             yield _check(_CAST, test, reads, over, span, asked)
 
 
@@ -219,17 +218,6 @@ def _always(expr: Expr) -> Iterator[Read]:
                 yield from _always(child)
 
 
-def _guarded(expr: Expr) -> Iterator[tuple[Expr | None, Expr]]:
-    """Yield the children of an expression, each with the test under which it is evaluated."""
-    match expr:
-        case Select(test, yes, no):
-            yield from ((None, test), (test, yes), (negate(test), no))
-        case Apply(op, (left, right), _) if op.name in ("and", "or"):
-            yield from ((None, left), (left if op.name == "and" else negate(left), right))
-        case _:
-            yield from ((None, child) for child in children(expr))
-
-
 def _tests(expr: Expr) -> Iterator[tuple[_Rule, Expr, Expr]]:
     """Yield what has to hold for the divisions in an expression where they are evaluated, and the
     divisor as the user wrote it."""
@@ -241,7 +229,7 @@ def _tests(expr: Expr) -> Iterator[tuple[_Rule, Expr, Expr]]:
                 yield rule, Apply(OPS["ne"], (divisor, zero), dtypes.bool_), _without_casts(divisor)
         case _:
             pass
-    for guard, child in _guarded(expr):
+    for guard, child in guarded(expr):
         for rule, test, divisor in _tests(child):
             yield rule, test if guard is None else Select(guard, test, TRUE), divisor
 
@@ -260,134 +248,6 @@ def _is_number(expr: Expr) -> bool:
     )
 
 
-def _fitting(expr: Expr) -> Iterator[Expr]:
-    """Yield what has to hold for the integers in an expression to fit their types."""
-    match expr:
-        case Apply(op, (left, right), dtype) if op.name in ("add", "sub", "mul"):
-            if dtype.kind in "iu":
-                yield _fits(op.name, left, right, expr)
-        case Apply(op, (left, right), dtype) if op.name == "shl":
-            inside = _and(
-                _compare("ge", right, Const(0, right.dtype)),
-                _compare("lt", right, Const(dtype.bits, right.dtype)),
-            )
-            kept_bits = _same(Apply(OPS["shr"], (expr, right), dtype), left)
-            yield _or(_same(left, Const(0, left.dtype)), _and(inside, kept_bits))
-        case Apply(op, (left, right), dtype) if op.name == "floordiv" and dtype.kind == "i":
-            if not isinstance(right, Const) or right in (Const(-1, dtype), Position(const(-1))):
-                is_least = _same(left, Const(_least(dtype), dtype))
-                minus_one = _same(right, Const(-1, dtype))
-                yield negate(_and(is_least, minus_one))
-        case Apply(op, (left, right), dtype) if op.name == "pow" and dtype.kind in "iu":
-            yield _power_fits(left, right, dtype)
-        case Apply(op, (value,), dtype) if op.name == "abs" and value.dtype.kind == "i":
-            yield _compare("ne", value, Const(_least(value.dtype), value.dtype))
-        case Apply(op, (value,), dtype) if op.name == "neg" and dtype.kind in "iu":
-            kept = "ne" if dtype.kind == "i" else "eq"
-            yield _compare(kept, value, Const(_least(dtype), dtype))
-        case Cast(value, dtype) if dtype.kind in "iu" and value.dtype.kind in "iu":
-            wide = (value.dtype.kind, value.dtype.bits)
-            if wide > (dtype.kind, dtype.bits) or value.dtype.kind != dtype.kind:
-                back = Cast(expr, value.dtype)
-                yield _and(_same(back, value), _same(_negative(expr), _negative(value)))
-        case _:
-            pass
-    for guard, child in _guarded(expr):
-        for test in _fitting(child):
-            yield test if guard is None else Select(guard, test, TRUE)
-
-
-def _fits(name: str, left: Expr, right: Expr, whole: Expr) -> Expr:
-    """Return whether a sum, difference or product is the exact one."""
-    dtype = whole.dtype
-    if dtype.bits < 64:
-        wide = (Cast(left, dtypes.int64), Cast(right, dtypes.int64))
-        exact = Apply(OPS[name], wide, dtypes.int64)
-        return _same(Cast(whole, dtypes.int64), exact)
-    zero = Const(0, dtype)
-    if name == "mul":
-        back = Apply(OPS["floordiv"], (whole, left), dtype)
-        nothing = _same(left, zero)
-        is_least = _and(_same(left, Const(-1, dtype)), _same(whole, right))
-        fine = _same(back, right)
-        if dtype.kind == "i":
-            fine = _and(fine, _or(negate(is_least), _same(right, zero)))
-        return _or(nothing, fine)
-    if dtype.kind == "u":
-        return _compare("ge", left, right) if name == "sub" else _compare("ge", whole, left)
-    other = right if name == "add" else Apply(OPS["invert"], (right,), dtype)
-    turned = [Apply(OPS["bitxor"], (side, whole), dtype) for side in (left, other)]
-    return _compare("ge", Apply(OPS["bitand"], (turned[0], turned[1]), dtype), zero)
-
-
-def _float_casts(expr: Expr) -> Iterator[Expr]:
-    """Yield what has to hold for floats that become integers to fit their types."""
-    if isinstance(expr, Cast) and expr.dtype.kind in "iu" and expr.value.dtype.kind in "fc":
-        yield _float_fits(expr.value, expr.dtype)
-    for guard, child in _guarded(expr):
-        for test in _float_casts(child):
-            yield test if guard is None else Select(guard, test, TRUE)
-
-
-def _float_fits(value: Expr, dtype: DType) -> Expr:
-    """Return whether a float, rounded towards zero, is an integer of a type; NaN is none.
-
-    Powers of two are exact in float64; less by one they are so up to 2**53. Below -2**63 the next
-    number is further away than 1. Of a complex number the real part is what is cast.
-    """
-    if value.dtype.kind == "c":
-        value = Apply(OPS["real"], (value,), value.dtype.real)
-    wide, least = Cast(value, dtypes.float64), float(_least(dtype))
-    low = ("ge", least) if dtype is dtypes.int64 else ("gt", least - 1)
-    above = _compare(low[0], wide, Const(low[1], dtypes.float64))
-    limit = float(2 ** (dtype.bits - (dtype.kind == "i")))
-    return _and(above, _compare("lt", wide, Const(limit, dtypes.float64)))
-
-
-def _power_fits(left: Expr, right: Expr, dtype: DType) -> Expr:
-    """Return whether an integer power is the exact one, as its size in float64 tells.
-
-    The limits are powers of two, of which float64 knows every one. No other power of integers lies
-    within a trillionth of 2**63 or 2**64: next to them are 3037000499**2 and 4294967295**2. Powers
-    that make the least number of a type have odd exponents.
-    """
-    limit = float(2 ** (dtype.bits - (dtype.kind == "i")))
-    sides = (Cast(left, dtypes.float64), Cast(right, dtypes.float64))
-    size = Apply(OPS["abs"], (Apply(OPS["pow"], sides, dtypes.float64),), dtypes.float64)
-    fits = _compare("lt", size, Const(limit * (1 - 1e-12), dtypes.float64))
-    if dtype.kind == "u":
-        return fits
-    is_least = _compare("lt", size, Const(limit * (1 + 1e-12), dtypes.float64))
-    return _or(fits, _and(_negative(left), is_least))
-
-
-def _least(dtype: DType) -> int:
-    """Return the least number of an integer type."""
-    return -(2 ** (dtype.bits - 1)) if dtype.kind == "i" else 0
-
-
-def _negative(expr: Expr) -> Expr:
-    """Return whether a number is below zero."""
-    zero = Const(0, expr.dtype)
-    return _compare("lt", expr, zero) if expr.dtype.kind == "i" else FALSE
-
-
-def _compare(op: str, left: Expr, right: Expr) -> Expr:
-    return Apply(OPS[op], (left, right), dtypes.bool_)
-
-
-def _same(left: Expr, right: Expr) -> Expr:
-    return _compare("eq", left, right)
-
-
-def _and(one: Expr, other: Expr) -> Expr:
-    return Apply(OPS["and"], (one, other), dtypes.bool_)
-
-
-def _or(one: Expr, other: Expr) -> Expr:
-    return Apply(OPS["or"], (one, other), dtypes.bool_)
-
-
 def is_nan(expr: Expr) -> Expr:
     """Return whether a float or complex value is NaN."""
     return Apply(OPS["isnan"], (cast(expr, expr.dtype.compute),), dtypes.bool_)
@@ -400,11 +260,11 @@ def _has_nan(expr: Expr) -> Expr:
         return is_nan(expr) if expr.dtype.kind in "fc" else FALSE
     if isinstance(expr, Const):
         return Const(expr.value != expr.value, dtypes.bool_)
-    for guard, child in _guarded(expr):
+    for guard, child in guarded(expr):
         inner = _has_nan(child)
         if inner != FALSE:
             inner = inner if guard is None else Select(guard, inner, FALSE)
-            found = inner if found == FALSE else _or(found, inner)
+            found = inner if found == FALSE else either(found, inner)
     return found
 
 

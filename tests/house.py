@@ -24,7 +24,7 @@ dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why recorded terms
 dsl: remember plan results specialise
 dsl/tracing: log records points recording instrument rows columns boxes where sites
-dsl: forms sizes reasons keys words build checked
+dsl: forms sizes reasons keys words build checked fitting
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
 dsl/elaborate: carried leaving
 dsl/elaborate: declarations effects requests index_notation index_refusals ranges accumulate rounds

@@ -70,7 +70,7 @@ def plan_of(match: Match, form: Form, arguments: Arguments, lookup: Lookup) -> P
     code = routine.code
     try:
         recipe = recipe_of(match, arguments, lookup)
-        short = code.short(match.given) if isinstance(code, CompiledCode) else None
+        short = code.short(match.held) if isinstance(code, CompiledCode) else None
     except CdError:
         return None
     if recipe is None or short is None:

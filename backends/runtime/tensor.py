@@ -189,7 +189,7 @@ def tensor(
     """
     _require_names(label, fields)
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    element = dtype.numpy if isinstance(dtype, DType) else np.dtype(dtype or np.float32)
+    element = _numpy_type(dtype)
     value = np.zeros(sizes, element)
     if init is not None:
         value[...] = init(sizes) if callable(init) else init
@@ -218,6 +218,16 @@ def _require_names(label: object, fields: Sequence[str]) -> None:
     if why:
         helps = ('labels are printable text, fields are names: `fields=("velocity",)`',)
         raise CdValueError(Diagnostic("CD0857", why, helps=helps))
+
+
+def _numpy_type(dtype: Any) -> np.dtype[Any]:
+    """Return what NumPy calls an element type, in the order of bytes of this machine."""
+    named = getattr(dtype, "dtype", dtype)  # `pe.f32`, or an array's
+    if isinstance(named, DType):
+        return named.numpy
+    given = np.dtype(named or np.float32)
+    found = dtypes.from_numpy(given)
+    return given if found is None else found.numpy
 
 
 def _element_type(value: Array) -> DType:

@@ -12,7 +12,6 @@ from plusequals.lowering.ir.assignments import Alloc, Break, Continue, Fault, Le
 from plusequals.lowering.ir.indexing import (
     Affine,
     Range,
-    Range,
     Symbol,
     const,
     evaluate,

@@ -38,7 +38,7 @@ dsl/elaborate: values types ways_out
 dsl: parse loops refused surface recipe source listing edited idx __init__
 backends: __init__
 backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
-backends/runtime: device checks transfer direct field chosen state order filled
+backends/runtime: device checks transfer direct field chosen state order filled stored
 backends/runtime: memory queue asked arrays timeline bindings printed
 backends/cuda: __init__ backend code device plan kernels nvrtc dialect
 backends/cuda: driver through_pycuda through_bindings verbs

@@ -18,6 +18,7 @@ from ...lowering.diagnostic import (
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 from ..interface import Array
+from .stored import unstorable
 
 
 def first_value(label: str, shape: Any, dtype: Any, init: Any) -> Array:
@@ -76,8 +77,10 @@ def _zeros(label: str, sizes: tuple[int, ...], element: np.dtype[Any]) -> Array:
 def _fill(label: str, value: Array, init: Any) -> None:
     """Write what a tensor begins with, broadcast as NumPy does."""
     try:
+        if why := unstorable(init, dtypes.from_numpy(value.dtype)):
+            raise TypeError(why)
         value[...] = init
-    except (ValueError, TypeError) as problem:
+    except (ValueError, TypeError, OverflowError) as problem:
         kind = CdTypeError if isinstance(problem, TypeError) else CdValueError
         why = f"its `init` does not fill {value.dtype} elements of shape {value.shape}: {problem}"
         fix = "give a number, an array that broadcasts to the shape, or a function of the shape"

@@ -14,6 +14,7 @@ from ...lowering.ir.dtypes import DType
 from ..interface import Array
 from .arrays import as_array, overlaps, relaid
 from .link import unfit
+from .memory import room
 
 
 def by_name(
@@ -54,7 +55,8 @@ def fitting(name: str, value: Any, parameter: Parameter) -> Array:
     array = as_array(value, name)
     same = array.shape == node.static_shape and np.can_cast(array.dtype, node.dtype.numpy, "equiv")
     if same and not parameter.written:
-        array = relaid(array.astype(node.dtype.numpy), node.strides)
+        with room(f"a copy of `{name}`", 2 * array.nbytes):
+            array = relaid(array.astype(node.dtype.numpy), node.strides)
     if why := unfit(parameter, array):
         raise _other(name, why, "such an array")
     return array
@@ -88,7 +90,8 @@ def _whole(name: str, number: int, dtype: DType) -> Array:
     if dtype.kind == "b":
         raise _other(name, f"is {number}, compiled for {dtype.name}", "such a number")
     try:
-        made = np.array(number, dtype.numpy)
+        with np.errstate(over="ignore"):  # infinities are refused
+            made = np.array(number, dtype.numpy)
         if np.isfinite(made) and int(made.real) == number:
             return made
     except OverflowError:

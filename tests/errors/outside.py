@@ -311,6 +311,13 @@ def field_of_a_taken_name() -> object:
     return pe.tensor("p", (3,), fields=("velocity", "merge"))
 
 
+def updated_outside_of_functions() -> object:
+    """Add to a tensor in place, on the host."""
+    p = pe.tensor("p", (3,))
+    p.grad += 1.0
+    return p
+
+
 def copied_from_no_context() -> object:
     """Copy a field from a routine, which is no context."""
     p, (stream,) = pe.tensor("p", (3,)), _streams("numpy:0/s0")

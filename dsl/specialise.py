@@ -152,8 +152,8 @@ class Specialisations:
                 key, specs = self._key(arguments), tuple(self._specs(arguments).values())
             table.full[specs] = (made, *table.full.get(specs, ()))
             table.quick[key] = (made, *table.quick.get(key, ()))
-            given = [get(arguments) for get in made.inputs]
-            found = made.match(arguments, key) or Match(made, given, key, False)
+            held = [get(arguments) for get in made.arrays]
+            found = made.match(arguments, key) or Match(made, held, key, False)
             return replace(found, fresh=True)
 
     def _of_any_size(self, table: _Table, arguments: Arguments, key: object) -> Match | None:
@@ -178,7 +178,7 @@ class Specialisations:
             return None
         table.any_size.append((opened, made))
         table.quick[key] = (made, *table.quick.get(key, ()))
-        return Match(made, [get(arguments) for get in made.inputs], key, False)
+        return Match(made, [get(arguments) for get in made.arrays], key, False)
 
     def keep(self, plan: Packed | None, match: Match, arguments: Arguments, most: int) -> None:
         """Keep the plan of a call as the first to be tried, and of all only so many.
@@ -262,6 +262,7 @@ class Specialisations:
             ),
             find=find,
             arrays=tuple(find(path, use="identity") for path in typed.passed),
+            has_fields=any(path.owner is not None for path in typed.passed),
             fleeting=fleeting,
             same=same_objects(fleeting, arguments),
             scalars=tuple(

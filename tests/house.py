@@ -39,7 +39,7 @@ dsl: front failing definition parse loops refused surface identity recipe source
 dsl: listing edited idx __init__
 backends: __init__
 backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
-backends/runtime: device checks transfer direct field chosen state order filled
+backends/runtime: device checks transfer direct field chosen state order filled stored
 backends/runtime: memory queue asked arrays timeline bindings printed
 backends/cuda: __init__ backend code device plan kernels nvrtc dialect
 backends/cuda: driver through_pycuda through_bindings verbs

@@ -19,6 +19,7 @@ from difflib import unified_diff
 from pathlib import Path
 
 from ..lowering import settings
+from ..lowering.diagnostic import CdBackendError, Diagnostic
 from ..lowering.ir.loops import Program
 from ..lowering.ir.printer import print_program
 from ..lowering.ir.walk import statements
@@ -87,15 +88,29 @@ def show_end(name: str, program: Program, placement: Placement, source: str, sav
 def save(name: str, ending: str, text: str) -> str:
     """Write one stage of a function into the setting's folder; return where, empty for nowhere.
 
-    Raises OSError where the folder cannot be written: who asked for files wants to know.
+    Raises CdBackendError CD0814 where it cannot be written: who asked for files wants to know.
     """
     chosen = settings.current().dump_dir
     if not chosen:
         return ""
     folder = Path(chosen).expanduser()
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{_safe(name)}-{ending}"
-    path.write_text(text, encoding="utf-8")
+    return write_text(folder, f"{_safe(name)}-{ending}", text)
+
+
+def write_text(folder: Path, name: str, text: str, appended: bool = False) -> str:
+    """Write a file into a folder, which is made; return its path.
+
+    Raises CdBackendError CD0814 where that cannot be.
+    """
+    path = folder / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("a" if appended else "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as why:
+        message = f"no file can be written into {folder}: {why.strerror or why}"
+        helps = ("let the setting `dump_dir` name a folder that can be written",)
+        raise CdBackendError(Diagnostic("CD0814", message, helps=helps)) from None
     return str(path)
 
 

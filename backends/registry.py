@@ -44,13 +44,8 @@ def get(name: str) -> interface.Backend:
         module, _, maker = OURS[name].partition(":")
         ours: interface.Backend = getattr(import_module(module), maker)()
         return ours
+    require(name)
     entries = _entries()
-    if name not in entries:
-        near = nearest(name, entries)
-        raise _unknown(
-            f"there is no backend `{name}`; there are " + ", ".join(sorted(entries)),
-            (f'did you mean "{near}"?',) if near else (),
-        )
     try:
         made: Callable[[], Any] = entries[name].load()
         backend: interface.Backend = made()
@@ -68,6 +63,17 @@ def get(name: str) -> interface.Backend:
             (f"its `api_version` has to be {wanted}: look for a newer release of it",),
         )
     return backend
+
+
+def require(name: str) -> None:
+    """Raise CdBackendError CD0801 where there is no backend of that name; nothing is loaded."""
+    if name in OURS or name in (entries := _entries()):
+        return
+    near = nearest(name, entries)
+    raise _unknown(
+        f"there is no backend `{name}`; there are " + ", ".join(sorted(entries)),
+        (f'did you mean "{near}"?',) if near else (),
+    )
 
 
 def _entries() -> dict[str, metadata.EntryPoint]:

@@ -71,6 +71,8 @@ class CdFunction(_LongWay):
         backend: str | None = None,
         function: Callable[..., Any] | None = None,
     ) -> None:
+        if backend is not None:
+            RUNTIME.require(backend)
         self.surface = surface
         self.__name__ = self.__qualname__ = surface.name
         self.__doc__ = surface.doc
@@ -227,9 +229,12 @@ def cd(function: Callable[..., Any] | None = None, *, backend: str | None = None
     """Return the function compiled: called like before, run as C (or on another backend).
 
     Use it as `@cd` or `@cd(backend="numpy")`. Raises CdSyntaxError where the source cannot be read
-    or holds what the language does not admit; all such problems at once.
+    or holds what the language does not admit, all such problems at once; CdBackendError CD0801
+    where there is no such backend.
     """
     if function is None:
+        if backend is not None:
+            RUNTIME.require(backend)
         return functools.partial(cd, backend=backend)
     if isinstance(function, MethodType):
         return BoundFunction(cd(function.__func__, backend=backend), function.__self__)

@@ -3,7 +3,7 @@
     a // b, a % b of integers, a / b    CD0763, CD0764 where b is 0
     a value that is NaN                 CD0765 where nothing that it is made from is NaN
     a + b, a - b, a * b, a ** b,        CD0766 where it does not fit its integer type, on request
-    a << b, -a, abs(a), a cast
+    a << b, a // b, -a, abs(a), a cast
 
 Each says at which point of the statement, and with which values; tests and subscripts are looked
 at, too. Terms of a sum, and what several points add to one element, are checked one by one; what
@@ -12,7 +12,7 @@ their sum becomes is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import NamedTuple
@@ -42,8 +42,10 @@ from ..lowering.ir.expressions import (
     Read,
     Select,
     children,
+    walk,
 )
 from ..lowering.ir.indexing import const, var
+from ..lowering.ir.node import Node
 from ..lowering.ir.ops import OPS
 from ..lowering.ir.rewrite import map_statements
 from ..lowering.ir.spelling import Scope, expr_text
@@ -52,6 +54,10 @@ from .elaborate.types import TRUE, cast, negate
 
 _SHOWN = 6
 """How many values a message tells."""
+_MADE = {
+    "total": "a sum", "product": "a product", "largest": "a maximum", "smallest": "a minimum",
+}  # fmt: skip
+"""What messages call the arrays that `build` makes: their labels are no names of the user's."""
 FALSE = Const(False, dtypes.bool_)
 
 
@@ -70,7 +76,8 @@ _INTEGER = _Rule(
 )  # fmt: skip
 _FLOAT = _Rule(
     "CD0764", "CdZeroDivisionError", "division by zero in checked mode",
-    "test the divisor: `where(x != 0, y / x, 0.0)`; without checked mode the result is infinite",
+    "test the divisor: `where(x != 0, y / x, 0.0)`; without checked mode the result is infinite, "
+    "or NaN for zero by zero",
 )  # fmt: skip
 _NAN = _Rule(
     "CD0765", "CdValueError", "a NaN is made of numbers in checked mode",
@@ -92,24 +99,37 @@ def checked(overflow: bool = False) -> AbstractContextManager[Settings]:
     return settings.override(checked=True, checked_overflow=overflow)
 
 
-def add_checks(procedure: Procedure, overflow: bool = False) -> Procedure:
-    """Return the procedure with checks before each assignment that could break a rule."""
+class _Asked(NamedTuple):
+    """What is to be checked, and which arrays the user has no names for."""
+
+    overflow: bool
+    made: frozenset[Node]
+
+
+def add_checks(
+    procedure: Procedure, overflow: bool = False, made: Iterable[Node] = ()
+) -> Procedure:
+    """Return the procedure with checks before each assignment that could break a rule.
+
+    `made` are the arrays that `build` made: messages call them by what they hold.
+    """
+    asked = _Asked(overflow, frozenset(made))
 
     def with_checks(statement: Statement) -> Iterator[Statement]:
         match statement:
             case Assign(span=span) if span is not NOWHERE:  # a record's have none
-                yield from _checks(statement, overflow)
+                yield from _checks(statement, asked)
             case Branch(test, span=span) | Let(_, test, span=span) if span is not NOWHERE:
-                yield from _alone(test, Domain(), span, overflow)
+                yield from _alone(test, Domain(), span, asked)
             case While(prelude, test, span=span):
-                found = _alone(test, Domain(), span, overflow)
+                found = _alone(test, Domain(), span, asked)
                 statement = replace(statement, prelude=(*prelude, *found))
         yield statement
 
     return replace(procedure, body=map_statements(procedure.body, with_checks))
 
 
-def _checks(statement: Assign, overflow: bool) -> Iterator[Check]:
+def _checks(statement: Assign, asked: _Asked) -> Iterator[Check]:
     """Yield the checks of one statement, at every point that it has."""
     value, ranges = statement.value, (*statement.free.ranges, *statement.reduced.ranges)
     over = Domain(ranges, statement.free.where)
@@ -121,42 +141,61 @@ def _checks(statement: Assign, overflow: bool) -> Iterator[Check]:
     target, span = statement.target, statement.span
     for where in (statement.free.where, statement.reduced.where):
         if where is not None:
-            yield from _alone(where, Domain(ranges), span, overflow)
+            yield from _alone(where, Domain(ranges), span, asked)
     for index in target.index:
         if isinstance(index, Dynamic):
-            yield from _alone(index.value, statement.free, span, overflow)
+            yield from _alone(index.value, statement.free, span, asked)
     old = Read(target.node, target.index)
     plain = statement.op is None or statement.initialize or bool(statement.reduced.ranges)
     dtype = value.dtype
     if not plain and statement.op is not None and old.dtype is dtype is dtype.compute:
         value = Apply(statement.op, (old, value), value.dtype)
-    yield from _alone(value, over, span, overflow)
+    yield from _alone(value, over, span, asked)
     if value.dtype.kind in "fc" and not isinstance(value, Const | Read):
-        yield _check(_NAN, _or(negate(is_nan(value)), _has_nan(value)), value, over, span)
+        test = _or(negate(is_nan(value)), _has_nan(value))
+        yield _check(_NAN, test, list(_always(value)), over, span, asked)
 
 
-def _alone(value: Expr, over: Domain, span: Span, overflow: bool) -> Iterator[Check]:
+def _alone(value: Expr, over: Domain, span: Span, asked: _Asked) -> Iterator[Check]:
     """Yield the checks of what is computed in an expression, wherever it stands."""
-    for rule, test in _tests(value):
-        yield _check(rule, test, value, over, span)
-    if overflow:
+    reads = list(dict.fromkeys(_always(value)))
+    for rule, test, divisor in _tests(value):
+        known = divisor in reads[:_SHOWN] or _is_number(divisor)
+        yield _check(rule, test, reads if known else [divisor, *reads], over, span, asked)
+    if asked.overflow:
         for test in _fitting(value):
-            yield _check(_OVERFLOW, test, value, over, span)
+            yield _check(_OVERFLOW, test, reads, over, span, asked)
 
 
-def _check(rule: _Rule, test: Expr, value: Expr, over: Domain, span: Span) -> Check:
-    """Return a check that tells the point, and the values read there that are always evaluated."""
+def _check(
+    rule: _Rule, test: Expr, values: Iterable[Expr], over: Domain, span: Span, asked: _Asked
+) -> Check:
+    """Return a check that tells the point, and the first of some values there.
+
+    Each value has to be one that is evaluated where the test fails.
+    """
     scope, points = Scope(), tuple(Position(var(r.symbol)) for r in over.ranges)
     names = [f"{r.symbol.name} = {{{n}}}" for n, r in enumerate(over.ranges)]
-    shown = list(dict.fromkeys(_always(value)))[:_SHOWN]
+    told = [(_name(value, scope, asked.made), value) for value in dict.fromkeys(values)]
+    named = [(name, value) for name, value in told if name][:_SHOWN]
+    shown = [value for _, value in named]
     texts = [
-        f"{expr_text(read, scope).replace('{', '{{').replace('}', '}}')} = {{{n}}}"
-        for n, read in enumerate(shown, len(points))
+        f"{name.replace('{', '{{').replace('}', '}}')} = {{{n}}}"
+        for n, (name, _) in enumerate(named, len(points))
     ]
     where = f", at {', '.join(names)}" if names else ""
-    told = f": {', '.join(texts)}" if texts else ""
-    fault = Fault(rule.code, rule.kind, f"{rule.message}{where}{told}", (rule.help,))
+    values_text = f": {', '.join(texts)}" if texts else ""
+    fault = Fault(rule.code, rule.kind, f"{rule.message}{where}{values_text}", (rule.help,))
     return Check(test, fault, (*points, *shown), over, span)
+
+
+def _name(value: Expr, scope: Scope, made: frozenset[Node]) -> str:
+    """Return what a message calls a value: empty where the user has no words for it."""
+    if isinstance(value, Read) and value.node in made:
+        return _MADE.get(value.node.label, "")
+    if any(isinstance(part, Read) and part.node in made for part in walk(value)):
+        return "the divisor"
+    return expr_text(value, scope)
 
 
 def _always(expr: Expr) -> Iterator[Read]:
@@ -184,19 +223,34 @@ def _guarded(expr: Expr) -> Iterator[tuple[Expr | None, Expr]]:
             yield from ((None, child) for child in children(expr))
 
 
-def _tests(expr: Expr) -> Iterator[tuple[_Rule, Expr]]:
-    """Yield what has to hold for the divisions in an expression, where they are evaluated."""
+def _tests(expr: Expr) -> Iterator[tuple[_Rule, Expr, Expr]]:
+    """Yield what has to hold for the divisions in an expression where they are evaluated, and the
+    divisor as the user wrote it."""
     match expr:
         case Apply(op, (_, divisor), dtype) if op.name in ("floordiv", "mod", "div"):
             if dtype.kind in "iufc" and not _is_nonzero(divisor):
                 zero = Position(const(0)) if dtype is dtypes.int64 else Const(0, dtype)
                 rule = _INTEGER if dtype.kind in "iu" else _FLOAT
-                yield rule, Apply(OPS["ne"], (divisor, zero), dtypes.bool_)
+                yield rule, Apply(OPS["ne"], (divisor, zero), dtypes.bool_), _without_casts(divisor)
         case _:
             pass
     for guard, child in _guarded(expr):
-        for rule, test in _tests(child):
-            yield rule, test if guard is None else Select(guard, test, TRUE)
+        for rule, test, divisor in _tests(child):
+            yield rule, test if guard is None else Select(guard, test, TRUE), divisor
+
+
+def _without_casts(expr: Expr) -> Expr:
+    while isinstance(expr, Cast):
+        expr = expr.value
+    return expr
+
+
+def _is_number(expr: Expr) -> bool:
+    """Whether an expression is a plain number, which its text says already."""
+    return not any(
+        isinstance(part, Read) or isinstance(part, Position) and part.index.terms
+        for part in walk(expr)
+    )
 
 
 def _fitting(expr: Expr) -> Iterator[Expr]:
@@ -212,6 +266,11 @@ def _fitting(expr: Expr) -> Iterator[Expr]:
             )
             kept_bits = _same(Apply(OPS["shr"], (expr, right), dtype), left)
             yield _or(_same(left, Const(0, left.dtype)), _and(inside, kept_bits))
+        case Apply(op, (left, right), dtype) if op.name == "floordiv" and dtype.kind == "i":
+            if not isinstance(right, Const) or right in (Const(-1, dtype), Position(const(-1))):
+                is_least = _same(left, Const(_least(dtype), dtype))
+                minus_one = _same(right, Const(-1, dtype))
+                yield negate(_and(is_least, minus_one))
         case Apply(op, (left, right), dtype) if op.name == "pow" and dtype.kind in "iu":
             yield _power_fits(left, right, dtype)
         case Apply(op, (value,), dtype) if op.name == "abs" and value.dtype.kind == "i":

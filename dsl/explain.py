@@ -21,7 +21,7 @@ from ..lowering import settings
 from ..lowering.counts import counts
 from ..lowering.diagnostic import NOWHERE, Source, Span
 from ..lowering.ir.loops import Program
-from ..lowering.ir.memory_mode import Decision
+from ..lowering.ir.memory_mode import MATERIALIZED, NEVER_VIRTUAL, Decision
 from ..lowering.ir.node import Node
 from ..lowering.ir.printer import Line, procedure_lines, program_lines
 from ..lowering.ir.spelling import Scope
@@ -158,10 +158,16 @@ def _arrays(
         settled = placement.modes.get(node.id)
         why = str(place)
         if settled is not None:
-            mode = ", ".join([str(settled.mode), *mode.split(", ")[1:]])
+            if place.where != "removed" and _says_more(node):
+                mode = ", ".join([str(settled.mode), *mode.split(", ")[1:]])
             why = f"{_asked(settled)}; {why}"
         span = spans.get(node.id, NOWHERE)
         yield ArrayRow(names.node(node), _type(node), mode, why, span)
+
+
+def _says_more(node: Node) -> bool:
+    """Whether what was asked of a node leaves less open than that it has an array."""
+    return node.request is not None and node.request.mode not in (NEVER_VIRTUAL, MATERIALIZED)
 
 
 def _asked(settled: Decision) -> str:

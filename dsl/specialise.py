@@ -350,4 +350,7 @@ def _built(procedure: Procedure) -> Procedure:
     """Return a typed function as it is compiled under the settings that hold now."""
     built = build(procedure)
     chosen = settings.current()
-    return add_checks(built, chosen.checked_overflow) if chosen.checked else built
+    if not chosen.checked:
+        return built
+    made = built.locals[len(procedure.locals) :]
+    return add_checks(built, chosen.checked_overflow, made)

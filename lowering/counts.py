@@ -21,11 +21,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from . import timeline
 from .diagnostic import NOWHERE, Span
 from .ir.assignments import Alloc, Permute
 from .ir.expressions import Apply, Cast, Dynamic, Expr, Index, Read, Select, children
 from .ir.indexing import Affine, Symbol
-from .ir.loops import Check, Fill, For, If, Program, Stmt, Store, Update
+from .ir.loops import Check, Fill, If, Program, Stmt, Store, Update
 from .ir.node import Node
 from .ir.walk import bodies, expressions_of, statements
 from .passes.access import Accesses, Site, accesses, negated
@@ -176,21 +177,46 @@ class _Work:
         """Return how many elements are needed from before, and how many are new; at the most."""
         size, sites = self.size(node), self.found.of(node)
         if size > CELLS:
-            read = [site for site in sites if _is_from_before(self.found, site)]
+            read = [site for site in sites if timeline.is_from_before(self.found, site)]
             written = [site for site in sites if site.writes]
             self.is_sampled |= any(s and not any(map(self.is_whole, s)) for s in (read, written))
             return size * bool(read), size * bool(written)
         needed, new, sure = (np.zeros(self.shape(node), bool) for _ in range(3))
-        for _, group in groupby(sites, lambda site: site.route[0]):
-            before = sure.copy()
-            for site in group:
-                if _is_from_before(self.found, site):
-                    needed |= self.marked(site) & ~before
-                if site.writes:
-                    touched = self.marked(site)
-                    new |= touched
-                    sure |= touched if self.is_sure(site) else False
+        for _, found in groupby(sites, lambda site: site.route[0]):
+            group = tuple(found)
+            readers = [site for site in group if timeline.is_from_before(self.found, site)]
+            writers = [site for site in group if site.writes]
+            needed |= self.before(readers, writers, self.marked_by(readers, node) & ~sure)
+            new |= self.marked_by(writers, node)
+            sure |= self.marked_by(filter(self.is_sure, writers), node)
         return int(needed.sum()), int(new.sum())
+
+    def before(
+        self,
+        readers: list[Site],
+        writers: list[Site],
+        touched: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:
+        """Return which of the elements that some sites touch they read before others write them."""
+        if timeline.is_plain(readers, writers) or not touched.any():
+            return touched
+        node = readers[0].node
+        if not (touched & self.marked_by(writers, node)).any():
+            return touched
+        certain = filter(self.is_sure, writers)
+        needed = timeline.needed(readers, certain, touched.shape, self.known, self.noted)
+        if needed is not None:
+            return touched & needed
+        text = f"this may read what it wrote to `{node.label}` itself: all of that is counted"
+        self.assumed[Assumption(text, _span(_statement(self.body, readers[0])))] = None
+        return touched
+
+    def marked_by(self, sites: Iterable[Site], node: Node) -> NDArray[np.bool_]:
+        """Return which elements any of some sites touches."""
+        found = np.zeros(self.shape(node), bool)
+        for site in sites:
+            found |= self.marked(site)
+        return found
 
     def is_sure(self, site: Site) -> bool:
         """Whether a site touches all that is marked for it, whatever the data."""
@@ -215,7 +241,7 @@ class _Work:
 
     def box(self, site: Site) -> list[NDArray[np.int64]] | None:
         """Return the numbers that each index of a site takes, where all go with all others."""
-        if not _is_box(site):
+        if not timeline.is_box(site):
             return None
         axes = [self.axis(index, self.reached(site, (index,))) for index in site.index or ()]
         if not all(isinstance(one, np.ndarray) for one in axes):
@@ -339,21 +365,6 @@ def _in_expr(expr: Expr, tests: tuple[Expr, ...]) -> Iterator[tuple[Event, tuple
             pass
     for child in children(expr):
         yield from _in_expr(child, tests)
-
-
-def _is_from_before(found: Accesses, site: Site) -> bool:
-    """Whether a site may read what the caller put there."""
-    return site.reads and site.index is not None and not found.is_covered(site)
-
-
-def _is_box(site: Site) -> bool:
-    """Whether each index of a site takes its values whatever the others are."""
-    if site.index is None:
-        return False
-    used = [i.symbols() if isinstance(i, Affine) else frozenset[Symbol]() for i in site.index]
-    apart = sum(map(len, used)) == len(frozenset[Symbol]().union(*used))
-    loops = (stmt for stmt in site.inside if isinstance(stmt, For))
-    return apart and not site.tests and not any(x.lo.symbols() | x.hi.symbols() for x in loops)
 
 
 def _span(stmt: Stmt) -> Span:

@@ -18,6 +18,7 @@ from typing import assert_never
 
 from . import clash
 from .diagnostic import Span
+from .extents import unified
 from .ir import assignments as ir1
 from .ir import dtypes, loops
 from .ir.assignments import Access, Assign, Pair, Procedure
@@ -42,10 +43,12 @@ def lower(procedure: Procedure) -> Program:
     """Return the procedure as loops, in one kernel; temporaries are added to its locals."""
     fresh = _Fresh(*_highest(procedure))
     body = _statements(procedure.body, fresh)
+    temporaries = procedure.locals + tuple(fresh.nodes)
+    body = unified(body, procedure.parameters, temporaries)
     return Program(
         procedure.name,
         procedure.parameters,
-        procedure.locals + tuple(fresh.nodes),
+        temporaries,
         procedure.results,
         (loops.Kernel(procedure.name, body),),
         procedure.span,

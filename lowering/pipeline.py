@@ -12,8 +12,10 @@ from typing import Literal, NamedTuple
 
 from .diagnostic import CdValueError, Diagnostic, nearest
 from .ir import memory_mode
+from .ir.assignments import Alloc
 from .ir.loops import Program
 from .ir.node import Node
+from .ir.walk import bodies, statements, writes
 from .passes.buffers import Memory, exchanged, memory
 from .passes.cse import cse
 from .passes.dead import dead
@@ -80,6 +82,8 @@ class Placement:
     """The memory mode of each node that something was asked of, by id."""
     polls: bool = False
     """Whether long loops ask now and then if the call is to end."""
+    picks: bool = False
+    """Whether choices are computed without branches, so that loops become vectors."""
 
     def __getitem__(self, node: Node) -> Place:
         return self.places[node.id]
@@ -122,7 +126,8 @@ def optimize(
 
     `verify` is called on the program before the first pass and after each, and raises where an
     invariant does not hold. `stop_after` names the last pass to run, `lower` for none of them: a
-    wrong result is pinned on a pass that way. Raises CdValueError where there is no such pass.
+    wrong result is pinned on a pass that way. Raises CdValueError where there is no such pass, and
+    CdTypeError CD0572 for requests that the whole pipeline does not meet, wherever it stops.
     """
     decisions: list[Decision] = []
     lowered = program
@@ -149,7 +154,13 @@ def optimize(
     placement = place(program, tuple(decisions), target.stack_bytes)
     if not stop_after:
         placement = replace(placement, modes=settle(lowered, program, decisions))
-    return program, replace(placement, polls=target.schedule)
+    elif any(node.request is not None for node in _nodes(lowered)):
+        optimize(lowered, target)  # what all passes together refuse is refused after some, too
+    return program, replace(placement, polls=target.schedule, picks=target.schedule)
+
+
+def _nodes(program: Program) -> tuple[Node, ...]:
+    return (*(p.node for p in program.parameters), *program.results, *program.locals)
 
 
 def _stages(stop_after: str) -> tuple[Pass, ...]:
@@ -185,12 +196,22 @@ def place(
             places[made.node.id] = Place(made.outcome, str(made))
     apart = privates(program)
     plan = memory(program, stack_bytes, apart)
+    filled = {node.id for node in _filled(program)}
     for node in program.locals:
         if node.id in apart:
             places[node.id] = Place("private", "each thread that runs its loop has its own")
             continue
-        places[node.id] = _local(node, node.id in moving, "; ".join(why.get(node.id, ())), plan)
+        because = "; ".join(why.get(node.id, ()))
+        if not because and node.id not in filled:
+            because = "nothing writes it: only its zeros are read"
+        places[node.id] = _local(node, node.id in moving, because, plan)
     return Placement(places, decisions, plan)
+
+
+def _filled(program: Program) -> tuple[Node, ...]:
+    """Return the nodes that get values, which their storage is not."""
+    body = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
+    return writes(stmt for stmt in body if not isinstance(stmt, Alloc) and not bodies(stmt))
 
 
 def _local(node: Node, moving: bool, why: str, plan: Memory) -> Place:

@@ -25,6 +25,7 @@ from .ir.memory_mode import (
     Request,
     admits_virtual,
     join,
+    joined,
 )
 from .ir.node import Node
 from .ir.walk import reads, statements, writes
@@ -58,7 +59,7 @@ def settle(
             settled[node.id] = reduce(join, fates, node.request)
         except CdTypeError:
             conflict = _conflict(before, node, node.id in outside)
-            refused.append(_refusal(node, node.request, fates[-1], conflict))
+            refused.append(_refusal(node, node.request, fates[-1], conflict, node.id in outside))
     if refused:
         raise CdTypeError(*refused)
     return settled
@@ -89,7 +90,12 @@ def _inside(
         if node.request is not None and admits_virtual(node.request.mode):
             because = str(cause) if is_stored else _not_one_store(before, node)
         return (Request(LOCAL, because),)
-    return () if cause is None else (Request(VIRTUAL, str(cause)),)
+    if cause is not None:
+        return (Request(VIRTUAL, str(cause)),)
+    asked = None if node.request is None else node.request.mode
+    if asked is None or admits_virtual(asked) or joined(asked, LOCAL) in (LOCAL, "stays"):
+        return ()
+    return (Request(LOCAL, _OWN),)
 
 
 def _not_one_store(program: Program, node: Node) -> str:
@@ -102,20 +108,27 @@ def _not_one_store(program: Program, node: Node) -> str:
     return "no statement of its own computes each element once"
 
 
-def _refusal(node: Node, current: Decision, fate: Request, conflict: Span) -> Diagnostic:
-    """Return the diagnostic of a request that cannot be met: its line and that of the conflict."""
-    asked = current.requests[-1]
-    labels = [Label(asked.span, f"asks for {current.mode}")] if asked.span is not NOWHERE else []
+def _refusal(
+    node: Node, current: Decision, fate: Request, conflict: Span, is_outside: bool
+) -> Diagnostic:
+    """Return the diagnostic of requests that cannot be met, with all lines that have a say."""
+    places = [one for one in current.requests if one.span is not NOWHERE]
+    labels = [Label(one.span, f"asks for {one.mode}") for one in places]
     if conflict is not NOWHERE:
         labels.append(Label(conflict, fate.why))
     if current.mode == VIRTUAL and fate.mode == LOCAL:
         message = f"`{node.label}` was to be virtual, but needs an array: {fate.why}"
         help_ = "drop the request, or write it so that each element is computed by one statement"
     else:
-        message = f"`{node.label}` was to be {current.mode}, but is {fate.mode}: {fate.why}"
+        asked = " and ".join(str(one.mode) for one in current.requests)
+        # what the caller holds is in its memory, wherever else a request would have it
+        now = "hosted" if is_outside and fate.mode in (MATERIALIZED, ON_DEVICE) else fate.mode
+        message = f"`{node.label}` was to be {asked}, but is {now}: {fate.why}"
         help_ = "drop the request, or ask for a mode that admits that"
-    note = f"it was asked for: {asked.why}"
-    return Diagnostic("CD0572", message, tuple(labels), (note,), (help_,))
+    notes = [f"it was asked for: {one.why}" for one in current.requests]
+    if len(notes) > 1:
+        notes.append(f"together they ask for {current.mode}")
+    return Diagnostic("CD0572", message, tuple(labels), tuple(notes), (help_,))
 
 
 def _conflict(program: Program, node: Node, is_outside: bool) -> Span:

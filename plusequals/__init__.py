@@ -17,11 +17,11 @@ from .backends.registry import backends as backends  # before the folder takes t
 
 if TYPE_CHECKING:
     from . import idx as idx
+    from .backends.runtime.chosen import override as override
+    from .backends.runtime.chosen import use as use
     from .dsl.public import *  # noqa: F403
     from .lowering import settings as settings
     from .lowering.diagnostic import CdError as CdError
-    from .lowering.settings import override as override
-    from .lowering.settings import use as use
 
 __version__ = "0.1.0"
 
@@ -36,7 +36,8 @@ __all__ = [
 
 _HOMES = {
     ".idx": ("idx",),
-    ".lowering.settings": ("settings", "override", "use"),
+    ".lowering.settings": ("settings",),
+    ".backends.runtime.chosen": ("override", "use"),
     ".lowering.diagnostic": ("CdError",),
     ".dsl.cd": ("cd", "cd_from_source", "CdFunction"),
     ".dsl.public": __all__,

@@ -38,23 +38,23 @@ dsl/elaborate: values types ways_out
 dsl: parse loops refused surface recipe source listing edited idx __init__
 backends: __init__
 backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
-backends/runtime: device checks transfer direct field state order
+backends/runtime: device checks transfer direct field chosen state order filled
 backends/runtime: memory queue asked arrays timeline bindings printed
 backends/cuda: __init__ backend code device plan kernels nvrtc dialect
 backends/cuda: driver through_pycuda through_bindings verbs
 backends/cc: __init__ backend warm stream compiler code threads library toolchain host
 backends: interpreter registry
-backends/emit: __init__ c_syntax parts polls frame source c_expression names heads dialect layout
-backends/emit: prelude record
+backends/emit: __init__ c_syntax parts polls frame source c_expression eager names heads
+backends/emit: dialect layout prelude record
 backends: cache dump interface
-lowering: __init__ pipeline requests recompute counts
+lowering: __init__ pipeline requests recompute counts timeline
 lowering/schedule: __init__ grid presets contraction stencil stage kinds split
 lowering/schedule: device_tiles segments chunks team scan tree owners points meet elsewhere nests
 lowering/schedule: effort lanes order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products
-lowering: lower clash points
+lowering: lower extents clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds rewrite walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
 from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Access
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import (
     Apply,
@@ -26,8 +27,12 @@ from ...lowering.ir.expressions import (
     Select,
 )
 from ...lowering.ir.indexing import Affine, Atom, Quasi, Symbol, const
+from ...lowering.ir.loops import For
 from ...lowering.ir.node import Node
+from ...lowering.ir.ops import Op
+from . import prelude
 from .dialect import Dialect
+from .eager import Storage, has_pick, may_be_vectors, without_branch
 
 CHOOSE, OR, AND, BITOR, BITXOR, BITAND, EQUAL, RELATE, SHIFT, ADD, MUL, UNARY, POSTFIX = range(13)
 _INFIX = {
@@ -41,6 +46,8 @@ _INFIX = {
 Stricter than C where people misread it: comparisons in comparisons, `&&` in `||`, bit operators.
 """
 ONE = const(1)
+_STRAIGHT = {"&&": "&", "||": "|"}
+"""Logical operators, of operands that are computed in any case, without a branch."""
 _WIDENED = ("+", "-", "*", "~")
 """Operators whose result, computed in `int`, may not fit a narrower type."""
 
@@ -64,6 +71,17 @@ class Scope:
     nodes: Mapping[int, str]
     by_value: frozenset[int]
     symbols: dict[Symbol, str] = field(default_factory=dict)
+    storage: Storage | None = None
+    """Where given: choices are computed without branches where that is harmless and helps."""
+    straight: bool = False
+    """Whether the text is inside of a loop that may become vectors."""
+
+    def entered(self, loop: For) -> bool:
+        """Note that the text of a loop's body begins; return what `straight` was before."""
+        before = self.straight
+        if self.storage is not None:
+            self.straight = before or may_be_vectors(loop, self.storage)
+        return before
 
     def expression(self, expr: Expr) -> Text:
         """Return the C text of an expression."""
@@ -165,23 +183,53 @@ class Scope:
         if not self.dialect.is_infix(op, operand):
             assert op.call, f"{op.name} has no spelling for {operand}"
             args = ", ".join(self.expression(arg).text for arg in expr.args)
-            return Text(f"{op.call}_{operand.short}({args})", POSTFIX)
+            return Text(f"{self._called(f'{op.call}_{operand.short}')}({args})", POSTFIX)
         args_ = [self.expression(arg) for arg in expr.args]
         if operand is dtypes.int64 and all(_is_int(arg) for arg in expr.args):
             args_[0] = Text(f"(int64_t){args_[0].within(UNARY)}", UNARY)
-        out = infix(op.infix, args_)
+        out = infix(self._operator(op.infix), args_)
         narrow = operand.kind in "iu" and operand.bits < 32
         if narrow and op.infix in _WIDENED:
             return Text(f"({self.dialect.types[operand]}){out.within(UNARY)}", UNARY)
         return out
 
+    def accumulated(self, access: Access, op: Op, value: Expr) -> Text:
+        """Return what an element becomes when a value is accumulated into it."""
+        node = access.node
+        dtype = value.dtype
+        before = _converted(Read(node, access.index), dtype)
+        if node.id in self.by_value and op.name in ("max", "min") and dtype.compute is dtype:
+            # the next round waits for this one, and a processor guesses branches
+            args = f"{self.expression(before).text}, {self.expression(value).text}"
+            new = Text(f"{op.call}_{dtype.short}({args})", POSTFIX)
+            return self._cast(new, dtype, node.dtype)
+        return self.expression(_converted(Apply(op, (before, value), dtype), node.dtype))
+
+    def _called(self, name: str) -> str:
+        """Return the function of that name, or the one that does the same without a branch."""
+        straight = f"straight_{name}"
+        return straight if self.straight and prelude.is_piece(straight) else name
+
+    def _operator(self, infix: str) -> str:
+        return _STRAIGHT.get(infix, infix) if self.straight else infix
+
     def _select(self, test: Expr, yes: Expr, no: Expr) -> Text:
         first = self.expression(test)
-        if yes.dtype is dtypes.bool_:
+        dtype = yes.dtype
+        picked = (
+            self.straight
+            and self.storage is not None
+            and has_pick(dtype)
+            and without_branch(test, yes, no, self.storage)
+        )
+        if dtype is dtypes.bool_:
             if no == Const(False, dtypes.bool_):
-                return infix("&&", [first, self.expression(yes)])
+                return infix("&" if picked else "&&", [first, self.expression(yes)])
             if yes == Const(True, dtypes.bool_):
-                return infix("||", [first, self.expression(no)])
+                return infix("|" if picked else "||", [first, self.expression(no)])
+        if picked:
+            args = f"{first.text}, {self.expression(yes).text}, {self.expression(no).text}"
+            return Text(f"pick_{dtype.short}({args})", POSTFIX)
         sides = self.expression(yes).within(OR), self.expression(no).within(CHOOSE)
         return Text(f"{first.within(OR)} ? {sides[0]} : {sides[1]}", CHOOSE)
 
@@ -191,7 +239,7 @@ class Scope:
             return value
         function = self.dialect.casts.get((source, to))
         if function is not None:
-            return Text(f"{function}({value.text})", POSTFIX)
+            return Text(f"{self._called(function)}({value.text})", POSTFIX)
         through = _detour(source, to, self.dialect.halves)
         if through is not None:
             return self._cast(self._cast(value, source, through), through, to)
@@ -213,6 +261,10 @@ def infix(operator: str, args: list[Text]) -> Text:
     chained = args[0].level == level and level not in (EQUAL, RELATE)
     left = args[0].text if chained else args[0].within(least)
     return Text(f"{left} {operator} {args[1].within(least)}", level)
+
+
+def _converted(expr: Expr, dtype: DType) -> Expr:
+    return expr if expr.dtype is dtype else Cast(expr, dtype)
 
 
 def _behind_zero(expr: Apply) -> Expr | None:

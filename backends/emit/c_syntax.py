@@ -34,8 +34,7 @@ from ...lowering.ir.assignments import (
     Permute,
     Print,
 )
-from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Cast, Expr, Read
+from ...lowering.ir.expressions import Apply, Cast, Expr
 from ...lowering.ir.indexing import Symbol, const
 from ...lowering.ir.loops import (
     Barrier,
@@ -216,6 +215,7 @@ class _Walk:
         """Add the rounds of a loop over `name`, and the questions whether it is to end."""
         poll = self.poll_of(loop)
         self.loops += 1
+        outside = self.scope.entered(loop)
         if isinstance(poll, Cut):
             begin, end = (self.frame.names.fresh(f"{name}_{side}") for side in ("from", "to"))
             by = poll.rounds * step
@@ -232,6 +232,7 @@ class _Walk:
         else:
             ask = self.asking(poll, first)
             self.block(heads.head(name, lo, hi, step), loop.body, loop.span, ask)
+        self.scope.straight = outside
         self.loops -= 1
 
     def poll_of(self, loop: For | While) -> Poll:
@@ -335,9 +336,8 @@ class _Walk:
         if plain and op.infix in _COMPOUND:
             self.line(f"{target} {op.infix}= {self.text(value)};", stmt.span)
             return
-        before = _cast(Read(node, stmt.access.index), value.dtype)
-        after = _cast(Apply(op, (before, value), value.dtype), node.dtype)
-        self.line(f"{target} = {self.text(after)};", stmt.span)
+        after = self.scope.accumulated(stmt.access, op, value)
+        self.line(f"{target} = {after.text};", stmt.span)
 
     def pair(self, stmt: Update, pair: Pair) -> None:
         """Add an argmin or argmax step: the first found, a better one, or the first NaN."""
@@ -494,7 +494,3 @@ class _Walk:
             top.count("\n"),
             asks,
         )
-
-
-def _cast(expr: Expr, dtype: DType) -> Expr:
-    return expr if expr.dtype is dtype else Cast(expr, dtype)

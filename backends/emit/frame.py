@@ -13,6 +13,7 @@ from ...lowering.pipeline import Placement
 from . import prelude
 from .c_expression import Scope
 from .dialect import Dialect
+from .eager import storage_of
 from .names import Names
 
 MOST = 2**62
@@ -347,10 +348,12 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
     values = [p.node for p in program.parameters if p.node.rank == 0 and not p.written]
     values += [node for node in privates if not node.rank]
     by_value = frozenset(n.id for n in (*registers, *values) if n.id not in moving)
-    scope = Scope(dialect, by_id, by_value)
+    growing = [*memory.growing, *(n for n in program.results if _is_runtime(n))]
+    late = frozenset(node.id for node in growing)
+    storage = storage_of(program, by_value, late) if placement.picks else None
+    scope = Scope(dialect, by_id, by_value, {}, storage)
     for symbol, _, _ in memory.sizes:
         scope.symbols[symbol] = names.fresh(symbol.name)
-    growing = [*memory.growing, *(n for n in program.results if _is_runtime(n))]
     return Frame(
         dialect, program, scope, names, function, moving,
         rooms={n.id: names.fresh(f"{by_id[n.id]}_room") for n in growing if n.id not in moving},

@@ -21,7 +21,7 @@ SHARED = tuple(
 )
 """The files of C that other languages take as well, in the folder of the backends."""
 _OF_C = "bits exponentials logarithms angles arcs powers erf".split()
-OF_C = (*(f"cc/csrc/{name}.h" for name in _OF_C), *SHARED, "cc/csrc/threads.h")
+OF_C = (*(f"cc/csrc/{name}.h" for name in _OF_C), *SHARED, "cc/csrc/choices.h", "cc/csrc/threads.h")
 """The files of C."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)

@@ -131,6 +131,13 @@ class Runtime:
         with self._lock:
             return self._backends.setdefault(name, made)
 
+    def require(self, name: str) -> None:
+        """Raise CdBackendError CD0801 where no backend has that name; a number may follow it."""
+        base, _, number = name.partition(":")
+        base = base if number.isdecimal() else name
+        if name not in self._backends and base not in self._backends:
+            registry.require(base)
+
     def recording(self, logged: bool) -> Recorder | None:
         """Return what keeps the records of a run that begins now, None where nothing does."""
         recorders = self._recorders

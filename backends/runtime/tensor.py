@@ -16,6 +16,7 @@ from ...lowering.ir.memory_mode import Decision
 from ..interface import Array
 from .asked import asked_of, is_fleeting, not_there
 from .field import Field
+from .filled import first_value
 
 
 class Tensor:
@@ -185,14 +186,10 @@ def tensor(
     `memory` asks for a memory mode, `"on-device"` or `"virtual"`: every function that uses the
     tensor keeps to it or is refused. Raises CdTypeError CD0571 or CD0575 for what excludes that
     mode, CdValueError CD0573 for one that is none, CdTypeError CD0701 for an element type that is
-    not one of the language's.
+    not one of the language's, CdTypeError or CdValueError CD0860 for what makes no tensor.
     """
     _require_names(label, fields)
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    element = dtype.numpy if isinstance(dtype, DType) else np.dtype(dtype or np.float32)
-    value = np.zeros(sizes, element)
-    if init is not None:
-        value[...] = init(sizes) if callable(init) else init
+    value = first_value(label, shape, dtype, init)
     asked = asked_of(label, memory, constant, init is not None)
     made = (FleetingTensor if is_fleeting(asked) else Tensor)(label, value, fields, constant)
     made.request = asked

@@ -28,7 +28,7 @@ from .index_notation import index_statement, scalar_statement, uses_letters
 from .leaving import endless, lasting, returns_inside, with_exits
 from .names import is_letter
 from .operators import BINARY, binary
-from .stores import assign
+from .stores import assign, assign_product
 from .values import (
     Array,
     Bound,
@@ -301,7 +301,8 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
     assert isinstance(place, Array | Masked)
     if statement.op == "@":
         assert isinstance(place, Array)
-        assign(frame.ctx, place, binary(frame, "@", place, value, span), span)
+        product = as_array(frame.ctx, binary(frame, "@", place, value, span), span)
+        assign_product(frame.ctx, place, value, product, span)
         return
     name = BINARY[statement.op]
     bits = {"bitand": "and", "bitor": "or"}

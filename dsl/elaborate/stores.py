@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...lowering.diagnostic import CdTypeError, CdValueError, Span
+from ...lowering.diagnostic import CdShapeError, CdTypeError, CdValueError, Span
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Cast, Dynamic, Expr, Read
-from ...lowering.ir.indexing import Affine, var
+from ...lowering.ir.indexing import Affine, const, var
 from ...lowering.ir.ops import OPS, Op
-from .arrays import as_array, broadcast_to, describe, same_mask
+from .arrays import as_array, broadcast_to, describe, same_mask, shape_text
 from .context import Context, error
 from .types import SIGNS, Kind, admit, cast, join, same_kind
 from .values import Array, Masked, Scalar, Static, Value
@@ -57,6 +57,31 @@ def assign(
     spread = broadcast_to(ctx, as_array(ctx, value, span), place.shape, span)
     element = spread.at(tuple(var(axis) for axis in place.axes))
     store_element(ctx, place, (element, spread.kind), span, op, where, value)
+
+
+def assign_product(ctx: Context, place: Array, value: Value, product: Array, span: Span) -> None:
+    """Emit `place @= value`, whose product has to have the shape of the place as it is.
+
+    Axes of size 1 are not stretched over the place, as NumPy does not. CdShapeError CD0302.
+    """
+    found, wanted = product.shape, place.shape
+    extra = len(found) - len(wanted)
+    fits = as_array(ctx, value, span).rank > 1 and extra >= 0
+    fits = fits and all(size.constant == 1 for size in found[:extra])
+    pairs = list(zip(found[extra:], wanted, strict=True)) if fits else []
+    if not fits or any(ctx.known.differ(own, other) for own, other in pairs):
+        raise error(
+            "CD0302", CdShapeError, f"the product has shape {shape_text(found)}, and cannot be "
+            f"stored by `@=` in an array of shape {shape_text(wanted)}", span,
+            label=f"{describe(place)} @= {describe(value)}",
+            helps=("to keep the product as a new array: `z = x @ y`",),
+        )  # fmt: skip
+    for own, other in pairs:
+        ctx.equal_extents(own, other, "the product does not have the shape of the target", span)
+    inner = tuple(const(0) for _ in found[:extra])
+    axes = ctx.axes(len(wanted))
+    body = product.at((*inner, *map(var, axes)))
+    assign(ctx, place, Array(axes, wanted, body, product.kind, copied=True), span)
 
 
 def distinct(place: Array) -> bool:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ...backends.dump import write_text
 from ...backends.interface import Array, PrintsLog
 from ...backends.runtime import link
 from ...backends.runtime.printed import Printed
@@ -241,14 +242,13 @@ class Logger:
         name, backend, stream = title
         folder = Path(chosen.dump_dir or ".")
         with self._lock:
-            folder.mkdir(parents=True, exist_ok=True)
-            if chosen.debug_log_to_stream_files:
-                path = folder / _file(f"{backend}-{stream or 'calls'}")
-                with path.open("a", encoding="utf-8") as file:
-                    file.write(text)
-            else:
-                path = folder / _file(f"debug-{stream or 'calls'}-{name}")
-                path.write_text(text, encoding="utf-8")
+            appended = chosen.debug_log_to_stream_files
+            file = (
+                f"{backend}-{stream or 'calls'}"
+                if appended
+                else f"debug-{stream or 'calls'}-{name}"
+            )
+            write_text(folder, _file(file), text, appended)
 
 
 def _file(name: str) -> str:

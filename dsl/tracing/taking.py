@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from operator import index
+from types import UnionType
+from typing import Any
 
 from ...backends.runtime.state import RUNTIME
+from ...lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
 from .recording import Recorder
 from .sites import Wanted
 from .trace import Trace
@@ -32,14 +36,16 @@ def trace(
     at most, in program order. No computed bit changes; but with `terms` each term of a reduction is
     recorded, too, and they are added up one after another: the profile is `strict`. When the
     `with` ends, everything that was queued is done. Raises CdValueError CD0871 for a `where` that
-    is no test.
+    is no test, CdTypeError or CdValueError CD0875 for what else cannot be asked for.
     """
-    names = (arrays,) if isinstance(arrays, str) else tuple(arrays)
-    which = (statements,) if isinstance(statements, int | str) else tuple(statements)
+    names, which = _listed("arrays", arrays, str), _listed("statements", statements, int | str)
+    sample, room = _number("sample", sample, 1), _number("limit", limit, 0, _LIMIT)
+    if not isinstance(where, str):
+        raise _unfit(CdTypeError, "where", where, 'a text that tests indices: `"i == 3"`')
     if where:
         parsed(where)
     wanted = Wanted(frozenset(names), which, where, first_nan, sample, limit is not None, terms)
-    recorder = Recorder(wanted, _LIMIT if limit is None else limit)
+    recorder = Recorder(wanted, room)
     RUNTIME.record(recorder)
     try:
         yield Trace(recorder)
@@ -47,3 +53,34 @@ def trace(
         RUNTIME.stop_recording(recorder)
         for worker in list(RUNTIME.workers):
             worker.latest.settle()
+
+
+def _listed(name: str, given: Any, kinds: type | UnionType) -> tuple[Any, ...]:
+    """Return what was given alone, or several of it, as a tuple."""
+    if isinstance(given, kinds):
+        return (given,)
+    found = tuple(given) if isinstance(given, Sequence | set | frozenset) else (given,)
+    if not all(isinstance(one, kinds) for one in found):
+        takes = {"arrays": 'names: `"y"` or `("y", "z")`'}
+        what = takes.get(name, 'line numbers, or parts of the text: `12` or `"y[i] ="`')
+        raise _unfit(CdTypeError, name, given, what)
+    return found
+
+
+def _number(name: str, given: Any, least: int, none: int | None = None) -> int:
+    """Return a whole number that is not below another one."""
+    if given is None and none is not None:
+        return none
+    what = f"a whole number, {least} or more"
+    try:
+        number = index(given)
+    except TypeError:
+        raise _unfit(CdTypeError, name, given, what) from None
+    if number < least:
+        raise _unfit(CdValueError, name, given, what)
+    return number
+
+
+def _unfit(kind: type[CdError], name: str, given: object, what: str) -> CdError:
+    message = f"`{name}` of a trace cannot be {given!r}"
+    return kind(Diagnostic("CD0875", message, helps=(f"it takes {what}",)))

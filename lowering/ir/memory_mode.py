@@ -93,6 +93,10 @@ Outcome = Mode | Literal["stays"] | str
 """What joining gives: a mode, "stays" for the current one, any other text is why it cannot be."""
 
 _INCONSISTENT = "these exclude each other"
+_SETTLED = (
+    "the first settles all that there is to say of its place on a device, and how streams share it"
+    " is part of that; ask for both in one request"
+)
 _IS_VIRTUAL = "it is already virtual: it has no array of its own"
 _NOT_VIRTUAL = "it cannot be virtual: it was said to have an array"
 
@@ -162,6 +166,8 @@ def joined(current: Mode, requested: Mode) -> Outcome:
         return "stays"
     if requested.kind.startswith("hosted"):
         return _hosted(current, requested)
+    if current.kind == requested.kind:  # they differ in sharing
+        return _SETTLED
     outcome = _row(current)[_COLUMNS.index(requested.kind)]
     return requested if outcome == "moves" else outcome
 

@@ -10,6 +10,7 @@ import pytest
 from plusequals.backends import dump
 from plusequals.backends.cc.backend import translate
 from plusequals.lowering import settings
+from plusequals.lowering.diagnostic import CdBackendError
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import HOST
@@ -68,3 +69,13 @@ def test_a_pass_is_shown_by_what_it_changed(capsys: pytest.CaptureFixture[str]) 
         optimize(f, HOST, dump.observer("f"))
     told = capsys.readouterr().err
     assert "-            y[i] = x[i] * 1.0\n+            y[i] = x[i]\n" in told
+
+
+def test_a_folder_that_takes_no_files(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    inside = tmp_path / "file" / "inside"
+    with settings.override(dump_dir=str(inside)):
+        with pytest.raises(CdBackendError, match=r"CD0814.*file.inside(.|\n)*`dump_dir`"):
+            dump.save("scale", "source.c", "int f;")
+        with pytest.raises(CdBackendError, match="CD0814"):
+            translate(procedures.scale())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -200,3 +202,46 @@ def test_what_does_not_fit_an_integer(
         return
     _run(f"y[i] = {value}", backend, *arguments, overflow=True)
     assert int(arguments[0][0]) == eval(value, {"a": [a], "b": [b], "i": 0})
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8"])
+def test_the_one_quotient_that_does_not_fit(dtype: str, backend: str) -> None:
+    info = np.iinfo(dtype)
+    a, b = np.array([info.min, 7], dtype), np.array([-1, -1], dtype)
+    for text in ("y[i] = a[i] // b[i]", "y[...] = a // np.int8(-1)", "y[...] = a // -1"):
+        _run(text, backend, np.zeros(2, dtype), a[1:].repeat(2), b, overflow=True)
+        _run(text.replace("1", "2"), backend, np.zeros(2, dtype), a, b * 2, overflow=True)
+        with pytest.raises(ValueError, match="CD0766.*at i[_0-9]* = 0: a.* = -"):
+            _run(text, backend, np.zeros(2, dtype), a, b, overflow=True)
+    y = a.copy()
+    with pytest.raises(ValueError, match="CD0766"):
+        _run("y //= b", backend, y, a, b, overflow=True)
+    _run("y[i] = a[i] % b[i]", backend, y, a, b, overflow=True)
+    assert y.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("y[i] = a[i] % b", r"at i = 0: b = 0, a\[i\] = 5$"),
+        ("return a % b", r"at i = 0: b = 0, a\[i\] = 5$"),
+        ("return a.sum() / b", "checked mode: b = 0, a sum = 5$"),
+        ("return 1 / (b - b)", "checked mode$"),
+        ("y[i] = a[i] // (a[i] - 5)", r"at i = 0: a\[i\] - 5 = 0, a\[i\] = 5$"),
+        ("return 3 // a[:0].sum()", "checked mode: a sum = 0$"),
+        ("return 3 // (a.sum() - 5)", "checked mode: the divisor = 0, a sum = 5$"),
+        ("return a[:1].std(ddof=1)", "checked mode: a sum = 0.0$"),
+    ],
+)
+def test_the_divisor_is_told_and_no_name_that_nobody_wrote(
+    text: str, shown: str, backend: str
+) -> None:
+    with pytest.raises(CdZeroDivisionError) as caught:
+        _run(text, backend, np.ones(1, int), np.array([5]), 0)
+    message = caught.value.diagnostics[0].message
+    assert re.search(shown, message), message
+
+
+def test_zero_by_zero_is_not_called_infinite(backend: str) -> None:
+    with pytest.raises(CdZeroDivisionError, match="infinite, or NaN for zero by zero"):
+        _run("return a.mean()", backend, 0, np.zeros(0), 0)

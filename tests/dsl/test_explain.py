@@ -212,3 +212,19 @@ def test_what_cannot_be_compiled_cannot_be_explained() -> None:
     for ask in (f.explain, f.procedure):
         with pytest.raises(pe.CdError):
             ask(np.zeros(3), np.zeros(4))
+
+
+def test_a_request_that_leaves_the_mode_open_does_not_rename_it() -> None:
+    text = "def f(y, x):\n    {}\n    y[i] = x[i] * 2\n"
+    plain = pe.cd_from_source(text.format("pass")).explain(np.zeros(4), np.zeros(4)).arrays
+    for name in "yx":
+        asked = pe.cd_from_source(text.format(f'memory({name}, "never virtual")'))
+        rows = asked.explain(np.zeros(4), np.zeros(4)).arrays
+        assert [row.mode for row in rows] == [row.mode for row in plain]
+        assert any("asks for never virtual" in row.why for row in rows)
+
+
+def test_what_nobody_reads_is_not_computed_whatever_was_asked() -> None:
+    text = "def f(y, x):\n    t[i] = x[i] * 2\n    memory(t, 'local')\n    y[i] = x[i]\n"
+    rows = pe.cd_from_source(text).explain(np.zeros(4), np.zeros(4)).arrays
+    assert {row.name: row.mode for row in rows}["t"] == "not computed"

@@ -45,6 +45,15 @@ def test_sizes_that_clash_are_found_in_the_run(backend: str) -> None:
         function(np.zeros((9, 3)), np.ones((8, 3)))
 
 
+def test_equal_sizes_have_one_name_so_that_one_row_is_kept() -> None:
+    function = pe.cd_from_source(SOFTMAX, backend="cc")
+    _reasons(function, [2, 3, 4, 5, 7])
+    told = function.explain(np.zeros((9, 3)), np.ones((9, 3)))
+    assert "any size" in told.why
+    assert [row.mode for row in told.arrays if row.name == "e"] == ["local, f64[3]"]
+    assert told.counts is not None and told.counts.allocated == 0
+
+
 def test_what_needs_its_sizes_is_compiled_for_each() -> None:
     text = (
         "def f(x):\n    a, b = x[:2]\n    total = 0.0\n    for v in [*x]:\n"

@@ -336,6 +336,17 @@ def traced_where_it_is_no_test() -> object:
         return trace
 
 
+def a_trace_of_no_element() -> object:
+    """Take every zeroth element."""
+    with pe.trace(sample=0) as trace:
+        return trace
+
+
+def tensor_of_a_negative_size() -> object:
+    """Give a tensor a size below zero."""
+    return pe.tensor("t", (3, -1))
+
+
 def asked_of_what_nothing_writes() -> object:
     """Ask a trace why an element is what it is that no statement wrote."""
     f = pe.cd_from_source("def f(y, x):\n    y[i] = x[i]\n")

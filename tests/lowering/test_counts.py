@@ -86,6 +86,30 @@ EXACT: dict[str, tuple[str, tuple[str, ...]]] = {
         "def f(y, x):\n    y[:3] = x[:3]\n    y[3:] = 2 * x[3:]\n    x[:] = y * y\n",
         ("f64[7]", "f64[7]"),
     ),
+    "a recurrence": (
+        "def f(y, x):\n    y[0] = x[0]\n    for t in range(1, 9):\n"
+        "        y[t] = y[t - 1] * 0.5 + x[t]\n", ("f64[9]", "f64[9]"),
+    ),
+    "a recurrence that starts from before": (
+        "def f(y, x):\n    for t in range(7, -1, -1):\n        y[t] = y[t + 1] * 0.5 + x[t]\n",
+        ("f64[9]", "f64[9]"),
+    ),
+    "cholesky": (
+        "def f(w, a):\n    for j in range(6):\n        w[j, j] = a[j, j]\n"
+        "        for k in range(j):\n            w[j, j] -= w[j, k] * w[j, k]\n"
+        "        for i in range(j + 1, 6):\n            w[i, j] = a[i, j]\n"
+        "            for k in range(j):\n                w[i, j] -= w[i, k] * w[j, k]\n"
+        "            w[i, j] /= w[j, j]\n", ("f64[6, 6]", "f64[6, 6]"),
+    ),
+    "zeros of each round": (
+        "def f(y, x):\n    for t in range(3):\n        y[...] = 0\n"
+        "        for i in range(1, 5):\n            y[i] += y[i - 1] + x[t]\n",
+        ("f64[5]", "f64[3]"),
+    ),
+    "sweeps over what is there": (
+        "def f(u):\n    for t in range(3):\n        for i in range(1, 5):\n"
+        "            u[i] = u[i - 1] + u[i + 1]\n", ("f64[6]",),
+    ),
     "conversions": ("def f(y, x):\n    y[:] = x * 2.5\n", ("f32[6]", "i32[6]")),
 }  # fmt: skip
 
@@ -136,6 +160,36 @@ def test_what_data_decides_is_counted_as_done_and_said() -> None:
     assert all(one.span.line for one in found.assumed)
     by_name = {one.node.label: one for one in found.arrays}
     assert by_name["x"].reads == 8 * 8  # any element may be looked up
+
+
+def test_recurrences_need_nothing_of_what_they_wrote() -> None:
+    least = {}
+    for name in ("a recurrence", "cholesky"):
+        text, specs = EXACT[name]
+        _, program = programs(text, *(array(spec) for spec in specs))
+        found = counts(program)
+        assert [one.reads for one in found.arrays][0] == 0
+        least[name] = found.least
+    assert least == {"a recurrence": 2 * 9 * 8, "cholesky": 2 * 21 * 8}
+
+
+def test_what_a_loop_that_data_ends_reads_is_counted_and_said() -> None:
+    text = (
+        "def f(y, x):\n    for t in range(1, 9):\n        if x[t] < 0:\n            break\n"
+        "        y[t] = y[t - 1] + x[t]\n"
+    )
+    _, program = programs(text, array("f64[9]"), array("f64[9]"))
+    found = counts(program)
+    assert [one.reads for one in found.arrays] == [8 * 8, 8 * 8]
+    assert any("left early" in one.text for one in found.assumed)
+
+
+def test_what_data_looks_up_may_be_from_before_and_is_said() -> None:
+    text = "def f(y, p):\n    for t in range(9):\n        y[t] = y[p[t]] + 1\n"
+    _, program = programs(text, array("f64[9]"), array("i64[9]"))
+    found = counts(program)
+    assert found.arrays[0].reads == 9 * 8
+    assert any("what it wrote to `y` itself" in one.text for one in found.assumed)
 
 
 def test_the_sums_and_quotients() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.lowering.diagnostic import CdValueError
 from plusequals.lowering.ir import assignments as ir1
 from plusequals.lowering.ir import dtypes
@@ -53,3 +55,14 @@ def test_every_node_has_a_place_and_a_reason() -> None:
     assert exchanged(program) == {x.id, y.id}
     moved = lower(procedure("g", [], [nested], [s, u]))
     assert [place(moved)[one].where for one in (s, u)] == ["scratch", "scratch"]
+
+
+def test_zeros_that_nothing_writes_are_no_result_of_loops() -> None:
+    text = "def f(y):\n    t: f64[4]\n    for k in range(4):\n        y[k] = t[k] + t[3 - k]\n"
+    before = lower(pe.cd_from_source(text).procedure(np.zeros(4)))
+    (node,) = before.locals
+    assert place(before)[node].why == "nothing writes it: only its zeros are read"
+    for program, placement in (optimize(before, HOST), optimize(before, HOST, stop_after="lower")):
+        assert not any(
+            "after its loops" in placement[one].why for one in program.locals if one.id == node.id
+        )

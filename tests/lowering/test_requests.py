@@ -79,6 +79,47 @@ def test_a_request_changes_no_bit_and_asking_changes_nothing() -> None:
     assert [n.label for n in program.locals] == [n.label for n in _optimized(CHEAP, "")[0].locals]
 
 
+@pytest.mark.parametrize("stop_after", ["", "lower", "virtualize"])
+def test_where_the_pipeline_stops_is_nothing_to_a_refusal(stop_after: str) -> None:
+    text = "def f(y, x):\n    t[i] = x[i] * 2\n    memory(t, 'on-device')\n    y[i] = t[i]\n"
+    procedure = pe.cd_from_source(text).procedure(np.zeros(4), np.zeros(4))
+    with pytest.raises(CdTypeError, match="CD0572"):
+        optimize(lower(procedure), HOST, stop_after=stop_after)
+
+
+@pytest.mark.parametrize("mode", ["hosted", "on-device", "materialized", "hosted constant"])
+def test_a_temporary_that_nobody_uses_is_no_array_of_a_device_either(mode: str) -> None:
+    text = f"def f(y, x):\n    t[i] = x[i] * 2\n    memory(t, {mode!r})\n    y[i] = x[i]\n"
+    procedure = pe.cd_from_source(text).procedure(np.zeros(4), np.zeros(4))
+    with pytest.raises(CdTypeError, match="for as long as one call"):
+        optimize(lower(procedure), HOST)
+
+
+@pytest.mark.parametrize("mode", ["virtual", "local", "never virtual", "device only"])
+def test_what_else_is_asked_of_a_temporary_that_nobody_uses_excludes_nothing(mode: str) -> None:
+    text = f"def f(y, x):\n    t[i] = x[i] * 2\n    memory(t, {mode!r})\n    y[i] = x[i]\n"
+    procedure = pe.cd_from_source(text).procedure(np.zeros(4), np.zeros(4))
+    assert optimize(lower(procedure), HOST)[1].modes
+
+
+def test_requests_that_were_joined_are_shown_as_they_were_written() -> None:
+    both = 'memory(u, "effectively constant")\nmemory(u, "never virtual")'
+    with pytest.raises(CdTypeError) as caught:
+        _optimized(CHEAP, both)
+    (diagnostic,) = caught.value.diagnostics
+    assert "`u` was to be effectively constant and never virtual, but is" in diagnostic.message
+    shown = [(label.span.line, label.text) for label in diagnostic.labels[:2]]
+    assert shown == [(3, "asks for effectively constant"), (4, "asks for never virtual")]
+    assert "together they ask for hosted constant" in diagnostic.notes
+
+
+@pytest.mark.parametrize("mode", ["virtual", "local"])
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_arrays_of_the_caller_are_told_to_be_hosted(name: str, mode: str) -> None:
+    with pytest.raises(CdTypeError, match="but is hosted: it is an array of the caller"):
+        _optimized(CHEAP, f'memory({name}, "{mode}")')
+
+
 def test_a_pipeline_that_is_stopped_settles_nothing() -> None:
     text = 'def f(y, x):\n    u[i] = x[i] * 2\n    memory(u, "virtual")\n    y[i] = u[i]\n'
     procedure = pe.cd_from_source(text).procedure(np.zeros(4), np.zeros(4))

@@ -139,7 +139,7 @@ def kind(kernel: Kernel) -> str:
 
 
 REGISTERS = {"tiles": 128, "block": 80, "points": 80, "alone": 255}
-"""With so many a multiprocessor holds at least 512, 768 and 768 threads of a kernel; one is held anyway."""
+"""With so many a multiprocessor holds at least 512, 768 and 768 threads; one it holds anyway."""
 
 
 @needs_nvrtc

@@ -1,12 +1,17 @@
 """Expressions and indices as C text: right, and as a person would write them."""
 
+from dataclasses import replace
+
 import pytest
 
 from plusequals.backends.emit.c_expression import Scope
 from plusequals.backends.emit.dialect import C
+from plusequals.backends.emit.eager import Storage
 from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.assignments import Access
 from plusequals.lowering.ir.expressions import Cast, Const, Dynamic, Expr, Position, Select
 from plusequals.lowering.ir.indexing import const, floordiv, minimum, multiply, var
+from plusequals.lowering.ir.ops import OPS
 
 from .programs import apply, at, node, number, position, read, symbols
 
@@ -93,6 +98,37 @@ def test_expressions_have_as_few_brackets_as_they_need(expr: Expr, text: str) ->
 )  # fmt: skip
 def test_indices_read_as_a_person_would_write_them(expr: Expr, text: str) -> None:
     assert SCOPE.expression(expr).text == text
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        (Select(apply("lt", a, b), a, apply("add", b, s)), "pick_f32(a < b, a, b + s)"),
+        (apply("add", Select(p, a, b), s), "pick_f32(p, a, b) + s"),
+        (Select(p, a, Select(q, b, s)), "pick_f32(p, a, pick_f32(q, b, s))"),
+        (Select(p, read(X, i, j), b), "p ? x[i*1024 + j] : b"),
+        (Select(p, q, FALSE), "p & q"),
+        (Select(p, TRUE, q), "p | q"),
+        (apply("or", apply("and", p, q), p), "(p & q) | p"),
+        (apply("logical_not", apply("and", p, q)), "!(p & q)"),
+        (apply("max", a, b), "straight_max_f32(a, b)"),
+        (apply("max", d, d), "max_i64(d, d)"),
+        (apply("floor", a), "floor_f32(a)"),
+        (Cast(a, dtypes.int32), "straight_i32_from_f32(a)"),
+        (Cast(a, dtypes.float64), "(double)a"),
+    ],
+)  # fmt: skip
+def test_choices_have_no_branches_where_that_is_asked_for(expr: Expr, text: str) -> None:
+    scope = replace(SCOPE, storage=Storage(SCOPE.by_value), straight=True)
+    assert scope.expression(expr).text == text
+
+
+def test_what_is_accumulated_in_a_variable_keeps_its_branch() -> None:
+    scope = replace(SCOPE, storage=Storage(SCOPE.by_value), straight=True)
+    cell = Access(X, (var(i), var(j)))
+    assert scope.accumulated(Access(A, ()), OPS["max"], b).text == "max_f32(a, b)"
+    assert scope.accumulated(cell, OPS["max"], b).text == "straight_max_f32(x[i*1024 + j], b)"
+    assert scope.accumulated(Access(A, ()), OPS["add"], b).text == "a + b"
 
 
 def test_sixteen_bit_floats_are_computed_as_float() -> None:

@@ -98,3 +98,39 @@ def test_positions_that_differ_may_be_accumulated_into(body: str, backend: str) 
 def test_positions_that_may_be_one_are_refused() -> None:
     with pytest.raises(CdTypeError, match="CD0507"):
         run("numpy", "a, idx", "a[idx, 0] += 1", np.ones((3, 4)), np.array([1, 1]))
+
+
+_PRODUCTS = (
+    ((4,), (4,)), ((3, 4), (4,)), ((3, 4), (4, 1)), ((1, 4), (4, 4)), ((5, 3, 3), (3, 3)),
+    ((1, 3, 3), (5, 3, 3)), ((3, 3), (5, 3, 3)), ((3, 3), (1, 3, 3)), ((4,), (4, 4)),
+    ((1,), (1,)), ((4, 1), (1, 4)), ((5, 4, 4), (1, 4, 4)), ((1,), (1, 1, 1)), ((4,), (4, 1)),
+    ((0, 4), (4, 4)), ((4, 0), (0, 0)), ((1, 1), (1,)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("left", "right"), _PRODUCTS)
+def test_a_product_in_place_is_numpys_or_an_error(
+    left: tuple[int, ...], right: tuple[int, ...]
+) -> None:
+    mine, x = np.arange(np.prod(left, dtype=int)).reshape(left) + 1.0, np.ones(right)
+    numpys = mine.copy()
+    try:
+        plain("y, x", "y @= x", numpys, x)
+    except ValueError:
+        with pytest.raises(ValueError, match="CD0302.: the product has shape .* by `@=`"):
+            run("numpy", "y, x", "y @= x", mine, x)
+    else:
+        run("numpy", "y, x", "y @= x", mine, x)
+    assert_same(mine, numpys)
+
+
+def test_a_product_in_place_whose_sizes_the_run_decides() -> None:
+    def product(n: int) -> np.ndarray:
+        y = np.arange(12.0).reshape(3, 4)
+        run("numpy", "y, x, n", "y[:, :n] @= x[:n]", y, np.ones((4, 1)), n)
+        return y
+
+    with pytest.raises(ValueError, match="CD030"):
+        product(2)
+    expected = np.arange(12.0).reshape(3, 4)
+    assert_same(product(1), expected)

@@ -195,3 +195,25 @@ def test_what_is_recorded_is_not_checked(backend: str) -> None:
     with pe.checked(overflow=True), pe.trace() as trace:
         assert f(np.array([2**63], np.uint64)).tolist() == [2**63]
     assert trace[0].after == 2**63
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({"sample": 0}, ValueError), ({"sample": -2}, ValueError), ({"sample": 1.5}, TypeError),
+        ({"limit": -1}, ValueError), ({"limit": "a"}, TypeError), ({"arrays": 3}, TypeError),
+        ({"arrays": [3]}, TypeError), ({"statements": 2.5}, TypeError), ({"where": 3}, TypeError),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_of_a_trace(options: dict[str, Any], kind: type) -> None:
+    (name,) = options
+    with pytest.raises(kind, match=f"CD0875.: `{name}` of a trace cannot be"):
+        with pe.trace(**options):
+            raise AssertionError("this is not reached")
+
+
+def test_a_trace_of_nothing_and_numbers_of_numpy(backend: str) -> None:
+    f = pe.cd_from_source("def f(x):\n    return x + 1\n", backend=backend)
+    with pe.trace(limit=0) as none, pe.trace(sample=np.int64(2), limit=np.int8(9)) as some:
+        f(np.zeros(4))
+    assert (len(none), len(some)) == (0, 2)

@@ -147,6 +147,12 @@ def test_a_refusal_shows_both_places_and_both_reasons() -> None:
     )
 
 
+def test_a_second_request_on_devices_is_refused_with_a_sentence() -> None:
+    first = memory_mode.join(None, Request(Mode("on device"), "first"))
+    with pytest.raises(CdTypeError, match="how streams share it is part of that"):
+        memory_mode.join(first, Request(Mode("on device", "per stream"), "then"))
+
+
 def test_reasons_pile_up_and_printing_decides_nothing() -> None:
     first = memory_mode.join(None, Request(memory_mode.NEVER_VIRTUAL, "it is read twice"))
     then = memory_mode.join(first, Request(memory_mode.LOCAL, "one routine uses it"))

@@ -1,0 +1,64 @@
+// Choices without branches: both sides are computed, then one is taken by its bits, so that
+// compilers make vectors of the loops around. A piece `straight_NAME` returns what `NAME` does.
+
+//! pick_$t: i8 i16 i32 i64 u8 u16 u32 u64
+inlined $T pick_$t(bool test, $T yes, $T no)
+{
+    const $U mask = ($U)-($U)test;
+    return ($T)((($U)yes & mask) | (($U)no & ($U)~mask));
+}
+
+//! pick_bool
+inlined bool pick_bool(bool test, bool yes, bool no) { return (test & yes) | (!test & no); }
+
+//! straight_max_$t: f32 f64
+inlined $T straight_max_$t($T a, $T b) { return pick_$t((a >= b) | (a != a), a, b); }
+
+//! straight_min_$t: f32 f64
+inlined $T straight_min_$t($T a, $T b) { return pick_$t((a <= b) | (a != a), a, b); }
+
+//! straight_fmax_$t: f32 f64
+inlined $T straight_fmax_$t($T a, $T b) { return pick_$t((a >= b) | (b != b), a, b); }
+
+//! straight_fmin_$t: f32 f64
+inlined $T straight_fmin_$t($T a, $T b) { return pick_$t((a <= b) | (b != b), a, b); }
+
+//! straight_sign_$t: f32 f64
+inlined $T straight_sign_$t($T x)
+{
+    return pick_$t(x > 0, 1, pick_$t(x < 0, -1, pick_$t(x == 0, 0, x)));
+}
+
+//! straight_relu_$t: f32 f64
+inlined $T straight_relu_$t($T x) { return pick_$t(x >= 0, x, 0); }
+
+//! straight_sat01_$t: f32 f64
+inlined $T straight_sat01_$t($T x) { return pick_$t(x > 1, 1, pick_$t(x > 0, x, 0)); }
+
+//! straight_relu_gate_$t: f32 f64 i8 i16 i32 i64 u8 u16 u32 u64
+inlined $T straight_relu_gate_$t($T gate, $T x) { return pick_$t(gate > 0, x, 0); }
+
+//! straight_sat01_gate_$t: f32 f64
+inlined $T straight_sat01_gate_$t($T gate, $T x) { return pick_$t((0 < gate) & (gate < 1), x, 0); }
+
+//! straight_heaviside_$t: f32 f64
+inlined $T straight_heaviside_$t($T x, $T at_zero)
+{
+    return pick_$t(x > 0, 1, pick_$t(x < 0, 0, pick_$t(x == 0, at_zero, x)));
+}
+
+//! straight_$t_from_f32: i8 i16 i32 i64 u8 u16 u32 u64
+inlined $T straight_$t_from_f32(float x)
+{
+    const bool low = x <= $lf, high = x >= $hf;
+    const $T inside = ($T)pick_f32(low | high | (x != x), 0, x);
+    return pick_$t(low, $L, pick_$t(high, $H, inside));
+}
+
+//! straight_$t_from_f64: i8 i16 i32 i64 u8 u16 u32 u64
+inlined $T straight_$t_from_f64(double x)
+{
+    const bool low = x <= $l, high = x >= $h;
+    const $T inside = ($T)pick_f64(low | high | (x != x), 0, x);
+    return pick_$t(low, $L, pick_$t(high, $H, inside));
+}

@@ -1,0 +1,173 @@
+"""Whether a choice may be computed without a branch: both sides at once, of which one is taken.
+
+Compilers of C make vectors only of loops that have no branches. The side that is not taken may
+be there to be left out, though: it may read at an index that the test keeps inside of an array.
+That an index is in range is only ever derived from what a test says of integers. So both sides are
+computed where the test compares floats, or what a caller passed, or what was computed from these
+alone: a pass may have kept a test of indices in a variable.
+
+Elsewhere a branch is better: a processor guesses it and goes on, and computes one side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import assert_never
+
+from ...lowering.ir.assignments import Access, Let
+from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import (
+    Apply,
+    Cast,
+    Const,
+    Dynamic,
+    Expr,
+    Position,
+    Read,
+    Reduce,
+    Select,
+    reads,
+    walk,
+)
+from ...lowering.ir.indexing import Symbol, const
+from ...lowering.ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update, While
+from ...lowering.ir.walk import expressions_of, own_writes, statements, writes
+
+FEW = 16
+"""A loop of so many rounds may be written out by a compiler."""
+_SLOW = frozenset(("floordiv", "mod", "fmod", "round_to"))
+"""Operations that no compiler makes vectors of, and which take long."""
+_UNCLEAR = Position(const(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """What is known of the storage of nodes, by their ids."""
+
+    variables: frozenset[int] = frozenset()
+    """Nodes that are held by value."""
+    late: frozenset[int] = frozenset()
+    """Nodes that may have no memory yet."""
+    data: frozenset[int] = frozenset()
+    """Nodes whose elements say nothing of indices: arrays of the caller, and what is of them."""
+    numbers: frozenset[Symbol] = frozenset()
+    """Symbols that stand for what the run reads."""
+
+
+def may_be_vectors(loop: For, storage: Storage) -> bool:
+    """Whether a compiler may make vectors of a loop: it does the same things in every round.
+
+    None of them may need what the round before left in a variable, unless that is a sum.
+    """
+    inside = statements(loop.body)
+    variables = {node.id for node in writes(inside)} & storage.variables
+    known: set[int] = set()
+    for stmt in inside:
+        match stmt:
+            case Store(Access(node, index)) | Update(Access(node, index), pair=None):
+                if any(isinstance(at, Dynamic) for at in index):
+                    return False
+            case For(_, lo, hi) if (hi - lo).constant in range(FEW + 1):
+                continue
+            case Comment():
+                continue
+            case _:
+                return False
+        read = {part.node.id for expr in expressions_of(stmt) for part in reads(expr)}
+        if read & variables - known:
+            return False
+        if isinstance(stmt, Store):
+            known.add(node.id)
+    return True
+
+
+def has_pick(dtype: DType) -> bool:
+    """Whether values of that type can be taken without a branch: numbers that C computes with."""
+    return dtype.compute is dtype and dtype.kind != "c"
+
+
+def without_branch(test: Expr, yes: Expr, no: Expr, storage: Storage) -> bool:
+    """Whether both sides may be computed whatever the test says."""
+    if not all(_is_harmless(part, storage) for part in (test, yes, no)):
+        return False
+    return _is_about_data(test, storage.data) or not any(
+        part.node.id not in storage.variables for side in (yes, no) for part in reads(side)
+    )
+
+
+def of_data(program: Program) -> frozenset[int]:
+    """Return the arrays of the caller that are only read, and the locals that depend on no index.
+
+    Of a local that is every value stored there, and every test under which it is.
+    """
+    given = {p.node.id for p in program.parameters if p.node.rank and not p.written}
+    found: dict[int, list[Expr]] = {}
+    for kernel in program.kernels:
+        _collect(kernel.body, (), found)
+    known = {node.id for node in program.locals} & found.keys()
+    while True:
+        data = given | known
+        left = {one for one in known if all(_is_about_data(x, data) for x in found[one])}
+        if left == known:
+            return frozenset(data)
+        known = left
+
+
+def storage_of(program: Program, variables: frozenset[int], late: frozenset[int]) -> Storage:
+    """Return what is known of the storage of a program, some of whose nodes are held by value."""
+    lets = (s for k in program.kernels for s in statements(k.body) if isinstance(s, Let))
+    return Storage(variables, late, of_data(program), frozenset(let.symbol for let in lets))
+
+
+def _collect(body: Iterable[Stmt], tests: tuple[Expr, ...], found: dict[int, list[Expr]]) -> None:
+    """Collect what decides the elements of each node that is written; a Position where unclear."""
+    for stmt in body:
+        match stmt:
+            case Store(Access(node), value):
+                told = value if reads(value) else _UNCLEAR
+                found.setdefault(node.id, []).extend((told, *tests))
+            case Fill():
+                pass
+            case If(test, then, other):
+                _collect((*then, *other), (*tests, test), found)
+            case While(prelude, test, inner):
+                _collect((*prelude, *inner), (*tests, test), found)
+            case For():
+                _collect(stmt.body, tests, found)
+            case _:
+                for node in own_writes(stmt):
+                    found.setdefault(node.id, []).append(_UNCLEAR)
+
+
+def _is_about_data(test: Expr, data: AbstractSet[int]) -> bool:
+    """Whether a test says nothing from which an index could be known to be in range."""
+    return not any(
+        isinstance(part, Position)
+        or (isinstance(part, Read) and part.dtype.kind != "f" and part.node.id not in data)
+        for part in walk(test)
+    )
+
+
+def _is_harmless(expr: Expr, storage: Storage) -> bool:
+    """Whether an expression can be computed at every point without reading outside of an array."""
+    match expr:
+        case Const() | Position():
+            return True
+        case Read(node, index):
+            return node.id not in storage.late and not any(
+                isinstance(at, Dynamic) or at.symbols() & storage.numbers for at in index
+            )
+        case Apply(op, args):
+            slow = op.name in _SLOW or (op.name == "pow" and expr.dtype.kind in "iuc")
+            return not slow and all(_is_harmless(arg, storage) for arg in args)
+        case Cast(value):
+            return _is_harmless(value, storage)
+        case Select(test, yes, no):
+            sides = (yes, no) if _is_about_data(test, storage.data) else ()
+            return all(_is_harmless(part, storage) for part in (test, *sides))
+        case Reduce():
+            return False
+        case _:
+            assert_never(expr)

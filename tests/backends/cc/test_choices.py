@@ -1,0 +1,91 @@
+"""Choices without branches: what they choose, and that loops around them become vectors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plusequals import cd
+from plusequals.backends.cc.toolchain import find, inspect, run
+from plusequals.lowering import settings
+
+from ...compare import run_on
+
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 300.0, -1e30, np.inf, -np.inf, np.nan])
+
+
+@cd
+def chosen(x, y):
+    return np.where(x > 0, y, 0.5 * x), np.where((x > 0) & (y < 2), x, y), np.where(x == y, 1, 0)
+
+
+@cd
+def clipped(x, y):
+    return np.maximum(x, y), np.minimum(x, y), np.clip(x, -1, 1), np.sign(x), np.fmax(x, y)
+
+
+@cd
+def marked(x, y):
+    return (x > 0) & (y > 0), (x > 0) | ~(y > 0), np.where(x > y, x > 0, y > 0)
+
+
+@cd
+def converted(x, y):
+    return i32(x), u8(x), i16(y), i64(y)
+
+
+FUNCTIONS = (chosen, clipped, marked, converted)
+
+
+def pairs(dtype: type) -> tuple[Any, Any]:
+    """Return all pairs of the special values, and some more: vectors, and a rest."""
+    x, y = (grid.reshape(-1).astype(dtype) for grid in np.meshgrid(SPECIAL, SPECIAL))
+    return np.concatenate([x, x[:37]]), np.concatenate([y, y[1:38]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_choices_are_those_of_the_interpreter(function: Callable[..., Any], dtype: type) -> None:
+    x, y = pairs(dtype)
+    for level in (1, 3):
+        with settings.override(optimize=level, schedule=True):
+            got = run_on("cc", function, x, y)
+        for mine, wanted in zip(got, run_on("numpy", function, x, y)):
+            np.testing.assert_array_equal(mine, wanted)
+            assert np.array_equal(np.signbit(mine), np.signbit(wanted)) or mine.dtype.kind != "f"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_loops_with_choices_become_vectors(function: Callable[..., Any], tmp_path: Path) -> None:
+    toolchain = inspect(find(), tmp_path)
+    if "gcc" not in toolchain.version.splitlines()[0].lower():
+        pytest.skip("only gcc tells which loops it made vectors of")
+    with settings.override(schedule=True):
+        text = function.explain(*pairs(np.float32)).code
+    (tmp_path / "code.c").write_text(text, "ascii")
+    flags = (*toolchain.flags, "-O3", "-fopt-info-vec-optimized", "-c", "-o", "code.o", "code.c")
+    ran = run([*toolchain.command, *flags], tmp_path)
+    assert ran.status == 0, ran.said
+    made = {int(n) for n in re.findall(r"code\.c:(\d+):\d+: optimized: loop vectorized", ran.said)}
+    loops = {n for n, line in enumerate(text.splitlines(), 1) if line.startswith("    for (")}
+    assert loops and loops <= made
+
+
+def test_what_a_test_keeps_in_range_is_not_read() -> None:
+    @cd
+    def shifted(x, k, w):
+        y[i] = x[i - 1] if i > 0 else 0.0
+        z[i] = x[k[i]] if w[i] > 0 else -1.0
+        return y, z
+
+    x, far = np.arange(1.0, 5.0), 2**40
+    k, w = np.array([0, far, 3, -far]), np.array([1.0, -1.0, 1.0, np.nan])
+    with settings.override(schedule=True):
+        first, second = run_on("cc", shifted, x, k, w)
+    np.testing.assert_array_equal(first, [0, 1, 2, 3, 4])
+    np.testing.assert_array_equal(second, [1, -1, 4, -1])

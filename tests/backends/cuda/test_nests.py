@@ -133,11 +133,13 @@ def kind(kernel: Kernel) -> str:
     loops = [s for s in statements((kernel.loop,)) if isinstance(s, For)]
     if any(loop.kind == "unrolled" for loop in loops):
         return "tiles"
+    if all((loop.hi - loop.lo).constant == 1 for loop in loops if loop.kind == "thread"):
+        return "alone"
     return "block" if kernel.shared else "points"
 
 
-REGISTERS = {"tiles": 128, "block": 80, "points": 80}
-"""With so many a multiprocessor holds at least 512, 768 and 768 threads of a kernel."""
+REGISTERS = {"tiles": 128, "block": 80, "points": 80, "alone": 255}
+"""With so many a multiprocessor holds at least 512, 768 and 768 threads; one it holds anyway."""
 
 
 @needs_nvrtc

@@ -15,21 +15,23 @@ import json
 import os
 import stat
 import struct
+import sys
 import time
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..lowering import settings
 from ..lowering.later import Later
 
 if TYPE_CHECKING:
+    import pathlib
     import shutil
     import tempfile
+    from pathlib import Path
 else:
+    pathlib = Later("pathlib", None)
     shutil, tempfile = Later("shutil", None), Later("tempfile", None)
 
 SCHEMA = 1
@@ -45,8 +47,7 @@ class CacheWarning(RuntimeWarning):
     """The cache could not be used as asked; the call itself is unharmed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """What one key stands for."""
 
     metadata: dict[str, Any]
@@ -71,15 +72,63 @@ def content_key(**parts: object) -> str:
 
 @cache
 def package_digest(*folders: str) -> str:
-    """Return a digest of the package's own sources in those folders, of all without any."""
+    """Return a digest of the package's own sources in those folders, of all without any.
+
+    It is on disk under the stamp of the sources, since reading them all takes some milliseconds.
+    """
+    key = hashlib.sha256(f"{SCHEMA} {folders} {package_stamp()}".encode()).hexdigest()
+    disk = Cache()
+    entry = disk.get(key)
+    if entry is None:
+        entry = Entry({"digest": _digest_of_sources(folders)}, "", b"")
+        disk.put(key, entry)
+    digest: str = entry.metadata["digest"]
+    return digest
+
+
+def _digest_of_sources(folders: Sequence[str]) -> str:
     digest = hashlib.sha256()
-    package = Path(__file__).parent.parent
+    package = pathlib.Path(__file__).parent.parent
     for folder in folders or ("dsl", "lowering", "backends"):
         for path in sorted((package / folder).rglob("*")):
             if path.suffix in (".py", ".c", ".h", ".cu"):
                 digest.update(str(path.relative_to(package)).encode() + b"\0")
                 digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
+
+
+@cache
+def package_stamp() -> str:
+    """Return what changes whenever one of the package's own sources does, without reading them.
+
+    It is that of the first time: of what this process runs, if it was soon asked for."""
+    return _stamp()
+
+
+def is_unchanged() -> bool:
+    """Whether the package's own sources are still those of the first time."""
+    return _stamp() == package_stamp()
+
+
+def _stamp() -> str:
+    digest = hashlib.sha256()
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for folder in ("backends", "dsl", "lowering"):
+        for found in _sources(os.path.join(package, folder)):
+            state = found.stat()
+            times = state.st_mtime_ns, state.st_ctime_ns
+            digest.update(repr((found.path, state.st_size, state.st_ino, *times)).encode())
+    return digest.hexdigest()
+
+
+def _sources(folder: str) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        if entry.is_dir():
+            yield from _sources(entry.path)
+        elif entry.name.endswith((".py", ".c", ".h", ".cu")):
+            yield entry
 
 
 def pack(key: str, entry: Entry) -> bytes:
@@ -176,7 +225,7 @@ class Cache:
         """Yield a new private folder, in the cache where that can be written, and remove it."""
         with self._folder(create=True) as folder:
             homes = [root()] if folder is not None else []
-        homes += [Path(tempfile.gettempdir()), Path("/dev/shm")]
+        homes += [pathlib.Path(tempfile.gettempdir()), pathlib.Path("/dev/shm")]
         made = _first_made(homes)
         try:
             yield made
@@ -189,7 +238,7 @@ class Cache:
         opened: int | None = None
         if settings.current().cache:
             try:
-                opened = _open_folder(root(), create)
+                opened = _open_folder(folder_of_entries(), create)
             except FileNotFoundError:
                 pass
             except (Refused, OSError) as why:
@@ -218,39 +267,57 @@ class Cache:
 
 def root() -> Path:
     """Return the folder of entries under the current settings, whether or not it exists."""
-    from platformdirs import user_cache_path  # costs start-up, and only used here
+    return pathlib.Path(folder_of_entries())
 
+
+def folder_of_entries() -> str:
+    """Return the path of that folder."""
     chosen = settings.current().cache_dir
-    base = Path(chosen).expanduser().absolute() if chosen else user_cache_path("plusequals")
-    return base / f"v{SCHEMA}"
+    base = os.path.abspath(os.path.expanduser(chosen)) if chosen else _user_cache()
+    return os.path.join(base, f"v{SCHEMA}")
 
 
-def distrust(path: Path) -> str | None:
+def _user_cache() -> str:
+    """Return the user's own folder for what can be made again, as `platformdirs` knows it.
+
+    Where that is a matter of one variable it is not asked: importing it takes 5 ms.
+    """
+    if sys.platform == "linux" and not settings.variable("ANDROID_DATA"):
+        base = settings.variable("XDG_CACHE_HOME")
+        return os.path.join(base if base.strip() else os.path.expanduser("~/.cache"), "plusequals")
+    from platformdirs import user_cache_dir  # costs start-up, and only used here
+
+    return user_cache_dir("plusequals")
+
+
+def distrust(path: str | Path) -> str | None:
     """Return why what is stored under a folder cannot be trusted, None where it can.
 
     The folder has to be ours and writable by nobody else; so do the folders above it up to the
     home folder, where the system's own and those like `/tmp` (sticky) pass as well.
     """
-    home = Path.home()
-    for folder in (path, *path.parents):
+    home = os.path.expanduser("~")
+    first = folder = os.fspath(path)
+    while True:
         found = os.lstat(folder)
         if stat.S_ISLNK(found.st_mode):
-            if folder == path:
+            if folder == first:
                 return f"{folder} is a link"
             found = os.stat(folder)
         if not stat.S_ISDIR(found.st_mode):
             return f"{folder} is not a folder"
-        if found.st_uid != os.geteuid() and (folder == path or found.st_uid != 0):
+        if found.st_uid != os.geteuid() and (folder == first or found.st_uid != 0):
             return f"{folder} belongs to another user"
-        sticky = folder != path and found.st_mode & stat.S_ISVTX
+        sticky = folder != first and found.st_mode & stat.S_ISVTX
         if found.st_mode & 0o022 and not sticky:
             return f"others can write to {folder} (`chmod go-w {folder}` makes it yours)"
-        if folder == home:
-            break
-    return None
+        above = os.path.dirname(folder)
+        if folder == home or above == folder:
+            return None
+        folder = above
 
 
-def _open_folder(path: Path, create: bool) -> int:
+def _open_folder(path: str, create: bool) -> int:
     if create:
         _make(path)
     opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -266,12 +333,13 @@ def _open_folder(path: Path, create: bool) -> int:
     return opened
 
 
-def _make(path: Path) -> None:
+def _make(path: str) -> None:
     """Make the folder and those above it, each for the owner only whatever the umask allows."""
-    for folder in (*reversed(path.parents), path):
-        if not folder.exists():
-            with contextlib.suppress(FileExistsError):
-                folder.mkdir(mode=0o700)
+    if os.path.exists(path):
+        return
+    _make(os.path.dirname(path))
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, mode=0o700)
 
 
 def _name(key: str) -> str:
@@ -307,8 +375,8 @@ def _first_made(homes: list[Path]) -> Path:
     """Return a new private folder in the first place that allows one; raises the last OSError."""
     for home in homes[:-1]:
         with contextlib.suppress(OSError):
-            return Path(tempfile.mkdtemp(prefix="build-", dir=home))
-    return Path(tempfile.mkdtemp(prefix="build-", dir=homes[-1]))
+            return pathlib.Path(tempfile.mkdtemp(prefix="build-", dir=home))
+    return pathlib.Path(tempfile.mkdtemp(prefix="build-", dir=homes[-1]))
 
 
 def _remove_leftovers(path: Path, before: float) -> None:

@@ -102,7 +102,7 @@ def write_text(folder: Path, name: str, text: str, appended: bool = False) -> st
 
     Raises CdBackendError CD0814 where that cannot be.
     """
-    path = made(folder) / name
+    path = made_folder(folder) / name
     try:
         with path.open("a" if appended else "w", encoding="utf-8") as file:
             file.write(text)
@@ -111,9 +111,11 @@ def write_text(folder: Path, name: str, text: str, appended: bool = False) -> st
     return str(path)
 
 
-def made(folder: Path) -> Path:
-    """Return a folder, which is made where there is none; raises CdBackendError CD0814 where that
-    cannot be."""
+def made_folder(folder: Path) -> Path:
+    """Return a folder for files of ours, which is made where there is none.
+
+    Raises CdBackendError CD0814 where that cannot be.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as why:

@@ -10,30 +10,35 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from ..backends.runtime.state import RUNTIME, Recorder
 from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
 from ..lowering.later import Later
+from . import source
+from .definition import Definition
 
 if TYPE_CHECKING:
+    from ..backends.cc.warm import Packed
     from ..backends.runtime.routine import Compiled
     from ..backends.runtime.tensor import Tensor
     from ..lowering.ir.assignments import Procedure
-    from . import compiled, explain, parse, plan, recipe, results, source, specialise
+    from . import compiled, explain, front, plan, recipe, remember, results, specialise
     from . import surface as s
     from .forms import Lookup, Match, Specialisation
+    from .recipe import Form
+    from .specialise import Specialisations
     from .tracing import log
 else:
     compiled, explain = Later(".compiled", __package__), Later(".explain", __package__)
-    log, parse = Later(".tracing.log", __package__), Later(".parse", __package__)
-    plan, recipe = Later(".plan", __package__), Later(".recipe", __package__)
-    results = Later(".results", __package__)
-    source, specialise = Later(".source", __package__), Later(".specialise", __package__)
+    front, log = Later(".front", __package__), Later(".tracing.log", __package__)
+    plan, remember = Later(".plan", __package__), Later(".remember", __package__)
+    recipe, results = Later(".recipe", __package__), Later(".results", __package__)
+    specialise = Later(".specialise", __package__)
 
-_POSITIONAL = ("positional", "any")
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 _PLANS = 8
@@ -49,7 +54,11 @@ class _LongWay:
         """Run the function; returns what it returns. Raises the `CdError` family."""
         try:
             arguments = self._bind(args, kwargs)
-            match = self._forms.find(arguments)
+            match = self._known(arguments)
+            if match is None:
+                if self._is_found(arguments, len(args), tuple(kwargs)):
+                    return self(*args, **kwargs)
+                match = self._forms.find(arguments)
             result = results.run(match, arguments)
             if match.is_direct:
                 self._learn(match, arguments, len(args), tuple(kwargs))
@@ -64,26 +73,36 @@ class CdFunction(_LongWay):
     _call = _LongWay.__call__
 
     def __init__(
-        self,
-        surface: s.Function,
-        lookup: Lookup,
-        signature: inspect.Signature,
-        backend: str | None = None,
-        function: Callable[..., Any] | None = None,
+        self, definition: Definition, signature: inspect.Signature, backend: str | None = None
     ) -> None:
         if backend is not None:
             RUNTIME.require(backend)
-        self.surface = surface
-        self.__name__ = self.__qualname__ = surface.name
-        self.__doc__ = surface.doc
         self.__signature__ = signature
-        if function is not None:
-            functools.update_wrapper(self, function, updated=())
-        self._forms = specialise.Specialisations(surface, lookup, backend)
+        self.definition, self._backend = definition, backend
+        if definition.function is None:
+            self.__name__ = self.__qualname__ = definition.surface.name
+            self.__doc__ = definition.surface.doc
+        else:
+            functools.update_wrapper(self, definition.function, updated=())
         self._elsewhere: dict[str, CdFunction] = {}
-        plain = all(param.kind in _POSITIONAL for param in surface.params)
-        self._names = tuple(param.name for param in surface.params) if plain else None
-        self._plans, self._learned = self._forms.plans, 0
+        params = signature.parameters.values()
+        self._names = tuple(signature.parameters) if _are_plain(params) else None
+        self._plans: list[Packed] = []
+        """The short ways of calls that were made, the latest first; see `plan`."""
+        self._learned = 0
+        self._front = front.Front(definition, backend)
+
+    @property
+    def surface(self) -> s.Function:
+        """The function as the language has it."""
+        return self.definition.surface
+
+    @functools.cached_property
+    def _forms(self) -> Specialisations:
+        """What it was compiled to, made when something is compiled."""
+        definition = self.definition
+        lookup = definition.scope.lookup
+        return specialise.Specialisations(definition.surface, lookup, self._backend, self._plans)
 
     def __get__(self, owner: object, kind: type | None = None) -> Any:
         return self if owner is None else BoundFunction(self, owner)
@@ -96,15 +115,12 @@ class CdFunction(_LongWay):
 
     def __cd_function__(self) -> tuple[s.Function, Lookup]:
         """Return what another `@cd` function needs to inline this one."""
-        return self.surface, self._forms.lookup
+        return self.surface, self.definition.scope.lookup
 
     def on(self, backend: str) -> CdFunction:
         """Return the same function on another backend; the same object every time."""
         if backend not in self._elsewhere:
-            made = CdFunction(
-                self.surface, self._forms.lookup, self.__signature__, backend,
-                getattr(self, "__wrapped__", None),
-            )  # fmt: skip
+            made = CdFunction(self.definition, self.__signature__, backend)
             self._elsewhere.setdefault(backend, made)
         return self._elsewhere[backend]
 
@@ -157,22 +173,47 @@ class CdFunction(_LongWay):
         arguments = self._bind(args, kwargs)
         return self._forms.find(arguments), arguments
 
+    def _known(self, arguments: dict[str, Any]) -> Match | None:
+        """Return the form for a call, None where it may have to be made."""
+        forms: Specialisations | None = self.__dict__.get("_forms")
+        return None if forms is None else forms.known(arguments)
+
+    def _is_found(self, arguments: dict[str, Any], positional: int, named: tuple[str, ...]) -> bool:
+        """Whether calls like this one go the short way from now on, as an entry on disk says."""
+        plan = self._front.find(arguments, self._form(positional, named))
+        if plan is None:
+            return False
+        self._go_short(front.backend().short_way.caller)
+        self._plans.insert(0, plan)
+        return True
+
     def _learn(
         self, match: Match, arguments: dict[str, Any], positional: int, named: tuple[str, ...]
     ) -> None:
         """Have calls like this one go the short way from now on, where there is one."""
         self._learned += 1
-        if self._learned > _PLANS and self._learned % (2 * _PLANS):
+        if self._learned > _PLANS and self._learned % (2 * _PLANS) and not match.fresh:
             return
         caller = plan.short_way(match)
         if caller is None:
             return
-        if CdFunction.__bases__ != (caller,):
-            CdFunction.__bases__ = (caller,)
+        lookup = self.definition.scope.lookup
+        found = plan.recipe_of(match, arguments, lookup)
+        if found is not None:
+            self._go_short(caller)
+            made = plan.plan_of(match, self._form(positional, named), found)
+            self._forms.keep(made, match, arguments, _PLANS)
+        if match.fresh:
+            remember.remember(match, arguments, found, self.definition, self._backend)
+
+    def _form(self, positional: int, named: tuple[str, ...]) -> Form:
         params = self.__signature__.parameters
-        form = recipe.Form(positional, named, {name: params[name].default for name in params})
-        made = plan.plan_of(match, form, arguments, self._forms.lookup)
-        self._forms.keep(made, match, arguments, _PLANS)
+        return recipe.Form(positional, named, {name: params[name].default for name in params})
+
+    def _go_short(self, caller: type | None) -> None:
+        """Have all functions called by a class of the compiled library."""
+        if caller is not None and CdFunction.__bases__ != (caller,):
+            CdFunction.__bases__ = (caller,)
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if not kwargs and self._names is not None and len(args) == len(self._names):
@@ -239,10 +280,12 @@ def cd(function: Callable[..., Any] | None = None, *, backend: str | None = None
     if isinstance(function, MethodType):
         return BoundFunction(cd(function.__func__, backend=backend), function.__self__)
     try:
-        surface = parse.parse(source.read_source(function))
+        definition = Definition(source.scope_of(function), function)
+        if not front.is_known(definition):
+            _ = definition.surface  # what it does not admit is told now
         is_plain = isinstance(function, FunctionType)
         signature = inspect.signature(function, follow_wrapped=not is_plain)
-        return CdFunction(surface, source.scope_of(function).lookup, signature, backend, function)
+        return CdFunction(definition, signature, backend)
     except CdError as problem:
         raise problem.with_traceback(None) from None
 
@@ -260,13 +303,18 @@ def cd_from_source(
     """
     try:
         read = source.source_from_text(text, name)
-        surface = parse.parse(read)
-        _require_python(read)
         around = {} if globals is None else globals  # kept: what it holds may change
-        scope = source.scope_of_namespace(around)
-        return CdFunction(surface, scope.lookup, _signature(around, surface), backend)
+        definition = Definition(source.scope_of_namespace(around))
+        definition.text = read
+        _ = definition.surface
+        _require_python(read)
+        return CdFunction(definition, _signature(around, definition.surface), backend)
     except CdError as problem:
         raise problem.with_traceback(None) from None
+
+
+def _are_plain(params: Iterable[inspect.Parameter]) -> bool:
+    return all(param.kind in _POSITIONAL for param in params)
 
 
 def _require_python(read: source.FunctionSource) -> None:

@@ -30,6 +30,7 @@ from ..lowering.passes.noticed import origins
 from ..lowering.pipeline import Place, Placement, optimize
 from ..lowering.points import known_of
 from ..lowering.target import HOST
+from .elaborate.effects import LIBRARY
 from .elaborate.inputs import ObjectSpec, Spec, is_library
 from .explain_page import page_of
 from .explain_parts import ArrayRow, Parts, Told, in_order, text_of_lines
@@ -106,7 +107,7 @@ def explanation(form: Specialisation, is_kept: bool, arguments: Arguments) -> Ex
         before = lower(procedure)
         program, placement = optimize(before, target, stop_after=settings.current().stop_after)
         about["lowered"] = tuple(program_lines(program, names))
-        given = [get(arguments) for get in form.inputs]
+        given = [get(arguments) for get in form.arrays]
         known = known_of(procedure.parameters, given)
         about["counts"] = counts(program, known, placement.memory)
         about["arrays"] = tuple(_arrays(before, program, placement, names))
@@ -162,6 +163,8 @@ def _arrays(
                 mode = ", ".join([str(settled.mode), *mode.split(", ")[1:]])
             why = f"{_asked(settled)}; {why}"
         span = spans.get(node.id, NOWHERE)
+        if not node.rank and span.source.name == LIBRARY:
+            continue  # numbers that functions of the library work with say nothing of this one
         yield ArrayRow(names.node(node), _type(node), mode, why, span)
 
 

@@ -67,9 +67,13 @@ def text_of_lines(lines: tuple[Line, ...]) -> str:
     return "".join(f"{line.text}\n" for line in lines)
 
 
+ROUNDS = "with one round of each loop whose rounds only the run knows: it may be many more"
+
+
 def count_rows(counts: Counts) -> list[tuple[str, str, str]]:
     """Return the totals as rows: what is counted, how much, and what that means."""
     about = "about " if counts.is_sampled else ""
+    is_known = not any("one round is counted" in one.text for one in counts.assumed)
 
     def intensity(number: int) -> str:
         each = f"{counts.total / number:.3g} operations per byte" if number else ""
@@ -77,7 +81,7 @@ def count_rows(counts: Counts) -> list[tuple[str, str, str]]:
 
     held = f"{counts.allocated:,} bytes allocated, {counts.stack:,} bytes on the stack"
     return [
-        ("operations", f"{about}{counts.total:,}", ""),
+        ("operations", f"{about}{counts.total:,}", "" if is_known else ROUNDS),
         ("bytes moved, at least", f"{about}{counts.least:,}", intensity(counts.least)),
         ("bytes moved by the loops", f"{about}{counts.moved:,}", intensity(counts.moved)),
         ("peak temporary memory", f"{counts.temporary:,}", held if counts.temporary else "bytes"),
@@ -85,7 +89,8 @@ def count_rows(counts: Counts) -> list[tuple[str, str, str]]:
 
 
 OPERATION_NAMES = {
-    "add": "addition", "sub": "subtraction", "mul": "multiplication", "div": "division",
+    "add": "addition", "sub": "subtraction", "mul": "multiplication",
+    "product": "multiplication of terms", "div": "division",
     "cast": "conversion", "max": "maximum", "min": "minimum", "neg": "negation",
     "floordiv": "floor division", "mod": "remainder", "pow": "power",
     "lt": "comparison <", "le": "comparison <=", "gt": "comparison >", "ge": "comparison >=",

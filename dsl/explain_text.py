@@ -98,8 +98,9 @@ def _assumed(counts: Counts, home: Span) -> list[str]:
 def _sentences(told: Iterable[Told], home: Span) -> Iterator[str]:
     rows = [(place_text(one.span, home), one.sentence) for one in told]
     width = max((len(place) for place, _ in rows), default=0)
+    side = "<" if any(":" in place for place, _ in rows) else ">"  # names begin alike
     for place, sentence in rows:
-        lead = f"line {place:>{width}}  " if place else " " * (width + 7)
+        lead = f"line {place:{side}{width}}  " if place else " " * (width + 7)
         yield from _wrapped(lead, sentence)
 
 

@@ -1,4 +1,11 @@
-"""What has to hold for the integers of an expression to fit their types."""
+"""What has to hold for the integers that an expression computes to fit their types.
+
+    fitting(expr)      of integers made of integers: sums, products, powers, shifts, casts
+    float_casts(expr)  of integers made of floats
+    guarded(expr)      the parts of an expression, each with the test under which it is evaluated
+
+Each test is an expression itself, that says nothing where its part is not evaluated.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +13,15 @@ from collections.abc import Iterator
 
 from ..lowering.ir import dtypes
 from ..lowering.ir.dtypes import DType
-from ..lowering.ir.expressions import Apply, Cast, Const, Expr, Position, Select, children
+from ..lowering.ir.expressions import (
+    Apply,
+    Cast,
+    Const,
+    Expr,
+    Position,
+    Select,
+    children,
+)
 from ..lowering.ir.indexing import const
 from ..lowering.ir.ops import OPS
 from .elaborate.types import TRUE, negate
@@ -51,15 +66,6 @@ def fitting(expr: Expr) -> Iterator[Expr]:
             yield test if guard is None else Select(guard, test, TRUE)
 
 
-def float_casts(expr: Expr) -> Iterator[Expr]:
-    """Yield what has to hold for floats that become integers to fit their types."""
-    if isinstance(expr, Cast) and expr.dtype.kind in "iu" and expr.value.dtype.kind in "fc":
-        yield _float_fits(expr.value, expr.dtype)
-    for guard, child in guarded(expr):
-        for test in float_casts(child):
-            yield test if guard is None else Select(guard, test, TRUE)
-
-
 def _fits(name: str, left: Expr, right: Expr, whole: Expr) -> Expr:
     """Return whether a sum, difference or product is the exact one."""
     dtype = whole.dtype
@@ -81,6 +87,15 @@ def _fits(name: str, left: Expr, right: Expr, whole: Expr) -> Expr:
     other = right if name == "add" else Apply(OPS["invert"], (right,), dtype)
     turned = [Apply(OPS["bitxor"], (side, whole), dtype) for side in (left, other)]
     return _compare("ge", Apply(OPS["bitand"], (turned[0], turned[1]), dtype), zero)
+
+
+def float_casts(expr: Expr) -> Iterator[Expr]:
+    """Yield what has to hold for floats that become integers to fit their types."""
+    if isinstance(expr, Cast) and expr.dtype.kind in "iu" and expr.value.dtype.kind in "fc":
+        yield _float_fits(expr.value, expr.dtype)
+    for guard, child in guarded(expr):
+        for test in float_casts(child):
+            yield test if guard is None else Select(guard, test, TRUE)
 
 
 def _float_fits(value: Expr, dtype: DType) -> Expr:
@@ -115,17 +130,6 @@ def _power_fits(left: Expr, right: Expr, dtype: DType) -> Expr:
     return either(fits, _and(_negative(left), is_least))
 
 
-def _least(dtype: DType) -> int:
-    """Return the least number of an integer type."""
-    return -(2 ** (dtype.bits - 1)) if dtype.kind == "i" else 0
-
-
-def _negative(expr: Expr) -> Expr:
-    """Return whether a number is below zero."""
-    zero = Const(0, expr.dtype)
-    return _compare("lt", expr, zero) if expr.dtype.kind == "i" else FALSE
-
-
 def guarded(expr: Expr) -> Iterator[tuple[Expr | None, Expr]]:
     """Yield the children of an expression, each with the test under which it is evaluated."""
     match expr:
@@ -135,6 +139,17 @@ def guarded(expr: Expr) -> Iterator[tuple[Expr | None, Expr]]:
             yield from ((None, left), (left if op.name == "and" else negate(left), right))
         case _:
             yield from ((None, child) for child in children(expr))
+
+
+def _least(dtype: DType) -> int:
+    """Return the least number of an integer type."""
+    return -(2 ** (dtype.bits - 1)) if dtype.kind == "i" else 0
+
+
+def _negative(expr: Expr) -> Expr:
+    """Return whether a number is below zero."""
+    zero = Const(0, expr.dtype)
+    return _compare("lt", expr, zero) if expr.dtype.kind == "i" else FALSE
 
 
 def _compare(op: str, left: Expr, right: Expr) -> Expr:
@@ -150,5 +165,5 @@ def _and(one: Expr, other: Expr) -> Expr:
 
 
 def either(one: Expr, other: Expr) -> Expr:
-    """Return the test that one of two holds."""
+    """Return whether one of two tests holds."""
     return Apply(OPS["or"], (one, other), dtypes.bool_)

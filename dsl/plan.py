@@ -27,7 +27,7 @@ from .elaborate.types import Kind
 from .elaborate.values import Path
 from .forms import Arguments, Lookup, Match, Specialisation
 from .keys import describe_input
-from .recipe import Form, Recipe, Runs, Step, packed
+from .recipe import Form, Recipe, Step, packed
 from .source import Scope
 
 _FIXED = (bool, str, bytes, int, float, complex, type(None), type(...), np.dtype, np.generic)
@@ -57,8 +57,8 @@ def short_way(match: Match) -> type | None:
         return None
 
 
-def plan_of(match: Match, form: Form, arguments: Arguments, lookup: Lookup) -> Packed | None:
-    """Return the plan for calls like one that a form fits without a look, None where there is none.
+def plan_of(match: Match, form: Form, recipe: Recipe) -> Packed | None:
+    """Return the plan of a recipe for calls that a form fits without a look, None for none.
 
     The settings are those that the form was found under.
     """
@@ -69,13 +69,12 @@ def plan_of(match: Match, form: Form, arguments: Arguments, lookup: Lookup) -> P
         return None
     code = routine.code
     try:
-        recipe = recipe_of(match, arguments, lookup)
-        short = code.short(match.given) if isinstance(code, CompiledCode) else None
+        short = code.short(match.held) if isinstance(code, CompiledCode) else None
     except CdError:
         return None
-    if recipe is None or short is None:
+    if short is None:
         return None
-    return packed(recipe, form, now, Runs(short.function, short.sizes, short, short.code.fail))
+    return packed(recipe, form, now, (short.function, short.sizes), short, short.code.fail)
 
 
 def recipe_of(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe | None:
@@ -92,6 +91,9 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
     steps = _Steps(known, lookup)
     steps.arguments(arguments, match.key)
     for watch in known.watched:
+        prefix, colon, _ = watch.path.root.rpartition(":")
+        if isinstance(known.typed.owners.get(prefix + colon), str):
+            continue  # a name of the library's, which does not change
         steps.check(steps.place(watch.path), watch.key, watch.get(arguments), watch.path)
     passed = zip(known.typed.passed, known.scalars, strict=True)
     inputs = [steps.input(path, dtype) for path, dtype in passed]
@@ -235,7 +237,7 @@ class _Steps:
             raise _Unfit
         return at
 
-    def part(self, returns: t.Return) -> tuple[Part, Any]:
+    def part(self, returns: t.Return) -> tuple[int, Any]:
         """Return one thing of what comes back."""
         match returns:
             case t.Constant(value):
@@ -248,7 +250,7 @@ class _Steps:
                 raise _Unfit
 
 
-def _result(node: Node, kinds: set[Kind | None]) -> tuple[New, Any, tuple[int, ...]]:
+def _result(node: Node, kinds: set[Kind | None]) -> tuple[int, Any, tuple[int, ...]]:
     """Return how a result is made: as an array, or as a number of these kinds."""
     shape = node.static_shape
     if shape is None or len(kinds) != 1 or len(shape) > RANK:

@@ -12,29 +12,33 @@ compiled function reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..backends.cc.warm import Check, Fail, New, Packed, Part, Plan, Source, Value, Whole, Words
+from ..backends.cc import warm
+from ..backends.cc.warm import Check, Packed, Part, Source, Words
+from ..lowering.diagnostic import CdError
 from .source import MISSING, Scope
 
 FLAGS = 0x0100 | 0x0400
 """Of an array's flags, those that its strides do not tell: aligned, writable."""
 
+Fail = Callable[..., NoReturn]
+"""Raises the error that a status of compiled code means, with what the run wrote of it."""
 
-@dataclass(slots=True)
+
 class Step:
     """A value that is looked at: where it is found, and what it has to be."""
 
-    source: tuple[Any, ...]
-    check: tuple[Any, ...] = (Check.ANY,)
+    __slots__ = ("check", "source")
+
+    def __init__(self, source: tuple[Any, ...], check: tuple[Any, ...] = (Check.ANY,)) -> None:
+        self.source, self.check = source, check
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(NamedTuple):
     """What a call is compared with and what it returns. Steps are named by their numbers."""
 
     steps: Sequence[Step]
@@ -44,15 +48,15 @@ class Recipe:
     """Values that have to be one and the same object."""
     inputs: Sequence[tuple[int, bool]]
     """What the code gets, in order, and whether that is an array."""
-    results: Sequence[tuple[New, Any, tuple[int, ...]]]
-    """How each result is made, its NumPy type and its shape."""
-    whole: Whole
-    parts: Sequence[tuple[Part, Any]]
-    """What is returned: an object, the number of a step, or the number of a result."""
+    results: Sequence[tuple[int, Any, tuple[int, ...]]]
+    """How each result is made (a `New`), its NumPy type and its shape."""
+    whole: int
+    """How the parts are returned, a `Whole`."""
+    parts: Sequence[tuple[int, Any]]
+    """What is returned, each with a `Part`: an object, or the number of a step or a result."""
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """How the parameters of a function were given: by place, by name, or by their defaults."""
 
     positional: int
@@ -61,50 +65,42 @@ class Form:
     """Of all parameters, in their order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """What runs, by address, what keeps it there, and what raises the error of a run."""
+def packed(
+    recipe: Recipe, form: Form, settings: object, code: tuple[int, int], held: object, fail: Fail
+) -> Packed | None:
+    """Return the plan of a recipe for calls of one form under the settings; None if it is long.
 
-    function: int
-    sizes: int
-    held: object
-    fail: Fail
-
-
-def packed(recipe: Recipe, form: Form, settings: object, runs: Runs) -> Packed | None:
-    """Return the plan of a recipe for calls of one form under the settings; None if it is long."""
+    `code` are the addresses of the function and of its sizes, `held` keeps them good, and `fail`
+    raises the error of a run, which is to be raised without the way here.
+    """
     words = _Words(form)
-    values = [Value(words.source(one.source), words.check(one.check)) for one in recipe.steps]
-    plan = Plan(
-        settings=settings,
-        positional=form.positional,
-        named=len(form.named),
-        values=values,
-        pairs=recipe.pairs,
-        equals=recipe.equals,
-        inputs=recipe.inputs,
-        results=[
-            (made, words.address(dtype), len(shape), *shape)
-            for made, dtype, shape in recipe.results
-        ],
-        returned=(
-            recipe.whole,
-            len(recipe.parts),
-            *(word for part in recipe.parts for word in words.part(*part)),
-        ),
-        function=runs.function,
-        sizes=runs.sizes,
-    )
-    made = plan.pack()
-    return None if made is None else (made, (settings, runs, *words.kept), runs.fail)
+    values = [warm.value(words.source(one.source), words.check(one.check)) for one in recipe.steps]
+    results = [
+        (made, words.address(dtype), len(shape), *shape) for made, dtype, shape in recipe.results
+    ]
+    parts = [word for part in recipe.parts for word in words.part(*part)]
+    made = warm.pack(
+        settings, (form.positional, len(form.named)), values, recipe.pairs, recipe.equals,
+        recipe.inputs, results, (recipe.whole, len(recipe.parts), *parts), code,
+    )  # fmt: skip
+
+    def error(status: int, *fault: int) -> BaseException:
+        try:
+            fail(status, *fault)
+        except CdError as problem:
+            return problem.with_traceback(None)
+
+    return None if made is None else (made, (settings, held, *words.kept), error)
 
 
-@dataclass(slots=True)
 class _Words:
     """Turns what names objects into words; keeps the objects whose addresses are among them."""
 
-    form: Form
-    kept: list[object] = field(default_factory=list)
+    __slots__ = ("form", "kept")
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.kept: list[object] = []
 
     def address(self, value: object) -> int:
         self.kept.append(value)
@@ -154,6 +150,6 @@ class _Words:
         head = self.address(dtype), len(shape), FLAGS, flags, low, high + dtype.itemsize
         return (Check.ARRAY, *head, *shape, *strides)
 
-    def part(self, kind: Part, what: Any) -> Words:
+    def part(self, kind: int, what: Any) -> Words:
         """Return one thing of what comes back."""
         return kind, self.address(what) if kind == Part.OBJECT else what

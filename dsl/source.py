@@ -18,6 +18,7 @@ import tokenize
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType
+from typing import NamedTuple
 
 from ..lowering.diagnostic import (
     CdError,
@@ -89,15 +90,15 @@ def plain_function(function: object) -> FunctionType:
     return current
 
 
-def read_source(function: Callable[..., object]) -> FunctionSource:
-    """Return the text and tree of `function`, as the user wrote it.
+def read_source(function: Callable[..., object], lines: list[str] | None = None) -> FunctionSource:
+    """Return the text and tree of `function`, as the user wrote it; `lines` are those of its file.
 
     Raises `CdSyntaxError` where there is no text (CD0101), where the text is not what was run
     (CD0102) or where it is nested too deeply to be read (CD0103); `CdTypeError` (CD0105) where
     `function` is no Python function.
     """
     plain = plain_function(function)
-    code, lines = plain.__code__, _lines_of(plain)
+    code, lines = plain.__code__, lines or lines_of(plain)
     if not lines:
         raise _no_source(code)
     try:
@@ -111,7 +112,7 @@ def read_source(function: Callable[..., object]) -> FunctionSource:
     return found
 
 
-def _lines_of(function: FunctionType) -> list[str]:
+def lines_of(function: FunctionType) -> list[str]:
     """Return the lines of the file, cell or prompt entry that defined `function`, or nothing."""
     code = function.__code__
     linecache.checkcache(code.co_filename)  # drop what changed on disk since it was cached
@@ -298,8 +299,7 @@ MISSING = _Missing()
 """What `Scope.lookup` returns for a name that is bound nowhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """The names around a function. Looked up anew each time: nothing captured is frozen."""
 
     cells: Mapping[str, CellType]

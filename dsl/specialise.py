@@ -12,7 +12,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -65,7 +65,13 @@ class _Table:
 class Specialisations:
     """The compiled forms of one function. Any number of threads may ask for one."""
 
-    def __init__(self, function: s.Function, lookup: Lookup, backend: str | None) -> None:
+    def __init__(
+        self,
+        function: s.Function,
+        lookup: Lookup,
+        backend: str | None,
+        plans: list[Packed] | None = None,
+    ) -> None:
         self.function = function
         self.lookup = lookup
         self.backend = backend
@@ -73,18 +79,21 @@ class Specialisations:
         self._tables: dict[Settings, _Table] = {}
         self._latest: tuple[Settings | None, _Table] = (None, _Table())
         self._lock = threading.RLock()
-        self.plans: list[Packed] = []
+        self.plans = [] if plans is None else plans
         """The short ways of calls that were made, the latest first; see `plan`."""
 
     def find(self, arguments: Arguments) -> Match:
         """Return a form that fits, made now where there is none, with what it is called with."""
+        return self.known(arguments) or self._found_or_made(self._table(), arguments)
+
+    def known(self, arguments: Arguments) -> Match | None:
+        """Return a form that was found for such a call before, if it still fits."""
         key = self._key(arguments)
-        table = self._table()
-        for known in table.quick.get(key, ()):
+        for known in self._table().quick.get(key, ()):
             found = known.match(arguments, key)
             if found is not None:
                 return found
-        return self._found_or_made(table, arguments)
+        return None
 
     def peek(self, arguments: Arguments, compiled: bool = True) -> tuple[Specialisation, bool]:
         """Return the form that a call would use, and whether it is one that is kept already.
@@ -143,7 +152,9 @@ class Specialisations:
                 key, specs = self._key(arguments), tuple(self._specs(arguments).values())
             table.full[specs] = (made, *table.full.get(specs, ()))
             table.quick[key] = (made, *table.quick.get(key, ()))
-            return Match(made, [get(arguments) for get in made.inputs], key, False)
+            held = [get(arguments) for get in made.arrays]
+            found = made.match(arguments, key) or Match(made, held, key, False)
+            return replace(found, fresh=True)
 
     def _of_any_size(self, table: _Table, arguments: Arguments, key: object) -> Match | None:
         """Return a form with run-time sizes that fits, made now where it is time for one."""
@@ -167,7 +178,7 @@ class Specialisations:
             return None
         table.any_size.append((opened, made))
         table.quick[key] = (made, *table.quick.get(key, ()))
-        return Match(made, [get(arguments) for get in made.inputs], key, False)
+        return Match(made, [get(arguments) for get in made.arrays], key, False)
 
     def keep(self, plan: Packed | None, match: Match, arguments: Arguments, most: int) -> None:
         """Keep the plan of a call as the first to be tried, and of all only so many.
@@ -251,6 +262,7 @@ class Specialisations:
             ),
             find=find,
             arrays=tuple(find(path, use="identity") for path in typed.passed),
+            has_fields=any(path.owner is not None for path in typed.passed),
             fleeting=fleeting,
             same=same_objects(fleeting, arguments),
             scalars=tuple(

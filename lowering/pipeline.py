@@ -14,7 +14,7 @@ from .diagnostic import CdValueError, Diagnostic, nearest
 from .ir import memory_mode
 from .ir.assignments import Alloc
 from .ir.loops import Program
-from .ir.node import Node
+from .ir.node import Node, Purpose
 from .ir.walk import bodies, statements, writes
 from .passes.buffers import Memory, exchanged, memory
 from .passes.cse import cse
@@ -35,6 +35,9 @@ from .requests import settle
 from .schedule.kinds import parallel, privates
 from .schedule.lanes import in_lanes, lanes
 from .schedule.order import order
+from .schedule.rounding import fused_products
+from .schedule.strips import in_strips, strips
+from .schedule.tiles import in_tiles, tiles
 from .target import HOST, Target
 
 Where = Literal[
@@ -50,7 +53,7 @@ class Pass(NamedTuple):
 
     name: str
     run: Callable[[Program, Target], Program]
-    decide: Callable[[Program], Decided] | None = None
+    decide: Callable[[Program, Target], Decided] | None = None
     """Where given: the same, together with what was decided about nodes and nests, and why."""
     when: Callable[[Target], bool] = lambda _: True
     """Whether it does anything; the others are steps that change nothing."""
@@ -80,6 +83,8 @@ class Placement:
     """Where the temporaries are, byte by byte."""
     modes: Mapping[int, memory_mode.Decision] = field(default_factory=dict)
     """The memory mode of each node that something was asked of, by id."""
+    vector_bits: int = 0
+    """How wide the vectors are that loops over lanes become; 0: they stay loops."""
     polls: bool = False
     """Whether long loops ask now and then if the call is to end."""
     picks: bool = False
@@ -93,24 +98,32 @@ def _reorders(target: Target) -> bool:
     return target.schedule and target.reorders
 
 
+def _alone(decide: Callable[[Program], Decided]) -> Callable[[Program, Target], Decided]:
+    """Return what asks for no target."""
+    return lambda program, _: decide(program)
+
+
 PASSES: tuple[Pass, ...] = (
-    Pass("order", lambda program, _: order(program), when=_reorders),  # what was written tells
+    Pass("order", lambda program, t: order(program, t.fma), when=_reorders),  # as it was written
     Pass("simplify", lambda program, _: simplify(program)),
     Pass("gather", lambda program, _: gather(program)),  # before what it would look up is inlined
     Pass("repeated", lambda program, _: repeated(program)),  # before it is spread by inlining
     Pass("overwritten", lambda program, _: overwritten(program)),
     Pass("dead", lambda program, _: dead(program)),
-    Pass("virtualize", lambda program, _: virtualize(program), virtualized),
-    Pass("fuse", lambda program, _: fuse(program), fused),  # the nests that are left
-    Pass("sink", lambda program, _: sink(program), sunk),  # sums that it left apart
-    Pass("shrink", lambda program, _: shrink(program), shrunk),  # fused rounds need less at once
-    Pass("inplace", lambda program, _: inplace(program), decide_inplace),
+    Pass("virtualize", lambda program, _: virtualize(program), _alone(virtualized)),
+    Pass("fuse", lambda program, _: fuse(program), _alone(fused)),  # the nests that are left
+    Pass("sink", lambda program, _: sink(program), _alone(sunk)),  # sums that it left apart
+    Pass("shrink", lambda program, _: shrink(program), _alone(shrunk)),  # rounds need less at once
+    Pass("inplace", lambda program, _: inplace(program), _alone(decide_inplace)),
     Pass("simplify again", lambda program, _: simplify(program)),  # what came together by moving
     Pass("cse", lambda program, _: cse(program)),  # the others count equal work as one
     Pass("hoist", lambda program, _: hoist(program)),
     Pass("zeros", lambda program, _: zeros(program)),  # which started what is fused by now
     Pass("dead again", lambda program, _: dead(program)),
-    Pass("lanes", lambda program, _: lanes(program), in_lanes, _reorders),
+    Pass("tiles", tiles, in_tiles, lambda target: target.schedule),
+    Pass("strips", strips, in_strips, lambda target: target.schedule),
+    Pass("lanes", lambda program, _: lanes(program), _alone(in_lanes), _reorders),
+    Pass("rounding", lambda program, _: fused_products(program), when=_reorders),
     Pass("parallel", parallel),  # the finished nests
 )
 
@@ -140,7 +153,7 @@ def optimize(
             program = stage.run(program, target)
             found = noticed(stage.name, before, program)
         else:
-            program, found = stage.decide(program)
+            program, found = stage.decide(program, target)
         if any(node.id not in spans for node in program.locals):
             spans = origins(program) | spans
         decisions += (
@@ -152,6 +165,8 @@ def optimize(
         if verify is not None:
             verify(program)
     placement = place(program, tuple(decisions), target.stack_bytes)
+    if target.schedule and target.vector_bits > 64:
+        placement = replace(placement, vector_bits=target.vector_bits)
     if not stop_after:
         placement = replace(placement, modes=settle(lowered, program, decisions))
     elif any(node.request is not None for node in _nodes(lowered)):
@@ -221,21 +236,13 @@ def _local(node: Node, moving: bool, why: str, plan: Memory) -> Place:
         return Place("register", why or "it is a scalar that only this function uses")
     if node.rank == 0:
         return Place("scratch", "it is a scalar that trades places with another array")
-    return Place("scratch", why or "it is read after its loops have ended", _room(node, plan))
+    known = why or _MADE.get(node.purpose, "it is read after its loops have ended")
+    return Place("scratch", known, plan.said(node))
 
 
-def _room(node: Node, plan: Memory) -> str:
-    """Return how large a temporary is and where its bytes are."""
-    if node in plan.stack:
-        return f"its {node.bytes:,} bytes are on the stack"
-    if not plan.is_static:
-        return "its size and its place in memory are known when it is called"
-    layout = plan.layout()
-    if node.id not in layout.offsets:
-        return "it is not used"
-    theirs = [
-        f"`{other.node.label}`" for other in plan.arena
-        if other.node.id != node.id and other.node.id in plan.sharing_with(node, layout)
-    ]  # fmt: skip
-    shared = f"; at another time {' and '.join(theirs)} is there" if theirs else ""
-    return f"its {node.bytes:,} bytes are allocated for the call{shared}"
+_MADE: Mapping[Purpose, str] = {
+    "lanes": "it has the partial results of a loop, lane by lane",
+    "tile": "it has the elements of a product that are computed at once",
+    "panel": "it has what tiles need, side by side",
+}
+"""What schedules make arrays for."""

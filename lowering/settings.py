@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from .diagnostic import CdNameError, CdValueError, Diagnostic, nearest
 
@@ -84,8 +84,7 @@ class _Process:
         self.settings: Settings | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Override:
+class _Override(NamedTuple):
     """The changes of the enclosing `with` blocks, and what they made of the process's settings."""
 
     changes: Changes

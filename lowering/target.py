@@ -29,6 +29,8 @@ class Target:
     """Whether the order and the shape of loops are changed for speed: lanes, tiles, threads."""
     reorders: bool = False
     """Whether the terms of a sum may be added up in another order: the profile is `default`."""
+    fma: bool = False
+    """Whether there is an instruction that multiplies, adds and rounds once."""
 
     def lanes(self, bits: int) -> int:
         """Return how many elements of that many bits one vector holds, at least one."""

@@ -22,7 +22,7 @@ dsl: public profile parallel
 dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why producers recorded terms
-dsl: plan results specialise
+dsl: remember plan results specialise
 dsl/tracing: log records points recording instrument rows columns boxes where sites
 dsl: forms sizes reasons keys words build checked fitting
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
@@ -35,21 +35,24 @@ dsl/elaborate: attributes grids python_functions casts quantiles refusals runnin
 dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views
 dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arrays context proof
 dsl/elaborate: values types ways_out
-dsl: parse loops refused surface recipe source listing edited idx __init__
+dsl: front failing definition parse loops refused surface identity recipe source
+dsl: listing edited idx __init__
 backends: __init__
 backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
-backends/runtime: device checks transfer direct field chosen state order filled
+backends/runtime: device checks transfer direct field chosen state order filled stored
 backends/runtime: memory queue asked arrays timeline bindings printed
 backends/cuda: __init__ backend code device plan kernels nvrtc dialect
 backends/cuda: driver through_pycuda through_bindings verbs
 backends/cc: __init__ backend warm stream compiler code threads library toolchain host
 backends: interpreter registry
-backends/emit: __init__ c_syntax parts polls frame source c_expression eager names heads
+backends/emit: __init__ c_syntax parts polls frame vectors source heads c_expression eager names
 backends/emit: dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests recompute counts timeline
-lowering/schedule: __init__ grid presets contraction stencil stage kinds split
-lowering/schedule: effort lanes order sums legal integers
+lowering/schedule: __init__ grid presets stencil kinds split
+lowering/schedule: device_tiles segments chunks team scan tree owners points meet elsewhere nests
+lowering/schedule: effort rounding tiles blocks stage strips contraction accumulation lanes
+lowering/schedule: order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products

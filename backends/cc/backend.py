@@ -121,7 +121,7 @@ class CompiledC:
             library = self._libraries.get(key)
             if library is not None:
                 return library, "memory"
-            library = self._from_disk(key, source)
+            library = self._from_disk(key, source.entry)
             origin: Origin = "disk"
             if library is None:
                 library, origin = self._made(key, source, name, compiler)
@@ -141,12 +141,20 @@ class CompiledC:
             self.cache.put(key, Entry(asdict(found), "", b""))
         return found
 
-    def _from_disk(self, key: str, source: Source) -> Library | None:
+    def kept(self, key: str, entry: str) -> Library | None:
+        """Return the library of a key with that entry, from memory or disk; None for none."""
+        with self._locks[int(key[:4], 16) % (_LOCKS - 1) + 1]:
+            library = self._libraries.get(key) or self._from_disk(key, entry)
+            if library is not None:
+                self._libraries[key] = library
+            return library
+
+    def _from_disk(self, key: str, name: str) -> Library | None:
         entry = self.cache.get(key)
         if entry is None:
             return None
         try:
-            return _loaded(entry.object, source)
+            return _loaded(entry.object, name, key)
         except Broken as why:
             dump.tell(
                 1, f"plusequals: a cached library could not be loaded, and is made again: {why}"
@@ -158,12 +166,12 @@ class CompiledC:
     ) -> tuple[Library, Origin]:
         """Compile, unless another process does: then wait for what it puts on disk."""
         with self.cache.building(key):
-            library = self._from_disk(key, source)
+            library = self._from_disk(key, source.entry)
             if library is not None:
                 return library, "disk"
             made = build(source.text, name, compiler, source.line_map.get, self.cache)
             try:
-                library = _loaded(made, source)
+                library = _loaded(made, source.entry, key)
             except Broken as why:
                 message = f"what {compiler.name} made of `{name}` cannot be loaded: {why}"
                 raise CdBackendError(
@@ -211,8 +219,8 @@ def translate(procedure: Procedure) -> Source:
     return source
 
 
-def _loaded(made: bytes, source: Source) -> Library:
+def _loaded(made: bytes, entry: str, key: str) -> Library:
     """Return the library in the bytes if it has the entry. Raises Broken."""
-    library = Library(made, source.entry)
-    library.function(source.entry)
+    library = Library(made, entry, key)
+    library.function(entry)
     return library

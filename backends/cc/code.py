@@ -11,19 +11,18 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...lowering.diagnostic import CdMemoryError, Diagnostic, Span
-from ...lowering.ir.assignments import Print
+from ...lowering.ir.assignments import Fault, Print
 from ...lowering.ir.faults import raise_fault
 from ...lowering.ir.node import Node
 from ..emit import record
 from ..emit.frame import MOST
 from ..emit.source import Source
 from ..interface import Array, Origin
-from .library import Library, ffi, free
+from .library import NUMBERS, Library, address, ffi, free, numbers
 from .threads import Threads
 
 _POINTERS: Any = ffi.typeof("void *[]")
 _ADDRESS: Any = ffi.typeof("void *")
-_NUMBERS: Any = ffi.typeof("int64_t[]")
 _FAULT: Any = ffi.typeof(f"int64_t[{record.SLOTS}]")
 _SHOW: Any = ffi.typeof("void(*)(int64_t, const int64_t *)")
 
@@ -69,21 +68,15 @@ class CompiledCode:
         source = self.source
         if source.prints or source.asks or any(node.static_shape is None for node in self.results):
             return None
-        sizes = ffi.NULL
-        if self.source.memory.sizes:
-            sizes = ffi.new(_NUMBERS, sizes_of(self, arrays))
-        return Short(_address(self.function), _address(sizes), self, sizes)
+        values = sizes_of(self, arrays) if self.source.memory.sizes else []
+        sizes = numbers(values)
+        return Short(address(self.function), address(sizes), self, sizes, tuple(values))
 
     def fail(self, status: int, *fault: int) -> NoReturn:
         """Raise the error that a status other than 0 means, with what the run wrote of it."""
         if status == 3 and self.threads is not None:
             raise self.threads.error()
-        if status == 1:
-            found, span = self.source.faults[fault[0]]
-            known = [value.item() for value in record.decode(fault)]
-            # A record keeps as many values as fit; the rest of a long message says so.
-            raise_fault(found, [*known, *["..."] * record.SLOTS], span)
-        raise _too_large(self.name, fault[0])
+        raise_status(self.name, self.source.faults, status, fault)
 
     def bind(self, arrays: Sequence[Array | None]) -> Callable[[], tuple[Array, ...]]:
         """Return the call of this function with these arrays, which can be repeated."""
@@ -99,7 +92,7 @@ class Call:
         source, first = code.source, len(code.parameters)
         self._code, self._arrays = code, arrays
         self._blocks = {
-            k: ffi.new(_NUMBERS, 1 + code.results[k - first].rank)
+            k: ffi.new(NUMBERS, 1 + code.results[k - first].rank)
             for k, array in enumerate(arrays) if array is None
         }  # fmt: skip
         self._fault = ffi.new(_FAULT)
@@ -112,7 +105,7 @@ class Call:
             self._printing = _Printing(source.prints)
             held[len(arrays) + 1] = ffi.callback(_SHOW, self._printing)
         if source.memory.sizes:
-            held[len(arrays) + 2] = ffi.new(_NUMBERS, sizes_of(code, arrays))
+            held[len(arrays) + 2] = ffi.new(NUMBERS, sizes_of(code, arrays))
         self._held = held
         self._block = ffi.new(_POINTERS, held)
 
@@ -156,6 +149,8 @@ class Short:
     code: CompiledCode
     held: Any
     """What has to stay alive for the addresses to be good, with the code."""
+    values: tuple[int, ...]
+    """The sizes themselves."""
 
 
 def sizes_of(code: CompiledCode, arrays: Sequence[Array | None]) -> list[int]:
@@ -193,6 +188,18 @@ def _printed(statement: Print, values: Any) -> str:
     return statement.text(value.item() for value in shown)
 
 
+def raise_status(
+    name: str, faults: Sequence[tuple[Fault, Span]], status: int, words: Sequence[int]
+) -> NoReturn:
+    """Raise the error that a status of a function other than 0 means, with what it wrote of it."""
+    if status == 1:
+        fault, span = faults[words[0]]
+        known = [value.item() for value in record.decode(words)]
+        # A record keeps as many values as fit; the rest of a long message says so.
+        raise_fault(fault, [*known, *["..."] * record.SLOTS], span)
+    raise _too_large(name, words[0])
+
+
 def _too_large(name: str, asked: int) -> CdMemoryError:
     size = f"{asked} bytes" if asked < MOST else "more bytes than can be counted"
     message = f"there is not enough memory for the temporaries of `{name}`: {size}"
@@ -202,10 +209,6 @@ def _too_large(name: str, asked: int) -> CdMemoryError:
 def _extent(array: Array | None, axis: int) -> int:
     assert array is not None  # only parameters have sizes to pass
     return int(array.shape[axis])
-
-
-def _address(pointer: Any) -> int:
-    return int(ffi.cast("intptr_t", pointer))
 
 
 def _data(array: Array) -> Any:

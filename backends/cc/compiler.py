@@ -11,7 +11,6 @@ import errno
 import platform
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...lowering import settings
@@ -23,6 +22,7 @@ from .toolchain import Ran, Toolchain, first_line, start
 
 if TYPE_CHECKING:
     import tempfile
+    from pathlib import Path
 else:
     tempfile = Later("tempfile", None)
 

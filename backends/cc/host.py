@@ -7,14 +7,22 @@ import hashlib
 import os
 import platform
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...lowering import settings
-from ...lowering.target import Target
+from ...lowering.later import Later
 
-_CPUINFO = Path("/proc/cpuinfo")
-_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+if TYPE_CHECKING:
+    from ...lowering import target as targets
+    from ...lowering.target import Target
+else:
+    targets = Later("...lowering.target", __package__)
+
+_CPUINFO = "/proc/cpuinfo"
+_CACHES = "/sys/devices/system/cpu/cpu0/cache"
 _NAMED = ("vendor_id", "model", "cpu family", "stepping", "flags", "features", "cpu part")
+
+_LEVELS = {"l1_bytes": 1, "l2_bytes": 2, "l3_bytes": 3}
 
 MOST_THREADS = 256
 """No call uses more threads than that, whatever is asked for."""
@@ -26,20 +34,25 @@ def processor() -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def facts() -> list[object]:
+    """Return all that `target` makes of this machine, beside the settings."""
+    sizes = map(_cache_bytes, _LEVELS.values())
+    return [platform.machine(), *_described(), *sizes, _processors()]
+
+
 def target() -> Target:
     """Return what a schedule may know of this machine, under the current settings."""
     words = {word for line in _described() for word in line.split()}
     wide = "avx512f" in words
     bits = 512 if wide else 256 if "avx2" in words else 128
-    sizes = {"l1_bytes": 1, "l2_bytes": 2, "l3_bytes": 3}
-    known = {name: size for name, level in sizes.items() if (size := _cache_bytes(level))}
+    known = {name: size for name, level in _LEVELS.items() if (size := _cache_bytes(level))}
     chosen = settings.current()
     threads = min(chosen.threads or _processors(), MOST_THREADS)
     registers = 32 if wide or platform.machine() in ("aarch64", "arm64") else 16
-    return Target(
+    return targets.Target(
         "cc", bits, registers, threads, chosen.parallel_from,
         stack_bytes=chosen.stack_bytes, schedule=chosen.schedule,
-        reorders=chosen.profile == "default", **known,
+        reorders=chosen.profile == "default", fma="fma" in words or "asimd" in words, **known,
     )  # fmt: skip
 
 
@@ -54,7 +67,7 @@ def _processors() -> int:
 def _described() -> tuple[str, ...]:
     """The lines of the system's description that decide which instructions there are."""
     with contextlib.suppress(OSError):
-        first = _CPUINFO.read_text(errors="replace").split("\n\n")[0]
+        first = _text(_CPUINFO).split("\n\n")[0]
         return tuple(line for line in first.splitlines() if line.lower().startswith(_NAMED))
     return ()
 
@@ -63,8 +76,13 @@ def _described() -> tuple[str, ...]:
 def _cache_bytes(level: int) -> int:
     """The size of the data cache of a level, 0 where the system does not say."""
     with contextlib.suppress(OSError, ValueError):
-        for place in sorted(_CACHES.glob("index*")):
-            kind = (place / "type").read_text().strip()
-            if kind != "Instruction" and int((place / "level").read_text()) == level:
-                return int((place / "size").read_text().strip().removesuffix("K")) * 1024
+        for name in sorted(name for name in os.listdir(_CACHES) if name.startswith("index")):
+            kind, rank, size = (_text(_CACHES, name, what) for what in ("type", "level", "size"))
+            if kind.strip() != "Instruction" and int(rank) == level:
+                return int(size.strip().removesuffix("K")) * 1024
     return 0
+
+
+def _text(*path: str) -> str:
+    with open(os.path.join(*path), errors="replace") as file:
+        return file.read()

@@ -13,10 +13,9 @@ import itertools
 import os
 import struct
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,6 +32,7 @@ ffi: Any = _cffi_backend.FFI()
 ENTRY: Any = ffi.typeof("int(*)(void **)")
 """The type of every entry: one block of pointers in, a status out."""
 T = TypeVar("T")
+NUMBERS: Any = ffi.typeof("int64_t[]")
 _serial = itertools.count()
 
 
@@ -43,10 +43,11 @@ class Broken(Exception):
 class Library:
     """A loaded shared object. Its functions keep it loaded; `close` is called by the collector."""
 
-    __slots__ = ("__weakref__", "_handle")
+    __slots__ = ("__weakref__", "_handle", "key")
 
-    def __init__(self, code: bytes, name: str) -> None:
-        """Load the bytes; the name is for debuggers. Raises Broken."""
+    def __init__(self, code: bytes, name: str, key: str = "") -> None:
+        """Load the bytes; the name is for debuggers, the key where they are kept. Raises Broken."""
+        self.key = key
         if why := unsound(code):
             raise Broken(why)
         self._handle = _load(code, name, _open)
@@ -59,6 +60,16 @@ class Library:
             return self._handle.load_function(ENTRY, entry)
         except AttributeError:
             raise Broken(f"it has no function `{entry}`") from None
+
+
+def address(pointer: Any) -> int:
+    """Return where a pointer or an array leads to, as a number."""
+    return int(ffi.cast("intptr_t", pointer))
+
+
+def numbers(values: Sequence[int]) -> Any:
+    """Return whole numbers as an array of C, the null pointer for none."""
+    return ffi.new(NUMBERS, values) if values else ffi.NULL
 
 
 def free() -> Any:
@@ -104,10 +115,11 @@ def _load(code: bytes, name: str, opened: Callable[[str], T]) -> T:
         with contextlib.suppress(OSError, ImportError):  # some systems forbid to execute such files
             return _load_from_memory(code, name, opened)
     with tempfile.TemporaryDirectory(prefix="plusequals-") as folder:
-        path = Path(folder) / f"{name}-{next(_serial)}.so"
-        path.write_bytes(code)
+        path = os.path.join(folder, f"{name}-{next(_serial)}.so")
+        with open(path, "wb") as file:
+            file.write(code)
         try:
-            return opened(str(path))
+            return opened(path)
         except (OSError, ImportError) as why:
             raise Broken(str(why)) from None
 

@@ -14,8 +14,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ...lowering import settings
 from ...lowering.diagnostic import CdBackendError, Diagnostic
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     import shutil
     import signal
     import subprocess
+    from pathlib import Path
 else:
     importing, shlex = Later("importlib.util", None), Later("shlex", None)
     select, signal = Later("select", None), Later("signal", None)
@@ -54,8 +54,7 @@ _SAID = 1 << 20
 """How many bytes of what a compiler says are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(NamedTuple):
     """How a command ended: its exit status (negative: the signal), and what it said."""
 
     status: int
@@ -139,14 +138,16 @@ def inspect(command: tuple[str, ...], scratch: Path) -> Toolchain:
     return Toolchain(command, version, target, (*MEANING, *flags), _environment())
 
 
-@dataclass(frozen=True, slots=True)
 class Running:
     """A command that was started; `ended` waits for its end, which may be asked for once."""
 
-    command: Sequence[str]
-    process: subprocess.Popen[bytes]
-    said: IO[bytes]
-    limit: float
+    __slots__ = ("command", "limit", "process", "said")
+
+    def __init__(
+        self, command: Sequence[str], process: subprocess.Popen[bytes], said: IO[bytes]
+    ) -> None:
+        self.command, self.process, self.said = command, process, said
+        self.limit = settings.current().compiler_timeout
 
     def ended(self) -> Ran:
         """Return how it ended. Raises CdBackendError where it takes longer than allowed."""
@@ -178,7 +179,7 @@ def start(command: Sequence[str], folder: Path) -> Running:
     except OSError as why:
         said.close()
         raise _failed(command, f"cannot be started: {why.strerror or why}") from None
-    return Running(command, process, said, settings.current().compiler_timeout)
+    return Running(command, process, said)
 
 
 def run(command: Sequence[str], folder: Path) -> Ran:
@@ -215,8 +216,8 @@ def _asked(text: str, origin: str) -> tuple[str, ...]:
     for words in ([text], shlex.split(text)):
         if path := shutil.which(os.path.expanduser(words[0])):
             return (path, *words[1:])
-    found = Path(text).expanduser()
-    why = "is not executable" if found.exists() else "was not found"
+    found = os.path.exists(os.path.expanduser(text))
+    why = "is not executable" if found else "was not found"
     raise _missing(f"the C compiler `{text}` of {origin} {why}")
 
 

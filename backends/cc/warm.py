@@ -1,6 +1,6 @@
 """The short way of a call: plans that one compiled function compares with what a call was given.
 
-`csrc/warm.c` reads a plan word by word; `Plan.pack` writes it. The library needs no headers of
+`csrc/warm.c` reads a plan word by word; `pack` writes it. The library needs no headers of
 Python or NumPy; where it cannot be compiled or loaded, or where this Python's objects do not lie in
 memory as it takes for granted, every call goes the long way, as all do that no plan fits.
 """
@@ -8,13 +8,12 @@ memory as it takes for granted, every call goes the long way, as all do that no 
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from enum import IntEnum
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from .toolchain import Toolchain
 
 VALUES, ARRAYS, RESULTS, RANK = 64, 64, 16, 64
 """The most that a plan may have of values, of arrays given to code, of results, and of axes."""
-_TEXT = Path(__file__).parent / "csrc" / "warm.c"
+_TEXT = os.path.join(os.path.dirname(__file__), "csrc", "warm.c")
 _OPTIMIZE = 1
 _ARRAY = struct.Struct("2P P i4x P P P P i")
 """The head of an array: of an object, then data, rank, shape, strides, base, type, flags."""
@@ -35,98 +34,85 @@ _NAMES = ("settings", "base", "cell_contents", "_plans", "_call")
 """Attributes that are read: of settings, cells and functions."""
 
 Words = tuple[int, ...]
-Fail = Callable[..., None]
-Packed = tuple[bytes, tuple[object, ...], Fail]
-"""A plan: its words, the objects whose addresses they hold, and what raises a run's error."""
+Packed = tuple[bytes, tuple[object, ...], Callable[..., BaseException]]
+"""A plan: its words, the objects whose addresses they hold, and what returns a run's error."""
 
 
-class Source(IntEnum):
+class Source:
     """Where a value is found: in the call, by name, or from another value of the plan."""
 
     ARGUMENT, KEYWORD, NAME, CELL, ATTRIBUTE, ITEM, CONSTANT = range(7)
 
 
-class Check(IntEnum):
+class Check:
     """What a value has to be."""
 
     ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER = range(9)
 
 
-class New(IntEnum):
+class New:
     """What is made of a result."""
 
     ARRAY, FLOAT, INTEGER, BOOL, COMPLEX, NUMBER = range(6)
 
 
-class Part(IntEnum):
+class Part:
     """What is returned: an object, a value of the plan, or a result."""
 
     OBJECT, VALUE, RESULT = range(3)
 
 
-class Whole(IntEnum):
+class Whole:
     """How the parts are returned."""
 
     ONE, TUPLE, LIST = range(3)
 
 
-@dataclass(slots=True)
-class Value:
-    """Something that is looked at in every call: where it is found, and what it has to be."""
+def value(source: Words, check: Words) -> Words:
+    """Return the words of a value: where it is found, and what it has to be.
 
-    source: Words
-    """A `Source`, two numbers, and the address of a name, a key or an object."""
-    check: Words = (Check.ANY,)
-
-    def words(self) -> Words:
-        """Return it as a plan holds it."""
-        kind, *rest = self.check
-        return (*self.source, kind, 6 + len(rest), *rest)
+    `source` is a `Source`, two numbers, and the address of a name, a key or an object.
+    """
+    kind, *rest = check
+    return (*source, kind, 6 + len(rest), *rest)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a call is compared with, and what is run and returned where it agrees."""
+def pack(
+    settings: object,
+    form: tuple[int, int],
+    values: Sequence[Words],
+    pairs: Sequence[tuple[int, int]],
+    equals: Sequence[tuple[int, int]],
+    inputs: Sequence[tuple[int, bool]],
+    results: Sequence[Words],
+    returned: Words,
+    code: tuple[int, int],
+) -> bytes | None:
+    """Return the words of a plan, None where there are too many of something.
 
-    settings: object
-    positional: int
-    named: int
-    values: Sequence[Value]
-    pairs: Sequence[tuple[int, int]]
-    """Arrays among the values that may not overlap."""
-    equals: Sequence[tuple[int, int]]
-    """Values that have to be one and the same object."""
-    inputs: Sequence[tuple[int, bool]]
-    """The values that the code gets, in order, and whether they are arrays."""
-    results: Sequence[Words]
-    """Of each result: a `New`, the address of its type, its rank and its shape."""
-    returned: Words
-    """A `Whole`, how many parts, and of each part a `Part` and what it is."""
-    function: int
-    sizes: int
-
-    def pack(self) -> bytes | None:
-        """Return the words, None where there are too many of something."""
-        results = len(self.results)
-        few = len(self.values) <= VALUES and results <= RESULTS
-        if not few or len(self.inputs) + results > ARRAYS:
-            return None
-        sections = [
-            [word for value in self.values for word in value.words()],
-            [at for pair in (*self.pairs, *self.equals) for at in pair],
-            [word for number, is_array in self.inputs for word in (number, int(is_array))],
-            [word for result in self.results for word in result],
-        ]
-        head = [
-            id(self.settings), self.positional, self.named, len(self.values), len(self.pairs),
-            len(self.equals), len(self.inputs), results, self.function, self.sizes,
-        ]  # fmt: skip
-        at = len(head) + len(sections)
-        for section in sections:
-            at += len(section)
-            head.append(at)
-        words = [*head, *(word for section in sections for word in section), *self.returned]
-        return struct.pack(f"{len(words)}q", *words)
+    `form` is how many arguments are given by place and by name. Of the values, no `pairs` may
+    overlap, and `equals` have to be one object; `inputs` go to the code, as arrays where that is
+    said. Of each result a `New`, the address of its type, its rank and its shape. `returned` is a
+    `Whole`, how many parts, and of each a `Part` and what it is; `code` the addresses of the
+    function and of the sizes that it is passed.
+    """
+    few = len(values) <= VALUES and len(results) <= RESULTS
+    if not few or len(inputs) + len(results) > ARRAYS:
+        return None
+    sections = [
+        [word for value in values for word in value],
+        [at for pair in (*pairs, *equals) for at in pair],
+        [word for number, is_array in inputs for word in (number, int(is_array))],
+        [word for result in results for word in result],
+    ]
+    counts = map(len, (values, pairs, equals, inputs, results))
+    head = [id(settings), *form, *counts, *code]
+    at = len(head) + len(sections)
+    for section in sections:
+        at += len(section)
+        head.append(at)
+    words = [*head, *(word for section in sections for word in section), *returned]
+    return struct.pack(f"{len(words)}q", *words)
 
 
 class ShortWay:
@@ -178,7 +164,8 @@ class ShortWay:
         compiler, self._asked = toolchain(), True
         if not is_possible():
             return
-        text = _TEXT.read_text("ascii")
+        with open(_TEXT, encoding="ascii") as file:
+            text = file.read()
         chosen = flags(compiler, _OPTIMIZE)
         key = content_key(warm=text, flags=chosen, compiler=asdict(compiler))
         entry = self._cache.get(key)

@@ -223,7 +223,7 @@ def translate(procedure: Procedure, device: Properties) -> Plan:
         if found.read_before_written(node)
         or (node in program.results and not found.is_overwritten(node))
     )  # fmt: skip
-    scheduled = grid(program, target)
+    scheduled = grid(program, target, chosen.profile == "strict")
     if chosen.verify:
         verify_program(scheduled.program)
     made = plan(scheduled.program, scheduled.spaces, zeroed)

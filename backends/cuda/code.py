@@ -106,6 +106,7 @@ class _Run:
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Those of arrays whose size only the run knows."""
     reports: int = 0
+    launches: int = 0
 
     @property
     def text(self) -> Text:
@@ -233,7 +234,8 @@ class _Run:
         grid += [1] * (3 - len(grid))
         arguments = [self.places[node.id] for node in kernel.nodes]
         arguments += [self.symbols[symbol] for symbol in kernel.symbols]
-        arguments += [self.reports + 8 * _FLAG] * kernel.checks
+        self.launches += 1
+        arguments += [self.reports + 8 * _FLAG, self.launches] * kernel.checks
         arguments += behind
         function = self.code.functions[step.kernel]
         shape = grid[0], grid[1], grid[2]

@@ -63,6 +63,7 @@ CUDA = replace(
     library=LIBRARY,
     halves=frozenset((dtypes.bfloat16, dtypes.float16)),
     wrapping=frozenset(("add", "sub", "mul", "neg")),
+    loop_hooks=MappingProxyType({"unrolled": "#pragma unroll"}),
     spread=MappingProxyType({
         "block": ("(int64_t)blockIdx.{}", "(int64_t)gridDim.{}"),
         "thread": ("(int64_t)threadIdx.{}", "(int64_t)blockDim.{}"),

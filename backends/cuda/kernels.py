@@ -1,15 +1,15 @@
 """Kernels as CUDA text: what stands around the statements of each, written by the one walk.
 
 A kernel is an outermost loop of the kind `block`. Its parameters are 64 bits each: the addresses
-of the arrays that it uses, then the integers that the host knows, then where faults, prints and
-answers go. Loops of the kinds `block` and `thread` are dealt out with a stride, so that every
-size of a launch computes the same.
+of the arrays that it uses, then the integers that the host knows, then where faults go and the
+number of the launch, then where prints go. Loops of the kinds `block` and `thread` are dealt out
+with a stride, so that every size of a launch computes the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...lowering.diagnostic import Span
 from ...lowering.ir.assignments import Fault, Print
@@ -17,7 +17,8 @@ from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.loops import Barrier, Check, For, Stmt
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import binds, reads, statements, uses, writes
-from ...lowering.schedule.grid import Space
+from ...lowering.schedule.elsewhere import elsewhere
+from ...lowering.schedule.points import Space
 from ..emit import prelude, record
 from ..emit.c_expression import Scope
 from ..emit.c_syntax import emit_body
@@ -31,7 +32,9 @@ PLACES = 8
 """Numbers of a fault's place in the program that are compared."""
 FAULTS = 2 + PLACES + 2 * record.SLOTS
 """Numbers that the record of faults takes; see `faults.h`."""
-_OURS = frozenset("faults place failed printed blockIdx threadIdx blockDim gridDim".split())
+_OURS = frozenset(
+    "faults launch place failed met printed blockIdx threadIdx blockDim gridDim".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Kernel:
     @property
     def arguments(self) -> int:
         """How many arguments a launch gives it."""
-        return len(self.nodes) + len(self.symbols) + self.checks + (self.prints > 0)
+        return len(self.nodes) + len(self.symbols) + 2 * self.checks + (self.prints > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +85,14 @@ class KernelFrame:
         """Yield what comes before the values of a fault: the first in the program records it."""
         place = ", ".join(path[:PLACES])
         yield f"const int64_t place[] = {{{place}}};"
-        yield f"int64_t *const fault = claimed(faults, place, {min(len(path), PLACES)});"
+        yield f"int64_t *const fault = claimed(faults, launch, place, {min(len(path), PLACES)});"
         yield f"fault[0] = {number};"
 
     def leaving(self, status: int | str) -> Iterator[str]:
         """Yield how a thread ends that failed."""
         yield "released(faults);"
         if self.meets:
-            yield "failed = 1;"
+            yield "failed = met + 1;"
         yield "return;"
 
     def printing(self, number: int, slots: int) -> Iterator[str]:
@@ -101,10 +104,14 @@ class KernelFrame:
         yield from ()
 
     def meeting(self) -> Iterator[str]:
-        """Yield how the threads of a block wait for each other, and end where one failed."""
+        """Yield how the threads of a block wait for each other, and end where one failed.
+
+        All end at the same barrier: one that is late does not see who fails behind it.
+        """
         yield "__syncthreads();"
         if self.meets:
-            yield "if (failed) return;"
+            yield "met++;"
+            yield "if (failed && failed <= met) return;"
 
 
 def emit_kernels(
@@ -117,16 +124,19 @@ def emit_kernels(
     """Return the text of kernels: loops of the kind `block`, in the order of their numbers.
 
     `checks` says whether anything in the program may fail, `threads` how many threads a block of
-    each kernel has at most.
+    each kernel has at most. Two blocks at once keep a multiprocessor busy where threads have rows.
     """
     lines: list[str] = []
     spans: dict[int, Span] = {}
     kernels: list[Kernel] = []
     bodies: list[Body] = []
     for number, loop in enumerate(loops):
+        blocks = 2 if any(spaces.get(node.id) == "rows" for node in _used(loop)) else 1
+        loop = _of_one_thread(loop, spaces)
         kernel = _kernel(f"pe_{identifier(name)}_{number}", loop, spaces, checks)
         frame = _frame(kernel, spaces)
-        head = _head(kernel, frame, threads[number])
+        bounds = f"{threads[number]}, {blocks}" if blocks > 1 else f"{threads[number]}"
+        head = _head(kernel, frame, bounds)
         top = [*broken(head, 0), "{", *_opening(kernel, frame, spaces)]
         body = emit_body(frame, (loop,), bodies)
         at = len(lines) + len(top)
@@ -179,6 +189,25 @@ def _frame(kernel: Kernel, spaces: Mapping[int, Space]) -> KernelFrame:
     return KernelFrame(scope, names, meets)
 
 
+def _of_one_thread(loop: For, spaces: Mapping[int, Space]) -> For:
+    """Return a kernel in which a thread has its own row only of what each thread has a row of.
+
+    The first two axes of such a node are the threads; its block is as large as they are.
+    """
+    rows = {
+        node.id: replace(node, shape=node.shape[2:])
+        for node in _used(loop) if spaces.get(node.id) == "rows"
+    }  # fmt: skip
+    if not rows:
+        return loop
+    (made,) = elsewhere(
+        _body(loop),
+        lambda node, index: (rows[node.id], index[2:]) if node.id in rows else (node, index),
+    )
+    assert isinstance(made, For)
+    return made
+
+
 def _body(loop: For) -> tuple[Stmt, ...]:
     return (loop,)
 
@@ -200,7 +229,7 @@ def _is_value(node: Node, kernel: Kernel, spaces: Mapping[int, Space]) -> bool:
     return space == "private" or (space == "device" and node not in writes((kernel.loop,)))
 
 
-def _head(kernel: Kernel, frame: KernelFrame, threads: int) -> str:
+def _head(kernel: Kernel, frame: KernelFrame, bounds: str) -> str:
     parameters = []
     written = {node.id for node in writes((kernel.loop,))}
     for node in kernel.nodes:
@@ -209,16 +238,19 @@ def _head(kernel: Kernel, frame: KernelFrame, threads: int) -> str:
         name = f"{name}_at" if node.id in frame.scope.by_value else name
         parameters.append(f"{const}{CUDA.types[node.dtype]} *{CUDA.restrict} {name}")
     parameters += (f"int64_t {frame.scope.symbols[symbol]}" for symbol in kernel.symbols)
-    parameters += ["int64_t *faults"] * kernel.checks + ["int64_t *printed"] * (kernel.prints > 0)
-    head = CUDA.entry.format(f"__launch_bounds__({threads}) {kernel.name}")
+    parameters += ["int64_t *faults", "int64_t launch"] * kernel.checks + ["int64_t *printed"] * (
+        kernel.prints > 0
+    )
+    head = CUDA.entry.format(f"__launch_bounds__({bounds}) {kernel.name}")
     return f"{head}({', '.join(parameters)})"
 
 
 def _opening(kernel: Kernel, frame: KernelFrame, spaces: Mapping[int, Space]) -> Iterator[str]:
     """Yield the declarations of a kernel, and its end where an earlier one failed."""
     if kernel.checks:
-        yield f"{STEP}if (faults[0]) return;"
+        yield f"{STEP}if (faults[0] && faults[0] != launch) return;"
     if frame.meets:
+        yield f"{STEP}int met = 0;"
         yield f"{STEP}__shared__ int failed;"
         yield f"{STEP}if (threadIdx.x == 0) failed = 0;"
         yield f"{STEP}__syncthreads();"

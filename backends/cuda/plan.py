@@ -39,13 +39,12 @@ from ...lowering.ir.loops import (
 )
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import bodies, statements
-from ...lowering.schedule.grid import Space, alone
+from ...lowering.schedule.grid import alone
+from ...lowering.schedule.points import THREADS, Space
 from .kernels import Text, emit_kernels
 
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 """How many blocks a launch may have along each axis."""
-THREADS = 256
-"""Threads of a block, where a loop has so many rounds or it is not known how many."""
 WARP = 32
 UNKNOWN_BLOCKS = 1024
 """Blocks of a launch along an axis whose size depends on another one."""
@@ -273,6 +272,8 @@ def _threads(loop: For, known: Bounds) -> tuple[int, int, int]:
     """Return how many threads a block has along each axis, x first."""
     most = [1, 1, 1]
     _widen(loop, known, most)
+    if most[0] > 1 == most[1]:
+        most[0] = -(-most[0] // WARP) * WARP
     while most[0] * most[1] * most[2] > 1024:
         at = most.index(max(most))
         most[at] = (most[at] + 1) // 2
@@ -287,9 +288,7 @@ def _widen(loop: For, known: Bounds, most: list[int]) -> int:
     if loop.kind == "thread":
         gap = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
         rounds = known.most(floordiv(gap + (abs(loop.step) - 1), const(abs(loop.step))))
-        count = THREADS if rounds is None or rounds > 1024 else max(rounds, 1)
-        if depth == 0 and count > 1:
-            count = -(-count // WARP) * WARP
+        count = THREADS if rounds is None else min(max(rounds, 1), THREADS)
         most[depth] = max(most[depth], count)
         depth += 1
     return depth

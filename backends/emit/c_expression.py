@@ -177,7 +177,7 @@ class Scope:
         if operand.compute is not operand:
             return self.expression(_widened(expr))
         op = expr.op
-        behind = _behind_zero(expr)
+        behind = behind_zero(expr)
         if behind is not None:
             return Text(f"from_zero_{operand.short}({self.expression(behind).text})", POSTFIX)
         if not self.dialect.is_infix(op, operand):
@@ -267,7 +267,7 @@ def _converted(expr: Expr, dtype: DType) -> Expr:
     return expr if expr.dtype is dtype else Cast(expr, dtype)
 
 
-def _behind_zero(expr: Apply) -> Expr | None:
+def behind_zero(expr: Apply) -> Expr | None:
     """Return what is taken from a literal zero, None for other operations and plain elements.
 
     gcc takes `0.0 - x` for `-x` where it can tell that x is no -0.0; for 0.0 that is another zero.

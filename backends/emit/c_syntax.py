@@ -53,7 +53,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.pipeline import Placement
 from ...lowering.schedule.effort import rounds_of, work_of
-from . import heads, record
+from . import heads, record, vectors
 from .c_expression import ADD, MUL, SHIFT, Scope, Text, infix
 from .dialect import C, Dialect
 from .frame import LIBRARY, WORK, Around, Frame, frame_of
@@ -71,7 +71,7 @@ _COMPOUND = frozenset("+ - * / & | ^".split())
 def emit(program: Program, placement: Placement, dialect: Dialect = C) -> Source:
     """Return the text of a program in a dialect; the same program gives the same text."""
     frame = frame_of(program, placement, dialect)
-    walk = _Walk(dialect, frame)
+    walk = _Walk(dialect, frame, vectors.Writer(frame.vectors, frame.scope, frame.names))
     for kernel in program.kernels:
         walk.statements(kernel.body)
     return walk.source(program, frame)
@@ -81,7 +81,8 @@ def emit_body(frame: Around, body: tuple[Stmt, ...], before: Sequence[Body] = ()
     """Return the text of a function's statements, its numbers behind those of other functions."""
     faults = [fault for one in before for fault in one.faults]
     prints = [print_ for one in before for print_ in one.prints]
-    walk = _Walk(frame.dialect, frame, faults=[*faults], prints=[*prints])
+    none = vectors.Writer(vectors.Plan(0), frame.scope, frame.names)
+    walk = _Walk(frame.dialect, frame, none, faults=[*faults], prints=[*prints])
     walk.statements(body)
     return Body(walk.lines, walk.spans, walk.faults[len(faults) :], walk.prints[len(prints) :])
 
@@ -92,6 +93,7 @@ class _Walk:
 
     dialect: Dialect
     frame: Around
+    vectors: vectors.Writer
     lines: list[str] = field(default_factory=list)
     spans: dict[int, Span] = field(default_factory=dict)
     depth: int = 1
@@ -122,10 +124,14 @@ class _Walk:
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
         """Add statements, whose names bound here are known to those that follow."""
+        held = self.vectors.plan.homes.get(id(body), ())
+        for node in held:
+            self.line(self.vectors.declared(node))
         for at, stmt in enumerate(body):
             self.path.append(str(at))
             self.statement(stmt)
             self.path.pop()
+        self.vectors.forget(held)
 
     def block(
         self, head: str, body: tuple[Stmt, ...], span: Span, first: Add | None = None
@@ -196,12 +202,20 @@ class _Walk:
         if loop.kind == "parallel":
             self.parallel(loop)
             return
+        written = self.vectors.written(loop)
+        for one in written or ():
+            if isinstance(one, vectors.Line):
+                self.line(one.text, one.span)
+            else:
+                self.statements(one)
+        if written is not None:
+            return
         lo, hi = self.scope.affine(loop.lo).text, self.scope.affine(loop.hi)
         name = self.bind(loop.symbol)
         if (hook := self.dialect.loop_hooks.get(loop.kind)) is not None:
             self.line(hook)
         hi_text = hi.within(SHIFT)
-        self.path.append(name if loop.step > 0 else f"-{name}")
+        self.path.append(heads.place(loop, name))
         if loop.kind in self.dialect.spread:
             self.block(heads.spread(loop, name, lo, hi_text, self.dialect), loop.body, loop.span)
         else:
@@ -258,11 +272,7 @@ class _Walk:
 
     def leave_if(self, test: str) -> None:
         """Add the way out of an interrupted call."""
-        self.line(f"if ({test}) {{")
-        self.depth += 1
-        self.leave(3)
-        self.depth -= 1
-        self.line("}")
+        self.block(f"if ({test})", (), NOWHERE, lambda: self.leave(3))
 
     def parallel(self, loop: For) -> None:
         """Add the call that shares the rounds of a loop, and the function that runs some."""
@@ -444,21 +454,11 @@ class _Walk:
         self.frame.names.release([bytes_])
 
     def permute(self, stmt: Permute) -> None:
-        moves = [(n, s) for n, s in zip(stmt.nodes, stmt.sources, strict=True) if n.id != s.id]
-        self.line("{", stmt.span)
-        self.depth += 1
-        held: dict[int, str] = {}
-        for node, _ in moves:
-            name = self.scope.nodes[node.id]
-            held[node.id] = self.frame.names.fresh(f"old_{name}")
-            ctype = self.dialect.types[node.dtype]
-            self.line(f"{ctype} *const {held[node.id]} = {name};", stmt.span)
-        for node, source in moves:
-            old = held.get(source.id, self.scope.nodes[source.id])
-            self.line(f"{self.scope.nodes[node.id]} = {old};", stmt.span)
-        self.depth -= 1
-        self.line("}")
-        self.frame.names.release(held.values())
+        def add() -> None:
+            for text in heads.exchange(stmt, self.scope, self.frame.names):
+                self.line(text, stmt.span)
+
+        self.block("", (), stmt.span, add)
 
     def leave(self, status: int | str) -> None:
         """Add the way out of the function."""

@@ -15,6 +15,7 @@ from .c_expression import Scope
 from .dialect import Dialect
 from .eager import storage_of
 from .names import Names
+from .vectors import Plan, plan_of
 
 MOST = 2**62
 """More bytes than any machine has: what is larger is written as this, and refused."""
@@ -86,6 +87,8 @@ class Frame:
     """Temporaries of which each thread of a parallel loop has its own."""
     memory: Memory
     """Where the other temporaries are."""
+    vectors: Plan
+    """Which of them are variables of vector types."""
     polls: bool
     """Whether long loops ask now and then if the call is to end."""
 
@@ -128,7 +131,8 @@ class Frame:
         for node in self.registers:
             yield self.register(node)
         for node in self.memory.stack:
-            yield from self._on_stack(node)
+            if node.id not in self.vectors.held:
+                yield from self._on_stack(node)
         for buffer in self.memory.arena:
             if buffer.zeroed and not _is_runtime(buffer.node):
                 yield f"memset({self.name(buffer.node)}, 0, {buffer.node.bytes});"
@@ -242,6 +246,7 @@ class Frame:
     def within(self) -> Iterator[Held]:
         """Yield everything that has a name where the text is now, but temporaries of threads."""
         apart, sharing = {node.id for node in self.privates}, self.memory.sharing()
+        apart |= self.vectors.held.keys()
         arena = (buffer.node for buffer in self.memory.arena)
         for node in dict.fromkeys((*self.arguments, *self.program.locals, *arena)):
             if node.id not in apart:
@@ -365,6 +370,7 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
         registers=registers,
         privates=privates,
         memory=memory,
+        vectors=plan_of(program, placement.vector_bits),
         polls=placement.polls,
     )  # fmt: skip
 

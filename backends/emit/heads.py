@@ -1,14 +1,19 @@
-"""What the walk writes for loops: their heads, and the loops that a fill stands for."""
+"""What the walk writes for loops and fills, and for arrays that trade places."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...lowering.diagnostic import Span
-from ...lowering.ir.assignments import Access
+from ...lowering.ir.assignments import Access, Permute
 from ...lowering.ir.expressions import Expr
 from ...lowering.ir.indexing import Symbol, const, var
 from ...lowering.ir.loops import For, Stmt, Store
 from ...lowering.ir.node import Node
+from ...lowering.ir.walk import statements
+from .c_expression import Scope
 from .dialect import Dialect
+from .names import Names
 
 
 def head(name: str, lo: str, hi: str, step: int) -> str:
@@ -31,6 +36,19 @@ def spread(loop: For, name: str, lo: str, hi: str, dialect: Dialect) -> str:
     return _for(name, lo, hi, loop.step, f"{name} {sign}= {count}{factor}")
 
 
+def place(loop: For, name: str) -> str:
+    """Return how far a loop has come, as a number that grows in the order of the program.
+
+    Of threads that share the rounds of a loop in turn the loop alone tells.
+    """
+    if loop.kind == "thread" and (count := (loop.hi - loop.lo).constant) is not None:
+        for inner in statements(loop.body):
+            by = inner.lo.coefficient(loop.symbol) if isinstance(inner, For) else 0
+            if by and isinstance(inner, For) and inner.step == by * count:
+                return "0"
+    return name if loop.step > 0 else f"-{name}"
+
+
 def filling(node: Node, value: Expr, span: Span) -> Stmt:
     """Return the loops that store a value into every element."""
     symbols = [Symbol("ijklmn"[axis % 6], -1 - axis) for axis in range(node.rank)]
@@ -38,6 +56,19 @@ def filling(node: Node, value: Expr, span: Span) -> Stmt:
     for symbol, extent in reversed(list(zip(symbols, node.shape, strict=True))):
         out = For(symbol, const(0), extent, 1, (out,), "serial", span)
     return out
+
+
+def exchange(stmt: Permute, scope: Scope, names: Names) -> Iterator[str]:
+    """Yield the lines by which arrays trade places."""
+    moves = [(n, s) for n, s in zip(stmt.nodes, stmt.sources, strict=True) if n.id != s.id]
+    held: dict[int, str] = {}
+    for node, _ in moves:
+        name = scope.nodes[node.id]
+        held[node.id] = names.fresh(f"old_{name}")
+        yield f"{scope.dialect.types[node.dtype]} *const {held[node.id]} = {name};"
+    for node, source in moves:
+        yield f"{scope.nodes[node.id]} = {held.get(source.id, scope.nodes[source.id])};"
+    names.release(held.values())
 
 
 def _for(name: str, lo: str, hi: str, step: int, by: str) -> str:

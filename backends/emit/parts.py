@@ -147,7 +147,7 @@ def part_of(loop: For, frame: Frame) -> Part:
     """Return the part that a parallel loop becomes, with names that nothing around it has."""
     inside = statements((loop,))
     used = {node.id for stmt in inside for node in (*own_reads(stmt), *own_writes(stmt))}
-    own = [node for node in frame.privates if node.id in used]
+    own = [n for n in frame.privates if n.id in used and n.id not in frame.vectors.held]
     fresh = frame.names.fresh
     name = fresh(f"{frame.program.name}_part")
     return Part(

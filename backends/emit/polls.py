@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...lowering.ir.indexing import Affine, Symbol
-from ...lowering.ir.loops import For, While
+from ...lowering.ir.loops import For, Stmt, While
 from ...lowering.ir.walk import statements
 from ...lowering.schedule.effort import total_of, work_of
 from ...lowering.schedule.legal import is_left
@@ -52,9 +52,15 @@ def poll_of(loop: For | While, is_outermost: bool, sizes: frozenset[Symbol]) -> 
     total = total_of(loop).constant
     if total is not None and total < LONG:
         return None
-    nested = any(isinstance(stmt, For | While) for stmt in statements(loop.body))
+    nested = any(_is_loop(stmt) for stmt in statements(loop.body))
     if nested or is_left(loop.body) or work.constant is None:
         return Counted(work + 1)
     if is_outermost or not total_of(loop).symbols() <= sizes or total is not None:
         return Cut(max(1, PIECE // max(1, work.constant)))
     return None
+
+
+def _is_loop(stmt: Stmt) -> bool:
+    """Whether a statement runs others many times: lanes and what is written out are few."""
+    lanes = isinstance(stmt, For) and stmt.kind in ("vector", "unrolled")
+    return isinstance(stmt, For | While) and not lanes

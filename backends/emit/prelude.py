@@ -21,7 +21,12 @@ SHARED = tuple(
 )
 """The files of C that other languages take as well, in the folder of the backends."""
 _OF_C = "bits exponentials logarithms angles arcs powers erf".split()
-OF_C = (*(f"cc/csrc/{name}.h" for name in _OF_C), *SHARED, "cc/csrc/choices.h", "cc/csrc/threads.h")
+_APART = "choices threads vectors".split()
+OF_C = (
+    tuple(f"cc/csrc/{name}.h" for name in _OF_C)
+    + SHARED
+    + tuple(f"cc/csrc/{name}.h" for name in _APART)
+)
 """The files of C."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
@@ -79,7 +84,7 @@ def _instances(head: str, body: str) -> Iterator[tuple[str, str]]:
     if not types:
         yield name.strip(), body
     for short in types.split():
-        words = _words(dtypes.BY_SHORT[short])
+        words = _words_of_vector(short) if "x" in short else _words(dtypes.BY_SHORT[short])
         yield _filled(name.strip(), words), _filled(body, words)
 
 
@@ -109,3 +114,23 @@ def _words(dtype: DType) -> dict[str, str]:
         }  # fmt: skip
         words |= {"lf": words["l"] + "f", "hf": words["h"] + "f"}
     return words
+
+
+_FMA = {
+    "f32x4": ("__FMA__", "__builtin_ia32_vfmaddps(a, b, c)"),
+    "f32x8": ("__FMA__", "__builtin_ia32_vfmaddps256(a, b, c)"),
+    "f32x16": ("__AVX512F__", "__builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4)"),
+    "f64x2": ("__FMA__", "__builtin_ia32_vfmaddpd(a, b, c)"),
+    "f64x4": ("__FMA__", "__builtin_ia32_vfmaddpd256(a, b, c)"),
+    "f64x8": ("__AVX512F__", "__builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4)"),
+}  # fmt: skip
+"""What gcc calls the instruction, and where it has it: it has no name for all machines."""
+
+
+def _words_of_vector(short: str) -> dict[str, str]:
+    """Return what stands for each placeholder in a piece for that type of vectors."""
+    name, _, count = short.partition("x")
+    dtype = dtypes.BY_SHORT[name]
+    where, call = _FMA.get(short, ("", "c"))
+    size = {"v": short, "n": count, "b": str(dtype.itemsize), "B": str(dtype.itemsize * int(count))}
+    return _words(dtype) | size | {"c": f"defined({where})" if where else "0", "F": call}

@@ -9,6 +9,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...lowering import settings
@@ -18,13 +19,15 @@ from .. import registry
 
 if TYPE_CHECKING:
     from ...lowering.ir.assignments import Procedure
-    from .. import interface
+    from .. import cache, interface
+    from ..cache import Cache
     from ..interface import Array, Backend, Code
     from . import queue
     from .queue import Worker
     from .timeline import Timeline
 else:
-    interface, queue = Later("..interface", __package__), Later(".queue", __package__)
+    cache, interface = Later("..cache", __package__), Later("..interface", __package__)
+    queue = Later(".queue", __package__)
 
 Step = Callable[[], Any]
 
@@ -106,6 +109,11 @@ class Runtime:
         atexit.register(self._finish)
         os.register_at_fork(after_in_child=self._after_fork)
 
+    @cached_property
+    def disk(self) -> Cache:
+        """What is on disk, for all that is no backend."""
+        return cache.Cache()
+
     def _watch(self) -> None:
         timelines = () if self.timeline is None else (self.timeline,)
         self.watching[:] = (*self._recorders, *timelines)
@@ -185,6 +193,11 @@ class Runtime:
             self._counts.update(code.origin for code in codes)
         return codes
 
+    def count(self, origin: str) -> None:
+        """Count a procedure that came from somewhere."""
+        with self._lock:
+            self._counts[origin] += 1
+
     def timed(self, name: str, kind: str, where: str, run: Step) -> Step:
         """Return a step that is about to be queued; while a profile is taken, one that tells."""
         timeline = self.timeline
@@ -208,14 +221,16 @@ class Runtime:
     def _finish(self) -> None:
         """Let work in flight end before the process does: it uses memory that goes with it."""
         for worker in list(self.workers):
-            worker.drain()
+            failure = worker.drain()
+            if failure is not None:
+                failure.say()
 
 
 def given_up() -> queue.Failure:
     """Return the failure of work that a forked child does not do."""
     what = "what the parent of this process had queued is not done here"
     helps = ("call `device.synchronize()` before the process forks",)
-    return queue.Failure(CdBackendError(Diagnostic("CD0841", what, helps=helps)))
+    return queue.Failure(CdBackendError(Diagnostic("CD0841", what, helps=helps)), quiet=True)
 
 
 RUNTIME = Runtime()

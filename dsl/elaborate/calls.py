@@ -176,12 +176,17 @@ def _call_object(
     if known and callable(function):
         values = [arg.value for arg in args if isinstance(arg, Static)]
         named_values = {k: v.value for k, v in keywords.items() if isinstance(v, Static)}
+        frame.inputs.steady = False  # whatever it does
         return now(lambda *a: function(*a, **named_values), tuple(values), e.span)
     if not callable(function):
         text = f"{describe(Static(function))} cannot be called"
         if isinstance(function, Word):
             text = f"`{e.function.span.text}` stands only inside a subscript"
-            raise error("CD0412", CdTypeError, text, e.span)
+            helps: tuple[str, ...] = ()
+            if function.name == "memory":
+                text = "`memory` is a statement of its own, and gives nothing back"
+                helps = ('name the array, then ask: `z = x + 1`, and below `memory(z, "virtual")`',)
+            raise error("CD0412", CdTypeError, text, e.span, helps=helps)
         raise error("CD0427", CdTypeError, text, e.span)
     name = getattr(function, "__name__", repr(function))
     raise error(
@@ -241,6 +246,8 @@ def inline(
             helps=("write the recursion as a loop",),
         )
     key = frame.inputs.root(owner, lookup) if parent is None else parent.key
+    if parent is None and not isinstance(owner, str):  # the library's names do not change
+        lookup = frame.inputs.noting(key, lookup)
     inner = Frame(
         ctx, frame.inputs, function, {}, own_names(function, parent, lookup), lookup,
         frame.hooks, key, parent=parent, caller=(frame, span),

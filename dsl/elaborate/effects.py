@@ -88,7 +88,7 @@ def raising(frame: Frame, statement: s.Raise) -> None:
         case s.Call(s.Name(name), args, ()):
             kind = name
             text, values = _message(frame, args)
-        case s.Name(name):
+        case s.Name(name) if name not in frame.names:
             kind = name
         case _:
             raise error(

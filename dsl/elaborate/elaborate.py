@@ -111,7 +111,8 @@ def _elaborate(
     ctx = Context(function.name, active=(function,))
     inputs = Inputs(describe_input, alias)
     frame = Frame(
-        ctx, inputs, function, {}, frozenset(assigned_names(function.body)), lookup, _HOOKS,
+        ctx, inputs, function, {}, frozenset(assigned_names(function.body)),
+        inputs.noting("", lookup), _HOOKS,
         parameters=frozenset(param.name for param in function.params),
     )  # fmt: skip
     ctx.tensor_value = lambda handle, span: inputs.field(ctx, handle, "value", span)
@@ -145,7 +146,8 @@ def _elaborate(
     )
     return Typed(
         procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics,
-        inputs.fleeting, inputs.nowhere(),
+        inputs.fleeting, inputs.nowhere(), inputs.read, inputs.owners,
+        tuple(inputs.asked.values()), inputs.steady,
     )  # fmt: skip
 
 

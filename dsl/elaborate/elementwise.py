@@ -58,10 +58,13 @@ def ufunc_handler(ufunc: np.ufunc, python: bool = False) -> Handler:
         dtype = dtype_of(site, keywords.pop("dtype", NONE))
         if keywords or len(args) != ufunc.nin:
             what = f"the keyword {next(iter(keywords))!r}" if keywords else f"{len(args)} arguments"
+            several = "one argument" if ufunc.nin == 1 else f"{ufunc.nin} arguments"
+            shown = ", ".join("xyz"[: ufunc.nin])
+            fix = f"`{ufunc.__name__}` takes {several}: `np.{ufunc.__name__}({shown})`"
             raise error(
                 "CD0440", CdTypeError, f"`{ufunc.__name__}` with {what} is not supported",
                 site.span,
-                helps=("use `np.where(condition, ..., ...)` for `where=`",) if keywords else (),
+                helps=("use `np.where(condition, ..., ...)` for `where=`" if keywords else fix,),
             )  # fmt: skip
         if dtype is not None:
             args = tuple(converted(site, value, dtype) for value in args)

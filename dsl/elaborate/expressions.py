@@ -17,13 +17,14 @@ from ...lowering.diagnostic import (
 )  # fmt: skip
 from ...lowering.ir.expressions import Position
 from .. import surface as s
+from ..identity import is_fixed
 from . import numpy_table as table
 from .arrays import as_array, as_scalar, describe, elementwise, operate
 from .choices import as_if_open, one_of
 from .context import error
 from .frame import Frame
 from .merging import merge_of
-from .names import resolve
+from .names import is_letter, resolve
 from .operators import (
     PYTHON_UNARY,
     as_affine,
@@ -280,6 +281,17 @@ def _subscript_item(frame: Frame, item: s.Expr) -> Value:
     return value_of(evaluate(frame, item))
 
 
+def _refuse_letter_of_no_array(frame: Frame, e: s.Subscript, item: s.Expr) -> None:
+    """Refuse (CD0411) an index letter on what is no array: `y[i]` where `y` is None."""
+    if isinstance(item, s.Name) and is_letter(frame, item):
+        name = e.value.span.text
+        what = describe(evaluate(frame, e.value))
+        raise error(
+            "CD0411", CdTypeError, f"`{name}` is {what} and no array: `{item.id}` cannot index it",
+            e.value.span, helps=(f"pass an array for `{name}`: `np.zeros(3)`",),
+        )  # fmt: skip
+
+
 def _static_key(frame: Frame, e: s.Subscript) -> object:
     keys: list[object] = []
     for item in e.items:
@@ -294,6 +306,7 @@ def _static_key(frame: Frame, e: s.Subscript) -> object:
             index = as_affine(evaluate(frame, item))
             if index is not None:
                 frame.ctx.require_static(index)
+            _refuse_letter_of_no_array(frame, e, item)
             raise error("CD0413", CdTypeError, "this key has to be known when compiling", item.span)
         keys.append(value.value)
     return keys[0] if len(keys) == 1 else tuple(keys)
@@ -329,6 +342,7 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             inner, np.generic | complex
         ):
             found = _getattr(inner, name, span)
+            frame.inputs.ask(inner, name, found)
             return (
                 Bound(value, name) if callable(found) and kind_of_number(inner) else Static(found)
             )
@@ -378,5 +392,6 @@ def _formatted(frame: Frame, e: s.Format) -> str:
                 piece[0].span,
                 helps=("give run-time values to `print` or as arguments of the error",),
             )
+        frame.inputs.steady &= is_fixed(value.value)  # others may show where they are
         out += str(now(format, (value.value, piece[1]), piece[0].span).value)
     return out

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ...lowering.diagnostic import (
     CdError,
+    CdIndexError,
     CdNameError,
     CdSyntaxError,
     CdTypeError,
@@ -27,7 +28,13 @@ from .arrays import as_scalar, describe
 from .context import Use, error
 from .expressions import evaluate, subscript_value, tested
 from .frame import Frame, Guard, Letters, names_in, parts, target_names
-from .index_refusals import implied_sum, partial_target, partials
+from .index_refusals import (
+    implied_sum,
+    no_place,
+    of_writing,
+    partial_target,
+    partials,
+)
 from .names import is_letter
 from .operators import value_of
 from .ranges import bounded, inferred, no_range, pinned, tighten, undecided
@@ -156,15 +163,12 @@ def _target(frame: Frame, target: s.Subscript, fresh: bool) -> _Target:
     base = evaluate(frame, target.value)
     if isinstance(base, Handle):
         base = frame.inputs.field(frame.ctx, base, "value", target.span)
-    place = subscript_value(frame, base, target, target.value)
+    try:
+        place = subscript_value(frame, base, target, target.value)
+    except CdIndexError as problem:
+        raise of_writing(problem, target.span) from None
     if not isinstance(place, Array) or place.base is None or place.sealed:
-        raise error(
-            "CD0451",
-            CdTypeError,
-            f"`{target.span.text}` is no place to assign to",
-            target.span,
-            label=f"this is {describe(place)}",
-        )
+        raise no_place(target, base, place)
     if place.rank:
         assert isinstance(base, Array)
         raise partial_target(target, base, place.rank)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...lowering.diagnostic import (
+    CdIndexError,
     CdSyntaxError,
+    CdTypeError,
+    Span,
 )
 from .. import surface as s
 from .arrays import describe
 from .context import error
 from .frame import Frame, parts
-from .values import Array
+from .values import Array, Value
 
 
 def partial_target(target: s.Subscript, base: Array, left: int) -> CdSyntaxError:
@@ -49,3 +54,33 @@ def implied_sum(
     )  # fmt: skip
     assert isinstance(made, CdSyntaxError)
     return made
+
+
+def no_place(target: s.Subscript, base: Value, found: Value) -> CdTypeError:
+    """Return the error for a target that is no place, with `pad` and the like named."""
+    calls = [item.function.span.text for item in target.items if isinstance(item, s.Call)]
+    edges = [name for name in calls if name in ("pad", "clamp", "wrap")]
+    if edges:
+        made = error(
+            "CD0451", CdTypeError,
+            f"`{edges[0]}` says what is read outside of an array, and nothing is written there",
+            target.span, label=f"`{target.value.span.text}` is {describe(base)}",
+            helps=("write where the index is inside: `if i > 0:` above `y[i - 1] = x[i]`",),
+        )  # fmt: skip
+    else:
+        text = f"`{target.span.text}` is no place to assign to"
+        made = error("CD0451", CdTypeError, text, target.span, label=f"this is {describe(found)}")
+    assert isinstance(made, CdTypeError)
+    return made
+
+
+_INSIDE = "restrict the index: an `if` on it, a binder's range, or a slice"
+
+
+def of_writing(problem: CdIndexError, span: Span) -> CdIndexError:
+    """Return an error about an index of a target in the words of writing: edges are only read."""
+    (found,) = problem.diagnostics
+    if found.code != "CD0602" or found.labels[0].span != span:
+        return problem
+    message = found.message.replace("is read at", "is written at", 1)
+    return CdIndexError(replace(found, message=message, helps=(_INSIDE,)))

@@ -8,7 +8,6 @@ call; a changed one means another specialisation, never a stale result.
 from __future__ import annotations
 
 import functools
-import sys
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import const
 from ...lowering.ir.memory_mode import LOCAL, VIRTUAL
 from ...lowering.ir.node import Node
+from .. import identity
 from .. import surface as s
 from .array_types import ArrayType
 from .context import Context, error
@@ -99,9 +99,6 @@ _FUNCTIONS = (
 )  # fmt: skip
 
 
-_LIBRARY = frozenset({"numpy", "ml_dtypes", "plusequals", *sys.stdlib_module_names} - {"__main__"})
-
-
 def spec_of(
     value: object,
     describe: Callable[[object], ArraySpec | None],
@@ -149,7 +146,7 @@ def _identity(value: object) -> int:
 def is_library(value: object) -> bool:
     """Return whether a module, class or function comes with Python, NumPy or this package."""
     name = "__name__" if isinstance(value, types.ModuleType) else "__module__"
-    return str(getattr(value, name, "")).partition(".")[0] in _LIBRARY
+    return identity.is_library(str(getattr(value, name, "")))
 
 
 def _has_state(value: object) -> bool:
@@ -175,6 +172,19 @@ def _is_numeric(spec: Spec) -> bool:
             return all(map(_is_numeric, items))
         case _:
             return False
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A captured object, and what it was when it was met: None where there are no words for it."""
+
+    value: object
+    words: identity.Described | None
+
+    @classmethod
+    def of(cls, value: object) -> Noted:
+        """Return the object with what it is now."""
+        return cls(value, identity.words(value))
 
 
 MERGED = ".merge"
@@ -204,6 +214,31 @@ class Inputs:
     owners: dict[str, object] = field(default_factory=dict)
     constants: dict[str, object] = field(default_factory=dict)
     """Captured roots that are no names: default values of inlined functions."""
+    read: dict[tuple[str, str], Noted] = field(default_factory=dict)
+    """What each name was that was looked up around a function, by the function's prefix."""
+    asked: dict[tuple[int, str], tuple[Noted, str, Noted]] = field(default_factory=dict)
+    """The attributes that were taken for constant: whose, and what they were."""
+    steady: bool = True
+    """Whether nothing was asked that another process could answer otherwise for equal inputs."""
+
+    def noting(self, prefix: str, lookup: Callable[[str], object]) -> Callable[[str], object]:
+        """Return the lookup of a function's names, which notes what they are."""
+
+        def noted(name: str) -> object:
+            found = lookup(name)
+            known = self.read.get((prefix, name))
+            if known is None:
+                self.read[prefix, name] = Noted.of(found)
+            elif known.value is not found:
+                self.steady = False  # another thread changed it meanwhile
+            return found
+
+        return noted
+
+    def ask(self, owner: object, name: str, found: object) -> None:
+        """Note an attribute that was found and is taken for constant."""
+        if not identity.is_fixed(owner):
+            self.asked[id(owner), name] = Noted.of(owner), name, Noted.of(found)
 
     def root(self, owner: object, lookup: Callable[[str], object]) -> str:
         """Return the prefix of captured paths of an inlined function; the same for the same one."""

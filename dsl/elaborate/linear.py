@@ -218,7 +218,12 @@ def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NO
     """Return `np.einsum` of a specification written in the source."""
     text = constant(subscripts)
     if text is NOT_CONSTANT or not isinstance(text, str):
-        raise needs(site, "the specification of `einsum`", subscripts)
+        raise needs(
+            site,
+            "the specification of `einsum`",
+            subscripts,
+            "write it first, as a text: `np.einsum('ij,jk->ik', a, b)`",
+        )
     arrays = [array_of(site, operand) for operand in operands]
     inputs, arrow, output = text.replace(" ", "").partition("->")
     terms = inputs.split(",")

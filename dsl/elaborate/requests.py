@@ -13,7 +13,7 @@ from .context import Context, error
 from .expressions import evaluate
 from .frame import Frame
 from .site import Word
-from .values import Array, Static
+from .values import Array, Handle, Static
 
 
 def is_request(frame: Frame, call: s.Call) -> bool:
@@ -36,6 +36,13 @@ def request(frame: Frame, call: s.Call, span: Span) -> None:
     value = evaluate(frame, call.args[0])
     mode = evaluate(frame, call.args[1])
     name = call.args[0].span.text
+    if isinstance(value, Handle):
+        raise error(
+            "CD0574", CdTypeError, "`memory` takes an array by its name, and a memory mode",
+            call.args[0].span, label=f"this is {describe(value)}",
+            helps=(f'name one of its fields: `memory({name}.value, "on-device")`',
+                   'or ask where the tensor is made: `pe.tensor("t", (3,), memory="on-device")`'),
+        )  # fmt: skip
     if not isinstance(value, Array) or value.place is None:
         raise error(
             "CD0574", CdTypeError, "`memory` takes an array by its name, and a memory mode",

@@ -174,12 +174,15 @@ def constant(value: Value) -> object:
             return NOT_CONSTANT
 
 
-def needs(site: Site, what: str, value: Value) -> Exception:
+_PLAIN = "pass it as a plain Python number, or write it in the source"
+
+
+def needs(site: Site, what: str, value: Value, fix: str = _PLAIN) -> Exception:
     """Return CdTypeError CD0443: an argument has to be known while compiling."""
     return error(
         "CD0443", CdTypeError,
         f"{what} has to be known while compiling, and is {describe(value)}", site.span,
-        helps=("pass it as a plain Python number, or write it in the source",),
+        helps=(fix,),
     )  # fmt: skip
 
 

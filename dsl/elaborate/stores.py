@@ -12,6 +12,9 @@ from .context import Context, error
 from .types import SIGNS, Kind, admit, cast, join, same_kind
 from .values import Array, Masked, Scalar, Static, Value
 
+_BITS = ("shl", "shr", "bitand", "bitor", "bitxor")
+"""Operators that floats do not have."""
+
 
 def assign(
     ctx: Context, target: Array | Masked, value: Value, span: Span, op: Op | None = None
@@ -153,7 +156,8 @@ def operated(op: Op, target: Kind, value: Kind, span: Span) -> Kind:
     try:
         kind = admit(logical(op, target.dtype.kind), join(target, value))
     except TypeError as problem:
-        raise error("CD0404", CdTypeError, str(problem), span) from None
+        helps = ("convert to integers first: `x.astype(np.int64)`",) if op.name in _BITS else ()
+        raise error("CD0404", CdTypeError, str(problem), span, helps=helps) from None
     if not same_kind(kind, target.dtype):
         raise error(
             "CD0405",

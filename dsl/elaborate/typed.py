@@ -11,11 +11,11 @@ expression); `build` takes those out. Nothing after this knows which notation wa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...lowering.ir.assignments import Procedure
 from ...lowering.ir.node import Node
-from .inputs import Spec
+from .inputs import Noted, Spec
 from .types import Kind
 from .values import Path
 
@@ -78,7 +78,10 @@ class Typed:
 
     `passed` are the paths of the parameters in order; `used` what the specialisation depends on;
     `roots` how captured names of inlined functions are found; `statics` the integer parameters
-    whose values are part of the specialisation.
+    whose values are part of the specialisation. What another process needs to know whether it
+    would elaborate alike: `read` is what names around the functions were, by the prefixes of the
+    functions, which `owners` are; `asked` attributes that were taken for constant, whose and what;
+    `steady` whether these and the inputs were all that was asked.
     """
 
     procedure: Procedure
@@ -92,3 +95,7 @@ class Typed:
     """The local arrays that stand for fields of tensors without an array of their own."""
     nowhere: tuple[Path, ...]
     """Every way to such a tensor: two may lead to one."""
+    read: Mapping[tuple[str, str], Noted] = field(default_factory=dict)
+    owners: Mapping[str, object] = field(default_factory=dict)
+    asked: tuple[tuple[Noted, str, Noted], ...] = ()
+    steady: bool = True

@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...backends.dump import made as made_folder
-from ...backends.dump import write_text
+from ...backends.dump import made_folder, write_text
 from ...backends.interface import Array, PrintsLog
 from ...backends.runtime import link
 from ...backends.runtime.printed import Printed
@@ -208,7 +207,7 @@ class Logger:
     ) -> Callable[[], tuple[Array, ...]]:
         """Return the run of code that records, whose log is written when it is done."""
         chosen, made = settings.current(), RUNTIME.backend(title[1])
-        made_folder(_folder(chosen))  # what cannot be is said before the run
+        made_folder(_folder(chosen))  # an error comes before the run, not after it
         if isinstance(made, PrintsLog):
             return self._printing(made, codes, arrays, title)
         recorder = Recorder(Wanted(), 1 << 40)
@@ -249,15 +248,16 @@ class Logger:
         """Write a log where the settings at the call say."""
         text = "".join(f"{line}\n" for line in lines)
         name, backend, stream = title
-        called, appends = f"debug-{stream or 'calls'}-{name}", chosen.debug_log_to_stream_files
-        if appends:
-            called = f"{backend}-{stream or 'calls'}"
+        appended = chosen.debug_log_to_stream_files
+        called = (
+            f"{backend}-{stream or 'calls'}" if appended else f"debug-{stream or 'calls'}-{name}"
+        )
         with self._lock:
-            write_text(_folder(chosen), _file(called), text, appends)
+            write_text(_folder(chosen), _file(called), text, appended)
 
 
 def _folder(chosen: Settings) -> Path:
-    """Return where logs go."""
+    """Return the folder for logs."""
     return Path(chosen.dump_dir or ".").expanduser()
 
 

@@ -30,7 +30,9 @@ class Fresh:
         self.nodes.append(made)
         return made
 
-    def array(self, label: str, shape: tuple[int, ...], dtype: DType, purpose: Purpose) -> Node:
+    def array(
+        self, label: str, shape: tuple[int, ...], dtype: DType, purpose: Purpose = ""
+    ) -> Node:
         """Return a new local of a fixed shape, made for a schedule."""
         self.node += 1
         extents = tuple(const(size) for size in shape)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -86,6 +87,24 @@ def _fmin(a: Any, b: Any) -> Any:
     return a if a <= b or b != b else b
 
 
+def _fma(a: Any, b: Any, c: Any) -> Any:
+    """Rounds once: the exact result, of which a float64 keeps in its last bit that it is not."""
+    if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c)):
+        return a * b + c
+    exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+    if exact == 0:
+        return a * b + c
+    try:
+        near = float(exact)
+    except OverflowError:
+        return type(a)(math.inf if exact > 0 else -math.inf)
+    if type(a) is not np.float64 and Fraction(near) != exact:
+        bits = np.float64(near).view(np.int64)
+        if bits % 2 == 0:
+            near = math.nextafter(near, math.inf if exact > Fraction(near) else -math.inf)
+    return type(a)(near)
+
+
 def _through_math(function: Callable[[float], float]) -> Callable[[Any], Any]:
     return lambda x: type(x)(function(float(x)))
 
@@ -154,6 +173,9 @@ _ROWS: tuple[Op, ...] = (
        side="right", derivative="sub"),
     Op("mul", 2, "iufc", np.multiply, infix="*", infix_kinds="iuf", call="mul", neutral=1,
        side="both", derivative="mul"),
+    # a product that is rounded together with the sum that it is added to, where there is one
+    Op("product", 2, "f", np.multiply, infix="*", infix_kinds="f", neutral=1, side="both",
+       derivative="mul"),
     Op("div", 2, "fc", np.divide, infix="/", infix_kinds="f", call="div", neutral=1, side="right",
        derivative="div"),
     Op("floordiv", 2, "iuf", np.floor_divide, call="floordiv", neutral=1, derivative="zero"),
@@ -190,7 +212,7 @@ _ROWS: tuple[Op, ...] = (
     Op("shr", 2, "iu", np.right_shift, call="shr", neutral=0, side="right"),
     Op("complex", 2, "f", _complex, "complex", call="complex"),
     # three operands
-    Op("fma", 3, "f", lambda a, b, c: a * b + c, call="fma", derivative="fma"),
+    Op("fma", 3, "f", _fma, call="fma", derivative="fma"),
 )
 # fmt: on
 OPS: dict[str, Op] = {row.name: row for row in _ROWS}

@@ -125,6 +125,20 @@ class Memory:
         layout = self.layout()
         return frozenset(b.node.id for b in self.arena if self.sharing_with(b.node, layout))
 
+    def said(self, node: Node) -> str:
+        """Return how large a temporary is and where its bytes are."""
+        if node in self.stack:
+            return f"its {node.bytes:,} bytes are on the stack"
+        if not self.is_static:
+            return "its size and its place in memory are known when it is called"
+        layout = self.layout()
+        if node.id not in layout.offsets:
+            return "it is not used"
+        sharing = self.sharing_with(node, layout) - {node.id}
+        theirs = [f"`{b.node.label}`" for b in self.arena if b.node.id in sharing]
+        shared = f"; at another time {' and '.join(theirs)} is there" if theirs else ""
+        return f"its {node.bytes:,} bytes are allocated for the call{shared}"
+
     def sharing_with(self, node: Node, layout: Layout) -> frozenset[int]:
         """Return the ids of the other arrays that a layout gives some of the bytes of a node."""
         spans = {
@@ -232,7 +246,7 @@ def _buffer(
 ) -> Buffer:
     """Return the array with the statements that need it: all, where others may hold its bytes."""
     own = tuple(site for site in sites if not _is_alloc(site))
-    zeroed = Accesses({node.id: own}).read_before_written(node)
+    zeroed = not node.purpose and Accesses({node.id: own}).read_before_written(node)
     if is_moving:
         return Buffer(node, room, 0, _count(body), True)
     if zeroed and len(own) == len(sites):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from math import gcd
 
-from ..clash import extreme
+from ..clash import extreme, symbols_of
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ..ir.loops import For, Stmt
@@ -118,6 +118,28 @@ def _number(expr: Expr) -> Affine | None:
             return const(value)
         case _:
             return None
+
+
+def stride(node: Node, index: tuple[Index, ...], symbol: Symbol) -> int | None:
+    """Return by how many elements a place moves where a symbol grows by one; None where unclear.
+
+    >>> from plusequals.lowering.ir.dtypes import float32
+    >>> i, j = Symbol("i", 0), Symbol("j", 1)
+    >>> x = Node(0, "x", (const(8), const(9)), float32)
+    >>> stride(x, (var(i) * 2, var(j)), i), stride(x, (var(i), var(j)), j), stride(x, (), j)
+    (18, 1, 0)
+    """
+    total = 0
+    for at, step in zip(index, node.element_strides, strict=False):
+        if isinstance(at, Dynamic):
+            if symbol in symbols_of(at.value):
+                return None
+        elif symbol in at.symbols():
+            factor = at.coefficient(symbol)
+            if step.constant is None or symbol in (at - var(symbol) * factor).symbols():
+                return None
+            total += factor * step.constant
+    return total
 
 
 def solve(

@@ -174,7 +174,9 @@ def _may_be_work(expr: Expr) -> bool:
     """Whether an expression computes, be it where to read."""
     if isinstance(expr, Read):
         return any(isinstance(i, Dynamic) for i in expr.index)
-    return isinstance(expr, Apply | Cast)
+    if isinstance(expr, Apply):
+        return expr.op.name != "product"  # it stays where it is added
+    return isinstance(expr, Cast)
 
 
 def _is_work(expr: Expr) -> bool:

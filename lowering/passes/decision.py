@@ -13,7 +13,7 @@ from ..ir.node import Node
 
 Outcome = Literal[
     "virtual", "stored", "shrunk", "whole", "register", "fused", "apart", "removed", "skipped",
-    "reused", "shared", "hoisted", "looked up", "parallel", "lanes",
+    "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles",
 ]  # fmt: skip
 
 
@@ -76,6 +76,8 @@ class Decision:
                 return f"`{self.detail}` is computed before the loop, as {array}"
             case "looked up":
                 return "the loop does not run"
+            case "tiles":
+                return f"the nest of the loop over `{self.variable}` is computed in tiles"
             case "parallel":
                 return f"the rounds of the loop over `{self.variable}` are shared among threads"
             case "lanes":

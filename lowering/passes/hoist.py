@@ -173,7 +173,8 @@ class _Loop:
 
     def expr(self, expr: Expr, costly: bool, span: Span) -> Expr:
         """Return an expression with the largest parts that may leave, and are worth it, named."""
-        if isinstance(expr, Apply | Cast):
+        stays = isinstance(expr, Apply) and expr.op.name == "product"  # where it is added
+        if isinstance(expr, Apply | Cast) and not stays:
             read = reads(expr)
             if self.may_leave(expr, read) and _is_work(expr, read, costly):
                 return Read(self.name(expr, span), ())

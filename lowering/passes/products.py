@@ -16,6 +16,7 @@ from ..ir.indexing import Affine, Symbol
 from ..ir.loops import For, Stmt, Update
 from ..ir.walk import bodies
 
+PRODUCTS = frozenset(("mul", "product"))
 TILED = 4096
 """From how many points on a product of matrices is worth tiling over both of its outer axes."""
 
@@ -28,7 +29,7 @@ def tiled(nest: For) -> frozenset[Symbol]:
     out: frozenset[Symbol] = frozenset()
     for update, loops in _updates((nest,), ()):
         match update.value:
-            case Apply(op, (left, right), _) if op.name == "mul" and update.op.name == "add":
+            case Apply(op, (left, right), _) if update.op.name == "add" and op.name in PRODUCTS:
                 out |= _sides(update, _under(left), _under(right), loops)
             case _:
                 pass

@@ -1,40 +1,61 @@
 """Programs as kernels for a device of many threads.
 
-What has to be decided between kernels - storage, prints, who trades places - stays outside of
-them, for the host; all else goes into loops of the kind `block`, each of which is a kernel.
+    products of matrices and the like  tiles of them: `device_tiles`
+    independent points                 each thread one: `points`
+    points that have loops in them     each block one, its threads together: `team`
+    sums over many rounds              in parts, by many blocks: `chunks`, `segments`
+    running totals that are exact      in pieces: `scan`
+    writes to where data says          each thread its own elements: `owners`
+    loops in the order of the program  by the host, if what they do is worth kernels of its own,
+                                       else by one block, or by one thread
 
->>> from plusequals.lowering.target import HOST
->>> show(lambda program: grid(program, HOST).program, '''
-... y[i] = x[i]
-... print(y[0])
-... ''', y="f32[8]", x="f32[8]")
-for block in 0..1 block:
-    for thread in 0..1 thread:
-        for i in 0..8:
-            y[i] = x[i]
-print(y[0])
+What has to be decided between kernels - storage, prints, who trades places - is the host's, too.
+A kernel is an outermost loop of the kind `block`; all that stands around kernels is the host's.
+
+>>> made = grid(lowered("y[i] = x[i] * 2", y="f32[900]", x="f32[900]"), Target("cuda"))
+>>> print_loops(made.program.kernels[0].body)
+# y[i] = x[i] * 2
+for tile in 0..4 block:
+    for i in 256*tile..min(256*tile + 256, 900) thread:
+        y[i] = x[i] * 2.0
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
+from ..ir.assignments import Alloc, Let, Permute, Print
+from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Symbol, const
 from ..ir.loops import Comment, For, If, Program, Stmt, While
 from ..ir.node import Node
-from ..ir.walk import reads, statements, writes
+from ..ir.rewrite import with_bodies
+from ..ir.walk import bodies, reads, statements, writes
 from ..passes.access import accesses
 from ..target import Target
+from .chunks import apart, blocks_for
+from .device_tiles import tiles
+from .meet import leaves
+from .nests import Band, Facts, band, facts_of, favours, trips, uses_of
+from .owners import owners
+from .points import PRIVATE_BYTES, Made, Space, points
+from .scan import scan
+from .segments import Segment, segments
+from .team import is_shared, is_worth, one_block, rows
+from .tree import sums
 
-Space = Literal["device", "shared", "private"]
-"""Who has an array: the device, each block of threads, each thread."""
-PRIVATE_BYTES = 256
-"""Arrays up to this size may be each thread's own."""
 MOST_NODES = 64
 """Statements that have nothing to do with each other share a kernel up to so many arrays."""
+SMALL = 4096
+"""A loop in the order of the program stays in one block if its rounds have so little to do."""
+POINTS = 2048
+"""With fewer points the loops inside of them are dealt out, too."""
+LONG = 32
+"""A loop inside of points is worth a block with at least so many rounds."""
+Way = Literal["kernels", "block", "thread", "host"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,57 +67,240 @@ class Grid:
     """Of temporaries that are not the device's, who has them, by node id."""
 
 
-def grid(program: Program, target: Target) -> Grid:
-    """Return the program as kernels, and who has each temporary."""
+def grid(program: Program, target: Target, exact: bool = False) -> Grid:
+    """Return the program as kernels; with `exact` sums keep the order of the program."""
+    fresh = fresh_for(program)
+    nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
-    made = _placed(body)
-    first = program.kernels[0]
-    scheduled = replace(program, kernels=(replace(first, body=made),))
-    return Grid(scheduled, _spaces(scheduled, made))
+    work = _Placing(
+        facts_of(program, exact), fresh, {node.id: node for node in nodes}, uses_of(body),
+        frozenset(node.id for node in program.locals),
+    )  # fmt: skip
+    made = work.body(body)
+    scheduled = replace(program, kernels=(replace(program.kernels[0], body=made),))
+    scheduled = fresh.declared(scheduled)
+    used = {node.id for node in (*reads(made), *writes(made))}
+    kept = tuple(n for n in scheduled.locals if n.id in used)
+    return Grid(replace(scheduled, locals=kept), work.spaces)
 
 
-def _placed(body: Iterable[Stmt]) -> tuple[Stmt, ...]:
-    """Return statements with all that the host does not have to do inside of kernels."""
-    out: list[Stmt] = []
-    run: list[Stmt] = []
-    for stmt in body:
-        if not _is_hosts(stmt):
-            run.append(stmt)
-            continue
-        out += _kernels(run)
-        run = []
-        match stmt:
-            case For():
-                stmt = replace(stmt, body=_placed(stmt.body))
-            case While():
-                stmt = replace(stmt, prelude=_placed(stmt.prelude), body=_placed(stmt.body))
-            case If():
-                stmt = replace(stmt, then=_placed(stmt.then), other=_placed(stmt.other))
-            case _:
-                pass
-        out.append(stmt)
-    return (*out, *_kernels(run))
+@dataclass(slots=True)
+class _Placing:
+    """Decides who does what."""
+
+    facts: Facts
+    fresh: Fresh
+    nodes: dict[int, Node]
+    uses: Counter[int]
+    """How often each node is used in all."""
+    locals: frozenset[int]
+    spaces: dict[int, Space] = field(default_factory=dict)
+
+    def body(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
+        """Return statements with all that the host does not have to do inside of kernels."""
+        out: list[Stmt] = []
+        run: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, Comment):
+                run.append(stmt)
+                continue
+            made = None if _is_hosts(stmt) else self.kernels(stmt)
+            if made is None and not _is_hosts(stmt) and not self.is_hosts_loop(stmt):
+                run.append(stmt)
+                continue
+            out += self.grouped(run)
+            run = []
+            out += self.around(stmt) if made is None else made
+        return (*out, *self.grouped(run))
+
+    def around(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        """Return a loop or branch of the host, with kernels in it."""
+        return (with_bodies(stmt, tuple(self.body(part) for part in bodies(stmt))),)
+
+    def kernels(self, stmt: Stmt) -> tuple[Stmt, ...] | None:
+        """Return kernels of their own for a nest, None where it has none."""
+        if not isinstance(stmt, For):
+            return None
+        found = band(stmt, self.facts)
+        made = None
+        if found is not None:
+            parts = segments(found, self.facts, self.fresh, self.nodes)
+            if parts is not None:
+                return self.apart(parts)
+            made = self.of_band(found)
+        else:
+            own = self.facts.private(stmt)
+            accumulators = sums(stmt, own, self.facts)
+            if accumulators and blocks_for(stmt) > 1:
+                made = apart(stmt, accumulators, self.facts, self.fresh, self.nodes)
+                if made is not None:
+                    return self.summed(made)
+            elif not accumulators:
+                pieces = scan(stmt, self.fresh)
+                if pieces is not None:
+                    return tuple(kernel for piece in pieces for kernel in self.new_nest(piece))
+                made = owners(stmt, self.facts, self.fresh, self.nodes)
+        if made is None:
+            return None
+        self.spaces |= made.spaces
+        return made.body
+
+    def apart(self, parts: Sequence[Segment]) -> tuple[Stmt, ...]:
+        """Return the kernels of the parts of a band."""
+        out: list[Stmt] = []
+        for part in parts:
+            made = None
+            if part.sums:
+                nodes = self.nodes | self.known()
+                made = apart(part.loop, part.sums, self.facts, self.fresh, nodes, part.point)
+            out += self.nest(part.point) if made is None else self.summed(made)
+        return tuple(out)
+
+    def summed(self, made: Made) -> tuple[Stmt, ...]:
+        """Return the kernel of the parts of sums, and those that put the parts together."""
+        self.spaces |= made.spaces
+        first, *last = made.body
+        found = [self.kernels(stmt) for stmt in last]
+        rest = [stmt for stmt, kernels in zip(last, found, strict=True) if kernels is None]
+        return (first, *(stmt for kernels in found for stmt in kernels or ()), *self.grouped(rest))
+
+    def nest(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        """Return the kernels of a nest, whatever it does."""
+        made = self.kernels(stmt)
+        return self.grouped([stmt]) if made is None else made
+
+    def new_nest(self, stmt: For) -> tuple[Stmt, ...]:
+        """Return the kernels of a nest that was made here, with scalars of its own."""
+        made = self.known()
+        self.nodes |= made
+        used = uses_of((stmt,)).keys() & made.keys()
+        self.facts.tell((stmt,), frozenset(n for n in used if not made[n].rank))
+        return self.nest(stmt)
+
+    def of_band(self, found: Band) -> Made | None:
+        """Return the kernel of a band: by tiles, by blocks or by threads."""
+        tiled = tiles(found, self.facts, self.fresh)
+        if tiled is not None:
+            return tiled
+        by_block = self.prefers_rows(found)
+        for rowwise in (by_block, not by_block):
+            if rowwise:
+                made = rows(found, self.facts, self.fresh, self.nodes)
+            else:
+                made = points(found, self.fresh, self.nodes)
+            if made is not None:
+                return made
+        return None
+
+    def prefers_rows(self, found: Band) -> bool:
+        """Whether the loops inside of points are worth being dealt out, too."""
+        inner = [
+            stmt for stmt in found.inner
+            if isinstance(stmt, For) and trips(stmt) not in range(LONG)
+            and is_shared(stmt, self.facts)
+        ]  # fmt: skip
+        nodes = [self.nodes[number] for number in found.private]
+        if any(n.static_shape is None or (n.rank and n.bytes > PRIVATE_BYTES) for n in nodes):
+            return True
+        if not inner:
+            return False
+        total = 1
+        for loop in found.free:
+            total *= SMALL if (count := trips(loop)) is None else count
+        if total < POINTS:
+            return True
+        outside = max(favours(found.inner, loop.symbol) for loop in found.free)
+        return max(_best(loop) for loop in inner) > outside
+
+    def is_hosts_loop(self, stmt: Stmt) -> bool:
+        """Whether what a loop in the order of the program does is worth kernels of its own."""
+        if not isinstance(stmt, For | While | If) or not is_worth(stmt, self.facts):
+            return False
+        return any(_is_large(inner) for part in bodies(stmt) for inner in part)
+
+    def grouped(self, run: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """Return statements as kernels of one block, or of one thread."""
+        out: list[Stmt] = []
+        part: list[Stmt] = []
+        used: set[int] = set()
+        for stmt in run:
+            theirs = {node.id for node in (*reads((stmt,)), *writes((stmt,)))}
+            if len(used | theirs) > MOST_NODES and used:
+                out += self.group(part)
+                part, used = [], set()
+            part.append(stmt)
+            used |= theirs
+        return (*out, *self.group(part))
+
+    def group(self, part: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """Return statements as one kernel."""
+        body = tuple(part)
+        if all(isinstance(stmt, Comment) for stmt in body):
+            return body
+        own = self.own_of(body)
+        if any(_shares(stmt, self.facts) for stmt in body):
+            made = one_block(body, own, self.facts, self.fresh, self.nodes | self.known())
+            if made is not None:
+                self.spaces |= made.spaces
+                return made.body
+        for number in own:
+            node = (self.nodes | self.known())[number]
+            if not node.rank or node.bytes <= PRIVATE_BYTES:
+                self.spaces[number] = "private"
+        return (alone(body),)
+
+    def known(self) -> dict[int, Node]:
+        """Return the nodes that were made here."""
+        return {node.id: node for node in self.fresh.nodes}
+
+    def own_of(self, body: tuple[Stmt, ...]) -> frozenset[int]:
+        """Return the temporaries that only these statements use, and fill before they read."""
+        here, found = uses_of(body), accesses(body)
+        return frozenset(
+            number for number, times in here.items()
+            if number in self.locals and times == self.uses[number]
+            and self.nodes[number].static_shape is not None
+            and not found.read_before_written(self.nodes[number])
+        )  # fmt: skip
 
 
-def _kernels(run: list[Stmt]) -> tuple[Stmt, ...]:
-    out: list[Stmt] = []
-    parts: list[Stmt] = []
-    used: set[Node] = set()
-    for stmt in run:
-        nodes = {*reads((stmt,)), *writes((stmt,))}
-        if len(used | nodes) > MOST_NODES and used:
-            out.append(alone(tuple(parts)))
-            parts, used = [], set()
-        parts.append(stmt)
-        used |= nodes
-    if all(isinstance(stmt, Comment) for stmt in parts):
-        return (*out, *parts)
-    return (*out, alone(tuple(parts)))
+def _best(loop: For) -> int:
+    """Return how much it is worth that a loop, or one directly in it, is dealt out."""
+    inside = [stmt for stmt in statements((loop,)) if isinstance(stmt, For)]
+    return max(favours(one.body, one.symbol) for one in inside)
+
+
+def _is_large(stmt: Stmt) -> bool:
+    """Whether a statement has much to do in each of its rounds."""
+    total = 1
+    for inner in statements((stmt,)):
+        if isinstance(inner, While):
+            return True
+        if isinstance(inner, For):
+            count = trips(inner)
+            if count is None:
+                return True
+            total = max(total, count * _within(inner))
+    return total > SMALL
+
+
+def _within(loop: For) -> int:
+    """Return how many rounds the largest nest inside of a loop has."""
+    most = 1
+    for part in loop.body:
+        for inner in statements((part,)):
+            if isinstance(inner, For):
+                most = max(most, (trips(inner) or 0) * _within(inner))
+    return most
+
+
+def _shares(stmt: Stmt, facts: Facts) -> bool:
+    return is_worth(stmt, facts) or (isinstance(stmt, For) and is_shared(stmt, facts))
 
 
 def _is_hosts(stmt: Stmt) -> bool:
     """Whether the host has to do a statement, or part of it."""
-    if isinstance(stmt, Let | Break | Continue):
+    if isinstance(stmt, Let) or leaves(stmt):
         return True
     return any(isinstance(inner, Alloc | Permute | Print) for inner in statements((stmt,)))
 
@@ -105,42 +309,3 @@ def alone(body: tuple[Stmt, ...]) -> For:
     """Return statements as a kernel of one thread."""
     thread = For(Symbol("thread", -(2**20)), const(0), const(1), 1, body, "thread")
     return For(Symbol("block", -(2**20) - 1), const(0), const(1), 1, (thread,), "block")
-
-
-def _spaces(program: Program, body: tuple[Stmt, ...]) -> dict[int, Space]:
-    """Return which temporaries each thread has: those that one kernel uses, and fills first."""
-    users: dict[int, list[Stmt]] = {}
-    for stmt in statements(body):
-        if isinstance(stmt, For) and stmt.kind == "block":
-            for node in dict.fromkeys((*reads((stmt,)), *writes((stmt,)))):
-                users.setdefault(node.id, []).append(stmt)
-    outside = set(_outside(body))
-    found: dict[int, Space] = {}
-    for node in program.locals:
-        kernels = users.get(node.id, [])
-        if len(kernels) != 1 or node in outside or not _is_small(node):
-            continue
-        if not accesses(kernels).read_before_written(node):
-            found[node.id] = "private"
-    return found
-
-
-def _outside(body: Iterable[Stmt]) -> Iterable[Node]:
-    """Yield the nodes that the host asks for, or whose storage it gives or exchanges."""
-    for stmt in body:
-        if isinstance(stmt, For) and stmt.kind == "block":
-            continue
-        if isinstance(stmt, For):
-            yield from _outside(stmt.body)
-        elif isinstance(stmt, If):
-            yield from (*reads((replace(stmt, then=(), other=()),)),)
-            yield from _outside((*stmt.then, *stmt.other))
-        elif isinstance(stmt, While):
-            yield from reads((replace(stmt, prelude=(), body=()),))
-            yield from _outside((*stmt.prelude, *stmt.body))
-        else:
-            yield from (*reads((stmt,)), *writes((stmt,)))
-
-
-def _is_small(node: Node) -> bool:
-    return node.static_shape is not None and (not node.rank or node.bytes <= PRIVATE_BYTES)

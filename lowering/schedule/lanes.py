@@ -27,18 +27,18 @@ from functools import partial
 from typing import cast
 
 from ..ir import dtypes
-from ..ir.assignments import Access
+from ..ir.assignments import Access, Break
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.expressions import Apply, Const, Expr, Position, Read, walk
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Affine, const, floordiv, maximum, minimum, mod, var
 from ..ir.loops import Comment, For, If, LoopKind, Program, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.ops import OPS, Op, neutral_of
+from ..ir.ops import OPS
 from ..ir.rewrite import map_statements, substitute, substitute_expr, with_bodies
 from ..ir.walk import bodies, statements
 from ..passes.decision import Decided, Decision, Reason
-from .sums import Sum, sums
+from .sums import Sum, is_extreme, start_of, sums, together, upper_half
 
 Body = tuple[Stmt, ...]
 LANES = 32
@@ -47,6 +47,8 @@ BLOCK = 32 * LANES
 """So many terms are added up before their sums are added to those of other blocks."""
 BLOCKS = 32 * BLOCK
 """So many terms are in blocks whose sums are added up together."""
+FEW = 64
+"""Of so few terms the greatest is found one by one."""
 SHORT = 8
 """Sums of up to so many terms are written out."""
 LARGEST = 96
@@ -79,29 +81,53 @@ class _Work:
     fresh: Fresh
     decisions: list[Decision] = field(default_factory=list)
 
-    def body(self, body: Body, outer: tuple[For, ...], known: Bounds) -> Body:
-        """Return a list of statements with the sums of its loops, and of those inside, in lanes."""
-        out: list[Stmt] = []
-        for stmt in body:
-            if not isinstance(stmt, For):
-                lists = (self.body(one, outer, known) for one in bodies(stmt))
-                out.append(with_bodies(stmt, tuple(lists)))
-                continue
-            found = {id(one.update): one.update for one in sums(stmt, outer)}
-            new = self.body(stmt.body, (*outer, stmt), known.inside(stmt))
-            stmt = with_bodies(stmt, (new,))
-            mine = [one for one in sums(stmt, outer) if id(one.update) in found]
-            out += self.spread(stmt, mine, known) if mine else (stmt,)
-        return tuple(out)
+    def body(self, body: Body, outer: tuple[For, ...], known: Bounds, around: _Sums = ()) -> Body:
+        """Return statements with the sums of their loops, and those of `around`, in lanes."""
+        return tuple(new for stmt in body for new in self.statement(stmt, outer, known, around))
 
-    def spread(self, root: For, found: list[Sum], known: Bounds) -> Body:
-        """Return what takes the place of a loop that counts the first range of these sums."""
-        spread = _Spread(self.fresh, root, found)
-        for one in found:
-            node = one.update.access.node
-            self.decisions.append(Decision("lanes", Spread.APART, node, span=one.update.span))
-        body = spread.statement(root, known)
-        return (*spread.before, *body, *spread.after)
+    def statement(self, stmt: Stmt, outer: tuple[For, ...], known: Bounds, around: _Sums) -> Body:
+        """Return what takes the place of a statement."""
+        if not isinstance(stmt, For):
+            lists = (self.body(one, outer, known, around) for one in bodies(stmt))
+            return (with_bodies(stmt, tuple(lists)),)
+        starting = tuple(_Open(one) for one in sums(stmt, outer))
+        for one in starting:
+            node, span = one.update.access.node, one.update.span
+            self.decisions.append(Decision("lanes", Spread.APART, node, span=span))
+        around = (*around, *starting)
+        mine = [one for one in around if one.sum.innermost is stmt]
+        if mine and all(one.sum.is_plain for one in mine):
+            new = _Spread(self.fresh, stmt, mine).plain(known)
+        else:
+            body = self.body(stmt.body, (*outer, stmt), known.inside(stmt), around)
+            stmt = with_bodies(stmt, (body,))
+            new = (_Spread(self.fresh, stmt, mine).in_place() if mine else stmt,)
+        before = (first for one in starting for first in one.before)
+        return (*before, *new, *(last for one in starting for last in one.after))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Open:
+    """A sum on its way into lanes."""
+
+    sum: Sum
+    before: list[Stmt] = field(default_factory=list)
+    """What starts its lanes before the loop that counts its first range."""
+    after: list[Stmt] = field(default_factory=list)
+    """What puts them together behind that loop."""
+
+    @property
+    def update(self) -> Update:
+        """The accumulation."""
+        return self.sum.update
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether one loop counts all terms."""
+        return len(self.sum.letters) == 1
+
+
+_Sums = tuple[_Open, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,64 +151,54 @@ class _Part:
         return self.end if self.size is None else minimum(self.start + self.size, self.end)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Spread:
-    """Sums that one loop counts the first range of, on their way into lanes."""
+    """The sums that one loop counts the last range of."""
 
     fresh: Fresh
-    root: For
-    found: list[Sum]
-    before: list[Stmt] = field(default_factory=list)
-    """What starts the lanes."""
-    after: list[Stmt] = field(default_factory=list)
-    """What puts them together."""
-
-    def statement(self, stmt: Stmt, known: Bounds) -> Body:
-        """Return what takes the place of a statement at or in the loop."""
-        mine = [one for one in self.found if one.innermost is stmt]
-        if isinstance(stmt, For) and mine:
-            if all(one.is_plain for one in mine):
-                return self.plain(stmt, mine, known)
-            return (self.in_place(stmt, mine),)
-        inside = known.inside(stmt) if isinstance(stmt, For) else known
-        new = (
-            tuple(new for one in body for new in self.statement(one, inside))
-            for body in bodies(stmt)
-        )
-        return (with_bodies(stmt, tuple(new)),)
+    loop: For
+    mine: list[_Open]
 
     # ------------------------------------------------------------------------------ in steps
 
-    def plain(self, loop: For, mine: list[Sum], known: Bounds) -> Body:
+    def plain(self, known: Bounds) -> Body:
         """Return a loop in steps of all lanes, and one for the terms that are left."""
+        loop, mine = self.loop, self.mine
         rounds = loop.hi - loop.lo
         least, most = known.interval(rounds)
         if least is None or least < 0:
             rounds = maximum(rounds, const(0))
-        count, alone = rounds.constant, loop is self.root
-        if alone and count is not None and count <= SHORT and _is_short(loop, mine):
-            return self.written_out(loop, mine, count)
-        width = LANES if count is None or not alone else max(1, min(LANES, count))
+        count = rounds.constant
+        if count is not None and count <= SHORT and _is_short(loop, mine):
+            return self.written_out(count)
+        few = LANES if count is None else max(1, min(LANES, count))
         levels = [size for size in (BLOCK, BLOCKS) if most is None or most > size]
-        nodes = {id(one.update): self.partials(one, len(levels) + 1, width) for one in mine}
-        out = list(self.blocks(loop, rounds, levels, nodes))
+        if is_extreme(mine[0].update):
+            if count is not None and count < FEW:
+                return (loop,)
+            levels = []
+        nodes = {
+            id(one.update): self.partials(one, len(levels) + 1, few if one.is_alone else LANES)
+            for one in mine
+        }
+        out = list(self.blocks(rounds, levels, nodes))
+        if is_extreme(mine[0].update):
+            return (*out, *self.extreme(mine[0], nodes[id(mine[0].update)][0]))
         for one in mine:
             last = nodes[id(one.update)][-1]
-            if not alone:
-                (total,) = self.partials(one, 1, width)
-                self.before.append(self.cleared(one, total))
+            if not one.is_alone:
+                (total,) = self.partials(one, 1, LANES)
+                one.before.append(self.cleared(one, total))
                 out.append(self.joined(one, total, last))
                 last = total
-            self.after += self.folded(one, last)
+            one.after.extend(self.folded(one, last))
         return tuple(out)
 
-    def blocks(
-        self, loop: For, rounds: Affine, levels: list[int], nodes: dict[int, list[Node]]
-    ) -> Body:
+    def blocks(self, rounds: Affine, levels: list[int], nodes: dict[int, list[Node]]) -> Body:
         """Return the loops that leave the sum of all terms in the last of the lanes of each sum."""
+        loop, mine = self.loop, self.mine
         whole = loop.lo + floordiv(rounds, const(LANES)) * LANES
         end = loop.lo + rounds
-        mine = [one for one in self.found if id(one.update) in nodes]
 
         def level(number: int, start: Affine, size: int | None) -> Body:
             """Return what leaves the sum of the terms from `start` in the lanes of a level."""
@@ -190,7 +206,7 @@ class _Spread:
             cleared = tuple(self.cleared(one, own[id(one.update)]) for one in mine)
             part = _Part(start, whole, end, size)
             if number == 0:
-                return (*cleared, *self.steps(loop, own, part))
+                return (*cleared, *self.steps(own, part))
             block = self.fresh.symbol("block")
             body = level(number - 1, var(block), levels[number - 1])
             below = {key: lanes[number - 1] for key, lanes in nodes.items()}
@@ -203,8 +219,9 @@ class _Spread:
 
         return level(len(levels), loop.lo, None)
 
-    def steps(self, loop: For, own: dict[int, Node], part: _Part) -> Body:
+    def steps(self, own: dict[int, Node], part: _Part) -> Body:
         """Return the loop over steps of all lanes, and the loop over what is left behind them."""
+        loop = self.loop
         out: list[Stmt] = []
         lane, at, left = (self.fresh.symbol(name) for name in ("lane", loop.symbol.name, "rest"))
         if (part.steps - part.start).constant != 0:
@@ -220,8 +237,9 @@ class _Spread:
 
     # ------------------------------------------------------------------------------ otherwise
 
-    def written_out(self, loop: For, mine: list[Sum], count: int) -> Body:
+    def written_out(self, count: int) -> Body:
         """Return the terms one by one, and their sum."""
+        loop, mine = self.loop, self.mine
         out: list[Stmt] = []
         terms: dict[int, list[Expr]] = {id(one.update): [] for one in mine}
         only = all(isinstance(stmt, Comment | Update) for stmt in loop.body)
@@ -239,35 +257,57 @@ class _Spread:
                     out += substitute((cast(Stmt, stmt),), values)
         for one in mine:
             if terms[id(one.update)]:
-                value = _tree(one.update.op, terms[id(one.update)])
+                value = together(one.update.op, terms[id(one.update)])
                 out.append(replace(one.update, value=value, over=()))
         return tuple(out)
 
-    def in_place(self, loop: For, mine: list[Sum]) -> Stmt:
+    def in_place(self) -> Stmt:
         """Return the loop as it is, in which each term finds its lane and starts its blocks."""
+        loop, mine = self.loop, self.mine
         own: dict[int, Node] = {}
         heads: list[Stmt] = []
         for one in mine:
             lanes, blocks, total = nodes = self.partials(one, 3, LANES)
             own[id(one.update)] = lanes
-            self.before += (self.cleared(one, node) for node in nodes)
+            one.before.extend(self.cleared(one, node) for node in nodes)
             ended = self.joined(one, total, blocks), self.cleared(one, blocks)
             block = self.joined(one, blocks, lanes), self.cleared(one, lanes)
             heads.append(_if_starts(one, BLOCK, *block, _if_starts(one, BLOCKS, *ended)))
-            self.after += (self.joined(one, blocks, lanes), self.joined(one, total, blocks))
-            self.after += self.folded(one, total)
+            joined = self.joined(one, blocks, lanes), self.joined(one, total, blocks)
+            one.after.extend((*joined, *self.folded(one, total)))
         body = _on_lanes(loop.body, own, lambda update: mod(update.over[-1], const(LANES)))
         return replace(loop, body=(*heads, *body))
 
     # ------------------------------------------------------------------------------ lanes
 
-    def partials(self, one: Sum, count: int, width: int) -> list[Node]:
+    def extreme(self, one: _Open, node: Node) -> Body:
+        """Return what puts the greatest or least of each lane together: of zeros it is the first
+        that counts, which a loop has to look for."""
+        update, loop = one.update, self.loop
+        found = self.fresh.scalar(f"{update.access.node.label}_found", node.dtype)
+        here, zero = Read(found, ()), Const(0.0, node.dtype)
+
+        def is_zero(value: Expr) -> Expr:
+            return Apply(OPS["eq"], (value, zero), dtypes.bool_)
+
+        taken = Store(Access(found, ()), update.value, update.span)
+        look = If(is_zero(update.value), (taken, Break()), (), update.span)
+        (*folds, last) = self.folded(one, node)
+        value = cast(Update, last).value
+        return (
+            *folds,
+            Store(Access(found, ()), value, update.span),
+            If(is_zero(here), (replace(loop, body=(look,)),), (), update.span),
+            replace(update, value=here, over=()),
+        )
+
+    def partials(self, one: _Open, count: int, width: int) -> list[Node]:
         """Return arrays of partial sums: of a block, of blocks of blocks, of all terms."""
         node = one.update.access.node
         names = ("lanes", "blocks", "total")[:count]
         return [self.fresh.array(f"{node.label}_{n}", (width,), node.dtype, "lanes") for n in names]
 
-    def each(self, width: int, one: Sum, made: Callable[[Affine], Stmt]) -> Stmt:
+    def each(self, width: int, one: _Open, made: Callable[[Affine], Stmt]) -> Stmt:
         """Return a loop over so many lanes; of one lane, what is done to it."""
         if width == 1:
             return made(const(0))
@@ -275,38 +315,38 @@ class _Spread:
         body = (made(var(lane)),)
         return For(lane, const(0), const(width), 1, body, "vector", one.update.span)
 
-    def cleared(self, one: Sum, node: Node) -> Stmt:
+    def cleared(self, one: _Open, node: Node) -> Stmt:
         """Return the loop that starts the lanes."""
-        start = Const(_neutral(one.update.op, node), node.dtype)
+        start = Const(start_of(one.update.op, node), node.dtype)
 
         def store(lane: Affine) -> Stmt:
             return Store(Access(node, (lane,)), start, one.update.span)
 
         return self.each(_width(node), one, store)
 
-    def joined(self, one: Sum, node: Node, other: Node) -> Stmt:
+    def joined(self, one: _Open, node: Node, other: Node) -> Stmt:
         """Return the loop that adds other lanes to the lanes."""
         return self.each(_width(node), one, lambda lane: _add(one, node, lane, other, lane))
 
-    def folded(self, one: Sum, node: Node) -> Body:
+    def folded(self, one: _Open, node: Node) -> Body:
         """Return the loops that put the lanes together, and the addition to the cell."""
         out: list[Stmt] = []
         width = _width(node)
         while width > 1:
-            half = _half(width)
+            half = upper_half(width)
             fold = partial(_folding, one, node, half)
             out.append(self.each(width - half, one, fold))
             width = half
         return (*out, replace(one.update, value=Read(node, (const(0),)), over=()))
 
 
-def _add(one: Sum, node: Node, lane: Affine, other: Node, behind: Affine) -> Stmt:
+def _add(one: _Open, node: Node, lane: Affine, other: Node, behind: Affine) -> Stmt:
     """Return the addition of one lane to another one."""
     value = Read(other, (behind,))
     return Update(Access(node, (lane,)), one.update.op, value, span=one.update.span)
 
 
-def _folding(one: Sum, node: Node, half: int, lane: Affine) -> Stmt:
+def _folding(one: _Open, node: Node, half: int, lane: Affine) -> Stmt:
     """Return the addition of a lane of the upper half to one of the lower half."""
     return _add(one, node, lane, node, lane + half)
 
@@ -322,8 +362,10 @@ def _on_lanes(body: Body, own: dict[int, Node], lane: Callable[[Update], Affine]
     return map_statements(body, change)
 
 
-def _is_short(loop: For, mine: list[Sum]) -> bool:
+def _is_short(loop: For, mine: list[_Open]) -> bool:
     """Whether a loop of few rounds may as well be written out."""
+    if not all(one.is_alone for one in mine):
+        return False
     updates = [id(one.update) for one in mine]
     for stmt in loop.body:
         scalar = isinstance(stmt, Store) and not stmt.access.index
@@ -345,30 +387,11 @@ def _kind(body: Body, own: dict[int, Node]) -> LoopKind:
     return "vector" if alone else "serial"
 
 
-def _if_starts(one: Sum, size: int, *body: Stmt) -> Stmt:
+def _if_starts(one: _Open, size: int, *body: Stmt) -> Stmt:
     """Return a branch for the rounds in which a block starts."""
     at = mod(one.update.over[-1], const(size))
     test = Apply(OPS["eq"], (Position(at), Const(0, dtypes.int64)), dtypes.bool_)
     return If(test, body, (), one.update.span)
-
-
-def _neutral(op: Op, node: Node) -> float:
-    """Return what a sum starts with: -0.0, for 0.0 would change the sum of zeros."""
-    return -0.0 if op.name == "add" else float(neutral_of(op, node.dtype.kind, node.dtype.bits))
-
-
-def _tree(op: Op, terms: list[Expr]) -> Expr:
-    """Return the terms put together as lanes are."""
-    while len(terms) > 1:
-        half = _half(len(terms))
-        pairs = [terms[n : n + 1] + terms[n + half : n + half + 1] for n in range(half)]
-        terms = [p[0] if len(p) == 1 else Apply(op, tuple(p), p[0].dtype) for p in pairs]
-    return terms[0]
-
-
-def _half(width: int) -> int:
-    """Return the greatest power of two below a number."""
-    return 1 << (width - 1).bit_length() - 1
 
 
 def _width(node: Node) -> int:

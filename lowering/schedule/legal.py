@@ -122,10 +122,10 @@ def confined(program: Program) -> Mapping[int, frozenset[int]]:
 def private(loop: For, only: frozenset[int]) -> frozenset[int]:
     """Return those temporaries, of which `only` the loop uses, that no round has from another."""
     found = accesses((loop,))
+    nodes = (found.sites[number][0].node for number in only if number in found.sites)
     return frozenset(
-        number for number in only
-        if number in found.sites and not found.read_before_written(found.sites[number][0].node)
-    )  # fmt: skip
+        node.id for node in nodes if node.purpose in _FILLED or not found.read_before_written(node)
+    )
 
 
 def _uses(stmt: Stmt, own: set[int], inside: dict[int, Counter[int]]) -> Counter[int]:
@@ -168,6 +168,8 @@ def _clash(loop: For, sites: tuple[Site, ...], outer: tuple[Range, ...]) -> Refu
 _LATER = Symbol("later", -(2**30))
 """By how many rounds one round is behind another."""
 Names = dict[Symbol, Affine]
+_FILLED = ("tile", "panel")
+"""What each round fills before it uses it: the schedules that make such arrays see to that."""
 
 
 @dataclass(frozen=True, slots=True)

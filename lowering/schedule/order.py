@@ -22,17 +22,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..clash import symbols_of
-from ..ir.expressions import Read, reads
+from ..ir import dtypes
+from ..ir.expressions import Apply, Expr, Read, reads
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import For, Program, Stmt, Update
+from ..ir.ops import OPS
 from ..ir.rewrite import over_kernels, with_bodies
 from ..ir.walk import bodies, statements
 from .sums import is_regrouped
 
 
-def order(program: Program) -> Program:
-    """Return the program in which only sums for `lanes` know where their terms stand."""
-    return over_kernels(program, lambda body: _body(body, frozenset()))
+def order(program: Program, fuses: bool = False) -> Program:
+    """Return the program in which only sums for `lanes` know where their terms stand.
+
+    With `fuses`, terms that are products are marked: they are rounded together with their sum.
+    """
+    return over_kernels(program, lambda body: _body(body, frozenset(), fuses))
 
 
 def updates(program: Program) -> Iterator[Update]:
@@ -43,17 +48,30 @@ def updates(program: Program) -> Iterator[Update]:
                 yield stmt
 
 
-def _body(body: tuple[Stmt, ...], bound: frozenset[Symbol]) -> tuple[Stmt, ...]:
-    return tuple(_statement(stmt, bound) for stmt in body)
+def _body(body: tuple[Stmt, ...], bound: frozenset[Symbol], fuses: bool) -> tuple[Stmt, ...]:
+    return tuple(_statement(stmt, bound, fuses) for stmt in body)
 
 
-def _statement(stmt: Stmt, bound: frozenset[Symbol]) -> Stmt:
+def _statement(stmt: Stmt, bound: frozenset[Symbol], fuses: bool) -> Stmt:
     if isinstance(stmt, Update):
-        keeps = not stmt.over or _stays(stmt, bound)
-        return stmt if keeps else replace(stmt, over=())
+        if not stmt.over:
+            return stmt
+        over = stmt.over if _stays(stmt, bound) else ()
+        return replace(stmt, over=over, value=_marked(stmt) if fuses else stmt.value)
     if isinstance(stmt, For):
         bound |= {stmt.symbol}
-    return with_bodies(stmt, tuple(_body(one, bound) for one in bodies(stmt)))
+    return with_bodies(stmt, tuple(_body(one, bound, fuses) for one in bodies(stmt)))
+
+
+def _marked(update: Update) -> Expr:
+    """Return the term of a sum, as a `product` where it is one of floats."""
+    match update.value:
+        case Apply(op, args, dtypes.float32 | dtypes.float64 as dtype) if (
+            op.name == "mul" and update.op.name == "add"
+        ):
+            return Apply(OPS["product"], args, dtype)
+        case value:
+            return value
 
 
 def _stays(update: Update, bound: frozenset[Symbol]) -> bool:

@@ -15,11 +15,15 @@ as long as it touches nothing of that cell.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 from ..ir import dtypes
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
+from ..ir.expressions import Apply, Cast, Const, Expr, Read, walk
 from ..ir.indexing import Affine, var
 from ..ir.loops import Check, Comment, For, If, Stmt, Store, Update, While
+from ..ir.node import Node
+from ..ir.ops import Op, neutral_of
 from ..ir.walk import bodies, statements
 from ..passes.access import accesses
 from ..passes.cells import is_in_range, ranges
@@ -34,7 +38,8 @@ class Sum:
 
     update: Update
     letters: tuple[For, ...]
-    """Outermost first; loops that vanished, for they had one round, are not among them."""
+    """Outermost first; loops that vanished, for they had one round, are not among them. Of an
+    extreme the innermost alone: that of a part may be taken before the others."""
     is_guarded: bool
     """Whether the innermost of these does not reach it in every round."""
 
@@ -67,6 +72,7 @@ def sums(loop: For, outer: tuple[For, ...]) -> list[Sum]:
     sites, known = accesses((loop,)), ranges(outer)
     return [
         one for one in found
+        if not is_extreme(one.update) or (one.is_plain and not one.is_guarded and _is_light(one))
         if len(sites.of(one.update.access.node)) == 1
         and all(isinstance(i, Affine) and not i.symbols() & bound for i in one.update.access.index)
         and is_in_range(one.update.access.node, one.update.access.index, known)
@@ -76,7 +82,26 @@ def sums(loop: For, outer: tuple[For, ...]) -> list[Sum]:
 def is_regrouped(update: Update) -> bool:
     """Whether partial results of an accumulation may be put together in another order."""
     dtype = update.access.node.dtype
-    return update.op.name in ("add", "mul") and dtype in (dtypes.float32, dtypes.float64)
+    known = update.op.name in ("add", "mul") or is_extreme(update)
+    return known and dtype in (dtypes.float32, dtypes.float64)
+
+
+def is_extreme(update: Update) -> bool:
+    """Whether it is a maximum or a minimum, which no order changes, but for the sign of zeros."""
+    return update.op.name in ("max", "min")
+
+
+def _is_light(one: Sum) -> bool:
+    """Whether terms are so cheap that finding the greatest takes most of the time."""
+    inside = (stmt for stmt in statements(one.innermost.body) if not isinstance(stmt, Comment))
+    cheap = frozenset(("add", "sub", "mul", "neg"))
+    return list(inside) == [one.update] and all(
+        isinstance(e, Const)
+        or (isinstance(e, Read) and all(isinstance(i, Affine) for i in e.index))
+        or (isinstance(e, Apply) and e.op.name in cheap)
+        or (isinstance(e, Cast) and e.value.dtype is dtypes.float32)
+        for e in walk(one.update.value)
+    )
 
 
 def _found(body: tuple[Stmt, ...], path: tuple[For, ...], guarded: bool) -> list[Sum]:
@@ -86,6 +111,7 @@ def _found(body: tuple[Stmt, ...], path: tuple[For, ...], guarded: bool) -> list
         if isinstance(stmt, Update) and stmt.over:
             counting = [_counting(at, path) for at in stmt.over]
             letters = tuple(loop for loop in counting if loop is not None)
+            letters = letters[-1:] if is_extreme(stmt) else letters
             found.append(Sum(stmt, letters, guarded or letters[-1:] != path[-1:]))
         for one in bodies(stmt):
             if isinstance(stmt, For):
@@ -98,3 +124,28 @@ def _found(body: tuple[Stmt, ...], path: tuple[For, ...], guarded: bool) -> list
 def _counting(at: Affine, path: tuple[For, ...]) -> For | None:
     """Return the loop that counts a range: the bounds of a range use loops further out only."""
     return next((loop for loop in reversed(path) if loop.symbol in at.symbols()), None)
+
+
+def start_of(op: Op, node: Node) -> float:
+    """Return what a sum starts with: -0.0, for 0.0 would change the sum of zeros."""
+    return -0.0 if op.name == "add" else float(neutral_of(op, node.dtype.kind, node.dtype.bits))
+
+
+def together(op: Op, terms: list[Expr]) -> Expr:
+    """Return the terms put together as lanes are, of which the first zero is the greatest."""
+    if op.name in ("max", "min"):
+        return reduce(lambda one, two: Apply(op, (one, two), one.dtype), terms)
+    while len(terms) > 1:
+        half = upper_half(len(terms))
+        pairs = [terms[n : n + 1] + terms[n + half : n + half + 1] for n in range(half)]
+        terms = [p[0] if len(p) == 1 else Apply(op, tuple(p), p[0].dtype) for p in pairs]
+    return terms[0]
+
+
+def upper_half(width: int) -> int:
+    """Return where the upper half of some lanes starts: at a power of two.
+
+    >>> upper_half(32), upper_half(5), upper_half(2)
+    (16, 4, 1)
+    """
+    return 1 << (width - 1).bit_length() - 1

@@ -292,3 +292,23 @@ def test_key_is_the_same_in_every_process() -> None:
     one, two = (process.communicate()[0].strip() for process in running)
     assert one == two
     assert len(one) == 64
+
+
+def test_the_stamp_changes_with_every_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("backends/one.py", "dsl/two.py", "lowering/deep/three.c", "dsl/notes.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
+    assert cache.is_unchanged() and cache.package_stamp() == cache.package_stamp()
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "backends" / "cache.py"))
+    assert not cache.is_unchanged()
+    stamps = {cache._stamp()}
+    (tmp_path / "dsl" / "notes.txt").write_text("22")
+    assert {cache._stamp()} == stamps
+    for name in ("backends/one.py", "dsl/two.py", "lowering/deep/three.c", "dsl/four.py"):
+        (tmp_path / name).write_text("22")
+        stamps.add(cache._stamp())
+    (tmp_path / "dsl" / "two.py").unlink()
+    stamps.add(cache._stamp())
+    assert len(stamps) == 6

@@ -130,6 +130,33 @@ def test_casts_that_do_not_fit(wide: str, narrow: str, fits: int, large: int, ba
             function(np.array([fits, large], wide))
 
 
+_CASTS = [
+    ("f8", "i4", [-(2.0**31) - 0.9, -0.9, 2.0**31 - 0.1], [1e20, np.nan, -3e9, 2.0**31]),
+    ("f8", "i4", [], [-(2.0**31) - 1, -np.inf]),
+    ("f8", "i8", [-(2.0**63), 2.0**63 - 1024], [2.0**63, -(2.0**63) - 2048, np.nan]),
+    ("f8", "u8", [-0.5, 2.0**64 - 2048], [-1.0, 2.0**64]),
+    ("f4", "i4", [-(2.0**31), 2.0**31 - 128], [2.0**31, -(2.0**31) - 256]),
+    ("f4", "u1", [-0.5, 255.5], [256.0, -1.0, np.inf]),
+    ("f2", "i2", [-32768.0], [32768.0, np.nan]),
+    ("c16", "i1", [127.5 + 300j], [128.0 + 0j]),
+]
+
+
+@pytest.mark.parametrize(("given", "to", "fitting", "others"), _CASTS)
+def test_floats_that_are_no_integers_of_the_type(
+    given: str, to: str, fitting: list[float], others: list[float], backend: str
+) -> None:
+    function = pe.cd_from_source(f"def f(a):\n    return a.astype('{to}')", backend=backend)
+    plain = function(np.array(others, given)).tolist()
+    with pe.checked(overflow=True):
+        found = function(np.array(fitting, given)).tolist()
+        assert found == [int(np.real(value)) for value in fitting]
+        for value in others:
+            with pytest.raises(ValueError, match="CD0766.*a float has no place"):
+                function(np.array([value], given))
+    assert len(plain) == len(others), "without checked mode each becomes something"
+
+
 def test_only_casts_that_are_reached_are_looked_at(backend: str) -> None:
     y, a = np.zeros(2, "i4"), np.array([1e20, 7.5])
     _run("y[i] = int(a[i]) if a[i] < 100 else -1", backend, y, a, a, overflow=True)
@@ -251,3 +278,15 @@ def test_the_divisor_is_told_and_no_name_that_nobody_wrote(
 def test_zero_by_zero_is_not_called_infinite(backend: str) -> None:
     with pytest.raises(CdZeroDivisionError, match="infinite, or NaN for zero by zero"):
         _run("return a.mean()", backend, 0, np.zeros(0), 0)
+
+
+def test_a_routine_is_checked_where_its_function_was_compiled_so() -> None:
+    p = pe.tensor("p", 2, dtype="float64", init=1.0)
+    context = pe.device("numpy").stream(threaded=False).context()
+    f = pe.cd_from_source("def f(p, x):\n    p[i] = p[i] / x[i]\n", backend="numpy")
+    plain = f.compile(p, np.zeros(2)).link(context)
+    with pe.checked():
+        plain(np.zeros(2))
+        code = f.compile(p, np.zeros(2))
+    with pytest.raises(ZeroDivisionError, match="CD0764"):
+        code.link(context)(np.zeros(2))

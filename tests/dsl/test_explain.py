@@ -228,3 +228,12 @@ def test_what_nobody_reads_is_not_computed_whatever_was_asked() -> None:
     text = "def f(y, x):\n    t[i] = x[i] * 2\n    memory(t, 'local')\n    y[i] = x[i]\n"
     rows = pe.cd_from_source(text).explain(np.zeros(4), np.zeros(4)).arrays
     assert {row.name: row.mode for row in rows}["t"] == "not computed"
+
+
+def test_of_library_functions_only_arrays_are_shown_and_rounds_are_not_made_up() -> None:
+    function = pe.cd_from_source("def f(y, x):\n    y[:] = np.sort(x)\n", {"np": np})
+    told = function.explain(np.zeros(64), np.zeros(64))
+    assert {row.name for row in told.arrays if "[" not in row.type} == set()
+    assert {"y", "x", "sorted", "merged"} <= {row.name for row in told.arrays}
+    assert "with one round of each loop whose rounds only the run knows" in told.work
+    assert "line <library>:6 " in told.work and "line  " not in told.work

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import builtins
 import struct
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from plusequals.backends.cc.warm import Check, New, Part, Source, Whole
-from plusequals.dsl.recipe import Form, Recipe, Runs, Step, packed
+from plusequals.dsl.recipe import Form, Recipe, Step, packed
 from plusequals.dsl.source import MISSING, Scope
+from plusequals.lowering.diagnostic import CdError, Diagnostic
 
 FORM = Form(1, ("y",), {"x": None, "y": None, "k": 5})
 
 
-def fail(*_: int) -> None:
-    raise AssertionError
+def fail(*fault: int) -> NoReturn:
+    raise CdError(Diagnostic("CD0000", str(fault)))
 
 
 def words_of(*steps: Step, **other: Any) -> tuple[list[int], tuple[object, ...]]:
     """The words of the values of a recipe, and what is kept for them."""
     parts = other.pop("parts", [(Part.OBJECT, None)])
     recipe = Recipe(steps, [], [], [], other.pop("results", []), Whole.ONE, parts)
-    made = packed(recipe, FORM, None, Runs(1, 2, "held", fail))
+    made = packed(recipe, FORM, None, (1, 2), "held", fail)
     assert made is not None
-    assert made[2] is fail
+    error = made[2](1, 2, 3)
+    assert isinstance(error, CdError) and error.__traceback__ is None and "(1, 2, 3)" in str(error)
     words = struct.unpack(f"{len(made[0]) // 8}q", made[0])
     return list(words[14 : words[10]]), made[1]
 
@@ -78,6 +80,6 @@ def test_checks() -> None:
 
 def test_one_that_is_too_long_is_no_plan() -> None:
     recipe = Recipe([Step((Source.ARGUMENT, "x"))] * 65, [], [], [], [], Whole.ONE, [])
-    assert packed(recipe, FORM, None, Runs(1, 2, None, fail)) is None
+    assert packed(recipe, FORM, None, (1, 2), None, fail) is None
     results = [(New.ARRAY, np.dtype(float), (2,))]
     assert words_of(results=results, parts=[(Part.RESULT, 0)])[0] == []

@@ -136,7 +136,7 @@ def f(y, x):
         return z[0]
     y[i, j] = g(x[i, j])
 
-=== pad_left: np.ones(3), np.ones(3) => `f64[]`
+=== pad_left: np.ones(3), np.ones(3) => `f64[3]`
 def f(y, x):
     y[pad(i - 1)] = x[i]
 

@@ -2,7 +2,7 @@
 // and the code is run where all of it agrees. All else is left to the long way, which is Python.
 //
 // A plan is a tuple (words, kept, fail): numbers of 64 bits as `backends/cc/warm.py` packs them,
-// the objects whose addresses are among them, and what raises the error that a run ended with.
+// the objects whose addresses are among them, and what returns the error that a run ended with.
 //
 // No headers of Python or NumPy are needed: what is declared here is Python's stable interface,
 // and `PyContextVar_Get`, which has not changed. Of objects only the head is read, and the head of
@@ -31,7 +31,7 @@ extern Object PyLong_Type, PyFloat_Type, _Py_NoneStruct, *PyExc_Exception;
 extern void Py_IncRef(Object *), Py_DecRef(Object *);
 extern Object *PyErr_Occurred(void);
 extern int PyErr_ExceptionMatches(Object *);
-extern void PyErr_Clear(void);
+extern void PyErr_Clear(void), PyErr_SetObject(Object *, Object *);
 extern Object *PyObject_GetAttr(Object *, Object *), *PyObject_GetItem(Object *, Object *);
 extern Object *PyObject_Call(Object *, Object *, Object *);
 extern Object *PyObject_CallObject(Object *, Object *);
@@ -317,7 +317,7 @@ static Object *returned(Call *call, const Plan *plan)
     return all;
 }
 
-// Has the error raised that a run ended with.
+// Raises the error that a run ended with.
 static Object *failed(Call *call, Object *fail, int status)
 {
     Object *told = PyTuple_New(1 + FAULT);
@@ -325,9 +325,12 @@ static Object *failed(Call *call, Object *fail, int status)
     PyTuple_SetItem(told, 0, PyLong_FromLongLong(status));
     for (int at = 0; at < FAULT; at++)
         PyTuple_SetItem(told, 1 + at, PyLong_FromLongLong(call->fault[at]));
-    Object *nothing = PyObject_CallObject(fail, told);
+    Object *error = PyObject_CallObject(fail, told);
     Py_DecRef(told);
-    return nothing;
+    if (!error) return NULL;
+    PyErr_SetObject(error->type, error);
+    Py_DecRef(error);
+    return NULL;
 }
 
 static Outcome tried(Call *call, Object *whole, Object **made)

@@ -1,9 +1,9 @@
 // The record of a failed check, which many threads may want to write: the first in the order of
-// the program does. `faults` holds whether there is one, a lock, its place in the program, and
-// the record; behind it is room for the records of others.
+// the program does. `faults` holds the number of the launch that failed, a lock, its place in the
+// program, and the record; behind it is room for the records of others.
 
 //! claimed
-static inline int64_t *claimed(int64_t *faults, const int64_t *place, int length)
+static inline int64_t *claimed(int64_t *faults, int64_t launch, const int64_t *place, int length)
 {
     const int places = 8, slots = 16;
     volatile int64_t *held = faults;
@@ -15,7 +15,7 @@ static inline int64_t *claimed(int64_t *faults, const int64_t *place, int length
         first = place[k] < held[2 + k];
     }
     if (first) {
-        held[0] = 1;
+        held[0] = launch;
         for (int k = 0; k < places; k++) held[2 + k] = k < length ? place[k] : 0;
     }
     return faults + 2 + places + (first ? 0 : slots);

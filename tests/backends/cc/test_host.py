@@ -57,6 +57,21 @@ def test_instructions_decide_the_digest_and_the_clock_does_not(describe: Path) -
     assert (host.target().vector_bits, host.target().vector_registers) == (256, 16)
 
 
+def test_facts_say_what_decides_schedules(describe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    describe.write_text(CPUINFO.format(800))
+    before = host.facts()
+    describe.write_text(CPUINFO.format(3000))
+    assert host.facts() == before
+    describe.write_text(CPUINFO.format(800).replace("avx512f", ""))
+    assert host.facts() != before
+    describe.write_text(CPUINFO.format(800))
+    for name in ("_processors", "_cache_bytes"):
+        with monkeypatch.context() as patch:
+            patch.setattr(host, name, lambda *_: 7)
+            assert host.facts() != before
+    assert host.facts() == before
+
+
 def test_a_system_that_does_not_say_is_modest(
     describe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from plusequals.backends.cache import Entry
 from plusequals.backends.cc import warm
 from plusequals.backends.cc.backend import CompiledC
 from plusequals.backends.cc.toolchain import Toolchain
-from plusequals.backends.cc.warm import Check, Plan, ShortWay, Source, Value
+from plusequals.backends.cc.warm import Check, ShortWay, Source
 from plusequals.lowering import settings
 from plusequals.lowering.diagnostic import CdBackendError
 
@@ -74,7 +74,7 @@ def test_a_library_that_cannot_be_loaded_is_done_without(cc: CompiledC, monkeypa
 def test_the_layout_of_objects_is_looked_at(cc: CompiledC, monkeypatch: Any) -> None:
     assert warm.is_possible()
     with monkeypatch.context() as patch:
-        patch.setattr(warm, "_ARRAY", struct.Struct("2P i4x P P P P P i"))
+        patch.setattr(warm, "_ARRAY", struct.Struct("2P 8x P i4x P P P P i"))
         assert not warm.is_possible()
         assert asked(cc) is None
     with monkeypatch.context() as patch:
@@ -84,12 +84,12 @@ def test_the_layout_of_objects_is_looked_at(cc: CompiledC, monkeypatch: Any) -> 
 
 def test_a_plan_that_is_too_long_is_none() -> None:
     def packed(values: int, results: int = 0) -> bytes | None:
-        value = Value((Source.ARGUMENT, 0, 0, 0), (Check.SAME, 7))
+        value = warm.value((Source.ARGUMENT, 0, 0, 0), (Check.SAME, 7))
         result = 0, id(np.dtype(float)), 1, 3
-        return Plan(
-            None, 1, 0, [value] * values, [], [], [(0, False)] * values, [result] * results,
-            (0, 1, 0, 0), 0, 0,
-        ).pack()  # fmt: skip
+        inputs = [(0, False)] * values
+        return warm.pack(
+            None, (1, 0), [value] * values, [], [], inputs, [result] * results, (0, 1, 0, 0), (0, 0)
+        )
 
     assert packed(warm.VALUES) is not None and packed(warm.VALUES + 1) is None
     assert packed(1, warm.RESULTS) is not None and packed(1, warm.RESULTS + 1) is None
@@ -97,11 +97,13 @@ def test_a_plan_that_is_too_long_is_none() -> None:
 
 
 def test_the_words_of_a_plan_say_where_its_parts_are() -> None:
-    values = [Value((Source.ARGUMENT, 0, 0, 0)), Value((Source.NAME, 1, 2, 3), (Check.SAME, 9))]
-    plan = Plan(
-        None, 1, 2, values, [(0, 1)], [(1, 0)], [(1, True)], [(0, 5, 0)], (0, 1, 2, 0), 8, 9
+    values = [
+        warm.value((Source.ARGUMENT, 0, 0, 0), (Check.ANY,)),
+        warm.value((Source.NAME, 1, 2, 3), (Check.SAME, 9)),
+    ]
+    words = warm.pack(
+        None, (1, 2), values, [(0, 1)], [(1, 0)], [(1, True)], [(0, 5, 0)], (0, 1, 2, 0), (8, 9)
     )
-    words = plan.pack()
     assert words is not None
     head = struct.unpack(f"{len(words) // 8}q", words)
     assert head[:10] == (id(None), 1, 2, 2, 1, 1, 1, 1, 8, 9)

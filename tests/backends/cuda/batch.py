@@ -25,7 +25,7 @@ def compiled(procedures: Sequence[Procedure], driver: CpuDriver | None = None) -
     """Return code for procedures of different names, on one device of a driver."""
     driver = driver or CpuDriver()
     known = driver.properties(0)
-    device = Opened(driver.open(0), known, 0)
+    device = driver.opened(0)
     plans = []
     for number, procedure in enumerate(procedures):
         verified = settings.current().verify and number % _VERIFIED == 0

@@ -15,7 +15,7 @@
 #define PE_ON_CPU 1
 #define __global__
 #define __device__
-#define __launch_bounds__(most)
+#define __launch_bounds__(...)
 #define __shared__ static __attribute__((section("pe_shared")))
 
 struct Place { unsigned x, y, z; };

@@ -21,6 +21,7 @@ import pytest
 
 from plusequals.backends.cc.library import Library, ffi
 from plusequals.backends.cuda.backend import CompiledCuda
+from plusequals.backends.cuda.device import Opened
 from plusequals.backends.cuda.kernels import FAULTS
 from plusequals.backends.cuda.nvrtc import Failed, Made
 from plusequals.backends.cuda.verbs import DriverError, OutOfMemory, Properties
@@ -81,7 +82,7 @@ class CpuDriver:
     seed: int = 0
     """Decides in which order blocks and threads run; 0 in that of their numbers."""
     shape: tuple[tuple[int, int, int], tuple[int, int, int]] | None = None
-    """The grid and the block of every launch, where they are not what was asked for."""
+    """The grid and the block of launches with one axis of threads, instead of what was asked."""
     log: list[tuple[Any, ...]] = field(default_factory=list)
 
     def version(self) -> tuple[int, int]:
@@ -95,6 +96,9 @@ class CpuDriver:
 
     def open(self, device: int) -> CpuContext:
         return CpuContext(self, device)
+
+    def opened(self, device: int) -> Opened:
+        return Opened(self.open(device), self.properties(device), device)
 
 
 class CpuContext:
@@ -196,7 +200,8 @@ class CpuContext:
         if start is None:
             return
         assert len(arguments) <= MOST_ARGUMENTS, "more arguments than fibres.h passes"
-        grid, block = self.driver.shape or (grid, block)
+        if self.driver.shape is not None and block[1] == 1:
+            grid, block = self.driver.shape
         shape = ffi.new("int64_t[]", [*grid, *block])
         nothing = np.zeros(FAULTS, np.int64)
         faults = next((a for a in arguments if a % 8 == 0 and a - 8 in self.arrays), None)

@@ -67,6 +67,26 @@ def test_a_failed_check_names_its_point_and_changes_nothing() -> None:
 
 
 @needs_gxx
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [("y[i] = x[k[i]]", 9000), ("y[0] = sum(x[k[i]])", 9000), ("y[i] = sum(x[k[i] + k[j]])", 400)],
+)
+def test_of_many_failures_the_first_is_told_whatever_the_order(text: str, n: int) -> None:
+    y, x, k = np.zeros(n), np.arange(4.0), np.zeros(n, int)
+    k[[n - 3, n // 2, 277, 300]] = 5, 6, 7, 8
+    driver = CpuDriver()
+    told = []
+    with installed(backend(driver)):
+        for name in ("cuda", "numpy"):
+            function = pe.cd_from_source(f"def f(y, x, k):\n    {text}\n", backend=name)
+            for driver.seed in (0, 1, 2):
+                with pytest.raises(CdError) as caught:
+                    function(y, x, k)
+                told.append(str(caught.value))
+    assert len(set(told)) == 1, told
+
+
+@needs_gxx
 def test_prints_come_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     text = "def f(x):\n    for t in range(3):\n        x[i] += 1\n        print('x', t, x[0])\n"
     for name in ("cuda", "numpy"):

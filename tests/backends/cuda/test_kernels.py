@@ -51,7 +51,7 @@ def test_a_kernel_with_barriers_and_checks(golden: Golden) -> None:
     assert [n.label for n in kernel.nodes] == ["x", "y"]
     assert kernel.symbols == (N,)
     assert kernel.checks
-    assert kernel.arguments == 4
+    assert kernel.arguments == 5
     assert kernel.shared == 256
     assert len(text.faults) == 1
     assert FAULTS > 16

@@ -10,7 +10,7 @@ import pytest
 from plusequals.backends.cuda.dialect import CUDA
 from plusequals.backends.emit import heads
 from plusequals.lowering.diagnostic import NOWHERE
-from plusequals.lowering.ir.indexing import Symbol, const
+from plusequals.lowering.ir.indexing import Symbol, const, var
 from plusequals.lowering.ir.loops import For, Store
 
 from .programs import node, number
@@ -38,6 +38,14 @@ def test_a_loop_is_dealt_out_in_its_direction(step: int, lo: str, expected: str)
 def test_the_innermost_loop_of_a_kind_is_that_of_x() -> None:
     outer = replace(LOOP, symbol=Symbol("j", 2), body=(LOOP,))
     assert "threadIdx.y" in heads.spread(outer, "j", "0", "n", CUDA)
+
+
+def test_where_threads_take_turns_the_rounds_alone_tell_the_place() -> None:
+    rounds = replace(LOOP, symbol=Symbol("k", 2), lo=var(LOOP.symbol), step=8, kind="serial")
+    assert heads.place(replace(LOOP, body=(rounds,)), "i") == "0"
+    assert heads.place(replace(LOOP, body=(replace(rounds, step=4),)), "i") == "i"
+    assert heads.place(replace(LOOP, body=(rounds,), kind="serial"), "i") == "i"
+    assert heads.place(replace(LOOP, step=-1), "i") == "-i"
 
 
 def test_a_fill_is_a_loop_for_each_axis() -> None:

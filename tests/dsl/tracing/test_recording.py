@@ -66,7 +66,7 @@ class Code:
         self.arrays = arguments
 
     def begin(self, recorder: recording.Recorder) -> Callable[[], object]:
-        return recorder.step(self.codes, self.arrays, ("f", "numpy", ""))
+        return recorder.step(self.codes, tuple(map(np.array, self.arrays)), ("f", "numpy", ""))
 
 
 @pytest.mark.parametrize("limit", [0, 2, 7, 100])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -101,3 +103,26 @@ def test_ops_are_equal_by_name() -> None:
 def test_meanings_that_are_ours(name: str, args: tuple[float, ...], wanted: complex) -> None:
     got = OPS[name].meaning(*(np.float64(arg) for arg in args))
     assert got == pytest.approx(wanted) if np.isfinite(wanted) else got == wanted
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_fma_rounds_once(kind: type) -> None:
+    fma, one, tiny = OPS["fma"].meaning, kind(1), np.finfo(kind).eps
+    a = one + tiny
+    assert fma(a, a, -(one + 2 * tiny)) == kind(float(tiny) ** 2)  # the part that a product loses
+    largest = np.finfo(kind).max
+    with np.errstate(all="ignore"):
+        assert fma(largest, kind(2), -largest) == largest
+        assert fma(largest, kind(2), largest) == np.inf
+        assert np.isnan(fma(kind(np.inf), kind(0), one))
+    assert np.signbit(fma(kind(-0.0), one, kind(-0.0)))
+    assert not np.signbit(fma(one, one, -one))
+
+
+def test_fma_of_float32_is_not_rounded_twice() -> None:
+    """The exact sum is just above the middle of two floats, the nearest float64 in the middle."""
+    a, b, c = np.float32(1 + 2**-12), np.float32(1 + 2**-12), np.float32(2**-60)
+    exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+    low = np.float32(1 + 2**-11)
+    assert exact - Fraction(float(low)) == Fraction(1, 2**24) + Fraction(1, 2**60)
+    assert OPS["fma"].meaning(a, b, c) == np.nextafter(low, np.float32(2))

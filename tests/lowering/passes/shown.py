@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 import plusequals as pe
-from plusequals.lowering.ir.loops import Comment, Program
-from plusequals.lowering.ir.printer import print_program
+from plusequals.lowering.ir.loops import Comment, Program, Stmt
+from plusequals.lowering.ir.printer import print_program, print_statement
 from plusequals.lowering.ir.rewrite import map_statements, over_kernels
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.lower import lower
@@ -48,6 +48,12 @@ def text_of(program: Program) -> str:
     lines = print_program(bare).splitlines()
     start = next(n for n, line in enumerate(lines) if line.lstrip().startswith("kernel "))
     return textwrap.dedent("\n".join(lines[start + 1 :]))
+
+
+def print_loops(body: tuple[Stmt, ...]) -> None:
+    """Print statements as text."""
+    for stmt in body:
+        print(print_statement(stmt).rstrip())
 
 
 def after(change: Callable[[Program], Program], body: str, **arrays: str) -> str:

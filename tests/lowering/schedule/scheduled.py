@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import plusequals as pe
+from plusequals.backends.cc.host import target
 from plusequals.lowering import settings
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.interpret import run_program
@@ -17,6 +19,8 @@ from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.target import Target
 
 MODEST = Target(schedule=True, reorders=True)
+LIKE_C = replace(MODEST, fma=target().fma)
+"""Rounds as the compiled code of this machine does."""
 
 
 def function(text: str) -> pe.CdFunction:

@@ -5,21 +5,34 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+from dataclasses import replace
 
 import pytest
 
 from plusequals.lowering import schedule
+from plusequals.lowering.ir.fresh import fresh_for
+from plusequals.lowering.ir.loops import For, LoopKind
+from plusequals.lowering.pipeline import optimize
+from plusequals.lowering.schedule.nests import band, facts_of
 from plusequals.lowering.target import Target
 
-from ..passes.shown import lowered, show
+from ..passes.shown import lowered, print_loops, show
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(schedule.__path__))
+
+
+def in_kind(loop: For, kind: LoopKind) -> For:
+    return replace(loop, kind=kind)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_example_is_true(name: str) -> None:
     module = importlib.import_module(f"plusequals.lowering.schedule.{name}")
-    names = {"show": show, "lowered": lowered, "Target": Target}
-    result = doctest.testmod(module, extraglobs=names)
+    given = {
+        "show": show, "lowered": lowered, "print_loops": print_loops, "band": band,
+        "facts_of": facts_of, "in_kind": in_kind, "fresh_for": fresh_for,
+        "optimize": optimize, "Target": Target,
+    }  # fmt: skip
+    result = doctest.testmod(module, extraglobs=given)
     assert result.attempted > 0, "a schedule shows what it does"
     assert result.failed == 0

@@ -1,18 +1,94 @@
-"""Programs as kernels: what is the host's, and who has the temporaries."""
+"""Programs as kernels mean what they meant, whatever the order of their blocks and threads."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.lowering.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Access, Parameter, Print
 from plusequals.lowering.ir.indexing import const, var
+from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import For, If, Kernel, Program, Stmt, Store
 from plusequals.lowering.ir.node import Node
+from plusequals.lowering.ir.printer import print_program
+from plusequals.lowering.ir.verify import verify_program
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.lower import lower
+from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.schedule.grid import MOST_NODES, grid
+from plusequals.lowering.schedule.nests import trips
+from plusequals.lowering.schedule.team import WORTH
 from plusequals.lowering.target import Target
 from tests.backends.emit.programs import apply, node, number, read, symbols
+
+from .kernels import backwards
+from .nests_of_all_kinds import LARGE, NESTS, text_of
 
 I, J = symbols("i j")
 X, Y, S = node(0, "x", (8,)), node(1, "y", (8,)), node(2, "s", ())
 CUDA = Target("cuda")
+Array = np.ndarray[Any, Any]
+
+
+def given(name: str, n: int) -> tuple[Program, list[Array]]:
+    """Return the loops of a nest for arguments of a size, and the arguments."""
+    arguments = NESTS[name][1](n, np.random.default_rng(n))
+    function = pe.cd_from_source(text_of(name), {"np": np}, backend="numpy")
+    try:
+        procedure = function.procedure(*arguments)
+    except CdError:
+        pytest.skip("that size is refused")
+    program, _ = optimize(lower(procedure), CUDA)
+    return program, [np.array(argument) for argument in arguments]
+
+
+def run(program: Program, arrays: Sequence[Array]) -> list[Array]:
+    """Return the arrays after a run on copies of them."""
+    held = [np.array(array) for array in arrays]
+    run_program(program, held, lambda text: None)
+    return held
+
+
+def kernels(program: Program) -> list[For]:
+    return [s for s in statements(program.kernels[0].body) if isinstance(s, For)]
+
+
+@pytest.mark.parametrize(
+    ("name", "n"), [(name, n) for name in NESTS for n in (0, 1) if name not in LARGE]
+)
+def test_kernels_mean_what_the_loops_meant(name: str, n: int) -> None:
+    program, arrays = given(name, n)
+    expected = run(program, arrays)
+    exact = grid(program, CUDA, exact=True)
+    verify_program(exact.program)
+    for one in (exact.program, backwards(exact.program)):
+        for got, want in zip(run(one, arrays), expected):
+            assert got.tobytes() == want.tobytes(), print_program(one)
+    loose = grid(program, CUDA)
+    verify_program(loose.program)
+    for one in (loose.program, backwards(loose.program)):
+        for got, want in zip(run(one, arrays), expected):
+            np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_one_thread_does_only_what_is_one_threads_work(name: str) -> None:
+    program, _ = given(name, 37)
+    serial = {"recurrence", "sorted"}
+    alone = [
+        loop for loop in kernels(grid(program, CUDA).program)
+        if loop.kind == "thread" and (loop.hi - loop.lo).constant == 1
+    ]  # fmt: skip
+    long = [
+        s for loop in alone for s in statements(loop.body)
+        if isinstance(s, For) and trips(s) not in range(WORTH) and s.symbol.name != "piece"
+    ]  # fmt: skip
+    assert not long or name in serial, print_program(grid(program, CUDA).program)
 
 
 def store(target: Node, *index: object, value: object) -> Store:
@@ -20,9 +96,8 @@ def store(target: Node, *index: object, value: object) -> Store:
 
 
 def program(*body: Stmt, locals_: tuple[Node, ...] = ()) -> Program:
-    return Program(
-        "f", (Parameter(X, False), Parameter(Y, True)), locals_, (), (Kernel("f", body),)
-    )
+    parameters = (Parameter(X, False), Parameter(Y, True))
+    return Program("f", parameters, locals_, (), (Kernel("f", body),))
 
 
 def test_prints_are_the_hosts_and_so_are_loops_around_them() -> None:

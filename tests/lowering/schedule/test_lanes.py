@@ -13,7 +13,7 @@ from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule.lanes import BLOCK, BLOCKS, LANES
 
-from .scheduled import function, interpreted, of_any_size, scheduled
+from .scheduled import LIKE_C, function, interpreted, of_any_size, scheduled
 
 SIZES = (
     0,
@@ -96,6 +96,9 @@ BODIES = {
     "a name in the loop": "m[i] = mean(x[i, j])\ny[i] = mean((x[i, j] - m[i]) ** 2)",
     "backwards": "y[i] = sum(z[i, j])",
     "a sum of sums": "y[i] = sum[j](x[i, j] * sum[k](x[j % 3, k] * x[i, k]))",
+    "greatest": "y[i] = max(x[i, j])",
+    "least, added": "y[i] = min(y[i], x[i, j])",
+    "greatest of both": "y[0] = max(x[i, j] - 1)",
     "f64 of f32": "y[i] = sum(x[i, j], acc=f64)",
 }
 
@@ -117,19 +120,33 @@ def test_sizes_of_the_run_and_c_change_no_bit(name: str, shape: tuple[int, int])
     rng = np.random.default_rng(3)
     x, y = rng.uniform(0.5, 1.5, shape).astype("f4"), np.full(max(shape[0], 1), -0.0, "f4")
     x *= rng.choice([-1, 1], shape).astype("f4")
-    y = y[: shape[0]] if name != "both axes" else y
+    y = y if name in ("both axes", "greatest of both") else y[: shape[0]]
     made = function(_text(BODIES[name]))
-    fixed = interpreted(scheduled(made.procedure(y, x)), y, x)[0]
+    fixed = interpreted(scheduled(made.procedure(y, x), LIKE_C), y, x)[0]
     if shape in ((3, 0), (37, 37)):
         with settings.override(schedule=True):
             compiled = y.copy()
             made.on("cc")(compiled, x)
         assert bits(compiled) == bits(fixed)
     if min(shape) > 1:
-        assert bits(interpreted(scheduled(of_any_size(made, y, x)), y, x)[0]) == bits(fixed)
+        run = interpreted(scheduled(of_any_size(made, y, x), LIKE_C), y, x)[0]
+        assert bits(run) == bits(fixed)
     plain = y.astype("f8")
     made.on("numpy")(plain, x.astype("f8"))
     np.testing.assert_allclose(fixed, plain, rtol=1e-4, atol=1e-5)
+
+
+def test_a_sum_has_the_same_bits_beside_others() -> None:
+    """The sums share their loops; the first one is over one of them, the second one over both."""
+    x = np.random.default_rng(0).standard_normal((40, 70)).astype("f4")
+    alone = function("def f(x):\n    return sum(x[i, j] * x[i, j])\n")
+    text = "def f(x):\n    m[i] = sum(x[i, j])\n    return sum(x[i, j] * x[i, j]), m\n"
+    both = function(text)
+    (expected,) = interpreted(scheduled(alone.procedure(x)), x)
+    found = interpreted(scheduled(both.procedure(x)), x)
+    assert bits(found[0]) == bits(expected)
+    rows = function("def f(x):\n    m[i] = sum(x[i, j])\n    return m\n")
+    assert bits(found[1]) == bits(interpreted(scheduled(rows.procedure(x)), x)[0])
 
 
 def test_a_loop_that_does_more_finds_the_lane_of_each_term() -> None:
@@ -149,6 +166,24 @@ def test_what_was_written_as_a_loop_is_added_in_its_order() -> None:
     assert interpreted(scheduled(made.procedure(x)), x)[0] == 1.0
     with settings.override(schedule=True):
         assert made.on("cc")(x) == 1.0
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("size", [64, 77, 200])
+def test_of_equal_zeros_the_first_is_taken(name: str, size: int) -> None:
+    made = function(f"def f(x):\n    return {name}(x[i])\n")
+    rng, sign = np.random.default_rng(size), -1 if name == "max" else 1
+    for first in (0, 1, 40, size - 1):
+        x = (sign * rng.uniform(0.5, 1, size)).astype("f4")
+        x[first:] = rng.choice([0.0, -0.0], size - first)
+        with settings.override(schedule=True):
+            ours = made.on("cc")(x)
+        assert np.signbit(ours) == np.signbit(x[first])
+        assert np.signbit(interpreted(scheduled(made.procedure(x)), x)[0]) == np.signbit(x[first])
+        assert ours == 0
+        x[size // 2] = np.nan
+        with settings.override(schedule=True):
+            assert np.isnan(made.on("cc")(x))
 
 
 def test_strict_is_program_order_and_off_changes_nothing() -> None:

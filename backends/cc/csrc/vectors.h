@@ -1,0 +1,39 @@
+// Vectors by the extension that gcc and clang share. In a piece $v is the name of a vector type,
+// $T the C type of its elements, $B its bytes, $b the bytes of one element, $n how many it has.
+
+//! $v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
+typedef $T $v __attribute__((vector_size($B)));
+
+//! $v_at: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
+typedef $T $v_at __attribute__((vector_size($B), __aligned__($b), may_alias));
+
+//! all_$v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
+/* x - 0.0 is x, for -0.0 too. */
+static inline $v all_$v($T x) { return x - ($v){0}; }
+
+//! max_$v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
+static inline $v max_$v($v a, $v b)
+{
+    const __typeof__(a < b) first = (a >= b) | (a != a);
+    return ($v)(((__typeof__(a < b))a & first) | ((__typeof__(a < b))b & ~first));
+}
+
+//! min_$v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
+static inline $v min_$v($v a, $v b)
+{
+    const __typeof__(a < b) first = (a <= b) | (a != a);
+    return ($v)(((__typeof__(a < b))a & first) | ((__typeof__(a < b))b & ~first));
+}
+
+//! fma_$v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
+static inline $v fma_$v($v a, $v b, $v c)
+{
+#if $c && !defined(__clang__)
+    return $F;
+#elif defined(__clang__)
+    return __builtin_elementwise_fma(a, b, c);
+#else
+    for (int n = 0; n < $n; n++) c[n] = __builtin_fma$f(a[n], b[n], c[n]);
+    return c;
+#endif
+}

@@ -1,0 +1,172 @@
+"""Reductions over many rounds by many blocks: each sums a part, one block sums the parts.
+
+    for i in 0..n: total += f(i)
+    becomes
+    for g in 0..G: part = 0; for i in g*C..(g+1)*C: part += f(i); parts[g] = part      blocks
+    for g in 0..G: total += parts[g]                                                   one block
+
+G depends on the number of rounds only, so every device gives the same bits.
+
+>>> program = lowered("s[0] += x[i]", s="f32[1]", x="f32[100000]")
+>>> loop, facts = program.kernels[0].body[-1], facts_of(program)
+>>> from plusequals.lowering.schedule.tree import sums
+>>> made = apart(loop, sums(loop, frozenset(), facts), facts, fresh_for(program), {})
+>>> [len(made.body), blocks_for(loop)]
+[2, 25]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import ceil, prod
+
+from ..ir import dtypes
+from ..ir.assignments import Access, Let, Pair
+from ..ir.expressions import Apply, Const, Index, Read
+from ..ir.fresh import Fresh
+from ..ir.indexing import Symbol, const, floordiv, minimum, multiply, var
+from ..ir.loops import For, If, Stmt, Store, Update
+from ..ir.node import Node
+from ..ir.ops import OPS
+from .elsewhere import Place, elsewhere
+from .meet import met
+from .nests import Facts, around, fails, nest_of, normal, trips, with_value
+from .points import Made
+from .team import together
+from .tree import Sum, neutral, zero_of
+
+MOST = 256
+"""Blocks that sum parts."""
+ROUNDS = 4096
+"""A block sums at least so many."""
+
+
+def blocks_for(loop: For, points: int = 1) -> int:
+    """Return how many blocks share the rounds of a nest, of which there is one for each point."""
+    most = max(1, MOST // points)
+    loops, _ = nest_of(loop)
+    counts = [trips(one) for one in loops]
+    if None in counts:
+        return most
+    return max(1, min(most, ceil(prod(count or 0 for count in counts) / ROUNDS)))
+
+
+def apart(
+    loop: For, found: Sequence[Sum], facts: Facts, fresh: Fresh, nodes: Mapping[int, Node],
+    point: For | None = None,
+) -> Made | None:  # fmt: skip
+    """Return the kernel of the parts, with the loop that sums them behind it; None without room.
+
+    `point` is a loop around, each round of which has such a sum.
+    """
+    loops, body = nest_of(loop)
+    count = blocks_for(loop, 1 if point is None else trips(point) or 1)
+    sizes = [_size(one) for one in loops]
+    in_order = any(one.pair for one in found) or fails(body)
+    at = 0 if in_order else sizes.index(max(sizes))
+    group = fresh.symbol("part")
+    outer, inner = loops[:at], loops[at + 1 :]
+    chunk, body = _chunk(loops[at], group, count, body, fresh)
+    own: list[_Own] = [_Own(one, fresh, count, point) for one in found]
+    moved = elsewhere(around((*outer, chunk, *inner), body), _Moved(own))
+    facts.tell(moved, facts.only_in(loop))
+    starts = tuple(stmt for one in own for stmt in one.start())
+    ends = tuple(stmt for one in own for stmt in one.end(group))
+    scalars = [node for one in own for node in one.scalars]
+    private = facts.private(loop) | {node.id for node in scalars}
+    known = {**nodes, **{node.id: node for node in scalars}}
+    made = together((*starts, *moved, *ends), private, facts, fresh, known)
+    if made is None:
+        return None
+    threads = frozenset(n for n, space in made.spaces.items() if space == "private")
+    block = For(group, const(0), const(count), 1, met(made.body, threads, loops=True), "block")
+    wholes = [one.whole(fresh, count) for one in own]
+    if point is None:
+        return Made((block, *wholes), made.spaces)
+    around_it = replace(point, kind="block", body=(block,))
+    return Made((around_it, *(replace(point, body=(whole,)) for whole in wholes)), made.spaces)
+
+
+def _size(loop: For) -> int:
+    count = trips(loop)
+    return 2**40 if count is None else count
+
+
+def _chunk(
+    loop: For, group: Symbol, count: int, body: tuple[Stmt, ...], fresh: Fresh
+) -> tuple[For, tuple[Stmt, ...]]:
+    """Return the rounds of one part of a loop, and the body with its variable."""
+    plain, value = normal(loop, fresh.symbol(loop.symbol.name))
+    size = floordiv(plain.hi + (count - 1), const(count))
+    start = multiply(var(group), size)
+    chunk = replace(plain, lo=start, hi=minimum(plain.hi, start + size))
+    return chunk, with_value(body, loop.symbol, value)
+
+
+class _Own:
+    """What each block accumulates into, and where all blocks put it."""
+
+    def __init__(self, one: Sum, fresh: Fresh, count: int, point: For | None) -> None:
+        self.sum = one
+        self.at = () if point is None else (var(point.symbol) - point.lo,)
+        shape = (count,) if point is None else (trips(point) or 1, count)
+        label = one.access.node.label
+        self.best = fresh.scalar(f"{label}_chunk", one.dtype)
+        self.bests = fresh.array(f"{label}_chunks", shape, one.dtype)
+        self.found: Node | None = None
+        self.founds: Node | None = None
+        if one.pair is not None:
+            label = one.pair.access.node.label
+            self.found = fresh.scalar(f"{label}_chunk", dtypes.int64)
+            self.founds = fresh.array(f"{label}_chunks", shape, dtypes.int64)
+
+    @property
+    def scalars(self) -> list[Node]:
+        """What is a register of each thread."""
+        return [self.best] if self.found is None else [self.best, self.found]
+
+    def start(self) -> tuple[Stmt, ...]:
+        """Return the statements that begin a part."""
+        if self.found is None:
+            return (Store(Access(self.best, ()), neutral(self.sum.op, self.sum.dtype)),)
+        zero = Const(zero_of(self.sum.dtype), self.sum.dtype)
+        nothing = Const(-1, dtypes.int64)
+        return Store(Access(self.best, ()), zero), Store(Access(self.found, ()), nothing)
+
+    def end(self, group: Symbol) -> tuple[Stmt, ...]:
+        """Return the statements that keep a part."""
+        here = (*self.at, var(group))
+        out: tuple[Stmt, ...] = (Store(Access(self.bests, here), Read(self.best, ())),)
+        if self.found is not None and self.founds is not None:
+            out += (Store(Access(self.founds, here), Read(self.found, ())),)
+        return out
+
+    def whole(self, fresh: Fresh, count: int) -> Stmt:
+        """Return the loop that sums the parts, in their order."""
+        group = fresh.symbol("part")
+        here = (*self.at, var(group))
+        one, best = self.sum, Read(self.bests, here)
+        if self.founds is None or one.pair is None:
+            body: tuple[Stmt, ...] = (Update(one.access, one.op, best, over=(var(group),)),)
+            return For(group, const(0), const(count), 1, body)
+        at, place = fresh.symbol("at"), Read(self.founds, here)
+        pair = Pair(one.pair.access, var(at))
+        some = Apply(OPS["ge"], (place, Const(0, dtypes.int64)), dtypes.bool_)
+        taken = (Let(at, place), Update(one.access, one.op, best, pair))
+        return For(group, const(0), const(count), 1, (If(some, taken),))
+
+
+class _Moved:
+    """Accesses of accumulators become those of a block."""
+
+    def __init__(self, own: Sequence[_Own]) -> None:
+        self.nodes: dict[int, Node] = {}
+        for one in own:
+            self.nodes[one.sum.access.node.id] = one.best
+            if one.sum.pair is not None and one.found is not None:
+                self.nodes[one.sum.pair.access.node.id] = one.found
+
+    def __call__(self, node: Node, index: tuple[Index, ...]) -> Place:
+        moved = self.nodes.get(node.id)
+        return (node, index) if moved is None else (moved, ())

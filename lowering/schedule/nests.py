@@ -1,0 +1,251 @@
+"""Perfect nests of loops: which of them have points that may be dealt out, and in which order.
+
+    Band := the loops whose rounds depend on nothing, outermost first, those that stay in order
+            inside of them, the body, and the temporaries of which each point has its own
+
+A loop further in may come to the front where its rounds are independent of all those around it. It
+changes nothing by itself.
+
+>>> program = lowered('''
+... for t in range(1, 8):
+...     y[t, i] = y[t - 1, i] * x[t, i]
+... ''', y="f32[8, 9]", x="f32[8, 9]")
+>>> facts = facts_of(program)
+>>> found = band(program.kernels[0].body[0], facts)
+>>> [loop.symbol.name for loop in found.free], [loop.symbol.name for loop in found.serial]
+(['i'], ['t'])
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from ..ir import dtypes
+from ..ir.expressions import Const, Dynamic, Index
+from ..ir.expressions import reads as reads_of
+from ..ir.indexing import Affine, Range, Symbol, const, floordiv, var
+from ..ir.loops import Check, Comment, For, Program, Stmt, Store, Update
+from ..ir.node import Node
+from ..ir.rewrite import substitute
+from ..ir.walk import expressions_of, own_reads, own_writes, parts, statements
+from ..passes.cells import ranges
+from .legal import confined, independent, private
+
+MOST_IN_ORDER = 3
+"""A grid has so many axes; what is dealt out beyond that is not done in its order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a whole program."""
+
+    only: dict[int, tuple[Stmt, frozenset[int]]]
+    """By the `id` of each loop: the loop, and the temporaries that only its body uses."""
+    everything: frozenset[int]
+    """The ids of all nodes."""
+    exact: bool = False
+    """Whether sums keep the order of the program."""
+
+    def only_in(self, loop: For) -> frozenset[int]:
+        """Return the temporaries that only a loop uses; none of a loop that is not known."""
+        return self.only.get(id(loop), (loop, frozenset[int]()))[1]
+
+    def tell(self, body: Iterable[Stmt], only: frozenset[int]) -> None:
+        """Make loops known that are new; `only` are temporaries that only these statements use."""
+        body = tuple(body)
+        total = uses_of(body)
+        for stmt in statements(body):
+            if isinstance(stmt, For) and id(stmt) not in self.only:
+                here = uses_of(stmt.body)
+                theirs = frozenset(n for n in only if n in here and here[n] == total[n])
+                self.only[id(stmt)] = stmt, theirs
+
+    def private(self, loop: For) -> frozenset[int]:
+        """Return the temporaries of which each round of a loop may have its own."""
+        return own_of(loop, self.only_in(loop))
+
+    def is_free(
+        self, loop: For, own: frozenset[int] = frozenset(), outer: tuple[Range, ...] = ()
+    ) -> bool:
+        """Whether the rounds of a loop may run in any order, `own` being each round's own."""
+        return independent(loop, own, self.everything, outer) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Loops around one body: those that may be dealt out, then those inside of them."""
+
+    free: tuple[For, ...]
+    """Outermost first; what is in their bodies is not looked at."""
+    serial: tuple[For, ...]
+    body: tuple[Stmt, ...]
+    private: frozenset[int]
+    """The temporaries of which each point has its own."""
+    inner: tuple[Stmt, ...]
+    """What each point does: the body in the serial loops, as the facts know it."""
+
+
+def facts_of(program: Program, exact: bool = False) -> Facts:
+    """Return what is known of a program; the loops are told apart by their identity."""
+    nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
+    only = confined(program)
+    loops = (s for kernel in program.kernels for s in statements(kernel.body))
+    known = {id(s): (s, only[id(s)]) for s in loops if isinstance(s, For)}
+    return Facts(dict(known), frozenset(node.id for node in nodes), exact)
+
+
+def band(loop: For, facts: Facts) -> Band | None:
+    """Return the band of a nest, None where no loop of it may be dealt out.
+
+    Where checks may fail its loops keep their order: of several the first is told.
+    """
+    loops, body = nest_of(loop)
+    only = facts.only_in(loop)
+    free: list[For] = []
+    own: frozenset[int] = frozenset()
+    left = list(loops)
+    in_order = fails(body)
+    while left and not (in_order and len(free) == MOST_IN_ORDER):
+        for at in range(1 if in_order else len(left)):
+            moved = _moved(left, at)
+            if moved is None:
+                continue
+            (whole,) = around(moved, body)
+            assert isinstance(whole, For)
+            mine = own_of(whole, only)
+            if facts.is_free(whole, mine, ranges(free)):
+                free.append(moved[0])
+                own, left = mine, moved[1:]
+                break
+        else:
+            break
+    if not free:
+        return None
+    if tuple(loop.symbol for loop in (*free, *left)) == tuple(x.symbol for x in loops):
+        return Band(tuple(free), tuple(left), body, own, loops[len(free) - 1].body)
+    inner = around(left, body)
+    facts.tell(inner, only)
+    return Band(tuple(free), tuple(left), body, own, inner)
+
+
+def uses_of(body: Iterable[Stmt]) -> Counter[int]:
+    """Return how often each node is read or written."""
+    return Counter(n.id for s in statements(body) for n in (*own_reads(s), *own_writes(s)))
+
+
+def fails(body: Iterable[Stmt]) -> bool:
+    """Whether a check in statements may fail."""
+    return any(isinstance(stmt, Check) for stmt in statements(tuple(body)))
+
+
+def own_of(loop: For, only: frozenset[int]) -> frozenset[int]:
+    """Return those temporaries, of which `only` the loop uses, that no round has from another.
+
+    The best value of an argmin or argmax is among them where every round starts with no position.
+    """
+    found = private(loop, only)
+    inside = statements(loop.body)
+    pairs = [s for s in inside if isinstance(s, Update) and s.pair is not None]
+    started = {
+        s.access.node.id for s in inside
+        if isinstance(s, Store) and s.value == Const(-1, dtypes.int64)
+    }  # fmt: skip
+    best = {
+        s.access.node.id for s in pairs
+        if s.pair is not None and s.pair.access.node.id in found & started
+        and s.access.index == s.pair.access.index
+    }  # fmt: skip
+    others = {n.id for s in inside for n in (*own_reads(s), *own_writes(s)) if s not in pairs}
+    return found | frozenset(best & only - others)
+
+
+def _moved(loops: list[For], at: int) -> list[For] | None:
+    """Return loops with one of them in front; None where its bounds need those before it."""
+    first = loops[at]
+    used = first.lo.symbols() | first.hi.symbols()
+    if used & {loop.symbol for loop in loops[:at]}:
+        return None
+    return [first, *loops[:at], *loops[at + 1 :]]
+
+
+def nest_of(loop: For) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
+    """Return the loops that stand directly in each other, and what the innermost does."""
+    loops = [loop]
+    while True:
+        inside = [stmt for stmt in loops[-1].body if not isinstance(stmt, Comment)]
+        if len(inside) != 1 or not isinstance(inside[0], For):
+            return tuple(loops), loops[-1].body
+        loops.append(inside[0])
+
+
+def around(loops: Iterable[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Return loops in each other around a body."""
+    for loop in reversed([*loops]):
+        body = (replace(loop, body=body),)
+    return body
+
+
+def trips(loop: For) -> int | None:
+    """Return how many rounds a loop has, None where that is only known in the run."""
+    count = rounds_of(loop).constant
+    return None if count is None else max(0, count)
+
+
+def rounds_of(loop: For) -> Affine:
+    """Return how many rounds a loop has; zero or less where it has none."""
+    by = abs(loop.step)
+    gap = loop.hi - loop.lo if loop.step > 0 else loop.lo - loop.hi
+    return floordiv(gap + (by - 1), const(by))
+
+
+def normal(loop: For, symbol: Symbol) -> tuple[For, Affine]:
+    """Return a loop that counts from 0 in steps of one, and what its old variable is there."""
+    value = loop.lo + var(symbol) * loop.step
+    return replace(loop, symbol=symbol, lo=const(0), hi=rounds_of(loop), step=1), value
+
+
+def with_value(body: tuple[Stmt, ...], symbol: Symbol, value: Affine) -> tuple[Stmt, ...]:
+    """Return statements in which a symbol is an index expression."""
+    return substitute(body, {symbol: value})
+
+
+def favours(body: Iterable[Stmt], symbol: Symbol) -> int:
+    """Return how much it is worth that neighbours of a symbol are done at once.
+
+    Accesses whose neighbours are neighbours in memory count for it, those far apart against it.
+    """
+    score = 0
+    for node, index in accesses_of(body):
+        distance = _distance(node, index, symbol)
+        if distance is None or abs(distance) > 1:
+            score -= 1
+        elif distance:
+            score += 1
+    return score
+
+
+def accesses_of(body: Iterable[Stmt]) -> Iterator[tuple[Node, tuple[Index, ...]]]:
+    """Yield every array that statements read or write, with the index."""
+    for stmt in statements(body):
+        yield from ((a.node, a.index) for a in parts(stmt).targets if a.node.rank)
+        for expr in expressions_of(stmt):
+            yield from ((r.node, r.index) for r in reads_of(expr) if r.node.rank)
+
+
+def _distance(node: Node, index: tuple[Index, ...], symbol: Symbol) -> int | None:
+    """Return how many elements apart an access is in neighbouring rounds; None: that varies."""
+    total = 0
+    for one, stride in zip(index, node.element_strides, strict=True):
+        if isinstance(one, Dynamic):
+            return None
+        factor = one.coefficient(symbol)
+        rest = one - var(symbol) * factor
+        if symbol in rest.symbols():
+            return None
+        if factor:
+            if stride.constant is None:
+                return None
+            total += factor * stride.constant
+    return total

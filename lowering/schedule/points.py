@@ -1,0 +1,179 @@
+"""Kernels in which each thread does one point of a nest.
+
+    for i in 0..n, j in 0..m: body    becomes    for i in 0..n:                        blocks
+                                                     for tile in 0..ceil(m/256):       blocks
+                                                         for j in tile*256..:          threads
+                                                             body
+
+The loop whose neighbours are neighbours in memory goes to the threads. Loops with few rounds are
+counted as one, and their variables are quotients and remainders of it. Needs a band; whatever the
+order, every point computes the same. Temporaries that are larger than registers get an axis for
+each loop.
+
+>>> program = lowered("y[i, j] = x[i, j] * 2", y="f32[8, 600]", x="f32[8, 600]")
+>>> found = band(program.kernels[0].body[1], facts_of(program))
+>>> made = points(found, fresh_for(program), {})
+>>> print_loops(made.body)
+for i in 0..8 block:
+    for tile in 0..3 block:
+        for j in 224*tile..min(224*tile + 224, 600) thread:
+            y[i, j] = x[i, j] * 2.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import ceil, prod
+from typing import Literal
+
+from ..ir.expressions import Index
+from ..ir.fresh import Fresh
+from ..ir.indexing import Affine, const, floordiv, minimum, mod, var
+from ..ir.loops import For, Stmt
+from ..ir.node import Node
+from .elsewhere import Place, elsewhere
+from .nests import Band, around, fails, favours, normal, rounds_of, trips, with_value
+
+Space = Literal["device", "shared", "private", "rows"]
+"""Who has an array: the device, each block, each thread; of rows each thread has its own."""
+THREADS = 256
+"""Threads of a block that does points."""
+FEW = 64
+"""A loop with fewer rounds is counted together with those around it."""
+PRIVATE_BYTES = 256
+"""Arrays up to this size may be each thread's own."""
+EXPANDED_BYTES = 1 << 28
+"""Temporaries that each point has its own of may take so much of a device in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Kernels, and who has which temporary; the new ones are the device's if nothing is said."""
+
+    body: tuple[Stmt, ...]
+    spaces: dict[int, Space] = field(default_factory=dict)
+
+
+def points(found: Band, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
+    """Return the kernel of a band, None where the temporaries of its points are too large."""
+    free, body = normalised(found, fresh)
+    spaces: dict[int, Space] = {}
+    large: list[Node] = []
+    for number in found.private:
+        node = nodes[number]
+        if node.static_shape is not None and (not node.rank or node.bytes <= PRIVATE_BYTES):
+            spaces[number] = "private"
+        else:
+            large.append(node)
+    if large:
+        moved = expanded(body, large, free, fresh)
+        if moved is None:
+            return None
+        body = moved
+    return Made((dealt(free, body, fresh),), spaces)
+
+
+def normalised(found: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...]]:
+    """Return the free loops in steps of one, those with few rounds counted as one, and the body."""
+    free, body = list(found.free), found.inner
+    for at, loop in enumerate(free):
+        if loop.step != 1:
+            free[at], value = normal(loop, fresh.symbol(loop.symbol.name))
+            body = with_value(body, loop.symbol, value)
+    best = max(range(len(free)), key=lambda at: (favours(body, free[at].symbol), at))
+    known = [trips(loop) is not None and loop.lo.constant is not None for loop in free]
+    if fails(body):
+        best = len(free) - 1
+        known = [all(known)] * len(free)
+    count = trips(free[best])
+    if count is not None and count < FEW and len(free) > 1 and sum(known) > 1:
+        return _counted(free, body, fresh)
+    free.append(free.pop(best))
+    return free, body
+
+
+def _counted(
+    free: list[For], body: tuple[Stmt, ...], fresh: Fresh
+) -> tuple[list[For], tuple[Stmt, ...]]:
+    """Return loops in which all whose rounds are known are one, in the order of the program."""
+    known = [loop for loop in free if trips(loop) is not None and loop.lo.constant is not None]
+    others = [loop for loop in free if loop not in known]
+    total = prod(trips(loop) or 0 for loop in known)
+    symbol = fresh.symbol("point")
+    inner = 1
+    for loop in reversed(known):
+        count = trips(loop) or 0
+        part = floordiv(var(symbol), const(inner))
+        if loop is not known[0]:
+            part = mod(part, const(max(count, 1)))
+        body = with_value(body, loop.symbol, loop.lo + part)
+        inner *= max(count, 1)
+    return [*others, replace(known[0], symbol=symbol, lo=const(0), hi=const(total))], body
+
+
+def dealt(free: list[For], body: tuple[Stmt, ...], fresh: Fresh) -> For:
+    """Return loops as blocks and threads, the last dealt out to threads."""
+    *outer, last = free
+    count = trips(last)
+    size = THREADS if count is None else width(count)
+    tile = fresh.symbol("tile")
+    start = last.lo + var(tile) * size
+    end = minimum(last.hi, start + size)
+    if count is not None and count % size == 0:
+        end = start + size
+    if count is not None and count <= size:
+        start, end = last.lo, last.hi
+    thread = replace(last, lo=start, hi=end, kind="thread", body=())
+    tiles = floordiv(rounds_of(last) + (size - 1), const(size))
+    block = For(tile, const(0), tiles, 1, (), "block", last.span)
+    blocks = [replace(loop, kind="block") for loop in outer[:2]]
+    (made,) = around((*blocks, block, thread, *outer[2:]), body)
+    assert isinstance(made, For)
+    return made
+
+
+def width(count: int) -> int:
+    """Return how many threads a block has for so many rounds: as few as possible are idle.
+
+    >>> width(600), width(256), width(300), width(1000), width(5)
+    (224, 256, 160, 256, 32)
+    """
+    blocks = max(1, ceil(count / THREADS))
+    return max(32, ceil(count / blocks / 32) * 32)
+
+
+def expanded(
+    body: tuple[Stmt, ...], large: list[Node], free: list[For], fresh: Fresh
+) -> tuple[Stmt, ...] | None:
+    """Return the body with temporaries that have an axis for each loop, the last one behind.
+
+    Neighbouring threads use neighbouring elements. None where that takes too much memory, or where
+    sizes are only known in the run.
+    """
+    counts = [trips(loop) for loop in free]
+    if any(count is None for count in counts) or any(n.static_shape is None for n in large):
+        return None
+    sizes = [count or 0 for count in counts]
+    if prod(sizes) * sum(node.bytes for node in large) > EXPANDED_BYTES:
+        return None
+    places = [var(loop.symbol) - loop.lo for loop in free]
+    for node in large:
+        shape = (*sizes[:-1], *(node.static_shape or ()), sizes[-1])
+        made = fresh.array(node.label, shape, node.dtype)
+        body = elsewhere(body, _Axes(node, made, tuple(places)))
+    return body
+
+
+@dataclass(frozen=True, slots=True)
+class _Axes:
+    """A node as part of another one, which has more axes."""
+
+    node: Node
+    made: Node
+    places: tuple[Affine, ...]
+
+    def __call__(self, node: Node, index: tuple[Index, ...]) -> Place:
+        if node != self.node:
+            return node, index
+        return self.made, (*self.places[:-1], *index, self.places[-1])

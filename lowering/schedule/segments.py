@@ -1,0 +1,109 @@
+"""Points with a long sum in each, but too few of them for a device: the sums by many blocks.
+
+    for j in 0..m: before; for i in 0..n: total += f(i, j); after
+    becomes
+    for j in 0..m: before
+    for j in 0..m: for i in 0..n: total[j] += f(i, j)      many blocks for each j, see `chunks`
+    for j in 0..m: after
+
+Temporaries that are carried from one of these nests to another get an axis for the points. Whether
+it is done, and into how many parts sums are taken, depends on the sizes only.
+
+>>> program = lowered("y[j] = sum[i](x[i, j]) * 2", y="f32[3]", x="f32[90000, 3]")
+>>> program = optimize(program, Target("cuda"))[0]
+>>> facts = facts_of(program)
+>>> [len(part.sums) for part in segments(band(program.kernels[0].body[1], facts), facts,
+...     fresh_for(program), {node.id: node for node in program.locals})]
+[0, 1, 0]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from ..ir.fresh import Fresh
+from ..ir.loops import For, Stmt
+from ..ir.node import Node
+from .chunks import blocks_for
+from .nests import Band, Facts, fails, trips, uses_of
+from .points import FEW, expanded, normalised
+from .tree import Sum, sums
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Part of what the points of a band do, as a nest of its own."""
+
+    point: For
+    """The loop over the points, with the part as its body."""
+    sums: tuple[Sum, ...]
+    """What its only statement accumulates, if that is for many blocks."""
+
+    @property
+    def loop(self) -> For:
+        """The loop that sums."""
+        (loop,) = self.point.body
+        assert isinstance(loop, For)
+        return loop
+
+
+def segments(
+    found: Band, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]
+) -> tuple[Segment, ...] | None:
+    """Return the parts of a band in order, None where nothing is gained by that.
+
+    Where checks may fail it stays whole: of several the first is told.
+    """
+    count = prod(FEW if (one := trips(loop)) is None else one for loop in found.free)
+    if found.serial or not 0 < count < FEW or fails(found.inner):
+        return None
+    if not any(_long(stmt, facts, count) for stmt in found.inner):
+        return None
+    free, body = normalised(found, fresh)
+    if len(free) > 1:
+        return None
+    facts.tell(body, found.private)
+    cuts = _cuts([bool(_long(stmt, facts, count)) for stmt in body])
+    carried = _carried([body[lo:hi] for lo, hi in cuts], found.private)
+    large = [nodes[number] for number in sorted(carried)]
+    moved = expanded(body, large, free, fresh) if large else body
+    if moved is None:
+        return None
+    facts.tell(moved, found.private - carried)
+    out = []
+    for lo, hi in cuts:
+        point = replace(free[0], body=moved[lo:hi])
+        facts.tell((point,), found.private - carried)
+        out.append(Segment(point, _long(moved[lo], facts, count) if hi == lo + 1 else ()))
+    return tuple(out)
+
+
+def _long(stmt: Stmt, facts: Facts, points: int) -> tuple[Sum, ...]:
+    """Return what a statement accumulates in a sum that is worth many blocks for each point."""
+    if not isinstance(stmt, For) or blocks_for(stmt, points) < 2:
+        return ()
+    return sums(stmt, facts.private(stmt), facts)
+
+
+def _cuts(alone: Sequence[bool]) -> list[tuple[int, int]]:
+    """Return which statements stay together: those between others that are alone.
+
+    >>> _cuts([False, False, True, True, False])
+    [(0, 2), (2, 3), (3, 4), (4, 5)]
+    """
+    out: list[tuple[int, int]] = []
+    for at, one in enumerate(alone):
+        if one or not out or alone[at - 1]:
+            out.append((at, at + 1))
+        else:
+            out[-1] = (out[-1][0], at + 1)
+    return out
+
+
+def _carried(parts: Sequence[tuple[Stmt, ...]], private: frozenset[int]) -> frozenset[int]:
+    """Return which temporaries of a point more than one part uses."""
+    used = Counter(number for part in parts for number in uses_of(part).keys() & private)
+    return frozenset(number for number, times in used.items() if times > 1)

@@ -1,0 +1,181 @@
+"""Sums down columns: some neighbouring columns at once, each in a lane of its own.
+
+Changes: a loop over columns, in each of which others count the terms of an accumulation, becomes a
+loop over strips of columns. A strip keeps its sums in vector registers while it runs down the rows,
+so that memory is read in its order; what is left of the columns runs as before.
+
+    strip[c] = start(j + c);  for k: strip[c] += term(j + c, k);  rest(j + c)       0 <= c < C
+
+Needs: rounds that may run in any order, and terms that lie side by side. Guarantees: not a bit
+changes: the terms of a column are added in their order.
+
+>>> from plusequals.lowering.passes.shrink import shrink
+>>> from plusequals.lowering.target import Target
+>>> show(lambda program: strips(shrink(program), Target(schedule=True)),
+...      "y[j] = sum(x[i, j])", y="f32[70]", x="f32[9, 70]")
+for j in 0..64 step 32:
+    for column in 0..32 vector:
+        strip[column] = 0.0
+    for i in 0..9:
+        for column in 0..32 vector:
+            strip[column] += x[i, j + column]
+    for column in 0..32 vector:
+        y_acc = strip[column]
+        y[j + column] = y_acc
+for j in 64..70:
+    y_acc = 0.0
+    for i in 0..9:
+        y_acc += x[i, j]
+    y[j] = y_acc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from ..clash import symbols_of
+from ..ir import dtypes
+from ..ir.assignments import Access
+from ..ir.bounds import Bounds, bounds_of
+from ..ir.expressions import Apply, Cast, Expr, Read
+from ..ir.fresh import Fresh, fresh_for
+from ..ir.indexing import Affine, Symbol, const, floordiv, maximum, var
+from ..ir.loops import For, Program, Stmt, Store
+from ..ir.rewrite import substitute, with_bodies
+from ..ir.walk import bodies
+from ..passes.cells import is_in_range, ranges, stride
+from ..passes.decision import Decided, Decision, Reason
+from ..target import Target
+from .accumulation import Accumulation, Body, accumulation
+from .contraction import ON_VECTORS
+from .legal import confined, independent, private
+
+
+class Down(Reason):
+    """Why sums are taken in strips."""
+
+    ROWS = "its terms lie a row apart, those of its neighbours side by side"
+
+
+def strips(program: Program, target: Target) -> Program:
+    """Return the program with sums down columns in strips."""
+    return in_strips(program, target).program
+
+
+def in_strips(program: Program, target: Target) -> Decided:
+    """Return the program with sums down columns in strips, and which these are."""
+    own = frozenset(node.id for node in program.locals)
+    known = bounds_of(parameter.node for parameter in program.parameters)
+    work = _Work(fresh_for(program), target, own, confined(program), [], known)
+    kernels = tuple(replace(k, body=work.body(k.body, ())) for k in program.kernels)
+    return Decided(work.fresh.declared(replace(program, kernels=kernels)), tuple(work.decisions))
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The work on one program."""
+
+    fresh: Fresh
+    target: Target
+    own: frozenset[int]
+    only: Mapping[int, frozenset[int]]
+    """By the `id` of each loop what only its body uses."""
+    decisions: list[Decision]
+    known: Bounds
+
+    def body(self, body: Body, outer: tuple[For, ...]) -> Body:
+        """Return a list of statements with the sums in it in strips."""
+        out: list[Stmt] = []
+        for stmt in body:
+            made = self.nest(stmt, outer) if isinstance(stmt, For) else None
+            if made is None:
+                inner = (*outer, stmt) if isinstance(stmt, For) else outer
+                lists = tuple(self.body(one, inner) for one in bodies(stmt))
+                out.append(with_bodies(stmt, lists))
+            else:
+                out += made
+        return tuple(out)
+
+    def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
+        """Return the loop over columns in strips, None where it is none or has to stay."""
+        before = len(self.fresh.nodes)
+        nest = accumulation(loop, self.fresh)
+        lanes = self.target.lanes(nest.acc.dtype.bits) if nest else 0
+        if nest is None or not self.is_strip(nest, lanes, outer):
+            del self.fresh.nodes[before:]
+            return None
+        node = nest.place.node if nest.place else nest.acc
+        self.decisions.append(Decision("lanes", Down.ROWS, node, span=nest.update.span))
+        known = self.known
+        for one in outer:
+            known = known.inside(one)
+        least = known.least(loop.hi - loop.lo)
+        end = loop.hi if least is not None and least >= 0 else maximum(loop.hi, loop.lo)
+        widths = (4 * lanes, lanes) if end.constant is None else (4 * lanes, 2 * lanes, lanes)
+        out: list[Stmt] = []
+        start = loop.lo
+        for width in widths:
+            whole = start + floordiv(end - start, const(width)) * width
+            if (whole - start).constant != 0:
+                out.append(self.strip(loop, nest, width, start, whole))
+            start = whole
+        rest = replace(loop, lo=start, hi=end)
+        return (*out, *((rest,) if (end - start).constant != 0 else ()))
+
+    def strip(self, loop: For, nest: Accumulation, width: int, first: Affine, last: Affine) -> Stmt:
+        """Return the loop over strips of a width."""
+        at, span = self.fresh.symbol(loop.symbol.name), nest.update.span
+        node = self.fresh.array("strip", (width,), nest.acc.dtype, "tile")
+
+        def each(made: Callable[[Access], Body]) -> Stmt:
+            lane = self.fresh.symbol("column")
+            body = substitute(made(Access(node, (var(lane),))), {loop.symbol: var(at) + var(lane)})
+            return For(lane, const(0), const(width), 1, body, "vector", span)
+
+        def begun(sum_: Access) -> Body:
+            if len(nest.start) == 1 and nest.place is None:
+                return (replace(nest.start[0], access=sum_),)
+            return (*nest.start, Store(sum_, Read(nest.acc, ()), span))
+
+        def done(sum_: Access) -> Body:
+            value = Read(node, sum_.index)
+            return (*nest.again, Store(Access(nest.acc, ()), value, span), *nest.rest)
+
+        added = each(lambda sum_: (replace(nest.update, access=sum_),))
+        for one in reversed(nest.depth):
+            added = replace(one, body=(added,))
+        return For(at, first, last, width, (each(begun), added, each(done)), span=loop.span)
+
+    def is_strip(self, nest: Accumulation, lanes: int, outer: tuple[For, ...]) -> bool:
+        """Whether terms of neighbouring columns lie side by side, and columns are independent."""
+        loop = nest.chain[0]
+        rounds = (loop.hi - loop.lo).constant
+        if len(nest.chain) > 1 or lanes < 2 or (rounds is not None and rounds < lanes):
+            return False
+        column = loop.symbol
+        if any(column in (k.lo.symbols() | k.hi.symbols()) for k in nest.depth):
+            return False
+        if column not in symbols_of(nest.update.value) or not _fits(nest.update.value, column):
+            return False
+        known = ranges((*outer, loop))
+        if nest.place and not is_in_range(nest.place.node, nest.place.index, known):
+            return False
+        mine = private(loop, self.only[id(loop)])
+        return independent(loop, mine, self.own, ranges(outer)) is None
+
+
+def _fits(value: Expr, column: Symbol) -> bool:
+    """Whether a term is one of neighbours, joined by what vectors can do."""
+    if column not in symbols_of(value):
+        return True
+    match value:
+        case Read(node, index, _):
+            real = node.dtype in (dtypes.float32, dtypes.float64)
+            return real and stride(node, index, column) == 1
+        case Apply(op, args, _) if op.name in ON_VECTORS:
+            return all(_fits(arg, column) for arg in args)
+        case Cast(inner, dtypes.float64) if inner.dtype is dtypes.float32:
+            return _fits(inner, column)
+        case _:
+            return False

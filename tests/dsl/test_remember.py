@@ -1,0 +1,133 @@
+"""What is written to disk of a call, and when nothing is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.backends import cache
+from plusequals.dsl import remember
+from plusequals.lowering import settings
+
+pytestmark = pytest.mark.usefixtures("short_way")
+HEAD = "import numpy as np\nfrom plusequals import cd\n"
+X = np.arange(3.0)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path) -> Iterator[None]:
+    with pe.override(cache_dir=str(tmp_path / "cache")):
+        yield
+
+
+@pytest.fixture
+def written(monkeypatch: Any) -> list[dict[str, Any]]:
+    """The ways that are written, the latest last."""
+    kept: list[dict[str, Any]] = []
+    put = cache.Cache.put
+
+    def noting(self: cache.Cache, key: str, entry: cache.Entry) -> bool:
+        kept.extend(entry.metadata.get("ways", [])[:1])
+        return put(self, key, entry)
+
+    monkeypatch.setattr(cache.Cache, "put", noting)
+    return kept
+
+
+def is_found(function: Any) -> bool:
+    return "_forms" not in vars(function)
+
+
+def test_a_way_says_what_was_read(module: Callable[..., Any], written: list[Any]) -> None:
+    text = HEAD + "K = 2.0\ndef g(v):\n    return v * K\n@cd\ndef f(x):\n    return g(x) + np.pi\n"
+    module(text).f(X)
+    (way,) = written
+    read = {(scope, name): words[0] for scope, name, _, words in way["reads"]}
+    assert read[0, "g"] == "function" and read[0, "np"] == "module"
+    assert read[1, "K"] == "constant" and way["owners"] == [[0, "g", []]]
+    assert way["asked"] == [[["module", "numpy", True], "pi", ["constant", "float", repr(np.pi)]]]
+    assert way["name"] == "f" and way["faults"] == []
+
+
+@pytest.mark.parametrize("what", ["sources", "settings", "helper", "rebound"])
+def test_nothing_is_written_of_what_changed_meanwhile(
+    module: Callable[..., Any], written: list[Any], monkeypatch: Any, what: str
+) -> None:
+    text = (
+        HEAD + "def g(v, k=1.0):\n    return v + k\nh = g\n@cd\ndef f(x):\n    return g(x) + h(x)\n"
+    )
+    made = module(text)
+    data_of, find = remember.data_of, remember.front.keys
+
+    def changing(*args: Any) -> Any:
+        made.g.__defaults__ = (2.0,)
+        return data_of(*args)
+
+    def rebinding(*args: Any) -> Any:
+        made.h = module(text).g
+        return data_of(*args)
+
+    def with_other_settings(*args: Any) -> Any:
+        pe.use(compiler_timeout=settings.current().compiler_timeout + 1)
+        return find(*args)
+
+    match what:
+        case "sources":
+            monkeypatch.setattr(cache, "_stamp", lambda: "another")
+        case "settings":
+            monkeypatch.setattr(remember.front, "keys", with_other_settings)
+        case "helper":
+            monkeypatch.setattr(remember, "data_of", changing)
+        case "rebound":
+            monkeypatch.setattr(remember, "data_of", rebinding)
+    np.testing.assert_array_equal(made.f(X), 2 * X + 2)
+    assert written == []
+    monkeypatch.undo()
+    again = module(text)
+    np.testing.assert_array_equal(again.f(X), 2 * X + 2)
+    assert not is_found(again.f)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "k = [1.0]\n@cd\ndef f(x):\n    return x + k[0]",
+        "class A:\n    k = 2.0\na = A()\n@cd\ndef f(x):\n    return x + a.k",
+        "def h(v):\n    return v\ndef g(v, k=h):\n    return k(v)\n@cd\ndef f(x):\n    return g(x)",
+        "class A:\n    def m(self, v):\n        return v\nm = A().m\n"
+        "@cd\ndef f(x):\n    return m(x)",
+        "import functools\ndef h(v, w):\n    return v * w\ng = functools.partial(h, 2.0)\n"
+        "@cd\ndef f(x):\n    return g(x) + h(x, 1.0)",
+        "def g(v):\n    return v\n@cd\ndef f(x):\n    return x + len(g.__name__)",
+    ],
+)
+def test_what_cannot_be_said_is_not_written(
+    module: Callable[..., Any], written: list[Any], text: str
+) -> None:
+    assert module(HEAD + text).f(X).shape == X.shape
+    assert written == []
+
+
+def test_a_few_ways_are_kept(module: Callable[..., Any]) -> None:
+    text = HEAD + "@cd\ndef f(x):\n    return x * K\n"
+    kept = []
+    for number in (*range(10), 9, 2, 1):
+        f = module(text, K=float(number)).f
+        np.testing.assert_array_equal(f(X), X * number)
+        kept.append(is_found(f))
+    assert kept == [*[False] * 10, True, True, False]
+
+
+def test_numbers_of_numpy_that_code_depends_on(module: Callable[..., Any]) -> None:
+    text = HEAD + "@cd\ndef f(x, n):\n    return x.reshape(n, -1)[0] + 1\n"
+    x, found = np.arange(6.0), []
+    for number in (2, 3, np.int64(2), np.int64(3), np.int64(2), np.int32(3), 3, np.int64(3)):
+        f = module(text).f
+        np.testing.assert_array_equal(f(x, number), x.reshape(number, -1)[0] + 1)
+        found.append(is_found(f))
+    assert found == [False, False, False, False, True, False, True, True]

@@ -1,0 +1,130 @@
+"""Functions whose loops a device of many threads runs in every way that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+Arguments = Callable[[int, np.random.Generator], tuple[Any, ...]]
+
+
+def reals(*shapes: Callable[[int], tuple[int, ...]]) -> Arguments:
+    return lambda n, rng: tuple(rng.standard_normal(shape(n)) for shape in shapes)
+
+
+def with_indices(n: int, rng: np.random.Generator) -> tuple[Any, ...]:
+    return np.zeros(max(n, 1)), rng.integers(0, max(n, 1), 3 * n), rng.standard_normal(3 * n)
+
+
+def one(n: int) -> tuple[int, ...]:
+    return (n,)
+
+
+def two(n: int) -> tuple[int, ...]:
+    return (n, n + 2)
+
+
+def wide(n: int) -> tuple[int, ...]:
+    return (3, 40 * n)
+
+
+def many(n: int) -> tuple[int, ...]:
+    return (30 * n + 3,)
+
+
+def whole(n: int, rng: np.random.Generator) -> tuple[Any, ...]:
+    return rng.integers(-9, 9, 30 * n + 3), rng.integers(-9, 9, 30 * n + 3)
+
+
+def square(n: int) -> tuple[int, ...]:
+    return (n, n)
+
+
+NESTS: Mapping[str, tuple[str, Arguments]] = {
+    "elements": ("y[i] = x[i] * 2 + 1", reals(one, one)),
+    "planes": ("y[i, j] = x[j, i] - y[i, j]", reals(square, square)),
+    "steps": ("y[1::2] = x[::-2][:len(y[1::2])]", reals(one, lambda n: (2 * n + 3,))),
+    "softmax": (
+        "m[i] = max(x[i, j])\ne[i, j] = exp(x[i, j] - m[i])\n"
+        "y[i, j] = e[i, j] / sum[k](e[i, k])",
+        reals(wide, wide),
+    ),
+    "norm": ("y[:] = x / np.sqrt((x * x).sum() + 1)", reals(wide, wide)),
+    "columns": ("y[j] += x[i, j]", reals(lambda n: (n + 2,), two)),
+    "product": ("y[i, j] = sum[k](x[i, k] * x[j, k])", reals(square, square)),
+    "matrix product": (
+        "y[i, j] = tanh(sum[k](x[i, k] * z[k, j]) + y[i, j])",
+        reals(lambda n: (n, n + 30), lambda n: (n, 2 * n + 1), lambda n: (2 * n + 1, n + 30)),
+    ),
+    "batch": (
+        "y[b, i, j] = sum[k](x[b, i, k] * z[j, k])",
+        reals(lambda n: (2, n, 33), lambda n: (2, n, 20), lambda n: (33, 20)),
+    ),
+    "convolution": (
+        "y[n, i, j] = sum[a, b, c](x[i + a, j + b, c] * z[a, b, c, n])",
+        reals(lambda n: (9, n, 5), lambda n: (n + 2, 7, 4), lambda n: (3, 3, 4, 9)),
+    ),
+    "rows times": ("y[i] = sum[k](x[i, k] * x[0, k])", reals(lambda n: (3,), wide)),
+    "recurrence": ("for t in range(1, len(y)):\n    y[t] = y[t - 1] * 0.5 + x[t]", reals(one, one)),
+    "columns in order": (
+        "for t in range(1, len(y)):\n    y[t, i] = y[t - 1, i] * 0.5 + x[t, i]",
+        reals(two, two),
+    ),
+    "rounds": (
+        "for t in range(3):\n    y[1:-1] = 0.5 * (x[:-2] + x[2:])\n    x[:] = y",
+        reals(lambda n: (n + 2,), lambda n: (n + 2,)),
+    ),
+    "many rounds": (
+        "for t in range(3):\n    y[1:-1] = 0.5 * (x[:-2] + x[2:])\n    x[:] = y",
+        reals(lambda n: (500 * n + 2,), lambda n: (500 * n + 2,)),
+    ),
+    "triangle": (
+        "for a in range(len(y)):\n    for b in range(a):\n        y[a, b] = x[b, a] + 1",
+        reals(square, square),
+    ),
+    "histogram": ("y[k[i]] += x[i]", with_indices),
+    "last of all": ("y[k[i]] = x[i]", with_indices),
+    "where is it": ("y[:] = x.argmax(axis=1) + x.argmin(axis=0)[:len(y)]",
+                    reals(one, lambda n: (n, 40 * n))),
+    "running total": ("y[:] = np.cumsum(x)", whole),
+    "running maximum": ("y[:] = np.maximum.accumulate(x[::-1])", reals(many, many)),
+    "running in steps": (
+        "for t in range(len(y) - 1, 1, -2):\n    y[t - 2] = y[t] | x[t]", whole,
+    ),
+    "large sum": (
+        "y[0] = (x * x).sum()\ny[0] -= x.max()", reals(lambda n: (1,), lambda n: (99, 100)),
+    ),
+    "few columns": (
+        "y[j] = sum[i](x[i, j]) / 2", reals(lambda n: (3,), lambda n: (9000, 3)),
+    ),
+    "variance": (
+        "m = x.mean(axis=0)\ny[:] = np.sqrt(((x - m) ** 2).mean(axis=0))",
+        reals(lambda n: (2,), lambda n: (5000, 2)),
+    ),
+    "large argmax": ("y[0] = x.argmin()", reals(lambda n: (1,), lambda n: (97, 101))),
+    "until": (
+        "s = 0.0\nwhile s < 10.0:\n    y[:] = y + np.abs(x) + 1\n    s = s + y.sum() + 1",
+        reals(one, one),
+    ),
+    "sorted": ("y[:] = np.sort(x)", reals(wide, wide)),
+    "guarded": ("y[i] = 1 / x[i] if x[i] > 0 else x[i]", reals(one, one)),
+    "totals": ("for a in range(len(y)):\n    for b in range(a):\n        y[a] += x[a, b]",
+               reals(one, square)),
+}  # fmt: skip
+
+LARGE = ("large sum", "large argmax", "many rounds", "few columns", "variance")
+"""Those that are too large to be interpreted often."""
+
+
+def text_of(name: str) -> str:
+    """Return the function of a nest."""
+    text, made = NESTS[name]
+    names = ["y", "x"]
+    if made is with_indices:
+        names = ["y", "k", "x"]
+    elif "z[" in text:
+        names = ["y", "x", "z"]
+    body = "".join(f"    {line}\n" for line in text.splitlines())
+    return f"def f({', '.join(names)}):\n{body}"

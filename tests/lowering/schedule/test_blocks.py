@@ -1,0 +1,79 @@
+"""Sizes of tiles and blocks: they fit, and they are whole tiles."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.lowering.ir.fresh import fresh_for
+from plusequals.lowering.ir.loops import For
+from plusequals.lowering.schedule.blocks import ROWS, sizes
+from plusequals.lowering.schedule.contraction import contraction
+from plusequals.lowering.schedule.kinds import ROOM
+from plusequals.lowering.schedule.stage import Sizes
+from plusequals.lowering.target import Target
+
+from ..passes.shown import lowered
+
+WIDE = Target(vector_bits=512, vector_registers=32)
+SHAPES = [(64, 64, 64), (257, 513, 129), (1024, 1024, 1024), (3, 9000, 700), (2000, 2, 2000)]
+
+
+def chosen(rows: int, terms: int, columns: int, dtype: str, target: Target) -> Sizes | None:
+    program = lowered(
+        "c[i, j] = sum(a[i, k] * b[k, j])",
+        c=f"{dtype}[{rows}, {columns}]", a=f"{dtype}[{rows}, {terms}]",
+        b=f"{dtype}[{terms}, {columns}]",
+    )  # fmt: skip
+    (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
+    found = contraction(nest, fresh_for(program))
+    assert found is not None
+    return sizes(found, target)
+
+
+@pytest.mark.parametrize("target", [WIDE, Target(vector_bits=256), Target(vector_bits=128)])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_blocks_are_whole_tiles_in_registers(
+    shape: tuple[int, int, int], dtype: str, target: Target
+) -> None:
+    found = chosen(*shape, dtype, target)
+    assert found is not None
+    lanes = target.lanes(32 if dtype == "f32" else 64)
+    assert found.columns % lanes == 0
+    vectors = found.columns // lanes
+    assert found.rows * vectors + vectors + 1 <= target.vector_registers
+    assert found.row_block % found.rows == 0
+    assert found.column_block % found.columns == 0
+    assert found.row_block < ROWS + found.rows
+    assert 1 <= found.depth <= shape[1]
+
+
+def test_the_shape_is_the_one_that_covers_least_outside() -> None:
+    square, odd = (chosen(*shape, "f32", WIDE) for shape in ((96, 64, 96), (257, 513, 129)))
+    assert square is not None
+    assert odd is not None
+    assert (square.rows, square.columns) == (12, 32)
+    assert (odd.rows, odd.columns) == (8, 48)
+
+
+def test_each_thread_has_rows() -> None:
+    alone = chosen(64, 64, 64, "f32", WIDE)
+    shared = chosen(64, 64, 64, "f32", Target(vector_bits=512, vector_registers=32, threads=4))
+    assert alone is not None
+    assert shared is not None
+    assert alone.row_block >= 64
+    assert shared.row_block < 32
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_each_thread_has_of_its_own_is_no_more_than_it_may_have(threads: int) -> None:
+    target = Target(vector_bits=512, vector_registers=32, threads=threads, l2_bytes=2 << 20)
+    found = chosen(6000, 4000, 6000, "f64", target)
+    assert found is not None
+    panel, sums = found.row_block * found.depth, found.row_block * found.column_block
+    assert (panel + sums) * 8 <= ROOM
+
+
+def test_what_is_small_has_none() -> None:
+    assert chosen(5, 5, 5, "f32", WIDE) is None
+    assert chosen(64, 64, 64, "f32", Target(vector_bits=32)) is None

@@ -1,0 +1,57 @@
+"""Which nests are products: their rows, their columns, and the parts that know only one of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.lowering.ir.fresh import fresh_for
+from plusequals.lowering.ir.loops import For
+from plusequals.lowering.ir.printer import print_expr
+from plusequals.lowering.passes.shrink import shrink
+from plusequals.lowering.schedule.contraction import Contraction, contraction
+
+from ..passes.shown import lowered
+
+ARRAYS = {
+    "y": "f32[8, 9]", "z": "f32[9, 8]", "q": "f32[2, 8, 9]", "a": "f32[8, 5]", "b": "f32[5, 9]",
+    "t": "f32[9, 5]", "x": "f32[12, 9]", "p": "i64[9]", "u": "f32[2, 8, 5]",
+}  # fmt: skip
+
+
+def found(text: str) -> Contraction | None:
+    used = {name: spec for name, spec in ARRAYS.items() if f"{name}[" in text}
+    program = shrink(lowered(text, **used))
+    (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
+    return contraction(nest, fresh_for(program))
+
+
+PRODUCTS = {
+    "y[i, j] = sum(a[i, k] * b[k, j])": ("i", "j", "", "a b"),
+    "z[j, i] = sum(a[i, k] * b[k, j])": ("j", "i", "", "b a"),
+    "y[i, j] += a[i, k] * t[j, k]": ("i", "j", "", "a t"),
+    "q[n, i, j] = sum(u[n, i, k] * b[k, j])": ("i", "j", "n", "u b"),
+    "y[i, j] = sum((a[i, k] - b[k, j]) ** 2)": ("i", "j", "", "a b"),
+}
+
+
+@pytest.mark.parametrize("text", PRODUCTS)
+def test_rows_and_columns(text: str) -> None:
+    row, column, others, operands = PRODUCTS[text]
+    one = found(text)
+    assert one is not None
+    assert (one.row.symbol.name, one.column.symbol.name) == (row, column)
+    assert " ".join(loop.symbol.name for loop in one.others) == others
+    sides = {part.side: print_expr(part.value)[0] for part in one.parts}
+    assert f"{sides['row']} {sides['column']}" == operands
+
+
+NONE = {
+    "no rows": "y[0, j] = sum(a[0, k] * b[k, j])",
+    "an operand that knows both": "y[i, j] = sum(a[i, k] * b[k, j] * x[i + k, j])",
+    "a bound that is a row": "y[i, j] = sum[k < i](a[i, k % 5] * b[k % 5, j])",
+}
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_what_is_no_product(name: str) -> None:
+    assert found(NONE[name]) is None

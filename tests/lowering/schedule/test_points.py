@@ -1,0 +1,78 @@
+"""Kernels in which each thread does one point."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.lowering.ir.loops import For
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule import points as module
+from plusequals.lowering.schedule.nests import band
+from plusequals.lowering.schedule.points import Made, points, width
+
+from .kernels import Case
+
+
+def made_of(case: Case) -> Made:
+    found = band(case.loop(), case.facts)
+    assert found is not None
+    made = points(found, case.fresh, case.nodes)
+    assert made is not None
+    return made
+
+
+def kinds(made: Made) -> list[str]:
+    return [s.kind for s in statements(made.body) if isinstance(s, For)]
+
+
+@pytest.mark.parametrize("n", [2, 31, 256, 257, 1000])
+def test_every_point_is_done_once(n: int) -> None:
+    case = Case("y[i] = y[i] + x[i]", y=f"f32[{n}]", x=f"f32[{n}]")
+    case.assert_same(made_of(case).body)
+
+
+@pytest.mark.parametrize("shape", ["3, 5", "2, 70", "70, 2", "2, 3, 4, 5", "2, 2, 2, 2, 70"])
+def test_axes_are_dealt_out_or_counted_as_one(shape: str) -> None:
+    letters = ", ".join("ijklm"[: shape.count(",") + 1])
+    case = Case(f"y[{letters}] += x[{letters}]", y=f"f32[{shape}]", x=f"f32[{shape}]")
+    made = made_of(case)
+    assert kinds(made)[0] == "block"
+    assert kinds(made).count("thread") == 1
+    assert kinds(made).count("block") <= 3
+    case.assert_same(made.body)
+
+
+def test_steps_and_directions() -> None:
+    text = "for a in range(8, 0, -3):\n    for b in range(1, 9, 2):\n        y[a, b] = x[b, a] + 1"
+    case = Case(text, y="f32[9, 9]", x="f32[9, 9]")
+    case.assert_same(made_of(case).body)
+
+
+def test_neighbours_in_memory_go_to_neighbouring_threads() -> None:
+    case = Case("y[i, j] = x[i, j] + z[i, j]", y="f32[70, 80]", x="f32[70, 80]", z="f32[70, 80]")
+    threads = [s for s in statements(made_of(case).body) if getattr(s, "kind", "") == "thread"]
+    assert [loop.symbol.name for loop in threads if isinstance(loop, For)] == ["j"]
+
+
+def test_large_temporaries_get_axes_and_too_large_ones_are_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = "for a in range(7):\n    s[:] = x[a] * 2\n    y[a] = s[::-1] + s[0]"
+    case = Case(text, y="f32[7, 90]", x="f32[7, 90]", s="f32[90]")
+    text = "t = x * 2\nfor a in range(7):\n    u = t[a] + 1\n    y[a] = u[::-1] + u[0]"
+    case = Case(text, y="f32[7, 90]", x="f32[7, 90]")
+    found = band(case.loop(), case.facts)
+    assert found is not None
+    large = [n for n in found.private if case.nodes[n].bytes > module.PRIVATE_BYTES]
+    made = points(found, case.fresh, case.nodes)
+    assert made is not None
+    assert not set(large) & set(made.spaces)
+    case.assert_same(made.body)
+    monkeypatch.setattr(module, "EXPANDED_BYTES", 100)
+    assert not large or points(found, case.fresh, case.nodes) is None
+
+
+def test_few_threads_are_idle() -> None:
+    assert all(count <= width(count) * -(-count // 256) < count + 32 * -(-count // 256)
+               for count in range(1, 3000, 7))  # fmt: skip
+    assert all(width(count) % 32 == 0 and 32 <= width(count) <= 256 for count in range(1, 3000, 7))

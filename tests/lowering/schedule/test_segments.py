@@ -1,0 +1,62 @@
+"""Few points with long sums: where they are cut, and that the parts mean what the points meant."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from plusequals.lowering.ir.loops import Check, For
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule.chunks import ROUNDS
+from plusequals.lowering.schedule.grid import grid
+from plusequals.lowering.schedule.nests import band
+from plusequals.lowering.schedule.segments import Segment, segments
+from plusequals.lowering.target import Target
+
+from .kernels import Case, filled, ran
+
+SUM = "y[j] = sum[i](x[i, j]) * 2"
+
+
+def cut(case: Case) -> tuple[Segment, ...] | None:
+    found = band(case.loop(), case.facts)
+    assert found is not None
+    return segments(found, case.facts, case.fresh, case.nodes)
+
+
+@pytest.mark.parametrize(("points", "rounds"), [(64, 9000), (3, ROUNDS), (3, 50)])
+def test_many_points_and_short_sums_stay_whole(points: int, rounds: int) -> None:
+    assert cut(Case(SUM, y=f"f32[{points}]", x=f"f32[{rounds}, {points}]")) is None
+
+
+def test_only_sums_are_alone() -> None:
+    made = cut(Case(SUM, y="f32[3]", x="f32[9000, 3]"))
+    assert made is not None
+    assert [len(part.sums) for part in made] == [0, 1, 0]
+    assert len(made[1].point.body) == 1
+
+
+def test_where_a_check_may_fail_points_stay_whole() -> None:
+    case = Case("y[j] = sum[i](x[k[i], j])", y="f32[3]", x="f32[8, 3]", k="i64[9000]")
+    found = band(case.loop(), case.facts)
+    assert found is not None and cut(case) is not None
+    check = next(stmt for stmt in statements(case.body) if isinstance(stmt, Check))
+    found = replace(found, inner=(check, *found.inner))
+    assert segments(found, case.facts, case.fresh, case.nodes) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [SUM, "y[j] = max[i](x[i, j])", "m = x.mean(axis=0)\ny[:] = ((x - m) ** 2).sum(axis=0)"],
+)
+def test_the_parts_mean_the_same(text: str) -> None:
+    case = Case(text, y="f64[2]", x="f64[4200, 2]")
+    made = grid(case.program, Target("cuda"))
+    blocks = [s for s in statements(made.program.kernels[0].body) if isinstance(s, For)]
+    assert any(loop.symbol.name == "part" and loop.kind == "block" for loop in blocks)
+    rng = np.random.default_rng(1)
+    arrays = [filled(p.node, rng) for p in case.program.parameters]
+    for got, want in zip(ran(made.program, arrays), ran(case.program, arrays), strict=True):
+        np.testing.assert_allclose(got, want, 1e-12, 1e-12)

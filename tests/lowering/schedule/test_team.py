@@ -1,0 +1,106 @@
+"""What the threads of a block do together."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.lowering.ir.loops import Barrier, For
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule import team as module
+from plusequals.lowering.schedule.nests import band
+from plusequals.lowering.schedule.points import Made
+from plusequals.lowering.schedule.team import is_worth, leaves, one_block, rows
+
+from .kernels import Case
+
+
+def by_rows(case: Case, at: int = -1) -> Made:
+    found = band(case.loop(at), case.facts)
+    assert found is not None
+    made = rows(found, case.facts, case.fresh, case.nodes)
+    assert made is not None
+    return made
+
+
+def by_one(case: Case) -> Made:
+    own = frozenset(n.id for n in case.program.locals)
+    made = one_block(case.body, own, case.facts, case.fresh, case.nodes)
+    assert made is not None
+    return made
+
+
+SOFTMAX = "m[i] = max(x[i, j])\ne[i, j] = exp(x[i, j] - m[i])\ny[i, j] = e[i, j] / sum[k](e[i, k])"
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("n", [3, 9, 100, 300])
+def test_a_row_of_softmax_is_a_blocks_work(n: int, exact: bool) -> None:
+    case = Case(SOFTMAX, exact, y=f"f32[3, {n}]", x=f"f32[3, {n}]")
+    made = by_rows(case)
+    case.assert_same(made.body)
+    barriers = [s for s in statements(made.body) if isinstance(s, Barrier)]
+    assert barriers or n < module.WORTH
+
+
+def test_rows_of_temporaries_are_shared_and_scalars_are_not() -> None:
+    case = Case(SOFTMAX, y="f32[3, 100]", x="f32[3, 100]")
+    spaces = by_rows(case).spaces
+    named = {node.label: spaces.get(node.id) for node in case.program.locals}
+    assert named["e"] == "shared"
+    assert named["m"] == "private"
+
+
+def test_what_has_no_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(SOFTMAX, y="f32[3, 100]", x="f32[3, 100]")
+    monkeypatch.setattr(module, "SHARED_BYTES", 300)
+    found = band(case.loop(), case.facts)
+    assert found is not None
+    assert rows(found, case.facts, case.fresh, case.nodes) is None
+
+
+def test_rounds_in_their_order_stay_in_one_block() -> None:
+    text = "for t in range(4):\n    y[1:-1] = 0.5 * (x[:-2] + x[2:])\n    x[:] = y"
+    case = Case(text, y="f32[40]", x="f32[40]")
+    made = by_one(case)
+    case.assert_same(made.body, 0)
+    assert len(made.body) == 1
+    assert sum(isinstance(s, Barrier) for s in statements(made.body)) >= 2
+
+
+def test_tests_and_jumps_are_the_same_for_all_threads() -> None:
+    text = (
+        "for t in range(9):\n    y[:] = y + x\n    if y.sum() > 20.0:\n        break\n"
+        "    x[:] = x + 0.25"
+    )
+    case = Case(text, y="f32[12]", x="f32[12]")
+    case.assert_same(by_one(case).body, 0)
+
+
+def test_what_only_one_thread_can_know_is_shared() -> None:
+    text = (
+        "for a in range(3):\n    s = 0.0\n    for t in range(20):\n"
+        "        s = s * 0.5 + x[a, t]\n        z[a, t] = s\n    y[a] = x[a] * s"
+    )
+    case = Case(text, y="f32[3, 20]", x="f32[3, 20]", z="f32[3, 20]")
+    made = by_rows(case)
+    case.assert_same(made.body)
+    assert "shared" in made.spaces.values()
+
+
+def test_a_fill_is_shared_out() -> None:
+    case = Case(
+        "for a in range(3):\n    y[a] = 0\n    y[a] += x[a]", y="f32[3, 20]", x="f32[3, 20]"
+    )
+    case.assert_same(by_rows(case).body)
+
+
+def test_what_is_worth_it() -> None:
+    case = Case("y[i] = sum[j](x[i, j])", y="f32[3]", x="f32[3, 100]")
+    assert is_worth(case.loop(), case.facts)
+    case = Case("y[i] = sum[j](x[i, j])", y="f32[3]", x="f32[3, 4]")
+    assert not is_worth(case.loop(), case.facts)
+    case = Case("for t in range(9):\n    if x[t] > 0:\n        break\n    y[t] = 1",
+                y="f32[9]", x="f32[9]")  # fmt: skip
+    assert any(leaves(stmt) for stmt in case.loop().body)
+    assert not leaves(case.loop())
+    assert isinstance(case.loop(), For)

@@ -1,0 +1,222 @@
+"""Products in tiles: not a bit changes, whatever the sizes, the axes and the rest around them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.lowering import settings
+from plusequals.lowering.ir.loops import For
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule import blocks
+from plusequals.lowering.target import Target
+
+from .scheduled import function, interpreted, of_any_size, scheduled
+
+TINY = Target(vector_bits=128, vector_registers=16, l1_bytes=512, l2_bytes=1024, l3_bytes=2048)
+"""So little is in its caches that small products have several blocks of everything."""
+M, N, K = "mnk"
+ARRAYS: dict[str, tuple[str, ...]] = {
+    "a": (M, K), "at": (K, M), "b": (K, N), "bt": (N, K), "c": (M, N), "ct": (N, M), "u": (M,),
+    "v": (N,), "x": ("2", "m+2", "n+1"), "w": (K, "2", "3", "2"), "y": (K, M, N),
+    "a3": ("3", M, K), "b3": ("3", K, N), "c3": ("3", M, N), "s": (M, M),
+}  # fmt: skip
+BODIES = {
+    "a product": "c[i, j] = sum(a[i, k] * b[k, j])",
+    "added to": "c[i, j] += a[i, k] * b[k, j]",
+    "transposed": "c[i, j] = sum(at[k, i] * bt[j, k])",
+    "stored the other way": "ct[j, i] = sum(a[i, k] * b[k, j])",
+    "with itself": "s[i, j] = sum(a[i, k] * a[j, k])",
+    "scaled": "c[i, j] = 0.5 * c[i, j] + 2.5 * sum(a[i, k] * b[k, j])",
+    "with more around it": "c[i, j] = max(sum(a[i, k] * b[k, j]) + v[j], 0) * exp(u[i])",
+    "of what is computed": "c[i, j] = sum(exp(a[i, k]) * (b[k, j] - v[j]))",
+    "batches": "c3[q, i, j] = sum(a3[q, i, k] * b3[q, k, j])",
+    "distances": "c[i, j] = sum((a[i, k] - b[k, j]) ** 2)",
+    "shortest ways": "c[i, j] = min(a[i, k] + b[k, j])",
+    "windows": "y[o, h, z] = sum(x[q, h + r, z + t] * w[o, q, r, t])",
+    "backwards": "c[i, j] = sum(a[i, k] * bt[::-1].T[k, j])",
+    "two results": "c[i, j] = sum(a[i, k] * b[k, j])\nct[j, i] = c[i, j] + 1",
+}
+SHAPES = [
+    (2, 3, 5),
+    (6, 8, 21),
+    (7, 9, 1),
+    (13, 17, 50),
+    (24, 2, 3),
+    (5, 40, 0),
+    (0, 9, 4),
+    (9, 0, 4),
+]
+LARGE = [(12, 16, 50), (13, 17, 47)]
+
+
+def _arrays(body: str, shape: tuple[int, int, int], dtype: str = "f4") -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    sizes = dict(zip("mnk", shape, strict=True))
+    found: dict[str, Any] = {}
+    for name, axes in ARRAYS.items():
+        if f"{name}[" in body:
+            extents = [eval(axis, {}, sizes) for axis in axes]
+            found[name] = rng.standard_normal(extents).astype(dtype)
+    return found
+
+
+def _made(body: str, names: list[str]) -> Any:
+    lines = "".join(f"    {line}\n" for line in body.split("\n"))
+    return function(f"def f({', '.join(names)}):\n{lines}")
+
+
+@pytest.fixture(autouse=True)
+def _of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "SMALL", 0)
+
+
+def _has_tiles(program: Any) -> bool:
+    return any(
+        isinstance(stmt, For) and stmt.kind == "unrolled"
+        for kernel in program.kernels
+        for stmt in statements(kernel.body)
+    )
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_not_a_bit_changes(name: str, shape: tuple[int, int, int]) -> None:
+    arrays = _arrays(BODIES[name], shape)
+    if name == "windows" and min(shape) == 0:
+        pytest.skip("a window needs a place")
+    made = _made(BODIES[name], list(arrays))
+    procedure = made.procedure(*arrays.values())
+    before = interpreted(scheduled(procedure, replace(TINY, schedule=False)), *arrays.values())
+    program = scheduled(procedure, replace(TINY, schedule=True))
+    after = interpreted(program, *arrays.values())
+    assert [one.tobytes() for one in before] == [one.tobytes() for one in after]
+    assert _has_tiles(program) == (min(min(one.shape) for one in arrays.values()) > 1)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_sizes_of_the_run_change_no_bit(name: str) -> None:
+    for shape in LARGE:
+        if name == "windows":
+            pytest.skip("its axes do not grow together")
+        arrays = _arrays(BODIES[name], shape)
+        made = _made(BODIES[name], list(arrays))
+        target = replace(TINY, schedule=True, reorders=True, fma=True)
+        fixed = interpreted(scheduled(made.procedure(*arrays.values()), target), *arrays.values())
+        program = scheduled(of_any_size(made, *arrays.values()), target)
+        assert _has_tiles(program)
+        run = interpreted(program, *arrays.values())
+        assert [one.tobytes() for one in fixed] == [one.tobytes() for one in run]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", BODIES)
+def test_c_gives_the_bits_of_the_loops(name: str, dtype: str) -> None:
+    arrays = _arrays(BODIES[name], (37, 70, 19), dtype)
+    made = _made(BODIES[name], list(arrays))
+    with settings.override(schedule=True, profile="strict"):
+        mine = [one.copy() for one in arrays.values()]
+        made.on("cc")(*mine)
+    before = made.procedure(*arrays.values())
+    plain = interpreted(scheduled(before, replace(TINY, schedule=False)), *arrays.values())
+    rtol = 1e-5 if "exp" in BODIES[name] else 0
+    for one, other in zip(mine, plain, strict=True):
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
+
+
+REFUSED = {
+    "one row": "c[0, j] = sum(a[0, k] * b[k, j])",
+    "a triangle": "c[i, j] = sum[k <= i](a[i, k] * b[k, j])",
+    "what is read is written": "s[i, j] = sum(s[i, k] * s[k, j])",
+    "three at once": "c[i, j] = sum(a[i, k] * b[k, j] * c[i, j])",
+    "an index from data": "c[i, j] = sum(a[i, k] * b[k, (j + k) % 2])",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_product_keeps_its_loops_and_bits(name: str) -> None:
+    arrays = _arrays(REFUSED[name], (9, 9, 9))
+    made = _made(REFUSED[name], list(arrays))
+    procedure = made.procedure(*arrays.values())
+    before = interpreted(scheduled(procedure, replace(TINY, schedule=False)), *arrays.values())
+    program = scheduled(procedure, replace(TINY, schedule=True))
+    after = interpreted(program, *arrays.values())
+    assert [one.tobytes() for one in before] == [one.tobytes() for one in after]
+
+
+def test_a_loop_that_was_written_is_tiled_as_well() -> None:
+    text = (
+        "def f(c, a, b):\n    for i in range(9):\n        for j in range(8):\n"
+        "            for k in range(7):\n                c[i, j] += a[i, k] * b[k, j]\n"
+    )
+    rng = np.random.default_rng(3)
+    arrays = [rng.standard_normal(shape) for shape in ((9, 8), (9, 7), (7, 8))]
+    made = function(text)
+    program = scheduled(made.procedure(*arrays), replace(TINY, schedule=True))
+    assert _has_tiles(program)
+    plain = scheduled(made.procedure(*arrays), replace(TINY, schedule=False))
+    assert interpreted(program, *arrays)[0].tobytes() == interpreted(plain, *arrays)[0].tobytes()
+
+
+def test_what_a_row_named_before_its_columns_stays_that() -> None:
+    text = (
+        "def f(c, a, b):\n    for i in range(9):\n        t = c[i, 0]\n"
+        "        for j in range(8):\n            c[i, j] = sum(a[i, k] * b[k, j]) * t\n"
+    )
+    rng = np.random.default_rng(3)
+    arrays = [rng.standard_normal(shape) for shape in ((9, 8), (9, 7), (7, 8))]
+    procedure = function(text).procedure(*arrays)
+    plain = scheduled(procedure, replace(TINY, schedule=False))
+    tiled = scheduled(procedure, replace(TINY, schedule=True, vector_bits=256))
+    assert interpreted(tiled, *arrays)[0].tobytes() == interpreted(plain, *arrays)[0].tobytes()
+
+
+@pytest.mark.parametrize("terms", ["n", "-1", "0", "3"])
+def test_ranges_that_are_empty_read_nothing(terms: str) -> None:
+    made = function(f"def f(c, a, b, n):\n    c[i, j] = sum[k < {terms}](a[i, k] * b[j, k])\n")
+    rng = np.random.default_rng(4)
+    arrays = [rng.standard_normal(shape) for shape in ((9, 10), (9, 7), (10, 7))]
+    for count in (-20, -3, 0, 1, 7):
+        if terms != "n" and count:
+            continue
+        given = (*arrays, count)
+        for procedure in (made.procedure(*given), of_any_size(made, *given)):
+            plain = interpreted(scheduled(procedure, replace(TINY, schedule=False)), *given)
+            tiled = interpreted(scheduled(procedure, replace(TINY, schedule=True)), *given)
+            assert plain[0].tobytes() == tiled[0].tobytes()
+
+
+def test_threads_and_traces_change_no_bit() -> None:
+    arrays = _arrays(BODIES["scaled"], (300, 130, 70))
+    made = _made(BODIES["scaled"], list(arrays))
+    found = []
+    for threads in (1, 2, 7):
+        mine = [one.copy() for one in arrays.values()]
+        with settings.override(schedule=True, threads=threads, parallel_from=1):
+            made.on("cc")(*mine)
+        found.append([one.tobytes() for one in mine])
+    mine = [one.copy() for one in arrays.values()]
+    with settings.override(schedule=True), pe.trace():
+        made.on("cc")(*mine)
+    found.append([one.tobytes() for one in mine])
+    assert all(one == found[0] for one in found)
+    assert found[0] != [one.tobytes() for one in arrays.values()]
+
+
+def test_what_is_small_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    arrays = _arrays(BODIES["a product"], (12, 16, 16))
+    made = _made(BODIES["a product"], list(arrays))
+    assert not _has_tiles(scheduled(made.procedure(*arrays.values()), replace(TINY, schedule=True)))
+
+
+def test_explain_says_what_is_in_tiles() -> None:
+    arrays = _arrays(BODIES["a product"], (32, 32, 32))
+    with settings.override(schedule=True):
+        text = str(_made(BODIES["a product"], list(arrays)).on("cc").explain(*arrays.values()))
+    assert "is computed in tiles" in text
+    assert "side by side" in text

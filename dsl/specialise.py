@@ -22,6 +22,7 @@ from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
 from ..backends.runtime.codes import Codes
 from ..lowering import settings
+from ..lowering.collector import paused
 from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label
 from ..lowering.ir.assignments import Procedure
 from ..lowering.settings import Settings
@@ -291,6 +292,7 @@ class Specialisations:
         now = settings.current()
         return Situation(now, self.backend or now.backend, specs, captured, alias)
 
+    @paused()
     def _elaborated(self, arguments: Arguments, opened: Specs) -> tuple[Typed, dict[Path, Path]]:
         """Return the typed function, and which inputs are one array because one is written.
 

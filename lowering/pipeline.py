@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
+from .collector import paused
 from .diagnostic import CdValueError, Diagnostic, nearest
 from .ir import memory_mode
 from .ir.assignments import Alloc
@@ -128,6 +129,7 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
+@paused()
 def optimize(
     program: Program,
     target: Target,

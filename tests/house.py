@@ -60,7 +60,7 @@ lowering: lower extents clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds rewrite walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers
-lowering: target settings diagnostic later
+lowering: target settings diagnostic later collector
 """
 
 FILE_LINES = 400

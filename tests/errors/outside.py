@@ -347,13 +347,6 @@ def a_trace_of_no_element() -> object:
         return trace
 
 
-def trace_of_an_array_that_there_is_not() -> object:
-    """Trace an array under a name that it does not have."""
-    with pe.trace(arrays="totals") as trace:
-        pe.cd_from_source("def f(x):\n    total[i] = x[i] * 2\n    return total\n")(np.ones(3))
-    return trace
-
-
 def tensor_of_a_negative_size() -> object:
     """Give a tensor a size below zero."""
     return pe.tensor("t", (3, -1))

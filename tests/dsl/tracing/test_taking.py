@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -228,15 +230,15 @@ def test_a_trace_of_nothing_and_numbers_of_numpy(backend: str) -> None:
         ({"statements": (1 << 20,)}, "no assignment that ran is on line 1048576"),
     ],
 )
-def test_what_nothing_has_is_said_at_the_end(asked: dict[str, object], message: str) -> None:
-    ran = []
-    with pytest.raises(ValueError, match=f"CD0875.: {message}"), pe.trace(**asked):  # type: ignore[arg-type]
+def test_what_nothing_has_is_said_at_the_end(asked: dict[str, Any], message: str) -> None:
+    ran, taken = [], partial(pe.trace, **asked)
+    with pytest.raises(ValueError, match=f"CD0875.: {message}"), taken():
         ran.append(steps(*arguments()))
     assert ran, "the calls themselves were made"
-    with pe.trace(**asked) as trace:  # type: ignore[arg-type]
+    with taken() as trace:
         pass
     assert len(trace) == 0, "where nothing ran nothing lacks"
-    with pytest.raises(ZeroDivisionError), pe.trace(**asked):  # type: ignore[arg-type]
+    with pytest.raises(ZeroDivisionError), taken():
         steps(*arguments())
         raise ZeroDivisionError
 

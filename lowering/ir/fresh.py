@@ -8,8 +8,9 @@ from . import walk
 from .dtypes import DType
 from .expressions import Apply, Cast, Expr, Read
 from .indexing import Symbol, const
-from .loops import Program
+from .loops import Program, Stmt
 from .node import Node, Purpose
+from .remembers import keep
 
 _NOUNS = {"add": "total", "sub": "difference", "mul": "product", "div": "quotient"}
 """What people call the results of arithmetic; other operations give their own name."""
@@ -54,10 +55,19 @@ def fresh_for(program: Program) -> Fresh:
     """Return what makes scalars and symbols that the program does not have."""
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     serials = [s.serial for node in nodes for extent in node.shape for s in extent.symbols()]
-    for kernel in program.kernels:
-        for stmt in walk.statements(kernel.body):
-            serials += [symbol.serial for symbol in walk.binds(stmt)]
+    serials += [_highest(stmt) for kernel in program.kernels for stmt in kernel.body]
     return Fresh(max((n.id for n in nodes), default=-1), max(serials, default=-1))
+
+
+def _highest(stmt: Stmt) -> int:
+    """Return the highest serial of a symbol that is bound in a statement, -1 where none is."""
+    try:
+        known: int = stmt.serial
+    except AttributeError:
+        serials = [_highest(one) for body in walk.bodies(stmt) for one in body]
+        serials += [symbol.serial for symbol in walk.binds(stmt)]
+        known = keep(stmt, "serial", max(serials, default=-1))
+    return known
 
 
 def label_of(expr: Expr) -> str:

@@ -220,12 +220,13 @@ def _is_multiple(index: Affine, number: int) -> bool:
 
 def substitute(index: Affine, values: Mapping[Symbol, Affine]) -> Affine:
     """Return the expression with symbols replaced, inside `Quasi` too."""
-    if not index.terms or values.keys().isdisjoint(index.symbols()):
-        return index
-    if len(index.terms) == 1:
+    if len(index.terms) == 1:  # as most have
         ((atom, factor),) = index.terms
         if isinstance(atom, Symbol):
-            return values[atom] * factor + index.offset
+            value = values.get(atom)
+            return index if value is None else value * factor + index.offset
+    if not index.terms or values.keys().isdisjoint(index.symbols()):
+        return index
     parts = [(const(index.offset), 1)]
     for atom, factor in index.terms:
         match atom:

@@ -29,10 +29,16 @@ class Remembers:
     ({'For'}, {'For'})
     """
 
-    __slots__ = ("own", "sites", "summary")
+    __slots__ = ("inside", "lists", "own", "serial", "sites", "summary")
 
+    inside: Any
+    """Every statement inside of it: `walk.inside`."""
+    lists: Any
+    """The accesses in the lists inside of it: `passes.access`."""
     own: Any
     """Its own expressions, reads and writes: `walk.own`."""
+    serial: Any
+    """The highest number of a symbol that is bound in it: `fresh`."""
     sites: Any
     """The accesses in its own expressions: `passes.access`."""
     summary: Any

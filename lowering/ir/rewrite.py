@@ -7,7 +7,7 @@ made from it and from `expressions.rebuild`. What comes out the same is the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import is_
 from typing import Any, TypeVar, assert_never, cast
@@ -26,13 +26,24 @@ T = TypeVar("T")
 
 def with_bodies(statement: S, new: tuple[Body, ...]) -> S:
     """Return the statement with the lists that `bodies` gives replaced; itself for the same."""
-    for one, other in zip(new, bodies(statement)):
-        if len(one) != len(other) or not all(map(is_, one, other)):
-            return _with_other_bodies(statement, new)
-    return statement
+    return statement if all(map(same, new, bodies(statement))) else _replaced(statement, new)
 
 
-def _with_other_bodies(statement: S, new: tuple[Body, ...]) -> S:
+def map_bodies(statement: S, change: Callable[[tuple[S, ...]], Sequence[S]]) -> S:
+    """Return the statement with each list inside of it changed; itself where nothing does."""
+    if type(statement) not in BODIES:
+        return statement
+    old = bodies(statement)
+    new = [change(body) for body in old]
+    return statement if all(map(same, new, old)) else _replaced(statement, tuple(map(tuple, new)))
+
+
+def same(new: Sequence[object], old: Sequence[object]) -> bool:
+    """Whether two lists hold the same objects."""
+    return len(new) == len(old) and all(map(is_, new, old))
+
+
+def _replaced(statement: S, new: tuple[Body, ...]) -> S:
     changed: dict[str, Any] = dict(zip(BODIES[type(statement)], new, strict=True))
     if isinstance(statement, loops.For):  # many are made, and `replace` takes its time
         s = statement
@@ -44,11 +55,7 @@ def map_statements(body: tuple[S, ...], change: Callable[[S], Iterable[S]]) -> t
     """Return the body with each statement replaced by what `change` gives, inner ones first."""
     out: list[S] = []
     for statement in body:
-        inner = bodies(statement)
-        if inner:
-            mapped = tuple(map_statements(one, change) for one in inner)
-            statement = with_bodies(statement, mapped)
-        out += change(statement)
+        out += change(map_bodies(statement, lambda inner: map_statements(inner, change)))
     return tuple(out)
 
 
@@ -77,6 +84,8 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
     """
     new: AnyStatement = statement
     match new:
+        case loops.Comment():
+            pass
         case loops.Store(access, value, span):
             place, value = _access(access, by), by.expr(value)
             if place is not access or value is not new.value:
@@ -84,8 +93,8 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
         case loops.Update(access, op, value, pair, span, terms):
             place, value, other = _access(access, by), by.expr(value), _pair(pair, by)
             at = tuple([by.index(one) for one in terms])
-            same = place is access and value is new.value and other is pair
-            if not same or not all(map(is_, at, terms)):
+            stays = place is access and value is new.value and other is pair
+            if not stays or not all(map(is_, at, terms)):
                 new = loops.Update(place, op, value, other, span, at)
         case loops.For(symbol, lo, hi, step, body, kind, span):
             symbol, lo, hi = by.symbol(symbol), by.index(lo), by.index(hi)
@@ -122,9 +131,7 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
         case assignments.Print():
             pieces = (p if isinstance(p, str) else by.expr(p) for p in new.pieces)
             new = replace(new, pieces=tuple(pieces))
-        case assignments.Block() | assignments.Break() | assignments.Continue() | loops.Comment():
-            pass
-        case loops.Barrier():
+        case assignments.Block() | assignments.Break() | assignments.Continue() | loops.Barrier():
             pass
         case _:
             assert_never(new)
@@ -144,9 +151,9 @@ def over_kernels(
     kernels: list[Kernel] = []
     for kernel in program.kernels:
         body = change(kernel.body)
-        same = len(body) == len(kernel.body) and all(map(is_, body, kernel.body))
-        kernels.append(kernel if same else replace(kernel, body=body))
-        changed = changed or not same
+        stays = same(body, kernel.body)
+        kernels.append(kernel if stays else replace(kernel, body=body))
+        changed = changed or not stays
     return replace(program, kernels=tuple(kernels)) if changed else program
 
 
@@ -194,7 +201,8 @@ def _renaming(symbols: Mapping[Symbol, Symbol], nodes: Mapping[int, Node]) -> Re
     def on_expr(expr: Expr) -> Expr:
         new = expressions.rebuild(expr, on_expr, on_index)
         if isinstance(new, Read):
-            return replace(new, node=on_node(new.node))
+            node = on_node(new.node)
+            return new if node is new.node else Read(node, new.index, new.span)
         if isinstance(new, Reduce):
             ranges = (replace(r, symbol=on_symbol(r.symbol)) for r in new.domain.ranges)
             return replace(new, domain=replace(new.domain, ranges=tuple(ranges)))

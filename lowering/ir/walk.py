@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar, assert_never
 
 from . import assignments, expressions, loops
 from .assignments import Access, Assign
-from .expressions import Domain, Dynamic, Expr, Index, Position, Read, Reduce
+from .expressions import Domain, Dynamic, Expr, Index, Position, Read, Reduce, Select
 from .indexing import Affine, Symbol
 from .loops import AnyStatement
 from .node import Node
@@ -27,7 +27,7 @@ BODIES: dict[type, tuple[str, ...]] = {
     **dict.fromkeys((assignments.Branch, loops.If), ("then", "other")),
 }
 """The fields that hold statements, by kind of statement; the others hold none."""
-_INSIDE: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+_BODIES: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     kind: attrgetter(*names) if len(names) > 1 else lambda statement: (statement.body,)
     for kind, names in BODIES.items()
 }
@@ -35,24 +35,28 @@ _INSIDE: dict[type, Callable[[Any], tuple[Any, ...]]] = {
 
 def bodies(statement: S) -> tuple[tuple[S, ...], ...]:
     """Return the statement lists directly inside a statement, of its IR, as they run."""
-    inside = _INSIDE.get(type(statement))
-    return () if inside is None else inside(statement)
+    get = _BODIES.get(type(statement))
+    return () if get is None else get(statement)
 
 
 def statements(body: Iterable[S]) -> list[S]:
     """Return every statement, those inside others too, parents first, in program order."""
     found: list[S] = []
-    _collect(body, found)
+    for statement in body:
+        found.append(statement)
+        if type(statement) in BODIES:
+            found += inside(statement)
     return found
 
 
-def _collect(body: Iterable[S], found: list[S]) -> None:
-    for statement in body:
-        found.append(statement)
-        inside = _INSIDE.get(type(statement))
-        if inside is not None:
-            for inner in inside(statement):
-                _collect(inner, found)
+def inside(statement: S) -> tuple[S, ...]:
+    """Return every statement inside of one, at any depth, parents first, in program order."""
+    try:
+        known: tuple[S, ...] = statement.inside
+    except AttributeError:
+        inner = [one for body in bodies(statement) for one in statements(body)]
+        known = keep(statement, "inside", tuple(inner))
+    return known
 
 
 class Parts(NamedTuple):
@@ -115,6 +119,8 @@ class Own(NamedTuple):
     """The nodes of these, and targets that take part."""
     writes: tuple[Node, ...] = ()
     """Written, given storage or permuted."""
+    chooses: bool = False
+    """Whether some of the reads may not be done: whether there is a choice in the expressions."""
 
 
 def own(statement: AnyStatement) -> Own:
@@ -130,21 +136,26 @@ def _own(statement: AnyStatement) -> Own:
     if isinstance(statement, assignments.For | loops.For | loops.Comment):
         return _NOTHING
     expressions_ = _expressions_of(statement)
-    found = tuple([read for expr in expressions_ for read in expressions.reads(expr)])
+    pieces = [one for expr in expressions_ for one in expressions.walk(expr)]
+    found = tuple([one for one in pieces if isinstance(one, Read)])
     nodes = tuple([read.node for read in found])
+    chooses = Select in map(type, pieces)
+    written: tuple[Node, ...] = ()
     match statement:
         case loops.Store(access):
-            return Own(expressions_, found, nodes, (access.node,))
+            written = (access.node,)
         case loops.Update() | Assign():
             written = tuple([access.node for access in parts(statement).targets])
-            is_read = isinstance(statement, loops.Update) or _accumulates(statement)
-            return Own(expressions_, found, nodes + written if is_read else nodes, written)
+            nodes += (
+                written if isinstance(statement, loops.Update) or _accumulates(statement) else ()
+            )
         case loops.Fill(node) | assignments.Alloc(node):
-            return Own(expressions_, found, nodes, (node,))
+            written = (node,)
         case assignments.Permute(written, sources):
-            return Own(expressions_, found, nodes + sources, written)
+            nodes += sources
         case _:
-            return Own(expressions_, found, nodes)
+            pass
+    return Own(expressions_, found, nodes, written, chooses)
 
 
 _NOTHING = Own()

@@ -42,7 +42,7 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.remembers import keep
 from ..ir.rewrite import substitute_expr
-from ..ir.walk import bodies, expressions_of, parts
+from ..ir.walk import BODIES, bodies, own
 from ..lower import conjuncts
 from .cells import holds, is_inside, ranges, solve
 from .summary import summary
@@ -195,30 +195,46 @@ def _is_between(found: Accesses, test: Expr, write: Site, read: Site, shared: in
 def accesses(body: Iterable[Stmt]) -> Accesses:
     """Return every access of some statements, those inside them too."""
     found: dict[int, list[Site]] = {}
-    for site in _sites(tuple(body), (), (), (), []):
+    for site in _sites(body):
         found.setdefault(site.node.id, []).append(site)
     return Accesses({number: tuple(sites) for number, sites in found.items()})
 
 
-def _sites(
-    body: tuple[Stmt, ...],
-    inside: tuple[Stmt, ...],
-    route: Route,
-    tests: tuple[Expr, ...],
-    found: list[Site],
-) -> list[Site]:
-    """Add the sites of a list of statements; `found` is returned."""
+def _sites(body: Iterable[Stmt]) -> list[Site]:
+    """Return the sites of a list of statements, as they are seen from this list."""
+    found: list[Site] = []
     for at, stmt in enumerate(body):
-        here = (*route, (at, 0))
-        for node, index, kind, own in _touches(stmt):
-            found.append(Site(node, index, kind, inside, here, tests + own if own else tests))
-        for number, inner in enumerate(bodies(stmt)):
-            holding = tests
-            if isinstance(stmt, If):
-                holding += tuple(conjuncts(stmt.test)) if not number else (negated(stmt.test),)
-            where = (*route, (at, number))
-            _sites(inner, (*inside, stmt), where, holding, found)
+        for node, index, kind, tests in _touches(stmt):
+            found.append(Site(node, index, kind, (), ((at, 0),), tests))
+        if type(stmt) not in BODIES:
+            continue
+        around = (stmt,)
+        for number, (holding, sites) in enumerate(_lists(stmt)):
+            here = ((at, number),)
+            for node, index, kind, inside, route, tests in sites:
+                found.append(
+                    Site(node, index, kind, around + inside, here + route, holding + tests)
+                )
     return found
+
+
+_List = tuple[tuple[Expr, ...], list[Site]]
+"""What holds in a list inside of a statement, and the sites as they are seen from that list."""
+
+
+def _lists(stmt: Stmt) -> tuple[_List, ...]:
+    """Return what is known of each list inside of a statement.
+
+    No site names the statement itself: what is kept with it does not keep it alive.
+    """
+    try:
+        known: tuple[_List, ...] = stmt.lists
+    except AttributeError:
+        holding: tuple[tuple[Expr, ...], ...] = ((), ())
+        if isinstance(stmt, If):
+            holding = tuple(conjuncts(stmt.test)), (negated(stmt.test),)
+        known = keep(stmt, "lists", tuple(zip(holding, map(_sites, bodies(stmt)))))
+    return known
 
 
 _Touch = tuple[Node, tuple[Index, ...] | None, Kind, tuple[Expr, ...]]
@@ -235,16 +251,17 @@ def _touches(stmt: Stmt) -> tuple[_Touch, ...]:
 
 
 def _touched(stmt: Stmt) -> tuple[_Touch, ...]:
-    found: list[_Touch] = [
-        (read.node, read.index, "read", holding)
-        for expr in expressions_of(stmt)
-        for read, holding in reads_in(expr)
-    ]
+    mine = own(stmt)
+    if mine.chooses:
+        pairs = [pair for expr in mine.expressions for pair in reads_in(expr)]
+        found: list[_Touch] = [(read.node, read.index, "read", tests) for read, tests in pairs]
+    else:
+        found = [(read.node, read.index, "read", ()) for read in mine.found]
     match stmt:
         case Store(access):
             found.append((access.node, access.index, "write", ()))
         case Update():
-            for access in parts(stmt).targets:
+            for access in (stmt.access,) if stmt.pair is None else (stmt.access, stmt.pair.access):
                 found.append((access.node, access.index, "update", ()))
         case Fill(node) | Alloc(node):
             found.append((node, None, "write", ()))

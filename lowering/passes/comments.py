@@ -1,18 +1,20 @@
 """Comments stay with what they head, where statements go.
 
->>> [stmt.text for stmt in headed((Comment("gone"), None, Comment("left")))]
+>>> [stmt.text for stmt in headed([Comment("gone"), None, Comment("left")])]
 ['left']
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from ..ir.loops import Comment, Stmt
 
 
-def headed(body: Iterable[Stmt | None]) -> Iterator[Stmt]:
-    """Yield statements, of which None is left where one goes: a comment goes with what it heads."""
+def headed(body: list[Stmt | None]) -> tuple[Stmt, ...]:
+    """Return what is left of statements, None where one went: a comment goes with what it heads."""
+    left = tuple([stmt for stmt in body if stmt is not None])
+    if len(left) == len(body):  # as mostly
+        return left
+    found: list[Stmt] = []
     comment: Comment | None = None
     dropped = False
     for stmt in body:
@@ -20,11 +22,12 @@ def headed(body: Iterable[Stmt | None]) -> Iterator[Stmt]:
             dropped = True
             continue
         if comment is not None and not (isinstance(stmt, Comment) and dropped):
-            yield comment
+            found.append(comment)
         if isinstance(stmt, Comment):
             comment, dropped = stmt, False
             continue
         comment, dropped = None, False
-        yield stmt
+        found.append(stmt)
     if comment is not None and not dropped:
-        yield comment
+        found.append(comment)
+    return tuple(found)

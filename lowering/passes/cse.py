@@ -61,14 +61,12 @@ class _Repeated:
 
 
 def _repeated(body: Body) -> _Repeated:
-    met: set[Expr] = set()
-    twice: set[Expr] = set()
     users: dict[Expr, list[int]] = {}
     for stmt in statements(body):
         for one in (one for expr in expressions_of(stmt) for one in walk(expr)):
             if _may_be_work(one):
-                (twice if one in met else met).add(one)
                 users.setdefault(one, []).append(id(stmt))
+    twice = (one for one, met in users.items() if len(met) > 1)
     values = frozenset(one for one in twice if _is_work(one))
     return _Repeated(values, frozenset(user for one in values for user in users[one]))
 

@@ -14,7 +14,7 @@ for i in 0..8:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import cast
 
@@ -26,7 +26,7 @@ from ..ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import over_kernels, with_bodies
-from ..ir.walk import bodies, own, own_writes, parts, statements, uses
+from ..ir.walk import bodies, own, own_writes, statements, uses
 from .comments import headed
 
 
@@ -38,7 +38,8 @@ def dead(program: Program) -> Program:
         smaller = _round(program, body, read)
         if smaller == program:
             used = {node.id for stmt in body for node in own_writes(stmt)}.union(*read)
-            return replace(program, locals=tuple(n for n in program.locals if n.id in used))
+            kept = tuple([node for node in program.locals if node.id in used])
+            return program if len(kept) == len(program.locals) else replace(program, locals=kept)
         program = smaller
 
 
@@ -48,7 +49,7 @@ def _round(program: Program, body: list[Stmt], read: list[list[int]]) -> Program
     needed = _needed(zip(body, read, strict=True), visible)
     lets = any(isinstance(stmt, Let) for stmt in body)
     symbols = frozenset(symbol for stmt in body if lets for symbol in uses(stmt))
-    return over_kernels(program, lambda body: tuple(_live(body, needed, symbols)))
+    return over_kernels(program, lambda body: _live(body, needed, symbols))
 
 
 def _needed(body: Iterable[tuple[Stmt, list[int]]], visible: Iterable[Node]) -> frozenset[int]:
@@ -60,7 +61,7 @@ def _needed(body: Iterable[tuple[Stmt, list[int]]], visible: Iterable[Node]) -> 
     open_: list[int] = [node.id for node in visible]
     for stmt, read in body:
         if isinstance(stmt, Store | Update):
-            targets = [access.node.id for access in parts(stmt).targets]
+            targets = [node.id for node in own_writes(stmt)]
             for target in targets:  # the best value and its position are kept by each other
                 feeds.setdefault(target, set()).update(read, targets)
         else:
@@ -82,17 +83,17 @@ def _read(stmt: Stmt) -> list[int]:
 
 def _live(
     body: tuple[Stmt, ...], needed: frozenset[int], symbols: frozenset[Symbol]
-) -> Iterator[Stmt]:
-    """Yield the statements that are still of use."""
-    return headed(
+) -> tuple[Stmt, ...]:
+    """Return the statements that are still of use."""
+    return headed([
         stmt if isinstance(stmt, Comment) else _kept(stmt, needed, symbols) for stmt in body
-    )
+    ])  # fmt: skip
 
 
 def _kept(stmt: Stmt, needed: frozenset[int], symbols: frozenset[Symbol]) -> Stmt | None:
     match stmt:
         case Store() | Update():
-            return stmt if any(a.node.id in needed for a in parts(stmt).targets) else None
+            return stmt if any(node.id in needed for node in own_writes(stmt)) else None
         case Fill(node) | Alloc(node):
             return stmt if node.id in needed else None
         case Let(symbol):
@@ -100,7 +101,7 @@ def _kept(stmt: Stmt, needed: frozenset[int], symbols: frozenset[Symbol]) -> Stm
         case _:
             pass
     lists = cast(tuple[tuple[Stmt, ...], ...], bodies(stmt))
-    inner = tuple(tuple(_live(one, needed, symbols)) for one in lists)
+    inner = tuple([_live(one, needed, symbols) for one in lists])
     if isinstance(stmt, For) and not _acts(inner[0]):
         return None
     if isinstance(stmt, If):
@@ -110,7 +111,7 @@ def _kept(stmt: Stmt, needed: frozenset[int], symbols: frozenset[Symbol]) -> Stm
 
 def _branch(branch: If, then: tuple[Stmt, ...], other: tuple[Stmt, ...]) -> If | None:
     if _acts(then):
-        return replace(branch, then=then, other=other if _acts(other) else ())
+        return with_bodies(branch, (then, other if _acts(other) else ()))
     if not _acts(other):
         return None
     test = branch.test

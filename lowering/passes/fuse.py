@@ -33,13 +33,13 @@ from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Range, var
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update, While
-from ..ir.rewrite import rename, with_bodies
+from ..ir.rewrite import map_bodies, rename, with_bodies
 from ..ir.rewrite import substitute as substituted
-from ..ir.walk import bodies, own_reads, statements
+from ..ir.walk import BODIES, own_reads, statements
 from .access import accesses, nodes_of
 from .cells import ranges
 from .decision import Decided, Decision, Reason
-from .pair import Apart, Nest, Pair, match, nest_of
+from .pair import Apart, Nest, Pair, are_strangers, match, nest_of
 from .summary import bound_in, summary
 
 BACK = 64
@@ -93,12 +93,10 @@ class _Fusion:
         return tuple(self.inside(stmt, outer) for stmt in out)
 
     def inside(self, stmt: Stmt, outer: tuple[Range, ...]) -> Stmt:
-        lists = bodies(stmt)
-        if not lists:
+        if type(stmt) not in BODIES:
             return stmt
         known = (*outer, *ranges((stmt,)))
-        inner = (self.body(one, known) for one in lists)
-        return with_bodies(stmt, tuple(inner))
+        return map_bodies(stmt, lambda inner: self.body(inner, known))
 
     def nest(self, out: list[Stmt], second: For, outer: tuple[Range, ...]) -> None:
         """Put a nest behind the statements in `out`, or into a nest there."""
@@ -122,6 +120,8 @@ class _Fusion:
             return Decision("apart", Apart.BETWEEN, None, "", *where)
         if not match(first, second):
             return Decision("apart", Apart.RANGES, None, "", *where)
+        if are_strangers(first, second):
+            return Decision("apart", Apart.NOTHING, None, "", *where)
         pair = Pair(self.known(first), self.known(second), self.own, outer)
         refused, detail = pair.refusal(moved)
         if refused is not None:
@@ -143,6 +143,8 @@ class _Fusion:
                 return False
             if not isinstance(first, For) or not match(first, second):
                 continue
+            if summary(first).writes.isdisjoint(summary(second).reads):
+                continue
             shared = self.known(first).written_for(self.known(second))
             if not any(n in self.own and self.reads[n] == times for n, times in shared.items()):
                 continue
@@ -160,7 +162,7 @@ class _Fusion:
         """Return one nest for two."""
         where = second.span, first.span, second.symbol.name
         self.decisions.append(Decision("fused", Together.SHARED, None, "", *where))
-        return replace(first, body=(*first.body, *between, *self.renamed(first, second)))
+        return with_bodies(first, ((*first.body, *between, *self.renamed(first, second)),))
 
     def known(self, loop: For) -> Nest:
         """Return what is asked of a loop more than once, found once."""

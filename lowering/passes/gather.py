@@ -39,8 +39,7 @@ def gather(program: Program) -> Program:
 def _body(body: Body, fresh: Fresh) -> Body:
     out: list[Stmt] = []
     for stmt in body:
-        inner = tuple(_body(one, fresh) for one in walk.bodies(stmt))
-        stmt = rewrite.with_bodies(stmt, inner) if inner else stmt
+        stmt = rewrite.map_bodies(stmt, lambda inner: _body(inner, fresh))
         found = _looked_up(stmt, out, fresh) if isinstance(stmt, For) else None
         out += (stmt,) if found is None else found
     return tuple(out)

@@ -57,12 +57,9 @@ class _Uses:
     @classmethod
     def of(cls, body: Body) -> _Uses:
         """Count in some statements."""
-        read: Counter[int] = Counter()
-        written: Counter[int] = Counter()
-        for stmt in statements(body):
-            read.update([one.node.id for one in own(stmt).found])
-            written.update([node.id for node in own(stmt).writes])
-        return cls(read, written)
+        mine = [own(stmt) for stmt in statements(body)]
+        read = Counter([one.node.id for each in mine for one in each.found])
+        return cls(read, Counter([node.id for each in mine for node in each.writes]))
 
 
 @dataclass(frozen=True, slots=True)

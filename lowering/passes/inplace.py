@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from ..clash import is_injective
 from ..ir.assignments import Permute
@@ -38,7 +39,7 @@ from ..ir.walk import statements
 from .access import Accesses, Site, accesses, common, has_effects
 from .cells import ranges
 from .decision import Decided, Decision, Reason
-from .summary import touched
+from .summary import changed_where, touched
 
 
 class Sharing(Reason):
@@ -67,7 +68,8 @@ def decide_inplace(program: Program) -> Decided:
         outside = touched(others)
         found = _found(program, kernel, [n for n in arrays if n.id not in outside], outside)
         taken |= found
-        kernels.append(replace(kernel, body=rename(kernel.body, {}, found)) if found else kernel)
+        body = changed_where(found, kernel.body, partial(rename, symbols={}, nodes=found))
+        kernels.append(replace(kernel, body=body) if found else kernel)
     kept = tuple(node for node in program.locals if node.id not in taken)
     gone = (node for node in (*program.locals, *program.results) if node.id in taken)
     decisions = (
@@ -131,7 +133,7 @@ def _heirs(found: Accesses, old: Node) -> Iterator[Node]:
         return
     for stores in found.sites.values():
         new = stores[0].node
-        if new != old and (new.dtype, new.shape) == (old.dtype, old.shape):
+        if new.id != old.id and new.shape == old.shape and new.dtype == old.dtype:
             if _takes_over(stores, reads[-1], depth):
                 yield new
 

@@ -84,7 +84,8 @@ def located(decision: Decision, spans: dict[int, Span]) -> Decision:
     """Return the decision with the place of its node, unless it has one."""
     if decision.span is not NOWHERE or decision.node is None:
         return decision
-    return replace(decision, span=spans.get(decision.node.id, NOWHERE))
+    span = spans.get(decision.node.id, NOWHERE)
+    return decision if span is NOWHERE else replace(decision, span=span)
 
 
 def _removed(reason: Gone, before: Program, after: Program) -> Iterator[Decision]:

@@ -21,8 +21,8 @@ from __future__ import annotations
 from ..ir.assignments import Break, Continue, Print
 from ..ir.expressions import Const
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update
-from ..ir.rewrite import over_kernels, with_bodies
-from ..ir.walk import bodies, statements
+from ..ir.rewrite import map_bodies, over_kernels
+from ..ir.walk import statements
 from .access import accesses
 from .comments import headed
 from .summary import summary
@@ -50,7 +50,7 @@ def zeros(program: Program) -> Program:
             is_needless = target is not None and target in fresh and _stores_zero(stmt)
             left.append(None if is_needless else stmt)
             fresh.difference_update(summary(stmt).touches)
-        return tuple(headed(left))
+        return headed(left)
 
     return over_kernels(program, change)
 
@@ -62,9 +62,8 @@ def _body(body: Body, own: frozenset[int]) -> Body:
         if target is not None and _is_lost(target, body[at + 1 :], own):
             left.append(None)
             continue
-        inner = tuple(_body(one, own) for one in bodies(stmt))
-        left.append(with_bodies(stmt, inner) if inner else stmt)
-    return tuple(headed(left))
+        left.append(map_bodies(stmt, lambda inner: _body(inner, own)))
+    return headed(left)
 
 
 _KINDS = frozenset((For, If, Store, Update, Fill, Comment))

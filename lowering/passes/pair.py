@@ -17,7 +17,7 @@ from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ..ir.loops import Check, Comment, Fill, For, If, Stmt, Store, Update, While
 from ..ir.rewrite import map_statements
 from ..ir.rewrite import substitute as substituted
-from ..ir.walk import parts, statements
+from ..ir.walk import inside, parts, statements
 from .access import Accesses, Site, accesses
 from .cells import are_apart, is_in_range, ranges
 from .decision import Reason
@@ -93,15 +93,20 @@ class Nest:
 
 def nest_of(loop: For) -> Nest:
     """Return a loop with what is asked of it."""
-    inside = tuple(statements(loop.body))
-    return Nest(loop, inside, accesses((loop,)), frozenset(map(type, inside)))
+    every = inside(loop)
+    return Nest(loop, every, accesses((loop,)), frozenset(map(type, every)))
 
 
 def match(first: For, second: For) -> bool:
     """Whether two loops run through the same values."""
-    return (first.lo, first.hi, first.step, first.kind) == (
-        second.lo, second.hi, second.step, second.kind,
-    )  # fmt: skip
+    ends = first.hi == second.hi and first.lo == second.lo
+    return ends and (first.step, first.kind) == (second.step, second.kind)
+
+
+def are_strangers(first: For, second: For) -> bool:
+    """Whether two loops have no node in common, and the second writes some."""
+    ours, theirs = summary(first), summary(second)
+    return bool(theirs.writes) and ours.touches.isdisjoint(theirs.touches)
 
 
 def is_visible(found: Accesses, own: frozenset[int]) -> bool:

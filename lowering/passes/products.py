@@ -15,6 +15,7 @@ from ..ir.expressions import Apply, Cast, Expr
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import For, Stmt, Update
 from ..ir.walk import bodies
+from .summary import summary
 
 PRODUCTS = frozenset(("mul", "product"))
 TILED = 4096
@@ -39,8 +40,8 @@ def tiled(nest: For) -> frozenset[Symbol]:
 def _sides(update: Update, left: Expr, right: Expr, loops: tuple[For, ...]) -> frozenset[Symbol]:
     bound = {loop.symbol for loop in loops}
     target = {s for i in update.access.index if isinstance(i, Affine) for s in i.symbols()} & bound
-    rows = target & (symbols_of(left) - symbols_of(right))
-    columns = target & (symbols_of(right) - symbols_of(left))
+    one, other = symbols_of(left), symbols_of(right)
+    rows, columns = target & (one - other), target & (other - one)
     sizes = ((loop.hi - loop.lo).constant for loop in loops)
     points = prod(64 if size is None else size for size in sizes)
     if rows and columns and bound - target and points >= TILED:
@@ -58,6 +59,7 @@ def _updates(
     for stmt in body:
         if isinstance(stmt, Update):
             yield stmt, loops
-        inner = (*loops, stmt) if isinstance(stmt, For) else loops
-        for one in bodies(stmt):
-            yield from _updates(one, inner)
+        elif Update in summary(stmt).kinds:
+            inner = (*loops, stmt) if isinstance(stmt, For) else loops
+            for one in bodies(stmt):
+                yield from _updates(one, inner)

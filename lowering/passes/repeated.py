@@ -113,7 +113,7 @@ class _Merging:
                 for node in nest.sources:
                     reading.setdefault(node, []).append(nest)
             left.append(self.inside(stmt, at, route))
-        return tuple(headed(left))
+        return headed(left)
 
     def now(self, stmt: Stmt) -> Stmt:
         """Return a statement that reads what is left in the place of what went."""

@@ -43,10 +43,11 @@ from ..ir.loops import Check, Comment, For, Kernel, Program, Stmt, Store, Update
 from ..ir.memory_mode import admits_virtual
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, map_statements, rebuild_statement, with_bodies
-from ..ir.walk import binds, bodies, own_reads, own_writes, statements
+from ..ir.walk import BODIES, binds, bodies, own_reads, own_writes, statements
 from .access import Accesses, Site, accesses, common, has_jumps
 from .cells import is_least, ranges
 from .decision import Decided, Decision, Reason
+from .summary import changed_where
 
 
 class Smaller(Reason):
@@ -196,7 +197,7 @@ def _applied(body: tuple[Stmt, ...], plans: dict[int, _Plan]) -> tuple[Stmt, ...
         touched = any(n.id in plans for n in (*own_reads(stmt), *own_writes(stmt)))
         return (_replaced(stmt, place) if touched else stmt,)
 
-    return map_statements(body, change) if plans else body
+    return changed_where(plans, body, lambda part: map_statements(part, change))
 
 
 OnPlace = Callable[[Node, tuple[Index, ...]], tuple[Node, tuple[Index, ...]]]
@@ -210,7 +211,7 @@ def _replaced(stmt: Stmt, place: OnPlace) -> Stmt:
         if isinstance(value, Read):
             node, index = place(value.node, value.index)
             if node is not value.node:
-                return replace(value, node=node, index=index)
+                return Read(node, index, value.span)
         return value
 
     def access(old: Access) -> Access:
@@ -262,9 +263,9 @@ class _Registers:
     ) -> tuple[Stmt, ...]:
         """Do so for a list that is that deep; `found` is what happens in it, node by node."""
         out: list[Stmt] = []
+        inside = _by_place(found, depth)
         for at, stmt in enumerate(body):
-            lists = bodies(stmt)
-            here = _at(found, depth, (at, 0)) if lists else ()
+            here = inside.get((at, 0), ())
             after: list[Stmt] = []
             if isinstance(stmt, For):
                 for sites in _single(stmt, here, self.scalars):
@@ -274,11 +275,11 @@ class _Registers:
                         continue
                     stmt = self.kept(stmt, place, out, start, after)
                     here = tuple(one for one in here if one is not sites)
-            if lists:
+            if type(stmt) in BODIES:
                 known = (*outer, *ranges((stmt,)))
                 inner: list[tuple[Stmt, ...]] = []
                 for number, one in enumerate(bodies(stmt)):
-                    there = _at(found, depth, (at, number)) if number else here
+                    there = inside.get((at, number), ()) if number else here
                     there = tuple([_deeper(sites, depth) for sites in there])
                     inner.append(self.inside(one, known, there, depth + 1))
                 stmt = with_bodies(stmt, tuple(inner))
@@ -323,12 +324,18 @@ def _start(out: list[Stmt], place: Access) -> int | None:
     return None
 
 
-def _at(
-    found: tuple[tuple[Site, ...], ...], depth: int, place: tuple[int, int]
-) -> tuple[tuple[Site, ...], ...]:
-    """Return those sites that are in one statement of a list."""
-    parts = [tuple([s for s in sites if s.route[depth] == place]) for sites in found]
-    return tuple([sites for sites in parts if sites])
+def _by_place(
+    found: tuple[tuple[Site, ...], ...], depth: int
+) -> dict[tuple[int, int], tuple[tuple[Site, ...], ...]]:
+    """Return the sites in each statement of a list, node by node, by the place in the list."""
+    places: dict[tuple[int, int], tuple[tuple[Site, ...], ...]] = {}
+    for sites in found:
+        mine: dict[tuple[int, int], list[Site]] = {}
+        for site in sites:
+            mine.setdefault(site.route[depth], []).append(site)
+        for place, those in mine.items():
+            places[place] = (*places.get(place, ()), tuple(those))
+    return places
 
 
 def _deeper(sites: tuple[Site, ...], depth: int) -> tuple[Site, ...]:

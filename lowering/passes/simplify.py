@@ -33,16 +33,18 @@ def simplify(program: Program) -> Program:
 
 def _body(body: Iterable[Stmt], known: Bounds) -> tuple[Stmt, ...]:
     out: list[Stmt] = []
+    by = _by(known)
     for statement in body:
-        out += _statement(statement, known)
+        out += _statement(statement, known, by)
         if isinstance(statement, Check):
             known = known.where(statement.test)  # nothing behind a check runs where it fails
+            by = _by(known)
     return tuple(out)
 
 
-def _statement(statement: Stmt, known: Bounds) -> tuple[Stmt, ...]:
+def _statement(statement: Stmt, known: Bounds, by: Rewrite) -> tuple[Stmt, ...]:
     """Return what is left of a statement: nothing, itself simpler, or what it surely does."""
-    statement = _static(rewrite.rebuild_statement(statement, _by(known)))
+    statement = _static(rewrite.rebuild_statement(statement, by))
     match statement:
         case For():
             return _loop(statement, known)
@@ -107,5 +109,5 @@ def _leaves(statement: Stmt) -> bool:
 
 
 def _by(known: Bounds) -> Rewrite:
-    """Return what simplifies the parts of a statement at a place."""
+    """Return what simplifies the parts of the statements of a list."""
     return Rewrite(lambda expr: simplified(expr, known), lambda i: simplified_index(i, known))

@@ -15,8 +15,8 @@ are, and the next pass looks only at what has changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
 
 from ..ir.indexing import Symbol
 from ..ir.loops import Stmt
@@ -24,8 +24,7 @@ from ..ir.remembers import keep
 from ..ir.walk import binds, bodies, own
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(NamedTuple):
     """What a statement touches and binds, with all that is inside of it."""
 
     reads: frozenset[int]
@@ -70,6 +69,19 @@ def _summary(stmt: Stmt) -> Summary:
 def bound_in(body: Iterable[Stmt]) -> frozenset[Symbol]:
     """Return the symbols that some statements bind."""
     return frozenset[Symbol]().union(*(summary(stmt).bound for stmt in body))
+
+
+def changed_where(
+    nodes: Collection[int], body: tuple[Stmt, ...],
+    change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]],
+) -> tuple[Stmt, ...]:  # fmt: skip
+    """Return a list in which the statements that touch any of these nodes are changed."""
+    out: list[Stmt] = []
+    for stmt in body:
+        known = summary(stmt)
+        apart = known.reads.isdisjoint(nodes) and known.writes.isdisjoint(nodes)
+        out += (stmt,) if apart else change((stmt,))
+    return tuple(out)
 
 
 def touched(body: Iterable[Stmt]) -> frozenset[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
+from .ir import walk
 from .ir.assignments import Access, Assign
 from .ir.expressions import Domain, Dynamic, Expr, Index, Position, Read, children
 from .ir.indexing import Affine, Atom, Quasi, Range, Symbol, collected
@@ -18,6 +19,8 @@ OnIndex = Callable[[Affine], Affine]
 
 def of(stmt: Assign, access: Access) -> frozenset[Clash]:
     """Return how reads of the node of one written access clash with the statement's own writes."""
+    if access.node not in [read.node for read in walk.own(stmt).found]:
+        return frozenset()
     ranges = stmt.free.ranges + stmt.reduced.ranges
     own = is_injective(access.index, stmt.free.ranges) and not uses(access, stmt.reduced)
     once = not stmt.reduced.ranges and not stmt.initialize

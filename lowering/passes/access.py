@@ -194,8 +194,18 @@ def _is_between(found: Accesses, test: Expr, write: Site, read: Site, shared: in
 
 def accesses(body: Iterable[Stmt]) -> Accesses:
     """Return every access of some statements, those inside them too."""
+    return _by_node(_sites(body))
+
+
+def within(loop: For) -> Accesses:
+    """Return every access in the body of a loop, as seen from there: the loop is not around it."""
+    ((_, sites),) = _lists(loop)
+    return _by_node(sites)
+
+
+def _by_node(sites: Iterable[Site]) -> Accesses:
     found: dict[int, list[Site]] = {}
-    for site in _sites(body):
+    for site in sites:
         found.setdefault(site.node.id, []).append(site)
     return Accesses({number: tuple(sites) for number, sites in found.items()})
 

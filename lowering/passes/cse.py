@@ -26,7 +26,7 @@ from ..ir.fresh import Fresh, fresh_for, label_of
 from ..ir.loops import Check, For, If, Program, Stmt, Store, While
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, over_kernels, rebuild_statement, with_bodies
-from ..ir.walk import expressions_of, statements
+from ..ir.walk import expressions_of, inside, statements
 from .summary import summary
 
 Body = tuple[Stmt, ...]
@@ -105,6 +105,9 @@ class _Walk:
     def statement(self, stmt: Stmt, known: _Known) -> Body:
         """Return a statement after the names that it needs, and forget what it overwrites."""
         written = summary(stmt).writes
+        if self.repeated.users.isdisjoint(map(id, (stmt, *inside(stmt)))):
+            _forget(known, written)
+            return (stmt,)
         match stmt:
             case For(body=body):
                 _forget(known, written)
@@ -124,9 +127,6 @@ class _Walk:
                 test = self.expr(test, known, True, stmt)
                 shown = tuple(self.expr(value, known, False, stmt) for value in values)
                 return (*self.defined(), replace(stmt, test=test, values=shown))
-            case _ if id(stmt) not in self.repeated.users:
-                _forget(known, written)
-                return (stmt,)
             case _:
                 by = Rewrite(lambda expr: self.expr(expr, known, True, stmt))
                 stmt = rebuild_statement(stmt, by)

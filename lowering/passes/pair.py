@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from ..ir.assignments import Alloc, Break, Continue, Let, Print
 from ..ir.expressions import Position, walk
@@ -18,7 +17,7 @@ from ..ir.loops import Check, Comment, Fill, For, If, Stmt, Store, Update, While
 from ..ir.rewrite import map_statements
 from ..ir.rewrite import substitute as substituted
 from ..ir.walk import inside, parts, statements
-from .access import Accesses, Site, accesses
+from .access import Accesses, Site, accesses, within
 from .cells import are_apart, is_in_range, ranges
 from .decision import Reason
 from .products import tiled
@@ -48,6 +47,7 @@ class Nest:
     inside: tuple[Stmt, ...]
     """Every statement in it, at any depth."""
     found: Accesses
+    """As seen from its body."""
     kinds: frozenset[type]
     """Of what statements are in it."""
 
@@ -94,7 +94,7 @@ class Nest:
 def nest_of(loop: For) -> Nest:
     """Return a loop with what is asked of it."""
     every = inside(loop)
-    return Nest(loop, every, accesses((loop,)), frozenset(map(type, every)))
+    return Nest(loop, every, within(loop), frozenset(map(type, every)))
 
 
 def match(first: For, second: For) -> bool:
@@ -188,7 +188,7 @@ class Pair:
         """
         kept = (For, While, If, Check)
         checks = map_statements(
-            (cast(Stmt, self.first.loop),), lambda stmt: (stmt,) if isinstance(stmt, kept) else ()
+            self.first.loop.body, lambda stmt: (stmt,) if isinstance(stmt, kept) else ()
         )
         tests = [stmt.test for stmt in statements(checks) if isinstance(stmt, Check)]
         if self._clash(accesses(checks), checked=True) is not None:
@@ -196,8 +196,9 @@ class Pair:
         of_positions = any(
             isinstance(e, Position) and e.index.terms for test in tests for e in walk(test)
         )
+        known = (*self.outer, *ranges((self.second.loop,)))
         return of_positions and not all(
-            is_in_range(site.node, site.index, (*self.outer, *ranges(site.inside)))
+            is_in_range(site.node, site.index, (*known, *ranges(site.inside)))
             for sites in self.second.found.sites.values()
             for site in sites
         )
@@ -275,10 +276,10 @@ def _never_meet(
     index = tuple(substitute(i, values) if isinstance(i, Affine) else i for i in one.index)
     inner = tuple(
         Range(_renamed(r.symbol, values), substitute(r.lo, values), substitute(r.hi, values))
-        for r in ranges(one.inside[1:])
+        for r in ranges(one.inside)
     )
     known = (*known, *inner)
-    return all(are_apart(index, o.index, (*known, *ranges(o.inside[1:]))) for o in others)
+    return all(are_apart(index, o.index, (*known, *ranges(o.inside))) for o in others)
 
 
 def _renamed(symbol: Symbol, values: dict[Symbol, Affine]) -> Symbol:

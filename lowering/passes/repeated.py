@@ -92,8 +92,9 @@ class _Merging:
 
     def body(self, body: Body, route: Route) -> Body:
         """Return a list of statements without repeated nests, then the lists inside of it."""
-        alone = len(body) == 1
-        leaves = alone or any(not JUMPS.isdisjoint(summary(stmt).kinds) for stmt in body)
+        if len(body) == 1:
+            return (self.inside(self.now(body[0]), 0, route),)
+        leaves = any(not JUMPS.isdisjoint(summary(stmt).kinds) for stmt in body)
         seen: dict[object, list[_Nest]] = {}
         reading: dict[int, list[_Nest]] = {}
         left: list[Stmt | None] = []

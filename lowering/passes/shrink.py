@@ -156,11 +156,13 @@ def _axes_left(
     levels = _levels(found.of(node), node.rank, lets)
     if not levels:
         return Whole.INDICES
-    safe = node.id in firsts or all(found.is_covered(s) for s in found.of(node) if s.reads)
-    for deepest in sorted(set(levels.values()), reverse=True):
-        if deepest == 0 or safe:
-            return tuple(a for a in range(node.rank) if levels.get(a, deepest + 1) > deepest)
-    return Whole.ROUNDS
+    deepest = max(levels.values())
+    if deepest and node.id not in firsts:
+        if not all(found.is_covered(s) for s in found.of(node) if s.reads):
+            if 0 not in levels.values():
+                return Whole.ROUNDS
+            deepest = 0
+    return tuple(a for a in range(node.rank) if levels.get(a, deepest + 1) > deepest)
 
 
 def _levels(sites: tuple[Site, ...], rank: int, lets: frozenset[Symbol]) -> dict[int, int]:

@@ -38,6 +38,7 @@ from .cells import are_apart, ranges
 from .cost import CHEAP, READ, STORE, cost, rounds
 from .decision import Decided, Decision, Reason
 from .definition import Layer, Unplaced, Unwritten, layer, value_at, zero_of
+from .summary import summary
 
 MAX_SIZE = 64
 """How many parts an expression may have after inlining."""
@@ -141,10 +142,11 @@ class _Inlining:
     def body(self, body: tuple[Stmt, ...], route: Route) -> tuple[Stmt, ...]:
         """Return a list of statements with values inlined, then the lists inside of them."""
         current: list[Stmt | None] = list(body)
-        layers_of = [layer(stmt) for stmt in body]
+        open_ = self.own - self.decided
         makers: dict[Node, list[int]] = {}
-        for at, one in enumerate(layers_of):
-            if one is not None and one.node.id in self.own and one.node.id not in self.decided:
+        for at, stmt in enumerate(body):
+            one = None if open_.isdisjoint(summary(stmt).writes) else layer(stmt)
+            if one is not None:
                 makers.setdefault(one.node, []).append(at)
         for node, places in makers.items():
             self.decided.add(node.id)
@@ -152,14 +154,18 @@ class _Inlining:
             made = _Made(node, tuple(one for one in layers if one), tuple(places), {})
             self.decide(made, current, route)
         out: list[Stmt] = []
-        for at, stmt in enumerate(current):
-            if stmt is None or (isinstance(stmt, Alloc) and stmt.node.id in self.gone):
+        for at, new in enumerate(current):
+            if new is None or (isinstance(new, Alloc) and new.node.id in self.gone):
                 continue
-            inner = tuple(
-                self.body(one, (*route, (at, number))) for number, one in enumerate(bodies(stmt))
-            )
-            out.append(with_bodies(stmt, inner) if inner else stmt)
+            lists = () if self.is_settled(new) else bodies(new)
+            inner = tuple(self.body(one, (*route, (at, n))) for n, one in enumerate(lists))
+            out.append(with_bodies(new, inner) if inner else new)
         return tuple(out)
+
+    def is_settled(self, stmt: Stmt) -> bool:
+        """Whether all that a statement writes was decided, and stays."""
+        known = self.own & summary(stmt).writes
+        return known <= self.decided and known.isdisjoint(self.gone)
 
     def decide(self, made: _Made, current: list[Stmt | None], route: Route) -> None:
         """Inline what a node is computed from, or note why not."""

@@ -121,3 +121,12 @@ def test_substitution_reaches_bounds_subscripts_predicates_and_positions() -> No
         "    y[6] = 7    for i in [0, 7) where 7 < i",
         "    check 7 < t else CdIndexError('CD0301', 'no', 7)",
     ]
+
+
+def test_lists_are_changed_and_what_stays_is_the_same_object() -> None:
+    loop = loops.For(I, const(0), const(9), 1, (COPY, COPY))
+    assert rewrite.map_bodies(loop, list) is loop
+    assert rewrite.map_bodies(COPY, lambda body: ()) is COPY
+    assert rewrite.map_bodies(loop, lambda body: body[:1]) == replace(loop, body=(COPY,))
+    assert rewrite.same([loop], (loop,)) and not rewrite.same([loop], (replace(loop),))
+    assert not rewrite.same((), (loop,))

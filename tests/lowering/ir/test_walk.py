@@ -85,3 +85,11 @@ def test_free_symbols_know_what_binds() -> None:
     reduced = acc(at(Y, J), "add", read(X, J), over(ROWS), over(rng(J, 0, I)))
     assert walk.uses(reduced) == {J}
     assert walk.uses(Check(TEST, FAULT, (pos(I), pos(T)), over(ROWS))) == {T}
+
+
+def test_inside_is_all_but_the_statement_itself() -> None:
+    inner = loops.For(J, aff(0), aff(3), 1, (COPY,))
+    loop = loops.For(I, aff(0), aff(3), 1, (inner, COPY))
+    assert walk.inside(loop) == (inner, COPY, COPY) == tuple(walk.statements((loop,))[1:])
+    assert walk.inside(loop) is walk.inside(loop), "it is found once"
+    assert walk.inside(COPY) == ()

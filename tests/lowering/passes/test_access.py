@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.ir.loops import Program
+from plusequals.lowering.ir.loops import For, If, Program
 from plusequals.lowering.ir.node import Node
-from plusequals.lowering.passes.access import accesses, has_effects, has_jumps
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.passes.access import accesses, has_effects, has_jumps, negated, within
 
 from .shown import lowered
 
@@ -105,3 +106,36 @@ for s in range(3):
     program = lowered(body, y="f32[8]", x="f32[8]", t="f32[8]", p="f32[3]", q="f32[3]")
     found = accesses(program.kernels[0].body)
     assert not found.read_before_written(node_of(program, "t"))
+
+
+def test_the_accesses_of_a_loop_are_those_of_its_body() -> None:
+    body = lowered("if x[0] > 0:\n    y[i] = t[i] + x[i]", y="f32[8]", x="f32[8]", t="f32[8]")
+    nests = [stmt for stmt in statements(body.kernels[0].body) if isinstance(stmt, For)]
+    assert nests
+    for nest in nests:
+        assert within(nest) == accesses(nest.body)
+        whole, inner = accesses((nest,)).sites, within(nest).sites
+        assert whole.keys() == inner.keys()
+        for number, sites in inner.items():
+            assert [(s.index, s.kind, s.tests) for s in sites] == [
+                (s.index, s.kind, s.tests) for s in whole[number]
+            ]
+            assert all(s.inside[0] is nest and s.route[0] == (0, 0) for s in whole[number])
+
+
+def test_sites_say_what_holds_around_them_outermost_first() -> None:
+    program = lowered(
+        "for k in range(3):\n    if x[k] > 0:\n        if x[k] < 9:\n            y[k] = t[k]\n"
+        "        else:\n            y[k] = 1.0",
+        y="f32[8]", x="f32[8]", t="f32[8]",
+    )  # fmt: skip
+    (loop,) = (s for s in statements(program.kernels[0].body) if isinstance(s, For))
+    (outer,) = (s for s in loop.body if isinstance(s, If))
+    (inner,) = (s for s in outer.then if isinstance(s, If))
+    found = accesses((loop,))
+    one, other = found.of(node_of(program, "y"))
+    assert one.inside == other.inside == (loop, outer, inner)
+    assert one.tests[0] == other.tests[0] == outer.test
+    assert one.tests[1:] == (inner.test,) and other.tests[1:] == (negated(inner.test),)
+    assert (one.route[2][1], other.route[2][1]) == (0, 1)
+    assert found.of(node_of(program, "t"))[0].tests == one.tests

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from plusequals.lowering.ir.loops import For
 from plusequals.lowering.passes.fuse import Together, fused
-from plusequals.lowering.passes.pair import Apart
+from plusequals.lowering.passes.pair import Apart, are_strangers
 
 from .shown import lowered
 
@@ -57,3 +58,13 @@ MATRICES = {"x": "f32[32, 64]", "w": "f32[64, 96]", "y": "f32[32, 96]", "z": "f3
 def test_products_keep_their_tiles(body: str, reason: Apart | Together) -> None:
     made = fused(lowered(body, **MATRICES))
     assert made.decisions[0].reason == reason, [one.reason for one in made.decisions]
+
+
+def test_strangers_have_no_array_in_common() -> None:
+    program = lowered(
+        "y[i] = x[i]\nz[i] = t[i]\nz[i] = x[i]",
+        y="f32[8]", x="f32[8]", z="f32[8]", t="f32[8]",
+    )  # fmt: skip
+    first, second, third = (s for s in program.kernels[0].body if isinstance(s, For))
+    assert are_strangers(first, second) and are_strangers(second, first)
+    assert not are_strangers(first, third) and not are_strangers(second, third)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from plusequals.lowering.ir.loops import For, If, Store, Update
 from plusequals.lowering.ir.walk import binds, reads, statements, writes
-from plusequals.lowering.passes.summary import bound_in, summary, touched
+from plusequals.lowering.passes.summary import bound_in, changed_where, summary, touched
 
 from .shown import lowered
 
@@ -44,3 +44,10 @@ def test_kinds_are_those_inside_too() -> None:
     (nest,) = (s for s in lowered("if x[i] > 0:\n    y[i] += 1", y="f32[8]", x="f32[8]")
                .kernels[0].body if isinstance(s, For))  # fmt: skip
     assert {For, If, Update} <= summary(nest).kinds and Store not in summary(nest).kinds
+
+
+def test_only_what_touches_a_node_is_changed() -> None:
+    body = lowered(BODY, y="f32[8]", x="f32[8, 9]", p="i64[8]").kernels[0].body
+    ids = touched(body)
+    assert changed_where(ids, body, lambda part: ()) == tuple(s for s in body if not touched((s,)))
+    assert changed_where((), body, lambda part: ()) == body

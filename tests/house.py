@@ -54,8 +54,8 @@ lowering/schedule: device_tiles segments chunks team scan tree owners points mee
 lowering/schedule: effort rounding tiles blocks stage strips contraction accumulation lanes
 lowering/schedule: order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
-lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
-lowering/passes: noticed decision products
+lowering/passes: inplace overwritten repeated dead buffers access products cost summary cells
+lowering/passes: comments noticed decision
 lowering: lower extents clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds rewrite walk faults

@@ -30,6 +30,7 @@ from .passes.simplify import simplify
 from .passes.sink import sink, sunk
 from .passes.virtualize import virtualize, virtualized
 from .requests import settle
+from .schedule.abreast import abreast, in_strips
 from .schedule.kinds import parallel, privates
 from .schedule.lanes import in_lanes, lanes
 from .schedule.order import order
@@ -48,7 +49,7 @@ class Pass(NamedTuple):
 
     name: str
     run: Callable[[Program, Target], Program]
-    decide: Callable[[Program], Decided] | None = None
+    decide: Callable[[Program, Target], Decided] | None = None
     """Where given: the same, together with what was decided about nodes and nests, and why."""
     when: Callable[[Target], bool] = lambda _: True
     """Whether it does anything; the others are steps that change nothing."""
@@ -91,6 +92,11 @@ def _reorders(target: Target) -> bool:
     return target.schedule and target.reorders
 
 
+def _alone(decide: Callable[[Program], Decided]) -> Callable[[Program, Target], Decided]:
+    """Return what asks for no target."""
+    return lambda program, _: decide(program)
+
+
 PASSES: tuple[Pass, ...] = (
     Pass("order", lambda program, _: order(program), when=_reorders),  # what was written tells
     Pass("simplify", lambda program, _: simplify(program)),
@@ -98,17 +104,18 @@ PASSES: tuple[Pass, ...] = (
     Pass("repeated", lambda program, _: repeated(program)),  # before it is spread by inlining
     Pass("overwritten", lambda program, _: overwritten(program)),
     Pass("dead", lambda program, _: dead(program)),
-    Pass("virtualize", lambda program, _: virtualize(program), virtualized),
-    Pass("fuse", lambda program, _: fuse(program), fused),  # the nests that are left
-    Pass("sink", lambda program, _: sink(program), sunk),  # sums that it left apart
-    Pass("shrink", lambda program, _: shrink(program), shrunk),  # fused rounds need less at once
-    Pass("inplace", lambda program, _: inplace(program), decide_inplace),
+    Pass("virtualize", lambda program, _: virtualize(program), _alone(virtualized)),
+    Pass("fuse", lambda program, _: fuse(program), _alone(fused)),  # the nests that are left
+    Pass("sink", lambda program, _: sink(program), _alone(sunk)),  # sums that it left apart
+    Pass("shrink", lambda program, _: shrink(program), _alone(shrunk)),  # rounds need less at once
+    Pass("inplace", lambda program, _: inplace(program), _alone(decide_inplace)),
     Pass("simplify again", lambda program, _: simplify(program)),  # what came together by moving
     Pass("cse", lambda program, _: cse(program)),  # the others count equal work as one
     Pass("hoist", lambda program, _: hoist(program)),
     Pass("zeros", lambda program, _: zeros(program)),  # which started what is fused by now
     Pass("dead again", lambda program, _: dead(program)),
-    Pass("lanes", lambda program, _: lanes(program), in_lanes, _reorders),
+    Pass("abreast", abreast, in_strips, lambda target: target.schedule),
+    Pass("lanes", lambda program, _: lanes(program), _alone(in_lanes), _reorders),
     Pass("parallel", parallel),  # the finished nests
 )
 
@@ -137,7 +144,7 @@ def optimize(
             program = stage.run(program, target)
             found = noticed(stage.name, before, program)
         else:
-            program, found = stage.decide(program)
+            program, found = stage.decide(program, target)
         if any(node.id not in spans for node in program.locals):
             spans = origins(program) | spans
         decisions += (

@@ -87,7 +87,7 @@ def told(kind: str, name: str) -> str:
     """Return what a pass makes of a program made for it, what is left of its temporaries, why."""
     program = lowered(TRAPS[name], **used(TRAPS[name]))
     step = ALONE[kind]
-    after, made = step.decide(program) if step.decide else (step.run(program, HOST), ())
+    after, made = step.decide(program, HOST) if step.decide else (step.run(program, HOST), ())
     temporaries = [f"{node.label}: {node.rank}" for node in after.locals]
     lines = [name, "=" * len(name), text_of(after), "", f"locals: {', '.join(temporaries)}"]
     for one in made:

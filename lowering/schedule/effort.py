@@ -77,10 +77,10 @@ def _is_vector(loop: For) -> bool:
 
 def _is_beside(stmt: Store | Update, symbol: Symbol) -> bool:
     """Whether the next round writes the next element, or the one before."""
-    last = stmt.access.index[-1:]
-    return stmt.access.node.strides is None and all(
-        isinstance(index, Affine) and index.coefficient(symbol) in (1, -1) for index in last
-    )
+    node, index = stmt.access.node, stmt.access.index
+    if not index or node.strides is not None or not isinstance(index[-1], Affine):
+        return False
+    return index[-1].coefficient(symbol) in (1, -1)
 
 
 def _work(body: tuple[Stmt, ...], values: Values, scale: int) -> Affine:

@@ -95,6 +95,9 @@ def independent(
             return Refusal(Dependent.CHECKS, f"`{found.sites[seen[0]][0].node.label}`")
     for number, sites in found.sites.items():
         if number not in private and _is_written(sites):
+            node = sites[0].node
+            if not node.rank:  # even where there is one round at most: a round may not keep it
+                return Refusal(Dependent.SCALAR, f"`{node.label}`")
             refusal = _clash(loop, sites, outer)
             if refusal is not None:
                 return refusal

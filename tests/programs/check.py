@@ -142,12 +142,15 @@ def _loops(case: _Case) -> None:
 def _passes(case: _Case) -> None:
     """The loops after each pass that changes them."""
     stages: list[tuple[str, Loops]] = []
+    exact = case.outcome
     lowered = lower(case.code.procedure)
     optimize(lowered, target(), lambda name, now: stages.append((name, now)))
     for (_, before), (name, now) in itertools.pairwise(stages):
         if now != before and case.finding is None:
             verify_program(now)
-            _same(case, name.replace(" ", "_"), _call(case, batch.Loops(now)), name == "lanes")
+            outcome = _call(case, batch.Loops(now))
+            _same(case, name.replace(" ", "_"), outcome, name == "lanes", exact)
+            exact = outcome if name == "lanes" else exact  # passes after it keep its order
 
 
 def _cc(case: _Case, code: Code) -> None:
@@ -161,10 +164,24 @@ def _cc(case: _Case, code: Code) -> None:
         _same(case, "scheduled", _call(case, code))
 
 
-def _same(case: _Case, check: str, outcome: Outcome, rounds: bool = False) -> None:
-    assert case.outcome is not None
-    if why := difference(outcome, case.outcome, rtol=1e-5 if rounds else 0.0):
+def _same(
+    case: _Case, check: str, outcome: Outcome, rounds: bool = False, exact: Outcome | None = None
+) -> None:
+    """Compare with what the interpreter gave, or with another outcome."""
+    expected = exact or case.outcome
+    assert expected is not None
+    why = difference(outcome, expected, rtol=1e-5 if rounds else 0.0)
+    if why and not (rounds and _is_unstable(case)):
         _found(case, check, why)
+
+
+def _is_unstable(case: _Case) -> bool:
+    """Whether the last bits of arguments decide the results, as of the sine of a large number."""
+    assert case.code is not None and case.outcome is not None
+    exact = Interpreted(case.code.procedure)
+    case.code.code = exact
+    other = run(case.program, lambda arguments: case.function(*map(nudged, arguments.values())))
+    return difference(other, case.outcome, share=False, rooms=False, rtol=1e-5) is not None
 
 
 def _warm(case: _Case) -> None:

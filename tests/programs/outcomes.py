@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -45,6 +46,15 @@ def run(program: Program, call: Callable[[Mapping[str, Any]], Any]) -> Outcome:
     sharing = _sharing(results, arguments)
     values = tuple(arguments.values())
     return Outcome(results, values, _rooms(made), sharing, undefined=undefined)
+
+
+def nudged(value: Any) -> Any:
+    """Return the next larger number; floats of an array that may be written are, in place."""
+    if isinstance(value, float):
+        return math.nextafter(value, math.inf)
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.flags.writeable:
+        value[...] = np.nextafter(value, np.array(np.inf, value.dtype))
+    return value
 
 
 def _failed(error: str, why: Exception, made: Mapping[str, Any]) -> Outcome:

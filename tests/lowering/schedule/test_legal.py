@@ -225,6 +225,12 @@ def test_an_accumulation_over_rounds_is_refused() -> None:
     assert independent(total, private=frozenset({S.id})) is None
 
 
+def test_a_variable_that_a_round_writes_is_refused_however_few_rounds_there_are() -> None:
+    rest = For(i, const(0), floordiv(const(5) - var(k), const(32)), 1, (Store(at(S), read(X, i)),))
+    refusal = independent(rest, outer=(Range(k, const(0), const(3)),))
+    assert refusal is not None and refusal.reason is Dependent.SCALAR
+
+
 def test_data_that_decide_an_element_are_refused_unless_another_axis_is_enough() -> None:
     scattered = Store(at(Y, read(P, i)), ONE)
     assert why(loop(i, scattered)) is Dependent.UNCLEAR

@@ -67,7 +67,7 @@ static int rows_body(float *restrict y, const float *restrict x, int64_t *fault,
 {
     {
         const struct rows_part given = {y, x};
-        const int ended = pe_lib->parallel(pe_lib, rows_part_call, &given, 40, 72024, fault);
+        const int ended = pe_lib->parallel(pe_lib, rows_part_call, &given, 40, 240024, fault);
         if (ended) {
             return ended;
         }

@@ -55,7 +55,7 @@ static int rows_body(float *restrict y, const float *restrict x, const shared_ru
 {
     {
         const struct rows_part given = {y, x};
-        const int ended = pe_lib->parallel(pe_lib, rows_part_call, &given, 40, 96, NULL);
+        const int ended = pe_lib->parallel(pe_lib, rows_part_call, &given, 40, 264, NULL);
         if (ended) {
             return ended;
         }

@@ -31,6 +31,7 @@ from .passes.sink import sink, sunk
 from .passes.virtualize import virtualize, virtualized
 from .requests import settle
 from .schedule.abreast import abreast, in_strips
+from .schedule.edges import edges
 from .schedule.kinds import parallel, privates
 from .schedule.lanes import in_lanes, lanes
 from .schedule.order import order
@@ -114,6 +115,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("hoist", lambda program, _: hoist(program)),
     Pass("zeros", lambda program, _: zeros(program)),  # which started what is fused by now
     Pass("dead again", lambda program, _: dead(program)),
+    Pass("edges", edges, when=lambda target: target.schedule),
+    Pass("simplify edges", lambda program, _: simplify(program), when=lambda t: t.schedule),
     Pass("abreast", abreast, in_strips, lambda target: target.schedule),
     Pass("lanes", lambda program, _: lanes(program), _alone(in_lanes), _reorders),
     Pass("parallel", parallel),  # the finished nests

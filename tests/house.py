@@ -49,7 +49,7 @@ backends/emit: dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests recompute counts
 lowering/schedule: __init__ grid presets contraction stencil stage kinds split
-lowering/schedule: abreast outer effort lanes order sums legal integers
+lowering/schedule: abreast outer edges effort lanes order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access cost summary cells comments
 lowering/passes: noticed decision products

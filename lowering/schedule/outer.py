@@ -159,8 +159,9 @@ def places(stmt: Stmt) -> Iterator[tuple[Node, tuple[Index, ...]]]:
 
 
 def _is_fixed(node: Node, index: tuple[Index, ...], symbol: Symbol) -> bool:
-    """Whether a round's own array has a fixed size, and the number of the round no part in it."""
-    return node.static_shape is not None and symbol not in symbols_in(index)
+    """Whether a round's own array may become another, and the number of the round no part in it."""
+    is_free = node.static_shape is not None and node.request is None
+    return is_free and symbol not in symbols_in(index)
 
 
 def symbols_in(index: Iterable[Index]) -> frozenset[Symbol]:

@@ -50,7 +50,7 @@ from ..ir.loops import Comment, For, LoopKind, Program, Stmt, Store, Update
 from ..ir.node import Node, Purpose
 from ..ir.rewrite import substitute, with_bodies
 from ..ir.walk import bodies, expressions_of, statements, writes
-from ..passes.cells import ranges
+from ..passes.cells import is_in_range, ranges
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
 from .legal import confined, independent, private
@@ -125,7 +125,7 @@ class _Work:
         changed = writes(loop.body)
         node = next((node for node in changed if node.id not in mine), changed[0])
         self.decisions.append(Decision("abreast", Abreast.APART, node, span=loop.span))
-        return self.strips(loop, mine, self.widths(shape, mine, lanes), self.end(loop, outer))
+        return self.strips(shape, mine, self.widths(shape, mine, lanes))
 
     def widths(self, shape: Outer, mine: frozenset[int], lanes: int) -> tuple[int, ...]:
         """Return how many rounds the strips have: some registers, or of much memory, long rows."""
@@ -146,16 +146,17 @@ class _Work:
         least = known.least(loop.hi - loop.lo)
         return loop.hi if least is not None and least >= 0 else maximum(loop.hi, loop.lo)
 
-    def strips(self, loop: For, mine: frozenset[int], widths: tuple[int, ...], end: Affine) -> Body:
+    def strips(self, shape: Outer, mine: frozenset[int], widths: tuple[int, ...]) -> Body:
         """Return the loops over strips of these widths, and over what is left."""
         out: list[Stmt] = []
+        loop, end = shape.loop, self.end(shape.loop, shape.outer)
         start = loop.lo
         for width in widths:
             whole = start + floordiv(end - start, const(width)) * width
             if (whole - start).constant != 0:
                 at = self.fresh.symbol(loop.symbol.name)
                 long = width > 4 * widths[-1]
-                body = _Strip(self.fresh, loop, mine, width, at, long).made()
+                body = _Strip(self.fresh, shape, mine, width, at, long).made()
                 out.append(For(at, start, whole, width, body, span=loop.span))
             start = whole
         rest = replace(loop, lo=start, hi=end)
@@ -167,7 +168,7 @@ class _Strip:
     """Some rounds of a loop, one in each lane."""
 
     fresh: Fresh
-    loop: For
+    shape: Outer
     mine: frozenset[int]
     """What each round has for itself."""
     width: int
@@ -177,6 +178,10 @@ class _Strip:
     """Whether it has more lanes than registers have."""
     own: dict[int, Node] = field(default_factory=dict)
     """What has an element for each lane, by the id of what has one."""
+
+    @property
+    def loop(self) -> For:
+        return self.shape.loop
 
     def made(self) -> Body:
         """Return what is done for a strip."""
@@ -189,7 +194,7 @@ class _Strip:
                         shared = node.rank or len(found[node.id]) > 1
                         if shared and node.id not in self.own:
                             self.own[node.id] = self.spread(node)
-        return self.body(self.loop.body, {})
+        return self.body(self.loop.body, {}, (*self.shape.outer, self.loop))
 
     def spread(self, node: Node) -> Node:
         """Return an array with an element of a node for each lane."""
@@ -197,7 +202,7 @@ class _Strip:
         purpose: Purpose = "panel" if node.rank or self.long else "tile"
         return self.fresh.array(f"{node.label}_lanes", shape, node.dtype, purpose)
 
-    def body(self, body: Body, near: Mapping[Place, Node]) -> Body:
+    def body(self, body: Body, near: Mapping[Place, Node], around: tuple[For, ...]) -> Body:
         """Return statements for all lanes; `near` has been put side by side before."""
         out: list[Stmt] = []
         group: list[Stmt] = []
@@ -206,15 +211,20 @@ class _Strip:
             if not isinstance(stmt, For):
                 group.append(stmt)
                 continue
-            moved = self.far(stmt, near)
+            moved = self.far(stmt, near, around)
             out += self.lanes([*group, *(store for _, store in moved.values())], near)
             near |= {place: node for place, (node, _) in moved.items()}
-            out.append(replace(stmt, body=self.body(stmt.body, near)))
+            out.append(replace(stmt, body=self.body(stmt.body, near, (*around, stmt))))
             group = []
         return (*out, *self.lanes(group, near))
 
-    def far(self, loop: For, near: Mapping[Place, Node]) -> dict[Place, tuple[Node, Store]]:
-        """Return what a loop reads that stays the same in it and is apart from lane to lane."""
+    def far(
+        self, loop: For, near: Mapping[Place, Node], around: tuple[For, ...]
+    ) -> dict[Place, tuple[Node, Store]]:
+        """Return what a loop reads that stays the same in it and is apart from lane to lane.
+
+        It is there even where the loop has no rounds.
+        """
         inside = statements((loop,))
         bound = {stmt.symbol for stmt in inside if isinstance(stmt, For)}
         changed = {node.id for node in writes(self.loop.body)}
@@ -224,6 +234,8 @@ class _Strip:
             if place in near or place in found or read.node.id in changed:
                 continue
             if symbols_in(read.index) & bound or self.step(read) in (0, 1):
+                continue
+            if not is_in_range(read.node, read.index, ranges(around)):
                 continue
             scalar = Node(-1, read.node.label, (), read.dtype)
             node = self.spread(scalar)

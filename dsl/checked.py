@@ -98,7 +98,8 @@ def checked(overflow: bool = False) -> AbstractContextManager[Settings]:
 
     Division by zero, and values that become NaN where nothing that they are made from is; with
     `overflow` integers that do not fit their type. Each error names the statement, the index and
-    the values. Subscripts are checked anyway. In this thread or task only.
+    the values. Subscripts are checked anyway. In this thread or task only. A routine is checked
+    if it was compiled (`f.compile`) inside of the `with`, wherever it is called.
     """
     return settings.override(checked=True, checked_overflow=overflow)
 

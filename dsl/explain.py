@@ -108,7 +108,7 @@ def explanation(form: Specialisation, is_kept: bool, arguments: Arguments) -> Ex
         before = lower(procedure)
         program, placement = optimize(before, target, stop_after=settings.current().stop_after)
         about["lowered"] = tuple(program_lines(program, names))
-        given = [get(arguments) for get in form.inputs]
+        given = [get(arguments) for get in form.arrays]
         known = known_of(procedure.parameters, given)
         about["counts"] = counts(program, known, placement.memory)
         about["arrays"] = tuple(_arrays(before, program, placement, names))

@@ -90,7 +90,7 @@ def count_rows(counts: Counts) -> list[tuple[str, str, str]]:
 
 OPERATION_NAMES = {
     "add": "addition", "sub": "subtraction", "mul": "multiplication",
-    "product": "multiplication", "div": "division",
+    "product": "multiplication of terms", "div": "division",
     "cast": "conversion", "max": "maximum", "min": "minimum", "neg": "negation",
     "floordiv": "floor division", "mod": "remainder", "pow": "power",
     "lt": "comparison <", "le": "comparison <=", "gt": "comparison >", "ge": "comparison >=",

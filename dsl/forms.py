@@ -45,7 +45,8 @@ class Specialisation:
     routine: link.Callee | None
     """None where only the assignments were asked for."""
     inputs: tuple[Getter, ...]
-    """How to get what the routine is called with, in order."""
+    """How to get what the routine is called with, in order. An array of a tensor is brought up to
+    date: only what is about to run gets it."""
     watched: tuple[Watch, ...]
     seconds: tuple[float, float]
     """What it took until there were assignments, and from there until there was code."""
@@ -58,7 +59,9 @@ class Specialisation:
     scalars: tuple[Any, ...]
     """The NumPy type of each input that may come as a number, None for arrays."""
     arrays: tuple[Getter, ...] = ()
-    """How the arrays are got by which inputs are known, whatever they hold."""
+    """How the inputs are got by which they are known, arrays of tensors whatever they hold."""
+    has_fields: bool = False
+    """Whether there are such among them."""
     fleeting: tuple[Getter, ...] = ()
     """How the tensors are got that have no array of their own."""
     same: tuple[int, ...] = ()
@@ -99,9 +102,9 @@ class Specialisation:
                 if describe_input(value, True) != watch.spec:
                     return None
                 clear = False
-        given = [get(arguments) for get in self.inputs]
+        held = [get(arguments) for get in self.arrays]
         for one, two in self.pairs:
-            first, second = given[one], given[two]
+            first, second = held[one], held[two]
             if (
                 isinstance(first, np.ndarray)
                 and isinstance(second, np.ndarray)
@@ -114,19 +117,25 @@ class Specialisation:
             return None
         if self.fleeting and same_objects(self.fleeting, arguments) != self.same:
             return None
-        return Match(self, given, key, clear)
+        return Match(self, held, key, clear)
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A form, what it is called with, the key of the call; `clear` where nothing needs a look."""
+    """A form, its inputs, the key of the call; `clear` where nothing needs a look."""
 
     known: Specialisation
-    given: list[Any]
+    held: list[Any]
+    """The inputs, of which arrays of tensors may hold older versions."""
     key: object
     clear: bool
     fresh: bool = False
     """Whether the form was made for this very call."""
+
+    def given(self, arguments: Arguments) -> list[Any]:
+        """Return what the code is called with, which is about to run: the newest versions."""
+        known = self.known
+        return [get(arguments) for get in known.inputs] if known.has_fields else self.held
 
     @property
     def is_direct(self) -> bool:

@@ -70,14 +70,15 @@ def _is_tensor(value: object) -> TypeGuard[Tensor]:
 
 def _array_spec(value: object, name: str) -> ArraySpec | None:
     """Return the layout that code is compiled for, None for what is no array."""
-    if not _looks_like_array(value):
+    if not looks_like_array(value):
         return None
     layout = describe(value, name)
     packed = not (layout.aligned and layout.native)
     return ArraySpec(layout.dtype, layout.shape, None if packed else layout.strides)
 
 
-def _looks_like_array(value: object) -> bool:
+def looks_like_array(value: object) -> bool:
+    """Whether a value is an array for a function, or makes one: a list, what NumPy can convert."""
     if isinstance(value, np.ndarray | list | memoryview | bytearray):
         return True
     names = ("__array_interface__", "__array_struct__", "__dlpack__", "__array__")

@@ -14,11 +14,13 @@ the same bits every time. Sums are merged as they are: divide by the size of the
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..backends.runtime.arrays import as_array
 from ..backends.runtime.checks import field_of
 from ..backends.runtime.device import Stream
 from ..backends.runtime.field import Field
@@ -26,7 +28,9 @@ from ..backends.runtime.routine import Routine
 from ..backends.runtime.tensor import Tensor
 from ..lowering.diagnostic import CdTypeError, CdValueError, Diagnostic
 from .cd import CdFunction, cd_from_source
+from .keys import has_arrays, looks_like_array
 
+_ROOT = re.compile(r"[.\[]")
 _MERGE = "def merge_{label}(t):\n    t.{name} += t.{name}.merge\n"
 
 
@@ -62,10 +66,14 @@ class DataParallel:
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Queue one step: arrays are split along their first axis, all else goes to every stream.
 
-        Raises CdTypeError CD0828 where no array is given or their first axes differ, and what
-        compiling, linking and inline streams raise.
+        Lists of numbers are arrays. Raises CdTypeError CD0828 where no array is given, their first
+        axes differ, or one is within something else, and what compiling, linking and inline
+        streams raise.
         """
-        parts = self._parts(args, kwargs)
+        parts = self._parts(
+            [_as_given(value, f"argument {at}") for at, value in enumerate(args)],
+            {name: _as_given(value, name) for name, value in kwargs.items()},
+        )
         for at, (part, named) in enumerate(parts):
             routine, arguments = self._routine(at, part, named)
             routine(**arguments)
@@ -116,16 +124,23 @@ class DataParallel:
         With it comes what a call of it gives: tensors and what is known when compiling are bound.
         """
         named = self._signature.bind(*args, **kwargs).arguments
+
+        def given(routine: Routine) -> dict[str, Any]:
+            return {name: named[name] for name in routine.compiled.names if name in named}
+
         key = (at, *((name, _kind(value)) for name, value in named.items()))
         steps = self._steps.setdefault(key, [])
         for known, routine in steps:
             if all(named[name] == value for name, value in known.items()):
-                return routine, {name: named[name] for name in routine.compiled.names}
+                return routine, given(routine)
         routine = self._linked(at, self.step.compile(*args, **kwargs))
+        for name in routine.compiled.names:
+            if name not in named and _ROOT.split(name)[0] in named:
+                raise _unsplit(f"`{name}` is reached by an argument, and is not split")
         bound = named.keys() - set(routine.compiled.names)
         known = {n: named[n] for n in bound if not isinstance(named[n], Tensor | np.ndarray)}
         steps.append((known, routine))
-        return routine, {name: named[name] for name in routine.compiled.names}
+        return routine, given(routine)
 
     def _linked(self, at: int, compiled: Any) -> Routine:
         routine: Routine = compiled.link(self._contexts[at])
@@ -156,6 +171,24 @@ class DataParallel:
             for field in self._updater.outputs:
                 if context.find(field) not in (None, first.find(field)):
                     context.copy_from(first, field)
+
+
+def _as_given(value: Any, name: str) -> Any:
+    """Return an argument, a list of numbers or whatever else makes an array as that array.
+
+    Raises CdTypeError CD0828 for a list of arrays.
+    """
+    if has_arrays(value) or (type(value) is tuple and any(map(_is_split, value))):
+        raise _unsplit(f"`{name}` holds arrays, which are not split")
+    if isinstance(value, Tensor | Field) or not looks_like_array(value):
+        return value
+    array = as_array(value, name)
+    return array if array.ndim else value
+
+
+def _unsplit(message: str) -> CdTypeError:
+    helps = ("give each array as an argument of its own",)
+    return CdTypeError(Diagnostic("CD0828", message, helps=helps))
 
 
 def _is_split(value: Any) -> bool:

@@ -69,7 +69,7 @@ def plan_of(match: Match, form: Form, recipe: Recipe) -> Packed | None:
         return None
     code = routine.code
     try:
-        short = code.short(match.given) if isinstance(code, CompiledCode) else None
+        short = code.short(match.held) if isinstance(code, CompiledCode) else None
     except CdError:
         return None
     if short is None:

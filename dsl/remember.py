@@ -75,7 +75,7 @@ def data_of(match: Match, recipe: Recipe, definition: Definition) -> front.Data 
     known = match.known
     typed = known.typed
     code = known.routine.code if known.routine is not None else None
-    short = code.short(match.given) if isinstance(code, CompiledCode) else None
+    short = code.short(match.held) if isinstance(code, CompiledCode) else None
     if short is None or not typed.steady or not short.code.library.key:
         return None
     prefixes, owners = _owners(typed)

@@ -35,24 +35,25 @@ def run(match: Match, arguments: Arguments) -> Any:
 def _run(match: Match, arguments: Arguments) -> Any:
     known, routine, find = match.known, match.known.routine, match.known.find
     assert routine is not None, "a form that is called has code"
+    given = match.given(arguments)
     recorder = RUNTIME.recording(known.situation.settings.debug_log_from_routines)
     try:
         if recorder is not None:
-            arrays, after = prepared(known, match.given, arguments)
-            _separate(arrays, match.given, known)
+            arrays, after = prepared(known, given, arguments)
+            _separate(arrays, given, known)
             title = known.procedure.name, known.situation.backend, ""
             results = recorder.step(known.codes, arrays, title)()
             for write_back in after:
                 write_back()
         elif match.is_direct:
-            results = routine.run(_as_they_are(known, match.given))
+            results = routine.run(_as_they_are(known, given))
         else:
-            arrays, after = prepared(known, match.given, arguments)
-            _separate(arrays, match.given, known)
+            arrays, after = prepared(known, given, arguments)
+            _separate(arrays, given, known)
             results = routine(arrays)
             for write_back in after:
                 write_back()
-            if match.clear and _is_direct(match, arrays, arguments):
+            if match.clear and _is_direct(match, given, arrays, arguments):
                 known.direct.add(match.key)
     finally:
         for owner, name in known.writes_fields:  # also where it stopped half way
@@ -68,12 +69,14 @@ def _as_they_are(known: Specialisation, given: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _is_direct(match: Match, arrays: Sequence[Any], arguments: Arguments) -> bool:
+def _is_direct(
+    match: Match, given: Sequence[Any], arrays: Sequence[Any], arguments: Arguments
+) -> bool:
     """Whether all arrays were passed on as they came, and the key or the watches tell of them."""
     known = match.known
     watched = {watch.path for watch in known.watched}
     for path, array, value, dtype in zip(
-        known.typed.passed, arrays, match.given, known.scalars, strict=True
+        known.typed.passed, arrays, given, known.scalars, strict=True
     ):
         owner = path.owner or path
         if owner not in watched and not _is_told(owner, arguments):

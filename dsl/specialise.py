@@ -22,6 +22,7 @@ from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
 from ..backends.runtime.codes import Codes
 from ..lowering import settings
+from ..lowering.collector import paused
 from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label
 from ..lowering.ir.assignments import Procedure
 from ..lowering.settings import Settings
@@ -152,8 +153,8 @@ class Specialisations:
                 key, specs = self._key(arguments), tuple(self._specs(arguments).values())
             table.full[specs] = (made, *table.full.get(specs, ()))
             table.quick[key] = (made, *table.quick.get(key, ()))
-            given = [get(arguments) for get in made.inputs]
-            found = made.match(arguments, key) or Match(made, given, key, False)
+            held = [get(arguments) for get in made.arrays]
+            found = made.match(arguments, key) or Match(made, held, key, False)
             return replace(found, fresh=True)
 
     def _of_any_size(self, table: _Table, arguments: Arguments, key: object) -> Match | None:
@@ -178,7 +179,7 @@ class Specialisations:
             return None
         table.any_size.append((opened, made))
         table.quick[key] = (made, *table.quick.get(key, ()))
-        return Match(made, [get(arguments) for get in made.inputs], key, False)
+        return Match(made, [get(arguments) for get in made.arrays], key, False)
 
     def keep(self, plan: Packed | None, match: Match, arguments: Arguments, most: int) -> None:
         """Keep the plan of a call as the first to be tried, and of all only so many.
@@ -262,6 +263,7 @@ class Specialisations:
             ),
             find=find,
             arrays=tuple(find(path, use="identity") for path in typed.passed),
+            has_fields=any(path.owner is not None for path in typed.passed),
             fleeting=fleeting,
             same=same_objects(fleeting, arguments),
             scalars=tuple(
@@ -290,6 +292,7 @@ class Specialisations:
         now = settings.current()
         return Situation(now, self.backend or now.backend, specs, captured, alias)
 
+    @paused()
     def _elaborated(self, arguments: Arguments, opened: Specs) -> tuple[Typed, dict[Path, Path]]:
         """Return the typed function, and which inputs are one array because one is written.
 

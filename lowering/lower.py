@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from . import clash
+from .collector import paused
 from .diagnostic import Span
 from .extents import unified
 from .ir import assignments as ir1
@@ -39,6 +40,7 @@ from .ir.node import Node
 from .ir.ops import Op, neutral_of
 
 
+@paused()
 def lower(procedure: Procedure) -> Program:
     """Return the procedure as loops, in one kernel; temporaries are added to its locals."""
     fresh = _Fresh(*_highest(procedure))

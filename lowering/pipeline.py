@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from .collector import paused
 from .diagnostic import CdValueError, Diagnostic, nearest
 from .ir.assignments import Alloc
 from .ir.loops import Program
@@ -94,6 +95,7 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
+@paused()
 def optimize(
     program: Program,
     target: Target,

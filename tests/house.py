@@ -21,14 +21,14 @@ plusequals: __main__ __init__ idx
 dsl: public profile parallel
 dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
-dsl/tracing: bisect taking trace page text differences why recorded terms
+dsl/tracing: bisect taking trace page text differences why producers recorded terms
 dsl: remember plan results specialise
 dsl/tracing: log records points recording instrument rows columns boxes where sites
 dsl: forms sizes reasons keys words build checked fitting
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
 dsl/elaborate: carried leaving
 dsl/elaborate: declarations effects requests index_notation index_refusals ranges accumulate rounds
-dsl/elaborate: expressions choices bindings merging sharing
+dsl/elaborate: expressions choices bindings merging sharing called
 dsl/elaborate: operators subscript_rules truth names frame inputs numpy_table array_types
 dsl/elaborate: numpy_functions
 dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers
@@ -39,7 +39,7 @@ dsl: front failing definition parse loops refused surface identity recipe source
 dsl: listing edited idx __init__
 backends: __init__
 backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
-backends/runtime: device checks transfer direct field chosen state order filled
+backends/runtime: device checks transfer direct field chosen state order filled stored
 backends/runtime: memory queue asked arrays timeline bindings printed
 backends/cuda: __init__ backend code device plan kernels nvrtc dialect
 backends/cuda: driver through_pycuda through_bindings verbs
@@ -61,7 +61,7 @@ lowering: lower extents clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds rewrite walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers
-lowering: target settings diagnostic later
+lowering: target settings diagnostic later collector
 """
 
 FILE_LINES = 400

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from ...lowering import settings
+from ...lowering import collector, settings
 from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.later import Later
 from ..cache import Cache, Entry, content_key
@@ -200,6 +200,7 @@ def _named_apart(procedures: Sequence[Procedure]) -> Iterator[Procedure]:
         yield replace(procedure, name=name)
 
 
+@collector.paused()
 def translate(procedure: Procedure) -> Source:
     """Return the C text of a procedure for this machine, showing and checking as settings ask."""
     chosen = settings.current()

@@ -39,6 +39,13 @@ def field_of(given: Any) -> Field:
     return found
 
 
+def named(name: Any) -> str:
+    """Return the name of a device, empty for None; raises CdTypeError CD0852 for what is none."""
+    if name is not None and not isinstance(name, str):
+        raise other("name of a device", name, 'give one: `pe.device("cc:1")`')
+    return name or ""
+
+
 def other(wanted: str, given: Any, fix: str) -> CdTypeError:
     """Return the error CD0852 of something that is not what a transfer is about."""
     message = f"this is about a {wanted}, and is given a {type(given).__name__}"

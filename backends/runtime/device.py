@@ -25,12 +25,10 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from ...lowering import settings
 from ...lowering.diagnostic import CdBackendError, CdValueError, Diagnostic
 from ..interface import Array
-from .checks import expect_merge, field_of, other
+from .checks import expect_merge, field_of, named, other
 from .field import Field, look
 from .memory import Account, Buffer
 from .state import RUNTIME
@@ -167,7 +165,7 @@ class Context:
         newest = field.newest()
         if shared and self.device.uses_host_memory and newest is field.host:
             return field.host
-        buffer = Buffer(field.label, np.empty_like(field.host.array), self.device.account)
+        buffer = field.host.another(self.device.account, f" on {self.stream.name}")
         load(self.stream, newest, buffer)
         field.copies.add(buffer)
         return buffer
@@ -379,9 +377,10 @@ def device(name: str = "") -> Device:
     """Return the device of a name like `cc` or `cc:1`, the same every time.
 
     Without a name that of the settings. Raises CdBackendError CD0801 where the backend is none,
-    what says why it cannot run here, and CdValueError CD0840 for a number that no device has.
+    what says why it cannot run here, CdValueError CD0840 for a number that no device has, and
+    CdTypeError CD0852 for what is no name.
     """
-    backend, _, number = (name or settings.current().backend).partition(":")
+    backend, _, number = (named(name) or settings.current().backend).partition(":")
     RUNTIME.backend(backend)
     if number and not (number.isascii() and number.isdecimal() and int(number) < MOST):
         raise CdValueError(

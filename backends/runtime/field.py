@@ -26,12 +26,13 @@ from ...lowering.ir.dtypes import DType
 from ...lowering.ir.memory_mode import Sharing
 from ..interface import Array
 from . import order
-from .memory import Buffer
+from .memory import Buffer, room
 from .queue import Queue
 from .state import RUNTIME
+from .stored import Refusing, Snapshot, always_copied, owned, storable
 
 
-class Field:
+class Field(Refusing):
     """One array of a tensor, as the host sees it: `p.grad`.
 
     Read it by `numpy()`, `np.asarray` or an index: a snapshot of the newest version, which never
@@ -105,7 +106,7 @@ class Field:
         newest = self.newest()
         self.copies.discard(buffer)
         if newest.tick == buffer.tick > self.newest().tick:
-            kept = Buffer(self.label, np.empty_like(self.host.array), None, buffer.tick)
+            kept = self.host.another(None, tick=buffer.tick)
             one, other = buffer.array, kept.array
             copy = RUNTIME.timed(
                 f"copy {self.label}", "copy", queue.name, lambda: np.copyto(other, one)
@@ -155,7 +156,8 @@ class Field:
     def edit(self) -> Iterator[Array]:
         """Give the array to be written in place; raises CdTypeError CD0804 for a constant.
 
-        What was given is read-only afterwards: a later write would make no new version.
+        What was given is read-only afterwards: a later write would make no new version. That is
+        not known of views taken of it, which must not be written behind the `with`.
         """
         self.require_writable()
         array = self.shown(writing=True).view()
@@ -167,7 +169,7 @@ class Field:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.require_writable()
-        value, index = _own(value), _own(index)
+        value, index = storable(value, self.dtype, self.label), owned(index)
         newest = host = self.host
 
         def step() -> None:
@@ -185,13 +187,20 @@ class Field:
         act(step, touched)
 
     def __getitem__(self, index: Any) -> Any:
-        return self.numpy()[index]
+        found = self.numpy()[index]
+        is_shown = isinstance(found, np.ndarray) and not found.flags.writeable
+        return found.view(Snapshot) if is_shown else found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise always_copied(self.label)
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __len__(self) -> int:
         return len(self.host.array)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self.tensor, self.name)  # a copy is a field of a copy of its tensor
 
     def __repr__(self) -> str:
         sizes = ", ".join(map(str, self.shape))
@@ -241,13 +250,12 @@ def look(chosen: Callable[[], Buffer]) -> Array:
         buffers[:] = [chosen()]
         return buffers, ()
 
+    def step() -> None:
+        buffer = buffers[0]
+        with room(f"a snapshot of `{buffer.label}`", buffer.array.nbytes):
+            found.append(buffer.array.copy())
+
     while not found:  # again where a step failed of which another thread was told meanwhile
-        act(lambda: found.append(buffers[0].array.copy()), touched)
+        act(step, touched)
     found[0].flags.writeable = False
     return found[0]
-
-
-def _own(value: Any) -> Any:
-    """Return what an assignment is given, a tensor as an array: no step may look for one."""
-    plain = isinstance(value, np.ndarray | np.generic) or not hasattr(value, "__array__")
-    return value if plain else np.asarray(value)

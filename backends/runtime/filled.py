@@ -18,6 +18,7 @@ from ...lowering.diagnostic import (
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 from ..interface import Array
+from .stored import unstorable
 
 
 def first_value(label: str, shape: Any, dtype: Any, init: Any) -> Array:
@@ -46,16 +47,19 @@ def _sizes(label: str, shape: Any) -> tuple[int, ...]:
 
 
 def _element(label: str, dtype: Any) -> np.dtype[Any]:
-    """Return the element type that was asked for, float32 where none was."""
-    if isinstance(dtype, DType):
-        return dtype.numpy
+    """Return the element type that was asked for, in the order of bytes of this machine."""
+    named = dtype if isinstance(dtype, DType) else getattr(dtype, "dtype", None)  # of `pe.f32`
+    if isinstance(named, DType):
+        return named.numpy
     try:
-        return np.dtype(np.float32 if dtype is None else dtype)
+        given = np.dtype(np.float32 if dtype is None else dtype)
     except (TypeError, ValueError):
         near = nearest(dtype, dtypes.BY_NAME) if isinstance(dtype, str) else None
         fix = f"did you mean `{near}`?" if near else "write one as in NumPy: `float32`"
         why = f"there is no element type {dtype!r}"
         raise _unmade(CdTypeError, label, why, fix) from None
+    found = dtypes.from_numpy(given)
+    return given if found is None else found.numpy
 
 
 def _zeros(label: str, sizes: tuple[int, ...], element: np.dtype[Any]) -> Array:
@@ -73,8 +77,10 @@ def _zeros(label: str, sizes: tuple[int, ...], element: np.dtype[Any]) -> Array:
 def _fill(label: str, value: Array, init: Any) -> None:
     """Write what a tensor begins with, broadcast as NumPy does."""
     try:
+        if why := unstorable(init, dtypes.from_numpy(value.dtype)):
+            raise TypeError(why)
         value[...] = init
-    except (ValueError, TypeError) as problem:
+    except (ValueError, TypeError, OverflowError) as problem:
         kind = CdTypeError if isinstance(problem, TypeError) else CdValueError
         why = f"its `init` does not fill {value.dtype} elements of shape {value.shape}: {problem}"
         fix = "give a number, an array that broadcasts to the shape, or a function of the shape"

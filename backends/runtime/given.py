@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from ...lowering.diagnostic import CdTypeError, CdValueError, Diagnostic, Label, Span
+from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Parameter
+from ...lowering.ir.dtypes import DType
 from ..interface import Array
 from .arrays import as_array, overlaps, relaid
 from .link import unfit
+from .memory import room
 
 
 def by_name(
@@ -44,23 +47,62 @@ def fitting(name: str, value: Any, parameter: Parameter) -> Array:
     """Return what a call gives for a parameter as the array that the code was compiled for.
 
     What is only read is copied: the caller may change it before the routine runs. Raises
-    CdTypeError CD0702 where the code is for other arrays.
+    CdTypeError CD0702 where the code is for other arrays, or another kind of number.
     """
     node = parameter.node
     if not node.shape and not parameter.written:
-        return np.array(value, node.dtype.numpy)
+        return _number(name, value, node.dtype)
     array = as_array(value, name)
     same = array.shape == node.static_shape and np.can_cast(array.dtype, node.dtype.numpy, "equiv")
     if same and not parameter.written:
-        array = relaid(array.astype(node.dtype.numpy), node.strides)
+        with room(f"a copy of `{name}`", 2 * array.nbytes):
+            array = relaid(array.astype(node.dtype.numpy), node.strides)
     if why := unfit(parameter, array):
-        raise CdTypeError(
-            Diagnostic(
-                "CD0702", f"`{name}` {why}",
-                helps=("compile the function for such an array as well: `f.compile(...)`",),
-            )
-        )  # fmt: skip
+        raise _other(name, why, "such an array")
     return array
+
+
+def _number(name: str, value: Any, dtype: DType) -> Array:
+    """Return a number as an array of the type that the code was compiled for, exactly itself.
+
+    Whole numbers become floats, and floats wider ones; nothing is rounded, cut off or wrapped.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _whole(name, value, dtype)
+    array = as_array(value, name)
+    if array.shape:
+        raise _other(name, f"has shape {array.shape}, compiled for a number", "such an array")
+    found = dtypes.from_numpy(array.dtype)
+    if found is None:
+        why = f"is a {type(value).__name__}, compiled for {dtype.name}"
+        raise CdTypeError(Diagnostic("CD0702", f"`{name}` {why}", helps=("give a number",)))
+    if found is dtype:
+        return np.array(array, dtype.numpy)
+    if found.kind in "iu":
+        return _whole(name, int(array), dtype)
+    if found.kind == "b" or not np.can_cast(found.numpy, dtype.numpy, "safe"):
+        raise _other(name, f"is of type {found.name}, compiled for {dtype.name}", "such a number")
+    return np.array(array, dtype.numpy)
+
+
+def _whole(name: str, number: int, dtype: DType) -> Array:
+    """Return a whole number as an array; refused where the type cannot hold it."""
+    if dtype.kind == "b":
+        raise _other(name, f"is {number}, compiled for {dtype.name}", "such a number")
+    try:
+        with np.errstate(over="ignore"):  # infinities are refused
+            made = np.array(number, dtype.numpy)
+        if np.isfinite(made) and int(made.real) == number:
+            return made
+    except OverflowError:
+        pass
+    shown = number if abs(number) < 2**128 else "a number of many digits"
+    raise _other(name, f"is {shown}, which {dtype.name} cannot hold", "such a number")
+
+
+def _other(name: str, why: str, what: str) -> CdTypeError:
+    fix = f"compile the function for {what} as well: `f.compile(...)`"
+    return CdTypeError(Diagnostic("CD0702", f"`{name}` {why}", helps=(fix,)))
 
 
 def require_apart(arrays: Sequence[Array], routine: str) -> None:

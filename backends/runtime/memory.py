@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+import numpy as np
+
+from ...lowering.diagnostic import CdError, CdMemoryError, Diagnostic
 from ..interface import Array
 from .queue import DONE, Event, Worker
+
+
+@contextmanager
+def room(what: str, size: int) -> Iterator[None]:
+    """Raise CdMemoryError CD0705 where memory runs out inside: how many bytes, and for what."""
+    try:
+        yield
+    except CdError:
+        raise
+    except MemoryError:
+        message = f"there is not enough memory for {what}, which takes {size:,} bytes"
+        helps = ("work on smaller pieces, or let go of tensors and contexts",)
+        raise CdMemoryError(Diagnostic("CD0705", message, helps=helps)) from None
 
 
 class Account:
@@ -48,6 +65,12 @@ class Buffer:
         """What is to be done before it is written: whose queue reads it in place takes a copy."""
         if account is not None and array.nbytes:
             account.add(self)
+
+    def another(self, account: Account | None, where: str = "", tick: int = 0) -> Buffer:
+        """Return a new array like this one, of any elements; CdMemoryError CD0705 for no room."""
+        with room(f"`{self.label}`{where}", self.array.nbytes):
+            array = np.empty_like(self.array)
+        return Buffer(self.label, array, account, tick)
 
     def __repr__(self) -> str:
         return f"<array of {self.label}, version {self.tick}>"

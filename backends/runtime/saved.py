@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import uuid
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from ...lowering.diagnostic import CdValueError, Diagnostic
 from ..interface import Array
 from .checks import other
 from .field import Field
+from .memory import room
 from .tensor import Tensor
 
 Place = str | os.PathLike[str]
@@ -37,7 +37,8 @@ def save(path: Place, *tensors: Tensor) -> Path:
     beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
         with beside.open("xb") as file:  # who may read it is as for any file
-            np.savez(file, allow_pickle=False, **arrays)
+            with room(f"the file {target.name!r}", sum(a.nbytes for a in arrays.values())):
+                np.savez(file, allow_pickle=False, **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)
@@ -112,17 +113,29 @@ def _typed(array: Array, field: Field) -> Array:
 
 
 def _read(path: Place) -> Mapping[str, Array]:
-    """Return what a file holds; raises CdValueError CD0854 where it is none of ours."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (ValueError, zipfile.BadZipFile, EOFError, AttributeError) as problem:
-        raise CdValueError(
-            Diagnostic(
-                "CD0854", f"the file {Path(path).name!r} holds no tensors: {problem}",
-                helps=("give a file that `pe.save` wrote",),
-            )
-        ) from None  # fmt: skip
+    """Return what a file holds; raises CdValueError CD0854 where it is none of ours.
+
+    Raises OSError where it cannot be opened.
+    """
+    name = Path(path).name
+    with (
+        open(path, "rb") as opened,
+        room(f"what is in {name!r}", os.fstat(opened.fileno()).st_size),
+    ):
+        try:
+            found = np.load(opened, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                raise ValueError("it is one array")
+            return {entry: found[entry] for entry in found.files}
+        except MemoryError:
+            raise
+        except Exception as problem:  # a damaged file: whatever the reader stumbles over
+            raise CdValueError(
+                Diagnostic(
+                    "CD0854", f"the file {name!r} holds no tensors: {problem}",
+                    helps=("give a file that `pe.save` wrote",),
+                )
+            ) from None  # fmt: skip
 
 
 def _unlike(name: str, field: Field, held: Mapping[str, Array]) -> str:

@@ -221,14 +221,16 @@ class Runtime:
     def _finish(self) -> None:
         """Let work in flight end before the process does: it uses memory that goes with it."""
         for worker in list(self.workers):
-            worker.drain()
+            failure = worker.drain()
+            if failure is not None:
+                failure.say()
 
 
 def given_up() -> queue.Failure:
     """Return the failure of work that a forked child does not do."""
     what = "what the parent of this process had queued is not done here"
     helps = ("call `device.synchronize()` before the process forks",)
-    return queue.Failure(CdBackendError(Diagnostic("CD0841", what, helps=helps)))
+    return queue.Failure(CdBackendError(Diagnostic("CD0841", what, helps=helps)), quiet=True)
 
 
 RUNTIME = Runtime()

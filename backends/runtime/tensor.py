@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal
 
@@ -17,14 +17,15 @@ from ..interface import Array
 from .asked import asked_of, is_fleeting, not_there
 from .field import Field
 from .filled import first_value
+from .stored import Refusing
 
 
-class Tensor:
+class Tensor(Refusing):
     """A persistent tensor: `value`, `grad` and what other fields were declared, all of one shape.
 
     Functions under `@cd` take it as an argument or capture it. On the host it is read by
     `numpy()` or `np.asarray` (a snapshot that never changes) and written by `t[...] = v` or
-    `with t.edit() as a:`.
+    `with t.edit() as a:`. A copy, also by pickling, is a tensor of its own with the same label.
     """
 
     def __init__(self, label: str, value: Array, fields: Sequence[str], constant: bool) -> None:
@@ -82,6 +83,8 @@ class Tensor:
         return found
 
     def __getattr__(self, name: str) -> Field:
+        if "_fields" not in self.__dict__:  # while it is being made
+            raise AttributeError(name)
         if name.startswith("_") or name not in self._fields:
             raise AttributeError(
                 f"tensor `{self.label}` has no field or attribute `{name}`; "
@@ -139,6 +142,11 @@ class Tensor:
     def __len__(self) -> int:
         return len(self._value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        arrays = {name: field.numpy() for name, field in self._fields.items()}
+        is_given = not self._value.is_blank
+        return _copied, (type(self), self.label, arrays, self.constant, self.request, is_given)
+
     def edit(self, field: str = "value") -> AbstractContextManager[Array]:
         """Give the array of a field to be written in place: `with p.edit() as a:`."""
         return self.field(field).edit()
@@ -194,6 +202,23 @@ def tensor(
     made = (FleetingTensor if is_fleeting(asked) else Tensor)(label, value, fields, constant)
     made.request = asked
     made.given(init is not None)
+    return made
+
+
+def _copied(
+    kind: type[Tensor],
+    label: str,
+    arrays: Mapping[str, Array],
+    constant: bool,
+    request: Decision | None,
+    is_given: bool,
+) -> Tensor:
+    """Return a tensor of its own that begins with given arrays: what copies and pickles make."""
+    made = kind(label, np.array(arrays["value"]), tuple(arrays), constant)
+    for name, field in made._fields.items():
+        np.copyto(field.host.array, arrays[name])
+    made.request = request
+    made.given(is_given)
     return made
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from ..interface import Array
 from . import order
 from .field import Field
-from .memory import Account, Buffer
+from .memory import Account, Buffer, room
 from .queue import Queue
 from .state import RUNTIME
 
@@ -59,15 +59,16 @@ def scheduling(*queues: Queue) -> Iterator[None]:
 
 def merge_copy(queue: Merging, field: Field, source: Buffer, once: bool) -> None:
     """Queue a copy into the merge buffer of a queue, grown where it is too small."""
-    room, model = queue.merge_room, field.host.array
-    if room is None or room.array.nbytes < model.nbytes:
-        room = Buffer("merge buffer", np.empty(model.nbytes, np.uint8), queue.account)
-        queue.merge_room = room
-    array = room.array[: model.nbytes].view(model.dtype).reshape(model.shape)
+    held, model = queue.merge_room, field.host.array
+    if held is None or held.array.nbytes < model.nbytes:
+        with room(f"the merge buffer of {queue.name}", model.nbytes):
+            memory = np.empty(model.nbytes, np.uint8)
+        held = queue.merge_room = Buffer("merge buffer", memory, queue.account)
+    array = held.array[: model.nbytes].view(model.dtype).reshape(model.shape)
     one = source.array
     run = RUNTIME.timed(f"merge {field.label}", "merge", queue.name, lambda: np.copyto(array, one))
-    order.enqueue(queue, run, (source,), (room,))
-    queue.merge = Merge(field, array, room, once)
+    order.enqueue(queue, run, (source,), (held,))
+    queue.merge = Merge(field, array, held, once)
 
 
 def merge_in_place(queue: Merging, field: Field, source: Buffer) -> None:

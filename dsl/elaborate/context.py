@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...lowering.diagnostic import (
     CdError,
@@ -30,6 +30,7 @@ from ...lowering.ir.assignments import (
     Continue,
     Fault,
     Let,
+    Names,
     Parameter,
     Statement,
 )  # fmt: skip
@@ -104,6 +105,8 @@ class Context:
     """The loop statement of each loop variable, to unroll it where its number is needed."""
     exchanged: set[Node] = field(default_factory=set)
     """Nodes whose arrays change places in a loop."""
+    called: Names = ()
+    """What arrays are called where a statement is elaborated."""
     bindings: dict[tuple[Node, Span], frozenset[Node]] = field(default_factory=dict)
     """Which writes make an array anew, and of what array Python would not make a copy there."""
     sizes: frozenset[Symbol] = frozenset()
@@ -180,6 +183,8 @@ class Context:
                 "CD0522", CdSyntaxError,
                 f"`{statement.span.text}` {what} at every point of {names}", statement.span,
             )  # fmt: skip
+        if self.called and isinstance(statement, Assign):
+            statement = replace(statement, names=self.called)
         self.out.append(statement)
 
     @contextmanager
@@ -217,13 +222,9 @@ class Context:
         return symbol
 
     def store(
-        self,
-        target: Array,
-        value: Expr,
-        span: Span,
-        op: Op | None = None,
+        self, target: Array, value: Expr, span: Span, op: Op | None = None,
         where: Expr | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Emit `target op= value` over all axes of a place; `value` is over the target's axes."""
         place = target.place
         assert place is not None, "a store needs a place"
@@ -339,16 +340,14 @@ class Context:
                     f"{s.name} = {point[s]}" for s in sorted(index.symbols(), key=str)
                 )
                 raise error(
-                    "CD0602",
-                    CdIndexError,
+                    "CD0602", CdIndexError,
                     f"`{name}` is read at {index} = {at} when {shown}, but axis {axis} "
-                    f"has size {size}",
-                    span,
+                    f"has size {size}", span,
                     helps=(
                         f"say what is outside: `pad({index})`, `clamp({index})` or `wrap({index})`",
                         "or restrict the index: an `if` on it, a binder's range, or a slice",
                     ),
-                )
+                )  # fmt: skip
 
     def equal_extents(self, left: Affine, right: Affine, what: str, span: Span) -> None:
         """Require two extents to be equal: proven, refused (CdShapeError) or checked in the run."""

@@ -27,6 +27,7 @@ from ...lowering.ir.walk import statements, writes
 from .. import surface as s
 from ..source import MISSING
 from .arrays import describe
+from .called import called
 from .calls import call, comprehend, library_call, run_function
 from .context import Context, NeedStatic, NeedUnroll, error
 from .declarations import check_contract, declared
@@ -123,6 +124,7 @@ def _elaborate(
     _refuse_captured_targets(frame, function)
     _check_annotations(frame, function)
     result = run_function(frame)
+    ctx.called = called(frame)
     results: list[Node] = []
     returns = _returned(ctx, inputs, result, results, function)
     body = (*ctx.prologue, *ctx.out)
@@ -140,6 +142,7 @@ def _elaborate(
         tuple(asked.get(node.id, node) for node in results),
         body,
         function.span,
+        ctx.called,
     )
     return Typed(
         procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics,

@@ -19,6 +19,7 @@ from .. import surface as s
 from . import branches, control
 from .arrays import as_array, describe
 from .bindings import bind, frozen, settled
+from .called import naming
 from .context import error
 from .declarations import declare
 from .effects import assertion, evaluate_any, evaluation, raising
@@ -59,7 +60,8 @@ def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
                 run(frame, (*_left(frame, statement), *body[at + 1 :]))
                 return
         try:
-            step(frame, statement)
+            with naming(frame):
+                step(frame, statement)
         except OverflowError as problem:
             text = f"a number here is too large: {problem}"
             raise error("CD0461", CdValueError, text, statement.span) from None

@@ -52,7 +52,7 @@ def bisected(
     The arguments stay as they are. Loops are run by the interpreter after each pass.
     """
     known = match.known
-    given, _ = prepared(known, match.given, arguments)
+    given, _ = prepared(known, match.given(arguments), arguments)
     procedure = known.procedure
     expected = _outcome(lambda arrays: run_procedure(procedure, arrays, _quiet), procedure, given)
     stages: list[tuple[str, Program]] = []

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from ...backends.runtime.field import Field
 from ...backends.runtime.tensor import FleetingTensor, Tensor
 from ...lowering import settings
 from ..cd import BoundFunction, CdFunction
@@ -18,6 +20,11 @@ from .bisect import Bisection, bisected
 from .differences import Difference, difference
 from .taking import trace
 from .trace import Trace
+
+_LEAVES = (
+    type(None), bool, int, float, complex, str, bytes, np.ndarray, np.generic, type, FleetingTensor,
+)  # fmt: skip
+"""What leads to no tensor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +58,10 @@ def compare(
     """Run a function on copies of its arguments on each backend, and compare every assignment.
 
     A plain Python function is run with each backend as the default: all calls and routines in it
-    are compared. Arguments and tensors stay as they are, those that it captures among them, but
-    not what a plain function finds elsewhere. Without tolerances every bit counts. `wanted` are
-    filters of `trace`. Raises what the calls raise.
+    are compared. Arguments and tensors stay as they are, those among them that it captures or that
+    attributes lead to; tensors that a plain function finds in other ways do not, and would differ
+    from backend to backend. Without tolerances every bit counts. `wanted` are filters of `trace`.
+    Raises what the calls raise.
     """
     traces, results = [], []
     for name in backends:
@@ -78,9 +86,7 @@ def _kept(
         match, arguments = function.matched(*given)
         fields = [owner(arguments).field(name) for owner, name in match.known.writes_fields]
     else:
-        captured = inspect.getclosurevars(function) if inspect.isfunction(function) else None
-        around = [] if captured is None else [captured.nonlocals, captured.globals]
-        tensors = _tensors([*given, *(value for names in around for value in names.values())])
+        tensors = _tensors([*given, function], getattr(function, "__globals__", None))
         fields = [tensor.field(name) for tensor in tensors for name in tensor.fields]
         fields = [field for field in fields if not field.constant]
     before = [np.array(field.numpy()) for field in fields]
@@ -105,10 +111,52 @@ def bisect(
     return bisected(*function.matched(*args), rtol, atol)
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
-    """Yield the tensors with arrays in arguments, those in lists and tuples too."""
-    if isinstance(value, Tensor) and not isinstance(value, FleetingTensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _tensors(one)
+def _tensors(value: Any, home: object = None) -> Iterator[Tensor]:
+    """Yield the tensors with arrays that a value leads to: by items, attributes, and captured names
+    of `@cd` functions and of functions of the module that `home` is the namespace of."""
+    todo, seen = [value], dict[int, object]()
+    while todo:
+        one = todo.pop()
+        if isinstance(one, _LEAVES) or id(one) in seen:
+            continue
+        seen[id(one)] = one
+        if isinstance(one, Tensor):
+            yield one
+        else:
+            todo += _next(one, home)
+
+
+def _next(one: object, home: object) -> Iterable[Any]:
+    """Return what a value leads to directly."""
+    match one:
+        case Field():
+            return (one.tensor,)
+        case list() | tuple() | set() | frozenset():
+            return one
+        case dict():
+            return one.values()
+        case ModuleType():
+            return [value for value in vars(one).values() if isinstance(value, Tensor)]
+        case BoundFunction() | MethodType():
+            return (one.__self__, one.__func__)
+        case CdFunction():
+            return _captured(getattr(one, "__wrapped__", None))
+        case FunctionType():
+            return _captured(one) if one.__globals__ is home else ()
+        case _:
+            slots = [name for kind in type(one).__mro__ for name in _slots(kind)]
+            held = [getattr(one, name, None) for name in slots]
+            return (*getattr(one, "__dict__", {}).values(), *held)
+
+
+def _captured(function: object) -> list[Any]:
+    """Return what a function finds around it."""
+    if not isinstance(function, FunctionType):
+        return []
+    found = inspect.getclosurevars(function)
+    return [*found.nonlocals.values(), *found.globals.values()]
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)

@@ -71,7 +71,7 @@ def instrument(procedure: Procedure, wanted: Wanted) -> Instrumented:
         results=tuple(map(_plain, procedure.results)),
         body=body,
     )
-    return Instrumented(made, Layout(tuple(work.sites)))
+    return Instrumented(made, Layout(tuple(work.sites), procedure.names))
 
 
 def _plain(node: Node) -> Node:
@@ -148,7 +148,7 @@ class _Work:
     def fits(self, one: Assign, symbols: tuple[Symbol, ...]) -> Fits | None:
         """Return which points of an assignment are wanted, None where none is."""
         wanted = self.wanted
-        label = one.target.node.label
+        label = s.called(one.target.node, one.names)
         if wanted.arrays and not any(s.means(name, label) for name in wanted.arrays):
             return None
         if wanted.statements and not any(_is_named(one, name) for name in wanted.statements):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -17,6 +19,8 @@ from .records import Record
 from .terms import Term
 from .text import Branch, tree
 
+MOST = 20_000
+"""Most lines of a page, unless all is asked for."""
 _NOT_FINITE = re.compile(r"-> .*\b(nan|inf)|= ?\S*\b(nan|inf)j?[)}]*$")
 """Tells a record or a term whose value is no finite number."""
 
@@ -94,7 +98,11 @@ find.oninput = () => {
 
 
 def page(trace: Recorded, head: int, tail: int) -> str:
-    """Return the page: the source on the left, the tree on the right, which fold and search."""
+    """Return the page: the source on the left, the tree on the right, which fold and search.
+
+    Where so much of it would be too long, of rounds and elements fewer are shown; what is still
+    too long ends. A `head` of 0 shows all.
+    """
     sources = dict.fromkeys(
         site.statement.span.source for run in trace.runs for site in run.layout.sites
     )
@@ -102,7 +110,7 @@ def page(trace: Recorded, head: int, tail: int) -> str:
     listing = "".join(_listing(number, source) for source, number in numbers.items())
     names = ", ".join(dict.fromkeys(run.name for run in trace.runs)) or "nothing"
     dropped = f"; {trace.dropped:,} more were dropped" if trace.dropped else ""
-    body = "".join(_html(tree(trace, head, tail), numbers, True))
+    body = _body(trace, head, tail, numbers)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>trace of {escape(names)}</title><style>{_STYLE}</style></head><body>"
@@ -118,6 +126,23 @@ def page(trace: Recorded, head: int, tail: int) -> str:
     )
 
 
+def _body(trace: Recorded, head: int, tail: int, sources: Mapping[Source, int]) -> str:
+    """Return the tree of a trace as HTML."""
+    while True:
+        left = _Left(MOST if head else sys.maxsize)
+        pieces = list(_html(tree(trace, head, tail), sources, True, left))
+        if left.lines > 0 or head <= 1:
+            return "".join(pieces)
+        head, tail = head // 2, min(tail, head // 2)
+
+
+@dataclass
+class _Left:
+    """How many lines a page has room for."""
+
+    lines: int
+
+
 def _listing(place: int, source: Source) -> str:
     """Return the lines of a source, each called by its place among all sources and its number."""
     rows = source.text.rstrip("\n").split("\n")
@@ -128,16 +153,20 @@ def _listing(place: int, source: Source) -> str:
 
 
 def _html(
-    branches: Iterable[Branch], sources: Mapping[Source, int], is_open: bool
+    branches: Iterable[Branch], sources: Mapping[Source, int], is_open: bool, left: _Left
 ) -> Iterator[str]:
     for one in branches:
+        if left.lines <= 0:
+            yield '<div class="folded">... more is left out, for the page would be too long</div>'
+            return
+        left.lines -= 1
         line = f"{sources[one.span.source]}:{one.line}" if one.span.source in sources else ""
         at = f'<span class="at" data-line="{line}">{one.line}</span>' if line and one.line else ""
         text = escape(one.text)
         kind = one.kind
         if kind in ("record", "term"):
             kind += " bad" if _NOT_FINITE.search(one.text) else ""
-        inner = list(_html(one.children(), sources, one.kind in ("call", "comment")))
+        inner = list(_html(one.children(), sources, one.kind in ("call", "comment"), left))
         if not inner:
             yield f'<div class="{kind}">{at}{text}</div>'
             continue

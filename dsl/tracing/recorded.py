@@ -13,8 +13,8 @@ from ...lowering.ir.assignments import Assign
 from .points import Points, points_of, truth
 from .recording import Recorder, Run
 from .records import Record, record_at
-from .sites import means
-from .terms import Term, terms_at
+from .sites import called, means
+from .terms import Term, count_at, terms_at
 from .where import fitted, parsed
 
 _NOTHING = np.zeros((0, 2), np.int64)
@@ -26,6 +26,18 @@ class Group:
 
     run: int
     points: Points
+
+    @property
+    def statement(self) -> Assign:
+        """The statement of the points."""
+        statement = self.points.site.statement
+        assert isinstance(statement, Assign)
+        return statement
+
+    @property
+    def array(self) -> str:
+        """What the array that is written is called there."""
+        return called(self.statement.target.node, self.statement.names)
 
 
 Content = tuple[int, tuple[Group, ...], npt.NDArray[np.int64], tuple[Group, ...]]
@@ -108,9 +120,8 @@ class Recorded:
         chosen = np.zeros(len(self.order), bool)
         for number, group in enumerate(self.groups):
             points = group.points
-            statement = points.site.statement
-            assert isinstance(statement, Assign)
-            if array and not means(array, statement.target.node.label):
+            statement = group.statement
+            if array and not means(array, group.array):
                 continue
             if line and not statement.span.line <= line <= statement.span.end_line:
                 continue
@@ -132,6 +143,13 @@ class Recorded:
         """Return the terms of the reductions in a record, in order, where they were recorded."""
         groups = [group for group in self._content[3] if group.run == record.run]
         return [term for group in groups for term in terms_at(group.points, record)]
+
+    def main_terms(self, record: Record, most: int) -> tuple[list[Term], int]:
+        """Return the most important terms of each reduction in a record, and how many more there
+        are: those that are not finite come first, then the largest."""
+        groups = [group for group in self._content[3] if group.run == record.run]
+        found = [term for group in groups for term in terms_at(group.points, record, most)]
+        return found, sum(count_at(group.points, record) for group in groups) - len(found)
 
     def first_nonfinite(self) -> Record | None:
         """Return the first record whose element became NaN or infinite, None where none did."""
@@ -174,11 +192,11 @@ def _program_order(groups: tuple[Group, ...]) -> npt.NDArray[np.int64]:
 
 
 def _structured(groups: tuple[Group, ...], order: npt.NDArray[np.int64]) -> np.ndarray:
-    ranks = [len(_target(group).index) for group in groups]
-    is_complex = any(_target(group).node.dtype.kind == "c" for group in groups)
+    ranks = [len(group.statement.target.index) for group in groups]
+    is_complex = any(group.statement.target.node.dtype.kind == "c" for group in groups)
     number = "c16" if is_complex else "f8"
     rank = max(ranks, default=0)
-    longest = max((len(_target(group).node.label) for group in groups), default=1)
+    longest = max((len(group.array) for group in groups), default=1)
     whole_number = "O" if any(map(_is_large, groups)) else "i8"
     dtype = np.dtype(
         [("run", "i4"), ("row", "i8"), ("line", "i4"), ("array", f"U{longest}"),
@@ -194,10 +212,10 @@ def _structured(groups: tuple[Group, ...], order: npt.NDArray[np.int64]) -> np.n
 
 
 def _of_group(group: Group, dtype: np.dtype[Any], rank: int) -> np.ndarray:
-    points, target = group.points, _target(group)
+    points, target = group.points, group.statement.target
     out = np.zeros(len(points), dtype)
     out["run"], out["row"] = group.run, points.row
-    out["line"], out["array"] = points.site.statement.span.line, target.node.label
+    out["line"], out["array"] = group.statement.span.line, group.array
     out["index"] = -1
     for axis, values in enumerate(points.index(target.index)):
         out["index"][:, axis] = values
@@ -213,9 +231,3 @@ def _is_large(group: Group) -> bool:
     """Whether an integer of a group is too large for int64."""
     values = [group.points.column(name) for name in ("before", "after")]
     return any(x.dtype == np.uint64 and bool((x > np.iinfo(np.int64).max).any()) for x in values)
-
-
-def _target(group: Group) -> Any:
-    statement = group.points.site.statement
-    assert isinstance(statement, Assign)
-    return statement.target

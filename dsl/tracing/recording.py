@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ Ints = npt.NDArray[np.int64]
 _ROOM = 1 << 24, 1 << 28, 1 << 27
 """Rows, floats and ints: the most that a run records. Memory that is never written is free."""
 _LEAST = 1 << 12
-_KEPT = 1 << 23
+KEPT = 1 << 23
 """Most bytes of an argument of which a copy is kept."""
 
 
@@ -67,11 +67,19 @@ class Recorder:
         self.wanted, self.limit = wanted, limit
         self._lock = threading.Lock()
         self._runs: list[Run | None] = []
+        self._shown: tuple[Run, ...] = ()
+        self._done = 0
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The runs that are done, in the order in which they were asked for."""
-        return tuple(run for run in self._runs if run is not None)
+        """The runs that are done, in the order in which they were asked for; what they recorded
+        within the limit."""
+        done = [run for run in self._runs if run is not None]
+        if len(done) != self._done or not done:
+            limited = self.wanted.limited
+            self._shown = tuple(_limited(done, self.limit) if limited else done)
+            self._done = len(done)
+        return self._shown
 
     def step(
         self, codes: Recordable, arrays: Sequence[Array], title: tuple[str, str, str]
@@ -86,11 +94,11 @@ class Recorder:
             self._runs.append(None)
 
         def run() -> tuple[Array, ...]:
-            buffers = _buffers(recording.layout, self._left())
+            buffers = _buffers(recording.layout, self._left(place))
             given = {
                 parameter.node.id: np.array(array)
                 for parameter, array in zip(recording.callee.parameters, arrays, strict=False)
-                if array.nbytes <= _KEPT
+                if array.nbytes <= KEPT
             }
             error, sizes = "", dict(_sizes(recording.callee.parameters, arrays))
             try:
@@ -103,9 +111,59 @@ class Recorder:
 
         return run
 
-    def _left(self) -> int:
-        """Return how many points may still be recorded."""
-        return max(self.limit - sum(run.points for run in self.runs), 0)
+    def _left(self, place: int) -> int:
+        """Return how many points a run may record at most, as far as is known when it begins.
+
+        Runs that were asked for before it may still be recording: `_limited` has the last word.
+        """
+        before = (run.points for run in self._runs[:place] if run is not None)
+        return max(self.limit - sum(before), 0)
+
+
+def _limited(runs: Sequence[Run], limit: int) -> Iterator[Run]:
+    """Yield runs with the first of their points, in order, as many as a limit admits in all."""
+    for run in runs:
+        yield run if run.points <= limit else _first(run, limit)
+        limit = max(limit - run.points, 0)
+
+
+def _first(run: Run, points: int) -> Run:
+    """Return a run with only the first points that it recorded, all others among those dropped.
+
+    Rows behind the last of them go, and in its own row the mask says which points are left.
+    """
+    left, end, ints = points, 0, run.ints.copy()
+    for number, row in enumerate(run.table):
+        if not left:
+            break
+        site = run.layout.sites[int(row[0])]
+        end = number + 1
+        if site.is_assignment:
+            assert site.masked, "where there is a limit every row has a mask"
+            mask = _row(run, ints, number, 2)[:: site.ints]
+            mask[np.flatnonzero(mask == 1)[left:]] = 0
+            left -= int((mask == 1).sum())
+    terms = sum(_terms(run, number) for number in range(end, len(run.table)))
+    dropped = run.dropped + run.points - points + terms
+    return replace(run, table=run.table[:end], ints=ints, points=points, dropped=dropped)
+
+
+def _row(run: Run, numbers: np.ndarray, number: int, column: int) -> np.ndarray:
+    """Return what a row of the table has of the floats or ints, whose place is in a column."""
+    end = run.table[number + 1, column] if number + 1 < len(run.table) else len(numbers)
+    return numbers[int(run.table[number, column]) : int(end)]
+
+
+def _terms(run: Run, number: int) -> int:
+    """Return how many terms of a reduction a row of the table has: none where it has records."""
+    site = run.layout.sites[int(run.table[number, 0])]
+    if site.reduce is None:
+        return 0
+    if site.masked:
+        return int((_row(run, run.ints, number, 2)[:: site.ints] == 1).sum())
+    if site.floats:
+        return len(_row(run, run.floats, number, 1)) // site.floats
+    return len(_row(run, run.ints, number, 2)) // site.ints
 
 
 def recording_of(

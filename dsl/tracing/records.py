@@ -24,7 +24,7 @@ from ...lowering.ir.spelling import (
     reduction_name,
 )
 from .points import Points
-from .sites import Site
+from .sites import Site, called
 
 _SUMS = ("dot", "matmul", "einsum", "@")
 """Other names of sums."""
@@ -114,7 +114,7 @@ def record_at(run: int, points: Points, at: int) -> Record:
         int(points.row[at]),
         int(points.number[at]),
         site,
-        statement.target.node.label,
+        called(statement.target.node, statement.names),
         _numbers(points, statement.target.index, at),
         points.column("before")[at],
         points.column("after")[at],
@@ -140,13 +140,13 @@ def operands(points: Points, at: int) -> Iterator[Operand]:
             own = next((x for x in reads(statement.value) if x == column.expr), None)
             if own is not None:
                 here = _numbers(points, own.index, at)
-                told = element(own.node.label, here)
+                told = element(called(own.node, statement.names), here)
                 yield Operand(told, values[at], own.node, here, own, own.span)
         if column.what == "operand" and (known is None or known[at]):
             match column.expr:
                 case Read(node, index, span):
                     numbers = _numbers(points, index, at)
-                    text = element(node.label, numbers)
+                    text = element(called(node, statement.names), numbers)
                     yield Operand(text, values[at], node, numbers, column.expr, span)
                 case Reduce(span=span) as reduce:
                     text = span.text if span is not NOWHERE else expr_text(reduce, Scope())
@@ -185,7 +185,7 @@ def filled(record: Record) -> str:
     left: list[str] = []
     names = [one for one in _names(text) if one[1] >= start]
     for operand in record.operands:
-        places = _places(operand, statement.span, start, names)
+        places = _places(operand, statement, start, names)
         for place in places:
             at_place.setdefault(place, []).append(operand)
         left += () if places else (f"{operand.text}={shown(operand.value)}",)
@@ -226,7 +226,9 @@ def _sides(statement: Assign) -> tuple[str, int] | None:
             end = len(text.encode()[: one.end_col_offset].decode())
         case _:
             return None
-    if statement.target.node.label not in re.split(r"\W+", target.replace(".", "_")):
+    if called(statement.target.node, statement.names) not in re.split(
+        r"\W+", target.replace(".", "_")
+    ):
         return None
     equals = text.index("=", end)
     sign = "=" if isinstance(tree, ast.AnnAssign) else text[end : equals + 1].strip()
@@ -258,10 +260,10 @@ def _names(text: str) -> list[tuple[str, int, int]]:
 
 
 def _places(
-    operand: Operand, span: Span, start: int, names: list[tuple[str, int, int]]
+    operand: Operand, statement: Assign, start: int, names: list[tuple[str, int, int]]
 ) -> list[tuple[int, int]]:
     """Return where in a statement's text something is read, from `start` on."""
-    inner = operand.span
+    inner, span = operand.span, statement.span
     if (
         inner.source is span.source
         and inner.line == inner.end_line == span.line
@@ -270,7 +272,8 @@ def _places(
         return [(inner.column - span.column, inner.end_column - span.column)]
     if operand.node is None:
         return []
-    whole = [(a, b) for name, a, b in names if name == operand.node.label]
+    array = called(operand.node, statement.names)
+    whole = [(a, b) for name, a, b in names if name == array]
     return [(a, b) for a, b in whole if span.text[b : b + 1] not in ("[", "(", ".")]
 
 

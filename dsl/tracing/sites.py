@@ -1,6 +1,6 @@
 """What is recorded of a function: sites, and how the numbers of a record lie in memory.
 
-    Layout := sites, width                 width: numbers in a row of the table
+    Layout := sites, names, width          width: numbers in a row of the table
     Site   := number, statement, path, symbols, reduction, ranges, columns
     Row    := [site, first float, first int, symbols...]      one for each time a site is reached
     Column := kind, expr, dtype, place, guard                  one number of each point of a row
@@ -16,10 +16,11 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from ...lowering.ir.assignments import Assign, Block, Branch, For, Permute, While
+from ...lowering.ir.assignments import Assign, Block, Branch, For, Names, Permute, While
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Expr, Reduce
 from ...lowering.ir.indexing import Affine, Symbol
+from ...lowering.ir.node import Node
 
 What = Literal["before", "after", "operand", "contribution", "subscript"]
 
@@ -102,6 +103,8 @@ class Layout:
     """The sites of a function, by number."""
 
     sites: tuple[Site, ...]
+    names: Names = ()
+    """What arrays are called at the end of the function."""
 
     @property
     def width(self) -> int:
@@ -127,6 +130,11 @@ class Wanted:
     """Whether there is a limit that a single statement may pass."""
     terms: bool = False
     """Whether each term of a reduction is recorded."""
+
+
+def called(node: Node, names: Names) -> str:
+    """Return the name of an array among those of a place, its label where it is not one of them."""
+    return next((name for one, name in names if one.id == node.id), node.label)
 
 
 def means(name: str, label: str) -> bool:

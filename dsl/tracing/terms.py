@@ -39,17 +39,36 @@ class Term:
         return len(self.operands) == 1 and self.operands[0].expr == self.reduce.value
 
 
-def terms_at(points: Points, record: Record) -> Iterator[Term]:
-    """Yield the terms of one reduction in a record, of all that a run recorded of it."""
+def terms_at(points: Points, record: Record, most: int | None = None) -> Iterator[Term]:
+    """Yield the terms of one reduction in a record, of all that a run recorded of it.
+
+    Where `most` is given only so many: those that are not finite first, then the largest.
+    """
     site = points.site
     statement, reduce = site.statement, site.reduce
     assert isinstance(statement, Assign) and reduce is not None
     values = points.column("after")
     own = [axis.symbol for axis in site.axes[len(record.axes) :]]
-    for at in map(int, _places(points, record)):
+    places = _places(points, record)
+    if most is not None:
+        places = places[_by_size(values[places])[:most]]
+    for at in map(int, places):
         found = tuple(operands(points, at))
         names = {symbol.name: int(points.symbols[symbol][at]) for symbol in own}
         yield Term(names, term_text(statement, reduce, found), values[at], found, reduce)
+
+
+def count_at(points: Points, record: Record) -> int:
+    """Return how many terms of one reduction in a record there are."""
+    return len(_places(points, record))
+
+
+def _by_size(values: np.ndarray) -> np.ndarray:
+    """Return the order of values: those that are not finite first, then large ones."""
+    with np.errstate(all="ignore"):
+        size = np.abs(values.astype(np.complex128))
+    fine = np.isfinite(size)
+    return np.lexsort((np.where(fine, -size, 0.0), fine))
 
 
 def _places(points: Points, record: Record) -> np.ndarray:

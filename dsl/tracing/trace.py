@@ -26,7 +26,11 @@ class Trace(Recorded):
         return tree_text(self, head, tail, color)
 
     def to_html(self, path: str | Path | None = None, head: int = 40, tail: int = 5) -> str:
-        """Return one page that needs nothing but itself, and write it where a path is given."""
+        """Return one page that needs nothing but itself, and write it where a path is given.
+
+        Of many rounds or elements the first `head` and the last `tail` are shown, fewer where the
+        page would have more than 20,000 lines; a `head` of 0 shows all.
+        """
         return _written(page(self, head, tail), path)
 
     def to_json(self, path: str | Path | None = None) -> str:

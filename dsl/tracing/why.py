@@ -10,20 +10,19 @@ from typing import Any
 import numpy as np
 
 from ...lowering.diagnostic import CdIndexError, Diagnostic
-from ...lowering.ir.assignments import Access, Assign, Permute
+from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Domain, Dynamic, Expr, Read, Reduce, Select, children
 from ...lowering.ir.indexing import Affine, Range, Symbol, evaluate
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from . import sites as s
 from .points import truth
-from .recorded import Group, Recorded
-from .recording import Run
-from .records import Record, element, record_at, shown
+from .producers import Cell, Producers
+from .recorded import Recorded
+from .recording import KEPT, Run
+from .records import Record, element, shown
 from .terms import Term
 
-Cell = tuple[int, tuple[int, ...]]
-"""A node by its id, and an index."""
 Reads = dict[Cell, tuple[str, Any]]
 """What was read: the text and the value of each."""
 _TERMS = 20_000
@@ -40,6 +39,8 @@ class Why:
     """How many causes are not shown: terms of a reduction like those that are."""
     again: bool = False
     """Whether its causes stand above, where it came up first."""
+    note: str = ""
+    """What could not be looked at, and how to see it; empty where everything was."""
 
     def __str__(self) -> str:
         return "\n".join(_lines(self, "", ""))
@@ -101,6 +102,8 @@ def _lines(cause: Cause, lead: str, below: str) -> Iterator[str]:
         rest.append("(as above)")
     if isinstance(cause, Why) and cause.more:
         rest.append(f"... {cause.more} more")
+    if isinstance(cause, Why) and cause.note:
+        rest.append(f"({cause.note})")
     for at, one in enumerate(rest):
         last = at == len(rest) - 1
         mark, deeper = ("└─ ", "   ") if last else ("├─ ", "│  ")
@@ -108,84 +111,6 @@ def _lines(cause: Cause, lead: str, below: str) -> Iterator[str]:
             yield f"{below}{mark}{one}"
         else:
             yield from _lines(one, below + mark, below + deeper)
-
-
-class Producers:
-    """Who wrote what last, in one run of a trace."""
-
-    def __init__(self, trace: Recorded, run: int) -> None:
-        self.run, self.of = run, trace.runs[run]
-        self.groups = [group for group in trace.groups if group.run == run]
-        sites = {x.number: x.statement for x in self.of.layout.sites}
-        self.moves = [
-            (row, moved)
-            for row, number in enumerate(self.of.table[:, 0])
-            if isinstance(moved := sites[int(number)], Permute)
-        ]
-
-    @property
-    def written(self) -> Iterator[Node]:
-        """The arrays that were written, in the order of their statements."""
-        for group in self.groups:
-            yield _target(group).node
-
-    def given(self, node: Node, index: tuple[int, ...]) -> Any:
-        """Return an element of an argument as it was before the run, None where it is not kept."""
-        array = self.of.given.get(node.id)
-        return None if array is None else array[index]
-
-    def together(self, record: Record) -> list[Record]:
-        """Return the records that accumulate into one element at once, in order."""
-        if record.repeats == 1:
-            return [record]
-        for group in self.groups:
-            points = group.points
-            if points.site is record.site:
-                here = points.row == record.row
-                for values, wanted in zip(
-                    points.index(_target(group).index), record.index, strict=True
-                ):
-                    here = here & (values == wanted)
-                return [record_at(self.run, points, int(at)) for at in np.flatnonzero(here)]
-        return [record]
-
-    def last(self, cell: Cell, before: tuple[int, int]) -> Record | None:
-        """Return the last record before a place (row and number) that wrote an element."""
-        node, index = cell
-        for row, moved in reversed(self.moves):
-            ids = [one.id for one in moved.nodes]
-            if row >= before[0] or node not in ids:
-                continue
-            found = self._last(node, index, before)
-            if found is not None and found.row > row:
-                return found
-            node, before = moved.sources[ids.index(node)].id, (row, 0)
-        return self._last(node, index, before)
-
-    def _last(self, node: int, index: tuple[int, ...], before: tuple[int, int]) -> Record | None:
-        best: tuple[tuple[int, int], Group, int] | None = None
-        for group in self.groups:
-            points, target = group.points, _target(group)
-            if target.node.id != node:
-                continue
-            here = (points.row < before[0]) | (
-                (points.row == before[0]) & (points.number < before[1])
-            )
-            for values, wanted in zip(points.index(target.index), index, strict=True):
-                here = here & (values == wanted)
-            found = np.flatnonzero(here)
-            if len(found):
-                at = int(found[-1])
-                order = int(points.row[at]), int(points.number[at])
-                if best is None or order > best[0]:
-                    best = order, group, at
-        return None if best is None else record_at(self.run, best[1].points, best[2])
-
-
-def _target(group: Group) -> Access:
-    statement = group.points.site.statement
-    assert isinstance(statement, Assign)
-    return statement.target
 
 
 def chain_of(
@@ -196,8 +121,7 @@ def chain_of(
     Raises CdIndexError CD0872 where no record wrote it, CD0873 for a wrong number of indices.
     """
     producers = Producers(trace, run)
-    written = {node.id: node for node in producers.written}
-    nodes = [node for node in written.values() if s.means(array, node.label)]
+    nodes = producers.called(array)
     fitting = [node for node in nodes if node.rank == len(index)]
     if nodes and not fitting:
         raise _wrong_rank(array, nodes[0], index, producers.of)
@@ -207,7 +131,7 @@ def chain_of(
     end = (len(producers.of.table), 0)
     found = [record for node in fitting if (record := producers.last((node.id, index), end))]
     if not found:
-        raise _unwritten(element(array, index), [node.label for node in written.values()])
+        raise _unwritten(element(array, index), [group.array for group in producers.groups])
     return chain(trace, max(found, key=lambda record: record.order), depth, terms)
 
 
@@ -250,15 +174,17 @@ class _Chains:
         if statement.op is not None and not statement.initialize:
             read[statement.target.node.id, record.index] = record.element, record.before
         more = self._together(record, read)
-        terms = self.trace.terms(record)
+        terms, left = self.trace.main_terms(record, self.terms)
+        note = ""
         if not terms:
-            more += self._reduced(record, statement, read)
+            left, note = self._reduced(record, statement, read)
         causes: list[Cause] = [
             self._cause(record, cell, *told, depth) for cell, told in read.items()
         ]
         terms.sort(key=lambda term: _rank(term.value))
         causes += (self._part(record, term, depth) for term in terms[: self.terms])
-        return Why(record, tuple(causes), more + max(len(terms) - self.terms, 0))
+        more += left + max(len(terms) - self.terms, 0)
+        return Why(record, tuple(causes), more, note=note)
 
     def _together(self, record: Record, read: Reads) -> int:
         """Add what a record read, and others that accumulate into the same element at the same
@@ -281,21 +207,25 @@ class _Chains:
             causes = [cause for cause in causes if isinstance(cause, Why)]
         return Part(term, tuple(causes))
 
-    def _reduced(self, record: Record, statement: Assign, read: Reads) -> int:
+    def _reduced(self, record: Record, statement: Assign, read: Reads) -> tuple[int, str]:
         """Add what reductions read, what is not finite and what is large first; return how much is
-        left out."""
-        left = 0
+        left out, and what could not be looked at."""
+        left, count, large = 0, 0, dict[str, None]()
         for domain, value in _reductions(record, statement):
             terms = []
             for node, at in _terms(domain, value, _symbols(record, self.producers.of)):
                 made = self.producers.last((node.id, at), (record.row, 0))
                 known = self.producers.given(node, at) if made is None else made.after
-                terms.append((element(node.label, at), known, (node.id, at)))
+                text = element(s.called(node, statement.names), at)
+                terms.append((text, known, (node.id, at)))
+                count += 1
+                if known is None and self.producers.is_given(node):
+                    large[s.called(node, statement.names)] = None
             terms.sort(key=lambda term: _rank(term[1]))
             for text, known, cell in terms[: self.terms]:
                 read.setdefault(cell, (text, known))
             left += max(len(terms) - self.terms, 0)
-        return left
+        return left, _unseen(tuple(large), count)
 
     def _cause(self, record: Record, cell: Cell, text: str, value: Any, depth: int) -> Why | Source:
         made = self.producers.last(cell, (record.row, 0))
@@ -304,6 +234,17 @@ class _Chains:
         if depth > 1:
             return self.of(made, depth - 1)
         return Why(made, (), 0)
+
+
+def _unseen(large: tuple[str, ...], count: int) -> str:
+    """Return what the terms of a record do not tell, and how to see it; empty for nothing."""
+    why = ""
+    if large:
+        names = ", ".join(f"`{name}`" for name in large)
+        why = f"no copy was kept of {names}, more than {KEPT >> 20} MiB"
+    elif count >= _TERMS:
+        why = f"these are of the first {_TERMS:,} elements"
+    return f"{why}: `pe.trace(terms=True)` records each term" if why else ""
 
 
 def _rank(value: Any) -> tuple[bool, float]:

@@ -63,6 +63,10 @@ class Fault:
     helps: tuple[str, ...] = ()
 
 
+Names = tuple[tuple[Node, str], ...]
+"""What the source calls arrays at a place, where that is not their label."""
+
+
 @dataclass(frozen=True, slots=True)
 class Assign(Remembers):
     """For each point of its domain, `target = target op value`; see the module's text."""
@@ -75,6 +79,7 @@ class Assign(Remembers):
     reduced: Domain = Domain()
     pair: Pair | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    names: Names = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,3 +218,5 @@ class Procedure:
     results: tuple[Node, ...]
     body: tuple[Statement, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    names: Names = field(default=(), compare=False, repr=False)
+    """What arrays are called at the end."""

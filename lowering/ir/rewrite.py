@@ -96,6 +96,7 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
                 new, target=_access(new.target, by), value=by.expr(new.value),
                 free=_domain(new.free, by), reduced=_domain(new.reduced, by),
                 pair=_pair(new.pair, by),
+                names=tuple((by.node(node), name) for node, name in new.names),
             )  # fmt: skip
         case loops.Fill():
             new = replace(new, node=by.node(new.node), value=by.expr(new.value))

@@ -278,3 +278,15 @@ def test_the_divisor_is_told_and_no_name_that_nobody_wrote(
 def test_zero_by_zero_is_not_called_infinite(backend: str) -> None:
     with pytest.raises(CdZeroDivisionError, match="infinite, or NaN for zero by zero"):
         _run("return a.mean()", backend, 0, np.zeros(0), 0)
+
+
+def test_a_routine_is_checked_where_its_function_was_compiled_so() -> None:
+    p = pe.tensor("p", 2, dtype="float64", init=1.0)
+    context = pe.device("numpy").stream(threaded=False).context()
+    f = pe.cd_from_source("def f(p, x):\n    p[i] = p[i] / x[i]\n", backend="numpy")
+    plain = f.compile(p, np.zeros(2)).link(context)
+    with pe.checked():
+        plain(np.zeros(2))
+        code = f.compile(p, np.zeros(2))
+    with pytest.raises(ZeroDivisionError, match="CD0764"):
+        code.link(context)(np.zeros(2))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals import cd
 from plusequals.dsl.elaborate.values import Path
 from plusequals.dsl.forms import getter, pairs_with
 
@@ -57,3 +58,43 @@ def test_pairs_of_which_one_is_written() -> None:
     assert pairs_with([False, False, False]) == ()
     assert pairs_with([True, False, False]) == ((0, 1), (0, 2))
     assert pairs_with([False, True, True]) == ((0, 1), (0, 2), (1, 2))
+
+
+@cd
+def axpy(y, x):
+    y.value += 2.0 * x.value
+
+
+@cd
+def more(p):
+    p.value += 1
+
+
+@cd
+def tenfold(p):
+    return p.value * 10
+
+
+@pytest.mark.parametrize("look", [axpy, axpy.explain, axpy.specialise, axpy.procedure])
+def test_a_call_that_only_reads_changes_nothing_that_is_computed_later(look: Any) -> None:
+    both = pe.tensor("both", 2)
+    axpy(both, both)  # a form that writes its second argument as well
+    p, q = pe.tensor("p", 2, init=[1.0, 2.0]), pe.tensor("q", 2)
+    write = more.compile(p).link(pe.device("cc:1").stream(threaded=False).context())
+    read = tenfold.compile(p).link(pe.device("cc").stream(threaded=False).context())
+    write()
+    look(q, p)
+    assert read().tolist() == [10, 20]  # of the host's version, which nobody has written
+    assert p.numpy().tolist() == [2, 3]
+
+
+def test_what_only_asks_about_a_call_brings_no_array_up_to_date() -> None:
+    p, q = pe.tensor("p", 2, init=[1.0, 2.0]), pe.tensor("q", 2)
+    write = more.compile(p).link(pe.device("cc:1").stream(threaded=False).context())
+    read = tenfold.compile(p).link(pe.device("cc").stream(threaded=False).context())
+    write()
+    for ask in (axpy.explain, axpy.specialise, axpy.procedure, axpy.compile):
+        ask(p, q)
+    assert read().tolist() == [10, 20]
+    axpy(p, q)
+    assert p.numpy().tolist() == [2, 3] and read().tolist() == [20, 30]

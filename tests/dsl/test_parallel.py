@@ -126,3 +126,76 @@ def test_it_needs_a_stream() -> None:
 
     with pytest.raises(CdError, match="CD0827"):
         DataParallel(step, step, [], ())
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        [3, 4, 5, 6, 7],
+        [[3.0], [4.0], [5.0], [6.0], [7.0]],
+        [],
+        memoryview(np.array([3.0, 4.0])),
+    ],
+    ids=["numbers", "rows", "empty", "memory"],
+)
+def test_what_makes_an_array_is_split_like_one(batch: Any) -> None:
+    w, train = adding_on_four()
+    train(batch)
+    assert w.numpy() == np.sum(batch)
+
+
+def test_lists_beside_arrays_have_as_many_rows() -> None:
+    w = pe.tensor("w", (), dtype="float64")
+
+    @cd
+    def step(x, y):
+        w.grad[...] = np.sum(x) + np.sum(y)
+
+    @cd
+    def update():
+        w.value[...] = w.grad
+
+    train = DataParallel(step, update, [device("cc").stream() for _ in range(3)], (w.grad,))
+    train(np.array([1.0, 2.0, 3.0, 4.0]), [10, 20, 30, 40])
+    assert w.numpy() == 110
+    with pytest.raises(CdError, match="CD0828.*4 and 5"):
+        train(np.ones(4), [1, 2, 3, 4, 5])
+
+
+class Held:
+    def __init__(self) -> None:
+        self.x = np.ones(3)
+
+
+@pytest.mark.parametrize(
+    "held", [[np.ones(3), np.ones(3)], (np.ones(3), np.ones(3)), Held()], ids=["list", "tuple", "x"]
+)
+def test_an_array_in_something_else_is_refused(held: Any) -> None:
+    w = pe.tensor("w", (), dtype="float64")
+
+    @cd
+    def step(x, held):
+        w.grad[...] = np.sum(x) + np.sum(held.x)
+
+    train = DataParallel(step, step, [device("cc").stream()], (w.grad,))
+    with pytest.raises(CdError, match="CD0828.*held"):
+        train(np.ones(3), held=held)
+
+
+OFFSET = np.array([1.0, 2.0])
+
+
+def test_what_a_step_captures_goes_to_every_stream() -> None:
+    w = pe.tensor("w", (), dtype="float64")
+
+    @cd
+    def step(x):
+        w.grad[...] = np.sum(x) + np.sum(OFFSET)
+
+    @cd
+    def update():
+        w.value[...] = w.grad
+
+    train = DataParallel(step, update, [device("cc").stream() for _ in range(2)], (w.grad,))
+    train(np.ones(4))
+    assert w.numpy() == 4 + 2 * 3

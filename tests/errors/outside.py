@@ -311,6 +311,11 @@ def field_of_a_taken_name() -> object:
     return pe.tensor("p", (3,), fields=("velocity", "merge"))
 
 
+def array_of_a_tensor_itself() -> object:
+    """Ask for the array of a tensor, and for no copy."""
+    return np.asarray(pe.tensor("p", (3,)), copy=False)
+
+
 def copied_from_no_context() -> object:
     """Copy a field from a routine, which is no context."""
     p, (stream,) = pe.tensor("p", (3,)), _streams("numpy:0/s0")
@@ -349,17 +354,15 @@ def tensor_of_a_negative_size() -> object:
 
 def asked_of_what_nothing_writes() -> object:
     """Ask a trace why an element is what it is that no statement wrote."""
-    f = pe.cd_from_source("def f(y, x):\n    y[i] = x[i]\n")
     with pe.trace() as trace:
-        f(np.ones(3), np.ones(3))
+        pe.cd_from_source("def f(y, x):\n    y[i] = x[i]\n")(np.ones(3), np.ones(3))
     return trace.why("x", 1)
 
 
 def asked_with_too_few_indices() -> object:
     """Ask a trace about a row where it knows elements."""
-    f = pe.cd_from_source("def f(y, x):\n    y[i, j] = x[i, j]\n")
     with pe.trace() as trace:
-        f(np.ones((3, 2)), np.ones((3, 2)))
+        pe.cd_from_source("def f(y, x):\n    y[i, j] = x[i, j]\n")(np.ones((3, 2)), np.ones((3, 2)))
     return trace.why("y", 1)
 
 

@@ -74,7 +74,7 @@ def test_a_library_that_cannot_be_loaded_is_done_without(cc: CompiledC, monkeypa
 def test_the_layout_of_objects_is_looked_at(cc: CompiledC, monkeypatch: Any) -> None:
     assert warm.is_possible()
     with monkeypatch.context() as patch:
-        patch.setattr(warm, "_ARRAY", struct.Struct("2P i4x P P P P P i"))
+        patch.setattr(warm, "_ARRAY", struct.Struct("2P 8x P i4x P P P P i"))
         assert not warm.is_possible()
         assert asked(cc) is None
     with monkeypatch.context() as patch:

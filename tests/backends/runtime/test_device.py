@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -323,3 +324,9 @@ def test_trap_everything_is_collected_in_any_order(order: tuple[int, ...]) -> No
     last = tensor()
     writes.compile(last).link(device.stream(threaded=False).context())()
     assert last.numpy().tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("name", [3, 1.5, ["cc"]])
+def test_what_is_no_name_is_no_device(name: Any) -> None:
+    with pytest.raises(TypeError, match="CD0852.*name of a device"):
+        pe.device(name)

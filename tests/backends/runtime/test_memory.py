@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 
 import numpy as np
+import pytest
 
-from plusequals.backends.runtime.memory import Account, Buffer
+import plusequals as pe
+from plusequals.backends.runtime.memory import Account, Buffer, room
 
 
 def test_arrays_are_counted_while_they_are_alive() -> None:
@@ -27,3 +29,28 @@ def test_arrays_in_circles_are_given_back_in_any_order() -> None:
     del one, two
     gc.collect()
     assert account.used == 0
+
+
+def test_no_room_says_how_much_and_for_what() -> None:
+    with pytest.raises(MemoryError, match="CD0705.*for `p`, which takes 8,000 bytes"):
+        with room("`p`", 8000):
+            raise MemoryError
+    with pytest.raises(ValueError, match="x"):
+        with room("`p`", 8000):
+            raise ValueError("x")
+
+
+def test_an_array_that_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = pe.tensor("p", 1000, dtype="float64")
+    code = pe.cd_from_source("def f(p):\n    p.value += 1\n").compile(p)
+    context = pe.device("numpy").stream(threaded=False).context()
+
+    def full(array: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "empty_like", full)
+        with pytest.raises(MemoryError, match=r"CD0705.*`p` on numpy:0/s\d+, which takes 8,000"):
+            code.link(context)
+    code.link(context)()
+    assert p.numpy()[0] == 1

@@ -340,3 +340,35 @@ def test_no_lock_is_held_when_work_lets_go_of_what_it_used() -> None:
         queue.synchronize()
     queue.submit(int).wait()
     assert free == [True, True]
+
+
+FAILS = "f = pe.cd_from_source('def f(p, n):\\n    p[n] = 1.0\\n', backend='numpy')\n"
+FAILS += "p = pe.tensor('p', 3)\nr = f.compile(p, 1).link(pe.device('numpy').stream().context())\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "is_said"),
+    [
+        ("[r(9) for _ in range(1)]\n", True),
+        ("r(9)\ntry: p.numpy()\nexcept pe.CdError: pass\n", False),
+        ("r(1)\n", False),
+    ],
+    ids=["nobody waits", "told", "no failure"],
+)
+def test_what_nobody_waited_for_is_said_when_the_process_ends(body: str, is_said: bool) -> None:
+    done = child(FAILS + body)
+    assert done.returncode == 0 and done.stdout == ""
+    assert done.stderr.count("plusequals: work failed, and nothing waited for it") == is_said
+    assert ("CdIndexError" in done.stderr) == is_said
+
+
+def test_what_nobody_can_be_told_any_more_is_said_once(capfd: pytest.CaptureFixture[str]) -> None:
+    failures = [Failure(ValueError("lost")), Failure(ValueError("quiet"), quiet=True)]
+    failures[0].say()
+    failures.append(Failure(ValueError("told")))
+    assert failures[2].tell()
+    failures.append(Failure(ValueError("collected")))
+    del failures
+    gc.collect()
+    said = capfd.readouterr().err
+    assert [said.count(name) for name in ("lost", "quiet", "told", "collected")] == [1, 0, 0, 1]

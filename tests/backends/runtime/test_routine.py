@@ -206,3 +206,15 @@ def test_trap_a_process_ends_with_routines_in_flight() -> None:
         "[c() for _ in range(500)]\n"
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_static_index_is_a_whole_number_also_where_it_is_bound() -> None:
+    p = tensor()
+    routine = linked(put, p, 1, threaded=False)
+    routine.bindings["n"] = 1.5
+    for call in (lambda: routine(1.7), routine, lambda: routine(np.zeros(0))):
+        with pytest.raises(TypeError, match="CD0702.*`n`"):
+            call()
+    assert p.numpy().tolist() == [1, 1]
+    routine(0)
+    assert p.numpy().tolist() == [1, 1] and p.value.clock == 1

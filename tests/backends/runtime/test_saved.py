@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +116,46 @@ def test_constants_are_compared(tmp_path: Path) -> None:
     load(path, pe.tensor("k", 2, init=1.0, constant=True))
     with pytest.raises(TypeError, match="CD0804"):
         load(path, pe.tensor("k", 2, init=2.0, constant=True))
+
+
+def test_what_is_no_archive_or_damaged_is_refused(tmp_path: Path) -> None:
+    w, path = weights(), tmp_path / "a.npz"
+    np.save(tmp_path / "one.npy", np.ones(3))
+    with pytest.raises(ValueError, match="CD0854.*one array"):
+        load(tmp_path / "one.npy", w)
+    whole, before = save(path, w).read_bytes(), w.numpy().tobytes()
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        damaged = bytearray(whole)
+        for at in rng.integers(0, len(whole), 2):
+            damaged[at] = int(rng.integers(256))
+        path.write_bytes(damaged[: int(rng.integers(1, 2 * len(whole)))])
+        with suppress(pe.CdError):
+            load(path, w)
+        assert w.numpy().tobytes() == before
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nothing.npz", w)
+
+
+def test_a_zip_of_an_unknown_method_is_damaged(tmp_path: Path) -> None:
+    w, path = weights(), tmp_path / "a.npz"
+    data = bytearray(save(path, w).read_bytes())
+    at = data.rindex(b"PK\x01\x02") + 10
+    data[at] = data[data.index(b"PK\x03\x04") + 8] = 99
+    for entry in range(len(data) - 4):
+        if data[entry : entry + 4] == b"PK\x01\x02":
+            data[entry + 10] = 99
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="CD0854"):
+        load(path, w)
+
+
+def test_no_room_for_a_copy_says_how_much_and_for_what(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: object, **arrays: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(MemoryError, match=r"CD0705.*the file 'a.npz', which takes [\d,]+ bytes"):
+        save(tmp_path / "a.npz", weights())

@@ -250,3 +250,46 @@ def test_a_compiler_that_is_wrong_is_named() -> None:
     with planted(3, with_value(other_op("add"))), pe.override(cache=False, verify=False):
         found = pe.bisect(f, call())
     assert found is not None and found.stage == "compile" and "pe_f" in found.after
+
+
+class Model:
+    def __init__(self) -> None:
+        self.w = pe.tensor("w", 3, dtype="float64", init=1.0)
+        self.rate = 0.5
+
+    @pe.cd
+    def step(self, x):
+        self.w.value -= self.rate * x
+        return self.w * x
+
+
+@pe.cd
+def forward(model, x):
+    model.w.value -= model.rate * x
+    return model.w * x
+
+
+MODEL = Model()
+
+
+def helper(x: Any) -> Any:
+    return forward(MODEL, x)
+
+
+def program(x: Any) -> Any:
+    return helper(x)
+
+
+@pytest.mark.parametrize("way", ["argument", "global", "method", "module"])
+def test_a_tensor_that_an_object_holds_stays_as_it_is(way: str) -> None:
+    model, x = Model() if way in ("argument", "method") else MODEL, np.arange(3.0)
+    match way:
+        case "argument":
+            found = pe.compare(forward, (model, x))
+        case "method":
+            found = pe.compare(model.step, (x,))
+        case _:
+            found = pe.compare(program if way == "global" else lambda x: program(x), (x,))
+    assert found, str(found)
+    assert model.w.numpy().tolist() == [1, 1, 1]
+    assert found.results[0].tolist() == [0, 0.5, 0]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 import plusequals as pe
+from plusequals.dsl.tracing import page as pages
 
 from .functions import CALLS
 
@@ -94,3 +96,24 @@ def test_json_has_texts_for_what_json_lacks() -> None:
         f(np.array([0.0, 1.0]), np.ones(1, complex))
     told = json.loads(trace.to_json())["records"]
     assert [r["after"] for r in told] == ["nan", "inf", "1j"]
+
+
+def test_a_page_has_so_many_lines_at_most_unless_all_is_asked_for() -> None:
+    text = """def f(y):
+    for a in range(9):
+        for b in range(9):
+            for c in range(9):
+                y[c] += a
+"""
+    f = pe.cd_from_source(text, backend="numpy")
+    with pe.trace() as trace:
+        for _ in range(3):
+            f(np.zeros(9))
+    for most, lines in ((300, 300), (20, 21)):
+        with mock.patch.object(pages, "MOST", most):
+            found = trace.to_html()
+            assert found.count("<div") + found.count("<details") <= lines + 12
+            assert trace.to_html(head=0).count('class="record') == len(trace)
+        assert found.count("<details") == found.count("</details>") > 3
+        assert ("more is left out" in found) == (most == 20)
+    assert trace.to_html() == trace.to_html(head=0) and "left out" not in trace.to_html()

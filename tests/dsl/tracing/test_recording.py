@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -9,6 +11,8 @@ import pytest
 
 import plusequals as pe
 from plusequals.dsl.tracing import recording
+from plusequals.dsl.tracing.sites import Wanted
+from plusequals.dsl.tracing.trace import Trace
 
 
 def fill(x: np.ndarray) -> pe.Trace:
@@ -50,5 +54,40 @@ def test_arguments_are_kept_as_they_were() -> None:
     (run,) = fill(x).runs
     assert x.tolist() == [1225.0] * 3
     assert [array.tolist() for array in run.given.values()] == [[0.0] * 3]
-    with mock.patch.object(recording, "_KEPT", 8):
+    with mock.patch.object(recording, "KEPT", 8):
         assert fill(x).runs[0].given == {}
+
+
+class Code:
+    """A function that records, whose runs begin and end when a test says so."""
+
+    def __init__(self, function: pe.CdFunction, *arguments: object) -> None:
+        self.codes = function.compile(*arguments).codes
+        self.arrays = arguments
+
+    def begin(self, recorder: recording.Recorder) -> Callable[[], object]:
+        return recorder.step(self.codes, tuple(map(np.array, self.arrays)), ("f", "numpy", ""))
+
+
+@pytest.mark.parametrize("limit", [0, 2, 7, 100])
+@pytest.mark.parametrize("order", [(2, 1, 0), (1, 0, 2)])
+@pytest.mark.parametrize("wanted", [{}, {"where": "i != 1"}, {"sample": 2}, {"terms": True}])
+def test_a_limit_keeps_the_first_in_program_order_whatever_ended_first(
+    limit: int, order: tuple[int, ...], wanted: dict[str, object]
+) -> None:
+    text = "def f(x, y):\n    y[i] = x[i] * 2\n    y[i] += sum[j](x[j])\n    return y\n"
+    f = pe.cd_from_source(text, backend="numpy")
+    made = []
+    everything = Wanted(**wanted)  # type: ignore[arg-type]
+    for ask, most in ((everything, 1 << 40), (replace(everything, limited=True), limit)):
+        recorder, code = recording.Recorder(ask, most), Code(f, np.arange(3.0), np.zeros(3))
+        made.append(Trace(recorder))
+        runs = [code.begin(recorder) for _ in order]
+        with mock.patch.object(recording.Recorder, "_left", lambda own, _: own.limit):
+            for number in order:  # as if all had begun before any of them ended
+                runs[number]()
+    every, some = made
+    assert [str(r) for r in some] == [str(r) for r in every][:limit]
+    counts = [len(x) + sum(len(x.terms(r)) for r in x) + x.dropped for x in made]
+    assert len(some) == min(limit, len(every)) and counts[0] == counts[1]
+    assert [len(some.terms(r)) for r in some] == [len(every.terms(r)) for r in every][:limit]

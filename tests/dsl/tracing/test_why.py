@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.dsl.tracing import recording, why
 from plusequals.dsl.tracing.why import Source, Why
 
 from .functions import CALLS, matrix, softmax, swapped
@@ -109,3 +111,28 @@ def test_sums_of_what_has_no_sign() -> None:
         f(np.array([False, True]), np.array([0, 5, 200], np.uint8))
     assert "b[1] = True" in str(trace.why("n", terms=1))
     assert "u[2] = 200" in str(trace.why("m", terms=1))
+
+
+def test_an_argument_that_was_too_large_to_be_kept() -> None:
+    f = pe.cd_from_source("def f(y, x):\n    y[0] = sum(x[i])\n    y[1] = x[7] * 2\n")
+    x = np.ones(50)
+    x[30] = x[7] = np.nan
+    with mock.patch.object(recording, "KEPT", 100):
+        with pe.trace() as trace:
+            f(np.zeros(2), x)
+        with pe.trace(terms=True) as each:
+            f(np.zeros(2), x)
+    text = str(trace.why("y", 0))
+    assert "(no copy was kept of `x`, more than 8 MiB: `pe.trace(terms=True)` records" in text
+    assert "└─ x[7] = nan" in str(trace.why("y", 1)) and "no copy" not in str(trace.why("y", 1))
+    text = str(each.why("y", 0, terms=3))
+    assert "sum[i = 7]: x[7]{=nan}" in text and "sum[i = 30]: x[30]{=nan}" in text
+    assert "... 47 more" in text and "no copy" not in text
+
+
+def test_a_sum_of_more_terms_than_are_looked_at() -> None:
+    f = pe.cd_from_source("def f(y, x):\n    y[0] = sum(x[i])\n")
+    with pe.trace() as trace, mock.patch.object(why, "_TERMS", 10):
+        f(np.zeros(1), np.ones(20))
+        text = str(trace.why("y", 0))
+    assert "(these are of the first 10 elements: `pe.trace(terms=True)` records" in text

@@ -12,12 +12,13 @@ from unittest import mock
 import numpy as np
 
 import plusequals as pe
+from plusequals.dsl.tracing.sites import called
 from plusequals.lowering.ir import interpret
 from plusequals.lowering.ir.assignments import Assign
 from plusequals.lowering.ir.evaluate import State, place_of, points_of
 
 Seen = tuple[str, tuple[int, ...], Any, Any]
-"""An array's label, an index, and the element before and after the statement."""
+"""What an array is called, an index, and the element before and after the statement."""
 
 
 @dataclass
@@ -51,13 +52,14 @@ def watched() -> Iterator[Watch]:
     def assign(statement: Assign) -> Any:
         run, free = original(statement), points_of(statement.free)
         place, node, seen = place_of(statement.target), statement.target.node, here.seen
+        name = called(node, statement.names)
 
         def both(state: State) -> Any:
             places = [place(state) for _ in free(state)]
             before = [array[cell].copy() for array, cell in places]
             signal = run(state)
             for (array, cell), old in zip(places, before, strict=True):
-                told = node.label, tuple(map(int, cell)), old, array[cell].copy()
+                told = name, tuple(map(int, cell)), old, array[cell].copy()
                 seen.append((node.id, told))
             return signal
 

@@ -91,7 +91,7 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
     "running total": ("y[:] = np.cumsum(x)", whole),
     "running maximum": ("y[:] = np.maximum.accumulate(x[::-1])", reals(many, many)),
     "running in steps": (
-        "for t in range(len(y) - 1, 0, -2):\n    y[t - 2] = y[t] | x[t]", whole,
+        "for t in range(len(y) - 1, 1, -2):\n    y[t - 2] = y[t] | x[t]", whole,
     ),
     "large sum": (
         "y[0] = (x * x).sum()\ny[0] -= x.max()", reals(lambda n: (1,), lambda n: (99, 100)),

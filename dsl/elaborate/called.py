@@ -1,0 +1,97 @@
+"""What arrays are called where a statement stands: the name that people wrote, for the trace.
+
+An array keeps its label wherever it goes. Names do not: `a, b = b, a` gives each the other's array,
+and what a function returns gets its name from the caller. Statements carry the names that are not
+labels; nothing else depends on them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from ...lowering.ir.assignments import Assign, Names, Statement
+from ...lowering.ir.indexing import var
+from ...lowering.ir.node import Node
+from ...lowering.ir.rewrite import map_statements
+from ...lowering.ir.walk import own_reads, own_writes
+from .frame import EXIT, RESULT, Frame
+from .values import Array, Handle, Opaque
+
+
+@contextmanager
+def naming(frame: Frame) -> Iterator[None]:
+    """Elaborate one statement inside: what it emits carries the names that arrays had before it.
+
+    An array that is new has the first name that the statement gives it, but where the text of a
+    statement has another one: that of a local of the function that made it.
+    """
+    ctx = frame.ctx
+    outer, ctx.called = ctx.called, called(frame)
+    begin, serial = len(ctx.out), ctx.serial
+    try:
+        yield
+    finally:
+        ctx.called = outer
+    fresh = {node: name for node, name in called(frame) if node.id > serial}
+    if fresh:
+        body = tuple(ctx.out[begin:])
+        ctx.out[begin:] = map_statements(body, lambda one: (_named(one, fresh),))
+
+
+def called(frame: Frame) -> Names:
+    """Return what whole arrays are called in a function, where that is not their label.
+
+    The caller's names come first. An array that was given keeps its own, `p_grad`, unless that is
+    another one now.
+    """
+    frames = [frame]
+    while (caller := frames[-1].caller) is not None:
+        frames.append(caller[0])
+    given = (*frame.inputs.nodes.values(), *frame.inputs.fleeting.values())
+    found: dict[Node, str] = {}
+    for one in reversed(frames):
+        plain, others = _names(one)
+        found |= {node: node.label for node in plain if node not in found}
+        for node, name in others.items():
+            if node in found or node in given and not _is_taken(frames[-1], node.label):
+                continue
+            found[node] = name
+    return tuple((node, name) for node, name in found.items() if name != node.label)
+
+
+def _names(frame: Frame) -> tuple[set[Node], dict[Node, str]]:
+    """Return the arrays of a frame that are called like their label, and first names of others."""
+    plain: set[Node] = set()
+    others: dict[Node, str] = {}
+    for name, value in frame.names.items():
+        if not isinstance(value, Array) or (place := value.view) is None:
+            continue
+        if place.node.label == name:
+            plain.add(place.node)
+        elif place.node not in others and name not in (RESULT, EXIT) and name.isidentifier():
+            if place.index == tuple(map(var, value.axes)) and value.shape == place.node.shape:
+                others[place.node] = name
+    return plain, others
+
+
+def _is_taken(frame: Frame, label: str) -> bool:
+    """Whether a name stands for something else than the array that was given by it."""
+    return not isinstance(frame.names.get(label), Handle | Opaque | None)
+
+
+def _named(statement: Statement, fresh: dict[Node, str]) -> Statement:
+    if not isinstance(statement, Assign):
+        return statement
+    known = {node for node, _ in statement.names}
+    text = statement.span.text
+    more = tuple(
+        (node, name)
+        for node, name in fresh.items()
+        if node not in known
+        and node in (*own_reads(statement), *own_writes(statement))
+        and not re.search(rf"\b{re.escape(node.label)}\b", text)
+    )
+    return replace(statement, names=(*statement.names, *more)) if more else statement

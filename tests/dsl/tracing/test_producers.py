@@ -1,0 +1,34 @@
+"""Who wrote an element last, by the names that arrays have at the end of a run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import plusequals as pe
+from plusequals.dsl.tracing.producers import Producers
+
+
+def test_the_last_record_before_a_place_and_what_was_given() -> None:
+    f = pe.cd_from_source("def f(x, y):\n    for t in range(3):\n        y[i] = x[i] + t\n")
+    with pe.trace() as trace:
+        f(np.ones(2), np.zeros(2))
+    made = Producers(trace, 0)
+    (node,) = made.called("y")
+    end = len(trace.runs[0].table), 0
+    last = made.last((node.id, (1,)), end)
+    assert last is not None and last.after == 3.0
+    before = made.last((node.id, (1,)), (last.row, 0))
+    assert before is not None and before.after == 2.0
+    assert made.last((node.id, (1,)), (0, 0)) is None and made.given(node, (1,)) == 0.0
+    assert made.is_given(node) and made.called("x") == [] and made.together(last) == [last]
+
+
+def test_an_array_has_the_name_that_it_has_at_the_end() -> None:
+    text = "def f(x):\n    a = x * 2\n    b = x + 1\n    a, b = b, a\n    return a\n"
+    with pe.trace() as trace:
+        pe.cd_from_source(text)(np.ones(1))
+    made = Producers(trace, 0)
+    assert [node.label for node in made.called("a")] == ["b"]
+    with pe.trace(arrays="a") as trace:
+        pe.cd_from_source(text)(np.ones(1))
+    assert Producers(trace, 0).called("a") == []

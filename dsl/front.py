@@ -106,12 +106,17 @@ class Front:
         if library is None:
             return None
 
+        shared = cc.threads() if data["asks"] else None
+        table = None if shared is None else shared.table(*cc.shares())
+
         def fail(status: int, *fault: int) -> NoReturn:
+            if status == 3 and shared is not None:
+                raise shared.error()
             failing.failed(data, definition, inlined, status, *fault)
 
         function, sizes = library.function(data["entry"]), numbers(data["sizes"])
-        code, held = (address(function), address(sizes)), (library, function, sizes)
-        plan = packed(recipe, form, now, code, held, fail)
+        code = address(function), address(sizes), 0 if table is None else address(table)
+        plan = packed(recipe, form, now, code, (library, function, sizes, table), fail)
         RUNTIME.count("disk")
         return plan
 

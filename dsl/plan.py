@@ -74,7 +74,7 @@ def plan_of(match: Match, form: Form, recipe: Recipe) -> Packed | None:
         return None
     if short is None:
         return None
-    return packed(recipe, form, now, (short.function, short.sizes), short, short.code.fail)
+    return packed(recipe, form, now, short.places, short, short.code.fail)
 
 
 def recipe_of(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe | None:

@@ -66,12 +66,17 @@ class Form(NamedTuple):
 
 
 def packed(
-    recipe: Recipe, form: Form, settings: object, code: tuple[int, int], held: object, fail: Fail
+    recipe: Recipe,
+    form: Form,
+    settings: object,
+    code: tuple[int, int, int],
+    held: object,
+    fail: Fail,
 ) -> Packed | None:
     """Return the plan of a recipe for calls of one form under the settings; None if it is long.
 
-    `code` are the addresses of the function and of its sizes, `held` keeps them good, and `fail`
-    raises the error of a run, which is to be raised without the way here.
+    `code` are the addresses that `warm.pack` takes, `held` keeps them good, and `fail` raises the
+    error of a run, which is to be raised without the way here.
     """
     words = _Words(form)
     values = [warm.value(words.source(one.source), words.check(one.check)) for one in recipe.steps]

@@ -54,7 +54,7 @@ class Settings:
         1_000_000, "work, counted in additions of vectors, from which on threads share a loop"
     )
     schedule: bool = _setting(
-        False, "change the order and shape of loops for speed: lanes, tiles, threads"
+        True, "change the order and shape of loops for speed: lanes, tiles, threads"
     )
     stack_bytes: int = _setting(
         4096, "temporary arrays up to this size live on the stack, larger ones on the heap"

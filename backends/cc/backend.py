@@ -86,7 +86,6 @@ class CompiledC:
         sources = texts.joined([translate(one) for one in _named_apart(procedures)])
         library, origin = self.load(sources[0], called)
         shared = self.threads() if any(source.asks for source in sources) else None
-        machine = target()
         took = 1000 * (time.perf_counter() - started)
         dump.tell(1, f"plusequals: {called}: cc, {origin}, {took:.1f} ms")
         return tuple(
@@ -99,7 +98,7 @@ class CompiledC:
                 library,
                 library.function(source.entry),
                 shared if source.asks else None,
-                (machine.threads, machine.parallel_from),
+                self.shares(),
             )
             for one, source in zip(procedures, sources, strict=True)
         )
@@ -112,6 +111,11 @@ class CompiledC:
             if found is None:
                 found = self._threads[library] = threads.Threads(library)
             return found
+
+    def shares(self) -> tuple[int, int]:
+        """Return among how many threads calls may share loops now, and from how much work on."""
+        machine = target()
+        return machine.threads, machine.parallel_from
 
     def load(self, source: Source, name: str) -> tuple[Library, Origin]:
         """Return the library of generated text and where it came from; raises CdBackendError."""

@@ -64,13 +64,19 @@ class CompiledCode:
 
     def short(self, arrays: Sequence[Array]) -> Short | None:
         """Return what runs this function on such arrays without any Python; None where some is
-        needed: to print, to take over a result that it allocates, or for a handler of a signal."""
-        source = self.source
-        if source.prints or source.asks or any(node.static_shape is None for node in self.results):
+        needed: to print, or to take over a result that it allocates."""
+        if self.source.prints or any(node.static_shape is None for node in self.results):
             return None
         values = sizes_of(self, arrays) if self.source.memory.sizes else []
-        sizes = numbers(values)
-        return Short(address(self.function), address(sizes), self, sizes, tuple(values))
+        sizes, table = numbers(values), self.table
+        at = 0 if table is None else address(table)
+        places = (address(self.function), address(sizes), at)
+        return Short(places, self, (sizes, table), tuple(values))
+
+    @property
+    def table(self) -> Any:
+        """The table of the run-time library that it is given; None where it asks for none."""
+        return None if self.threads is None else self.threads.table(*self.shares)
 
     def fail(self, status: int, *fault: int) -> NoReturn:
         """Raise the error that a status other than 0 means, with what the run wrote of it."""
@@ -99,7 +105,7 @@ class Call:
         held = [_data(a) if a is not None else self._blocks[k] for k, a in enumerate(arrays)]
         held += [self._fault, ffi.NULL, ffi.NULL]
         if code.threads is not None:
-            held.append(code.threads.table(*code.shares))
+            held.append(code.table)
         self._printing: _Printing | None = None
         if source.prints:
             self._printing = _Printing(source.prints)
@@ -142,10 +148,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """What a call of code needs: the address of its entry, and that of the sizes it is passed."""
+    """What a call of code needs."""
 
-    function: int
-    sizes: int
+    places: tuple[int, int, int]
+    """The addresses of its entry, of the sizes it is passed, and of the table of the run-time
+    library, 0 for none."""
     code: CompiledCode
     held: Any
     """What has to stay alive for the addresses to be good, with the code."""

@@ -86,7 +86,7 @@ def pack(
     inputs: Sequence[tuple[int, bool]],
     results: Sequence[Words],
     returned: Words,
-    code: tuple[int, int],
+    code: tuple[int, int, int],
 ) -> bytes | None:
     """Return the words of a plan, None where there are too many of something.
 
@@ -94,7 +94,7 @@ def pack(
     overlap, and `equals` have to be one object; `inputs` go to the code, as arrays where that is
     said. Of each result a `New`, the address of its type, its rank and its shape. `returned` is a
     `Whole`, how many parts, and of each a `Part` and what it is; `code` the addresses of the
-    function and of the sizes that it is passed.
+    function, of the sizes that it is passed and of the table of the run-time library.
     """
     few = len(values) <= VALUES and len(results) <= RESULTS
     if not few or len(inputs) + len(results) > ARRAYS:

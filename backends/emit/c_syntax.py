@@ -138,13 +138,14 @@ class _Walk:
     ) -> None:
         """Add `head { body }`, `first` adding what comes first; names bound inside end with it."""
         self.line(head + " {" if head else "{", span)
-        known = set(self.scope.symbols)
+        known, bound = set(self.scope.symbols), len(self.vectors.bound)
         self.depth += 1
         if first is not None:
             first()
         self.statements(body)
         self.depth -= 1
         self.forget(set(self.scope.symbols) - known)
+        self.vectors.end(bound)
         self.line("}")
 
     def forget(self, symbols: set[Symbol]) -> None:

@@ -231,6 +231,8 @@ class Writer:
     scope: Scope
     texts: Names
     names: dict[int, list[str]] = field(default_factory=dict)
+    bound: list[str] = field(default_factory=list)
+    """The variables that lines of blocks around have declared."""
 
     def declared(self, node: Node) -> str:
         """Return the declaration of the variables of an array; their names hold from now on."""
@@ -255,15 +257,18 @@ class Writer:
     def lines(self, loop: For, width: int) -> Iterator[Line]:
         """Yield the lines of a loop whose vectors have so many lanes."""
         rounds = loop.hi.constant or 0
-        named: list[str] = []
         for first in range(0, rounds, width):
             piece = _Piece(self, _Shape(loop.symbol), loop.symbol, first, width)
             for stmt in loop.body:
                 piece.shape.fits(stmt)
                 if isinstance(stmt, Store | Update):
                     yield Line(piece.line(stmt), stmt.span)
-            named += piece.named.values()
-        self.texts.release(named)
+            self.bound += piece.named.values()
+
+    def end(self, start: int) -> None:
+        """End the names of variables that lines declared from there on: their block is over."""
+        self.texts.release(self.bound[start:])
+        del self.bound[start:]
 
 
 @dataclass(slots=True)

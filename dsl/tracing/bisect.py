@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.cc import host
 from ...backends.interface import Array
 from ...backends.runtime.link import allocate
 from ...backends.runtime.state import RUNTIME
@@ -56,7 +57,8 @@ def bisected(
     procedure = known.procedure
     expected = _outcome(lambda arrays: run_procedure(procedure, arrays, _quiet), procedure, given)
     stages: list[tuple[str, Program]] = []
-    optimize(lower(procedure), HOST, lambda name, now: stages.append((name, now)))
+    target = host.target() if known.situation.backend == "cc" else HOST
+    optimize(lower(procedure), target, lambda name, now: stages.append((name, now)))
     before: Program | None = None
     for name, now in stages:
         if now == before:

@@ -60,13 +60,15 @@ def compare(
     A plain Python function is run with each backend as the default: all calls and routines in it
     are compared. Arguments and tensors stay as they are, those among them that it captures or that
     attributes lead to; tensors that a plain function finds in other ways do not, and would differ
-    from backend to backend. Without tolerances every bit counts. `wanted` are filters of `trace`.
-    Raises what the calls raise.
+    from backend to backend. Without tolerances every bit counts, and the calls have the profile
+    `strict`, in which backends compute the same. `wanted` are filters of `trace`. Raises what the
+    calls raise.
     """
     traces, results = [], []
     for name in backends:
         given = copy.deepcopy(tuple(args), {id(one): one for one in _tensors(args)})
-        with settings.override(backend=name), _kept(function, name, given) as call:
+        chosen = settings.override(backend=name, **_profile(rtol, atol))
+        with chosen, _kept(function, name, given) as call:
             with trace(**wanted) as taken:
                 results.append(call(*given))
         traces.append(taken)
@@ -74,6 +76,11 @@ def compare(
     for other in traces[1:]:
         found = found or difference(traces[0], other, rtol, atol)
     return Comparison(tuple(backends), tuple(traces), tuple(results), found)
+
+
+def _profile(rtol: float, atol: float) -> dict[str, str]:
+    """Return the setting of calls that are compared: `strict` where every bit counts."""
+    return {} if rtol or atol else {"profile": "strict"}
 
 
 @contextmanager
@@ -106,9 +113,11 @@ def bisect(
     """Return the first stage of compiling after which a call gives another result, None for none.
 
     A stage is `lower`, a pass by its name, or `compile`. The arguments stay as they are. Without
-    tolerances every bit counts. Raises what compiling the call raises.
+    tolerances every bit counts, and the call has the profile `strict`: others leave the order of
+    sums open. Raises what compiling the call raises.
     """
-    return bisected(*function.matched(*args), rtol, atol)
+    with settings.override(**_profile(rtol, atol)):
+        return bisected(*function.matched(*args), rtol, atol)
 
 
 def _tensors(value: Any, home: object = None) -> Iterator[Tensor]:

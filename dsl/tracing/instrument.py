@@ -71,7 +71,7 @@ def instrument(procedure: Procedure, wanted: Wanted) -> Instrumented:
         results=tuple(map(_plain, procedure.results)),
         body=body,
     )
-    return Instrumented(made, Layout(tuple(work.sites), procedure.names))
+    return Instrumented(made, work.layout(procedure))
 
 
 def _plain(node: Node) -> Node:
@@ -85,6 +85,14 @@ class _Work:
     def __init__(self, buffers: Buffers, wanted: Wanted, tests: tuple[ast.expr, ...]) -> None:
         self.buffers, self.wanted, self.tests = buffers, wanted, tests
         self.sites: list[Site] = []
+        self.arrays: set[str] = set()
+        self.indices: set[str] = set()
+        self.statements: set[int | str] = set()
+
+    def layout(self, procedure: Procedure) -> Layout:
+        """Return what was found."""
+        found = (frozenset(self.arrays), frozenset(self.indices), frozenset(self.statements))
+        return Layout(tuple(self.sites), procedure.names, *found)
 
     def body(
         self, body: tuple[Statement, ...], path: tuple[Level, ...], symbols: tuple[Symbol, ...]
@@ -149,9 +157,13 @@ class _Work:
         """Return which points of an assignment are wanted, None where none is."""
         wanted = self.wanted
         label = s.called(one.target.node, one.names)
+        named = [name for name in wanted.statements if _is_named(one, name)]
+        self.arrays.add(label)
+        self.indices.update(x.name for x in (*symbols, *(r.symbol for r in one.free.ranges)))
+        self.statements.update(named)
         if wanted.arrays and not any(s.means(name, label) for name in wanted.arrays):
             return None
-        if wanted.statements and not any(_is_named(one, name) for name in wanted.statements):
+        if wanted.statements and not named:
             return None
         if wanted.first_nan and one.target.node.dtype.kind not in "fc":
             return None

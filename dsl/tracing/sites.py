@@ -1,6 +1,6 @@
 """What is recorded of a function: sites, and how the numbers of a record lie in memory.
 
-    Layout := sites, names, width          width: numbers in a row of the table
+    Layout := sites, names, width, ...     width: numbers in a row of the table
     Site   := number, statement, path, symbols, reduction, ranges, columns
     Row    := [site, first float, first int, symbols...]      one for each time a site is reached
     Column := kind, expr, dtype, place, guard                  one number of each point of a row
@@ -105,6 +105,12 @@ class Layout:
     sites: tuple[Site, ...]
     names: Names = ()
     """What arrays are called at the end of the function."""
+    arrays: frozenset[str] = frozenset()
+    """What the arrays are called that statements assign, also those that are not recorded."""
+    indices: frozenset[str] = frozenset()
+    """The names of their indices and of loop variables."""
+    statements: frozenset[int | str] = frozenset()
+    """Which of the statements that were asked for there are."""
 
     @property
     def width(self) -> int:

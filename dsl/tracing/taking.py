@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ast
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import index
 from types import UnionType
 from typing import Any
 
 from ...backends.runtime.state import RUNTIME
-from ...lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
+from ...lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, nearest
 from .recording import Recorder
-from .sites import Wanted
+from .sites import Layout, Wanted, means
 from .trace import Trace
-from .where import parsed
+from .where import names, parsed
 
 _LIMIT = 1 << 40
 
@@ -36,15 +37,16 @@ def trace(
     at most, in program order. No computed bit changes; but with `terms` each term of a reduction is
     recorded, too, and they are added up one after another: the profile is `strict`. When the
     `with` ends, everything that was queued is done. Raises CdValueError CD0871 for a `where` that
-    is no test, CdTypeError or CdValueError CD0875 for what else cannot be asked for.
+    is no test, CdTypeError or CdValueError CD0875 for what else cannot be asked for: at the end, if
+    functions ran and none has an array, index or statement that was named.
     """
-    names, which = _listed("arrays", arrays, str), _listed("statements", statements, int | str)
+    labels, which = _listed("arrays", arrays, str), _listed("statements", statements, int | str)
     sample, room = _number("sample", sample, 1), _number("limit", limit, 0, _LIMIT)
     if not isinstance(where, str):
         raise _unfit(CdTypeError, "where", where, 'a text that tests indices: `"i == 3"`')
     if where:
         parsed(where)
-    wanted = Wanted(frozenset(names), which, where, first_nan, sample, limit is not None, terms)
+    wanted = Wanted(frozenset(labels), which, where, first_nan, sample, limit is not None, terms)
     recorder = Recorder(wanted, room)
     RUNTIME.record(recorder)
     try:
@@ -53,6 +55,38 @@ def trace(
         RUNTIME.stop_recording(recorder)
         for worker in list(RUNTIME.workers):
             worker.latest.settle()
+    _refuse_unknown(wanted, [run.layout for run in recorder.runs])
+
+
+def _refuse_unknown(wanted: Wanted, layouts: Sequence[Layout]) -> None:
+    """Raise CdValueError CD0875 for what was asked of functions that ran and is in none."""
+    if not layouts:
+        return
+    arrays, indices, statements = (
+        frozenset[Any]().union(*(getattr(layout, what) for layout in layouts))
+        for what in ("arrays", "indices", "statements")
+    )
+    for name in sorted(wanted.arrays):
+        if not any(means(name, label) for label in arrays):
+            raise _unknown(f"no statement that ran assigns an array `{name}`", name, arrays)
+    for name in sorted({name for test in _tests(wanted) for name in names(test)} - indices):
+        message = f"no statement that ran has an index or is in a loop `{name}`"
+        raise _unknown(message, name, indices)
+    for one in wanted.statements:
+        if one not in statements:
+            where = f"on line {one}" if isinstance(one, int) else f"with the text `{one}`"
+            raise _unknown(f"no assignment that ran is {where}", "", ())
+
+
+def _tests(wanted: Wanted) -> tuple[ast.expr, ...]:
+    return parsed(wanted.where) if wanted.where else ()
+
+
+def _unknown(message: str, name: str, known: Iterable[str]) -> CdError:
+    there, near = ", ".join(f"`{one}`" for one in sorted(known)), nearest(name, known)
+    notes = (f"what ran has {there}",) if there else ()
+    helps = (f"did you mean `{near}`?",) if near else ()
+    return CdValueError(Diagnostic("CD0875", message, notes=notes, helps=helps))
 
 
 def _listed(name: str, given: Any, kinds: type | UnionType) -> tuple[Any, ...]:

@@ -81,7 +81,7 @@ class Decision:
             case "parallel":
                 return f"the rounds of the loop over `{self.variable}` are shared among threads"
             case "lanes":
-                return f"the terms of {array} are added up in lanes"
+                return f"the terms of {array} are combined in lanes"
             case "abreast":
                 return f"neighbouring elements of {array} are computed side by side"
             case _:

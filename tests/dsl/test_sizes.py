@@ -50,7 +50,7 @@ def test_equal_sizes_have_one_name_so_that_one_row_is_kept() -> None:
     _reasons(function, [2, 3, 4, 5, 7])
     told = function.explain(np.zeros((9, 3)), np.ones((9, 3)))
     assert "any size" in told.why
-    assert [row.mode for row in told.arrays if row.name == "e"] == ["local, f64[3]"]
+    assert [row.mode for row in told.arrays if row.name == "e"] == ["local, f64[3] of each thread"]
     assert told.counts is not None and told.counts.allocated == 0
 
 

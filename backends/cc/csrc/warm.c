@@ -79,7 +79,7 @@ typedef struct {
 
 typedef struct {
     int64_t settings, positional, named, values, pairs, equals, inputs, results;
-    int64_t function, sizes, pairs_at, inputs_at, results_at, returned_at, words[];
+    int64_t function, sizes, table, pairs_at, inputs_at, results_at, returned_at, words[];
 } Plan;
 
 typedef union {
@@ -102,7 +102,7 @@ typedef struct {
     Object *values[VALUES], *results[RESULTS], *owned[VALUES + RESULTS + 8];
     char *low[VALUES], *high[VALUES];
     Number numbers[VALUES], made[RESULTS];
-    void *block[ARRAYS + 3];
+    void *block[ARRAYS + 4];
     int64_t fault[FAULT];
     int owns;
 } Call;
@@ -261,6 +261,7 @@ static int run(Call *call, const Plan *plan)
     last[0] = memset(call->fault, 0, sizeof call->fault);
     last[1] = NULL;
     last[2] = (void *)plan->sizes;
+    last[3] = (void *)plan->table;
     void *thread = PyEval_SaveThread();
     int status = ((int (*)(void **))plan->function)(call->block);
     PyEval_RestoreThread(thread);

@@ -1,16 +1,18 @@
 """A process whose calls take for ever, unless a signal ends them: run by `test_threads`.
 
-python -m tests.backends.cc.long_calls CACHE CALL interrupted|handled
+python -m tests.backends.cc.long_calls CACHE CALL interrupted|short|handled
 """
 
 from __future__ import annotations
 
 import signal
 import sys
+from unittest import mock
 
 import numpy as np
 
 import plusequals as pe
+from plusequals.dsl.cd import CdFunction
 from plusequals.idx import i, k
 from plusequals.lowering import settings
 
@@ -71,6 +73,20 @@ def interrupted(name: str) -> None:
     say(Y[:2].tolist())
 
 
+def short(name: str) -> None:
+    """The same where calls go the short way."""
+    for _ in range(4):
+        CALLS[name](10)
+    long_way = CdFunction._call
+
+    def told(*args: object, **kwargs: object) -> object:
+        say("the long way")
+        return long_way(*args, **kwargs)
+
+    with mock.patch.object(CdFunction, "_call", told):
+        interrupted(name)
+
+
 def handled(name: str) -> None:
     """Handlers run during a call, and one of them raises."""
     heard = []
@@ -92,7 +108,7 @@ def main(cache: str, name: str, what: str) -> None:
     settings.use(cache_dir=cache, optimize=1, schedule=True, threads=2, parallel_from=0)
     CALLS[name](10)
     say("ready")
-    {"interrupted": interrupted, "handled": handled}[what](name)
+    {"interrupted": interrupted, "short": short, "handled": handled}[what](name)
 
 
 if __name__ == "__main__":

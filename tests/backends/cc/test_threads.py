@@ -76,13 +76,6 @@ def test_a_function_may_have_any_name(cc: CompiledC, name: str) -> None:
     assert scaled(cc.compile(replace(scale(), name=name))) == RIGHT
 
 
-def test_what_may_be_interrupted_is_not_called_the_short_way(cc: CompiledC) -> None:
-    arrays = np.zeros(SIZE), np.arange(float(SIZE))
-    assert cc.compile(scale()).short(arrays) is None
-    with settings.override(schedule=False):
-        assert cc.compile(scale()).short(arrays) is not None
-
-
 def test_a_call_that_is_repeated_may_share_its_loops(cc: CompiledC) -> None:
     y = np.zeros(SIZE)
     call = cc.compile(scale()).bind((y, np.arange(float(SIZE))))
@@ -244,9 +237,15 @@ def long_call(cache: Path, name: str, what: str) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.parametrize("name", ["steps", "sum_of", "search", "shared"])
-def test_ctrl_c_ends_a_long_call(cache_dir: Path, name: str) -> None:
-    with long_call(cache_dir, name, "interrupted") as process:
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        *((name, "interrupted") for name in ("steps", "sum_of", "search", "shared")),
+        *((name, "short") for name in ("steps", "search", "shared")),  # `sum_of` is of one `n`
+    ],
+)
+def test_ctrl_c_ends_a_long_call(cache_dir: Path, name: str, way: str) -> None:
+    with long_call(cache_dir, name, way) as process:
         assert process.stdout is not None
         for _ in range(2):
             time.sleep(0.5)

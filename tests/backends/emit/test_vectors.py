@@ -88,6 +88,14 @@ BODIES: dict[str, tuple[Stmt, ...]] = {
              Store(at(T), ap("mul", read(T), read(T))),
              Update(at(Y, lane), OPS["add"], ap("neg", read(T)))),
     ),
+    "names of two loops": (
+        over(Store(at(T), ap("neg", there(X))), Store(at(Y, lane), read(T))),
+        over(Store(at(T), ap("neg", there(Z))), Store(at(Y, var(lane) + 16), read(T))),
+        For(i, const(0), const(2), 1, (
+            over(Store(at(T), ap("neg", there(X))), Update(at(Y, lane), OPS["add"], read(T))),
+            over(Store(at(T), ap("neg", there(Z))), Update(at(Y, lane), OPS["add"], read(T))),
+        )),
+    ),
     "fused": (over(Store(at(Y, lane), ap("fma", there(X), read(S), there(Z)))),),
     "wider": (over(Update(at(W, lane), OPS["add"], Cast(there(X), f64))),),
     "few": (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +34,7 @@ def test_statements_by_text_and_by_line() -> None:
         steps(*arguments())
     line = trace[0].line
     assert {r.site.statement.span.text for r in trace} == {"y[0, k] *= 2"}
-    with pe.trace(statements=(line, "no such text")) as again:
+    with pe.trace(statements=(line, "y[0, k]")) as again:
         steps(*arguments())
     assert [str(r) for r in again] == [str(r) for r in trace]
 
@@ -217,3 +219,33 @@ def test_a_trace_of_nothing_and_numbers_of_numpy(backend: str) -> None:
     with pe.trace(limit=0) as none, pe.trace(sample=np.int64(2), limit=np.int8(9)) as some:
         f(np.zeros(4))
     assert (len(none), len(some)) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"arrays": ("k", "kk")}, "no statement that ran assigns an array `kk`"),
+        ({"where": "i == 1 and q < 2"}, "no statement that ran has an index or is in a loop `q`"),
+        ({"statements": "y[0, q]"}, r"no assignment that ran is with the text `y\[0, q\]`"),
+        ({"statements": (1 << 20,)}, "no assignment that ran is on line 1048576"),
+    ],
+)
+def test_what_nothing_has_is_said_at_the_end(asked: dict[str, Any], message: str) -> None:
+    ran, taken = [], partial(pe.trace, **asked)
+    with pytest.raises(ValueError, match=f"CD0875.: {message}"), taken():
+        ran.append(steps(*arguments()))
+    assert ran, "the calls themselves were made"
+    with taken() as trace:
+        pass
+    assert len(trace) == 0, "where nothing ran nothing lacks"
+    with pytest.raises(ZeroDivisionError), taken():
+        steps(*arguments())
+        raise ZeroDivisionError
+
+
+def test_one_function_of_several_may_lack_it() -> None:
+    other = pe.cd_from_source("def f(x):\n    z[i] = x[i] * 2\n    return z\n")
+    with pe.trace(arrays=("k", "z"), where="i == 1") as trace:
+        steps(*arguments())
+        other(np.ones(3))
+    assert {r.array for r in trace} <= {"k", "z"} and trace.runs[1].name == "f"

@@ -33,7 +33,7 @@ def test_each_way_to_write_an_array(name: str, backend: str) -> None:
     function, make = CALLS[name]
     with watched() as watch:
         function.on("numpy")(*make())
-    with pe.trace() as trace:
+    with pe.override(profile="strict"), pe.trace() as trace:
         function.on(backend)(*make())
     assert_same_records(records(trace), watch.seen(trace))
 
@@ -43,7 +43,7 @@ def test_worked_examples(example: Example, backend: str) -> None:
     function = getattr(index_functions, example.function)
     with watched() as watch:
         function.on("numpy")(*example.make())
-    with pe.trace() as trace:
+    with pe.override(profile="strict"), pe.trace() as trace:
         function.on(backend)(*example.make())
     assert_same_records(records(trace), watch.seen(trace), example.rtol)
 
@@ -53,7 +53,7 @@ def test_examples_of_the_language_page(example: page.Example, backend: str) -> N
     in_order = example.code.replace('"cc"', '"numpy"').replace(".stream()", ".stream(False)")
     with pe.override(backend="numpy"), watched() as watch:
         page.run(replace(example, code=in_order))
-    with pe.override(backend=backend), pe.trace() as trace:
+    with pe.override(backend=backend, profile="strict"), pe.trace() as trace:
         page.run(replace(example, code=example.code.replace('"cc"', f'"{backend}"')))
     assert_same_records(records(trace), watch.seen(trace), 1e-6)
 

@@ -10,9 +10,11 @@ import pytest
 
 from plusequals.lowering import settings
 from plusequals.lowering.ir.loops import For, Program
+from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
+from plusequals.lowering.schedule.abreast import abreast
 from plusequals.lowering.target import Target
 
 from ...compare import run_on
@@ -61,6 +63,13 @@ def plain(procedure: Any, target: Target) -> Program:
     return program
 
 
+def alone(procedure: Any, target: Target) -> Program:
+    """Return the loops with rounds abreast, of which tiles and strips took none before."""
+    made = abreast(plain(procedure, target), target)
+    verify_program(made)
+    return made
+
+
 def numbers(*shape: int, dtype: Any = np.float32) -> Any:
     made = np.random.default_rng(sum(shape)).normal(size=shape).astype(dtype)
     if made.size > 4:
@@ -86,7 +95,7 @@ def test_not_a_bit_changes(text: str, target: Target) -> None:
     for size in SIZES:
         given = arguments(text, size)
         procedure = made.procedure(*given)
-        new = scheduled(procedure, target)
+        new = alone(procedure, target)
         assert is_abreast(new) == (size >= 8)
         for got, want in zip(
             interpreted(new, *given), interpreted(plain(procedure, target), *given)
@@ -97,7 +106,7 @@ def test_not_a_bit_changes(text: str, target: Target) -> None:
 @pytest.mark.parametrize("text", [COLUMNS, WINDOWS])
 def test_sizes_of_the_run_have_strips_too(text: str) -> None:
     procedure = of_any_size(function(text), *arguments(text, 5))
-    new = scheduled(procedure)
+    new = alone(procedure, MODEST)
     assert is_abreast(new)
     for size in (0, 1, 8, 33, 41):
         given = arguments(text, size)

@@ -23,7 +23,8 @@ from ..lowering.diagnostic import CdBackendError, Diagnostic
 from ..lowering.ir.loops import Program
 from ..lowering.ir.printer import print_program
 from ..lowering.ir.walk import statements
-from ..lowering.pipeline import Observer, Placement
+from ..lowering.pipeline import Observer
+from ..lowering.placement import Placement
 
 
 def tell(level: int, text: str) -> None:

@@ -27,7 +27,8 @@ from ..lowering.ir.printer import Line, procedure_lines, program_lines
 from ..lowering.ir.spelling import Scope
 from ..lowering.lower import lower
 from ..lowering.passes.noticed import origins
-from ..lowering.pipeline import Place, Placement, optimize
+from ..lowering.pipeline import optimize
+from ..lowering.placement import Place, Placement
 from ..lowering.points import known_of
 from ..lowering.target import HOST
 from .elaborate.effects import LIBRARY

@@ -7,12 +7,11 @@ the observer is shown the program and, where asked, the invariants are checked.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 from .collector import paused
 from .diagnostic import CdValueError, Diagnostic, nearest
-from .ir import memory_mode
 from .ir.assignments import Alloc
 from .ir.loops import Program
 from .ir.node import Node, Purpose
@@ -32,7 +31,10 @@ from .passes.shrink import shrink, shrunk
 from .passes.simplify import simplify
 from .passes.sink import sink, sunk
 from .passes.virtualize import virtualize, virtualized
+from .placement import Place, Placement
 from .requests import settle
+from .schedule.abreast import abreast, rounds_abreast
+from .schedule.edges import edges
 from .schedule.kinds import parallel, privates
 from .schedule.lanes import in_lanes, lanes
 from .schedule.order import order
@@ -41,10 +43,6 @@ from .schedule.strips import in_strips, strips
 from .schedule.tiles import in_tiles, tiles
 from .target import HOST, Target
 
-Where = Literal[
-    "parameter", "result", "register", "scratch", "runtime", "virtual", "removed", "reused",
-    "private",
-]  # fmt: skip
 Observer = Callable[[str, Program], None]
 """Called with the name of a stage and the program after it."""
 
@@ -58,41 +56,6 @@ class Pass(NamedTuple):
     """Where given: the same, together with what was decided about nodes and nests, and why."""
     when: Callable[[Target], bool] = lambda _: True
     """Whether it does anything; the others are steps that change nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a node lives, and the sentence that says why."""
-
-    where: Where
-    why: str
-    room: str = ""
-    """Of temporaries in memory: how many bytes, and which."""
-
-    def __str__(self) -> str:
-        return f"{self.why}; {self.room}" if self.room else self.why
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """The place of every node of a program, by node id."""
-
-    places: Mapping[int, Place]
-    decisions: tuple[Decision, ...] = ()
-    """What the passes decided, in order."""
-    memory: Memory = field(default_factory=lambda: Memory((), (), (), ()))
-    """Where the temporaries are, byte by byte."""
-    modes: Mapping[int, memory_mode.Decision] = field(default_factory=dict)
-    """The memory mode of each node that something was asked of, by id."""
-    vector_bits: int = 0
-    """How wide the vectors are that loops over lanes become; 0: they stay loops."""
-    polls: bool = False
-    """Whether long loops ask now and then if the call is to end."""
-    picks: bool = False
-    """Whether choices are computed without branches, so that loops become vectors."""
-
-    def __getitem__(self, node: Node) -> Place:
-        return self.places[node.id]
 
 
 def _reorders(target: Target) -> bool:
@@ -123,6 +86,9 @@ PASSES: tuple[Pass, ...] = (
     Pass("dead again", lambda program, _: dead(program)),
     Pass("tiles", tiles, in_tiles, lambda target: target.schedule),
     Pass("strips", strips, in_strips, lambda target: target.schedule),
+    Pass("edges", edges, when=lambda target: target.schedule),
+    Pass("simplify edges", lambda program, _: simplify(program), when=lambda t: t.schedule),
+    Pass("abreast", abreast, rounds_abreast, lambda target: target.schedule),
     Pass("lanes", lambda program, _: lanes(program), _alone(in_lanes), _reorders),
     Pass("rounding", lambda program, _: fused_products(program), when=_reorders),
     Pass("parallel", parallel),  # the finished nests

@@ -51,7 +51,7 @@ from ...lowering.ir.loops import (
 )
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
-from ...lowering.pipeline import Placement
+from ...lowering.placement import Placement
 from ...lowering.schedule.effort import rounds_of, work_of
 from . import heads, record, vectors
 from .c_expression import ADD, MUL, SHIFT, Scope, Text, infix

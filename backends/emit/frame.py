@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
 from ...lowering.passes.buffers import Memory, exchanged
-from ...lowering.pipeline import Placement
+from ...lowering.placement import Placement
 from . import prelude
 from .c_expression import Scope
 from .dialect import Dialect

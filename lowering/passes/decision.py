@@ -13,7 +13,7 @@ from ..ir.node import Node
 
 Outcome = Literal[
     "virtual", "stored", "shrunk", "whole", "register", "fused", "apart", "removed", "skipped",
-    "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles",
+    "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles", "abreast",
 ]  # fmt: skip
 
 
@@ -82,6 +82,8 @@ class Decision:
                 return f"the rounds of the loop over `{self.variable}` are shared among threads"
             case "lanes":
                 return f"the terms of {array} are combined in lanes"
+            case "abreast":
+                return f"neighbouring elements of {array} are computed side by side"
             case _:
                 assert_never(self.outcome)
 

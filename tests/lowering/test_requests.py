@@ -9,7 +9,8 @@ import plusequals as pe
 from plusequals.lowering.diagnostic import CdTypeError
 from plusequals.lowering.ir.loops import Program
 from plusequals.lowering.lower import lower
-from plusequals.lowering.pipeline import Placement, optimize
+from plusequals.lowering.pipeline import optimize
+from plusequals.lowering.placement import Placement
 from plusequals.lowering.target import HOST
 
 CHEAP = "u[i] = x[i] * 2\n{}\ny[i] = u[i] + u[63 - i]"

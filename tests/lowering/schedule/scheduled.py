@@ -33,7 +33,7 @@ def of_any_size(made: pe.CdFunction, *arguments: Any) -> Procedure:
     with settings.override("numpy"):
         for more in (2, 3, 4, 5):
             made.specialise(*(_grown(one, more) for one in arguments))
-    return made.procedure(*arguments)
+        return made.procedure(*arguments)
 
 
 def _grown(argument: Any, more: int) -> Any:

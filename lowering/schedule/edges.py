@@ -1,0 +1,187 @@
+"""Loops without the tests that only their first and last rounds need.
+
+Changes: where tests and bounded subscripts in a loop ask whether its symbol is beyond some place,
+the loop is cut there in up to three: first rounds, most rounds, last rounds. `simplify` then finds
+out that in most rounds the answers are known, so that they become vectors.
+
+    for i in 0..n: f(i > 0, i < n - 1)
+
+    for i in 0..1: f(false, ...)
+    for i in 1..n - 1: f(true, true)
+    for i in n - 1..n: f(..., false)
+
+Needs: loops that are not left early. Guarantees: not a bit changes: the rounds are the same, in
+their order. A loop that counts terms which `lanes` adds up in another order stays whole.
+
+>>> show(lambda program: edges(program, Target(schedule=True)),
+...      "y[i] = x[i - 1] if i > 0 else 0.0", y="f32[90]", x="f32[90]")
+for i in 0..1:
+    y[i] = x[i - 1] if i > 0 else 0.0
+for i in 1..90:
+    y[i] = x[i - 1] if i > 0 else 0.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ..clash import extreme
+from ..ir.expressions import Dynamic, Expr, Position, Read, Select, walk
+from ..ir.fresh import Fresh, fresh_for
+from ..ir.indexing import Affine, Quasi, Symbol, maximum, minimum, var
+from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update
+from ..ir.node import Node
+from ..ir.rewrite import over_kernels, rename, with_bodies
+from ..ir.walk import bodies, expressions_of, statements, writes
+from ..passes.cells import facts, ranges
+from ..target import Target
+from .legal import confined, is_left, private
+
+Body = tuple[Stmt, ...]
+LARGEST = 1000
+"""How many parts the expressions of a loop may have that is written three times."""
+LEAST = 16
+"""A loop is cut where at least so many rounds are left in its middle."""
+
+
+def edges(program: Program, target: Target) -> Program:
+    """Return the program with loops cut where their tests change."""
+    work = _Work(fresh_for(program), confined(program), target.reorders)
+    made = over_kernels(program, work.body)
+    return program if made is program else work.fresh.declared(made)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The work on one program."""
+
+    fresh: Fresh
+    only: Mapping[int, frozenset[int]]
+    """By the `id` of each loop what only its body uses."""
+    reorders: bool
+
+    def body(self, body: Body) -> Body:
+        """Return a list of statements with its loops cut."""
+        out: list[Stmt] = []
+        for stmt in body:
+            cuts = self.cuts(stmt) if isinstance(stmt, For) else None
+            inner = with_bodies(stmt, tuple(self.body(one) for one in bodies(stmt)))
+            if cuts is None or not isinstance(stmt, For) or not isinstance(inner, For):
+                out.append(inner)
+            else:
+                out += self.pieces(stmt, inner, *cuts)
+        return tuple(out)
+
+    def cuts(self, loop: For) -> tuple[int, int] | None:
+        """Return how many rounds at each end are apart, None where the loop stays whole."""
+        inside = statements(loop.body)
+        if loop.kind != "serial" or loop.step != 1 or is_left(loop.body):
+            return None
+        if not all(isinstance(s, Store | Update | For | If | Check | Comment) for s in inside):
+            return None
+        summed = (at for s in inside if isinstance(s, Update) and self.reorders for at in s.over)
+        if any(loop.symbol in at.symbols() for at in summed):
+            return None
+        if sum(len(walk(expr)) for stmt in inside for expr in expressions_of(stmt)) > LARGEST:
+            return None
+        first, last = _ends(loop)
+        rounds = (loop.hi - loop.lo).constant
+        if not first and not last or (rounds is not None and rounds - first - last < LEAST):
+            return None
+        return first, last
+
+    def pieces(self, loop: For, inner: For, first: int, last: int) -> Iterator[Stmt]:
+        """Yield what takes the place of a loop; `inner` is its middle."""
+        start, end = loop.lo + first, loop.hi - last
+        if first:
+            yield self.copied(loop, loop.lo, minimum(start, loop.hi))
+        yield replace(inner, lo=start, hi=end)
+        if last:
+            yield self.copied(loop, maximum(start, end), loop.hi)
+
+    def copied(self, loop: For, lo: Affine, hi: Affine) -> For:
+        """Return some rounds of a loop, with temporaries of their own."""
+        mine = private(loop, self.only[id(loop)])
+        nodes = {node.id: self.own(node) for node in writes(loop.body) if node.id in mine}
+        symbol = self.fresh.symbol(loop.symbol.name)
+        body = rename(loop.body, {loop.symbol: symbol}, nodes)
+        return replace(loop, symbol=symbol, lo=lo, hi=hi, body=body)
+
+    def own(self, node: Node) -> Node:
+        if node.static_shape is None or node.request is not None:
+            return node
+        if not node.rank:
+            return self.fresh.scalar(node.label, node.dtype)
+        return self.fresh.array(node.label, node.static_shape, node.dtype, node.purpose)
+
+
+def _ends(loop: For) -> tuple[int, int]:
+    """Return in how many rounds at each end some answer is another than in the middle."""
+    first = last = 0
+    for place in _places(loop.body, loop.symbol, ()):
+        at, left = (place - loop.lo).constant, (loop.hi - place).constant
+        if (at is not None and at <= 0) or (left is not None and left <= 0):
+            continue
+        if at is not None and (left is None or at <= left):
+            first = max(first, at)
+        elif left is not None:
+            last = max(last, left)
+    return first, last
+
+
+def _places(body: Body, symbol: Symbol, inside: tuple[For, ...]) -> Iterator[Affine]:
+    """Yield the places from which on, as a symbol grows, the answer to some question changes."""
+    for stmt in body:
+        for expr in expressions_of(stmt):
+            for fact in _asked(expr, isinstance(stmt, If)):
+                yield from _changes(fact, symbol, inside)
+        if isinstance(stmt, Store | Update):
+            for at in stmt.access.index:
+                for fact in _bounded(at) if isinstance(at, Affine) else ():
+                    yield from _changes(fact, symbol, inside)
+        deeper = (*inside, stmt) if isinstance(stmt, For) else inside
+        for one in bodies(stmt):
+            yield from _places(one, symbol, deeper)
+
+
+def _changes(fact: Affine, symbol: Symbol, inside: tuple[For, ...]) -> Iterator[Affine]:
+    """Yield where a number that grows or shrinks with a symbol gets from one side of zero to the
+    other: the first and the last such place, where loops inside have a part in it."""
+    factor = fact.coefficient(symbol)
+    rest = fact - var(symbol) * factor
+    if factor not in (1, -1) or symbol in rest.symbols():
+        return
+    place = rest * -1 if factor == 1 else rest + 1
+    for sign in (1, -1):
+        end = extreme(place, ranges(inside), sign)
+        if end is not None and not end.symbols() & {one.symbol for one in inside}:
+            yield end
+
+
+def _asked(expr: Expr, is_test: bool) -> Iterator[Affine]:
+    """Yield numbers of which it matters in an expression whether they are negative."""
+    for part in walk(expr):
+        match part:
+            case Read(_, index):
+                for at in index:
+                    yield from () if isinstance(at, Dynamic) else _bounded(at)
+            case Position(index):
+                yield from _bounded(index)
+            case Select(test):
+                for one in walk(test):
+                    yield from facts(one)
+            case _ if is_test:
+                yield from facts(part)
+            case _:
+                pass
+
+
+def _bounded(index: Affine) -> Iterator[Affine]:
+    """Yield the same of an index."""
+    for atom, _ in index.terms:
+        if isinstance(atom, Quasi):
+            if atom.op in ("min", "max", "mod", "floordiv"):
+                yield atom.left - atom.right
+            yield from _bounded(atom.left)
+            yield from _bounded(atom.right)

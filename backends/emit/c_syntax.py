@@ -255,8 +255,7 @@ class _Walk:
         frame = self.frame
         if not isinstance(frame, Frame) or not frame.polls:
             return None
-        sizes = frozenset(symbol for symbol, _, _ in frame.memory.sizes)
-        return poll_of(loop, not self.loops, sizes)
+        return poll_of(loop, not self.loops, frame.sizes)
 
     def asking(self, poll: Counted | None, then: Add | None = None) -> Add | None:
         """Return what adds a question to the beginning of a round, and something else."""
@@ -279,7 +278,8 @@ class _Walk:
         """Add the call that shares the rounds of a loop, and the function that runs some."""
         assert isinstance(self.frame, Frame), "kernels have threads of their own"
         part, scope = part_of(loop, self.frame), self.scope
-        rounds, work = scope.affine(rounds_of(loop)).text, scope.affine(work_of(loop)).text
+        rounds = scope.affine(rounds_of(loop)).text
+        work = scope.affine(work_of(loop, self.frame.sizes)).text
         outside = self.lines, self.spans, self.depth, self.loops, self.part
         self.lines, self.spans, self.depth, self.loops, self.part = [], {}, 1, 0, part
         lo, name = scope.affine(loop.lo), self.bind(loop.symbol)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
 from ...lowering.passes.buffers import Memory, exchanged
@@ -91,6 +92,11 @@ class Frame:
     """Which of them are variables of vector types."""
     polls: bool
     """Whether long loops ask now and then if the call is to end."""
+
+    @property
+    def sizes(self) -> frozenset[Symbol]:
+        """The extents of arrays that only a call knows."""
+        return frozenset(symbol for symbol, _, _ in self.memory.sizes)
 
     @property
     def frees(self) -> bool:

@@ -46,7 +46,7 @@ def poll_of(loop: For | While, is_outermost: bool, sizes: frozenset[Symbol]) -> 
     """
     if isinstance(loop, For) and loop.kind == "vector":
         return None  # lanes are few, and nothing leaves them
-    work = work_of(loop)
+    work = work_of(loop, sizes)
     if isinstance(loop, While):
         return Counted(work + 1)  # a round with nothing in it is one, too
     total = total_of(loop).constant
@@ -55,7 +55,7 @@ def poll_of(loop: For | While, is_outermost: bool, sizes: frozenset[Symbol]) -> 
     nested = any(_is_loop(stmt) for stmt in statements(loop.body))
     if nested or is_left(loop.body) or work.constant is None:
         return Counted(work + 1)
-    if is_outermost or not total_of(loop).symbols() <= sizes or total is not None:
+    if is_outermost or not total_of(loop, sizes).symbols() <= sizes or total is not None:
         return Cut(max(1, PIECE // max(1, work.constant)))
     return None
 

@@ -16,10 +16,11 @@ is a guess, and nothing but speed may depend on it. It changes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
-from ..ir.indexing import Affine, Symbol, const, floordiv, multiply, substitute
+from ..ir.indexing import Affine, Symbol, const, floordiv, maximum, multiply, substitute
 from ..ir.loops import Barrier, Check, Comment, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.walk import expressions_of
@@ -35,7 +36,30 @@ DEAR = 16
 """What `cost` says of a call of the C library, of which no vectors are made."""
 MOST = 1 << 40
 """No number is larger than that, so that products with sizes stay numbers."""
-Values = Mapping[Symbol, Affine]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of symbols: what some are taken to be, and which are sizes, never negative."""
+
+    sizes: frozenset[Symbol] | None
+    """None: all are."""
+    values: Mapping[Symbol, Affine] = field(default_factory=dict)
+
+    def inside(self, symbol: Symbol, value: Affine) -> _Known:
+        """Return what is known where a symbol is taken to be a value."""
+        return replace(self, values={**self.values, symbol: value})
+
+    def rounds(self, loop: For) -> Affine:
+        """Return how many rounds a loop has, at least 0."""
+        rounds = substitute(rounds_of(loop), self.values)
+        return rounds if self.is_size(rounds) else maximum(rounds, const(0))
+
+    def is_size(self, number: Affine) -> bool:
+        """Whether a number is a sum of sizes."""
+        sizes = number.symbols() if self.sizes is None else self.sizes
+        plain = all(factor > 0 and atom in sizes for atom, factor in number.terms)
+        return plain and number.offset >= 0
 
 
 def rounds_of(loop: For) -> Affine:
@@ -45,16 +69,20 @@ def rounds_of(loop: For) -> Affine:
     return gap if step == 1 else floordiv(gap + (step - 1), const(step))
 
 
-def work_of(loop: For | While) -> Affine:
-    """Return about how much work a round is, in symbols that are known at the loop."""
+def work_of(loop: For | While, sizes: frozenset[Symbol] | None = None) -> Affine:
+    """Return about how much work a round is, in symbols that are known at the loop.
+
+    It is at least 0, where the symbols in `sizes` are, or of None all that are not bound inside.
+    """
+    known = _Known(sizes)
     if isinstance(loop, While):
-        return _work(loop.prelude + loop.body, {}, SCALAR) + cost(loop.test) * SCALAR
-    return _work(loop.body, {loop.symbol: _middle(loop, {})}, _scale(loop))
+        return _work(loop.prelude + loop.body, known, SCALAR) + cost(loop.test) * SCALAR
+    return _work(loop.body, known.inside(loop.symbol, _middle(loop, known)), _scale(loop))
 
 
-def total_of(loop: For) -> Affine:
-    """Return about how much work all rounds together are."""
-    return _product(rounds_of(loop), work_of(loop))
+def total_of(loop: For, sizes: frozenset[Symbol] | None = None) -> Affine:
+    """Return about how much work all rounds together are, as `work_of` does."""
+    return _product(_Known(sizes).rounds(loop), work_of(loop, sizes))
 
 
 def _scale(loop: For) -> int:
@@ -83,32 +111,31 @@ def _is_beside(stmt: Store | Update, symbol: Symbol) -> bool:
     return index[-1].coefficient(symbol) in (1, -1)
 
 
-def _work(body: tuple[Stmt, ...], values: Values, scale: int) -> Affine:
+def _work(body: tuple[Stmt, ...], known: _Known, scale: int) -> Affine:
     total = const(0)
     for stmt in body:
-        total += _one(stmt, values, scale)
+        total += _one(stmt, known, scale)
         if isinstance(stmt, Let):
-            values = {**values, stmt.symbol: const(UNKNOWN)}
+            known = known.inside(stmt.symbol, const(UNKNOWN))
     return _limited(total)
 
 
-def _one(stmt: Stmt, values: Values, scale: int) -> Affine:
+def _one(stmt: Stmt, known: _Known, scale: int) -> Affine:
     own = const(sum(map(cost, expressions_of(stmt))) * scale)
     match stmt:
         case For():
-            rounds = substitute(rounds_of(stmt), values)
-            inside = {**values, stmt.symbol: _middle(stmt, values)}
-            return _product(rounds, _work(stmt.body, inside, _scale(stmt))) + SCALAR
+            inside = known.inside(stmt.symbol, _middle(stmt, known))
+            return _product(known.rounds(stmt), _work(stmt.body, inside, _scale(stmt))) + SCALAR
         case While(prelude, _, body):
-            return (own + _work(prelude + body, values, SCALAR)) * UNKNOWN
+            return (own + _work(prelude + body, known, SCALAR)) * UNKNOWN
         case If(_, then, other):
-            return own + _larger(_work(then, values, scale), _work(other, values, scale))
+            return own + _larger(_work(then, known, scale), _work(other, known, scale))
         case Store(access):
             return own + (WRITE * scale if access.node.rank else 0)
         case Update(access):
             return own + (1 + READ + WRITE if access.node.rank else 1) * scale
         case Fill(node) | Alloc(node):
-            return _size(node, values)
+            return _size(node, known)
         case Print():
             return own + PRINTED * scale
         case Let() | Check() | Permute() | Comment() | Barrier() | Break() | Continue():
@@ -117,16 +144,16 @@ def _one(stmt: Stmt, values: Values, scale: int) -> Affine:
             assert_never(stmt)
 
 
-def _size(node: Node, values: Values) -> Affine:
+def _size(node: Node, known: _Known) -> Affine:
     size = const(1)
     for extent in node.shape:
-        size = _product(substitute(extent, values), size)
+        size = _product(substitute(extent, known.values), size)
     return size
 
 
-def _middle(loop: For, values: Values) -> Affine:
+def _middle(loop: For, known: _Known) -> Affine:
     """Return the value that the variable of a loop has in its middle round."""
-    return floordiv(substitute(loop.lo + loop.hi, values), const(2))
+    return floordiv(substitute(loop.lo + loop.hi, known.values), const(2))
 
 
 def _larger(one: Affine, other: Affine) -> Affine:

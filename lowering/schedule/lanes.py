@@ -229,7 +229,7 @@ class _Spread:
             body = substitute(body, {loop.symbol: var(at) + var(lane)})
             inner = For(lane, const(0), const(LANES), 1, body, _kind(body, own), loop.span)
             out.append(For(at, part.start, part.steps, LANES, (inner,), span=loop.span))
-        if (part.stop - part.whole).constant != 0:
+        if 0 not in ((part.end - part.whole).constant, (part.stop - part.whole).constant):
             body = _on_lanes(loop.body, own, lambda _: var(left) - part.whole)
             body = substitute(body, {loop.symbol: var(left)})
             out.append(For(left, part.whole, part.stop, 1, body, span=loop.span))

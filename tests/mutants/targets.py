@@ -10,6 +10,7 @@ from ..lowering.passes.traps import TRAPS
 ROOT = Path(__file__).resolve().parents[2]
 PASSES = "tests/lowering/passes"
 LOWERING = "tests/lowering"
+SCHEDULE = "tests/lowering/schedule"
 TRAP = f"{PASSES}/test_traps.py::test_every_pass_keeps_what_is_seen"
 TOLD = f"{PASSES}/test_traps.py::test_the_loops_are_those_expected"
 TRAPPED = {name.split(":")[0] for name in TRAPS} - {"buffers"}
@@ -45,6 +46,12 @@ def _lowering(name: str, *others: str) -> Target:
     return Target(f"plusequals.lowering.{name}", (*files, *SHARED))
 
 
+def _schedule(name: str, *others: str) -> Target:
+    files = (f"{SCHEDULE}/test_{one}.py" for one in (name, *others))
+    example = f"{SCHEDULE}/test_examples.py::test_the_example_is_true[{name}]"
+    return Target(f"plusequals.lowering.schedule.{name}", (*files, example))
+
+
 def _ir(name: str) -> Target:
     return Target(f"plusequals.lowering.ir.{name}", (f"{LOWERING}/ir/test_{name}.py",))
 
@@ -61,12 +68,34 @@ ANALYSES = {
 }
 """What is tested by its uses, too."""
 
+SCHEDULES = {
+    "abreast": (),
+    "accumulation": ("contraction", "strips"),
+    "blocks": ("tiles",),
+    "contraction": ("tiles",),
+    "edges": (),
+    "effort": ("kinds",),
+    "integers": ("legal",),
+    "kinds": (),
+    "lanes": ("sums",),
+    "legal": ("kinds", "strips", "abreast"),
+    "order": (),
+    "outer": ("abreast",),
+    "rounding": (),
+    "stage": ("tiles",),
+    "strips": (),
+    "sums": ("lanes",),
+    "tiles": (),
+}
+"""The schedules of the host, by what else tests them."""
+
 TARGETS = {
     **{
         path.stem: _pass(path.stem, *ANALYSES.get(path.stem, ()))
         for path in sorted((ROOT / "lowering" / "passes").glob("*.py"))
         if path.stem != "__init__"
     },
+    **{name: _schedule(name, *others) for name, others in SCHEDULES.items()},
     "lower": _lowering("lower", "test_clash"),
     "clash": _lowering("clash", "test_lower"),
     "pipeline": _lowering("pipeline", "passes/test_decision"),

@@ -107,6 +107,8 @@ def main(cache: str, name: str, what: str) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.use(cache_dir=cache, optimize=1, schedule=True, threads=2, parallel_from=0)
     CALLS[name](10)
+    if name == "sum_of":
+        sum_of.explain(Y, X, LONG)  # each `n` is compiled, which Ctrl-C would end, too
     say("ready")
     {"interrupted": interrupted, "short": short, "handled": handled}[what](name)
 

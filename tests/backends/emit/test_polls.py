@@ -13,7 +13,7 @@ from plusequals.backends.emit.c_syntax import emit
 from plusequals.backends.emit.polls import PIECE, Counted, Cut, Poll, poll_of
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access, Break, Continue, Let
-from plusequals.lowering.ir.indexing import Affine, Symbol
+from plusequals.lowering.ir.indexing import Affine, Symbol, maximum
 from plusequals.lowering.ir.loops import For, If, Kernel, Program, Stmt, Store, Update, While
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.lower import lower
@@ -54,7 +54,9 @@ def test_where_sizes_are_not_known_the_outermost_loop_asks() -> None:
     assert poll(inner) == Cut(PIECE // 16)
     assert poll(inner, False, sizes=(n,)) is None
     assert poll(inner, False) == Cut(PIECE // 16), "it may be any number"
-    assert poll(loop(i, p.var(n), inner)) == Counted(p.var(n) * 16 + 9)
+    assert poll(loop(i, p.var(n), inner), sizes=(n,)) == Counted(p.var(n) * 16 + 9)
+    some = maximum(p.var(n), p.const(0))
+    assert poll(loop(i, p.var(n), inner)) == Counted(some * 16 + 9), "fewer than none are none"
 
 
 def test_a_loop_that_a_break_leaves_is_not_cut() -> None:

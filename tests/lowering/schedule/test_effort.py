@@ -64,6 +64,17 @@ def test_sizes_stay_symbols_and_inner_variables_do_not() -> None:
     assert work_of(loop(i, 0, 100, loop(j, var(i), 100, COPY))).constant == 101 * SCALAR
 
 
+def test_loops_without_rounds_take_nothing_off() -> None:
+    left = loop(j, 100, var(i), COPY)
+    for known in (None, frozenset[Symbol]()):
+        work = work_of(loop(i, var(n), var(m), loop(k, 0, 10, COPY), left), known)
+        assert evaluate(work, {n: 0, m: 20}) == 22 * SCALAR
+        assert evaluate(work, {n: 0, m: 400}) == 222 * SCALAR
+    number = work_of(loop(i, 0, 9, loop(k, 0, 10, COPY), loop(j, 0, var(n), COPY)), frozenset())
+    assert evaluate(number, {n: -1000}) == 22 * SCALAR
+    assert evaluate(number, {n: 10}) == 42 * SCALAR
+
+
 def test_what_data_decides_is_guessed() -> None:
     count = read(node(3, "count", dtype=i64))
     body = loop(i, 0, 9, Let(k, count), loop(j, 0, var(k), COPY))

@@ -59,6 +59,66 @@ def test_a_gather_sees_all_of_an_axis() -> None:
     last = found.last_use(node_of(program, "t"))
     assert last == max(site.route for sites in found.sites.values() for site in sites)
     assert found.last_use(Node(99, "nobody", (), program.parameters[0].node.dtype)) is None
+    body = "t: f32[8]\nt[1:] = x[1:]\ny[i] = t[p[i]]"  # t[0] is zero
+    program = lowered(body, y="f32[8]", x="f32[8]", p="i64[8]")
+    assert accesses(program.kernels[0].body).read_before_written(node_of(program, "t"))
+
+
+@pytest.mark.parametrize(
+    ("body", "first"),
+    [
+        (
+            """
+for s in range(3):
+    if m[0] > 0:
+        t[s] = x[s]
+    if m[0] > 0:
+        y[s] = t[s]
+for s in range(3):
+    m[0] = x[s]
+""",
+            False,
+        ),
+        (
+            """
+for s in range(3):
+    if m[0] > 0:
+        t[s] = x[s]
+    m[0] = x[s]
+    if m[0] > 0:
+        y[s] = t[s]
+""",
+            True,
+        ),
+        (
+            """
+for s in range(3):
+    if m[0] > 0:
+        t[s] = x[s]
+    for k in range(2):
+        m[0] = x[k]
+        if m[0] > 0:
+            y[s] = t[s]
+""",
+            True,
+        ),
+    ],
+)
+def test_a_test_holds_until_what_it_reads_is_written(body: str, first: bool) -> None:
+    program = lowered(f"t: f32[8]{body}", y="f32[8]", x="f32[8]", m="f32[1]")
+    found = accesses(program.kernels[0].body)
+    assert found.read_before_written(node_of(program, "t")) is first
+
+
+def test_of_two_joined_nodes_one_is_left() -> None:
+    program = lowered("t[i] = x[i]\nu[i] = t[i]\ny[i] = u[i]", y="f32[8]", x="f32[8]")
+    found = accesses(program.kernels[0].body)
+    t, u, x = (node_of(program, label) for label in "tux")
+    joined = found.joined(t, u)
+    assert joined.sites.keys() == found.sites.keys() - {t.id}
+    assert joined.of(x) == found.of(x)
+    assert [site.kind for site in joined.of(u)] == ["write", "write", "read", "read"]
+    assert {site.node for site in joined.of(u)} == {u}
 
 
 def test_a_triangle_covers_what_it_wrote() -> None:

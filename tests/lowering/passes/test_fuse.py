@@ -66,6 +66,15 @@ FUSED = [
          z[i] = x[i]
          y[i] = z[i] * c[0]
      """),
+    ("z[i] = x[i]\nc[0] = 1\nd[0] = c[0]\ny[i] = z[i] * d[0]",
+     {"y": "f32[8]", "z": "f32[8]", "x": "f32[8]", "c": "f32[1]", "d": "f32[1]"},
+     """
+     c[0] = 1.0
+     d[0] = c[0]
+     for i in 0..8:
+         z[i] = x[i]
+         y[i] = z[i] * d[0]
+     """),
 ]  # fmt: skip
 
 
@@ -156,6 +165,17 @@ def test_symbols_of_both_nests_stay_apart() -> None:
     nests = (For(i, const(0), const(8), 1, body) for body in (named, again))
     made = assert_agrees(program((y, a), (x,), *nests), fuse, data)
     assert len(made.kernels[0].body) == 1
+
+
+def test_a_nest_does_not_pass_a_name_that_it_uses() -> None:
+    i, j, k = symbols("i j k")
+    y, x, p, t = node(0, "y", 8), node(1, "x", 8), node(2, "p", 1, dtype=i64), node(3, "t", 8)
+    first = For(i, const(0), const(8), 1, (Store(at(t, i), read(x, i)),))
+    value = ap("add", read(t, j), read(x, k))
+    second = For(j, const(0), const(8), 1, (Store(at(y, j), value),))
+    before = program((y,), (x, p), first, Let(k, read(p, 0)), second, local=(t,))
+    data = [np.zeros(8, np.float32), np.arange(8, dtype=np.float32), np.array([3])]
+    assert_agrees(before, fuse, data)
 
 
 def test_no_nest_passes_an_exchange() -> None:

@@ -73,17 +73,31 @@ def test_a_sum_that_a_check_may_stop_is_stored_each_time() -> None:
     assert Smaller.REGISTER not in [made.reason for made in decisions]
 
 
+def test_a_cell_that_data_choose_is_in_no_register() -> None:
+    body = "for k in range(8):\n    y[clamp(p[k])] += x[k]"
+    _, decisions = shrunk(lowered(body, y="f32[8]", x="f32[8]", p="i64[8]"))
+    assert Smaller.REGISTER not in [made.reason for made in decisions]
+
+
+def test_one_cell_of_an_array_is_a_scalar_in_all_rounds() -> None:
+    body = "t: f32[8]\nfor k in range(8):\n    y[k] = t[3]\n    t[3] = x[k]"
+    program = lowered(body, y="f32[8]", x="f32[8]")
+    assert [node.shape for node in shrink(program).locals] == [()]
+    assert_agrees(program, shrink, [np.zeros(8, np.float32), np.arange(8, dtype=np.float32)])
+
+
 WHOLE = [
     ("t[i] = x[i] * 2\ny[i] = t[i] + t[7 - i]", Whole.INDICES),
     ("t: f32[8]\nfor k in range(8):\n    y[k] = t[k]\n    t[k] = x[k]", Whole.ROUNDS),
     ("t: f32[8]\nfor k in range(8):\n    if x[k] > 0:\n        t[k] = x[k]\n    y[k] = t[k]",
      Whole.ROUNDS),
+    ("t: f32[8]\nfor k in range(3):\n    y[k] = t[q + k]\n    t[q + k] = x[k]", Whole.ROUNDS),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("body", "reason"), WHOLE, ids=[b for b, _ in WHOLE])
 def test_whole_for_a_reason(body: str, reason: Whole) -> None:
-    program, decisions = shrunk(lowered(body, y="f32[8]", x="f32[8]"))
+    program, decisions = shrunk(lowered(body, y="f32[8]", x="f32[8]", q="i64"))
     assert [made.reason for made in decisions if made.node and made.node.label == "t"] == [reason]
     assert [n.static_shape for n in program.locals if n.label == "t"] == [(8,)]
 

@@ -179,9 +179,10 @@ class Context:
             for at, one in enumerate(fields):
                 if at in function.needs or at in function.writes:
                     child.adopt(one, at in function.writes)
-            only = set(function.needs) - set(function.writes)
-            awaited.append([fields[at] for at in only if child.is_written_before(fields[at])])
-            awaited[-1] = [one for one in awaited[-1] if one.is_blank]
+            own = [fields[at] for at in function.writes]  # one may be read by another name, too
+            only = [fields[at] for at in function.needs if fields[at] not in own]
+            only = [one for one in only if child.is_written_before(one)]
+            awaited.append([one for one in only if one.is_blank])
             child.writes |= {fields[at] for at in function.writes}
             if function.notes is not None:
                 known = self.noted(function.notes)

@@ -9,8 +9,9 @@ import pytest
 
 from plusequals.lowering.ir.assignments import Fault, Let, Permute
 from plusequals.lowering.ir.indexing import Symbol, const, var
-from plusequals.lowering.ir.loops import Check, For, Store, Update
+from plusequals.lowering.ir.loops import Check, Comment, For, Store, Update
 from plusequals.lowering.ir.ops import OPS
+from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.passes.decision import Reason
 from plusequals.lowering.passes.fuse import Together, fuse, fused
 from plusequals.lowering.passes.pair import Apart
@@ -66,14 +67,16 @@ FUSED = [
          z[i] = x[i]
          y[i] = z[i] * c[0]
      """),
-    ("z[i] = x[i]\nc[0] = 1\nd[0] = c[0]\ny[i] = z[i] * d[0]",
-     {"y": "f32[8]", "z": "f32[8]", "x": "f32[8]", "c": "f32[1]", "d": "f32[1]"},
+    ("t[i] = x[i]\nw[j] = v[j]\nc[0] = 1\nd[0] = c[0]\ny[i] = t[i] * d[0]",
+     {"y": "f32[8]", "w": "f32[9]", "x": "f32[8]", "v": "f32[9]", "c": "f32[1]", "d": "f32[1]"},
      """
      c[0] = 1.0
      d[0] = c[0]
      for i in 0..8:
-         z[i] = x[i]
-         y[i] = z[i] * d[0]
+         t[i] = x[i]
+         y[i] = t[i] * d[0]
+     for j in 0..9:
+         w[j] = v[j]
      """),
 ]  # fmt: skip
 
@@ -152,6 +155,17 @@ def test_comments_stay_in_order() -> None:
     ]
 
 
+def test_comments_between_branches_of_one_test_stay() -> None:
+    body = "if m[0] > 0:\n    z[i] = x[i]\nif m[0] > 0:\n    y[i] = z[i]"
+    arrays = {"y": "f32[8]", "z": "f32[8]", "x": "f32[8]", "m": "f32[1]"}
+    before = lowered(body, **arrays)
+    made = fuse(before)
+    told = [[s.text for s in statements(k.kernels[0].body) if isinstance(s, Comment)]
+            for k in (before, made)]  # fmt: skip
+    assert len(made.kernels[0].body) < len(before.kernels[0].body)
+    assert told[0] == told[1]
+
+
 def test_symbols_of_both_nests_stay_apart() -> None:
     i, j, k = symbols("i j k")
     y, x, a = node(0, "y", 8), node(1, "x", 8), node(2, "a", 8, 8)
@@ -168,14 +182,16 @@ def test_symbols_of_both_nests_stay_apart() -> None:
 
 
 def test_a_nest_does_not_pass_a_name_that_it_uses() -> None:
-    i, j, k = symbols("i j k")
+    i, j, k, m = symbols("i j k m")
     y, x, p, t = node(0, "y", 8), node(1, "x", 8), node(2, "p", 1, dtype=i64), node(3, "t", 8)
+    w = node(4, "w", 9)
     first = For(i, const(0), const(8), 1, (Store(at(t, i), read(x, i)),))
+    between = For(m, const(0), const(9), 1, (Store(at(w, m), num(1.0)),))
     value = ap("add", read(t, j), read(x, k))
     second = For(j, const(0), const(8), 1, (Store(at(y, j), value),))
-    before = program((y,), (x, p), first, Let(k, read(p, 0)), second, local=(t,))
-    data = [np.zeros(8, np.float32), np.arange(8, dtype=np.float32), np.array([3])]
-    assert_agrees(before, fuse, data)
+    before = program((y, w), (x, p), first, between, Let(k, read(p, 0)), second, local=(t,))
+    data = [np.zeros(8, np.float32), np.zeros(9, np.float32)]
+    assert_agrees(before, fuse, [*data, np.arange(8, dtype=np.float32), np.array([3])])
 
 
 def test_no_nest_passes_an_exchange() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from plusequals.lowering.ir.assignments import Fault, Let
+from plusequals.lowering.ir.assignments import Break, Fault, Let
 from plusequals.lowering.ir.indexing import Symbol, const, mod, var
 from plusequals.lowering.passes.simplify import simplify
 
-from ..ir.build import ap, at, i64, loops, node, num, pos, program, read
+from ..ir.build import ap, at, bool_, i64, loops, node, num, pos, program, read
 from .shown import after, text_of
 
 
@@ -67,6 +67,22 @@ def test_a_loop_that_is_left_early_stays() -> None:
 def test_a_branch_that_is_decided_is_taken() -> None:
     body = "for i in range(4):\n    if i < 9:\n        y[i] = 1.0\n    else:\n        y[i] = 2.0"
     assert after(simplify, body, y="f32[4]") == "for i in 0..4:\n    y[i] = 1.0"
+
+
+def test_of_a_decided_branch_one_side_is_left() -> None:
+    y = node(0, "y", 4)
+    sides = (loops.Store(at(y, 0), num(1.0)),), (loops.Store(at(y, 0), num(2.0)),)
+    for test, kept in ((True, "1.0"), (False, "2.0")):
+        branch = loops.If(num(test, bool_), *sides)
+        assert text_of(simplify(program((y,), (), branch))) == f"y[0] = {kept}"
+
+
+def test_a_jump_on_either_side_keeps_a_loop() -> None:
+    x, y, n = node(0, "x", 1), node(1, "y", 1), Symbol("n", 0)
+    test, store = ap("gt", read(x, 0), num(0.0)), loops.Store(at(y, 0), num(1.0))
+    for sides in (((store,), (Break(),)), ((Break(),), (store,))):
+        loop = loops.For(n, const(0), const(1), 1, (loops.If(test, *sides), store))
+        assert text_of(simplify(program((y,), (x,), loop))).startswith("for n in 0..1:")
 
 
 def test_what_was_checked_holds_behind_the_check() -> None:

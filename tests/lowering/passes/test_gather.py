@@ -43,6 +43,8 @@ def test_what_is_not_exactly_one_look_stays() -> None:
         "y[n] = max[c](where(c == p[n], t[n, c], 0.0))",
         "y[n] = sum[c](where(c < p[n], t[n, c], 0.0))",
         "y[n] += sum[c](where(c == p[c % 4], t[n, c], 0.0))",  # the number depends on c
+        "y[n] = sum[c in range(9)](where(c == p[n], t[n, min(c, 3)], 0.0))",  # no plain position
+        "y[n] = sum[c in range(9)](where(c == p[n], t[n, max(2, c)], 0.0))",
         "for n in range(4):\n  for c in range(9):\n    if c == p[n]:\n      p[n] = c + 1",
     ]
     for body in keeps:

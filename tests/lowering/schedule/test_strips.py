@@ -22,7 +22,7 @@ from plusequals.lowering.passes.shrink import shrink
 from plusequals.lowering.schedule.strips import Down, in_strips, strips
 from plusequals.lowering.target import Target
 
-from ..ir.build import at, i64, node, program, read, symbols
+from ..ir.build import ap, at, i64, node, program, read, symbols
 from ..passes.shown import lowered
 from .scheduled import function, interpreted, of_any_size, scheduled
 
@@ -161,6 +161,7 @@ NOT = {
     "both ways": "y[j] = sum(x[i, j] * x[j, i])",
     "mirrored columns": "y[j] = sum(x[i, 7 - j])",
     "every other column": "y[j] = sum(r[i, 2 * j])",
+    "singles of other columns in doubles": "d[j] = sum(r[i, 2 * j])",
     "where data says": "y[j] = sum(x[i, p[j]])",
     "a triangle": "y[j] = sum[i < j + 1](x[i, j])",
     "a triangle upside down": "y[j] = sum[i >= j](x[i, j])",
@@ -288,3 +289,13 @@ def test_a_sum_that_columns_share_stays_in_order() -> None:
     assert strips(alone, TINY) != alone
     used = program((Y,), (X,), whole, Store(at(Y, 0), read(S)), local=(S,))
     assert strips(used, TINY) == used, "the sum of the last column is read after the loop"
+
+
+def test_what_is_named_before_the_sum_is_there_after_it() -> None:
+    twice = node(3, "twice")
+    sum_ = loop(i, 0, 5, Update(at(S), OPS["add"], read(X, i, j)))
+    first = Store(at(twice), ap("add", read(Y, j), read(Y, j)))
+    last = Store(at(Y, j), ap("mul", read(S), read(twice)))
+    nest = loop(j, 0, 23, first, Store(at(S), ap("neg", read(twice))), sum_, last)
+    made = program((Y,), (X,), nest, local=(twice, S))
+    assert assert_same(made) != made

@@ -145,14 +145,14 @@ def test_a_vector_holds_at_least_two() -> None:
 ARRAYS = {
     "y": "f32[8]", "z": "f32[8, 8]", "x": "f32[8, 8]", "q": "f32[8, 8, 8]", "w": "f32[8]",
     "p": "i64[8]", "n": "i64[8]", "m": "i64[8, 8]", "h": "i32[8, 8]", "d": "f64[8]",
-    "r": "f32[8, 16]",
+    "r": "f32[8, 16]", "u": "f64[8]",
 }  # fmt: skip
 IN_STRIPS = {
     "a mirrored row": "y[j] = sum[i in range(8)](x[7 - i, j])",
     "a shifted column": "y[j] = sum(r[i, j + 8])",
     "a number for all columns": "y[j] = sum(x[i, j] * w[p[i]])",
     "what vectors compute": "y[j] = sum(-x[i, j] / w[i] - max(x[i, j], 2))",
-    "singles in doubles": "d[j] = sum(x[i, j])",
+    "singles in doubles": "d[j] += x[i, j] * u[i]",
     "two that count": "y[j] = sum(q[i, k, j])",
     "a stack of sums": "z[k, j] = sum(q[k, i, j])",
 }
@@ -161,7 +161,7 @@ NOT = {
     "both ways": "y[j] = sum(x[i, j] * x[j, i])",
     "mirrored columns": "y[j] = sum(x[i, 7 - j])",
     "every other column": "y[j] = sum(r[i, 2 * j])",
-    "singles of other columns in doubles": "d[j] = sum(r[i, 2 * j])",
+    "singles of other columns in doubles": "d[j] += r[i, 2 * j] * u[i]",
     "where data says": "y[j] = sum(x[i, p[j]])",
     "a triangle": "y[j] = sum[i < j + 1](x[i, j])",
     "a triangle upside down": "y[j] = sum[i >= j](x[i, j])",

@@ -87,14 +87,14 @@ def test_far_elements_are_used_where_they_stay_and_are_surely_there() -> None:
     ("body", "is_plain"),
     [
         ("y[j] += x[i, j]", True),
-        ("y[j] += x[i, j] ** 2.0", True),
+        ("y[j] += x[i, j] ** 2.5", True),
         ("y[j] += sqrt(x[i, j]) / 2", True),
         ("y[j] += x[i, j] if x[i, j] > 0 else 1.0", True),  # data decides, in each lane
         ("y[j] += x[i, j] if i > j else 1.0", False),
         ("y[j] += x[i, j] % 3", False),
         ("y[j] += x[i, j] // 3", False),
         ("y[j] += n[i, j] + 1", True),
-        ("y[j] += n[i, j] ** n[i, j]", False),  # of integers it is no operation of vectors
+        ("y[j] += 3 ** i", False),  # of integers it is no operation of vectors
         ("y[j] += x[n[i, j], j]", False),
         ("y[n[i, j]] += x[i, j]", False),
         ("y[j] = -1.0\n        y[j] += x[i, j]", True),

@@ -175,9 +175,11 @@ for j in range(40):
     for i in range(9):
         y[j] += x[i, j] * w[j, 0]
     for i in range(9):
-        y[j] -= x[i, j] * w[j, 0] * w[j, 1]
+        y[j] -= x[i, j] * w[j, 0] * w[j, 1] / w[j, 1]
 """
-    text = text_of(made_of(body, y="f32[40]", x="f32[9, 40]", w="f32[40, 2]"))
+    made = made_of(body, y="f32[40]", x="f32[9, 40]", w="f32[40, 2]")
+    assert sum(node.label == "w_lanes" for node in made.locals) == 4, "two in each strip"
+    text = text_of(made)
     assert text.count("= w[j + lane, 0]") == text.count("= w[j + lane, 1]") == 2, "in each strip"
 
 
@@ -277,9 +279,19 @@ def f(x):
         np.testing.assert_array_equal(got.view(np.uint64), want.view(np.uint64))
 
 
-@pytest.mark.parametrize("text", [OWN.format("len(y)"), SIDE])
+CHANGED = """
+for j in range(40):
+    for i in range(3):
+        w[j, 0] = w[j, 0] * 0.5 + x[i, j]
+        for k in range(4):
+            y[j] += x[i, j] * v[k]
+        y[j] += w[j, 0]
+"""
+
+
+@pytest.mark.parametrize("text", [OWN.format("len(y)"), SIDE, CHANGED])
 def test_bits_stay_with_arrays_of_rounds_and_what_is_put_side_by_side(text: str) -> None:
-    names = "y, x, w, v" if text is SIDE else "y, x"
+    names = "y, x" if "w" not in text else "y, x, w, v"
     made = function(f"def f({names}):\n" + text.replace("\n", "\n    "))
     given = [numbers(40), numbers(9, 40), numbers(40, 3), numbers(4)][: names.count(",") + 1]
     procedure = made.procedure(*given)

@@ -343,3 +343,33 @@ for j in range(40):
     loop = loops(program)[0]
     assert private(loop, confined(program)[id(loop)])
     assert abreast(program, STRICT) is program
+
+
+def test_what_is_used_between_two_loops_alone_is_one_number() -> None:
+    """An array has elements for each lane even there: lanes are done at once."""
+    body = """
+t = np.zeros(9)
+for j in range(16):
+    s = x[0, j] * 2.0
+    y[j] = s + s * s
+    for i in range(9):
+        t[i] = x[i, j] * 0.5
+        y[j] += t[i] * t[i]
+"""
+    program = lowered(body, y="f64[16]", x="f64[9, 16]")
+    program = over_kernels(program, lambda body: body[-1:])  # but for the loop that fills it
+    made = abreast(program, STRICT)
+    verify_program(made)
+    assert (
+        text_of(made)
+        == """\
+for j in 0..16 step 16:
+    for lane in 0..16 vector:
+        s = x[0, j + lane] * 2.0
+        y[j + lane] = s + s * s
+    for i in 0..9:
+        for lane in 0..16 vector:
+            t_lanes[i, lane] = x[i, j + lane] * 0.5
+            y[j + lane] += t_lanes[i, lane] * t_lanes[i, lane]\
+"""
+    )

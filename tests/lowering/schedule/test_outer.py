@@ -10,7 +10,7 @@ import pytest
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Dynamic, Read
 from plusequals.lowering.ir.indexing import Symbol, const, multiply, var
-from plusequals.lowering.ir.loops import For, Update
+from plusequals.lowering.ir.loops import Check, For, Update
 from plusequals.lowering.ir.memory_mode import NEVER_VIRTUAL, Decision
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.rewrite import rename
@@ -107,6 +107,14 @@ def test_each_statement_has_to_be_one_for_vectors(body: str, is_plain: bool) -> 
     text = f"for j in range(9):\n    for i in range(8):\n        {body}"
     found = last_of(text, y="f32[9]", x="f32[8, 9]", n="i64[8, 9]")
     assert found.is_plain() == is_plain
+
+
+@pytest.mark.parametrize("body", ["y[n[i, j]] += x[i, j]", "y[j] += x[n[i, j], j]"])
+def test_places_that_data_chooses_are_not_for_vectors(body: str) -> None:
+    """Also where they were checked before."""
+    found = last_of(body, y="f32[9]", x="f32[8, 9]", n="i64[8, 9]")
+    assert not any(isinstance(stmt, Check) for stmt in statements(found.loop.body))
+    assert not found.is_plain()
 
 
 def test_a_number_that_is_kept_otherwise_than_it_is_computed_is_not_for_vectors() -> None:

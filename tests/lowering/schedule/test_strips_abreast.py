@@ -183,6 +183,15 @@ for j in range(40):
     assert text.count("= w[j + lane, 0]") == text.count("= w[j + lane, 1]") == 2, "in each strip"
 
 
+def test_what_is_near_is_read_where_it_is() -> None:
+    body = (
+        "for j in range(40):\n    for i in range(3):\n        y[j] += x[i, j] * x[0, j] * w[2, 0]"
+    )
+    made = made_of(body, y="f32[40]", x="f32[3, 40]", w="f32[3, 2]")
+    assert is_abreast(made)
+    assert {node.label for node in made.locals if node.rank} == {"y_acc_lanes"}
+
+
 @pytest.mark.parametrize(("last", "count"), [(40, 2), (48, 0)])
 def test_what_may_not_be_there_is_not_read_before_the_loop(last: int, count: int) -> None:
     """The loop inside may have no rounds, in which nobody would have asked for it."""
@@ -248,6 +257,9 @@ def test_lines_for_the_reader_stay_outside_of_lanes() -> None:
          {"y": "f32[40]", "x": "f32[9, 40]"}),
         ("for j in range(40):\n    for i in range(9):\n        if x[i, j] > 0:\n"
          "            y[j] += x[i, j]", {"y": "f32[40]", "x": "f32[9, 40]"}),
+        # rows, of which neighbours lie apart
+        ("for j in range(40):\n    for i in range(9):\n        y[j] += x[j, i]",
+         {"y": "f32[40]", "x": "f32[40, 9]"}),
         # loops inside whose rounds differ from lane to lane
         ("for j in range(40):\n    for i in range(j, 40):\n        y[j] += x[i, j]",
          {"y": "f32[40]", "x": "f32[40, 40]"}),
@@ -258,24 +270,25 @@ def test_loops_of_other_kinds_stay(body: str, arrays: dict[str, str]) -> None:
     assert abreast(program, STRICT) is program
 
 
-def test_rounds_that_a_size_decides_begin_where_they_should() -> None:
+@pytest.mark.parametrize("first", ["3", "len(w)"])
+def test_rounds_that_a_size_decides_begin_where_they_should(first: str) -> None:
     """Also where the loop has none, and ends before it begins."""
-    made = function("""
-def f(x):
+    made = function(f"""
+def f(x, w):
     y = np.zeros(len(x[0]) + 3)
-    for j in range(3, len(x[0])):
+    for j in range({first}, len(x[0])):
         for i in range(len(x)):
             y[j] = y[j] * 0.5 + x[i, j]
     return y
 """)
-    procedure = of_any_size(made, np.ones((2, 5)))
+    procedure = of_any_size(made, np.ones((2, 5)), w := np.ones(3))
     before = plain(procedure, STRICT)
     new = abreast(before, STRICT)
     verify_program(new)
     assert is_abreast(new)
     for size in (0, 1, 2, 3, 4, 6, 7, 8, 19, 23, 41):
-        (got,) = interpreted(new, x := numbers(2, size, dtype=np.float64))
-        (want,) = interpreted(before, x)
+        (got,) = interpreted(new, x := numbers(2, size, dtype=np.float64), w)
+        (want,) = interpreted(before, x, w)
         np.testing.assert_array_equal(got.view(np.uint64), want.view(np.uint64))
 
 

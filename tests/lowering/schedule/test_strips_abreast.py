@@ -11,6 +11,7 @@ from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.loops import Comment, For, Program
 from plusequals.lowering.ir.rewrite import over_kernels
 from plusequals.lowering.ir.verify import verify_program
+from plusequals.lowering.lower import lower
 from plusequals.lowering.passes.decision import Decided
 from plusequals.lowering.passes.shrink import shrink
 from plusequals.lowering.schedule.abreast import abreast, rounds_abreast
@@ -308,7 +309,7 @@ def test_bits_stay_with_arrays_of_rounds_and_what_is_put_side_by_side(text: str)
     made = function(f"def f({names}):\n" + text.replace("\n", "\n    "))
     given = [numbers(40), numbers(9, 40), numbers(40, 3), numbers(4)][: names.count(",") + 1]
     procedure = made.procedure(*given)
-    before = plain(procedure, STRICT)
+    before = lower(procedure)  # in which no register holds an element
     new = abreast(before, STRICT)
     verify_program(new)
     assert is_abreast(new)

@@ -69,7 +69,7 @@ ANALYSES = {
 """What is tested by its uses, too."""
 
 SCHEDULES = {
-    "abreast": (),
+    "abreast": ("strips_abreast",),
     "accumulation": ("contraction", "strips"),
     "blocks": ("tiles",),
     "contraction": ("tiles",),
@@ -80,7 +80,7 @@ SCHEDULES = {
     "lanes": ("sums",),
     "legal": ("kinds", "strips", "abreast"),
     "order": (),
-    "outer": ("abreast",),
+    "outer": ("abreast", "strips_abreast"),
     "rounding": (),
     "stage": ("tiles",),
     "strips": (),

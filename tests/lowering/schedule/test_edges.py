@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from plusequals.lowering import settings
-from plusequals.lowering.ir.expressions import Position, Read, Select, walk
-from plusequals.lowering.ir.indexing import Affine, Quasi
-from plusequals.lowering.ir.loops import For, If, Program, Stmt
-from plusequals.lowering.ir.walk import bodies, expressions_of, statements
+from plusequals.lowering.ir.expressions import Const, Position, Read, Select, walk
+from plusequals.lowering.ir.indexing import Affine, Quasi, Symbol, show, var
+from plusequals.lowering.ir.loops import For, If, LoopKind, Program, Stmt, Store
+from plusequals.lowering.ir.memory_mode import NEVER_VIRTUAL, Decision
+from plusequals.lowering.ir.node import Node
+from plusequals.lowering.ir.rewrite import map_statements, over_kernels, rename
+from plusequals.lowering.ir.verify import verify_program
+from plusequals.lowering.ir.walk import bodies, expressions_of, statements, writes
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.schedule.edges import LEAST, edges
@@ -140,8 +145,219 @@ for i in range(90):
     y[i] = x[i - 1] if i > 0 else 0.0
 """,
         "y[i] = x[i] if x[i] > 0 else 0.0",
+        "for i in range(89, -1, -1):\n    y[i] = x[i] if i > 0 else 0.0",
+        "for i in range(0, 90, 2):\n    y[i] = x[i] if i > 3 else 0.0",
+        "for i in range(90):\n    y[i] = x[i] if i > 0 else 0.0\n    print(y[i])",
+        """
+for i in range(90):
+    while y[i] < x[i]:
+        y[i] += 1.0 if i > 0 else 2.0
+""",
     ],
 )
 def test_other_loops_stay(body: str) -> None:
     program = lowered(body, y="f32[90]", x="f32[90]")
-    assert edges(program, Target(schedule=True, reorders=True)) == program
+    assert edges(program, Target(schedule=True, reorders=True)) is program
+
+
+def whole(**sizes: int) -> dict[str, str]:
+    """Return the arrays of a few lines: all of 90 elements where not told."""
+    return {name: f"f32[{sizes.get(name, 90)}]" for name in ("y", "x")}
+
+
+def pieces(body: str, reorders: bool = True, **arrays: str) -> list[str]:
+    """Return the bounds of the outermost loops, once they are cut."""
+    made = edges(lowered(body, **(arrays or whole())), Target(schedule=True, reorders=reorders))
+    verify_program(made)
+    loops = [stmt for kernel in made.kernels for stmt in kernel.body if isinstance(stmt, For)]
+    return [f"{show(loop.lo)}..{show(loop.hi)}" for loop in loops]
+
+
+@pytest.mark.parametrize(
+    ("test", "bounds"),
+    [
+        ("i > 0", ["0..1", "1..90"]),
+        ("i >= 1", ["0..1", "1..90"]),
+        ("i > 7", ["0..8", "8..90"]),
+        ("not (i < 3)", ["0..3", "3..90"]),
+        ("40 - i > 0", ["0..40", "40..90"]),
+        ("i < 45", ["0..45", "45..90"]),
+        ("i < 60", ["0..60", "60..90"]),
+        ("i == 5", ["0..6", "6..90"]),
+        ("i < 89", ["0..89", "89..90"]),
+        ("2 < i and i < 89", ["0..3", "3..89", "89..90"]),
+        ("i > 0 or i > 4", ["0..5", "5..90"]),
+        ("i > 0 or i < 45", ["0..45", "45..90"]),
+        ("i < 80 or i < 85", ["0..80", "80..90"]),
+    ],
+)
+def test_a_cut_is_where_the_answer_changes(test: str, bounds: list[str]) -> None:
+    assert pieces(f"y[i] = x[i] if {test} else 0.0") == bounds
+
+
+@pytest.mark.parametrize("test", ["i >= 0", "i < 90", "i > -9", "i < 200", "2 * i < 80"])
+def test_an_answer_that_stays_needs_no_cut(test: str) -> None:
+    """Nor is there one where the place is no multiple of the rounds."""
+    assert pieces(f"y[i] = x[i] if {test} else 0.0") == ["0..90"]
+
+
+@pytest.mark.parametrize(
+    ("body", "bounds"),
+    [
+        ("y[i] = x[pad(i - 1)]", ["0..1", "1..90"]),
+        ("y[i] = x[min(i, 60)] + x[max(i, 5)]", ["0..6", "6..61", "61..90"]),
+        ("y[i] = x[wrap(i + 3)]", ["0..87", "87..90"]),
+        ("y[i] = x[i // 8]", ["0..8", "8..90"]),
+        ("y[i] = x[max(min(i, 60), 5)]", ["0..61", "61..90"]),
+        ("y[i] = x[max(5, min(i, 60))] + i // 3", ["0..3", "3..61", "61..90"]),
+        ("y[i] = min(i, 60)", ["0..61", "61..90"]),
+        ("y[wrap(i + 1)] = x[i]", ["0..89", "89..90"]),
+        ("y[clamp(i - 3)] += x[i]", ["0..4", "4..90"]),
+        ("y[i] = x[2 * i // 2]", ["0..90"]),
+        ("y[i] = x[89 - i]", ["0..90"]),
+    ],
+)
+def test_subscripts_with_bounds_ask_too(body: str, bounds: list[str]) -> None:
+    """Also where they say what is written."""
+    assert pieces(body) == bounds
+
+
+@pytest.mark.parametrize("assign", ["=", "+="])
+def test_elements_that_data_chooses_may_be_written(assign: str) -> None:
+    body = f"y[k[i]] {assign} x[i] if i > 0 else 1.0"
+    assert pieces(body, **whole(), k="i64[90]") == ["0..90", "0..1", "1..90"]
+    body = "y[k[clamp(i - 1)]] = x[i]"
+    parts = ["0..2", "2..90"]
+    assert pieces(body, **whole(), k="i64[90]") == [*parts, *parts], "the checks come first"
+
+
+@pytest.mark.parametrize(
+    ("test", "size", "parts"),
+    [
+        ("i > 0", 17, 2), ("i > 0", 16, 1), ("i > 2", 19, 2), ("i > 2", 18, 1),
+        ("2 < i and i < len(x) - 2", 21, 3), ("2 < i and i < len(x) - 2", 20, 1),
+        ("i < len(x) - 1", 17, 2), ("i < len(x) - 1", 16, 1),
+    ],
+)  # fmt: skip
+def test_sixteen_rounds_have_to_be_left(test: str, size: int, parts: int) -> None:
+    made = pieces(f"y[i] = x[i] if {test} else 0.0", y=f"f32[{size}]", x=f"f32[{size}]")
+    assert len(made) == parts
+
+
+def test_rounds_are_counted_from_where_the_loop_begins() -> None:
+    text = "for i in range({0}, 90):\n    y[i] = x[i] if i > {1} else 0.0"
+    assert pieces(text.format(5, 7)) == ["5..8", "8..90"]
+    assert pieces(text.format(8, 7)) == ["8..90"]
+    assert pieces(text.format(70, 73)) == ["70..74", "74..90"]
+    assert pieces(text.format(70, 74)) == ["70..90"]
+
+
+@pytest.mark.parametrize(("parts", "count"), [(1000, 2), (1001, 1)])
+def test_long_bodies_are_not_written_twice(parts: int, count: int) -> None:
+    def longer(stmt: Stmt) -> tuple[Stmt, ...]:
+        if not isinstance(stmt, Store):
+            return (stmt,)
+        one = replace(stmt, value=Const(1.0, stmt.value.dtype))
+        return (stmt,) + (one,) * (parts - len(walk(stmt.value)))
+
+    program = lowered("y[i] = x[i] if i > 0 else 0.0", **whole())
+    made = over_kernels(program, lambda body: map_statements(body, longer))
+    assert sum(isinstance(s, For) for s in edges(made, MODEST).kernels[0].body) == count
+
+
+def test_loops_inside_have_their_part_in_it() -> None:
+    body = "y[i] = sum[k](x[pad(i + k - 2)] * w[k])"
+    assert pieces(body, **whole(), w="f32[5]") == ["0..2", "2..88", "88..90"]
+    body = "y[i] = sum[k](x[pad(i - k)] * w[k])"
+    assert pieces(body, **whole(), w="f32[5]") == ["0..4", "4..90"]
+    body = """
+for i in range(90):
+    for j in range(i):
+        y[i] += x[j] if i - j > 1 else 0.0
+"""
+    assert pieces(body) == ["0..2", "2..90"]
+
+
+def test_sums_that_keep_their_order_are_cut() -> None:
+    body = "y[0] = sum[i](x[i] if i > 0 else 1.0)"
+    assert pieces(body, reorders=False) == ["0..1", "1..90"]
+    assert pieces(body, reorders=True) == ["0..90"]
+    columns = "y[i] = sum[j](z[i, j] if i > 0 else 1.0)"  # the rounds count no terms
+    assert pieces(columns, y="f32[90]", z="f32[90, 5]") == ["0..1", "1..90"]
+
+
+def test_a_test_inside_of_a_branch_is_seen() -> None:
+    body = """
+for i in range(90):
+    if x[i] > 0:
+        for j in range(2):
+            y[i] += x[i] if i < 80 else 1.0
+    else:
+        y[i] = x[i] if i > 2 else 0.0
+"""
+    assert pieces(body) == ["0..3", "3..80", "80..90"]
+
+
+@pytest.mark.parametrize("kind", ["vector", "unrolled", "parallel"])
+def test_loops_of_other_kinds_stay(kind: LoopKind) -> None:
+    program = lowered("y[i] = x[i] if i > 0 else 0.0", **whole())
+
+    def changed(stmt: Stmt) -> tuple[Stmt, ...]:
+        return (replace(stmt, kind=kind) if isinstance(stmt, For) else stmt,)
+
+    made = over_kernels(program, lambda body: map_statements(body, changed))
+    assert edges(made, MODEST) == made
+
+
+def test_loops_inside_of_loops_that_stay_are_cut() -> None:
+    body = """
+for t in range(3):
+    print(t)
+    y[i] = x[i] if i > 0 else 0.0
+"""
+    made = edges(lowered(body, **whole()), MODEST)
+    (loop,) = (stmt for stmt in made.kernels[0].body if isinstance(stmt, For))
+    inside = [stmt for stmt in loop.body if isinstance(stmt, For)]
+    assert [(show(one.lo), show(one.hi)) for one in inside] == [("0", "1"), ("1", "90")]
+
+
+OWN = """
+for i in range(90):
+    s = x[i] * 2 if i > 2 else 0.0
+    t = np.zeros(4)
+    for k in range(4):
+        t[k] = s * k
+    y[i] = s + t[3]
+"""
+
+
+def owned(program: Program) -> list[dict[str, Node]]:
+    """Return what first and other rounds write, by name."""
+    made = edges(program, MODEST)
+    verify_program(made)
+    loops = [stmt for stmt in made.kernels[0].body if isinstance(stmt, For)]
+    assert len({loop.symbol for loop in loops}) == 2
+    return [{node.label: node for node in writes(loop.body)} for loop in loops]
+
+
+def test_what_rounds_have_for_themselves_is_apart() -> None:
+    """First and last rounds have temporaries of their own, arrays too."""
+    one, other = owned(lowered(OWN, y="f64[90]", x="f64[90]"))
+    assert set(one) == set(other) == {"s", "t", "y"}
+    assert one["y"] == other["y"] and one["s"] != other["s"] and one["t"] != other["t"]
+    assert one["t"].static_shape == (4,) and one["t"].dtype == other["t"].dtype
+
+
+@pytest.mark.parametrize(
+    "change", [{"shape": (var(Symbol("n", 9)),)}, {"request": Decision(NEVER_VIRTUAL, ())}]
+)
+def test_what_was_asked_for_is_one_array(change: dict[str, Any]) -> None:
+    """That of a size that the run decides, too."""
+    program = lowered(OWN, y="f64[90]", x="f64[90]")
+    nodes = {n.id: replace(n, **change) for n in program.locals if n.label == "t"}
+    assert nodes
+    made = over_kernels(program, lambda body: rename(body, {}, nodes))
+    made = replace(made, locals=tuple(nodes.get(n.id, n) for n in program.locals))
+    loops = [stmt for stmt in edges(made, MODEST).kernels[0].body if isinstance(stmt, For)]
+    one, other = ({node.label: node for node in writes(loop.body)} for loop in loops)
+    assert one["t"] == other["t"] and one["s"] != other["s"]

@@ -85,6 +85,15 @@ def test_blocks_of_blocks() -> None:
         assert bits(made.on("cc")(x)) == bits(np.float32(0) + folded(in_lanes(x)))
 
 
+@pytest.mark.parametrize("first", [1, 5, LANES + 3])
+def test_a_sum_may_begin_anywhere(first: int) -> None:
+    made = function(f"def f(x):\n    return sum[i in range({first}, len(x))](x[i])\n")
+    for size in (first, first + 1, first + LANES, first + BLOCK + LANES + 2):
+        x = np.random.default_rng(size).standard_normal(size).astype("f4")
+        expected = bits(np.float32(0) + folded(in_lanes(x[first:])))
+        assert bits(interpreted(scheduled(made.procedure(x)), x)[0]) == expected
+
+
 BODIES = {
     "rows": "y[i] = sum(x[i, j])",
     "rows, added": "y[i] += sum(x[i, j])",
@@ -158,6 +167,16 @@ def test_a_loop_that_does_more_finds_the_lane_of_each_term() -> None:
     inner = [np.float32(0) + folded(in_lanes(row)) for row in x]
     expected = [np.float32(0) + folded(in_lanes(row * np.array(inner))) for row in x]
     assert bits(interpreted(scheduled(made.procedure(y, x)), y, x)[0]) == bits(expected)
+
+
+def test_a_loop_that_does_more_starts_each_block() -> None:
+    made = function("def f(y, x, w):\n    y[i] = sum[j](x[i, j] * sum[k](w[j, k]))\n")
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((1, 2 * BLOCK + 40)).astype("f4")
+    y, w = np.zeros(1, "f4"), rng.standard_normal((2 * BLOCK + 40, 35)).astype("f4")
+    inner = np.array([np.float32(0) + folded(in_lanes(row)) for row in w])
+    expected = [np.float32(0) + folded(in_lanes(row * inner)) for row in x]
+    assert bits(interpreted(scheduled(made.procedure(y, x, w)), y, x, w)[0]) == bits(expected)
 
 
 def test_what_was_written_as_a_loop_is_added_in_its_order() -> None:

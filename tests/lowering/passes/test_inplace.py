@@ -164,6 +164,14 @@ def test_a_cell_that_is_read_again_stays(body: str) -> None:
     assert sorted(arrays(new)) == ["e", "s"]
 
 
+def test_what_earlier_rounds_left_with_the_caller_is_not_overwritten() -> None:
+    body = "for k in range(8):\n    s[i] = x[i, 0] * k\n    y[k] = s[k]"
+    rng = np.random.default_rng(5)
+    given = [rng.random(shape, dtype=np.float32) for shape in (8, 8, (8, 9))]
+    new = assert_agrees(lowered(body, **ARRAYS), inplace, [*given, np.zeros(8, np.int64)])
+    assert arrays(new) == ["s"]
+
+
 MOVED = [
     "s[i] = x[i, 0] + 1\nu[i] = s[i] * 2\nw[i] = x[i, 1]\nfor k in range(3):\n    u, w = w, u\n"
     "return u",

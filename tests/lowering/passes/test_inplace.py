@@ -9,7 +9,8 @@ import pytest
 
 from plusequals.lowering.ir.assignments import Alloc
 from plusequals.lowering.ir.indexing import const, var
-from plusequals.lowering.ir.loops import For, Program, Store
+from plusequals.lowering.ir.loops import Comment, For, Program, Stmt, Store
+from plusequals.lowering.ir.rewrite import over_kernels
 from plusequals.lowering.passes.inplace import Sharing, decide_inplace, inplace
 
 from ..ir.build import at, in_kernels, node, program, read, symbols
@@ -85,6 +86,19 @@ def test_what_other_kernels_touch_stays() -> None:
     assert inplace(in_kernels(both)) == in_kernels(both) != inplace(both)
 
 
+def test_what_another_kernel_reads_is_not_overwritten() -> None:
+    whole = lowered("s[i] = x[i, 0]\ne[i] = exp(s[i])\ny[i] = e[i] * s[i]", **ARRAYS)
+    apart = in_two(whole, 4)
+    assert inplace(apart) == apart
+
+
+def in_two(whole: Program, count: int) -> Program:
+    """Return the program with a kernel for the first statements and one for the others."""
+    (kernel,) = whole.kernels
+    parts = kernel.body[:count], kernel.body[count:]
+    return replace(whole, kernels=tuple(replace(kernel, body=part) for part in parts))
+
+
 def test_an_array_of_the_caller_that_another_kernel_touches_is_not_taken() -> None:
     first, second = "s[i] = x[i, 0]\ny[i] = s[i] * 2\n", "z[i] = y[i] + 1\n"
     for body, count in ((first + second, -2), (second + first, 2)):
@@ -107,3 +121,77 @@ def test_storage_that_is_made_in_the_run_stays() -> None:
 def test_an_array_without_a_use_stays() -> None:
     made = program((), (), local=(node(0, "t", 8),))
     assert inplace(made) == made
+
+
+ROUNDS = """
+    e: f32[8]
+    s[i] = x[i, 0]
+    for k in range(8):
+        z[k] = s[k]
+        for h in range(3):
+            e[k] = s[k] * 2
+            y[k] += e[k]
+"""
+
+
+BETWEEN = """
+    e: f32[8]
+    s[i] = x[i, 0]
+    for k in range(8):
+        z[k] = s[k]
+        e[k] = x[k, 1]
+        y[k] += s[k] + e[k]
+"""
+
+AGAIN = """
+    e: f32[8]
+    s[i] = x[i, 0]
+    h = 0
+    while h < 3:
+        for k in range(8):
+            e[k] = s[k] * 2
+            y[k] += e[k]
+        h += 1
+"""
+READ_AGAIN = {"in rounds inside": ROUNDS, "in the next statement": BETWEEN, "in a while": AGAIN}
+
+
+@pytest.mark.parametrize("body", READ_AGAIN.values(), ids=READ_AGAIN)
+def test_a_cell_that_is_read_again_stays(body: str) -> None:
+    rng = np.random.default_rng(5)
+    given = [rng.random(shape, dtype=np.float32) for shape in (8, 8, (8, 9))]
+    new = assert_agrees(lowered(body, **ARRAYS), inplace, [*given, np.zeros(8, np.int64)])
+    assert sorted(arrays(new)) == ["e", "s"]
+
+
+def test_what_earlier_rounds_left_with_the_caller_is_not_overwritten() -> None:
+    body = "for k in range(8):\n    s[i] = x[i, 0] * k\n    y[k] = s[k]"
+    rng = np.random.default_rng(5)
+    given = [rng.random(shape, dtype=np.float32) for shape in (8, 8, (8, 9))]
+    new = assert_agrees(lowered(body, **ARRAYS), inplace, [*given, np.zeros(8, np.int64)])
+    assert arrays(new) == ["s"]
+
+
+MOVED = [
+    "s[i] = x[i, 0] + 1\nu[i] = s[i] * 2\nw[i] = x[i, 1]\nfor k in range(3):\n    u, w = w, u\n"
+    "return u",
+    "s[i] = x[i, 0] + 1\ny[i] = s[i] * 2\nfor k in range(3):\n    y, z = z, y",
+    "s[i] = x[i, 0] + 1\nu[i] = s[i] * 2\nw[i] = x[i, 1]\nfor k in range(3):\n    u, w = w, u\n"
+    "y[i] = sum[j](u[j] * w[i])",
+]
+
+
+@pytest.mark.parametrize("body", MOVED)
+def test_what_trades_places_keeps_memory_of_its_own(body: str) -> None:
+    made = lowered(body, **ARRAYS)
+    assert inplace(made) == made
+
+
+def test_what_fails_behind_the_last_nest_does_not_count() -> None:
+    whole = lowered("s[i] = x[i, 0]\ny[i] = s[i] * 2\nassert x[0, 1] < 2", **ARRAYS)
+    bare = over_kernels(whole, without_comments)
+    assert arrays(inplace(bare)) == []
+
+
+def without_comments(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    return tuple(stmt for stmt in body if not isinstance(stmt, Comment))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from plusequals.lowering.ir.assignments import Alloc, Let
+from plusequals.lowering.ir.indexing import const, var
+from plusequals.lowering.ir.loops import Fill, For, Store
 from plusequals.lowering.passes import virtualize as module
 from plusequals.lowering.passes.virtualize import Stored, Virtual, virtualize, virtualized
 
+from ..ir.build import at, i64, node, num, program, read, symbols
 from .agree import assert_agrees
-from .shown import after, lowered
+from .shown import after, array, lowered
 
 INLINED = [
     ("u[i] = x[i] * 2\ny[i] = exp(u[i])", {"y": "f32[8]", "x": "f32[8]"},
@@ -163,3 +168,95 @@ def test_no_expression_grows_without_end(monkeypatch: pytest.MonkeyPatch) -> Non
     assert Stored.LONG in reasons or Stored.COSTLY in reasons
     assert all(module._largest(stmt) <= module.MAX_SIZE for stmt in program.kernels[0].body)
     assert set(reasons) & {Virtual.CHEAP, Virtual.ONCE}
+
+
+def reason_of(body: str, label: str, **arrays: str) -> list[Stored | Virtual]:
+    """Return why a node was decided as it was, after a run that shows that nothing else changed."""
+    before = lowered(body, **arrays)
+    rng = np.random.default_rng(7)
+    given = [rng.random(np.shape(array(spec)), dtype=np.float32) for spec in arrays.values()]
+    assert_agrees(before, virtualize, given)
+    made = virtualized(before).decisions
+    return [one.reason for one in made if one.node is not None and one.node.label == label]
+
+
+FEW = {"y": "f32[8]", "z": "f32[8]", "x": "f32[8]", "a": "f32[8, 9]", "b": "f32[8, 9]"}
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_cell_that_is_read_under_a_test_and_without_is_guarded(asked: bool) -> None:
+    body = "u: f32[8]\nu[2:] = exp(x[2:])\n" + "memory(u, 'virtual')\n" * asked
+    body += "for k in range(8):\n    y[k] = u[k] if k > 2 else 5\n    z[k] = u[k]"
+    reasons = reason_of(body, "u", **FEW)
+    assert reasons == [Virtual.ASKED if asked else Stored.COSTLY]
+
+
+@pytest.mark.parametrize("size", ["known", "of the run"])
+def test_only_arrays_of_known_size_start_as_zero(size: str) -> None:
+    i, j, n = symbols("i j n")
+    extent = const(8) if size == "known" else var(n)
+    y, x, given = node(0, "y", 8), node(1, "x", 8), node(2, "size", dtype=i64)
+    u = node(3, "u", extent)
+    some = For(i, const(0), extent - 1, 1, (Store(at(u, i), read(x, i)),))
+    use = For(j, const(0), extent, 1, (Store(at(y, j), read(u, j)),))
+    made = program((y,), (x, given), Let(n, read(given)), Alloc(u), some, use, local=(u,))
+    (decision,) = virtualized(made).decisions
+    assert decision.reason == (Virtual.ONCE if size == "known" else Stored.UNWRITTEN)
+
+
+@pytest.mark.parametrize("half", ["y[:4] = u[:4]", "y[4:] = u[4:]"])
+def test_what_is_used_just_behind_its_last_layer_may_keep_others(half: str) -> None:
+    body = "s[i] = sum(a[i, j])\nt[i] = sum(b[i, j])\nu: f32[8]\n"
+    body += f"u[:4] = s[:4] * t[:4]\nu[4:] = s[4:] - t[4:]\n{half}"
+    assert reason_of(body, "u", **FEW) == [Virtual.ONCE]
+
+
+TWO = "s[i] = sum(a[i, j])\nt[i] = sum(b[i, j])\nu[i] = s[i] * t[i]\n"
+HALVES = "u: f32[8]\nu[:4] = x[:4]\nu[4:] = exp(x[4:])\n"
+CHOSEN = [
+    ("u: f32[8]\nu[3] = exp(x[3])\ny[0] = u[3]", Virtual.ONCE),
+    ("u: f32[8]\nu[3] = exp(x[3])\ny[0] = u[3]\nz[0] = u[3]", Stored.COSTLY),
+    ("u: f32[8]\nu[8:] = exp(x[8:])\ny[8:] = u[8:]", Virtual.ONCE),
+    (HALVES + "y[4:] = u[4:]\nz[4:] = u[4:]", Virtual.ONCE),
+    (HALVES + "for k in range(3):\n    y[:4] = u[:4]\n    z[4:] = u[4:]", Stored.COSTLY),
+    ("h = sum(x[i])\ng = sum(z[i])\nu[i] = x[i] * h * g\nz[i] = 1\ny[i] = u[i]", Virtual.ONCE),
+    ("for k in range(3):\n    u[i] = x[i] * 2\n    y[i] += u[i]\nx[0] = 1", Virtual.ONCE),
+    (TWO + "y[:4] = u[:4]\nx[4:] = u[4:]", Stored.ALIVE),
+    ("u[i] = x[i] * 2\nmemory(u, 'local')\ny[i] = u[i]", Stored.ASKED),
+    ("v: f32[8]\nv[0] = 1\nu[i] = x[i] * 2\nv[1:] = u[1:]\ny[i] = v[i]", Stored.SPREAD),
+    (TWO + "z[i] = sum[j](a[i, j] * j)\ny[i] = u[i]", Stored.ALIVE),
+    (TWO + "z[i] = sum[j](a[i, j] * j)\ny[i] = u[i] + s[i] * t[i]", Virtual.ONCE),
+]
+
+
+@pytest.mark.parametrize(("body", "reason"), CHOSEN)
+def test_what_it_costs_decides(body: str, reason: Stored | Virtual) -> None:
+    assert reason_of(body, "u", **FEW) == [reason]
+
+
+def test_what_another_kernel_reads_stays() -> None:
+    whole = lowered("u[i] = x[i] * 2\ny[i] = u[i]\nz[i] = u[i]", **FEW)
+    (kernel,) = whole.kernels
+    parts = kernel.body[:-1], kernel.body[-1:]
+    apart = replace(whole, kernels=tuple(replace(kernel, body=part) for part in parts))
+    assert virtualized(apart) == (apart, ())
+    assert virtualize(whole).locals == ()
+
+
+def test_an_expression_may_be_as_long_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "u[i] = x[i] * 2 + 1\ny[i] = u[i] + z[i] * z[i]\nz[i] = u[i]"
+    sizes = [module._largest(stmt) for stmt in virtualize(lowered(body, **FEW)).kernels[0].body]
+    for limit, reason in ((max(sizes), Virtual.CHEAP), (max(sizes) - 1, Stored.LONG)):
+        monkeypatch.setattr(module, "MAX_SIZE", limit)
+        assert reason_of(body, "u", **FEW) == [reason]
+
+
+def test_a_fill_in_rounds_between_is_seen() -> None:
+    i, j, k = symbols("i j k")
+    y, x, u = node(0, "y", 8), node(1, "x", 8), node(2, "u", 8)
+    some = For(i, const(2), const(5), 1, (Store(at(u, i), read(x, i)),))
+    again = For(k, const(0), const(3), 1, (Fill(u, num(2.0)),))
+    use = For(j, const(0), const(8), 1, (Store(at(y, j), read(u, j)),))
+    made = program((y,), (x,), Fill(u, num(1.0)), some, again, use, local=(u,))
+    given = [np.zeros(8, np.float32), np.arange(8, dtype=np.float32)]
+    assert assert_agrees(made, virtualize, given) == made

@@ -146,9 +146,8 @@ def _own(statement: AnyStatement) -> Own:
             written = (access.node,)
         case loops.Update() | Assign():
             written = tuple([access.node for access in parts(statement).targets])
-            nodes += (
-                written if isinstance(statement, loops.Update) or _accumulates(statement) else ()
-            )
+            is_read = isinstance(statement, loops.Update) or _accumulates(statement)
+            nodes += written if is_read else ()
         case loops.Fill(node) | assignments.Alloc(node):
             written = (node,)
         case assignments.Permute(written, sources):

@@ -36,7 +36,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..ir.assignments import Access
-from ..ir.bounds import Bounds, bounds_of
 from ..ir.expressions import (
     Expr,
     Index,
@@ -44,17 +43,18 @@ from ..ir.expressions import (
     reads,
     rebuild,
 )
-from ..ir.fresh import Fresh, fresh_for
-from ..ir.indexing import Affine, Symbol, const, floordiv, maximum, var
+from ..ir.fresh import Fresh
+from ..ir.indexing import Affine, Symbol, const, var
 from ..ir.loops import Comment, For, LoopKind, Program, Stmt, Store, Update
 from ..ir.node import Node, Purpose
-from ..ir.rewrite import substitute, with_bodies
-from ..ir.walk import bodies, expressions_of, statements, writes
-from ..passes.cells import is_in_range, ranges
+from ..ir.rewrite import substitute
+from ..ir.walk import expressions_of, statements, writes
+from ..passes.cells import is_in_range, ranges, stride
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
-from .legal import confined, independent, private
-from .outer import Outer, places, step_of, symbols_in
+from .legal import independent, private
+from .outer import Outer, places, symbols_in
+from .outermost import Outermost
 
 Body = tuple[Stmt, ...]
 Place = tuple[int, tuple[Index, ...]]
@@ -74,38 +74,13 @@ def abreast(program: Program, target: Target) -> Program:
 
 def rounds_abreast(program: Program, target: Target) -> Decided:
     """Return the program with neighbouring rounds of outer loops side by side, and which."""
-    own = frozenset(node.id for node in program.locals)
-    known = bounds_of(parameter.node for parameter in program.parameters)
-    work = _Work(fresh_for(program), target, own, confined(program), known)
-    kernels = tuple(replace(k, body=work.body(k.body, ())) for k in program.kernels)
-    if not work.decisions:
-        return Decided(program, ())
-    return Decided(work.fresh.declared(replace(program, kernels=kernels)), tuple(work.decisions))
+    return _Work.on(program, target)
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(Outermost):
     """The work on one program."""
 
-    fresh: Fresh
-    target: Target
-    own: frozenset[int]
-    only: Mapping[int, frozenset[int]]
-    """By the `id` of each loop what only its body uses."""
-    known: Bounds
-    decisions: list[Decision] = field(default_factory=list)
-
-    def body(self, body: Body, outer: tuple[For, ...]) -> Body:
-        """Return a list of statements, of whose loops the outermost that can be are in strips."""
-        out: list[Stmt] = []
-        for stmt in body:
-            made = self.nest(stmt, outer) if isinstance(stmt, For) else None
-            if made is not None:
-                out += made
-                continue
-            inner = (*outer, stmt) if isinstance(stmt, For) else outer
-            out.append(with_bodies(stmt, tuple(self.body(one, inner) for one in bodies(stmt))))
-        return tuple(out)
+    __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a loop in strips, None where it has to stay as it is."""
@@ -125,7 +100,14 @@ class _Work:
         changed = writes(loop.body)
         node = next((node for node in changed if node.id not in mine), changed[0])
         self.decisions.append(Decision("abreast", Abreast.APART, node, span=loop.span))
-        return self.strips(shape, mine, self.widths(shape, mine, lanes))
+        widths = self.widths(shape, mine, lanes)
+
+        def strip(width: int, first: Affine, last: Affine) -> Stmt:
+            at, long = self.fresh.symbol(loop.symbol.name), width > 4 * lanes
+            body = _Strip(self.fresh, shape, mine, width, at, long).made()
+            return For(at, first, last, width, body, span=loop.span)
+
+        return self.cut(loop, self.end(loop, outer), widths, strip)
 
     def widths(self, shape: Outer, mine: frozenset[int], lanes: int) -> tuple[int, ...]:
         """Return how many rounds the strips have: some registers, or of much memory, long rows."""
@@ -137,30 +119,6 @@ class _Work:
         most = min(self.target.l1_bytes // (2 * kept), rounds // self.target.threads)
         longest = 1 << max(most, 1).bit_length() - 1
         return (*((longest,) if longest > 4 * lanes else ()), *wide, lanes)
-
-    def end(self, loop: For, outer: tuple[For, ...]) -> Affine:
-        """Return where a loop ends; where it begins, if it has no rounds."""
-        known = self.known
-        for one in outer:
-            known = known.inside(one)
-        least = known.least(loop.hi - loop.lo)
-        return loop.hi if least is not None and least >= 0 else maximum(loop.hi, loop.lo)
-
-    def strips(self, shape: Outer, mine: frozenset[int], widths: tuple[int, ...]) -> Body:
-        """Return the loops over strips of these widths, and over what is left."""
-        out: list[Stmt] = []
-        loop, end = shape.loop, self.end(shape.loop, shape.outer)
-        start = loop.lo
-        for width in widths:
-            whole = start + floordiv(end - start, const(width)) * width
-            if (whole - start).constant != 0:
-                at = self.fresh.symbol(loop.symbol.name)
-                long = width > 4 * widths[-1]
-                body = _Strip(self.fresh, shape, mine, width, at, long).made()
-                out.append(For(at, start, whole, width, body, span=loop.span))
-            start = whole
-        rest = replace(loop, lo=start, hi=end)
-        return (*out, *((rest,) if (end - start).constant != 0 else ()))
 
 
 @dataclass(slots=True)
@@ -243,7 +201,7 @@ class _Strip:
         return found
 
     def step(self, read: Read) -> int | None:
-        return step_of(read.node, read.index, self.loop.symbol)
+        return stride(read.node, read.index, self.loop.symbol)
 
     def lanes(self, group: list[Stmt], near: Mapping[Place, Node]) -> Body:
         """Return the loop over lanes that does some statements."""

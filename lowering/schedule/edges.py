@@ -36,7 +36,7 @@ from ..ir.rewrite import over_kernels, rename, with_bodies
 from ..ir.walk import bodies, expressions_of, statements, writes
 from ..passes.cells import facts, ranges
 from ..target import Target
-from .legal import confined, is_left, private
+from .legal import confined, private
 
 Body = tuple[Stmt, ...]
 LARGEST = 1000
@@ -76,7 +76,7 @@ class _Work:
     def cuts(self, loop: For) -> tuple[int, int] | None:
         """Return how many rounds at each end are apart, None where the loop stays whole."""
         inside = statements(loop.body)
-        if loop.kind != "serial" or loop.step != 1 or is_left(loop.body):
+        if loop.kind != "serial" or loop.step != 1:
             return None
         if not all(isinstance(s, Store | Update | For | If | Check | Comment) for s in inside):
             return None
@@ -121,8 +121,6 @@ def _ends(loop: For) -> tuple[int, int]:
     first = last = 0
     for place in _places(loop.body, loop.symbol, ()):
         at, left = (place - loop.lo).constant, (loop.hi - place).constant
-        if (at is not None and at <= 0) or (left is not None and left <= 0):
-            continue
         if at is not None and (left is None or at <= left):
             first = max(first, at)
         elif left is not None:

@@ -20,11 +20,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..ir.expressions import Apply, Dynamic, Expr, Index, Position, Read, Select, reads, walk
-from ..ir.indexing import Affine, Symbol, var
+from ..ir.indexing import Affine, Symbol
 from ..ir.loops import Comment, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.walk import expressions_of, own_reads, own_writes, statements, writes
-from ..passes.cells import is_in_range, ranges
+from ..passes.cells import is_in_range, ranges, stride
 
 _SLOW = frozenset(("floordiv", "mod", "fmod", "round_to"))
 """Operations that no compiler makes vectors of."""
@@ -108,7 +108,7 @@ class Outer:
             known = ranges((*self.outer, self.loop, *between))
             for stmt in inner.body:
                 for node, index in places(stmt):
-                    step = step_of(node, index, self.loop.symbol)
+                    step = stride(node, index, self.loop.symbol)
                     if node.id in mine:
                         continue
                     if step not in (0, 1):
@@ -116,7 +116,7 @@ class Outer:
                         if is_still and is_in_range(node, index, known):
                             continue
                         return False
-                    worth |= step == 1 and step_of(node, index, inner.symbol) not in (0, 1)
+                    worth |= step == 1 and stride(node, index, inner.symbol) not in (0, 1)
                 if isinstance(stmt, Update):
                     worth |= inner.symbol not in symbols_in(stmt.access.index)
         return worth
@@ -168,17 +168,3 @@ def symbols_in(index: Iterable[Index]) -> frozenset[Symbol]:
     """Return the symbols of plain subscripts."""
     parts = (at.symbols() for at in index if isinstance(at, Affine))
     return frozenset[Symbol]().union(*parts)
-
-
-def step_of(node: Node, index: tuple[Index, ...], symbol: Symbol) -> int | None:
-    """Return by how many elements a place moves from round to round, None where that is unclear."""
-    total = 0
-    for at, size in zip(index, node.element_strides, strict=False):
-        if isinstance(at, Dynamic):
-            return None
-        if symbol in at.symbols():
-            factor = at.coefficient(symbol)
-            if size.constant is None or symbol in (at - var(symbol) * factor).symbols():
-                return None
-            total += factor * size.constant
-    return total

@@ -31,25 +31,24 @@ for j in 64..70:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 from ..clash import symbols_of
 from ..ir import dtypes
 from ..ir.assignments import Access
-from ..ir.bounds import Bounds, bounds_of
 from ..ir.expressions import Apply, Cast, Expr, Read
-from ..ir.fresh import Fresh, fresh_for
-from ..ir.indexing import Affine, Symbol, const, floordiv, maximum, var
+from ..ir.indexing import Affine, Symbol, const, var
 from ..ir.loops import For, Program, Stmt, Store
-from ..ir.rewrite import substitute, with_bodies
-from ..ir.walk import bodies
+from ..ir.rewrite import substitute
 from ..passes.cells import is_in_range, ranges, stride
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
 from .accumulation import Accumulation, Body, accumulation
 from .contraction import ON_VECTORS
-from .legal import confined, independent, private
+from .legal import independent, private
+from .outermost import Outermost
 
 
 class Down(Reason):
@@ -65,37 +64,13 @@ def strips(program: Program, target: Target) -> Program:
 
 def in_strips(program: Program, target: Target) -> Decided:
     """Return the program with sums down columns in strips, and which these are."""
-    own = frozenset(node.id for node in program.locals)
-    known = bounds_of(parameter.node for parameter in program.parameters)
-    work = _Work(fresh_for(program), target, own, confined(program), [], known)
-    kernels = tuple(replace(k, body=work.body(k.body, ())) for k in program.kernels)
-    return Decided(work.fresh.declared(replace(program, kernels=kernels)), tuple(work.decisions))
+    return _Work.on(program, target)
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(Outermost):
     """The work on one program."""
 
-    fresh: Fresh
-    target: Target
-    own: frozenset[int]
-    only: Mapping[int, frozenset[int]]
-    """By the `id` of each loop what only its body uses."""
-    decisions: list[Decision]
-    known: Bounds
-
-    def body(self, body: Body, outer: tuple[For, ...]) -> Body:
-        """Return a list of statements with the sums in it in strips."""
-        out: list[Stmt] = []
-        for stmt in body:
-            made = self.nest(stmt, outer) if isinstance(stmt, For) else None
-            if made is None:
-                inner = (*outer, stmt) if isinstance(stmt, For) else outer
-                lists = tuple(self.body(one, inner) for one in bodies(stmt))
-                out.append(with_bodies(stmt, lists))
-            else:
-                out += made
-        return tuple(out)
+    __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return the loop over columns in strips, None where it is none or has to stay."""
@@ -107,21 +82,9 @@ class _Work:
             return None
         node = nest.place.node if nest.place else nest.acc
         self.decisions.append(Decision("lanes", Down.ROWS, node, span=nest.update.span))
-        known = self.known
-        for one in outer:
-            known = known.inside(one)
-        least = known.least(loop.hi - loop.lo)
-        end = loop.hi if least is not None and least >= 0 else maximum(loop.hi, loop.lo)
+        end = self.end(loop, outer)
         widths = (4 * lanes, lanes) if end.constant is None else (4 * lanes, 2 * lanes, lanes)
-        out: list[Stmt] = []
-        start = loop.lo
-        for width in widths:
-            whole = start + floordiv(end - start, const(width)) * width
-            if (whole - start).constant != 0:
-                out.append(self.strip(loop, nest, width, start, whole))
-            start = whole
-        rest = replace(loop, lo=start, hi=end)
-        return (*out, *((rest,) if (end - start).constant != 0 else ()))
+        return self.cut(loop, end, widths, partial(self.strip, loop, nest))
 
     def strip(self, loop: For, nest: Accumulation, width: int, first: Affine, last: Affine) -> Stmt:
         """Return the loop over strips of a width."""

@@ -44,26 +44,26 @@ for i in 0..6:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 
 from ..ir import dtypes
 from ..ir.assignments import Access
 from ..ir.expressions import Apply, Const, Position, Read
-from ..ir.fresh import Fresh, fresh_for
+from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, const, maximum, minimum, var
 from ..ir.loops import For, If, LoopKind, Program, Stmt, Store
 from ..ir.node import Node, Purpose
 from ..ir.ops import OPS
-from ..ir.rewrite import substitute, with_bodies
-from ..ir.walk import bodies
+from ..ir.rewrite import substitute
 from ..passes.cells import is_in_range, ranges
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
 from .blocks import sizes
 from .contraction import Contraction, contraction
-from .legal import confined, independent, private
+from .legal import independent, private
+from .outermost import Outermost
 from .stage import Panels, Side, Sizes, over, rounds_of
 
 Body = tuple[Stmt, ...]
@@ -85,35 +85,13 @@ def tiles(program: Program, target: Target) -> Program:
 
 def in_tiles(program: Program, target: Target) -> Decided:
     """Return the program with its products of matrices in tiles, and which these are."""
-    own = frozenset(node.id for node in program.locals)
-    work = _Work(fresh_for(program), target, own, confined(program), [])
-    kernels = tuple(replace(k, body=work.body(k.body, ())) for k in program.kernels)
-    return Decided(work.fresh.declared(replace(program, kernels=kernels)), tuple(work.decisions))
+    return _Work.on(program, target)
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(Outermost):
     """The work on one program."""
 
-    fresh: Fresh
-    target: Target
-    own: frozenset[int]
-    only: Mapping[int, frozenset[int]]
-    """By the `id` of each loop what only its body uses."""
-    decisions: list[Decision]
-
-    def body(self, body: Body, outer: tuple[For, ...]) -> Body:
-        """Return a list of statements with the nests in it in tiles."""
-        out: list[Stmt] = []
-        for stmt in body:
-            made = self.nest(stmt, outer) if isinstance(stmt, For) else None
-            if made is None:
-                inner = (*outer, stmt) if isinstance(stmt, For) else outer
-                lists = tuple(self.body(one, inner) for one in bodies(stmt))
-                out.append(with_bodies(stmt, lists))
-            else:
-                out += made
-        return tuple(out)
+    __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a nest in tiles, None where it is none or has to stay."""

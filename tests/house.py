@@ -29,7 +29,7 @@ dsl/elaborate: __init__ elaborate typed calls index_reductions statements contro
 dsl/elaborate: carried leaving
 dsl/elaborate: declarations effects requests index_notation index_refusals ranges accumulate rounds
 dsl/elaborate: expressions choices bindings merging sharing called
-dsl/elaborate: operators subscript_rules truth names frame inputs numpy_table array_types
+dsl/elaborate: operators identity subscript_rules truth names frame inputs numpy_table array_types
 dsl/elaborate: numpy_functions
 dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers
 dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views

@@ -145,7 +145,9 @@ class _Walker:
         """Refuse to read nodes that miss what was written."""
         for node in nodes if state.stale else ():
             if node in state.stale:
-                raise _refusal(*state.stale[node], node, span)
+                written, at = state.stale[node]
+                gets = any(n == node and written in of for (n, _), of in self.bindings.items())
+                raise _refusal(written, at, node, span, gets)
 
 
 def _surely_runs(loop: For | While) -> bool:
@@ -160,11 +162,13 @@ def _mentions(body: tuple[Statement, ...]) -> Counter[Node]:
     return Counter(node for one in statements(body) for node in {*own_reads(one), *own_writes(one)})
 
 
-def _refusal(written: Node, at: Span, read: Node, span: Span) -> CdError:
-    one, other, name = f"`{read.label}`", f"`{written.label}`", written.label
+def _refusal(written: Node, at: Span, read: Node, span: Span, gets: bool) -> CdError:
+    """Return the error of reading a node after another was written; `gets`: it got its array."""
+    one, other = f"`{read.label}`", f"`{written.label}`"
+    name, source = (read.label, written.label) if gets else (written.label, read.label)
     if one == other:
         one, other = f"the array that {one} was", f"the one that {one} is now"
-        name = "y" if read.label == "x" else "x"
+        one, other = (other, one) if gets else (one, other)
     return error(
         "CD0208",
         CdTypeError,
@@ -172,7 +176,7 @@ def _refusal(written: Node, at: Span, read: Node, span: Span) -> CdError:
         at,
         Label(span, f"then {one} is read"),
         label=f"{other} is written in place",
-        helps=(f"copy where one name gets the other's array: `{name} = {read.label}.copy()`",),
+        helps=(f"copy where one name gets the other's array: `{name} = {source}.copy()`",),
     )
 
 

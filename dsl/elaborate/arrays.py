@@ -82,7 +82,7 @@ def _object_text(value: object) -> str:
             return f"the function `{name}`" if isinstance(name, str) else other
 
 
-def as_scalar(value: Value, span: Span, what: str = "this") -> Scalar:
+def as_scalar(value: Value, span: Span, what: str = "this", *helps: str) -> Scalar:
     """Return a number as a run-time scalar. CdTypeError CD0401 where it is not one number."""
     match value:
         case Scalar():
@@ -94,11 +94,9 @@ def as_scalar(value: Value, span: Span, what: str = "this") -> Scalar:
             return Scalar(value.body, value.kind)
         case _:
             raise error(
-                "CD0401",
-                CdTypeError,
-                f"{what} has to be one number, and is {describe(value)}",
-                span,
-            )
+                "CD0401", CdTypeError, f"{what} has to be one number, and is {describe(value)}",
+                span, helps=helps,
+            )  # fmt: skip
 
 
 def as_array(ctx: Context, value: Value, span: Span) -> Array:

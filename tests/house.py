@@ -33,8 +33,8 @@ dsl/elaborate: operators identity subscript_rules truth names frame inputs numpy
 dsl/elaborate: numpy_functions
 dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers
 dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views
-dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arrays context proof
-dsl/elaborate: values types ways_out
+dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arrays adapting
+dsl/elaborate: context proof values types ways_out
 dsl: front failing definition parse loops refused surface identity recipe source
 dsl: listing edited idx __init__
 backends: __init__

@@ -63,7 +63,8 @@ PYTHON: dict[str, Callable[..., object]] = {
 
 
 PYTHON_UNARY: dict[str, Callable[..., object]] = {
-    "-": operator.neg, "+": operator.pos, "~": operator.invert,
+    "-": operator.neg, "+": operator.pos,
+    "~": lambda a: operator.invert(int(a) if isinstance(a, bool) else a),  # newer Pythons warn
 }  # fmt: skip
 
 

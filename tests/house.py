@@ -50,8 +50,8 @@ backends/emit: dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil kinds split
-lowering/schedule: device_tiles segments chunks team scan tree owners points meet elsewhere nests
-lowering/schedule: abreast outer edges
+lowering/schedule: device_tiles segments chunks team scan tree owners points meet elsewhere
+lowering/schedule: best nests abreast outer edges
 lowering/schedule: effort rounding tiles blocks stage strips contraction accumulation lanes
 lowering/schedule: order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather

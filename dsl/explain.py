@@ -118,7 +118,7 @@ def explanation(form: Specialisation, is_kept: bool, arguments: Arguments) -> Ex
         name=procedure.name,
         called=_called(form),
         why=form.reason,
-        origin=_origin(code.origin, form.seconds, is_kept),
+        origin=_origin(code.origin, (form.seconds, form.routine.seconds), is_kept),
         written=tuple(_written(procedure.span.source, meaning)),
         meaning=meaning,
         generated=tuple(_generated(code)),

@@ -48,8 +48,8 @@ class Specialisation:
     """How to get what the routine is called with, in order. An array of a tensor is brought up to
     date: only what is about to run gets it."""
     watched: tuple[Watch, ...]
-    seconds: tuple[float, float]
-    """What it took until there were assignments, and from there until there was code."""
+    seconds: float
+    """What it took until there were assignments."""
     pairs: tuple[tuple[int, int], ...]
     """Inputs, by position, of which one is written: they may not share memory unseen."""
     merged: tuple[tuple[Getter, Getter], ...]

@@ -397,7 +397,8 @@ def _structure(p: _Parser, node: ast.expr) -> s.Expr | None:
     match node:
         case ast.Subscript(value, index):
             items = index.elts if isinstance(index, ast.Tuple) else [index]
-            return s.Subscript(_expression(p, value), _many(p, items), p.span(node))
+            comma = isinstance(index, ast.Tuple) and len(items) == 1
+            return s.Subscript(_expression(p, value), _many(p, items), p.span(node), comma)
         case ast.Slice(lower, upper, step):
             parts = [_optional(p, part) for part in (lower, upper, step)]
             return s.Slice(parts[0], parts[1], parts[2], p.span(node))

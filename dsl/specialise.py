@@ -21,6 +21,7 @@ from ..backends.cc.warm import Packed
 from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
 from ..backends.runtime.codes import Codes
+from ..backends.runtime.state import RUNTIME
 from ..lowering import settings
 from ..lowering.collector import paused
 from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label
@@ -228,13 +229,14 @@ class Specialisations:
         self, arguments: Arguments, compiled: bool, opened: Specs | None = None
     ) -> Specialisation:
         started = time.perf_counter()
-        if compiled:
+        recorded = RUNTIME.recording(settings.current().debug_log_from_routines) is not None
+        if compiled and not recorded:
             link.prepare(self.backend)
         typed, alias = self._elaborated(arguments, opened or {})
         procedure = _built(typed.procedure)
-        between = time.perf_counter()
-        routine = link.link(procedure, self.backend) if compiled else None
-        ended = time.perf_counter()
+        seconds = time.perf_counter() - started
+        later = recorded and not _asks(procedure)  # what records is code of its own
+        routine = link.link(procedure, self.backend, later=later) if compiled else None
         find = partial(getter, typed, self.lookup)
         watched = tuple(watches(typed, find, arguments))
         fleeting = tuple(map(find, typed.nowhere))
@@ -256,7 +258,7 @@ class Specialisations:
                 for path, parameter in zip(typed.passed, procedure.parameters, strict=True)
             ),
             watched=watched,
-            seconds=(between - started, ended - between),
+            seconds=seconds,
             pairs=pairs_with([parameter.written for parameter in procedure.parameters]),
             merged=tuple(
                 (find(one, use="identity"), find(two, use="identity")) for one, two in alias.items()
@@ -322,6 +324,12 @@ class Specialisations:
                     now = ((watch.path, _spec_now(watch, arguments)) for watch in known.watched)
                     found = {path: spec for path, spec in now if spec is not None}
                     yield known.situation, found
+
+
+def _asks(procedure: Procedure) -> bool:
+    """Whether it is asked where arrays live, which compiling may refuse."""
+    outside = (*(one.node for one in procedure.parameters), *procedure.results)
+    return any(node.request is not None for node in (*procedure.locals, *outside))
 
 
 def _spec_now(watch: Watch, arguments: Arguments) -> Spec | None:

@@ -52,6 +52,8 @@ class Subscript:
     value: Expr
     items: tuple[Expr, ...]
     span: Span = field(compare=False, repr=False)
+    comma: bool = field(default=False, compare=False, repr=False)
+    """Whether one item has a comma behind it: `x[p,]` is not `x[p]` where `p` is a tuple."""
 
 
 @dataclass(frozen=True, slots=True)

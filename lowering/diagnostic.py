@@ -144,6 +144,10 @@ class CdAssertionError(CdError, AssertionError):
     """An `assert` of the user's function did not hold."""
 
 
+class CdOverflowError(CdError, OverflowError):
+    """A number of the run does not fit the type that it takes on."""
+
+
 class CdZeroDivisionError(CdError, ZeroDivisionError):
     """A division by zero, in checked mode."""
 

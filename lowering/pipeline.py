@@ -34,6 +34,7 @@ from .passes.virtualize import virtualize, virtualized
 from .placement import Place, Placement
 from .requests import settle
 from .schedule.abreast import abreast, rounds_abreast
+from .schedule.best import best, by_blocks
 from .schedule.edges import edges
 from .schedule.kinds import parallel, privates
 from .schedule.lanes import in_lanes, lanes
@@ -89,6 +90,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("edges", edges, when=lambda target: target.schedule),
     Pass("simplify edges", lambda program, _: simplify(program), when=lambda t: t.schedule),
     Pass("abreast", abreast, rounds_abreast, lambda target: target.schedule),
+    Pass("best", lambda program, _: best(program), _alone(by_blocks), lambda t: t.schedule),
     Pass("lanes", lambda program, _: lanes(program), _alone(in_lanes), _reorders),
     Pass("rounding", lambda program, _: fused_products(program), when=_reorders),
     Pass("parallel", parallel),  # the finished nests

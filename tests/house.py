@@ -29,12 +29,12 @@ dsl/elaborate: __init__ elaborate typed calls index_reductions statements contro
 dsl/elaborate: carried leaving
 dsl/elaborate: declarations effects requests index_notation index_refusals ranges accumulate rounds
 dsl/elaborate: expressions choices bindings merging sharing called
-dsl/elaborate: operators subscript_rules truth names frame inputs numpy_table array_types
+dsl/elaborate: operators identity subscript_rules truth names frame inputs numpy_table array_types
 dsl/elaborate: numpy_functions
 dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers
 dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views
-dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arrays context proof
-dsl/elaborate: values types ways_out
+dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arrays adapting
+dsl/elaborate: context proof values types ways_out
 dsl: front failing definition parse loops refused surface identity recipe source
 dsl: listing edited idx __init__
 backends: __init__
@@ -50,8 +50,8 @@ backends/emit: dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil kinds split
-lowering/schedule: device_tiles segments chunks team scan tree owners points meet elsewhere nests
-lowering/schedule: abreast outer edges
+lowering/schedule: device_tiles segments chunks team scan tree owners points meet elsewhere
+lowering/schedule: best nests abreast outer edges
 lowering/schedule: effort rounding tiles blocks stage strips contraction accumulation lanes
 lowering/schedule: order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather

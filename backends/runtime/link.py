@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -16,13 +17,31 @@ from ..interface import Array, Code
 from .state import RUNTIME, Runtime
 
 
-@dataclass(frozen=True, slots=True)
 class Callee:
-    """Code and what it expects: parameters in call order, then results, which it makes."""
+    """Code and what it expects: parameters in call order, then results, which it makes.
 
-    code: Code
-    parameters: tuple[Parameter, ...]
-    results: tuple[Node, ...]
+    The code is there from the start, or is made when it is first asked for.
+    """
+
+    __slots__ = ("_code", "_make", "parameters", "results", "seconds")
+
+    def __init__(self, procedure: Procedure, make: Callable[[], Code]) -> None:
+        self.parameters: tuple[Parameter, ...] = procedure.parameters
+        self.results: tuple[Node, ...] = procedure.results
+        self.seconds = 0.0
+        """What it took to make the code; 0 before that."""
+        self._make = make
+        self._code: Code | None = None
+
+    @property
+    def code(self) -> Code:
+        """The code; raises CdBackendError where it cannot be compiled."""
+        code = self._code
+        if code is None:
+            started = time.perf_counter()
+            code = self._code = self._make()
+            self.seconds = time.perf_counter() - started
+        return code
 
     def __call__(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
         """Run on arrays for the parameters; return new arrays, one for each result.
@@ -49,10 +68,20 @@ class Callee:
             raise CdMemoryError(Diagnostic("CD0705", message, helps=helps)) from None
 
 
-def link(procedure: Procedure, backend: str | None = None, runtime: Runtime = RUNTIME) -> Callee:
-    """Return the procedure, ready to call; raises CdBackendError where it cannot be compiled."""
-    code = runtime.compile(procedure, backend)
-    return Callee(code, procedure.parameters, procedure.results)
+def link(
+    procedure: Procedure,
+    backend: str | None = None,
+    runtime: Runtime = RUNTIME,
+    later: bool = False,
+) -> Callee:
+    """Return the procedure, ready to call; raises CdBackendError where it cannot be compiled.
+
+    It is compiled now, or `later`, when the code is first asked for.
+    """
+    made = Callee(procedure, partial(runtime.compile, procedure, backend))
+    if not later:
+        _ = made.code
+    return made
 
 
 def prepare(backend: str | None = None, runtime: Runtime = RUNTIME) -> None:

@@ -13,6 +13,7 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.expressions import Cast, Const, Domain, Expr, Position, Read, Reduce, walk
 from ...lowering.ir.indexing import Affine, Range, const, multiply, var
 from ...lowering.ir.ops import OPS, Op
+from .adapting import require_fits
 from .context import Context, error
 from .types import Kind, apply, cast, join, kind_of_number, number
 from .values import (
@@ -81,7 +82,7 @@ def _object_text(value: object) -> str:
             return f"the function `{name}`" if isinstance(name, str) else other
 
 
-def as_scalar(value: Value, span: Span, what: str = "this") -> Scalar:
+def as_scalar(value: Value, span: Span, what: str = "this", *helps: str) -> Scalar:
     """Return a number as a run-time scalar. CdTypeError CD0401 where it is not one number."""
     match value:
         case Scalar():
@@ -93,11 +94,9 @@ def as_scalar(value: Value, span: Span, what: str = "this") -> Scalar:
             return Scalar(value.body, value.kind)
         case _:
             raise error(
-                "CD0401",
-                CdTypeError,
-                f"{what} has to be one number, and is {describe(value)}",
-                span,
-            )
+                "CD0401", CdTypeError, f"{what} has to be one number, and is {describe(value)}",
+                span, helps=helps,
+            )  # fmt: skip
 
 
 def as_array(ctx: Context, value: Value, span: Span) -> Array:
@@ -111,15 +110,14 @@ def as_array(ctx: Context, value: Value, span: Span) -> Array:
         case Scalar(expr, kind):
             return Array((), (), expr, kind)
         case Static(inner) if kind_of_number(inner) is not None:
-            scalar = as_scalar(value, span)
-            return Array((), (), scalar.expr, scalar.kind)
+            return as_array(ctx, as_scalar(value, span), span)
         case Handle() if ctx.tensor_value is not None:
             return ctx.tensor_value(value, span)
         case Group(items, _) if items:
             return stack(ctx, [as_array(ctx, item, span) for item in items], 0, span)
         case Group():
-            return Array(ctx.axes(1), (const(0),), number(0.0, Kind(dtypes.float64)),
-                         Kind(dtypes.float64))  # fmt: skip
+            kind = Kind(dtypes.float64)
+            return Array(ctx.axes(1), (const(0),), number(0.0, kind), kind)
         case Masked():
             raise error(
                 "CD0403", CdTypeError,
@@ -199,6 +197,7 @@ def elementwise(
         return _under_mask(ctx, combine, values, masked, span)
     arrays = [as_array(ctx, value, span) for value in values]
     try:
+        require_fits(ctx, combine, arrays, span)
         if all(not isinstance(value, Array | Group | Handle) for value in values):
             expr, kind = combine(*((array.body, array.kind) for array in arrays))
             return Scalar(expr, kind)

@@ -110,15 +110,11 @@ def _merged(frame: Frame, first: _Side, second: _Side, statement: s.If) -> dict[
     return out
 
 
-def _one_of_two(name: str, span: Span) -> Unset:
-    return Unset(
-        "may be one of two arrays, depending on a test", span,
-        (f"make it an array of its own on each side: `{name} = x.copy()`",),
-    )  # fmt: skip
-
-
 def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Value:
-    """Return what a name is after a branch on whose sides it is bound to different things."""
+    """Return what a name is after a branch on whose sides it is bound to different things.
+
+    Arrays are copied into one of the name's own; `check_sharing` refuses what could tell.
+    """
     ctx = frame.ctx
     a, b = left[0], right[0]
     label = "result" if name == RESULT else name
@@ -130,9 +126,7 @@ def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Val
             with _into(frame, block):
                 ctx.set(node, as_scalar(value, span).expr, span)
         return Scalar(Read(node, ()), kind)
-    if isinstance(a, Array) and isinstance(b, Array) and a.shape == b.shape:
-        if name != RESULT and (_is_input(frame, a) or _is_input(frame, b)):
-            return _one_of_two(name, span)
+    if isinstance(a, Array) and isinstance(b, Array) and _meet(frame, name, a, b):
         kind = join(a.kind, b.kind)
         array = ctx.whole(ctx.node(label, a.shape, kind.dtype), span)
         for value, block in (left, right):
@@ -140,7 +134,7 @@ def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Val
             with _into(frame, block):
                 copy_into(ctx, array, value, span)
                 binds(ctx, array, value, span)
-        return array
+        return replace(array, listed=a.listed or b.listed)
     if isinstance(a, Group) and isinstance(b, Group) and len(a.items) == len(b.items):
         parts = tuple(
             x if same_binding(x, y) else
@@ -155,7 +149,22 @@ def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Val
             f"the sides of this `if` return different things: {describe(a)} and {describe(b)}",
             span,
         )
-    return Unset(f"is {describe(a)} or {describe(b)}, depending on a test", span)
+    unset = next((end for end in (a, b) if isinstance(end, Unset)), None)
+    return unset or _one_of_both(name, a, b, span)
+
+
+def _one_of_both(name: str, a: Value, b: Value, span: Span) -> Unset:
+    """Return that a name is bound to two things that have no place in common."""
+    alike = isinstance(a, Array) and isinstance(b, Array) and a.shape == b.shape
+    helps = (f"give both one element type: `{name} = {name}.astype(...)`",) if alike else ()
+    return Unset(f"is {describe(a)} or {describe(b)}, depending on a test", span, helps)
+
+
+def _meet(frame: Frame, name: str, a: Array, b: Array) -> bool:
+    """Whether one array can be either: what the caller gave keeps its element type."""
+    if a.shape != b.shape or name == RESULT or a.kind.dtype == b.kind.dtype:
+        return a.shape == b.shape
+    return not (_is_input(frame, a) or _is_input(frame, b))
 
 
 @contextmanager
@@ -169,7 +178,7 @@ def _into(frame: Frame, block: list[Statement]) -> Iterator[None]:
 
 
 def _is_input(frame: Frame, value: Array) -> bool:
-    """Whether an array is (part of) a parameter: writing it would be seen outside."""
+    """Whether an array is (part of) what the caller gave."""
     inputs = {parameter.node for parameter in frame.ctx.parameters.values()}
     return value.base is not None and value.base.node in inputs
 

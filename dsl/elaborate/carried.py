@@ -90,13 +90,14 @@ def carried(
 
 @contextmanager
 def _looping(frame: Frame) -> Iterator[None]:
-    outer, frame.in_loop = frame.in_loop, True
+    outer, jumps = frame.in_loop, frame.jumps
+    frame.in_loop, frame.jumps = True, []
     frame.ctx.control += 1
     try:
         yield
     finally:
         frame.ctx.control -= 1
-        frame.in_loop = outer
+        frame.in_loop, frame.jumps = outer, jumps
 
 
 def _close(
@@ -113,7 +114,7 @@ def _close(
         for name in rebound
         if name in entry
         and name in frame.names
-        and not same_binding(frame.names[name], entry[name])
+        and not (same_binding(frame.names[name], entry[name]) and _kept(frame, name, entry[name]))
     ]
     lasting = [name for name in changed if name in live]
     if lasting and _permute(frame, entry, lasting, live, statement):
@@ -125,18 +126,35 @@ def _close(
         value = entry[name]
         if isinstance(value, Array) or is_number(value):
             wanted.append(name)
-        elif isinstance(value, Group) or not read_after(frame, statement, name):
+        elif (
+            isinstance(value, Group)
+            or not read_after(frame, statement, name)
+            or not _kept(frame, name, frame.names[name])
+        ):
             frame.names[name] = Unset("changes from round to round of a loop", statement.span)
     for name in rebound:
         now = frame.names.get(name)
         if now is None or name in wanted or name in frame.slots:
             continue
         gone = symbols | _inner_symbols(frame, now)
-        if name not in entry and (uses_symbols(now, gone)):
+        if name not in entry and name in live and not _kept(frame, name, now):
+            if is_number(now):
+                wanted.append(name)
+            else:
+                frame.names[name] = Unset(
+                    "is another array where its loop is left", statement.span,
+                    (f"set it before the loop: `{name} = np.zeros(...)`",),
+                )  # fmt: skip
+        elif name not in entry and (uses_symbols(now, gone)):
             frame.names[name] = _escaped(frame, name, now, statement, symbols)
         elif name in changed and name not in live:
             frame.names[name] = now if not uses_symbols(now, gone) else entry[name]
     return wanted
+
+
+def _kept(frame: Frame, name: str, value: Value) -> bool:
+    """Whether a name is bound to a value at every `break` and `continue` where it is set."""
+    return all(same_binding(names[name], value) for names in frame.jumps if name in names)
 
 
 def _refuse_changed(

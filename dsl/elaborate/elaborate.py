@@ -58,7 +58,8 @@ def elaborate(
     """
     while True:
         try:
-            return _elaborate(function, arguments, describe_input, lookup, alias, statics)
+            with np.errstate(all="ignore"):  # as compiled code, constants never warn
+                return _elaborate(function, arguments, describe_input, lookup, alias, statics)
         except NeedStatic as need:
             roots = frozenset(name.split("[")[0].split(".")[0] for name in need.names)
             if roots <= statics:

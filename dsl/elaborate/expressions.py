@@ -36,7 +36,7 @@ from .operators import (
     value_of,
 )
 from .site import Site
-from .subscript_rules import refuse_captured_letter, refuse_mixed
+from .subscript_rules import refuse_captured_letters, refuse_mixed, spread_out
 from .truth import both, both_hold, is_bool, negation, settle_test, test_of
 from .types import BOOL, WEAK_BOOL, kind_of_number, negate
 from .values import (
@@ -233,11 +233,10 @@ def _subscript(frame: Frame, e: s.Subscript) -> Value:
 
 def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) -> Value:
     """Return the items of a base that has been evaluated."""
-    for item in e.items:
-        refuse_captured_letter(frame, item)
+    refuse_captured_letters(frame, e, isinstance(base, Array | Handle))
     match base:
         case Array():
-            items = [_subscript_item(frame, item) for item in e.items]
+            items = spread_out([_subscript_item(frame, item) for item in e.items], e)
             refuse_mixed(frame, e, items)
             return subscript(frame.ctx, base, items, e.span, owner.span.text)
         case Handle():

@@ -102,6 +102,8 @@ class Frame:
     guards: tuple[Guard, ...] = ()
     parameters: frozenset[str] = frozenset()
     in_loop: bool = False
+    jumps: list[dict[str, Value]] = field(default_factory=list)
+    """Names at each `break` and `continue` of the innermost loop that runs."""
     sizes: dict[str, Affine] = field(default_factory=dict)
     """Sizes that the parameters' annotations name: `x: f32[n, m]`. Known in declarations only."""
     slots: dict[str, Value] = field(default_factory=dict)

@@ -39,6 +39,7 @@ from .names import is_letter
 from .operators import value_of
 from .ranges import bounded, inferred, no_range, pinned, tighten, undecided
 from .stores import part_updated, require_storable
+from .subscript_rules import refuse_captured_letters
 from .types import FALSE, TRUE, Kind, both, cast, negate
 from .values import Array, Handle, Scalar, Static, Value
 
@@ -147,6 +148,7 @@ def _target(frame: Frame, target: s.Subscript, fresh: bool) -> _Target:
     name = target.value.span.text
     if fresh:
         found: list[str] = []
+        refuse_captured_letters(frame, target, True)
         for item in target.items:
             if isinstance(item, s.Name) and is_letter(frame, item):
                 evaluate(frame, item)

@@ -20,6 +20,7 @@ from . import numpy_table as table
 from .arrays import describe, elementwise
 from .context import error
 from .frame import Frame
+from .identity import identity
 from .site import Site
 from .truth import both_hold, folded_test, negation, test_of
 from .types import (
@@ -62,7 +63,8 @@ PYTHON: dict[str, Callable[..., object]] = {
 
 
 PYTHON_UNARY: dict[str, Callable[..., object]] = {
-    "-": operator.neg, "+": operator.pos, "~": operator.invert,
+    "-": operator.neg, "+": operator.pos,
+    "~": lambda a: operator.invert(int(a) if isinstance(a, bool) else a),  # newer Pythons warn
 }  # fmt: skip
 
 
@@ -241,7 +243,7 @@ def inverted(pair: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
 def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value:
     """Return one comparison."""
     if op in ("is", "is not"):
-        return _identity(op, left, right)
+        return identity(frame, op, left, right, span)
     first, second = as_python(left), as_python(right)
     if first is not None and second is not None:
         return now(PYTHON[op], (first.value, second.value), span)
@@ -282,14 +284,6 @@ def _compared(op: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tup
                 outcome = PYTHON[op](*((value, 0) if at == 0 else (0, value)))
                 return Const(bool(outcome), dtypes.bool_), BOOL
     return apply(COMPARE[op], left, right)
-
-
-def _identity(op: str, left: Value, right: Value) -> Static:
-    if isinstance(left, Static) and isinstance(right, Static):
-        same = left.value is right.value
-    else:
-        same = left == right and not isinstance(left, Scalar)
-    return Static(same if op == "is" else not same)
 
 
 def _membership(frame: Frame, op: str, left: Value, right: Group, span: Span) -> Value:

@@ -36,6 +36,12 @@ from .context import Context, compare, error
 from .types import both, cast
 from .values import Array, Edge, Section, Static, Value
 
+_WAYS_TO_INDEX = (
+    ("give a whole number: `0`, `n - 1`",),
+    ("give a whole number, a slice or an array of positions: `x[0]`, `x[1:3]`, `x[idx]`",),
+)
+"""What to type where no number is: as the end of a slice or range, and as a subscript."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -54,7 +60,8 @@ def index_of(ctx: Context, value: Value, span: Span, what: str) -> Affine | Expr
     """
     if isinstance(value, Static) and isinstance(value.value, bool):
         raise error("CD0501", CdTypeError, f"{what} is indexed with a bool", span)
-    scalar = as_scalar(value, span, f"an index of {what}")
+    helps = () if isinstance(value, Array) else _WAYS_TO_INDEX[what.startswith("`")]
+    scalar = as_scalar(value, span, f"an index of {what}", *helps)
     if scalar.kind.dtype.kind not in "iu":
         raise error(
             "CD0501", CdTypeError, f"{what} takes integers, and is given {describe(value)}", span,

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
 from . import casts
 from . import elementwise as e
 from . import python_reductions as p
 from .averages import mean
+from .context import error
 from .linear import matmul
 from .reductions import position_reducer, reducer
 from .site import (
@@ -28,6 +30,7 @@ from .site import (
     folds,
     items_of,
     needs,
+    position_of,
     takes,
 )
 from .types import WEAK_BOOL, WEAK_FLOAT, WEAK_INT
@@ -104,8 +107,24 @@ def _of_python() -> Iterator[tuple[object, Handler]]:
     yield complex, folds(complex, takes("complex", casts.python_complex))
     yield divmod, folds(divmod, takes("divmod", e.division_pair))
     yield operator.matmul, takes("matmul", matmul)
+    yield slice, takes("slice", _slice)
     for kind in ("tuple", "list"):
         yield getattr(builtins, kind), takes(kind, _sequence(kind))
+
+
+def _slice(site: Site, *ends: Value) -> Value:
+    """Return a slice object; an integer parameter among its ends becomes static."""
+    if not 1 <= len(ends) <= 3:
+        text = f"`slice` takes one to three arguments, not {len(ends)}"
+        raise error("CD0440", CdTypeError, text, site.span, helps=("write `slice(1, 3)`",))
+    known = [constant(end) for end in ends]
+    for end, found in zip(ends, known, strict=True):
+        if found is NOT_CONSTANT:
+            at = position_of(end)
+            if at is not None:
+                site.ctx.require_static(at)
+            raise needs(site, "an end of `slice`", end, "write the slice in place: `x[a:b]`")
+    return Static(slice(*known))
 
 
 def _sequence(kind: str) -> Callable[..., Value]:

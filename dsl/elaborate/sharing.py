@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from ...lowering.diagnostic import CdError, CdTypeError, Label, Span
@@ -82,7 +82,7 @@ def check_sharing(
     """
     if any(bindings.values()):
         walker = _Walker(bindings, _mentions(body) + Counter(seen))
-        walker.look(walker.run(body, _State()), seen, span)
+        walker.look(walker.run(body, _State()), seen, span, "the caller sees")
 
 
 @dataclass(slots=True)
@@ -141,11 +141,13 @@ class _Walker:
         self.jumps = outer
         return reduce(_State.joined, ends) if _surely_runs(loop) else state
 
-    def look(self, state: _State, nodes: Iterable[Node], span: Span) -> None:
+    def look(self, state: _State, nodes: Iterable[Node], span: Span, who: str = "") -> None:
         """Refuse to read nodes that miss what was written."""
         for node in nodes if state.stale else ():
             if node in state.stale:
-                raise _refusal(*state.stale[node], node, span)
+                written, at = state.stale[node]
+                gets = any(n == node and written in of for (n, _), of in self.bindings.items())
+                raise _refusal(written, at, node, Label(span, who), gets)
 
 
 def _surely_runs(loop: For | While) -> bool:
@@ -160,19 +162,21 @@ def _mentions(body: tuple[Statement, ...]) -> Counter[Node]:
     return Counter(node for one in statements(body) for node in {*own_reads(one), *own_writes(one)})
 
 
-def _refusal(written: Node, at: Span, read: Node, span: Span) -> CdError:
-    one, other, name = f"`{read.label}`", f"`{written.label}`", written.label
+def _refusal(written: Node, at: Span, read: Node, where: Label, gets: bool) -> CdError:
+    """Return the error of reading a node after another was written; `gets`: it got its array."""
+    one, other = f"`{read.label}`", f"`{written.label}`"
+    name, source = (read.label, written.label) if gets else (written.label, read.label)
     if one == other:
         one, other = f"the array that {one} was", f"the one that {one} is now"
-        name = "y" if read.label == "x" else "x"
+        one, other = (other, one) if gets else (one, other)
     return error(
         "CD0208",
         CdTypeError,
         f"{other} and {one} are one array on some paths through the function, two on others",
         at,
-        Label(span, f"then {one} is read"),
+        replace(where, text=f"{where.text} {one}" if where.text else f"then {one} is read"),
         label=f"{other} is written in place",
-        helps=(f"copy where one name gets the other's array: `{name} = {read.label}.copy()`",),
+        helps=(f"copy where one name gets the other's array: `{name} = {source}.copy()`",),
     )
 
 

@@ -65,7 +65,11 @@ def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
         except OverflowError as problem:
             text = f"a number here is too large: {problem}"
             raise error("CD0461", CdValueError, text, statement.span) from None
-        if RESULT in frame.names or isinstance(statement, s.Break | s.Continue):
+        if isinstance(statement, s.Break | s.Continue):
+            if not (at and isinstance(body[at - 1], s.Return)):
+                frame.jumps.append(dict(frame.names))
+            return
+        if RESULT in frame.names:
             return
 
 

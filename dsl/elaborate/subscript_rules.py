@@ -1,45 +1,110 @@
-"""What a subscript may not hold: numbers that look like letters, slices beside letters."""
+"""What subscripts hold as written, and what not: captured letters, slices beside letters."""
 
 from __future__ import annotations
+
+import types
+from collections.abc import Sequence
 
 import numpy as np
 
 from ...lowering.diagnostic import (
+    CdError,
     CdNameError,
     CdSyntaxError,
 )  # fmt: skip
 from .. import surface as s
+from ..idx import Letter
+from ..source import MISSING
+from .arrays import describe
 from .context import error
 from .frame import LETTER, Frame
 from .names import is_letter
 from .values import (
+    Group,
     Section,
+    Static,
     Value,
 )
 
 
-def refuse_captured_letter(frame: Frame, item: s.Expr) -> None:
-    """Refuse (CD0203) a bare subscript that is a captured number: `i = 3` left in a notebook."""
-    if not isinstance(item, s.Name) or not LETTER.fullmatch(item.id):
-        return
+def refuse_captured_letters(frame: Frame, e: s.Subscript, array: bool) -> None:
+    """Refuse (CD0203) bare subscripts that look like letters and are no index around the function.
+
+    That are numbers, `i = 3` left in a notebook, and for an array functions and modules.
+    """
+    for item in e.items:
+        if not isinstance(item, s.Name) or not LETTER.fullmatch(item.id) or _is_own(frame, item):
+            continue
+        captured = frame.lookup(item.id)
+        if isinstance(captured, int | float | np.number) and not isinstance(captured, bool):
+            raise _looks_like_a_letter(
+                item, f"the number {captured!r}",
+                f"rename the outside variable, or `del {item.id}`, to use it as an index",
+                f"pass it as an argument, or write `{item.id} + 0`, to use the number",
+            )  # fmt: skip
+        if array and _is_function_or_module(captured):
+            what = describe(Static(captured))
+            raise _looks_like_a_letter(
+                item, what, f"use another letter: `{_other_letter(frame, e)}`",
+                f"or give {what} another name outside",
+            )  # fmt: skip
+
+
+def _is_own(frame: Frame, item: s.Name) -> bool:
+    """Whether a name is one of the function, or of a function around it that is compiled, too."""
     owner: Frame | None = frame
     while owner is not None:
         if item.id in owner.names or item.id in owner.locals:
-            return
+            return True
         owner = owner.parent
-    captured = frame.lookup(item.id)
-    if isinstance(captured, int | float | np.number) and not isinstance(captured, bool):
-        raise error(
-            "CD0203",
-            CdNameError,
-            f"`{item.id}` looks like an index letter, but is the number {captured!r} "
-            "around the function",
-            item.span,
-            helps=(
-                f"rename the outside variable, or `del {item.id}`, to use it as an index",
-                f"pass it as an argument, or write `{item.id} + 0`, to use the number",
-            ),
-        )
+    return False
+
+
+def _looks_like_a_letter(item: s.Name, what: str, *helps: str) -> CdError:
+    text = f"`{item.id}` looks like an index letter, but is {what} around the function"
+    return error("CD0203", CdNameError, text, item.span, helps=helps)
+
+
+def _is_function_or_module(captured: object) -> bool:
+    if captured is MISSING or isinstance(captured, Letter | np.ndarray):
+        return False
+    known = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type, np.ufunc)
+    return isinstance(captured, known) or hasattr(captured, "__cd_function__")
+
+
+def _other_letter(frame: Frame, e: s.Subscript) -> str:
+    """Return a letter that is nothing around the function and not in the subscript."""
+    used = {item.id for item in e.items if isinstance(item, s.Name)}
+    names = (s.Name(x, e.span) for x in "ijklmnopqrstuvwxyz" if x not in used)
+    return next((name.id for name in names if is_letter(frame, name)), "i2")
+
+
+def spread_out(items: Sequence[Value], e: s.Subscript) -> list[Value]:
+    """Return subscripts with slice objects and tuples as if they were written in place.
+
+    One tuple that stands alone is the whole subscript; any other is an array of positions.
+    """
+    alone = items[0] if len(items) == 1 and not e.comma else None
+    match alone:
+        case Group(inner, "tuple"):
+            items = inner
+        case Static(tuple() as known):
+            items = [Static(item) for item in known]
+    return [_written(item) for item in items]
+
+
+def _written(item: Value) -> Value:
+    """Return one subscript: slice objects as sections, sequences as lists of positions."""
+    match item:
+        case Static(slice() as known):
+            ends = (known.start, known.stop, known.step)
+            return Section(*(None if end is None else Static(end) for end in ends))
+        case Static(tuple() | list() as known):
+            return Group(tuple(map(Static, known)), "list")
+        case Group(inner, "tuple"):
+            return Group(inner, "list")
+        case _:
+            return item
 
 
 def refuse_mixed(frame: Frame, e: s.Subscript, items: list[Value]) -> None:
@@ -51,16 +116,18 @@ def refuse_mixed(frame: Frame, e: s.Subscript, items: list[Value]) -> None:
         raise error(
             "CD0508", CdSyntaxError,
             f"`{e.span.text}` mixes a slice with the index letter `{names[0].id}`", e.span,
-            helps=_both_ways(e),
+            helps=_both_ways(e, items),
         )  # fmt: skip
 
 
-def _both_ways(e: s.Subscript) -> tuple[str, str]:
+def _both_ways(e: s.Subscript, items: list[Value]) -> tuple[str, str]:
     """Return a mixed subscript written with letters only, and with slices only."""
     used = {item.id for item in e.items if isinstance(item, s.Name)}
     spare = iter(x for x in "jklmnpqr" if x not in used)
-    lettered = [next(spare) if isinstance(x, s.Slice) else x.span.text for x in e.items]
-    sliced = [x.span.text if isinstance(x, s.Slice) else ":" for x in e.items]
+    cut = [isinstance(item, Section) for item in items]
+    pairs = list(zip(e.items, cut, strict=True))
+    lettered = [next(spare) if is_cut else x.span.text for x, is_cut in pairs]
+    sliced = [x.span.text if is_cut else ":" for x, is_cut in pairs]
     name = e.value.span.text
     return (
         f"use a letter for every axis: `{name}[{', '.join(lettered)}]`, ranges by an `if` on it",

@@ -29,6 +29,14 @@ class Kind:
         return f"Python {names[self.dtype.kind]}" if self.weak else self.dtype.name
 
 
+class Unfit(TypeError):
+    """A Python int cannot be held by the integer type that an operation makes of it."""
+
+    def __init__(self, text: str, dtype: DType) -> None:
+        super().__init__(text)
+        self.dtype = dtype
+
+
 WEAK_BOOL = Kind(dtypes.bool_, True)
 WEAK_INT = Kind(dtypes.int64, True)
 WEAK_FLOAT = Kind(dtypes.float64, True)
@@ -129,14 +137,14 @@ def apply(op: str | Op, *args: tuple[Expr, Kind], to: Kind | None = None) -> tup
 
 
 def _require_fit(expr: Expr, own: Kind, wanted: Kind) -> None:
-    """Refuse (TypeError) a Python int that the element type cannot hold, as NumPy does."""
+    """Refuse (Unfit) a Python int that the element type cannot hold, as NumPy does."""
     value = expr.value if isinstance(expr, Const) else None
     if isinstance(expr, Position):
         value = expr.index.constant
     if not own.weak or not isinstance(value, int) or isinstance(value, bool):
         return
     if not fits(value, wanted.dtype):
-        raise TypeError(f"{digits(value)} does not fit in {wanted.dtype.name}")
+        raise Unfit(f"{digits(value)} does not fit in {wanted.dtype.name}", wanted.dtype)
 
 
 def fits(value: int, dtype: DType) -> bool:

@@ -18,7 +18,7 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Const, Expr, Position
 from ...lowering.ir.ops import OPS
-from .types import BOOL, WEAK_FLOAT, Kind, apply, cast, compared_exactly, truth
+from .types import BOOL, WEAK_FLOAT, Kind, Unfit, apply, cast, compared_exactly, truth
 
 Pair = tuple[Expr, Kind]
 Combine = Callable[..., Pair]
@@ -268,10 +268,10 @@ _INTEGER_SAFE = frozenset(
 
 
 def require_fit(expr: Expr, kind: Kind, dtype: DType) -> None:
-    """Refuse (TypeError) a Python integer that the integer type it adapts to cannot hold."""
+    """Refuse (Unfit) a Python integer that the integer type it adapts to cannot hold."""
     value = _weak_integer(expr, kind)
     if value is not None and dtype.kind in "iu" and not _fits(value, dtype):
-        raise TypeError(f"Python integer {value} is out of bounds for {dtype}")
+        raise Unfit(f"Python integer {value} is out of bounds for {dtype}", dtype)
 
 
 def _weak_integer(expr: Expr, kind: Kind) -> int | None:

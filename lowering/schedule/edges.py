@@ -180,6 +180,15 @@ def _bounded(index: Affine) -> Iterator[Affine]:
     for atom, _ in index.terms:
         if isinstance(atom, Quasi):
             if atom.op in ("min", "max", "mod", "floordiv"):
-                yield atom.left - atom.right
+                yield from (a - b for a in _sides(atom.left) for b in _sides(atom.right))
             yield from _bounded(atom.left)
             yield from _bounded(atom.right)
+
+
+def _sides(index: Affine) -> tuple[Affine, ...]:
+    """Return what an index may be where it is the smaller or the larger one of some."""
+    match index:
+        case Affine(((Quasi("min" | "max", left, right), 1),), offset):
+            return tuple(one + offset for side in (left, right) for one in _sides(side))
+        case _:
+            return (index,)

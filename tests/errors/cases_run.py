@@ -20,6 +20,10 @@ def f(y, t):
 def f(y, t):
     y[t] = 1
 
+=== weak_int_too_large: np.ones(2, "i1"), 300 => `300`, `int8`
+def f(x, n):
+    return x * n
+
 === assert_f: np.ones(3)
 def f(y):
     assert y[0] > 1, "small"

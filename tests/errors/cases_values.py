@@ -12,10 +12,6 @@ def f(x):
 def f(x):
     return x + None
 
-=== tuple_sub2: np.ones((3,3))
-def f(x):
-    return x[((1, 2), (0, 1))]
-
 === str_sub: np.ones((3,3)) => `str 'a'`
 def f(x):
     return x["a"]

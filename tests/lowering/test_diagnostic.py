@@ -163,7 +163,8 @@ FAMILY = {
     "CdSyntaxError": SyntaxError, "CdNameError": NameError, "CdTypeError": TypeError,
     "CdShapeError": ValueError, "CdIndexError": IndexError, "CdValueError": ValueError,
     "CdAssertionError": AssertionError, "CdZeroDivisionError": ZeroDivisionError,
-    "CdMemoryError": MemoryError, "CdBackendError": RuntimeError, "CdInternalError": RuntimeError,
+    "CdOverflowError": OverflowError, "CdMemoryError": MemoryError,
+    "CdBackendError": RuntimeError, "CdInternalError": RuntimeError,
 }  # fmt: skip
 
 

@@ -71,6 +71,7 @@ ANALYSES = {
 SCHEDULES = {
     "abreast": ("strips_abreast",),
     "accumulation": ("contraction", "strips"),
+    "best": (),
     "blocks": ("tiles",),
     "contraction": ("tiles",),
     "edges": (),

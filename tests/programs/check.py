@@ -227,9 +227,7 @@ def _plain(case: _Case) -> None:
     if expected.undefined:
         return  # ours saturates; what NumPy gives depends on the machine
     if re.search(r"^ +(for|while|if) ", program.text, re.MULTILINE):
-        expected = _joined(expected, outcome)
-    if re.search(r"^ +(for|while) ", program.text, re.MULTILINE):
-        expected = _may_copy(expected, outcome)
+        expected = _may_copy(_joined(expected, outcome), outcome)
     why = difference(outcome, expected, signs=False, rtol=1e-5 if program.rounds else 0.0)
     if why is not None and not _inexact(program, function, expected):
         _found(case, "plain", why)
@@ -248,7 +246,7 @@ def _joined(expected: Outcome, outcome: Outcome) -> Outcome:
 
 
 def _may_copy(expected: Outcome, outcome: Outcome) -> Outcome:
-    """Return what Python gave, with ours free to return a copy of what names exchange in a loop."""
+    """Return what Python gave, with ours free to return a copy of what names exchange."""
     ours = outcome.sharing
     if [len(row) for row in ours] != [len(row) for row in expected.sharing]:
         return expected

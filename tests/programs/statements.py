@@ -205,9 +205,16 @@ def loop(w: Writer) -> None:
 
 
 def leave(w: Writer) -> None:
-    """`break` or `continue` under a test."""
+    """`break` or `continue` under a test, sometimes with something before it."""
     test = condition(w)
     w.lines.append("    " * w.indent + f"if {test}:")
+    if w.chance(0.4):
+        known = set(w.env)
+        w.indent += 1
+        tried(w, w.rng.choice((new_local, new_local, number, swap)))
+        w.indent -= 1
+        for name in set(w.env) - known:
+            del w.env[name]
     w.lines.append("    " * (w.indent + 1) + w.rng.choice(("break", "continue")))
     for _ in range(w.rng.randrange(2)):
         simple(w)

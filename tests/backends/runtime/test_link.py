@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,16 @@ def test_results_are_new_arrays(backend: str, runtime: Runtime) -> None:
     assert (first[0].item(), second[0].item()) == (6.0, 4.0)
     assert first[0].shape == ()
     assert link(procedures.counting(), backend, runtime)((np.array(3),))[0].tolist() == [0, 1, 2]
+
+
+def test_code_that_is_wanted_later_is_made_once(backend: str, runtime: Runtime) -> None:
+    with mock.patch.object(runtime, "compile", wraps=runtime.compile) as compile_:
+        routine = link(procedures.total(), backend, runtime, later=True)
+        assert not compile_.called
+        assert not routine.seconds
+        assert [routine((np.ones(n),))[0].item() for n in (4, 4)] == [4.0, 4.0]
+    assert compile_.call_count == 1
+    assert routine.seconds > 0
 
 
 def test_written_parameters_are_written_in_place(backend: str, runtime: Runtime) -> None:

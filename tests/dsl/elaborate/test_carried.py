@@ -8,7 +8,7 @@ import pytest
 from plusequals.lowering.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Alloc, Assign, For, Permute, Procedure
 from tests.compare import assert_same
-from tests.language.ask import plain, run
+from tests.language.ask import plain, refused, run
 
 from .scenes import found, typed
 
@@ -120,3 +120,86 @@ def test_names_used_within_a_round_only_are_not_carried() -> None:
 def test_what_has_no_one_place_is_refused(body: str, code: str) -> None:
     with pytest.raises(CdError, match=code):
         run("numpy", "x, n", body, X, 2)
+
+
+LEFT = {
+    "break": "for k in range(3):\n    if t > k: x = x * 2; break\nreturn x + 0",
+    "continue": "for k in range(3):\n    if t > k: x = x * 2; continue\nreturn x + 0",
+    "and read in the round": (
+        "s = 0.0\nfor k in range(4):\n    s += x.sum()\n    if t > k: x = x * 2; continue\n"
+        "    s *= 2\nreturn s"
+    ),
+    "a while": "k = 0\nwhile True:\n    k += 1\n    if k > t: x = y; break\nreturn x + k",
+    "a while with more": (
+        "k = 0\nwhile k < 4:\n    k += 1\n    if k > t: x = x + k; continue\n"
+        "    y = y - k\nreturn x, y"
+    ),
+    "two tests": (
+        "for k in range(3):\n    if t > k:\n        if x[0, 0] > 1 - k:\n            x = y\n"
+        "            break\n    y = y + 1\nreturn x + 1"
+    ),
+    "an inner loop": (
+        "s = 0.0\nfor k in range(3):\n    s += x.sum()\n    for l in range(2):\n"
+        "        if t > l: x = x * 2; break\nreturn s, x + 1"
+    ),
+    "both sides": (
+        "for k in range(3):\n    if t > k: x = x * 2; break\n    else:\n"
+        "        x = x + 1\n        continue\nreturn x"
+    ),
+    "an else": (
+        "for k in range(3):\n    if t > k: x = x * 2; break\nelse:\n    x = x + 5\n"
+        "return x"
+    ),
+    "a number of the round": (
+        "for k in range(3):\n    w = 1.0\n    if t > k: w = 2.5; break\nreturn w"
+    ),
+    "exchanged": (
+        "for k in range(3):\n    if t > k: x, y = y, x; break\n    x, y = y, x + 1\n"
+        "return x - 2 * y"
+    ),
+    "in a function": (
+        "def g(u):\n    for k in range(3):\n        if t > k: u = u * 2; break\n"
+        "    return u + 1\nreturn g(x), g(y)"
+    ),
+    "under a name that a return leaves": (
+        "for k in range(3):\n    if t > k:\n        x = x * 2\n        return x + 1\nreturn x"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", LEFT.values(), ids=LEFT)
+def test_what_is_bound_where_a_round_is_left_is_what_goes_on(body: str, backend: str) -> None:
+    for t in (-1.0, 0.5, 1.5, 9.0):
+        mine, pythons = (X.copy(), X * 3), (X.copy(), X * 3)
+        got = run(backend, "x, y, t", body, *mine, t)
+        expected = plain("x, y, t", body, *pythons, t)
+        assert_same(got, expected, where=f"{t}")
+        assert_same(mine, pythons)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("for k in range(3):\n    w = x + k\n    if t > k: w = x * 2; break\nreturn w",
+         "`w` is another array where its loop is left"),
+        ("for k in range(3):\n    w = x\n    if t > k: w = y; continue\nreturn w",
+         "`w` is another array where its loop is left"),
+        ("w = x, y\nfor k in range(3):\n    if t > k: w = y, x; break\nreturn w",
+         "each round makes another"),
+        ("w = 'a'\nfor k in range(3):\n    if t > k: w = 'b'; break\nreturn w == 'a'",
+         "each round makes another"),
+        ("w = x\nfor k in range(3):\n    if t > k: w = y; break\nw[0] = 3\nreturn y",
+         "one array on some paths"),
+    ],
+)  # fmt: skip
+def test_what_cannot_go_on_is_refused(body: str, says: str) -> None:
+    refused("x, y, t", body, X.copy(), X * 3, 1.0, says=(says,))
+
+
+def test_a_round_that_is_left_by_a_return_needs_no_slot() -> None:
+    body = (
+        "for k in range(3):\n    if x.sum() > k:\n        x = x * 2\n        return x\nreturn x + 1"
+    )
+    bodies = body, body.replace("x = x * 2\n        return x", "return x * 2")
+    one, other = (len(typed("x", text, X).procedure.body) for text in bodies)
+    assert one == other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -116,3 +117,21 @@ def test_an_array_without_axes_gives_numbers(backend: str) -> None:
     body = "return s + 1, np.exp(s), s.astype(int), np.where(s > 1, s, 0.0), -s"
     s = np.array(2.0)
     assert_same(run(backend, "s", body, s), plain("s", body, s), 1e-12)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["np.float64(1) / 0", "np.int64(1) // 0", "-np.int8(-128)", "np.float64(0) % 0",
+     "np.int8(100) * np.int8(100)", "x * 1e300", "np.full(2, 1e300, np.float32)", "~True",
+     "x.sum(initial=1e300)", "float(np.complex128(2 + 1j))", "C / 0", "np.float64(-1) ** 0.5"],
+)  # fmt: skip
+@pytest.mark.parametrize("how", ["error", "ignore"])
+def test_constants_depend_on_no_warning_filter(body: str, how: str) -> None:
+    x = X.astype(np.float32)
+    names = {"C": np.float64(3)}
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        expected = plain("x", f"return {body}", x, **names)
+    with warnings.catch_warnings(), np.errstate(all="raise" if how == "ignore" else "warn"):
+        warnings.simplefilter("error")
+        assert_same(run("numpy", "x", f"return {body}", x, **names), expected)

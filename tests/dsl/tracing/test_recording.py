@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.backends.runtime.state import RUNTIME
 from plusequals.dsl.tracing import recording
 from plusequals.dsl.tracing.sites import Wanted
 from plusequals.dsl.tracing.trace import Trace
@@ -91,3 +92,36 @@ def test_a_limit_keeps_the_first_in_program_order_whatever_ended_first(
     counts = [len(x) + sum(len(x.terms(r)) for r in x) + x.dropped for x in made]
     assert len(some) == min(limit, len(every)) and counts[0] == counts[1]
     assert [len(some.terms(r)) for r in some] == [len(every.terms(r)) for r in every][:limit]
+
+
+def test_a_call_that_is_traced_compiles_only_what_records(backend: str) -> None:
+    @pe.cd
+    def twice(x):
+        return x * 2
+
+    twice, x = twice.on(backend), np.ones(3)
+    with mock.patch.object(RUNTIME, "compile", wraps=RUNTIME.compile) as compile_:
+        for _ in range(2):
+            with pe.trace() as trace:
+                twice(x)
+        assert compile_.call_count == 1
+        assert len(trace) == 3
+        twice(x)
+        twice(x)
+        assert compile_.call_count == 2
+
+
+def test_what_is_refused_is_refused_in_a_trace() -> None:
+    @pe.cd
+    def f(y, x):
+        t[i] = x[i] * 2
+        memory(t, "virtual")
+        for k in range(2):
+            y[k] = t[k] + t[1 - k]
+            t[k] = 1.0
+
+    with pe.trace(), pytest.raises(pe.CdError) as refused:
+        f(np.zeros(2), np.ones(2))
+    with pytest.raises(pe.CdError) as plain:
+        f(np.zeros(2), np.ones(2))
+    assert str(refused.value) == str(plain.value)

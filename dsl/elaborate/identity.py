@@ -1,0 +1,48 @@
+"""`is` and `is not`: decided when compiling, refused where the path of the run decides."""
+
+from __future__ import annotations
+
+from ...lowering.diagnostic import CdTypeError, Span
+from ...lowering.ir.node import Node
+from .context import error
+from .frame import Frame
+from .values import Array, Scalar, Static, Value
+
+
+def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Static:
+    """Return whether two values are one object, or are not for `is not`.
+
+    CdTypeError CD0208 for arrays that Python would have as one on some paths only.
+    """
+    if isinstance(left, Static) and isinstance(right, Static):
+        same = left.value is right.value
+    else:
+        same = left == right and not isinstance(left, Scalar)
+    if not same and isinstance(left, Array) and isinstance(right, Array):
+        _refuse_open(frame, left, right, span)
+    return Static(same if op == "is" else not same)
+
+
+def _refuse_open(frame: Frame, left: Array, right: Array, span: Span) -> None:
+    """Refuse two arrays of which one may be a copy of the other where Python makes none."""
+    nodes = [value.base.node for value in (left, right) if value.base is not None]
+    if len(set(nodes)) < 2:
+        return
+    slots = {x.base.node for x in frame.slots.values() if isinstance(x, Array) and x.base}
+    one, other = (_sources(frame, node) for node in nodes)
+    if not (one.isdisjoint(other) and slots.isdisjoint(nodes)):
+        raise error(
+            "CD0208", CdTypeError,
+            "these are one array on some paths through the function, two on others", span,
+            helps=("test what decides it, or compare what they hold: `np.array_equal(a, b)`",),
+        )  # fmt: skip
+
+
+def _sources(frame: Frame, node: Node) -> set[Node]:
+    """Return the nodes whose array a node has or may have, itself one of them."""
+    found, new = set[Node](), {node}
+    while new:
+        found |= new
+        bound = (bases for (one, _), bases in frame.ctx.bindings.items() if one in new)
+        new = {base for bases in bound for base in bases} - found
+    return found

@@ -1,0 +1,40 @@
+"""`is`: decided when compiling, and refused where Python's answer is one of the run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.language.ask import plain, refused, run
+
+X, Y = np.arange(1.0, 5.0), np.arange(4.0) * 10
+KNOWN = (
+    "x is x", "x is y", "x is not y", "x is None", "x[::-1] is x", "x + 1 is x", "None is None",
+)  # fmt: skip
+OPEN = {
+    "a branch": "if t > 0:\n    w = x\nelse:\n    w = x * 2\nreturn w is x",
+    "two of the caller's": "if t > 0:\n    w = x\nelse:\n    w = y\nreturn w is not y",
+    "a choice": "w = x if t > 0 else x * 2\nreturn w is x",
+    "one of another": "w = x if t > 0 else y\nv = w if t > 1 else x * 2\nreturn x is v",
+    "two that got one": "w = x if t > 0 else x * 2\nv = x if t > 1 else y\nreturn w is v",
+    "a loop's name": "w = x\nfor k in range(3):\n    if w is x:\n        w = w + 1\nreturn w",
+    "later in a loop": "w = y\nfor k in range(3):\n    if w is x: t += 1\n    w = x\nreturn t",
+}
+
+
+@pytest.mark.parametrize("test", KNOWN)
+def test_what_is_known_is_pythons(test: str, backend: str) -> None:
+    body = f"return {test}"
+    wanted = plain("x, y, t", body, X, Y, 1.0)
+    assert run(backend, "x, y, t", body, X, Y, 1.0) is wanted
+
+
+@pytest.mark.parametrize("body", OPEN.values(), ids=OPEN)
+def test_what_the_run_decides_is_refused(body: str) -> None:
+    found = refused("x, y, t", body, X, Y, 1.0, says=("on some paths",), offers=("array_equal",))
+    assert found.code == "CD0208"
+
+
+def test_arrays_made_on_both_sides_are_neither() -> None:
+    body = "if t > 0:\n    w = x + 1\nelse:\n    w = x * 2\nreturn w is x, w is not y"
+    assert run("numpy", "x, y, t", body, X, Y, 1.0) == (False, True)

@@ -1,0 +1,192 @@
+"""Argmin and argmax by blocks: the same positions as one by one, whatever the terms are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.lowering.ir.loops import Break, Check, For, If
+from plusequals.lowering.ir.rewrite import over_kernels
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.lower import lower
+from plusequals.lowering.pipeline import optimize
+from plusequals.lowering.schedule.best import BLOCK, FEW, LANES, Blocks, by_blocks
+
+from ..passes.shown import lowered
+from .scheduled import MODEST, function, interpreted, of_any_size, scheduled
+
+SIZES = (1, 2, LANES - 1, LANES, LANES + 1, FEW - 1, FEW, FEW + 1, 1000, BLOCK + 1, 4 * BLOCK + 1)
+BOTH = "def f(x):\n    return np.argmax(x), np.argmin(x)\n"
+KINDS = ("?", "b", "B", "h", "H", "i", "I", "q", "Q", "f", "d")
+
+
+def terms(size: Any, dtype: str, most: int, seed: int = 0) -> Any:
+    """Return whole numbers up to `most`; of floats each second zero is negative."""
+    x = np.random.default_rng(seed).integers(0, most, size).astype(dtype)
+    if dtype[0] in "fd":
+        zeros = (x == 0) & (np.random.default_rng(seed + 1).integers(0, 2, size) == 1)
+        x[zeros] = -0.0
+    return x
+
+
+def is_by_blocks(made: pe.CdFunction, *arguments: Any) -> bool:
+    """Whether a compiled search is one by blocks."""
+    return bool(by_blocks(lower(made.procedure(*arguments))).decisions)
+
+
+def same(made: pe.CdFunction, *arguments: Any) -> None:
+    """Compare the schedule, for these sizes and for any, with the loops as they were written."""
+    expected = interpreted(lower(made.procedure(*arguments)), *arguments)
+    for procedure in (made.procedure(*arguments), of_any_size(made, *arguments)):
+        found = interpreted(scheduled(procedure), *arguments)
+        assert [np.asarray(one).tolist() for one in found] == [
+            np.asarray(one).tolist() for one in expected
+        ]
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("most", [1, 2, 100])
+def test_compiled_code_finds_the_same_places(dtype: str, most: int) -> None:
+    made = function(BOTH)
+    for size in SIZES:
+        x = terms(size, dtype, most, size)
+        assert made.on("cc")(x) == (np.argmax(x), np.argmin(x))
+        x[:] = np.sort(x)
+        assert made.on("cc")(x[::-1].copy()) == (np.argmax(x[::-1]), np.argmin(x[::-1]))
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+def test_the_first_nan_is_best(dtype: str) -> None:
+    made = function(BOTH)
+    for size in (1, FEW, 100, BLOCK + 33):
+        for at in range(0, size, 3 if size <= 100 else 97):
+            x = terms(size, dtype, 100, size)
+            x[at] = np.nan
+            x[(at + size) // 2 :: 50] = np.nan
+            assert made.on("cc")(x) == (np.argmax(x), np.argmin(x))
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 0.0, -0.0, np.nan])
+def test_terms_that_are_all_equal(dtype: str, value: float) -> None:
+    made = function(BOTH)
+    for size in SIZES:
+        assert made.on("cc")(np.full(size, value, dtype)) == (0, 0)
+        last = np.full(size, value, dtype)
+        last[-1] = -last[-1]
+        assert made.on("cc")(last) == (np.argmax(last), np.argmin(last))
+
+
+@pytest.mark.parametrize("dtype", ["b", "B", "q", "Q"])
+def test_the_limits_of_integers(dtype: str) -> None:
+    made = function(BOTH)
+    for limit in (np.iinfo(dtype).min, np.iinfo(dtype).max):
+        for size in (FEW, BLOCK + 1, 3000):
+            assert made.on("cc")(np.full(size, limit, dtype)) == (0, 0)
+
+
+@pytest.mark.parametrize("dtype", ["?", "h", "Q", "f", "d"])
+def test_the_loops_find_the_same_places(dtype: str) -> None:
+    made = function(BOTH)
+    for size in (1, FEW - 1, FEW, FEW + 1, BLOCK + 1):
+        same(made, terms(size, dtype, 2, size))
+
+
+BODIES = {
+    "rows": "y[i] = argmax[j](x[i, j])",
+    "all": "y[0] = argmin(x[i, j])",
+    "from anywhere": "y[i] = argmax[j in range(3, 80)](x[i, j - 1])",
+    "other rows": "y[0] = argmax[i in range(1, 4), j](x[i - 1, j])",
+    "backwards in rows": "y[0] = argmax[i in range(4), j](x[3 - i, j])",
+    "a triangle": "y[i] = argmax[j <= i](x[i // 30, j])",
+    "of terms": "y[i] = argmin[j](x[i, j] * 2 - x[i, 0])",
+    "of tests": "y[i] = argmax[j](x[i, j] == 3)",
+    "two at once": "y[i] = argmax[j](x[i, j]) + argmin[j](x[i, j] - 1)",
+    "three letters": "y[0] = argmax[k in range(2), i, j](x[i, j] * 2)",
+}
+STAY = {
+    "columns": "y[j] = argmax[i](x[i, j])",
+    "a small triangle": "y[i] = argmax[j <= i](x[i, j])",
+    "a guarded term": "y[i] = argmax[j in range(0, 90), j != 1](x[i, j])",
+    "backwards": "y[i] = argmax[j in range(90)](x[i, 89 - j])",
+    "far apart": "y[i] = argmax[j in range(0, 45)](x[i, j * 2])",
+    "a root": "y[i] = argmax[j](abs(x[i, j]) ** 0.5)",
+    "short rows": "y[i] = argmax[j in range(0, 63)](x[i, j])",
+    "looked up": "y[i] = argmax[j](x[i, p[j]])",
+}
+
+
+def body(text: str) -> pe.CdFunction:
+    return function(f"def f(x, p):\n    y: i64[90]\n    {text}\n    return y\n")
+
+
+@pytest.mark.parametrize("name", [*BODIES, *STAY])
+@pytest.mark.parametrize("dtype", ["i4", "f4", "f8"])
+def test_what_goes_by_blocks(name: str, dtype: str) -> None:
+    made, p = body({**BODIES, **STAY}[name]), np.arange(90)
+    x = terms((4, 90), dtype, 40)
+    x[1, 7:9] = x.max() + 1
+    if name in STAY and "[j](" in STAY[name] and dtype[0] == "f":
+        x[2, 5] = np.nan
+    assert is_by_blocks(made, x, p) == (name in BODIES)
+    expected = interpreted(lower(made.procedure(x, p)), x, p)[0]
+    assert interpreted(scheduled(made.procedure(x, p)), x, p)[0].tolist() == expected.tolist()
+    assert made.on("cc")(x, p).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("shape", [(0, 70), (3, 0), (1, 70), (3, 63), (3, 64), (7, BLOCK + 3)])
+@pytest.mark.parametrize("dtype", ["i", "d"])
+def test_rows_of_any_size(shape: tuple[int, int], dtype: str) -> None:
+    made = function("def f(x):\n    return argmax[i, j](x[i, j])\n").on("cc")
+    for more in range(6):
+        x = terms((shape[0] + more, shape[1] + more), dtype, 1000, more)
+        if x.size:
+            assert made(x) == np.argmax(x)
+        else:
+            with pytest.raises(pe.CdError, match="argmax"):
+                made(x)
+
+
+def test_rows_are_still_shared_among_threads() -> None:
+    program = lowered("y[i] = argmax[j](x[i, j])", y="i64[900]", x="f32[900, 2000]")
+    target = replace(MODEST, threads=4, parallel_from=1)
+    made, _ = optimize(program, target)
+    loops = [one for one in statements(made.kernels[0].body) if isinstance(one, For)]
+    assert loops[0].kind == "parallel"
+    assert any(isinstance(one, Break) for one in statements(loops[0].body))
+
+
+def test_rows_that_go_on_with_what_was_found() -> None:
+    """Rows are of different lengths, so each is a search: from the best of those before."""
+    program = lowered("y[0] = argmax[i, j <= i + 70](x[i, j])", y="i64[1]", x="f64[30, 101]")
+    program = over_kernels(
+        program, lambda body: tuple(one for one in body if not isinstance(one, Check))
+    )
+    found = by_blocks(program)
+    assert found.decisions
+    for seed in range(5):
+        x = terms((30, 101), "d", 300, seed)
+        x[seed * 4, 3] = np.nan if seed % 2 else 1000
+        y = np.zeros(1, np.int64)
+        expected = interpreted(program, y, x)[0]
+        assert interpreted(found.program, y, x)[0] == expected
+        assert expected == seed * 4 * (seed * 4 + 71) + 3
+
+
+def test_fixed_sizes_have_one_form_and_others_two() -> None:
+    made = function(BOTH)
+    for procedure, tests in ((made.procedure(np.ones(99)), 0), (of_any_size(made, np.ones(99)), 1)):
+        program = by_blocks(lower(procedure)).program
+        found = [one for one in statements(program.kernels[0].body) if isinstance(one, If)]
+        assert len([one for one in found if one.other]) == 2 * tests
+
+
+def test_why() -> None:
+    program = lowered("y[0] = argmax[j](x[j])", y="i64[1]", x="f32[99]")
+    (told,) = by_blocks(program).decisions
+    assert (told.outcome, told.reason) == ("lanes", Blocks.REST)
+    assert told.node is not None and told.node.label == "argmax"

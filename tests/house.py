@@ -53,7 +53,7 @@ lowering/schedule: __init__ grid presets stencil kinds split
 lowering/schedule: device_tiles segments chunks team scan tree owners points meet elsewhere
 lowering/schedule: best nests abreast outer edges
 lowering/schedule: effort rounding tiles blocks stage strips contraction accumulation lanes
-lowering/schedule: order sums legal integers
+lowering/schedule: outermost order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access products cost summary cells
 lowering/passes: comments noticed decision

@@ -1,15 +1,24 @@
-"""Loops changed from the outside in: the walk that schedules of whole nests share.
+r"""Loops changed from the outside in: the walk that schedules of whole nests share.
 
 A schedule says of each loop what takes its place, or that it stays; of a loop that stays the loops
 inside are asked. It may cut a loop into strips of several widths, and what is left. It needs
 nothing, and guarantees only that every loop is asked once, below those that stay.
 
->>> class Backwards(Outermost):
+>>> class Fours(Outermost):
 ...     def nest(self, loop, outer):
-...         self.decisions.append((loop.symbol.name, len(outer)))
->>> program = lowered("y[i] = sum(x[i, j])", y="f32[8]", x="f32[8, 9]")
->>> Backwards.on(program, Target(schedule=True)).decisions
-(('i', 0), ('j', 1))
+...         if outer:
+...             return None
+...         self.decisions.append("in fours")
+...         fours = lambda width, lo, hi: replace(loop, lo=lo, hi=hi, step=width)
+...         return self.cut(loop, self.end(loop, outer), (4,), fours)
+>>> show(lambda program: Fours.on(program, Target()).program,
+...      "for i in range(6):\n    for j in range(2):\n        y[i, j] = 1", y="f32[6, 2]")
+for i in 0..4 step 4:
+    for j in 0..2:
+        y[i, j] = 1.0
+for i in 4..6:
+    for j in 0..2:
+        y[i, j] = 1.0
 """
 
 from __future__ import annotations
@@ -17,6 +26,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.fresh import Fresh, fresh_for
@@ -67,7 +77,7 @@ class Outermost(ABC):
                 out += made
                 continue
             inside = (*outer, stmt) if isinstance(stmt, For) else outer
-            out.append(map_bodies(stmt, lambda inner, around=inside: self.body(inner, around)))
+            out.append(map_bodies(stmt, partial(self.body, outer=inside)))
         return tuple(out)
 
     def end(self, loop: For, outer: tuple[For, ...]) -> Affine:

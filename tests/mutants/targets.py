@@ -81,6 +81,7 @@ SCHEDULES = {
     "lanes": ("sums",),
     "legal": ("kinds", "strips", "abreast"),
     "order": (),
+    "outermost": ("strips", "tiles", "strips_abreast"),
     "outer": ("abreast", "strips_abreast"),
     "rounding": (),
     "stage": ("tiles",),

@@ -23,6 +23,7 @@ from .diagnostic import CdNameError, CdValueError, Diagnostic, nearest
 
 PREFIX = "PLUSEQUALS_"
 Changes = Mapping[str, Any]
+Effort = Literal[0, 1, 2, 3, "g"]
 
 
 def _setting(default: Any, text: str) -> Any:
@@ -40,7 +41,9 @@ class Settings:
     checked: bool = _setting(False, "division by zero and values that become NaN raise")
     checked_overflow: bool = _setting(False, "with `checked`, so do integers that overflow")
     verify: bool = _setting(False, "check the invariants of every stage between passes")
-    optimize: Literal[0, 1, 2, 3] = _setting(3, "how hard the C compiler tries, its `-O` level")
+    optimize: Effort = _setting(
+        3, "how hard the C compiler tries, its `-O` level; `g` tries least of those that try"
+    )
     compiler: str = _setting("", "the C compiler's command; empty finds one")
     compiler_timeout: float = _setting(120.0, "seconds after which a compilation is given up")
     cache: bool = _setting(True, "keep compiled code on disk")

@@ -30,7 +30,7 @@ Places = Callable[[int], Span | None]
 """From a line of generated text, 1-based, to the user's place that it comes from."""
 
 
-def flags(toolchain: Toolchain, optimize: int | None = None) -> tuple[str, ...]:
+def flags(toolchain: Toolchain, optimize: settings.Effort | None = None) -> tuple[str, ...]:
     """Return every flag of a compilation, at the level that the settings say unless one is given.
 
     All are part of the key.

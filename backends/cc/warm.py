@@ -27,7 +27,7 @@ from .toolchain import Toolchain
 VALUES, ARRAYS, RESULTS, RANK = 64, 64, 16, 64
 """The most that a plan may have of values, of arrays given to code, of results, and of axes."""
 _TEXT = os.path.join(os.path.dirname(__file__), "csrc", "warm.c")
-_OPTIMIZE = 1
+_OPTIMIZE: settings.Effort = 1
 _ARRAY = struct.Struct("2P P i4x P P P P i")
 """The head of an array: of an object, then data, rank, shape, strides, base, type, flags."""
 _NAMES = ("settings", "base", "cell_contents", "_plans", "_call")

@@ -175,7 +175,7 @@ def recording_of(
     """
     made, now = instrument(procedure, wanted), settings.current()
     profile = "strict" if wanted.terms else now.profile
-    with settings.override(profile=profile, optimize=min(now.optimize, 1)):
+    with settings.override(profile=profile, optimize="g" if now.optimize else 0):
         return Recording(link.link(build(made.procedure), backend), made.layout)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -14,6 +15,8 @@ from plusequals.backends.runtime.state import RUNTIME
 from plusequals.dsl.tracing import recording
 from plusequals.dsl.tracing.sites import Wanted
 from plusequals.dsl.tracing.trace import Trace
+from plusequals.lowering import settings
+from plusequals.lowering.ir.assignments import Procedure
 
 
 def fill(x: np.ndarray) -> pe.Trace:
@@ -125,3 +128,21 @@ def test_what_is_refused_is_refused_in_a_trace() -> None:
     with pytest.raises(pe.CdError) as plain:
         f(np.zeros(2), np.ones(2))
     assert str(refused.value) == str(plain.value)
+
+
+@pytest.mark.parametrize(("asked", "effort"), [(0, 0), (1, "g"), (3, "g"), ("g", "g")])
+def test_what_records_is_compiled_with_little_effort(asked: Any, effort: Any) -> None:
+    @pe.cd
+    def twice(x):
+        return x * 2
+
+    efforts = []
+
+    def build(procedure: Procedure) -> Procedure:
+        efforts.append(settings.current().optimize)
+        return procedure
+
+    with pe.override(optimize=asked):
+        procedure = twice.procedure(np.ones(3))
+        made = recording.recording_of(procedure, build, Wanted(), "cc")
+    assert efforts == [effort] and made.layout

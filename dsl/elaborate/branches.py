@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from ...lowering.diagnostic import CdTypeError, Span
 from ...lowering.ir.assignments import Branch, Statement
 from ...lowering.ir.expressions import Expr, Read
+from ...lowering.ir.node import Node
 from .. import surface as s
 from .arrays import as_scalar, describe
 from .bindings import copy_into, is_number
 from .carried import same_binding
 from .context import error
 from .expressions import tested
-from .frame import RESULT, Frame, Guard, Run, names_in, parts
+from .frame import RESULT, Frame, Guard, Run, names_in, parts, sources
 from .index_notation import index_statement
 from .names import is_letter
 from .sharing import binds
@@ -110,6 +111,13 @@ def _merged(frame: Frame, first: _Side, second: _Side, statement: s.If) -> dict[
     return out
 
 
+def _one_of_two(name: str, span: Span) -> Unset:
+    return Unset(
+        "may be one of two arrays, depending on a test", span,
+        (f"make it an array of its own on each side: `{name} = x.copy()`",),
+    )  # fmt: skip
+
+
 def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Value:
     """Return what a name is after a branch on whose sides it is bound to different things.
 
@@ -127,6 +135,8 @@ def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Val
                 ctx.set(node, as_scalar(value, span).expr, span)
         return Scalar(Read(node, ()), kind)
     if isinstance(a, Array) and isinstance(b, Array) and _meet(frame, name, a, b):
+        if name != RESULT and len(_inputs(frame, a) | _inputs(frame, b)) > 1:
+            return _one_of_two(name, span)
         kind = join(a.kind, b.kind)
         array = ctx.whole(ctx.node(label, a.shape, kind.dtype), span)
         for value, block in (left, right):
@@ -164,7 +174,7 @@ def _meet(frame: Frame, name: str, a: Array, b: Array) -> bool:
     """Whether one array can be either: what the caller gave keeps its element type."""
     if a.shape != b.shape or name == RESULT or a.kind.dtype == b.kind.dtype:
         return a.shape == b.shape
-    return not (_is_input(frame, a) or _is_input(frame, b))
+    return not (_inputs(frame, a) or _inputs(frame, b))
 
 
 @contextmanager
@@ -177,10 +187,12 @@ def _into(frame: Frame, block: list[Statement]) -> Iterator[None]:
         frame.ctx.out = outer
 
 
-def _is_input(frame: Frame, value: Array) -> bool:
-    """Whether an array is (part of) what the caller gave."""
-    inputs = {parameter.node for parameter in frame.ctx.parameters.values()}
-    return value.base is not None and value.base.node in inputs
+def _inputs(frame: Frame, value: Array) -> set[Node]:
+    """Return the arrays of the caller of which an array is, or may be, a part."""
+    if value.base is None:
+        return set()
+    given = {parameter.node for parameter in frame.ctx.parameters.values()}
+    return given & sources(frame, value.base.node)
 
 
 def _select_branch(frame: Frame, statement: s.If, test: Expr, run: Run) -> None:

@@ -341,3 +341,13 @@ def _first_use(statement: s.Statement, name: str) -> str:
             return "set" if name in plain else "unused"
         case _:
             return "read" if any(n.id == name for n in names_in(statement)) else "unused"
+
+
+def sources(frame: Frame, node: Node) -> set[Node]:
+    """Return the nodes whose array a node has, or has on some paths, itself one of them."""
+    found, new = set[Node](), {node}
+    while new:
+        found |= new
+        bound = (bases for (one, _), bases in frame.ctx.bindings.items() if one in new)
+        new = {base for bases in bound for base in bases} - found
+    return found

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ...lowering.diagnostic import CdTypeError, Span
-from ...lowering.ir.node import Node
 from .context import error
-from .frame import Frame
+from .frame import Frame, sources
 from .values import Array, Scalar, Static, Value
 
 
@@ -29,20 +28,10 @@ def _refuse_open(frame: Frame, left: Array, right: Array, span: Span) -> None:
     if len(set(nodes)) < 2:
         return
     slots = {x.base.node for x in frame.slots.values() if isinstance(x, Array) and x.base}
-    one, other = (_sources(frame, node) for node in nodes)
+    one, other = (sources(frame, node) for node in nodes)
     if not (one.isdisjoint(other) and slots.isdisjoint(nodes)):
         raise error(
             "CD0208", CdTypeError,
             "these are one array on some paths through the function, two on others", span,
             helps=("test what decides it, or compare what they hold: `np.array_equal(a, b)`",),
         )  # fmt: skip
-
-
-def _sources(frame: Frame, node: Node) -> set[Node]:
-    """Return the nodes whose array a node has or may have, itself one of them."""
-    found, new = set[Node](), {node}
-    while new:
-        found |= new
-        bound = (bases for (one, _), bases in frame.ctx.bindings.items() if one in new)
-        new = {base for bases in bound for base in bases} - found
-    return found

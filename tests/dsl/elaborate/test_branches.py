@@ -87,18 +87,18 @@ def test_a_guard_is_decided_before_its_statements_write(body: str, expected: obj
 EITHER = {
     "a step before": "m = x.max()\nif m > t: x = x / m\nreturn x + 1",
     "made or given": "if t > 0:\n    z = x * 2\nelse:\n    z = x\nreturn z.sum(axis=0)",
-    "given on both sides": "if t > 0:\n    z = x\nelse:\n    z = y\nreturn z - 1",
+    "parts of one": "if t > 0:\n    z = x[:, 1:]\nelse:\n    z = x[:, :-1]\nreturn z - 1",
     "a chain": (
-        "if t > 2:\n    z = x\nelif t > 0:\n    z = y\nelif t > -2:\n    z = x + y\nelse:\n"
+        "if t > 2:\n    z = x\nelif t > 0:\n    z = y * 2\nelif t > -2:\n    z = x + y\nelse:\n"
         "    z = x[:, ::-1]\nreturn z + y"
     ),
     "inside another": (
-        "z = y\nif t > 0:\n    if t > 2:\n        z = x\nelse:\n    z = x - 1\n    if t > -2:\n"
+        "z = y\nif t > 0:\n    if t > 2:\n        z = x + 1\nelse:\n    z = x - 1\n    if t > -2:\n"
         "        z = y[::-1]\nreturn z * 2"
     ),
-    "exchanged": "if t > 0:\n    x, y = y, x\nreturn x - 2 * y",
-    "tuples": "if t > 0:\n    z = x, y\nelse:\n    z = y, x * 2\nreturn z[0] - z[1]",
-    "views": "if t > 0:\n    z = x[1:, None]\nelse:\n    z = y[:-1, None]\nreturn z + 0",
+    "exchanged copies": "u, v = x * 1, y * 1\nif t > 0:\n    u, v = v, u\nreturn u - 2 * v",
+    "tuples": "if t > 0:\n    z = x, y\nelse:\n    z = y * 1, y[::-1]\nreturn z[0] - z[1]",
+    "views": "if t > 0:\n    z = x[1:, None]\nelse:\n    z = x[:-1, None]\nreturn z + 0",
     "parts of numbers": "c = x + 1j * y\nif t > 0:\n    z = c.imag\nelse:\n    z = x\nreturn z + 1",
     "a view of it": "if t > 0:\n    x = x * 2\nv = x.T[::-1]\nreturn v + 1, x.reshape(-1) - 1",
     "written before": "x[...] = y - 1\nif t > 0:\n    x = x * 2\nreturn x + 1",
@@ -116,12 +116,11 @@ EITHER = {
         "s = 0.0\nfor k in range(4):\n    if t < k:\n        x = x / 2\n    s += x.sum()\n"
         "return s, x * 2"
     ),
-    "and exchanged": "for k in range(3):\n    if t > k:\n        x, y = y, x\nreturn x - 2 * y",
-    "while": "k = 0\nwhile k < 3:\n    k += 1\n    if t > k:\n        x = y\nreturn x + 1",
+    "while": "k = 0\nwhile k < 3:\n    k += 1\n    if t > k:\n        x = y * 2\nreturn x + 1",
     "unrolled": "for z in (x, y):\n    if t > 0:\n        z = z * 2\n    y = y + z\nreturn y * 1",
     "rows": (
-        "s = 0.0\nfor k in range(len(x)):\n    r = x[k]\n    if t > k:\n        r = y[k]\n"
-        "    s += r.sum()\nreturn s"
+        "s, n = 0.0, len(x)\nfor k in range(n):\n    r = x[k]\n    if t > k:\n"
+        "        r = x[n - 1 - k]\n    s += r.sum()\nreturn s"
     ),
     "in a function": (
         "def g(u):\n    if t > 0:\n        u = u * 2\n    return u + 1\nreturn g(x), g(y), g(x + y)"
@@ -130,7 +129,16 @@ EITHER = {
     "part of it given back": "if t > 0:\n    x = x / 2\nreturn x[1:], y",
     "letters": "if t > 0:\n    x = x / 2\nreturn np.einsum('ij,ij->i', x, y)",
 }  # fmt: skip
-"""Names that are one of the caller's arrays, or another, and are read only."""
+"""Names that are one array of the caller, or another that is no array of the caller; read only."""
+
+ONE_OF_TWO = {
+    "given on both sides": "if t > 0:\n    z = x\nelse:\n    z = y\n",
+    "before and inside": "z = x\nif t > 0:\n    z = y[::-1]\n",
+    "exchanged": "z, u = x, y\nif t > 0:\n    z, u = u, z\n",
+    "one of two already": "z = x\nif t > 0:\n    z = y + 1\nif t > 1:\n    z = y\n",
+    "a chain": "if t > 2:\n    z = x\nelif t > 0:\n    z = y * 2\nelse:\n    z = y\n",
+}
+"""Names that may view one of two arrays of the caller."""
 
 LAYOUTS = {
     "C": np.array,
@@ -157,6 +165,14 @@ def test_what_is_one_of_the_callers_arrays_is_read_as_python_reads_it(
             got, wanted = run_on(backend, function, *mine, t), plain("x, y, t", body, *pythons, t)
             assert_same(got, wanted, where=f"{layout} {shape} {t}")
             assert_same(mine, pythons)
+
+
+@pytest.mark.parametrize("use", ["return z + 1", "z[0, 0] = 1\nreturn 0.0", "return z"])
+@pytest.mark.parametrize("name", ONE_OF_TWO)
+def test_what_may_be_one_of_two_of_the_callers_arrays_is_refused(name: str, use: str) -> None:
+    says, body = ("may be one of two arrays",), ONE_OF_TWO[name] + use
+    found = refused("x, y, t", body, X.copy(), X * 2, 1.0, says=says, offers=(" = x.copy()`",))
+    assert found.code == "CD0202"
 
 
 def test_what_comes_back_is_an_array_of_its_own() -> None:
@@ -188,7 +204,6 @@ def test_what_is_written_afterwards_is_refused(write: str, end: str) -> None:
     for start in (
         "if t > 0:\n    z = x\nelse:\n    z = x * 2\n",
         "if t > 0:\n    z = x * 2\nelse:\n    z = x\n",
-        "z = y\nif t > 0:\n    z = x\n",
     ):
         body = start + write + end
         found = refused("x, y, t", body, X.copy(), X * 2, 1.0, says=("`z`",), offers=(".copy()",))
@@ -260,8 +275,8 @@ def test_a_name_of_one_side_stays_one(body: str) -> None:
 
 
 def test_lists_keep_their_own_sum() -> None:
-    body = "if t > 0:\n    z = x\nelse:\n    z = y\nreturn z + z"
-    refused("x, y, t", body, [1.0, 2.0], [3.0, 4.0], 1.0, says=("list",))
+    body = "if t > 0:\n    z = x\nelse:\n    z = x[::-1]\nreturn z + z"
+    refused("x, t", body, [1.0, 2.0], 1.0, says=("list",))
 
 
 @pytest.mark.parametrize("sizes", [(2, 3, 4, 5, 6)])

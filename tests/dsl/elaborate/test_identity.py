@@ -13,7 +13,7 @@ KNOWN = (
 )  # fmt: skip
 OPEN = {
     "a branch": "if t > 0:\n    w = x\nelse:\n    w = x * 2\nreturn w is x",
-    "two of the caller's": "if t > 0:\n    w = x\nelse:\n    w = y\nreturn w is not y",
+    "what may be the caller's": "if t > 0:\n    w = x\nelse:\n    w = x + y\nreturn w is not x",
     "a choice": "w = x if t > 0 else x * 2\nreturn w is x",
     "one of another": "w = x if t > 0 else y\nv = w if t > 1 else x * 2\nreturn x is v",
     "two that got one": "w = x if t > 0 else x * 2\nv = x if t > 1 else y\nreturn w is v",

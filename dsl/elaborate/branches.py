@@ -128,7 +128,10 @@ def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Val
         return Scalar(Read(node, ()), kind)
     if isinstance(a, Array) and isinstance(b, Array) and _meet(frame, name, a, b):
         kind = join(a.kind, b.kind)
-        array = ctx.whole(ctx.node(label, a.shape, kind.dtype), span)
+        node = ctx.node(label, a.shape, kind.dtype)
+        if name != RESULT and (_is_given(frame, a) or _is_given(frame, b)):
+            ctx.given.add(node)
+        array = ctx.whole(node, span)
         for value, block in (left, right):
             assert isinstance(value, Array)
             with _into(frame, block):
@@ -164,7 +167,7 @@ def _meet(frame: Frame, name: str, a: Array, b: Array) -> bool:
     """Whether one array can be either: what the caller gave keeps its element type."""
     if a.shape != b.shape or name == RESULT or a.kind.dtype == b.kind.dtype:
         return a.shape == b.shape
-    return not (_is_input(frame, a) or _is_input(frame, b))
+    return not (_is_given(frame, a) or _is_given(frame, b))
 
 
 @contextmanager
@@ -177,10 +180,10 @@ def _into(frame: Frame, block: list[Statement]) -> Iterator[None]:
         frame.ctx.out = outer
 
 
-def _is_input(frame: Frame, value: Array) -> bool:
-    """Whether an array is (part of) what the caller gave."""
+def _is_given(frame: Frame, value: Array) -> bool:
+    """Whether an array is (part of) what the caller gave, or is after some branches."""
     inputs = {parameter.node for parameter in frame.ctx.parameters.values()}
-    return value.base is not None and value.base.node in inputs
+    return value.base is not None and value.base.node in inputs | frame.ctx.given
 
 
 def _select_branch(frame: Frame, statement: s.If, test: Expr, run: Run) -> None:

@@ -103,6 +103,7 @@ class Context:
     loop_symbols: set[Symbol] = field(default_factory=set)
     unrollable: dict[Symbol, object] = field(default_factory=dict)
     """The loop statement of each loop variable, to unroll it where its number is needed."""
+    given: set[Node] = field(default_factory=set)  # may hold what the caller gave
     exchanged: set[Node] = field(default_factory=set)
     """Nodes whose arrays change places in a loop."""
     called: Names = ()

@@ -44,10 +44,12 @@ def carried(
     elaborate: Callable[[tuple[s.Statement, ...]], None],
     symbols: frozenset[Symbol],
     whole: tuple[s.Statement, ...] | None = None,
+    runs: bool = False,
 ) -> list[Statement]:
     """Return the statements of a loop's body, each name that lives across rounds in one place.
 
-    Elaborated anew, with more or wider slots, until every round ends as it began.
+    `runs`: there is one round at least. The body is elaborated anew, with more or wider slots,
+    until every round ends as it began.
     """
     ctx = frame.ctx
     rebound = [name for name in dict.fromkeys(rebound_names(body)) if name not in own]
@@ -68,7 +70,7 @@ def carried(
         try:
             with ctx.block() as out, _looping(frame):
                 elaborate(body)
-                wanted = _close(frame, statement, entry, live, rebound, symbols)
+                wanted = _close(frame, statement, entry, live, rebound, symbols, runs)
                 _refuse_changed(frame, statement, entry, early)
         except NeedKind as need:
             if need.inner is statement:
@@ -107,6 +109,7 @@ def _close(
     live: set[str],
     rebound: list[str],
     symbols: frozenset[Symbol],
+    runs: bool,
 ) -> list[str]:
     """Make the end of a round agree with its beginning; return names that need slots for it."""
     changed = [
@@ -123,13 +126,13 @@ def _close(
             frame.names[name] = entry[name]
     wanted: list[str] = []
     for name in lasting:
-        value = entry[name]
+        value, left = entry[name], frame.names[name]
         if isinstance(value, Array) or is_number(value):
             wanted.append(name)
         elif (
             isinstance(value, Group)
-            or not read_after(frame, statement, name)
-            or not _kept(frame, name, frame.names[name])
+            or not (runs and read_after(frame, statement, name) and _kept(frame, name, left))
+            or uses_symbols(left, symbols | _inner_symbols(frame, left))
         ):
             frame.names[name] = Unset("changes from round to round of a loop", statement.span)
     for name in rebound:
@@ -145,8 +148,12 @@ def _close(
                     "is another array where its loop is left", statement.span,
                     (f"set it before the loop: `{name} = np.zeros(...)`",),
                 )  # fmt: skip
-        elif name not in entry and (uses_symbols(now, gone)):
-            frame.names[name] = _escaped(frame, name, now, statement, symbols)
+        elif name not in entry and uses_symbols(now, gone):
+            early = name in live and any(name in names for names in frame.jumps)
+            if early and is_number(now):
+                wanted.append(name)  # what stores it at the end of a round is not reached there
+            else:
+                frame.names[name] = _escaped(frame, name, now, statement, symbols)
         elif name in changed and name not in live:
             frame.names[name] = now if not uses_symbols(now, gone) else entry[name]
     return wanted

@@ -94,7 +94,9 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
             finally:
                 ctx.loop_symbols.discard(symbol)
 
-    out = carried(frame, statement, statement.body, frozenset(targets), body, frozenset({symbol}))
+    runs = ctx.known.nonnegative(last - first)
+    own, symbols = frozenset(targets), frozenset({symbol})
+    out = carried(frame, statement, statement.body, own, body, symbols, runs=runs)
     for kept in after.values():
         if before is not None and is_number(before):  # what it is where there is no round
             assert isinstance(kept.expr, Read)
@@ -237,5 +239,7 @@ def repeat(frame: Frame, statement: s.While, run: Run) -> None:
             run(frame, inner)
 
     whole = (s.Evaluate(statement.test, statement.test.span), *statement.body)
-    out = carried(frame, statement, statement.body, frozenset(), body, frozenset(), whole)
+    endless = isinstance(statement.test, s.Literal) and bool(statement.test.value)
+    inner = statement.body
+    out = carried(frame, statement, inner, frozenset(), body, frozenset(), whole, endless)
     ctx.emit(While(tuple(preludes[0]), tests[0], tuple(out), statement.span))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -140,11 +140,23 @@ def _require_one_length(site: Site, left: Array, right: Array) -> None:
     site.ctx.equal_extents(inner, outer, "the axes of a product differ", site.span)
 
 
+def _made_array(site: Site, value: Value) -> Array:
+    """Return a value as NumPy makes an array of it: Python's numbers have 64 bits then."""
+    array = array_of(site, value)
+    return replace(array, kind=Kind(strong_of(array.kind)))
+
+
+def _scaled(site: Site, left: Array, right: Array) -> Value:
+    """Return the product of two operands of which one at least is a number."""
+    sides = [side if side.rank else Scalar(side.body, side.kind) for side in (left, right)]
+    return arithmetic(site, "*", *sides)
+
+
 def dot(site: Site, a: Value, b: Value) -> Value:
     """Return `np.dot`: numbers multiply; the last axis against the last but one otherwise."""
-    left, right = array_of(site, a), array_of(site, b)
+    left, right = _made_array(site, a), _made_array(site, b)
     if not left.rank or not right.rank:
-        return arithmetic(site, "*", a, b)
+        return _scaled(site, left, right)
     own = string.ascii_lowercase[: left.rank - 1]
     other = string.ascii_uppercase[: right.rank - 1]
     second = other[:-1] + "z" + other[-1:]
@@ -154,9 +166,9 @@ def dot(site: Site, a: Value, b: Value) -> Value:
 
 def inner(site: Site, a: Value, b: Value) -> Value:
     """Return the product over the last axes."""
-    left, right = array_of(site, a), array_of(site, b)
+    left, right = _made_array(site, a), _made_array(site, b)
     if not left.rank or not right.rank:
-        return arithmetic(site, "*", a, b)
+        return _scaled(site, left, right)
     own = string.ascii_lowercase[: left.rank - 1]
     other = string.ascii_uppercase[: right.rank - 1]
     return product_sum(site, [Operand(left, own + "z"), Operand(right, other + "z")], own + other)
@@ -164,7 +176,7 @@ def inner(site: Site, a: Value, b: Value) -> Value:
 
 def outer(site: Site, a: Value, b: Value) -> Value:
     """Return all products of the elements of two arrays, flattened."""
-    left, right = array_of(site, ravel(site, a)), array_of(site, ravel(site, b))
+    left, right = (_made_array(site, ravel(site, side)) for side in (a, b))
     return product_sum(site, [Operand(left, "i"), Operand(right, "j")], "ij")
 
 
@@ -183,7 +195,7 @@ def vecdot(site: Site, x1: Value, x2: Value) -> Value:
 
 def ufunc_outer(ufunc: np.ufunc, site: Site, a: Value, b: Value) -> Value:
     """Return `ufunc.outer(a, b)`: every element of one with every element of the other."""
-    left, right = array_of(site, a), array_of(site, b)
+    left, right = _made_array(site, a), _made_array(site, b)
     axes = (*left.axes, *site.ctx.axes(right.rank))
     shape = (*left.shape, *(const(1) for _ in range(right.rank)))
     spread = Array(axes, shape, left.body, left.kind, left.copied)
@@ -192,7 +204,7 @@ def ufunc_outer(ufunc: np.ufunc, site: Site, a: Value, b: Value) -> Value:
 
 def tensordot(site: Site, a: Value, b: Value, axes: Value = Static(2)) -> Value:
     """Return the sum over the axes given: a number of them, or two lists."""
-    left, right = array_of(site, a), array_of(site, b)
+    left, right = _made_array(site, a), _made_array(site, b)
     items = items_of(axes)
     if items is None:
         number = static_int(site, axes, "the number of axes")
@@ -270,7 +282,7 @@ def matvec(site: Site, x1: Value, x2: Value) -> Value:
 
 def kron(site: Site, a: Value, b: Value) -> Value:
     """Return the Kronecker product."""
-    left, right = array_of(site, a), array_of(site, b)
+    left, right = _made_array(site, a), _made_array(site, b)
     rank = max(left.rank, right.rank)
     sides = []
     for array, at in ((left, 1), (right, 0)):
@@ -278,8 +290,7 @@ def kron(site: Site, a: Value, b: Value) -> Value:
         while len(axes) < rank:
             axes.insert(0, site.ctx.symbol("i"))
             shape.insert(0, const(1))
-        kind = Kind(strong_of(array.kind))  # NumPy makes arrays of numbers here
-        full: Value = Array(tuple(axes), tuple(shape), array.body, kind, array.copied)
+        full: Value = Array(tuple(axes), tuple(shape), array.body, array.kind, array.copied)
         places = Group(tuple(Static(2 * n + at) for n in range(rank)))
         sides.append((array_of(site, expand_dims(site, full, places)), shape))
     product = arithmetic(site, "*", sides[0][0], sides[1][0])

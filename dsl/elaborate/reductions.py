@@ -30,7 +30,7 @@ from .site import (
     is_none,
     static_bool,
 )  # fmt: skip
-from .types import BOOL, WEAK_BOOL, Kind, cast, truth
+from .types import BOOL, WEAK_BOOL, WEAK_INT, Kind, cast, truth
 from .ufuncs import combine_of
 from .values import Array, Masked, Scalar, Static, Value, replace_symbols
 from .ways_out import WAYS_OUT
@@ -90,7 +90,10 @@ def _start(site: Site, initial: Value, kind: Kind) -> Value:
     number = constant(initial)
     if number is not NOT_CONSTANT:
         return Static(kind.dtype.numpy.type(number))
-    return converted(site, array_of(site, initial), kind.dtype)
+    array = array_of(site, initial)
+    if array.kind == WEAK_INT and kind.dtype.kind in "iu":
+        return initial  # it adapts, and has to fit
+    return converted(site, array, kind.dtype)
 
 
 def reducer(name: str) -> Body:

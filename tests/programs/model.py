@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .layouts import Laid, lay
+from .plain_expressions import of_pythons
 from .plain_index import translated
 
 SPECIAL = {
@@ -121,6 +122,6 @@ def _wild(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...]) -> 
 def plain(text: str, names: Mapping[str, Any]) -> Any:
     """Return the function `f` that Python makes of a text in either notation. Raises Unknown."""
     made = translated(text)
-    scope = {**names, **made.names()}
+    scope = {"max": of_pythons(max), "min": of_pythons(min), **names, **made.names()}
     exec(compile(made.text, "<program>", "exec"), scope)
     return scope["f"]

@@ -27,6 +27,17 @@ def smaller(a: Any, b: Any) -> Any:
     return np.where(a == b, a, best).astype(best.dtype)[()]
 
 
+def of_pythons(choose: Callable[..., Any]) -> Callable[..., Any]:
+    """Return Python's `max` or `min` as the language has it: a NaN among the values wins."""
+
+    def chosen(*values: Any) -> Any:
+        items = list(values if len(values) > 1 else values[0])
+        best = choose(items)
+        return next((item for item in items if item != item), best)
+
+    return chosen
+
+
 _BINARY: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,

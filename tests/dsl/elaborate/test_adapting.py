@@ -48,6 +48,18 @@ def test_each_operation_raises_as_numpy_does(body: str) -> None:
             run("numpy", "x, n", f"return {body}", np.array([1, 2], "i1"), n)
 
 
+@pytest.mark.parametrize("body", ["np.max(x, initial=n)", "x.min(initial=n)"])
+def test_what_a_reduction_starts_from_has_to_fit(body: str, backend: str) -> None:
+    x = np.array([1, 2], "i1")
+    for n in (1, 100, -128):
+        expected = plain("x, n", f"return {body}", x, n)
+        assert_same(run(backend, "x, n", f"return {body}", x, n), expected)
+    with pytest.raises(CdOverflowError, match="CD0464.* 300 .*int8"):
+        run(backend, "x, n", f"return {body}", x, 300)
+    total = "return np.sum(x, initial=n)"
+    assert_same(run(backend, "x, n", total, x, 300), np.int64(303))
+
+
 @pytest.mark.parametrize(
     "body",
     ["x < n", "n == x", "np.greater(x, n)", "x / n", "np.hypot(x, n)", "n * 2.5", "n * n",

@@ -261,6 +261,15 @@ def test_a_type_to_meet_in_is_offered() -> None:
     assert "x = x.astype(...)" in found.diagnostics[0].helps[0]
 
 
+@pytest.mark.parametrize("second", ["t > 1:\n    x", "t > 1:\n    y = x\n    x"])
+def test_after_more_branches_it_is_still_the_callers(second: str) -> None:
+    body = f"if t > 0:\n    x = x * 2\nif {second} = x / 2\nreturn x + 0"
+    says = "`x` is f64[2, 3] or i64[2, 3]"
+    refused("x, t", body, X.astype(int), 1.0, says=(says,))
+    for t in (-1.0, 0.5, 2.0):
+        assert_same(run("numpy", "x, t", body, X, t), plain("x, t", body, X, t))
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -153,6 +153,18 @@ LEFT = {
     "a number of the round": (
         "for k in range(3):\n    w = 1.0\n    if t > k: w = 2.5; break\nreturn w"
     ),
+    "the number of the round": (
+        "for k in range(4):\n    w = k\n    if t > k - 1: break\nreturn w, k"
+    ),
+    "a number before the round ends": (
+        "s = 0\nfor k in range(4):\n    w = 2 * k + 1\n    for l in range(4):\n        v = l\n"
+        "        if l == k: break\n    s += v\n    if t > k: continue\n    s += w\n"
+        "    if k > 1: break\nreturn s, w, v, k"
+    ),
+    "a while and its number": (
+        "k = 0\nwhile k < 5:\n    w = k\n    k += 2\n    if k > t: continue\n    k += 1\n"
+        "return w, k"
+    ),
     "exchanged": (
         "for k in range(3):\n    if t > k: x, y = y, x; break\n    x, y = y, x + 1\n"
         "return x - 2 * y"
@@ -165,6 +177,15 @@ LEFT = {
         "for k in range(3):\n    if t > k:\n        x = x * 2\n        return x + 1\nreturn x"
     ),
 }  # fmt: skip
+
+
+LEFT |= {
+    "a text": "w = 'a'\nfor k in range(3):\n    w = 'b'\nreturn w == 'b'",
+    "nothing before": "w = None\nfor k in range(3):\n    w = x * 2\n    x = x + k\nreturn w",
+    "nothing before an endless loop": (
+        "w = None\nwhile True:\n    w = 3.0\n    if t < 1: break\n    t -= 1\nreturn w"
+    ),
+}
 
 
 @pytest.mark.parametrize("body", LEFT.values(), ids=LEFT)
@@ -188,6 +209,9 @@ def test_what_is_bound_where_a_round_is_left_is_what_goes_on(body: str, backend:
          "each round makes another"),
         ("w = 'a'\nfor k in range(3):\n    if t > k: w = 'b'; break\nreturn w == 'a'",
          "each round makes another"),
+        ("w = None\nfor k in range(x.shape[0] - 2):\n    w = 5.0\nreturn w", "from round to round"),
+        ("w = None\nwhile t > 0:\n    w = 5.0\n    t -= 1\nreturn w", "from round to round"),
+        ("w = None\nfor k in range(3):\n    w = k\nreturn w", "from round to round"),
         ("w = x\nfor k in range(3):\n    if t > k: w = y; break\nw[0] = 3\nreturn y",
          "one array on some paths"),
     ],

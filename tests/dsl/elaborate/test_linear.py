@@ -67,6 +67,14 @@ EXPRESSIONS = (
     "np.matvec(m, v)",
     "np.outer(v, w).sum()",
     "np.cross(v[:3], w[:3])",
+    "np.dot(i.astype(np.int8), 100)",
+    "np.dot(2.5, x.astype(np.float32))",
+    "np.inner(i.astype(np.int8), 100)",
+    "np.dot(i.astype(np.int8)[0, 0], 100) + 0 * i",
+    "np.outer(i.astype(np.int8), 100)",
+    "np.tensordot(i.astype(np.int8), 100, 0)",
+    "np.multiply.outer(100, i.astype(np.int8))",
+    "i.astype(np.int8).dot(100)",
 )
 
 

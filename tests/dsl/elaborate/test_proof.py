@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from plusequals.dsl.elaborate.proof import (
@@ -43,6 +43,8 @@ from .points import (
 )
 
 Drawn = tuple[tuple[Range, ...], Affine, Affine]
+unhurried = settings(suppress_health_check=[HealthCheck.too_slow])
+"""On a busy machine drawing nested ranges takes its time."""
 
 
 @st.composite
@@ -53,6 +55,7 @@ def _over_ranges(draw: st.DrawFn) -> Drawn:
     return ranges, draw(quasi_affine(symbols)), draw(quasi_affine(symbols))
 
 
+@unhurried
 @given(_over_ranges(), st.data())
 def test_nothing_false_is_proven(drawn: Drawn, data: st.DataObject) -> None:
     ranges, e, other = drawn
@@ -70,6 +73,7 @@ def test_nothing_false_is_proven(drawn: Drawn, data: st.DataObject) -> None:
         assert all(a != b for a, b in values)
 
 
+@unhurried
 @given(_over_ranges())
 def test_bounds_hold_at_every_point(drawn: Drawn) -> None:
     ranges, e, other = drawn
@@ -83,6 +87,7 @@ def test_bounds_hold_at_every_point(drawn: Drawn) -> None:
         assert evaluate(most, point) == max(a, b)
 
 
+@unhurried
 @given(nested_ranges(filled=True), st.data())
 def test_affine_extremes_of_filled_ranges_are_exact(
     ranges: tuple[Range, ...], data: st.DataObject
@@ -100,6 +105,7 @@ def test_affine_extremes_of_filled_ranges_are_exact(
         assert place in list(points(ranges))
 
 
+@unhurried
 @given(nested_ranges(), st.data())
 def test_an_extreme_of_any_ranges_is_passed_by_no_point(
     ranges: tuple[Range, ...], data: st.DataObject
@@ -110,6 +116,7 @@ def test_an_extreme_of_any_ranges_is_passed_by_no_point(
     assert all(low <= evaluate(e, point) <= high for point in points(ranges))
 
 
+@unhurried
 @given(st.data())
 def test_facts_say_what_the_test_says(data: st.DataObject) -> None:
     test = data.draw(conjunction(LETTERS))
@@ -167,6 +174,7 @@ def test_only_tests_on_indices_exclude_points() -> None:
     assert says_of_indices(Apply(OPS["and"], (of_values, of_indices), dtypes.bool_))
 
 
+@unhurried
 @given(_over_ranges())
 def test_an_extreme_is_never_passed(drawn: Drawn) -> None:
     ranges, e, _ = drawn

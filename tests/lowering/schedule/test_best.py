@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.ir.loops import Break, Check, For, If
-from plusequals.lowering.ir.rewrite import over_kernels
+from plusequals.lowering.ir.indexing import const
+from plusequals.lowering.ir.loops import Break, Check, For, If, Stmt
+from plusequals.lowering.ir.rewrite import map_statements, over_kernels
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
@@ -117,6 +118,7 @@ STAY = {
     "a root": "y[i] = argmax[j](abs(x[i, j]) ** 0.5)",
     "short rows": "y[i] = argmax[j in range(0, 63)](x[i, j])",
     "looked up": "y[i] = argmax[j](x[i, p[j]])",
+    "a choice": "y[i] = argmax[j](x[i, j] if x[i, j] > 3 else x[i, 0])",
 }
 
 
@@ -174,7 +176,18 @@ def test_rows_that_go_on_with_what_was_found() -> None:
         y = np.zeros(1, np.int64)
         expected = interpreted(program, y, x)[0]
         assert interpreted(found.program, y, x)[0] == expected
-        assert expected == seed * 4 * (seed * 4 + 71) + 3
+        assert expected == seed * 4 * 100 + 3
+
+
+def test_terms_are_counted_one_by_one() -> None:
+    program = lowered("y[0] = argmax[i, j](x[i, j])", y="i64[1]", x="i32[8, 99]")
+
+    def by_two(stmt: Stmt) -> tuple[Stmt, ...]:
+        return (replace(stmt, step=2) if isinstance(stmt, For) and stmt.hi == const(99) else stmt,)
+
+    found = by_blocks(over_kernels(program, lambda body: map_statements(body, by_two)))
+    assert not found.decisions
+    assert by_blocks(program).decisions
 
 
 def test_fixed_sizes_have_one_form_and_others_two() -> None:

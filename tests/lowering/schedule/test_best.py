@@ -118,6 +118,7 @@ STAY = {
     "a root": "y[i] = argmax[j](abs(x[i, j]) ** 0.5)",
     "short rows": "y[i] = argmax[j in range(0, 63)](x[i, j])",
     "looked up": "y[i] = argmax[j](x[i, p[j]])",
+    "always the same": "y[i] = argmax[j in range(90)](x[i, 0])",
     "a choice": "y[i] = argmax[j](x[i, j] if x[i, j] > 3 else x[i, 0])",
 }
 
@@ -188,6 +189,22 @@ def test_terms_are_counted_one_by_one() -> None:
     found = by_blocks(over_kernels(program, lambda body: map_statements(body, by_two)))
     assert not found.decisions
     assert by_blocks(program).decisions
+
+
+def test_a_second_search_goes_on_with_what_the_first_found() -> None:
+    program = lowered("y[0] = argmax[i, j](x[i, j])", y="i64[1]", x="i32[2, 99]")
+
+    def halves(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        at, loop = next((at, one) for at, one in enumerate(body) if isinstance(one, For))
+        rows = (replace(loop, hi=const(1)), replace(loop, lo=const(1)))
+        return (*body[:at], *rows, *body[at + 1 :])
+
+    found = by_blocks(over_kernels(program, halves))
+    assert len(found.decisions) == 2
+    for best in (0, 1):
+        x = terms((2, 99), "i", 40)
+        x[best, 7] = 50
+        assert interpreted(found.program, np.zeros(1, np.int64), x)[0] == 99 * best + 7
 
 
 def test_fixed_sizes_have_one_form_and_others_two() -> None:

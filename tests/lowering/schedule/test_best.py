@@ -119,6 +119,7 @@ STAY = {
     "short rows": "y[i] = argmax[j in range(0, 63)](x[i, j])",
     "looked up": "y[i] = argmax[j](x[i, p[j]])",
     "always the same": "y[i] = argmax[j in range(90)](x[i, 0])",
+    "rows looked up": "y[i] = argmax[j](x[p[i] % 4, j])",
     "a choice": "y[i] = argmax[j](x[i, j] if x[i, j] > 3 else x[i, 0])",
 }
 
@@ -139,6 +140,19 @@ def test_what_goes_by_blocks(name: str, dtype: str) -> None:
     expected = interpreted(lower(made.procedure(x, p)), x, p)[0]
     assert interpreted(scheduled(made.procedure(x, p)), x, p)[0].tolist() == expected.tolist()
     assert made.on("cc")(x, p).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("term", "dtype", "expected"),
+    [
+        ("f64(x[i, j])", "f4", True), ("f32(x[i, j])", "f8", False),
+        ("f64(x[i, j])", "i4", False), ("i64(x[i, j])", "i4", True),
+        ("f64(abs(x[i, j]) ** 0.5)", "f4", False),
+    ],
+)  # fmt: skip
+def test_terms_may_become_wider(term: str, dtype: str, expected: bool) -> None:
+    made, x = body(f"y[i] = argmax[j]({term})"), terms((90, 90), dtype, 40)
+    assert is_by_blocks(made, x, np.arange(90)) == expected
 
 
 @pytest.mark.parametrize("shape", [(0, 70), (3, 0), (1, 70), (3, 63), (3, 64), (7, BLOCK + 3)])

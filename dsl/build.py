@@ -36,6 +36,7 @@ from ..lowering.ir.assignments import (
 )  # fmt: skip
 from ..lowering.ir.expressions import (
     Apply,
+    Const,
     Domain,
     Dynamic,
     Expr,
@@ -254,7 +255,10 @@ def _own_array(at: _Place, reduce: Reduce, domain: Domain, conditions: Condition
         op, pair = PAIR_OPS[op.name], Pair(Access(node, index), reduce.position)
         target = at.allocate("best", shape, value.dtype)
     at.out.append(Assign(Access(target, index), op, True, value, free, reduced, pair, span=at.span))
-    return Read(node, index, at.span)
+    made = Read(node, index, at.span)
+    if reduce.position is not None:
+        _check_not_empty(at, reduce, free, made)
+    return made
 
 
 def _label(reduce: Reduce) -> str:
@@ -279,19 +283,30 @@ def _needed(reduce: Reduce, where: Expr | None, domain: Domain) -> tuple[Range, 
         wanted |= more
 
 
-def _check_not_empty(at: _Place, reduce: Reduce, free: Domain) -> None:
-    """Emit a check where an argmin, or an integer max or min, might have nothing to go over."""
-    name = reduce.op.name
-    strict = reduce.position is not None or name in ("max", "min") and reduce.dtype.kind in "iu"
-    if not strict or reduce.domain.where is not None:
+def _check_not_empty(at: _Place, reduce: Reduce, free: Domain, place: Read | None = None) -> None:
+    """Emit a check where an argmin, or an integer max or min, might have nothing to go over.
+
+    Its ranges tell, or whether they have a point; of positions the `place` found, afterwards.
+    """
+    name, over, is_place = reduce.op.name, reduce.domain, reduce.position is not None
+    is_limit = name in ("max", "min") and reduce.dtype.kind in "iu" and over.where is None
+    if not is_place and not is_limit:
         return
-    inside = at.known.with_ranges(free.ranges)
-    tests = [
-        Apply(OPS["lt"], (Position(r.lo), Position(r.hi)), dtypes.bool_)
-        for r in reduce.domain.ranges
-        if not inside.less(r.lo, r.hi)
-    ]
-    test = both(*tests)
+    inside = at.known.with_ranges((*free.ranges, *over.ranges))
+    open_ = [r for r in over.ranges if not inside.less(r.lo, r.hi)]
+    bounds = [index for r in open_ for index in (r.lo, r.hi)]
+    is_sought = over.where is not None or any(b.symbols() & {*over.symbols} for b in bounds)
+    if (place is not None) != (is_sought and is_place):
+        return
+    test: Expr | None
+    if place is not None:
+        test = Apply(OPS["ge"], (place, Const(0, dtypes.int64)), dtypes.bool_)
+    elif is_sought:
+        any_ = Reduce(OPS["or"], over, Const(True, dtypes.bool_), dtypes.bool_)
+        test = _hoist(at, any_, free)
+    else:
+        sides = ((Position(r.lo), Position(r.hi)) for r in open_)
+        test = both(*(Apply(OPS["lt"], pair, dtypes.bool_) for pair in sides))
     if test is not None:
         text, helps = f"`{name}` of no elements has no value", WAYS_OUT["CD0603"]
         fault = Fault("CD0603", "CdValueError", text, helps)

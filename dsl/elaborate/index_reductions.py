@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 from ...lowering.diagnostic import CdNameError, CdSyntaxError, CdTypeError, Span
 from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Fault
 from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Reduce
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, multiply, var
 from ...lowering.ir.ops import ARGMAX, ARGMIN, OPS
 from .. import surface as s
 from . import numpy_table as table
 from .arrays import describe
-from .context import Use, error
+from .context import Context, Use, error
 from .expressions import evaluate, tested
 from .frame import Frame, Letters, names_in
 from .names import is_letter, known_letter
 from .operators import as_affine, value_of
-from .proof import Known
+from .proof import Known, extreme
 from .ranges import bounded, no_range, pinned, tighten, undecided
 from .types import Kind, both, cast, truth
 from .values import Scalar, Static, Value
+from .ways_out import WAYS_OUT
 
 _OPS = {"sum": "add", "mean": "add", "prod": "mul", "max": "max", "min": "min", "any": "or",
         "all": "and"}  # fmt: skip
@@ -46,19 +49,21 @@ def reduce_letters(
     domain, known, conditions, uses = ctx.domain, ctx.known, ctx.conditions, ctx.uses
     start = 0 if uses is None else len(uses)
     try:
-        given, tests = _binders(frame, binders or (), own)
+        given, compared = _binders(frame, binders or (), own)
+        tests: list[Expr] = []
         if ctx.uses is None:
             wide = [given.get(x) or Range(x, const(0), letters.extents[x]) for x in own.values()]
-            ranges, rest = tighten(wide, tests, ctx.known)
-            ctx.domain = (*domain, *ranges)
-            ctx.known = known.with_ranges(ranges)
-            test = both(*rest)
-            if test is not None:
-                with ctx.under(test):
-                    value = value_of(evaluate(frame, argument))
-            else:
-                value = value_of(evaluate(frame, argument))
+            for part in (*compared, argument):  # a test is asked where those before it hold
+                ranges, rest = tighten(wide, tests, known)
+                ctx.domain, ctx.known = (*domain, *ranges), known.with_ranges(ranges)
+                test = both(*rest)
+                with nullcontext() if test is None else ctx.under(test):
+                    if part is argument:
+                        value = value_of(evaluate(frame, argument))
+                    else:
+                        tests.append(_test(frame, part))
         else:
+            tests += (_test(frame, binder) for binder in compared)
             value = value_of(evaluate(frame, argument))
             _collect_extents(letters, own, given, tests, ctx.uses[start:], known)
             ranges, test = tuple(Range(x, const(0), const(1)) for x in own.values()), None
@@ -77,7 +82,18 @@ def reduce_letters(
             "CD0416", CdTypeError, f"`{name}` over index letters needs one number per point", span,
             label=f"this is {describe(value)}",
         )  # fmt: skip
-    return _reduction(name, value, Domain(ranges, test), accumulate, span)
+    over = Domain(ranges, test)
+    if test is not None and name in ("max", "min") and value.kind.dtype.kind in "iu":
+        _require_point(ctx, name, over, span)
+    return _reduction(name, value, over, accumulate, span)
+
+
+def _require_point(ctx: Context, name: str, over: Domain, span: Span) -> None:
+    """Require that there is a point for which a guard holds, as integers have no limit."""
+    found = Reduce(OPS["or"], over, Const(True, dtypes.bool_), dtypes.bool_, span=span)
+    message = f"`{name}` of no elements has no value"
+    fault = Fault("CD0603", "CdValueError", message, WAYS_OUT["CD0603"])
+    ctx.check(found, fault, (), span, Domain(ctx.domain))
 
 
 def _collect_extents(
@@ -111,10 +127,10 @@ def _binds_nothing(name: str, argument: s.Expr, span: Span) -> CdSyntaxError:
 
 def _binders(
     frame: Frame, binders: tuple[s.Expr, ...], own: dict[str, Symbol]
-) -> tuple[dict[Symbol, Range], list[Expr]]:
+) -> tuple[dict[Symbol, Range], list[s.Compare]]:
     """Declare the letters of binders; return their given ranges and the tests among them."""
     given: dict[Symbol, Range] = {}
-    tests: list[Expr] = []
+    tests: list[s.Compare] = []
     for binder in binders:
         match binder:
             case s.Name():
@@ -130,8 +146,7 @@ def _binders(
                         "CD0510", CdSyntaxError, "a binder's comparison names no new index letter",
                         binder.span, helps=("write for example `sum[k < j](...)`",),
                     )  # fmt: skip
-                test = tested(frame, binder)
-                tests.append(truth(test.expr) if isinstance(test, Scalar) else _fixed(test))
+                tests.append(binder)
             case _:
                 raise error(
                     "CD0510",
@@ -143,7 +158,10 @@ def _binders(
     return given, tests
 
 
-def _fixed(test: Static) -> Expr:
+def _test(frame: Frame, binder: s.Expr) -> Expr:
+    test = tested(frame, binder)
+    if isinstance(test, Scalar):
+        return truth(test.expr)
     return Const(bool(test.value), dtypes.bool_)
 
 
@@ -213,8 +231,9 @@ def _reduction(
         op = ARGMIN if name == "argmin" else ARGMAX
         expr = cast(value.expr, kind.dtype.compute)
         position = const(0)
-        for r in domain.ranges:
-            position = multiply(position, r.hi) + var(r.symbol)
+        for at, r in enumerate(domain.ranges):
+            longest = extreme(r.hi, domain.ranges[:at], upwards=True)
+            position = multiply(position, longest) + var(r.symbol)
         made = Reduce(op, domain, expr, dtypes.int64, position, span)
         return Scalar(made, Kind(dtypes.int64))
     row = OPS[_OPS[name]]

@@ -65,7 +65,7 @@ def accumulate(
     body = replace_symbols(value.body, fresh)
     expr = Reduce(
         op, Domain(ranges, None if where is None else replace_symbols(where, fresh)),
-        body if position is not None else cast(body, dtype), dtype,
+        cast(body, dtype if position is None else value.kind.dtype.compute), dtype,
         None if position is None else substitute(position, fresh), site.span,
     )  # fmt: skip
     reduced = set(axes)

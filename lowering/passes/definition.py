@@ -54,8 +54,9 @@ class Layer:
 
     @property
     def sources(self) -> frozenset[Node]:
-        """The nodes that decide what is stored."""
-        return nodes_of(self.value).union(*map(nodes_of, self.tests))
+        """The nodes that decide what is stored, and where."""
+        places = (at.value for at in self.index or () if isinstance(at, Dynamic))
+        return nodes_of(self.value).union(*map(nodes_of, (*self.tests, *places)))
 
     @property
     def points(self) -> int:

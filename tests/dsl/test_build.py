@@ -120,3 +120,20 @@ def test_trap_the_array_of_a_reduction_is_as_wide_as_its_range_ever_gets(
         if eval(test):
             expected[i, j] = x[i, j].sum() * 2
     np.testing.assert_array_equal(a, expected)
+
+
+@pytest.mark.parametrize("dtype", [int, float])
+def test_rows_of_different_lengths_have_something_where_one_has(dtype: type, backend: str) -> None:
+    x = np.arange(12).reshape(3, 4).astype(dtype)
+    for name, best in (("max", 9), ("argmax", 5)):
+        text = f"def f(x, n):\n    return {name}[i in range(n), j < i](x[i, j])\n"
+        made = pe.cd_from_source(text, backend=backend)
+        assert made(x, 3) == best
+        for n in (0, 1):
+            if dtype is float and name == "max":
+                assert made(x, n) == -np.inf
+                continue
+            with pytest.raises(pe.CdError, match=f"`{name}` of no elements has no value"):
+                made(x, n)
+    body = "return argmax[i, j <= i + 1](x[i, j])"
+    assert not found(build(typed("x", body, x).procedure), Check)

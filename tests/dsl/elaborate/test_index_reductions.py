@@ -102,3 +102,39 @@ def test_letters_of_one_side_of_a_choice_are_not_those_of_the_other(size: int) -
             f = pe.cd_from_source(f"def f(v, a, b):\n    {text}\n    return v\n")
             want = [float(b if j <= 1 else a) for j in range(size)]
             assert f(np.zeros(size), np.ones(a), np.ones(b)).tolist() == want, text
+
+
+GUARDED = {
+    "sum[k, a[i, k] > 3](a[i, k])": np.where(A > 3, A, 0).sum(1),
+    "sum[k, n[i, k] > 0, b[i, k] == b[k, i]](n[i, k])": ((N > 0) * (B == B.T) * N).sum(1),
+    "sum[k >= 1, a[i, k - 1] > 0](a[i, k])": (A[:, 1:] * B[:, :-1]).sum(1),
+    "sum[k < i, l, a[k, l] > a[i, l]](a[i, l])": _each(
+        lambda i: sum((A[i] * (A[k] > A[i])).sum() for k in range(i))
+    ),
+    "max[k, n[i, k] % 3 == 1](n[i, k])": np.where(N % 3 == 1, N, -1).max(1),
+    "argmax[k, a[i, k] < 3](a[i, k])": np.where(A < 3, A, -99).argmax(1),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), GUARDED.items())
+def test_a_test_may_read_at_the_letters_it_is_about(
+    text: str, expected: np.ndarray, backend: str
+) -> None:
+    assert_same(run(backend, "a, n, b", f"y[i] = {text}\nreturn y", A, N, B), expected, 1e-12)
+
+
+@pytest.mark.parametrize("text", ["argmin[k, a[k] > 3](a[k])", "max[k, a[k] > 3](int(a[k]))"])
+def test_where_no_guard_holds_there_is_no_value(text: str, backend: str) -> None:
+    assert int(run(backend, "a", f"return {text}", np.array([1.0, 5.0]))) in (1, 5)
+    for a in (np.ones(4), np.full(4, np.nan)):
+        with pytest.raises(CdError, match="of no elements has no value"):
+            run(backend, "a", f"return {text}", a)
+    outside = f"if a[i] > 2:\n    y[i] = {text}\nreturn y"
+    assert run(backend, "a", outside, np.ones(4)).tolist() == [0, 0, 0, 0]
+
+
+def test_a_position_counts_rows_that_are_as_long_as_the_longest(backend: str) -> None:
+    x = np.arange(15.0).reshape(3, 5)
+    assert run(backend, "x", "return argmax[i, j <= i + 2](x[i, j])", x) == 14
+    assert run(backend, "x", "return argmax[i, j < i](x[i, j])", x) == 2 * 2 + 1
+    assert run(backend, "x", "return argmin[j <= i, i](x[i, j])", x) == 0

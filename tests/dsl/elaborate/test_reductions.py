@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.lowering import settings
 
 from .numpy_oracle import assert_same_as_numpy, compiled
 
@@ -94,3 +96,11 @@ def test_extremes_of_nothing_are_errors(body: str) -> None:
 def test_complex_numbers_have_no_extremes(body: str) -> None:
     with pytest.raises(pe.CdError, match="complex"):
         compiled(body)
+
+
+def test_half_floats_are_compared_in_the_type_they_are_computed_in(backend: str) -> None:
+    x = np.array([1, 7, np.nan, 9], np.float16)
+    made = pe.cd_from_source("def f(x):\n    return np.argmax(x), x.argmin(0)\n", {"np": np})
+    with settings.override(backend=backend, verify=True):
+        assert made(x) == (2, 2)
+        assert made(x[:2]) == (1, 0)

@@ -139,3 +139,8 @@ def test_comparisons_keep_nothing_on_both_sides() -> None:
     assert print_expr(compared("eq", var(J), const(3))) == "j == 3"
     (made,) = layers("y[i] = x[i]", y="f32[8]")
     assert made.points == 8 and isinstance(zero_of(made.node.dtype), Const)
+
+
+def test_what_decides_the_place_is_a_source() -> None:
+    (made,) = layers("if x[i] > 0:\n    y[p[i], i] = z[i]", y="f32[8, 8]", z="f32[8]")
+    assert {one.label for one in made.sources} == {"x", "p", "z"}

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.ir.loops import Break, Check, For, If
-from plusequals.lowering.ir.rewrite import over_kernels
+from plusequals.lowering.ir.indexing import const
+from plusequals.lowering.ir.loops import Break, Check, For, If, Stmt
+from plusequals.lowering.ir.rewrite import map_statements, over_kernels
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
@@ -117,6 +118,9 @@ STAY = {
     "a root": "y[i] = argmax[j](abs(x[i, j]) ** 0.5)",
     "short rows": "y[i] = argmax[j in range(0, 63)](x[i, j])",
     "looked up": "y[i] = argmax[j](x[i, p[j]])",
+    "always the same": "y[i] = argmax[j in range(90)](x[i, 0])",
+    "rows looked up": "y[i] = argmax[j](x[p[i] % 4, j])",
+    "a choice": "y[i] = argmax[j](x[i, j] if x[i, j] > 3 else x[i, 0])",
 }
 
 
@@ -136,6 +140,19 @@ def test_what_goes_by_blocks(name: str, dtype: str) -> None:
     expected = interpreted(lower(made.procedure(x, p)), x, p)[0]
     assert interpreted(scheduled(made.procedure(x, p)), x, p)[0].tolist() == expected.tolist()
     assert made.on("cc")(x, p).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("term", "dtype", "expected"),
+    [
+        ("f64(x[i, j])", "f4", True), ("f32(x[i, j])", "f8", False),
+        ("f64(x[i, j])", "i4", False), ("i64(x[i, j])", "i4", True),
+        ("f64(abs(x[i, j]) ** 0.5)", "f4", False),
+    ],
+)  # fmt: skip
+def test_terms_may_become_wider(term: str, dtype: str, expected: bool) -> None:
+    made, x = body(f"y[i] = argmax[j]({term})"), terms((90, 90), dtype, 40)
+    assert is_by_blocks(made, x, np.arange(90)) == expected
 
 
 @pytest.mark.parametrize("shape", [(0, 70), (3, 0), (1, 70), (3, 63), (3, 64), (7, BLOCK + 3)])
@@ -174,7 +191,34 @@ def test_rows_that_go_on_with_what_was_found() -> None:
         y = np.zeros(1, np.int64)
         expected = interpreted(program, y, x)[0]
         assert interpreted(found.program, y, x)[0] == expected
-        assert expected == seed * 4 * (seed * 4 + 71) + 3
+        assert expected == seed * 4 * 100 + 3
+
+
+def test_terms_are_counted_one_by_one() -> None:
+    program = lowered("y[0] = argmax[i, j](x[i, j])", y="i64[1]", x="i32[8, 99]")
+
+    def by_two(stmt: Stmt) -> tuple[Stmt, ...]:
+        return (replace(stmt, step=2) if isinstance(stmt, For) and stmt.hi == const(99) else stmt,)
+
+    found = by_blocks(over_kernels(program, lambda body: map_statements(body, by_two)))
+    assert not found.decisions
+    assert by_blocks(program).decisions
+
+
+def test_a_second_search_goes_on_with_what_the_first_found() -> None:
+    program = lowered("y[0] = argmax[i, j](x[i, j])", y="i64[1]", x="i32[2, 99]")
+
+    def halves(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        at, loop = next((at, one) for at, one in enumerate(body) if isinstance(one, For))
+        rows = (replace(loop, hi=const(1)), replace(loop, lo=const(1)))
+        return (*body[:at], *rows, *body[at + 1 :])
+
+    found = by_blocks(over_kernels(program, halves))
+    assert len(found.decisions) == 2
+    for best in (0, 1):
+        x = terms((2, 99), "i", 40)
+        x[best, 7] = 50
+        assert interpreted(found.program, np.zeros(1, np.int64), x)[0] == 99 * best + 7
 
 
 def test_fixed_sizes_have_one_form_and_others_two() -> None:

@@ -101,11 +101,11 @@ class _Work:
         """Return statements with the nests among and inside them by blocks."""
         out: list[Stmt] = []
         for at, stmt in enumerate(body):
-            out += self.statement(stmt, known, _started(body[:at]))
+            out += self.statement(stmt, known, body[:at])
         return tuple(out)
 
-    def statement(self, stmt: Stmt, known: Bounds, started: frozenset[int]) -> Body:
-        """Return what takes the place of a statement; `started` are places where nothing is."""
+    def statement(self, stmt: Stmt, known: Bounds, before: Body) -> Body:
+        """Return what takes the place of a statement behind others."""
         inner = known
         if isinstance(stmt, For):
             inner = known.inside(stmt)
@@ -115,7 +115,7 @@ class _Work:
             letters = () if others else self.letters(loops, updates, known)
             if letters:
                 rest = loops[: -len(letters)]
-                started = frozenset() if rest else started
+                started = frozenset[int]() if rest else _started(before)
                 known = reduce(Bounds.inside, rest, known)
                 return around(rest, self.nest(letters, updates, known, started))
         lists = tuple(self.body(one, inner) for one in bodies(stmt))

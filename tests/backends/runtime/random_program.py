@@ -293,7 +293,7 @@ class Program:
     def transfer(self) -> None:
         (context, there), (n, name) = self.alive(), self.one()
         which, model = self.rng.choice(("from_host", "to_host")), self.fields[n][name]
-        if model.would_lose(model.host if which == "to_host" else there.find(model)):
+        if model.would_lose(model.host if which == "to_host" else there.loaded(model)):
             return
         self.refused(
             (which, n, name, context.stream.name),

@@ -118,6 +118,10 @@ class Context:
             raise Refused("CD0842")
         return found
 
+    def loaded(self, field: Field) -> Version | None:
+        """Return what the host's version would be loaded into, None where that is made first."""
+        return self.find(field) or self.stream.device.shared.get(field)
+
     def refreshed(self, field: Field) -> Version:
         version = self.array(field)
         if field.is_newer(version):

@@ -9,11 +9,12 @@ import pytest
 
 from plusequals.lowering.ir.assignments import Fault, Let, Permute
 from plusequals.lowering.ir.indexing import Symbol, const, var
-from plusequals.lowering.ir.loops import Check, Comment, For, Store, Update
+from plusequals.lowering.ir.loops import Check, Comment, For, Stmt, Store, Update
+from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.passes.decision import Reason
-from plusequals.lowering.passes.fuse import Together, fuse, fused
+from plusequals.lowering.passes.fuse import BACK, Together, fuse, fused
 from plusequals.lowering.passes.pair import Apart
 
 from ..ir.build import ap, at, i64, node, num, pos, program, read, symbols
@@ -201,3 +202,48 @@ def test_no_nest_passes_an_exchange() -> None:
                 for s, a in ((i, y), (j, z)))  # fmt: skip
     made = fused(program((y, z), (x,), one, Permute((u, w), (w, u)), two, local=(u, w)))
     assert [decision.reason for decision in made.decisions] == [Apart.BETWEEN]
+
+
+def _past(between: tuple[Stmt, ...], *scalars: Node, more: tuple[Stmt, ...] = ()) -> int:
+    """Return how many nests are left of two, the second of which reads what the first writes."""
+    i, j = symbols("i j")
+    y, x, t = node(0, "y", 8), node(1, "x", 8), node(2, "t", 8)
+    first = For(i, const(0), const(8), 1, (Store(at(t, i), read(x, i)),))
+    value = ap("add", read(t, j), read(scalars[0]))
+    second = For(j, const(0), const(8), 1, (Store(at(y, j), value),))
+    body = (first, *between, second, *more)
+    outside = tuple(one for one in scalars if one.rank)
+    own = (t, *(one for one in scalars if not one.rank))
+    before = program((y, *outside), (x,), *body, local=own)
+    data = [np.zeros(8, np.float32), *(np.zeros(one.static_shape, np.float32) for one in outside)]
+    made = assert_agrees(before, fuse, [*data, np.arange(8, dtype=np.float32)])
+    return sum(isinstance(stmt, For) for stmt in made.kernels[0].body)
+
+
+def test_what_has_to_be_done_before_is_done_in_order() -> None:
+    """`c = b` stands before `b = 3`, which the second nest reads: both stay before it."""
+    b, c, z = node(3, "b"), node(4, "c"), node(5, "z", 8)
+    told = (Store(at(c), read(b)), Store(at(b), num(3.0)), Store(at(z, 0), read(c)))
+    assert _past(told, b, c, z) == 1
+
+
+def _longer(z: Node) -> For:
+    """Return a nest of more rounds than those that are to be brought together."""
+    k = Symbol("k", 8)
+    return For(k, const(0), const(9), 1, (Store(at(z, k), num(1.0)),))
+
+
+@pytest.mark.parametrize(("count", "nests"), [(BACK - 2, 2), (BACK - 1, 3)])
+def test_it_looks_back_only_so_far(count: int, nests: int) -> None:
+    b, z, u = node(3, "b"), node(4, "z", 9), node(5, "u", 8)
+    stores = (Store(at(u, 0), num(1.0)),) * count
+    assert _past((_longer(z), *stores), b, z, u) == nests
+
+
+def test_past_others_an_array_has_to_be_saved() -> None:
+    """A third nest, of other rounds, reads the array, too."""
+    k = Symbol("k", 9)
+    b, z, w, t = node(3, "b"), node(4, "z", 9), node(5, "w", 8), node(2, "t", 8)
+    third = For(k, const(0), const(7), 1, (Store(at(w, k), read(t, var(k) + 1)),))
+    assert _past((_longer(z),), b, z) == 2
+    assert _past((_longer(z),), b, z, w, more=(third,)) == 4

@@ -7,10 +7,13 @@ import textwrap
 import numpy as np
 import pytest
 
-from plusequals.lowering.ir.loops import Program
+from plusequals.lowering.ir.indexing import const
+from plusequals.lowering.ir.loops import For, Program, Update
+from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.passes.fuse import fuse
 from plusequals.lowering.passes.shrink import Smaller, Whole, shrink, shrunk
 
+from ..ir.build import at, node, program, read, symbols
 from .agree import assert_agrees
 from .shown import after, lowered
 
@@ -117,3 +120,15 @@ def test_storage_of_run_time_size_goes_with_the_axis() -> None:
     program = lowered(body, y="f32[8]", x="f32[8]", n="i64")
     assert_agrees(program, both, [np.zeros(8, np.float32), np.ones(8, np.float32), np.array(8)])
     assert program.locals
+
+
+@pytest.mark.parametrize(("first", "end", "kept"), [(5, 2, True), (2, 5, False), (2, 2, False)])
+def test_a_cell_that_may_not_be_there_is_loaded_only_where_rounds_go_down_to_it(
+    first: int, end: int, kept: bool
+) -> None:
+    n, k = symbols("n k")
+    y, x = node(0, "y", n), node(1, "x", 8)
+    body = (Update(at(y, 0), OPS["add"], read(x, k)),)
+    loop = For(k, const(first), const(end), -1, body)
+    made = shrink(program((y,), (x,), loop))
+    assert bool(made.locals) == kept

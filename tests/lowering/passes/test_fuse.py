@@ -12,7 +12,7 @@ from plusequals.lowering.ir.indexing import Symbol, const, var
 from plusequals.lowering.ir.loops import Check, Comment, For, Stmt, Store, Update
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
-from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.ir.walk import own_writes, statements
 from plusequals.lowering.passes.decision import Reason
 from plusequals.lowering.passes.fuse import BACK, Together, fuse, fused
 from plusequals.lowering.passes.pair import Apart
@@ -247,3 +247,29 @@ def test_past_others_an_array_has_to_be_saved() -> None:
     third = For(k, const(0), const(7), 1, (Store(at(w, k), read(t, var(k) + 1)),))
     assert _past((_longer(z),), b, z) == 2
     assert _past((_longer(z),), b, z, w, more=(third,)) == 4
+
+
+def test_past_others_both_have_the_same_rounds() -> None:
+    i, j = symbols("i j")
+    y, x, t, z = node(0, "y", 8), node(1, "x", 9), node(2, "t", 9), node(3, "z", 9)
+    first = For(i, const(0), const(9), 1, (Store(at(t, i), read(x, i)),))
+    second = For(j, const(0), const(8), 1, (Store(at(y, j), read(t, j)),))
+    before = program((y, z), (x,), first, _longer(z), second, local=(t,))
+    data = [np.zeros(8, np.float32), np.zeros(9, np.float32), np.arange(9, dtype=np.float32)]
+    made = assert_agrees(before, fuse, data)
+    loops = [stmt for stmt in statements(made.kernels[0].body) if isinstance(stmt, For)]
+    written = [{node for stmt in loop.body for node in own_writes(stmt)} for loop in loops]
+    assert len(loops) > 1 and not any({t, y} <= nodes for nodes in written)
+
+
+@pytest.mark.parametrize(("text", "is_behind"), [("then", False), ("end of a branch", True)])
+def test_past_others_a_nest_takes_its_heading_along(text: str, is_behind: bool) -> None:
+    i, j = symbols("i j")
+    y, x, t, z = node(0, "y", 8), node(1, "x", 8), node(2, "t", 8), node(3, "z", 9)
+    first = For(i, const(0), const(8), 1, (Store(at(t, i), read(x, i)),))
+    second = For(j, const(0), const(8), 1, (Store(at(y, j), read(t, j)),))
+    body = (first, _longer(z), Comment(text), second)
+    made = fuse(program((y, z), (x,), *body, local=(t,)))
+    last = [stmt for stmt in made.kernels[0].body if isinstance(stmt, For | Comment)][-1]
+    assert isinstance(last, Comment) == is_behind
+    assert sum(isinstance(stmt, For) for stmt in made.kernels[0].body) == 2

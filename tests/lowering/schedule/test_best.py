@@ -10,10 +10,11 @@ import pytest
 
 import plusequals as pe
 from plusequals.lowering.ir.indexing import const
-from plusequals.lowering.ir.loops import Break, Check, For, If, Stmt
+from plusequals.lowering.ir.loops import Break, Check, Comment, For, If, Stmt, Update
 from plusequals.lowering.ir.rewrite import map_statements, over_kernels
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.lower import lower
+from plusequals.lowering.passes.decision import Decided
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.schedule.best import BLOCK, FEW, LANES, Blocks, by_blocks
 
@@ -115,6 +116,9 @@ STAY = {
     "a guarded term": "y[i] = argmax[j in range(0, 90), j != 1](x[i, j])",
     "backwards": "y[i] = argmax[j in range(90)](x[i, 89 - j])",
     "far apart": "y[i] = argmax[j in range(0, 45)](x[i, j * 2])",
+    "some far apart": "y[i] = argmax[j in range(0, 45)](x[i, j] + x[i, j * 2])",
+    "the end of rows": "y[i] = argmax[j in range(60, 90)](x[i, j])",
+    "a small triangle of all": "y[0] = argmax[i, j <= i](x[i, j])",
     "a root": "y[i] = argmax[j](abs(x[i, j]) ** 0.5)",
     "short rows": "y[i] = argmax[j in range(0, 63)](x[i, j])",
     "looked up": "y[i] = argmax[j](x[i, p[j]])",
@@ -203,6 +207,20 @@ def test_terms_are_counted_one_by_one() -> None:
     found = by_blocks(over_kernels(program, lambda body: map_statements(body, by_two)))
     assert not found.decisions
     assert by_blocks(program).decisions
+
+
+def test_each_search_has_a_place_of_its_own() -> None:
+    program = lowered("y[0] = argmax[i, j](x[i, j])", y="i64[1]", x="i32[8, 99]")
+
+    def twice(stmt: Stmt) -> tuple[Stmt, ...]:
+        return (stmt, stmt) if isinstance(stmt, Update) else (stmt,)
+
+    def none(stmt: Stmt) -> tuple[Stmt, ...]:
+        return (Comment("nothing"),) if isinstance(stmt, Update) else (stmt,)
+
+    for change in (twice, none):
+        made = over_kernels(program, lambda body, change=change: map_statements(body, change))
+        assert by_blocks(made) == Decided(made, ())
 
 
 def test_a_second_search_goes_on_with_what_the_first_found() -> None:

@@ -108,6 +108,7 @@ BODIES = {
     "of terms": "y[i] = argmin[j](x[i, j] * 2 - x[i, 0])",
     "of tests": "y[i] = argmax[j](x[i, j] == 3)",
     "two at once": "y[i] = argmax[j](x[i, j]) + argmin[j](x[i, j] - 1)",
+    "just enough": "y[i] = argmax[j in range(0, 64)](x[i, j])",
     "three letters": "y[0] = argmax[k in range(2), i, j](x[i, j] * 2)",
 }
 STAY = {
@@ -116,7 +117,8 @@ STAY = {
     "a guarded term": "y[i] = argmax[j in range(0, 90), j != 1](x[i, j])",
     "backwards": "y[i] = argmax[j in range(90)](x[i, 89 - j])",
     "far apart": "y[i] = argmax[j in range(0, 45)](x[i, j * 2])",
-    "some far apart": "y[i] = argmax[j in range(0, 45)](x[i, j] + x[i, j * 2])",
+    "some far apart": "y[i] = argmax[j](x[i, j] + x[j // 30, j])",
+    "tests of some far apart": "y[i] = argmax[j](x[i, j] == x[j // 30, j])",
     "the end of rows": "y[i] = argmax[j in range(60, 90)](x[i, j])",
     "a small triangle of all": "y[0] = argmax[i, j <= i](x[i, j])",
     "a root": "y[i] = argmax[j](abs(x[i, j]) ** 0.5)",
@@ -207,6 +209,20 @@ def test_terms_are_counted_one_by_one() -> None:
     found = by_blocks(over_kernels(program, lambda body: map_statements(body, by_two)))
     assert not found.decisions
     assert by_blocks(program).decisions
+
+
+@pytest.mark.parametrize("text", ["y[i] = argmax[j](x[i, j] == 3)", "y[i] = argmax[j](x[i, j])"])
+def test_half_floats_stay(text: str) -> None:
+    assert not is_by_blocks(body(text), terms((90, 90), "f2", 40), np.arange(90))
+
+
+def test_comments_are_no_reason_to_stay() -> None:
+    program = lowered("y[0] = argmax[i, j](x[i, j])", y="i64[1]", x="i32[8, 99]")
+
+    def told(stmt: Stmt) -> tuple[Stmt, ...]:
+        return (Comment("here"), stmt) if isinstance(stmt, Update) else (stmt,)
+
+    assert by_blocks(over_kernels(program, lambda body: map_statements(body, told))).decisions
 
 
 def test_each_search_has_a_place_of_its_own() -> None:

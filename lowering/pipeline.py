@@ -35,6 +35,7 @@ from .placement import Place, Placement
 from .requests import settle
 from .schedule.abreast import abreast, rounds_abreast
 from .schedule.best import best, by_blocks
+from .schedule.deferred import defer, deferred
 from .schedule.edges import edges
 from .schedule.kinds import parallel, privates
 from .schedule.lanes import in_lanes, lanes
@@ -93,6 +94,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("best", lambda program, _: best(program), _alone(by_blocks), lambda t: t.schedule),
     Pass("lanes", lambda program, _: lanes(program), _alone(in_lanes), _reorders),
     Pass("rounding", lambda program, _: fused_products(program), when=_reorders),
+    Pass("defer", defer, deferred, lambda target: target.schedule),
     Pass("parallel", parallel),  # the finished nests
 )
 
@@ -214,5 +216,6 @@ _MADE: Mapping[Purpose, str] = {
     "lanes": "it has the partial results of a loop, lane by lane",
     "tile": "it has the elements of a product that are computed at once",
     "panel": "it has what tiles need, side by side",
+    "kept": "it has what rounds of a loop add, until all of them have run",
 }
 """What schedules make arrays for."""

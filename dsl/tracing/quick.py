@@ -1,4 +1,4 @@
-"""How much a call computes: whether code that runs once is compiled sooner than it could run faster.
+"""How much a call computes: whether compiling its code soon saves more than running it fast.
 
 >>> import numpy as np
 >>> import plusequals as pe

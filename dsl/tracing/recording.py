@@ -176,8 +176,10 @@ def recording_of(
     """
     made, now = instrument(procedure, wanted), settings.current()
     profile = "strict" if wanted.terms else now.profile
-    effort: settings.Effort = 0 if is_quick(procedure) or now.optimize == 0 else "g"
-    with settings.override(profile=profile, optimize=effort):
+    quick = is_quick(procedure)
+    effort: settings.Effort = 0 if quick or now.optimize == 0 else "g"
+    passes = "short" if quick else now.pipeline
+    with settings.override(profile=profile, optimize=effort, pipeline=passes):
         return Recording(link.link(build(made.procedure), backend), made.layout)
 
 

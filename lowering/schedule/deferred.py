@@ -145,7 +145,7 @@ class _Work(Outermost):
         it may be shared as it is; None where loops inside of it may."""
         if loop.kind != "serial" or not is_worth(loop, self.target.parallel_from):
             return None
-        mine = private(loop, self.only[id(loop)])
+        mine = private(loop, self.only()[id(loop)])
         if independent(loop, mine, self.own, ranges(outer)) is None:
             return (loop,)
         before = len(self.fresh.nodes)

@@ -5,15 +5,16 @@ order, number, stride or affine form of their axes, and all that is done to thei
 
 The terms are made from parts that know only the row and parts that know only the column (and the
 rounds `k` that count), so a block of rows and a block of columns need each part once. That is
-found here; `tiles` makes loops of it. It changes nothing.
+found here; `tiles` makes loops of it. Several loops may be the rows, others the columns; those that
+are both, or neither, stay around them. It changes nothing.
 
 >>> from plusequals.lowering.ir.fresh import fresh_for
 >>> program = lowered("c[i, j] = sum(a[i, k] * b[j, k])", c="f32[8, 9]", a="f32[8, 5]",
 ...                   b="f32[9, 5]")
 >>> (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
 >>> found = contraction(nest, fresh_for(program))
->>> found.row.symbol.name, found.column.symbol.name, [k.symbol.name for k in found.nest.depth]
-('i', 'j', ['k'])
+>>> [[loop.symbol.name for loop in some] for some in (found.rows, found.columns, found.nest.depth)]
+[['i'], ['j'], ['k']]
 >>> [(part.side, part.value.node.label) for part in found.parts]
 [('row', 'a'), ('column', 'b')]
 """
@@ -53,8 +54,10 @@ class Contraction:
     """A nest that accumulates for every row and every column."""
 
     nest: Accumulation
-    row: For
-    column: For
+    rows: tuple[For, ...]
+    """The last one is that of which neighbours lie side by side where they are read."""
+    columns: tuple[For, ...]
+    """The last one is that of which neighbours are stored side by side."""
     term: Expr
     """What is accumulated, in terms of the parts."""
     parts: tuple[Part, ...]
@@ -62,8 +65,12 @@ class Contraction:
     @property
     def others(self) -> tuple[For, ...]:
         """The loops that are neither row nor column."""
-        chain = self.nest.chain
-        return tuple(one for one in chain if one is not self.row and one is not self.column)
+        taken = {loop.symbol for loop in (*self.rows, *self.columns)}
+        return tuple(one for one in self.nest.chain if one.symbol not in taken)
+
+    def loops(self, side: Side) -> tuple[For, ...]:
+        """Return the loops over all rows, or columns."""
+        return self.rows if side == "row" else self.columns
 
 
 def contraction(loop: For, fresh: Fresh) -> Contraction | None:
@@ -75,12 +82,50 @@ def contraction(loop: For, fresh: Fresh) -> Contraction | None:
     pair = None if nest is None else _pair(nest)
     if nest is None or pair is None:
         return None
-    row, column = pair
-    split = _Split(row.symbol, column.symbol, frozenset(k.symbol for k in nest.depth))
+    found = _found(nest, (pair[0],), (pair[1],))
+    for one in reversed(nest.chain):
+        if found is not None and one not in pair:
+            found = _with(found, one) or found
+    return found
+
+
+def _found(
+    nest: Accumulation, rows: tuple[For, ...], columns: tuple[For, ...]
+) -> Contraction | None:
+    """Return a nest with these rows and columns; None where its terms join them in other ways."""
+    row, column = (frozenset(one.symbol for one in some) for some in (rows, columns))
+    split = _Split(row, column, frozenset(k.symbol for k in nest.depth))
     term = split.term(nest.update.value)
     if term is None or {part.side for part in split.parts} != {"row", "column"}:
         return None
-    return Contraction(nest, row, column, term, tuple(split.parts))
+    return Contraction(nest, rows, columns, term, tuple(split.parts))
+
+
+def _with(found: Contraction, loop: For) -> Contraction | None:
+    """Return the contraction with one more loop of rows or columns, None where it is neither."""
+    nest, symbol = found.nest, loop.symbol
+    if symbol not in symbols_of(nest.update.value) or not _is_free(nest, {symbol}):
+        return None
+    rows = _found(nest, _ordered((loop, *found.rows), found), found.columns)
+    return rows or _found(nest, found.rows, _ordered((loop, *found.columns), found))
+
+
+def _ordered(loops: tuple[For, ...], found: Contraction) -> tuple[For, ...]:
+    """Return loops with the one last whose neighbours lie side by side."""
+    loops = tuple(one for one in found.nest.chain if one in loops)
+    near = found.columns[-1] if found.columns[-1] in loops else _near(loops, found)
+    return (*(one for one in loops if one is not near), near)
+
+
+def _near(loops: tuple[For, ...], found: Contraction) -> For:
+    """Return the loop whose neighbours lie side by side in what rows are made from, or the last."""
+    for part in found.parts:
+        for read in reads(part.value):
+            for one in reversed(loops):
+                last = read.index[-1] if read.index else None
+                if isinstance(last, Affine) and one.symbol in last.symbols():
+                    return one
+    return loops[-1]
 
 
 def _pair(nest: Accumulation) -> tuple[For, For] | None:
@@ -94,18 +139,18 @@ def _pair(nest: Accumulation) -> tuple[For, For] | None:
         for row in nest.chain:
             alone = any(column.symbol in one and row.symbol not in one for one in terms)
             other = any(row.symbol in one and column.symbol not in one for one in terms)
-            if alone and other and _is_free(nest, row, column):
+            if alone and other and _is_free(nest, {row.symbol, column.symbol}):
                 sides = column.symbol in stored, _rounds(column), _rounds(row), number
                 if best is None or sides > best[0]:
                     best = sides, (row, column)
     return None if best is None else best[1]
 
 
-def _is_free(nest: Accumulation, row: For, column: For) -> bool:
-    """Whether no bound of a loop depends on the row or the column."""
-    pair = {row.symbol, column.symbol}
+def _is_free(nest: Accumulation, symbols: set[Symbol]) -> bool:
+    """Whether no bound of a loop depends on one of these, or on a loop that counts."""
     loops = (*nest.chain, *nest.depth)
-    return all(not (one.lo.symbols() | one.hi.symbols()) & pair for one in loops)
+    symbols = symbols.union(one.symbol for one in nest.depth)
+    return all(symbols.isdisjoint(one.lo.symbols() | one.hi.symbols()) for one in loops)
 
 
 def _last_axes(rest: Body) -> frozenset[Symbol]:
@@ -128,18 +173,18 @@ def _rounds(loop: For) -> int:
 class _Split:
     """The parts of a term, as they are found."""
 
-    row: Symbol
-    column: Symbol
+    rows: frozenset[Symbol]
+    columns: frozenset[Symbol]
     counting: frozenset[Symbol]
     parts: list[Part] = field(default_factory=list)
 
     def term(self, value: Expr) -> Expr | None:
         """Return a term with its parts named; None where more than arithmetic joins them."""
         used = symbols_of(value)
-        if not {self.row, self.column} <= used:
-            if used.isdisjoint((self.row, self.column, *self.counting)):
+        if not (self.rows & used and self.columns & used):
+            if used.isdisjoint(self.rows | self.columns | self.counting):
                 return value
-            return self.part(value, "column" if self.column in used else "row")
+            return self.part(value, "column" if self.columns & used else "row")
         match value:
             case Apply(op, args, dtype) if op.name in ON_VECTORS:
                 terms = [self.term(arg) for arg in args]

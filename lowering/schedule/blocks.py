@@ -30,6 +30,10 @@ SUMS = 5 << 19
 """So many bytes of sums wait for further terms at a time, at most: each thread has its own."""
 FEW = 8
 """With fewer sums at a time each waits for the one before it."""
+UNEVEN = 4
+"""So many blocks of rows for each thread where some have more elements than others."""
+NARROW = 2
+"""So many vectors of columns in a tile where not all elements exist, for less outside of them."""
 SMALL = 8192
 """Nests of fewer terms than that are left as they are."""
 
@@ -50,13 +54,15 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
         return None
     if all(size == 1 for size in rows) or all(size == 1 for size in columns):
         return None
-    row_box, column_box = _shape(rows, columns, lanes, target.vector_registers)
+    widest = NARROW if found.tests else 4
+    row_box, column_box = _shape(rows, columns, lanes, target.vector_registers, widest)
     height, width = prod(row_box), _up(prod(column_box), lanes)
     size = bits // 8
     most = max(1, min(DEPTH, BYTES // size) // terms)
     depth = most if outer is None else outer if 2 * outer <= 3 * most else _part(outer, most)
     most = _fitting(target.l2_bytes // (2 * depth * terms * size), ROWS, height)
-    row = Axis(found.rows, row_box, _block(rows, row_box, most // height, target.threads), height)
+    shares = target.threads if not found.tests or target.threads < 2 else UNEVEN * target.threads
+    row = Axis(found.rows, row_box, _block(rows, row_box, most // height, shares), height)
     held = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
     column_depth = outer if held and outer is not None else depth
     room = target.l3_bytes // (2 * column_depth * terms * size)
@@ -71,7 +77,7 @@ Counts = Sequence[int | None]
 
 
 def _shape(
-    rows: Counts, columns: Counts, lanes: int, registers: int
+    rows: Counts, columns: Counts, lanes: int, registers: int, widest: int = 4
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the rounds of rows and of columns in a tile: of tiles that fill the registers those
     that take the least time for all.
@@ -81,7 +87,7 @@ def _shape(
     >>> _shape([7], [96], 16, 32), _shape([16, 16], [16, 16], 16, 32)
     (((7,), (48,)), ((1, 8), (2, 16)))
     """
-    sums, most = (24, 4) if registers >= 32 else (12, 3)
+    sums, most = (24, widest) if registers >= 32 else (12, min(3, widest))
     heights = dict.fromkeys(_box(rows, height, 1) for height in range(min(sums, 16), 0, -1))
     widths = {vectors: _box(columns, vectors * lanes, lanes) for vectors in range(1, most + 1)}
 

@@ -6,7 +6,9 @@ order, number, stride or affine form of their axes, and all that is done to thei
 The terms are made from parts that know only the row and parts that know only the column (and the
 rounds `k` that count), so a block of rows and a block of columns need each part once. That is
 found here; `tiles` makes loops of it. Several loops may be the rows, others the columns; those that
-are both, or neither, stay around them. It changes nothing.
+are both, or neither, stay around them. Where the bounds of rows depend on columns, or the other way
+round, as in a triangle, there is a box around them, and tests that say which elements exist.
+It changes nothing.
 
 >>> from plusequals.lowering.ir.fresh import fresh_for
 >>> program = lowered("c[i, j] = sum(a[i, k] * b[j, k])", c="f32[8, 9]", a="f32[8, 5]",
@@ -21,14 +23,15 @@ are both, or neither, stay around them. It changes nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Literal
 
-from ..clash import symbols_of
+from ..clash import extreme, symbols_of
 from ..ir import dtypes
 from ..ir.expressions import Apply, Cast, Expr, Read, reads
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, Symbol
+from ..ir.indexing import Affine, Quasi, QuasiOp, Range, Symbol, maximum, minimum, var
 from ..ir.loops import For, Store, Update
 from ..ir.node import Node
 from ..ir.walk import statements
@@ -61,6 +64,8 @@ class Contraction:
     term: Expr
     """What is accumulated, in terms of the parts."""
     parts: tuple[Part, ...]
+    tests: tuple[Affine, ...] = ()
+    """All are zero or more where an element exists: bounds that were rows or columns."""
 
     @property
     def others(self) -> tuple[For, ...]:
@@ -79,14 +84,76 @@ def contraction(loop: For, fresh: Fresh) -> Contraction | None:
     Whether its loops may change places is for the caller to find out.
     """
     nest = accumulation(loop, fresh)
-    pair = None if nest is None else _pair(nest)
-    if nest is None or pair is None:
+    if nest is None:
         return None
-    found = _found(nest, (pair[0],), (pair[1],))
-    for one in reversed(nest.chain):
-        if found is not None and one not in pair:
-            found = _with(found, one) or found
-    return found
+    for pair in _pairs(nest):
+        found = _found(nest, (pair[0],), (pair[1],))
+        for one in reversed(nest.chain):
+            if found is not None and one not in pair:
+                found = _with(found, one) or found
+        found = None if found is None else _boxed(found)
+        if found is not None:
+            return found
+    return None
+
+
+def _boxed(found: Contraction) -> Contraction | None:
+    """Return the contraction of a box around its rows and columns, with tests where not all of its
+    elements exist; None where other loops depend on rows or columns."""
+    group = {one.symbol for one in (*found.rows, *found.columns)}
+    others = (*found.others, *found.nest.depth)
+    if not all(_is_fixed(one, group) for one in others):
+        return None
+    ranges = tuple(
+        Range(one.symbol, one.lo, one.hi) for one in found.nest.chain if one.symbol in group
+    )
+    boxes: dict[Symbol, For] = {}
+    tests: list[Affine] = []
+    for one in (*found.rows, *found.columns):
+        if _is_fixed(one, group):
+            continue
+        lows, highs = _sides(one.lo, "max"), _sides(one.hi, "min")
+        low, high = _end(lows, ranges, -1), _end(highs, ranges, 1)
+        if low is None or high is None or (low.symbols() | high.symbols()) & group:
+            return None
+        boxes[one.symbol] = replace(one, lo=low, hi=high)
+        tests += [var(one.symbol) - at for at in lows if at.symbols() & group]
+        tests += [at - var(one.symbol) - 1 for at in highs if at.symbols() & group]
+    if any(
+        isinstance(atom, Quasi) and Affine(((atom, 1),)).symbols() & group
+        for at in tests
+        for atom, _ in at.terms
+    ):
+        return None
+    rows, columns = (
+        tuple(boxes.get(one.symbol, one) for one in some) for some in (found.rows, found.columns)
+    )
+    return replace(found, rows=rows, columns=columns, tests=tuple(tests))
+
+
+def _sides(bound: Affine, op: QuasiOp) -> tuple[Affine, ...]:
+    """Return that of which a bound is the least, or the greatest.
+
+    >>> i = var(Symbol("i", 0))
+    >>> _sides(minimum(i + 1, i * 2), "min"), _sides(i, "min")
+    ((2*i, i + 1), (i,))
+    """
+    for atom, factor in bound.terms:
+        if isinstance(atom, Quasi) and atom.op == op and factor == 1:
+            rest = bound - Affine(((atom, 1),))
+            return (*_sides(rest + atom.left, op), *_sides(rest + atom.right, op))
+    return (bound,)
+
+
+def _end(sides: tuple[Affine, ...], ranges: tuple[Range, ...], sign: int) -> Affine | None:
+    """Return the end of a box around all rounds of a loop."""
+    found = [end for end in (extreme(one, ranges, sign) for one in sides) if end is not None]
+    return reduce(minimum if sign > 0 else maximum, found) if found else None
+
+
+def _is_fixed(loop: For, symbols: set[Symbol]) -> bool:
+    """Whether the bounds of a loop depend on none of these."""
+    return symbols.isdisjoint(loop.lo.symbols() | loop.hi.symbols())
 
 
 def _found(
@@ -104,7 +171,7 @@ def _found(
 def _with(found: Contraction, loop: For) -> Contraction | None:
     """Return the contraction with one more loop of rows or columns, None where it is neither."""
     nest, symbol = found.nest, loop.symbol
-    if symbol not in symbols_of(nest.update.value) or not _is_free(nest, {symbol}):
+    if symbol not in symbols_of(nest.update.value):
         return None
     rows = _found(nest, _ordered((loop, *found.rows), found), found.columns)
     return rows or _found(nest, found.rows, _ordered((loop, *found.columns), found))
@@ -128,29 +195,23 @@ def _near(loops: tuple[For, ...], found: Contraction) -> For:
     return loops[-1]
 
 
-def _pair(nest: Accumulation) -> tuple[For, For] | None:
-    """Return the loops over rows and over columns, of which neighbours are stored side by side."""
+def _pairs(nest: Accumulation) -> list[tuple[For, For]]:
+    """Return loops over rows and over columns: first those that are stored side by side."""
     counting = {k.symbol for k in nest.depth}
     read = (symbols_of(one) for one in reads(nest.update.value))
     terms = [symbols for symbols in read if symbols & counting]
     stored = _last_axes(nest.rest)
-    best: tuple[tuple[bool, int, int, int], tuple[For, For]] | None = None
+    found: list[tuple[tuple[bool, int, int, int], tuple[For, For]]] = []
+    if not all(_is_fixed(one, counting) for one in nest.depth):
+        return []
     for number, column in enumerate(nest.chain):
         for row in nest.chain:
             alone = any(column.symbol in one and row.symbol not in one for one in terms)
             other = any(row.symbol in one and column.symbol not in one for one in terms)
-            if alone and other and _is_free(nest, {row.symbol, column.symbol}):
+            if alone and other:
                 sides = column.symbol in stored, _rounds(column), _rounds(row), number
-                if best is None or sides > best[0]:
-                    best = sides, (row, column)
-    return None if best is None else best[1]
-
-
-def _is_free(nest: Accumulation, symbols: set[Symbol]) -> bool:
-    """Whether no bound of a loop depends on one of these, or on a loop that counts."""
-    loops = (*nest.chain, *nest.depth)
-    symbols = symbols.union(one.symbol for one in nest.depth)
-    return all(symbols.isdisjoint(one.lo.symbols() | one.hi.symbols()) for one in loops)
+                found.append((sides, (row, column)))
+    return [pair for _, pair in sorted(found, key=lambda one: one[0], reverse=True)]
 
 
 def _last_axes(rest: Body) -> frozenset[Symbol]:

@@ -8,6 +8,8 @@ beforehand into panels in which a tile finds it side by side:
     tile[r, c] = tile[r, c] + rows[...] * columns[...]            for all r, c in registers, each k
 
 A panel that the rows or columns do not fill is filled with zeros; what they give is not stored.
+Where not all elements exist, as in a triangle, tiles and blocks without any are left out, and of
+those that have some only these are stored.
 
 Needs: rounds that may run in any order. Guarantees: not a bit changes. The terms of an element are
 added in their order, and start from what they started from; everything else that is done with it is
@@ -50,9 +52,9 @@ from math import prod
 
 from ..ir import dtypes
 from ..ir.assignments import Access
-from ..ir.expressions import Apply, Const, Position, Read
+from ..ir.expressions import Apply, Const, Position, Read, reads
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, Symbol, const, maximum, minimum, var
+from ..ir.indexing import Affine, Range, Symbol, const, maximum, minimum, var
 from ..ir.loops import For, If, LoopKind, Program, Stmt, Store
 from ..ir.node import Node, Purpose
 from ..ir.ops import OPS
@@ -63,6 +65,7 @@ from ..target import Target
 from .axes import At, rounds_of
 from .blocks import sizes
 from .contraction import Contraction, Side, contraction
+from .existing import every, reached
 from .legal import independent, private
 from .outermost import Outermost
 from .stage import Panels, Sizes
@@ -124,7 +127,16 @@ class _Work(Outermost):
                 return False
             known = (*known, *ranges((loop,)))
         place = found.nest.place
-        return place is None or is_in_range(place.node, place.index, known)
+        if place is not None and not is_in_range(place.node, place.index, known):
+            return False
+        return not found.tests or self.is_read(found, ranges(outer))
+
+    def is_read(self, found: Contraction, known: tuple[Range, ...]) -> bool:
+        """Whether all parts are there in the whole box around rows and columns."""
+        loops = (*found.others, *found.rows, *found.columns, *found.nest.depth)
+        known = (*known, *ranges(loops))
+        every = (read for part in found.parts for read in reads(part.value))
+        return all(is_in_range(read.node, read.index, known) for read in every)
 
 
 # ----------------------------------------------------------------------------------- the nest
@@ -159,7 +171,7 @@ class _Tiler:
         row, column, fresh = self.sizes.row, self.sizes.column, self.fresh
 
         def columns(at: At) -> Body:
-            inner = row.blocks(fresh, lambda first: self.block(first, at))
+            inner = row.blocks(fresh, lambda first: self.meeting(first, at, self.block(first, at)))
             return (*self.columns(at), *inner)
 
         body = column.blocks(fresh, columns)
@@ -215,9 +227,22 @@ class _Tiler:
         rows, columns, fresh = self.sizes.row, self.sizes.column, self.fresh
 
         def inner(at: At) -> Body:
-            return rows.tiles(fresh, row, lambda first: made(_At(row, column, first, at)))
+            def tile(first: At) -> Body:
+                return self.meeting(first, at, made(_At(row, column, first, at)), of_block=False)
+
+            return rows.tiles(fresh, row, tile)
 
         return columns.tiles(fresh, column, inner)
+
+    def meeting(self, row: At, column: At, body: Body, of_block: bool = True) -> Body:
+        """Return what is done for a tile or a block in which there may be elements."""
+        tests = self.reached(row, column, 1, of_block)
+        return (If(every(tests), body, span=self.found.nest.update.span),) if tests else body
+
+    def reached(self, row: At, column: At, sign: int, of_block: bool = False) -> list[Affine]:
+        """Return the tests where they are greatest (sign 1) or least in a tile or a block."""
+        both = (self.sizes.row, row), (self.sizes.column, column)
+        return reached(self.found.tests, both, sign, of_block)
 
     # ------------------------------------------------------------------------------ one tile
 
@@ -303,6 +328,18 @@ class _Tiler:
 
     def elementwise(self, at: _At, made: Callable[[Affine, Affine], Body]) -> Body:
         """Return the loops over those elements of a tile that exist, with the names they need."""
+        tests = self.reached(at.row, at.column, -1)
+        if not tests:
+            return self.existing(at, made)
+
+        def some(row: Affine, column: Affine) -> Body:
+            return (If(every(self.found.tests), made(row, column)),)
+
+        inside, span = self.existing(at, made), self.found.nest.update.span
+        return (If(every(tests), inside, self.existing(at, some), span),)
+
+    def existing(self, at: _At, made: Callable[[Affine, Affine], Body]) -> Body:
+        """Return the loops over the elements of a tile that its box has."""
         columns, axis = self.sizes.column.width(at.column), self.sizes.column
         if columns[-1].constant is not None:
             return self.elements(at, columns, made)

@@ -61,15 +61,17 @@ class Accumulation:
         """What the start names besides `acc`."""
         return tuple(stmt for stmt in self.start if stmt.access.node != self.acc)
 
-    def named(self, body: Body, inside: Symbol) -> tuple[tuple[Store, ...], tuple[Store, ...]]:
-        """Return the names that a body uses: those that do not depend on a symbol, and the rest."""
+    def named(
+        self, body: Body, inside: frozenset[Symbol]
+    ) -> tuple[tuple[Store, ...], tuple[Store, ...]]:
+        """Return the names that a body uses: those that depend on no such symbol, and the rest."""
         used = {node.id for stmt in statements(body) for node in own_reads(stmt)}
         needed: list[Store] = []
         for name in reversed(self.names):
             if name.access.node.id in used:
                 needed.insert(0, name)
                 used |= {read.node.id for read in reads(name.value)}
-        outer = tuple(one for one in needed if inside not in _known(one, self.names))
+        outer = tuple(one for one in needed if not inside & _known(one, self.names))
         return outer, tuple(one for one in needed if one not in outer)
 
 

@@ -8,17 +8,19 @@ No bit depends on it. It changes nothing.
 ...                   b="f32[99, 99]")
 >>> (nest,) = [stmt for stmt in program.kernels[0].body if type(stmt).__name__ == "For"]
 >>> found = sizes(contraction(nest, fresh_for(program)), Target(vector_bits=256))
->>> found.rows, found.columns, found.row_block, found.column_block, found.depth
-(6, 16, 102, 112, 99)
+>>> found.row.box, found.column.box, found.row.block, found.column.block, found.depth
+((5,), (16,), (100,), (112,), 99)
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from ..target import Target
+from .axes import Axis, rounds_of
 from .contraction import Contraction
-from .stage import Sizes, rounds_of
+from .stage import Sizes
 
 DEPTH, COLUMNS, ROWS = 512, 1024, 512
 """So many terms, columns and rows are in panels at a time, at most."""
@@ -26,6 +28,12 @@ BYTES = 2048
 """So much of a row is in a panel at a time, at most: those of a tile stay in the first cache."""
 SUMS = 5 << 19
 """So many bytes of sums wait for further terms at a time, at most: each thread has its own."""
+FEW = 8
+"""With fewer sums at a time each waits for the one before it."""
+UNEVEN = 4
+"""So many blocks of rows for each thread where some have more elements than others."""
+NARROW = 2
+"""So many vectors of columns in a tile where not all elements exist, for less outside of them."""
 SMALL = 8192
 """Nests of fewer terms than that are left as they are."""
 
@@ -36,42 +44,113 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     bits = max(nest.acc.dtype.bits, *(part.node.dtype.bits for part in found.parts))
     lanes = target.lanes(bits)
     inner = [rounds_of(k) for k in nest.depth[1:]]
-    outer, rows, columns = map(rounds_of, (nest.depth[0], found.row, found.column))
-    known = [size for size in (rows, columns, outer) if size is not None]
+    outer = rounds_of(nest.depth[0])
+    rows, columns = ([rounds_of(one) for one in some] for some in (found.rows, found.columns))
+    known = [size for size in (*rows, *columns, outer) if size is not None]
     if lanes < 2 or None in inner or 0 in known or 0 in inner:
         return None
     terms = prod(n for n in inner if n is not None)
-    if len(known) == 3 and prod(known) * terms < SMALL or 1 in (rows, columns):
+    if len(known) == len(rows) + len(columns) + 1 and prod(known) * terms < SMALL:
         return None
-    height, width = _shape(rows, columns, lanes, target.vector_registers)
+    if all(size == 1 for size in rows) or all(size == 1 for size in columns):
+        return None
+    widest = NARROW if found.tests else 4
+    row_box, column_box = _shape(rows, columns, lanes, target.vector_registers, widest)
+    height, width = prod(row_box), _up(prod(column_box), lanes)
     size = bits // 8
     most = max(1, min(DEPTH, BYTES // size) // terms)
     depth = most if outer is None else outer if 2 * outer <= 3 * most else _part(outer, most)
     most = _fitting(target.l2_bytes // (2 * depth * terms * size), ROWS, height)
-    row_block = _shared(rows, most, height, target.threads)
+    shares = target.threads if not found.tests or target.threads < 2 else UNEVEN * target.threads
+    row = Axis(found.rows, row_box, _block(rows, row_box, most // height, shares), height)
     held = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
     column_depth = outer if held and outer is not None else depth
     room = target.l3_bytes // (2 * column_depth * terms * size)
-    room = room if depth == outer else min(room, SUMS // (row_block * size))
-    column_block = _shared(columns, _fitting(room, COLUMNS, width), width, 1)
-    return Sizes(height, width, row_block, column_block, depth, column_depth, terms)
+    room = room if depth == outer else min(room, SUMS // (row.room * size))
+    block = _block(columns, column_box, _fitting(room, COLUMNS, width) // width, 1)
+    column = Axis(found.columns, column_box, block, width)
+    return Sizes(row, column, depth, column_depth, terms)
 
 
-def _shape(rows: int | None, columns: int | None, lanes: int, registers: int) -> tuple[int, int]:
-    """Return how many rows and columns a tile has: of those that fill the registers the one that
-    covers the least outside of the product.
+Counts = Sequence[int | None]
+"""How many rounds some loops have, the outermost first; None where that is not known."""
 
-    >>> _shape(1024, 1024, 16, 32), _shape(257, 129, 16, 32), _shape(64, None, 8, 16)
-    ((12, 32), (8, 48), (4, 24))
+
+def _shape(
+    rows: Counts, columns: Counts, lanes: int, registers: int, widest: int = 4
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the rounds of rows and of columns in a tile: of tiles that fill the registers those
+    that take the least time for all.
+
+    >>> _shape([1024], [1024], 16, 32), _shape([257], [129], 16, 32), _shape([64], [None], 8, 16)
+    (((6,), (64,)), ((7,), (48,)), ((4,), (24,)))
+    >>> _shape([7], [96], 16, 32), _shape([16, 16], [16, 16], 16, 32)
+    (((7,), (48,)), ((1, 8), (2, 16)))
     """
-    shapes = [(12, 2), (8, 3)] if registers >= 32 else [(6, 2), (4, 3)]
+    sums, most = (24, widest) if registers >= 32 else (12, min(3, widest))
+    heights = dict.fromkeys(_box(rows, height, 1) for height in range(min(sums, 16), 0, -1))
+    widths = {vectors: _box(columns, vectors * lanes, lanes) for vectors in range(1, most + 1)}
 
-    def covered(shape: tuple[int, int]) -> int:
-        height, width = shape[0], shape[1] * lanes
-        return _up(rows or height, height) * _up(columns or 6 * lanes, width)
+    def effort(row: tuple[int, ...], column: tuple[int, ...]) -> float:
+        height, vectors = prod(row), -(-prod(column) // lanes)
+        tiles = _tiles(rows, row) * _tiles(columns, column)
+        loads = 0.3 * height + 0.75 * vectors  # what waits for the caches now and then
+        return tiles * (max(height * vectors, height + vectors, FEW) + loads)
 
-    height, vectors = min(shapes, key=covered)
-    return height, vectors * lanes
+    shapes = (
+        (row, column)
+        for row in heights
+        for vectors, column in widths.items()
+        if vectors <= sums // prod(row)
+    )
+    return min(shapes, key=lambda shape: effort(*shape))
+
+
+def _box(counts: Counts, most: int, unit: int) -> tuple[int, ...]:
+    """Return a box of loops with so many rounds at most: whole ones inside, equal parts of one.
+
+    >>> _box([5, 16], 12, 1), _box([5, 3], 12, 1), _box([100], 48, 16), _box([9, 7], 32, 16)
+    ((1, 8), (3, 3), (48,), (3, 7))
+    """
+    box: list[int] = []
+    inside, whole = 1, True
+    for count in reversed(counts):
+        room = most // inside if whole else 1
+        whole = whole and count is not None and count <= room
+        size = room if count is None else count if whole else _part(count, room)
+        box.insert(0, size if inside > 1 or len(counts) > 1 and whole else _up(size, unit))
+        inside *= size
+    return tuple(box)
+
+
+def _tiles(counts: Counts, box: Sequence[int]) -> int:
+    """Return in how many boxes a number of rounds is, those that are not known taken for many."""
+    return prod(-(-(count or 840) // size) for count, size in zip(counts, box, strict=True))
+
+
+def _block(counts: Counts, box: Sequence[int], most: int, threads: int) -> tuple[int, ...]:
+    """Return so many rounds of loops that a block has that many tiles at most: equal blocks, some
+    for each thread.
+
+    >>> _block([1024], [12], 42, 2), _block([16, 16], [1, 8], 42, 2), _block([None], [12], 42, 2)
+    ((264,), (8, 16), (252,))
+    """
+    tiles = [-(-(840 if n is None else n) // size) for n, size in zip(counts, box, strict=True)]
+    wanted = max(1, min(most, -(-prod(tiles) // threads)))
+    block: list[int] = []
+    inside = 1
+    for number in reversed(range(len(counts))):
+        count, size, outside = counts[number], box[number], prod(tiles[:number])
+        if not inside:
+            block.insert(0, 1)
+        elif count is not None and inside * tiles[number] <= wanted:
+            block.insert(0, count if len(counts) > 1 else tiles[number] * size)
+            inside *= tiles[number]
+        else:
+            room = max(1, (most if number == 0 else wanted) // inside) * size
+            block.insert(0, _shared(count, room, size, -(-threads // outside)))
+            inside = 0
+    return tuple(block)
 
 
 def _up(count: int, unit: int) -> int:

@@ -5,29 +5,33 @@ order, number, stride or affine form of their axes, and all that is done to thei
 
 The terms are made from parts that know only the row and parts that know only the column (and the
 rounds `k` that count), so a block of rows and a block of columns need each part once. That is
-found here; `tiles` makes loops of it. It changes nothing.
+found here; `tiles` makes loops of it. Several loops may be the rows, others the columns; those that
+are both, or neither, stay around them. Where the bounds of rows depend on columns, or the other way
+round, as in a triangle, there is a box around them, and tests that say which elements exist.
+It changes nothing.
 
 >>> from plusequals.lowering.ir.fresh import fresh_for
 >>> program = lowered("c[i, j] = sum(a[i, k] * b[j, k])", c="f32[8, 9]", a="f32[8, 5]",
 ...                   b="f32[9, 5]")
 >>> (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
 >>> found = contraction(nest, fresh_for(program))
->>> found.row.symbol.name, found.column.symbol.name, [k.symbol.name for k in found.nest.depth]
-('i', 'j', ['k'])
+>>> [[loop.symbol.name for loop in some] for some in (found.rows, found.columns, found.nest.depth)]
+[['i'], ['j'], ['k']]
 >>> [(part.side, part.value.node.label) for part in found.parts]
 [('row', 'a'), ('column', 'b')]
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Literal
 
-from ..clash import symbols_of
+from ..clash import extreme, symbols_of
 from ..ir import dtypes
 from ..ir.expressions import Apply, Cast, Expr, Read, reads
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, Symbol
+from ..ir.indexing import Affine, Quasi, QuasiOp, Range, Symbol, maximum, minimum, var
 from ..ir.loops import For, Store, Update
 from ..ir.node import Node
 from ..ir.walk import statements
@@ -53,17 +57,25 @@ class Contraction:
     """A nest that accumulates for every row and every column."""
 
     nest: Accumulation
-    row: For
-    column: For
+    rows: tuple[For, ...]
+    """The last one is that of which neighbours lie side by side where they are read."""
+    columns: tuple[For, ...]
+    """The last one is that of which neighbours are stored side by side."""
     term: Expr
     """What is accumulated, in terms of the parts."""
     parts: tuple[Part, ...]
+    tests: tuple[Affine, ...] = ()
+    """All are zero or more where an element exists: bounds that were rows or columns."""
 
     @property
     def others(self) -> tuple[For, ...]:
         """The loops that are neither row nor column."""
-        chain = self.nest.chain
-        return tuple(one for one in chain if one is not self.row and one is not self.column)
+        taken = {loop.symbol for loop in (*self.rows, *self.columns)}
+        return tuple(one for one in self.nest.chain if one.symbol not in taken)
+
+    def loops(self, side: Side) -> tuple[For, ...]:
+        """Return the loops over all rows, or columns."""
+        return self.rows if side == "row" else self.columns
 
 
 def contraction(loop: For, fresh: Fresh) -> Contraction | None:
@@ -72,40 +84,134 @@ def contraction(loop: For, fresh: Fresh) -> Contraction | None:
     Whether its loops may change places is for the caller to find out.
     """
     nest = accumulation(loop, fresh)
-    pair = None if nest is None else _pair(nest)
-    if nest is None or pair is None:
+    if nest is None:
         return None
-    row, column = pair
-    split = _Split(row.symbol, column.symbol, frozenset(k.symbol for k in nest.depth))
+    for pair in _pairs(nest):
+        found = _found(nest, (pair[0],), (pair[1],))
+        for one in reversed(nest.chain):
+            if found is not None and one not in pair:
+                found = _with(found, one) or found
+        found = None if found is None else _boxed(found)
+        if found is not None:
+            return found
+    return None
+
+
+def _boxed(found: Contraction) -> Contraction | None:
+    """Return the contraction of a box around its rows and columns, with tests where not all of its
+    elements exist; None where other loops depend on rows or columns."""
+    group = {one.symbol for one in (*found.rows, *found.columns)}
+    others = (*found.others, *found.nest.depth)
+    if not all(_is_fixed(one, group) for one in others):
+        return None
+    ranges = tuple(
+        Range(one.symbol, one.lo, one.hi) for one in found.nest.chain if one.symbol in group
+    )
+    boxes: dict[Symbol, For] = {}
+    tests: list[Affine] = []
+    for one in (*found.rows, *found.columns):
+        if _is_fixed(one, group):
+            continue
+        lows, highs = _sides(one.lo, "max"), _sides(one.hi, "min")
+        low, high = _end(lows, ranges, -1), _end(highs, ranges, 1)
+        if low is None or high is None or (low.symbols() | high.symbols()) & group:
+            return None
+        boxes[one.symbol] = replace(one, lo=low, hi=high)
+        tests += [var(one.symbol) - at for at in lows if at.symbols() & group]
+        tests += [at - var(one.symbol) - 1 for at in highs if at.symbols() & group]
+    if any(
+        isinstance(atom, Quasi) and Affine(((atom, 1),)).symbols() & group
+        for at in tests
+        for atom, _ in at.terms
+    ):
+        return None
+    rows, columns = (
+        tuple(boxes.get(one.symbol, one) for one in some) for some in (found.rows, found.columns)
+    )
+    return replace(found, rows=rows, columns=columns, tests=tuple(tests))
+
+
+def _sides(bound: Affine, op: QuasiOp) -> tuple[Affine, ...]:
+    """Return that of which a bound is the least, or the greatest.
+
+    >>> i = var(Symbol("i", 0))
+    >>> _sides(minimum(i + 1, i * 2), "min"), _sides(i, "min")
+    ((2*i, i + 1), (i,))
+    """
+    for atom, factor in bound.terms:
+        if isinstance(atom, Quasi) and atom.op == op and factor == 1:
+            rest = bound - Affine(((atom, 1),))
+            return (*_sides(rest + atom.left, op), *_sides(rest + atom.right, op))
+    return (bound,)
+
+
+def _end(sides: tuple[Affine, ...], ranges: tuple[Range, ...], sign: int) -> Affine | None:
+    """Return the end of a box around all rounds of a loop."""
+    found = [end for end in (extreme(one, ranges, sign) for one in sides) if end is not None]
+    return reduce(minimum if sign > 0 else maximum, found) if found else None
+
+
+def _is_fixed(loop: For, symbols: set[Symbol]) -> bool:
+    """Whether the bounds of a loop depend on none of these."""
+    return symbols.isdisjoint(loop.lo.symbols() | loop.hi.symbols())
+
+
+def _found(
+    nest: Accumulation, rows: tuple[For, ...], columns: tuple[For, ...]
+) -> Contraction | None:
+    """Return a nest with these rows and columns; None where its terms join them in other ways."""
+    row, column = (frozenset(one.symbol for one in some) for some in (rows, columns))
+    split = _Split(row, column, frozenset(k.symbol for k in nest.depth))
     term = split.term(nest.update.value)
     if term is None or {part.side for part in split.parts} != {"row", "column"}:
         return None
-    return Contraction(nest, row, column, term, tuple(split.parts))
+    return Contraction(nest, rows, columns, term, tuple(split.parts))
 
 
-def _pair(nest: Accumulation) -> tuple[For, For] | None:
-    """Return the loops over rows and over columns, of which neighbours are stored side by side."""
+def _with(found: Contraction, loop: For) -> Contraction | None:
+    """Return the contraction with one more loop of rows or columns, None where it is neither."""
+    nest, symbol = found.nest, loop.symbol
+    if symbol not in symbols_of(nest.update.value):
+        return None
+    rows = _found(nest, _ordered((loop, *found.rows), found), found.columns)
+    return rows or _found(nest, found.rows, _ordered((loop, *found.columns), found))
+
+
+def _ordered(loops: tuple[For, ...], found: Contraction) -> tuple[For, ...]:
+    """Return loops with the one last whose neighbours lie side by side."""
+    loops = tuple(one for one in found.nest.chain if one in loops)
+    near = found.columns[-1] if found.columns[-1] in loops else _near(loops, found)
+    return (*(one for one in loops if one is not near), near)
+
+
+def _near(loops: tuple[For, ...], found: Contraction) -> For:
+    """Return the loop whose neighbours lie side by side in what rows are made from, or the last."""
+    for part in found.parts:
+        for read in reads(part.value):
+            for one in reversed(loops):
+                last = read.index[-1] if read.index else None
+                if isinstance(last, Affine) and one.symbol in last.symbols():
+                    return one
+    return loops[-1]
+
+
+def _pairs(nest: Accumulation) -> list[tuple[For, For]]:
+    """Return loops over rows and over columns: first those that are stored side by side."""
     counting = {k.symbol for k in nest.depth}
     read = (symbols_of(one) for one in reads(nest.update.value))
     terms = [symbols for symbols in read if symbols & counting]
     stored = _last_axes(nest.rest)
-    best: tuple[tuple[bool, int, int, int], tuple[For, For]] | None = None
+    found: list[tuple[tuple[bool, int, int, int], tuple[For, For]]] = []
+    if not all(_is_fixed(one, counting) for one in nest.depth):
+        return []
     for number, column in enumerate(nest.chain):
         for row in nest.chain:
             alone = any(column.symbol in one and row.symbol not in one for one in terms)
             other = any(row.symbol in one and column.symbol not in one for one in terms)
-            if alone and other and _is_free(nest, row, column):
+            if alone and other:
                 sides = column.symbol in stored, _rounds(column), _rounds(row), number
-                if best is None or sides > best[0]:
-                    best = sides, (row, column)
-    return None if best is None else best[1]
-
-
-def _is_free(nest: Accumulation, row: For, column: For) -> bool:
-    """Whether no bound of a loop depends on the row or the column."""
-    pair = {row.symbol, column.symbol}
-    loops = (*nest.chain, *nest.depth)
-    return all(not (one.lo.symbols() | one.hi.symbols()) & pair for one in loops)
+                found.append((sides, (row, column)))
+    return [pair for _, pair in sorted(found, key=lambda one: one[0], reverse=True)]
 
 
 def _last_axes(rest: Body) -> frozenset[Symbol]:
@@ -128,18 +234,18 @@ def _rounds(loop: For) -> int:
 class _Split:
     """The parts of a term, as they are found."""
 
-    row: Symbol
-    column: Symbol
+    rows: frozenset[Symbol]
+    columns: frozenset[Symbol]
     counting: frozenset[Symbol]
     parts: list[Part] = field(default_factory=list)
 
     def term(self, value: Expr) -> Expr | None:
         """Return a term with its parts named; None where more than arithmetic joins them."""
         used = symbols_of(value)
-        if not {self.row, self.column} <= used:
-            if used.isdisjoint((self.row, self.column, *self.counting)):
+        if not (self.rows & used and self.columns & used):
+            if used.isdisjoint(self.rows | self.columns | self.counting):
                 return value
-            return self.part(value, "column" if self.column in used else "row")
+            return self.part(value, "column" if self.columns & used else "row")
         match value:
             case Apply(op, args, dtype) if op.name in ON_VECTORS:
                 terms = [self.term(arg) for arg in args]

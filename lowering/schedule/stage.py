@@ -15,20 +15,22 @@ each row (or column) and step, in the order in which it lies in memory.
 ...                   b="f32[9, 9]")
 >>> (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
 >>> fresh = fresh_for(program)
->>> panels = Panels.of(fresh, contraction(nest, fresh), Sizes(4, 8, 8, 16, 9, 9, 1))
->>> for stmt in panels.filled("row", const(0), const(0), const(9)):
+>>> found = contraction(nest, fresh)
+>>> axes = Axis(found.rows, (4,), (8,), 4), Axis(found.columns, (8,), (16,), 8)
+>>> panels = Panels.of(fresh, found, Sizes(*axes, 9, 9, 1))
+>>> for stmt in panels.filled("row", (const(0),), const(0), const(9)):
 ...     print(print_statement(stmt))
 for k in 0..8 step 8:
     for row in 0..4:
         for k_2 in k..k + 8:
-            rows[row + 4*k_2] = a[row, k_2]
+            rows[4*k_2 + row] = a[row, k_2]
 for k in 8..9:
     for row in 0..4 unrolled:
         rows[4*k + row] = a[row, k]
 for k in 0..8 step 8:
     for row in 0..2:
         for k_2 in k..k + 8:
-            rows[row + 4*k_2 + 36] = a[row + 4, k_2]
+            rows[4*k_2 + row + 36] = a[row + 4, k_2]
 for k in 8..9:
     for row in 0..2 unrolled:
         rows[4*k + row + 36] = a[row + 4, k]
@@ -41,7 +43,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from ..diagnostic import Span
 from ..ir import dtypes
@@ -53,10 +54,12 @@ from ..ir.loops import For, If, LoopKind, Stmt, Store
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import substitute, substitute_expr
-from .contraction import Contraction, Part
+from .axes import At, Axis, rounds_of
+from .contraction import Contraction, Part, Side
 
 Body = tuple[Stmt, ...]
-Side = Literal["row", "column"]
+Lanes = Callable[[Callable[[At], Body], LoopKind], Body]
+"""Makes the loops over the lanes of a tile."""
 Loops = Sequence[tuple[Symbol, Affine, Affine, Span]]
 """Variables, bounds and statements of loops, the innermost first."""
 NEAR = 8
@@ -67,10 +70,8 @@ NEAR = 8
 class Sizes:
     """The sizes of tiles, and of the blocks whose panels are in the caches."""
 
-    rows: int
-    columns: int
-    row_block: int
-    column_block: int
+    row: Axis
+    column: Axis
     depth: int
     """How many rounds of the outermost counting loop are in a panel of rows, and run at once."""
     column_depth: int
@@ -81,6 +82,19 @@ class Sizes:
     def panel(self, side: Side) -> int:
         """Return how many terms a panel has room for."""
         return (self.depth if side == "row" else self.column_depth) * self.inner
+
+    def axis(self, side: Side) -> Axis:
+        """Return the rows, or the columns."""
+        return self.row if side == "row" else self.column
+
+
+@dataclass(frozen=True, slots=True)
+class _Rounds:
+    """Of which block panels are filled, for which rounds of the outermost counting loop."""
+
+    block: At
+    first: Affine
+    last: Affine
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +110,10 @@ class Panels:
     @classmethod
     def of(cls, fresh: Fresh, found: Contraction, sizes: Sizes) -> Panels:
         """Return the panels of a contraction, as new arrays."""
-        blocks = {"row": sizes.row_block, "column": sizes.column_block}
         nodes = {
             part.node.id: fresh.array(
                 part.node.label,
-                (blocks[part.side] * sizes.panel(part.side),),
+                (sizes.axis(part.side).room * sizes.panel(part.side),),
                 part.node.dtype,
                 "panel",
             )
@@ -113,137 +126,144 @@ class Panels:
         rounds = rounds_of(self.found.nest.depth[0])
         return rounds is not None and rounds * self.sizes.inner <= self.sizes.panel(side)
 
-    def loop(self, side: Side) -> For:
-        """Return the loop over all rows, or columns."""
-        return self.found.row if side == "row" else self.found.column
+    def element(self, part: Part, before: Affine, step: Affine, lane: Affine) -> tuple[Affine]:
+        """Return where a lane of a tile has its part of a step; so many lanes are `before`."""
+        lanes = self.sizes.axis(part.side).lanes
+        return (before * self.sizes.panel(part.side) + step * lanes + lane,)
 
-    def lanes(self, side: Side) -> int:
-        """Return how many rows or columns a tile has."""
-        return self.sizes.rows if side == "row" else self.sizes.columns
-
-    def end(self, side: Side, block: Affine) -> Affine:
-        """Return where a block ends."""
-        size = self.sizes.row_block if side == "row" else self.sizes.column_block
-        return minimum(block + size, self.loop(side).hi)
-
-    def is_even(self, side: Side) -> bool:
-        """Whether all tiles are full."""
-        rounds = rounds_of(self.loop(side))
-        return rounds is not None and rounds % self.lanes(side) == 0
-
-    def width(self, side: Side, at: Affine) -> Affine:
-        """Return how many rows or columns the tile has that starts there."""
-        lanes = const(self.lanes(side))
-        return lanes if self.is_even(side) else minimum(lanes, self.loop(side).hi - at)
-
-    def element(self, part: Part, at: Affine, step: Affine, lane: Affine) -> tuple[Affine]:
-        """Return where a lane of a tile has its part of a step; `at` counts from the block."""
-        return (at * self.sizes.panel(part.side) + step * self.lanes(part.side) + lane,)
-
-    def filled(self, side: Side, block: Affine, first: Affine, last: Affine) -> Body:
+    def filled(self, side: Side, block: At, first: Affine, last: Affine) -> Body:
         """Return the loops that fill the panels of a block for some rounds of the depth."""
         return tuple(
             stmt
             for part in self.found.parts if part.side == side
-            for stmt in self.filled_with(part, block, first, last)
+            for stmt in self.filled_with(part, _Rounds(block, first, last))
         )  # fmt: skip
 
-    def filled_with(self, part: Part, block: Affine, first: Affine, last: Affine) -> Body:
+    def filled_with(self, part: Part, rounds: _Rounds) -> Body:
         """Return the loops over full tiles, and what fills the last one where it is not full."""
-        side, lanes = part.side, self.lanes(part.side)
-        end = self.end(side, block)
+        axis, block = self.sizes.axis(part.side), rounds.block
+        end, cut = axis.end(block), axis.cut
+        loop, size = axis.loops[cut], axis.box[cut]
+        full = tuple(map(const, axis.box))
+        if axis.is_even:
+            return axis.tiles(self.fresh, block, lambda at: self.tile(part, rounds, at, full))
+        known = rounds_of(loop)
+        if known is None:
+            whole = block[cut] + floordiv(end[cut] - block[cut], const(size)) * size
+            left, stop = end[cut] - whole, whole
+        else:  # only the last block has a tile that is not full
+            whole, left = loop.lo + known // size * size, const(known % size)
+            stop = (
+                whole if axis.block[cut] >= known else minimum(block[cut] + axis.block[cut], whole)
+            )
+        counts = (*full[:cut], left, *full[cut + 1 :])
 
-        def full(at: Affine) -> Body:
-            return self.copied(part, block, at, const(lanes), first, last)
+        def rest(at: At) -> Body:
+            return self.tile(part, rounds, at, counts)
 
-        if self.is_even(side):
-            return over(self.fresh, self.loop(side).symbol, block, end, lanes, full)
-        whole = block + floordiv(end - block, const(lanes)) * lanes
-        out = over(self.fresh, self.loop(side).symbol, block, whole, lanes, full)
-        left = end - whole
-        body = (
-            *self.copied(part, block, whole, left, first, last),
-            *self.cleared(part, block, whole, left, first, last),
-        )
-        test = Apply(OPS["lt"], (Position(whole), Position(end)), dtypes.bool_)
-        return (*out, *(body if left.constant else (If(test, body),)))
+        def each(stop: Affine, made: Callable[[At], Body], first: Affine) -> Body:
+            lows, highs = (
+                (*some[:cut], one, *some[cut + 1 :]) for some, one in ((block, first), (end, stop))
+            )
+            return axis.nested(self.fresh, (lows, highs, axis.box), range(len(block)), made)
 
-    def copied(
-        self, part: Part, block: Affine, at: Affine, count: Affine, first: Affine, last: Affine
-    ) -> Body:
-        """Return the loops that copy so many lanes of a tile."""
-        lane = self.fresh.symbol(part.side)
-        inside, step, loops = self.counting(first, last)
-        loop = self.loop(part.side)
-        values = {loop.symbol: at + var(lane), **inside}
-        node = self.nodes[part.node.id]
-        place = Access(node, self.element(part, at - block, step, var(lane)))
-        store = Store(place, substitute_expr(part.value, values), self.found.nest.update.span)
-        if count.constant is not None and not self.is_across(part):
-            return self.turned(loops, lane, count, store)
-        kind: LoopKind = "serial" if count.constant is None else "vector"
+        out = each(stop, lambda at: self.tile(part, rounds, at, full), block[cut])
+        body = each(whole + size, rest, whole)
+        last = block[cut] + axis.block[cut] if known is not None else end[cut]
+        if known is not None and axis.block[cut] >= known:
+            return (*out, *body)
+        test = Apply(OPS["lt"], (Position(whole), Position(last)), dtypes.bool_)
+        return (*out, If(test, body))
 
-        def lanes(body: Body) -> Body:
-            return (For(lane, const(0), count, 1, body, kind, loop.span),)
+    def tile(self, part: Part, rounds: _Rounds, at: At, counts: At) -> Body:
+        """Return what fills the lanes of a tile, behind so many rounds of its box with zeros."""
+        axis = self.sizes.axis(part.side)
+        used = counts[axis.cut] * (axis.count // axis.box[axis.cut])
+        body = self.copied(part, rounds, at, counts)
+        if used.constant == axis.lanes:
+            return body
+        return (*body, *self.cleared(part, rounds, at, used))
+
+    def copied(self, part: Part, rounds: _Rounds, at: At, counts: At) -> Body:
+        """Return the loops that copy so many rounds of the box of a tile."""
+        axis = self.sizes.axis(part.side)
+        inside, step, loops = self.counting(part, rounds)
+
+        def store(lanes: At) -> Store:
+            values = {
+                loop.symbol: start + lane
+                for loop, start, lane in zip(axis.loops, at, lanes, strict=True)
+            }
+            node, lane = self.nodes[part.node.id], axis.lane(lanes)
+            place = Access(node, self.element(part, axis.before(at, rounds.block), step, lane))
+            value = substitute_expr(part.value, {**values, **inside})
+            return Store(place, value, self.found.nest.update.span)
+
+        def lanes(made: Callable[[At], Body], last: LoopKind = "serial") -> Body:
+            labels = [part.side] * len(counts)
+            return axis.elements(self.fresh, labels, counts, made, last)
 
         if self.is_across(part):
-            return around(loops, lanes((store,)))
-        return lanes(around(loops, (store,)))
+            kind: LoopKind = "serial" if counts[-1].constant is None else "vector"
+            return around(loops, lanes(lambda at: (store(at),), kind))
+        if any(count.constant is None for count in counts):
+            return lanes(lambda at: around(loops, (store(at),)))
+        return self.turned(loops, lanes, store)
 
-    def turned(self, loops: Loops, lane: Symbol, count: Affine, store: Store) -> Body:
+    def turned(self, loops: Loops, lanes: Lanes, store: Callable[[At], Store]) -> Body:
         """Return the loops that copy lanes of which the steps are neighbours: some steps of each
         lane at a time, as many as memory gives at once."""
         (name, lo, hi, span), *outer = loops
         hi = hi if (hi - lo).constant is not None else maximum(hi, lo)
         first = self.fresh.symbol(name.name)
         whole = lo + floordiv(hi - lo, const(NEAR)) * NEAR
-        near = For(name, var(first), var(first) + NEAR, 1, (store,), span=span)
         body: Body = ()
+
+        def near(at: At) -> Body:
+            return (For(name, var(first), var(first) + NEAR, 1, (store(at),), span=span),)
+
         if (whole - lo).constant != 0:
-            inner = For(lane, const(0), count, 1, (near,), span=span)
-            body = (For(first, lo, whole, NEAR, (inner,), span=span),)
+            body = (For(first, lo, whole, NEAR, lanes(near, "serial"), span=span),)
         if (hi - whole).constant != 0:
-            step, other = self.fresh.symbol(name.name), self.fresh.symbol(lane.name)
-            last = substitute((store,), {name: var(step), lane: var(other)})
-            inner = For(other, const(0), count, 1, last, "unrolled", span)
-            body = (*body, For(step, whole, hi, 1, (inner,), span=span))
+            step = self.fresh.symbol(name.name)
+
+            def last(at: At) -> Body:
+                return substitute((store(at),), {name: var(step)})
+
+            body = (*body, For(step, whole, hi, 1, lanes(last, "unrolled"), span=span))
         return around(outer, body)
 
-    def cleared(
-        self, part: Part, block: Affine, at: Affine, count: Affine, first: Affine, last: Affine
-    ) -> Body:
+    def cleared(self, part: Part, rounds: _Rounds, at: At, count: Affine) -> Body:
         """Return the loops that fill the lanes of a tile from a number on with zeros."""
-        lane = self.fresh.symbol(part.side)
-        _, step, loops = self.counting(first, last)
+        axis, lane = self.sizes.axis(part.side), self.fresh.symbol(part.side)
+        _, step, loops = self.counting(part, rounds)
         node = self.nodes[part.node.id]
-        place = Access(node, self.element(part, at - block, step, var(lane)))
+        place = Access(node, self.element(part, axis.before(at, rounds.block), step, var(lane)))
         store = Store(place, Const(0.0, node.dtype), self.found.nest.update.span)
-        lanes = const(self.lanes(part.side))
-        clear = For(lane, count, lanes, 1, (store,), "serial", self.loop(part.side).span)
+        span = axis.loops[-1].span
+        clear = For(lane, count, const(axis.lanes), 1, (store,), "serial", span)
         return around(loops, (clear,))
 
-    def counting(self, first: Affine, last: Affine) -> tuple[dict[Symbol, Affine], Affine, Loops]:
-        """Return new symbols for the counting loops, the number of the step, and the loops."""
-        names = [self.fresh.symbol(loop.symbol.name) for loop in self.found.nest.depth]
+    def counting(self, part: Part, rounds: _Rounds) -> tuple[dict[Symbol, Affine], Affine, Loops]:
+        """Return new symbols for the counting loops, the number of the step, and the loops: of
+        which neighbours lie side by side the innermost."""
+        depth, outermost = self.found.nest.depth, self.found.nest.depth[0]
+        names = [self.fresh.symbol(loop.symbol.name) for loop in depth]
         step, stride = const(0), 1
         loops: list[tuple[Symbol, Affine, Affine, Span]] = []
-        outermost = self.found.nest.depth[0]
-        for loop, name in reversed(list(zip(self.found.nest.depth, names, strict=True))):
-            lo, hi = (first, last) if loop is outermost else (loop.lo, loop.hi)
+        near = {symbol for at in _lasts(part) for symbol in at.symbols()}
+        for loop, name in reversed(list(zip(depth, names, strict=True))):
+            lo, hi = (rounds.first, rounds.last) if loop is outermost else (loop.lo, loop.hi)
             step += (var(name) - lo) * stride
             stride *= rounds_of(loop) or 1
-            loops.append((name, lo, hi, loop.span))
-
-        depth = self.found.nest.depth
+            loops.insert(0 if loop.symbol in near else len(loops), (name, lo, hi, loop.span))
         symbols = {loop.symbol: var(name) for loop, name in zip(depth, names, strict=True)}
         return symbols, step, loops
 
     def is_across(self, part: Part) -> bool:
         """Whether neighbouring lanes, rather than steps, are neighbours in memory."""
-        symbol = self.loop(part.side).symbol
-        last = [read.index[-1] for read in reads(part.value) if read.index]
-        across = [isinstance(at, Affine) and symbol in at.symbols() for at in last]
-        return all(across) if across else True
+        symbols = {loop.symbol for loop in self.found.loops(part.side)}
+        return all(symbols & at.symbols() for at in _lasts(part))
 
     def taken(self, term: Expr, at: Mapping[Side, Affine], step: Mapping[Side, Affine],
               row: Affine, column: Affine) -> Expr:  # fmt: skip
@@ -268,18 +288,7 @@ def around(loops: Loops, body: Body) -> Body:
     return body
 
 
-def rounds_of(loop: For) -> int | None:
-    """Return how many rounds a loop has, None where that is not known."""
-    rounds = (loop.hi - loop.lo).constant
-    return None if rounds is None else max(0, rounds)
-
-
-def over(
-    fresh: Fresh, name: Symbol, lo: Affine, hi: Affine, step: int, made: Callable[[Affine], Body]
-) -> Body:
-    """Return a loop in steps; of a single round what that does."""
-    rounds = (hi - lo).constant
-    if rounds is not None and rounds <= step:
-        return made(lo) if rounds > 0 else ()
-    symbol = fresh.symbol(name.name)
-    return (For(symbol, lo, hi, step, made(var(symbol))),)
+def _lasts(part: Part) -> list[Affine]:
+    """Return the last subscripts of what a part reads."""
+    found = (read.index[-1] for read in reads(part.value) if read.index)
+    return [at if isinstance(at, Affine) else const(0) for at in found]

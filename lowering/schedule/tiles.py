@@ -8,6 +8,8 @@ beforehand into panels in which a tile finds it side by side:
     tile[r, c] = tile[r, c] + rows[...] * columns[...]            for all r, c in registers, each k
 
 A panel that the rows or columns do not fill is filled with zeros; what they give is not stored.
+Where not all elements exist, as in a triangle, tiles and blocks without any are left out, and of
+those that have some only these are stored.
 
 Needs: rounds that may run in any order. Guarantees: not a bit changes. The terms of an element are
 added in their order, and start from what they started from; everything else that is done with it is
@@ -18,11 +20,11 @@ done as before, once.
 ...      "c[i, j] = sum(a[i, k] * b[k, j])", c="f32[6, 16]", a="f32[6, 99]", b="f32[99, 16]")
 for k in 0..99:
     for column in 0..16 vector:
-        columns[column + 16*k] = b[k, column]
+        columns[16*k + column] = b[k, column]
 for k in 0..96 step 8:
     for row in 0..6:
         for k_2 in k..k + 8:
-            rows[row + 6*k_2] = a[row, k_2]
+            rows[6*k_2 + row] = a[row, k_2]
 for k in 96..99:
     for row in 0..6 unrolled:
         rows[6*k + row] = a[row, k]
@@ -50,9 +52,9 @@ from math import prod
 
 from ..ir import dtypes
 from ..ir.assignments import Access
-from ..ir.expressions import Apply, Const, Position, Read
+from ..ir.expressions import Apply, Const, Position, Read, reads
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, const, maximum, minimum, var
+from ..ir.indexing import Affine, Range, Symbol, const, maximum, minimum, var
 from ..ir.loops import For, If, LoopKind, Program, Stmt, Store
 from ..ir.node import Node, Purpose
 from ..ir.ops import OPS
@@ -60,11 +62,13 @@ from ..ir.rewrite import substitute
 from ..passes.cells import is_in_range, ranges
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
+from .axes import At, rounds_of
 from .blocks import sizes
-from .contraction import Contraction, contraction
+from .contraction import Contraction, Side, contraction
+from .existing import every, reached
 from .legal import independent, private
 from .outermost import Outermost
-from .stage import Panels, Side, Sizes, over, rounds_of
+from .stage import Panels, Sizes
 
 Body = tuple[Stmt, ...]
 
@@ -101,7 +105,7 @@ class _Work(Outermost):
         if found is None or chosen is None or not self.is_legal(found, outer):
             del self.fresh.nodes[before:]
             return None
-        detail = f"{chosen.rows} rows by {chosen.columns} columns"
+        detail = f"{chosen.row.lanes} rows by {chosen.column.lanes} columns"
         self.decisions.append(
             Decision(
                 "tiles",
@@ -109,7 +113,7 @@ class _Work(Outermost):
                 None,
                 detail,
                 found.nest.update.span,
-                variable=found.row.symbol.name,
+                variable=found.rows[-1].symbol.name,
             )
         )
         return _Tiler.of(self.fresh, found, chosen).nest()
@@ -123,7 +127,16 @@ class _Work(Outermost):
                 return False
             known = (*known, *ranges((loop,)))
         place = found.nest.place
-        return place is None or is_in_range(place.node, place.index, known)
+        if place is not None and not is_in_range(place.node, place.index, known):
+            return False
+        return not found.tests or self.is_read(found, ranges(outer))
+
+    def is_read(self, found: Contraction, known: tuple[Range, ...]) -> bool:
+        """Whether all parts are there in the whole box around rows and columns."""
+        loops = (*found.others, *found.rows, *found.columns, *found.nest.depth)
+        known = (*known, *ranges(loops))
+        every = (read for part in found.parts for read in reads(part.value))
+        return all(is_in_range(read.node, read.index, known) for read in every)
 
 
 # ----------------------------------------------------------------------------------- the nest
@@ -145,42 +158,40 @@ class _Tiler:
     def of(cls, fresh: Fresh, found: Contraction, sizes: Sizes) -> _Tiler:
         """Return what makes the nest, with the arrays that it needs."""
         panels = Panels.of(fresh, found, sizes)
-        shape, dtype = (sizes.rows, sizes.columns), found.nest.acc.dtype
+        shape, dtype = (sizes.row.lanes, sizes.column.lanes), found.nest.acc.dtype
         tile = fresh.array("tile", shape, dtype, "tile")
         whole = panels.holds("row")
-        count = prod(shape) if whole else sizes.row_block * sizes.column_block
+        count = prod(shape) if whole else sizes.row.room * sizes.column.room
         purpose: Purpose = "tile" if whole else "panel"
         out = fresh.array("tile_out", (count,), dtype, purpose)
         return cls(fresh, found, sizes, panels, tile, out)
 
     def nest(self) -> Body:
         """Return the loops over blocks, in the loops that are neither row nor column."""
-        found, size, fresh = self.found, self.sizes, self.fresh
-        row, column = found.row, found.column
+        row, column, fresh = self.sizes.row, self.sizes.column, self.fresh
 
-        def columns(at: Affine) -> Body:
-            def rows(first: Affine) -> Body:
-                return self.block(first, at)
-
-            inner = over(fresh, row.symbol, row.lo, row.hi, size.row_block, rows)
+        def columns(at: At) -> Body:
+            inner = row.blocks(fresh, lambda first: self.meeting(first, at, self.block(first, at)))
             return (*self.columns(at), *inner)
 
-        body = over(fresh, column.symbol, column.lo, column.hi, size.column_block, columns)
-        for loop in reversed(found.others):
+        body = column.blocks(fresh, columns)
+        for loop in reversed(self.found.others):
             body = (replace(loop, body=body),)
         return body
 
-    def columns(self, column: Affine) -> Body:
+    def columns(self, column: At) -> Body:
         """Return what fills the panels of a block of columns, where these hold all terms."""
-        row, k = self.found.row, self.found.nest.depth[0]
+        k = self.found.nest.depth[0]
         if not self.panels.holds("column"):
             return ()
         body = self.panels.filled("column", column, k.lo, k.hi)
-        if rounds_of(row):
-            return body
-        return (If(Apply(OPS["lt"], (Position(row.lo), Position(row.hi)), dtypes.bool_), body),)
+        for row in self.found.rows:
+            if rounds_of(row) is None:
+                some = Apply(OPS["lt"], (Position(row.lo), Position(row.hi)), dtypes.bool_)
+                body = (If(some, body),)
+        return body
 
-    def block(self, row: Affine, column: Affine) -> Body:
+    def block(self, row: At, column: At) -> Body:
         """Return the tiles of a block of rows and columns."""
         k, span = self.found.nest.depth[0], self.found.nest.update.span
         if self.panels.holds("row"):
@@ -211,19 +222,27 @@ class _Tiler:
             *self.each(row, column, self.finished),
         )
 
-    def each(self, row: Affine, column: Affine, made: Callable[[_At], Body]) -> Body:
+    def each(self, row: At, column: At, made: Callable[[_At], Body]) -> Body:
         """Return a loop over the tiles of a block; those of the same columns follow each other."""
-        found, panels, size = self.found, self.panels, self.sizes
+        rows, columns, fresh = self.sizes.row, self.sizes.column, self.fresh
 
-        def columns(at: Affine) -> Body:
-            def rows(first: Affine) -> Body:
-                return made(_At(row, column, first, at))
+        def inner(at: At) -> Body:
+            def tile(first: At) -> Body:
+                return self.meeting(first, at, made(_At(row, column, first, at)), of_block=False)
 
-            end = panels.end("row", row)
-            return over(self.fresh, found.row.symbol, row, end, size.rows, rows)
+            return rows.tiles(fresh, row, tile)
 
-        end = panels.end("column", column)
-        return over(self.fresh, found.column.symbol, column, end, size.columns, columns)
+        return columns.tiles(fresh, column, inner)
+
+    def meeting(self, row: At, column: At, body: Body, of_block: bool = True) -> Body:
+        """Return what is done for a tile or a block in which there may be elements."""
+        tests = self.reached(row, column, 1, of_block)
+        return (If(every(tests), body, span=self.found.nest.update.span),) if tests else body
+
+    def reached(self, row: At, column: At, sign: int, of_block: bool = False) -> list[Affine]:
+        """Return the tests where they are greatest (sign 1) or least in a tile or a block."""
+        both = (self.sizes.row, row), (self.sizes.column, column)
+        return reached(self.found.tests, both, sign, of_block)
 
     # ------------------------------------------------------------------------------ one tile
 
@@ -231,17 +250,18 @@ class _Tiler:
         """Return the loops over all elements of a tile."""
         row, column = self.fresh.symbol("row"), self.fresh.symbol("column")
         span = self.found.nest.update.span
-        lanes = const(self.sizes.columns)
+        lanes = const(self.sizes.column.lanes)
         inner = For(column, const(0), lanes, 1, (made(var(row), var(column)),), "vector", span)
-        return For(row, const(0), const(self.sizes.rows), 1, (inner,), "unrolled", span)
+        return For(row, const(0), const(self.sizes.row.lanes), 1, (inner,), "unrolled", span)
 
     def outside(self, at: _At, row: Affine, column: Affine) -> tuple[Affine]:
         """Return where an element of a tile is outside of the registers."""
-        inside = row * self.sizes.columns + column
+        size = self.sizes
+        inside = row * size.column.lanes + column
         if self.panels.holds("row"):
             return (inside,)
-        block = (at.column - at.columns) * self.sizes.row_block
-        return (block + (at.row - at.rows) * self.sizes.columns + inside,)
+        block = size.column.before(at.column, at.columns) * size.row.room
+        return (block + size.row.before(at.row, at.rows) * size.column.lanes + inside,)
 
     def begun(self, at: _At) -> Body:
         """Return what gives the elements of a tile what they start from."""
@@ -271,7 +291,10 @@ class _Tiler:
     def added(self, at: _At, first: Affine, last: Affine) -> Body:
         """Return the loop over the terms of a tile, of some rounds of the depth."""
         step, update = self.fresh.symbol("step"), self.found.nest.update
-        sides: dict[Side, Affine] = {"row": at.row - at.rows, "column": at.column - at.columns}
+        sides: dict[Side, Affine] = {
+            "row": self.sizes.row.before(at.row, at.rows),
+            "column": self.sizes.column.before(at.column, at.columns),
+        }
         before = (first - self.found.nest.depth[0].lo) * self.sizes.inner
         behind = before if self.panels.holds("column") else const(0)
         place: dict[Side, Affine] = {"row": var(step), "column": var(step) + behind}
@@ -305,34 +328,61 @@ class _Tiler:
 
     def elementwise(self, at: _At, made: Callable[[Affine, Affine], Body]) -> Body:
         """Return the loops over those elements of a tile that exist, with the names they need."""
-        columns, lanes = self.panels.width("column", at.column), const(self.sizes.columns)
-        if columns.constant is not None:
+        tests = self.reached(at.row, at.column, -1)
+        if not tests:
+            return self.existing(at, made)
+
+        def some(row: Affine, column: Affine) -> Body:
+            return (If(every(self.found.tests), made(row, column)),)
+
+        inside, span = self.existing(at, made), self.found.nest.update.span
+        return (If(every(tests), inside, self.existing(at, some), span),)
+
+    def existing(self, at: _At, made: Callable[[Affine, Affine], Body]) -> Body:
+        """Return the loops over the elements of a tile that its box has."""
+        columns, axis = self.sizes.column.width(at.column), self.sizes.column
+        if columns[-1].constant is not None:
             return self.elements(at, columns, made)
-        full = Apply(OPS["eq"], (Position(columns), Position(lanes)), dtypes.bool_)
+        lanes = tuple(map(const, axis.box))
+        full = Apply(OPS["eq"], (Position(columns[-1]), Position(lanes[-1])), dtypes.bool_)
         both = self.elements(at, lanes, made), self.elements(at, columns, made)
         return (If(full, *both, self.found.nest.update.span),)
 
-    def elements(self, at: _At, columns: Affine, made: Callable[[Affine, Affine], Body]) -> Body:
+    def elements(self, at: _At, columns: At, made: Callable[[Affine, Affine], Body]) -> Body:
         """Return the loops over the elements of a tile of so many columns."""
-        found = self.found
-        row, column = (self.fresh.symbol(s.symbol.name) for s in (found.row, found.column))
-        body = made(var(row), var(column))
-        outer, inner = found.nest.named(body, found.column.symbol)
-        kind: LoopKind = "vector" if columns.constant is not None else "serial"
-        inside = For(column, const(0), columns, 1, (*inner, *body), kind, found.column.span)
-        values = {
-            found.row.symbol: at.row + var(row), found.column.symbol: at.column + var(column),
-        }  # fmt: skip
-        rows = self.panels.width("row", at.row)
-        loop = For(row, const(0), rows, 1, (*outer, inside), span=found.row.span)
-        return substitute((loop,), values)
+        found, size = self.found, self.sizes
+        inside = frozenset(one.symbol for one in found.columns)
+        kind: LoopKind = "vector" if columns[-1].constant is not None else "serial"
+
+        def row(rows: At) -> Body:
+            outer: list[Stmt] = []
+
+            def element(lanes: At) -> Body:
+                body = made(size.row.lane(rows), size.column.lane(lanes))
+                names = found.nest.named(body, inside)
+                outer[:] = substitute(names[0], placed(found.rows, at.row, rows))
+                whole = substitute((*names[1], *body), placed(found.rows, at.row, rows))
+                return substitute(whole, placed(found.columns, at.column, lanes))
+
+            labels = [one.symbol.name for one in found.columns]
+            inner = size.column.elements(self.fresh, labels, columns, element, kind)
+            return (*outer, *inner)
+
+        labels = [one.symbol.name for one in found.rows]
+        return size.row.elements(self.fresh, labels, size.row.width(at.row), row)
+
+
+def placed(loops: tuple[For, ...], at: At, lanes: At) -> dict[Symbol, Affine]:
+    """Return the rounds of loops that a lane of a tile has."""
+    every = zip(loops, at, lanes, strict=True)
+    return {loop.symbol: start + lane for loop, start, lane in every}
 
 
 @dataclass(frozen=True, slots=True)
 class _At:
     """A tile: where its block starts, and where it does."""
 
-    rows: Affine
-    columns: Affine
-    row: Affine
-    column: Affine
+    rows: At
+    columns: At
+    row: At
+    column: At

@@ -39,12 +39,12 @@ def test_blocks_are_whole_tiles_in_registers(
     found = chosen(*shape, dtype, target)
     assert found is not None
     lanes = target.lanes(32 if dtype == "f32" else 64)
-    assert found.columns % lanes == 0
-    vectors = found.columns // lanes
-    assert found.rows * vectors + vectors + 1 <= target.vector_registers
-    assert found.row_block % found.rows == 0
-    assert found.column_block % found.columns == 0
-    assert found.row_block < ROWS + found.rows
+    assert found.column.lanes % lanes == 0
+    vectors = found.column.lanes // lanes
+    assert found.row.lanes * vectors + vectors + 1 <= target.vector_registers
+    assert found.row.room % found.row.lanes == 0
+    assert found.column.room % found.column.lanes == 0
+    assert found.row.room < ROWS + found.row.lanes
     assert 1 <= found.depth <= shape[1]
 
 
@@ -52,8 +52,8 @@ def test_the_shape_is_the_one_that_covers_least_outside() -> None:
     square, odd = (chosen(*shape, "f32", WIDE) for shape in ((96, 64, 96), (257, 513, 129)))
     assert square is not None
     assert odd is not None
-    assert (square.rows, square.columns) == (12, 32)
-    assert (odd.rows, odd.columns) == (8, 48)
+    assert (square.row.lanes, square.column.lanes) == (8, 48)
+    assert (odd.row.lanes, odd.column.lanes) == (7, 48)
 
 
 def test_each_thread_has_rows() -> None:
@@ -61,8 +61,8 @@ def test_each_thread_has_rows() -> None:
     shared = chosen(64, 64, 64, "f32", Target(vector_bits=512, vector_registers=32, threads=4))
     assert alone is not None
     assert shared is not None
-    assert alone.row_block >= 64
-    assert shared.row_block < 32
+    assert alone.row.room >= 64
+    assert shared.row.room < 32
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -70,7 +70,7 @@ def test_what_each_thread_has_of_its_own_is_no_more_than_it_may_have(threads: in
     target = Target(vector_bits=512, vector_registers=32, threads=threads, l2_bytes=2 << 20)
     found = chosen(6000, 4000, 6000, "f64", target)
     assert found is not None
-    panel, sums = found.row_block * found.depth, found.row_block * found.column_block
+    panel, sums = found.row.room * found.depth, found.row.room * found.column.room
     assert (panel + sums) * 8 <= ROOM
 
 

@@ -15,6 +15,7 @@ from ..passes.shown import lowered
 ARRAYS = {
     "y": "f32[8, 9]", "z": "f32[9, 8]", "q": "f32[2, 8, 9]", "a": "f32[8, 5]", "b": "f32[5, 9]",
     "t": "f32[9, 5]", "x": "f32[12, 9]", "p": "i64[9]", "u": "f32[2, 8, 5]",
+    "g": "f32[2, 5, 9]", "h": "f32[8, 2, 2, 9]", "s": "f32[5, 2, 8]", "v": "f32[2]",
 }  # fmt: skip
 
 
@@ -25,11 +26,20 @@ def found(text: str) -> Contraction | None:
     return contraction(nest, fresh_for(program))
 
 
+def names(loops: tuple[For, ...]) -> str:
+    return "".join(loop.symbol.name for loop in loops)
+
+
 PRODUCTS = {
     "y[i, j] = sum(a[i, k] * b[k, j])": ("i", "j", "", "a b"),
     "z[j, i] = sum(a[i, k] * b[k, j])": ("j", "i", "", "b a"),
     "y[i, j] += a[i, k] * t[j, k]": ("i", "j", "", "a t"),
-    "q[n, i, j] = sum(u[n, i, k] * b[k, j])": ("i", "j", "n", "u b"),
+    "q[n, i, j] = sum(u[n, i, k] * b[k, j])": ("ni", "j", "", "u b"),
+    "q[n, i, j] = sum(u[n, i, k] * g[n, k, j])": ("i", "j", "n", "u g"),
+    "h[i, l, n, j] = sum[k](g[n, k, j] * s[k, l, i] * v[l])": ("li", "nj", "", "v g"),
+    "h[i, l, n, j] = sum[k](g[n, k, j] * s[k, l, i] * v[n])": ("li", "nj", "", "s v"),
+    "h[i, l, n, j] = sum(g[n, k, j] * u[l, i, k])": ("il", "nj", "", "u g"),
+    "h[i, l, n, j] = sum(g[n, k, j] * s[k, l, i])": ("li", "nj", "", "s g"),
     "y[i, j] = sum((a[i, k] - b[k, j]) ** 2)": ("i", "j", "", "a b"),
 }
 
@@ -39,8 +49,7 @@ def test_rows_and_columns(text: str) -> None:
     row, column, others, operands = PRODUCTS[text]
     one = found(text)
     assert one is not None
-    assert (one.row.symbol.name, one.column.symbol.name) == (row, column)
-    assert " ".join(loop.symbol.name for loop in one.others) == others
+    assert [names(some) for some in (one.rows, one.columns, one.others)] == [row, column, others]
     sides = {part.side: print_expr(part.value)[0] for part in one.parts}
     assert f"{sides['row']} {sides['column']}" == operands
 
@@ -48,6 +57,7 @@ def test_rows_and_columns(text: str) -> None:
 NONE = {
     "no rows": "y[0, j] = sum(a[0, k] * b[k, j])",
     "an operand that knows both": "y[i, j] = sum(a[i, k] * b[k, j] * x[i + k, j])",
+    "a bound that counts": "y[i, j] = sum[l < k](a[i, k] * b[l, j])",
     "a bound that is a row": "y[i, j] = sum[k < i](a[i, k % 5] * b[k % 5, j])",
 }
 

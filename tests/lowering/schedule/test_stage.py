@@ -12,13 +12,13 @@ from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import For, Kernel
-from plusequals.lowering.schedule.contraction import contraction
-from plusequals.lowering.schedule.stage import Panels, Side, Sizes, over, rounds_of
+from plusequals.lowering.schedule.axes import Axis
+from plusequals.lowering.schedule.contraction import Side, contraction
+from plusequals.lowering.schedule.stage import Panels, Sizes
 
 from ..passes.shown import lowered
 
 ROWS, TERMS, COLUMNS = 7, 5, 10
-SIZES = Sizes(4, 8, 8, 16, TERMS, TERMS, 1)
 
 
 @pytest.mark.parametrize("text", ["a[i, k] * b[k, j]", "at[k, i] * bt[j, k]"])
@@ -34,10 +34,11 @@ def test_panels_are_filled(text: str, side: Side, first: int) -> None:
     fresh = fresh_for(program)
     found = contraction(nest, fresh)
     assert found is not None
-    panels = Panels.of(fresh, found, SIZES)
+    axes = Axis(found.rows, (4,), (8,), 4), Axis(found.columns, (8,), (16,), 8)
+    panels = Panels.of(fresh, found, Sizes(*axes, TERMS, TERMS, 1))
     assert panels.holds(side)
     (part,) = [one for one in found.parts if one.side == side]
-    body = panels.filled(side, const(0), const(first), const(TERMS))
+    body = panels.filled(side, (const(0),), const(first), const(TERMS))
     node = panels.nodes[part.node.id]
     parameters = (*program.parameters, Parameter(node, True))
     alone = replace(program, parameters=parameters, kernels=(Kernel("f", body),))
@@ -47,20 +48,8 @@ def test_panels_are_filled(text: str, side: Side, first: int) -> None:
     run_program(alone, [np.zeros((ROWS, COLUMNS), "f4"), *arrays.values(), panel], lambda _: None)
     flat = list(arrays.values())[side == "column"]
     rows = flat.T if (side == "column") != ("at" in text) else flat  # one for each lane
-    lanes = panels.lanes(side)
+    lanes = panels.sizes.axis(side).lanes
     for at in range(-(-len(rows) // lanes) * lanes):
         for step in range(TERMS - first):
-            place = at // lanes * lanes * SIZES.panel(side) + step * lanes + at % lanes
+            place = at // lanes * lanes * panels.sizes.panel(side) + step * lanes + at % lanes
             assert panel[place] == (rows[at, first + step] if at < len(rows) else 0)
-
-
-def test_a_loop_of_one_round_is_none() -> None:
-    program = lowered("y[i] = x[i]", y="f32[8]", x="f32[8]")
-    fresh = fresh_for(program)
-    (loop,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
-    assert rounds_of(loop) == 8
-    assert over(fresh, loop.symbol, loop.lo, loop.hi, 8, lambda _: loop.body) == loop.body
-    assert over(fresh, loop.symbol, loop.hi, loop.lo, 8, lambda _: loop.body) == ()
-    (made,) = over(fresh, loop.symbol, loop.lo, loop.hi, 3, lambda _: loop.body)
-    assert isinstance(made, For)
-    assert made.step == 3

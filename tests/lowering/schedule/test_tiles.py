@@ -24,6 +24,8 @@ ARRAYS: dict[str, tuple[str, ...]] = {
     "a": (M, K), "at": (K, M), "b": (K, N), "bt": (N, K), "c": (M, N), "ct": (N, M), "u": (M,),
     "v": (N,), "x": ("2", "m+2", "n+1"), "w": (K, "2", "3", "2"), "y": (K, M, N),
     "a3": ("3", M, K), "b3": ("3", K, N), "c3": ("3", M, N), "s": (M, M),
+    "a4": ("3", "5", "2", M), "b4": (N, "2", "7", "3"), "r4": ("5", M, N, "7"), "d4": ("5", N),
+    "x3": ("2", M, N, "3", "2"),
 }  # fmt: skip
 BODIES = {
     "a product": "c[i, j] = sum(a[i, k] * b[k, j])",
@@ -39,8 +41,20 @@ BODIES = {
     "shortest ways": "c[i, j] = min(a[i, k] + b[k, j])",
     "windows": "y[o, h, z] = sum(x[q, h + r, z + t] * w[o, q, r, t])",
     "backwards": "c[i, j] = sum(a[i, k] * bt[::-1].T[k, j])",
+    "several rows": "r4[q, i, j, o] = sum(a4[e, q, f, i] * b4[j, f, o, e]) + u[i]",
+    "rows around columns": "r4[q, i, j, o] = sum(b4[j, f, o, e] * a4[e, q, f, i]) * d4[q, j]",
+    "many columns": "y[o, h, z] = sum(w[o, q, r, t] * x3[q, h, z, r, t])",
+    "batches of rows": "c3[q, i, j] = sum(a3[q, i, k] * b[k, j])",
     "two results": "c[i, j] = sum(a[i, k] * b[k, j])\nct[j, i] = c[i, j] + 1",
 }
+TRIANGLES = {
+    "a triangle": "if j <= i:\n    s[i, j] = sum(a[i, k] * a[j, k])",
+    "a strict one above": "if i < j:\n    s[i, j] += a[i, k] * a[j, k]",
+    "a band": "if i - 2 <= j and j < i + 5:\n    s[i, j] = sum(a[i, k] * a[j, k]) + u[j]",
+    "a steep one": "if j < 3 * i - 4:\n    c[i, j] = 0.5 * c[i, j] + sum(a[i, k] * b[k, j])",
+    "triangles of a batch": "if i <= j:\n    c3[q, i, j] = sum(a3[q, i, k] * b3[q, k, j])",
+}
+BODIES |= TRIANGLES
 SHAPES = [
     (2, 3, 5),
     (6, 8, 21),
@@ -95,20 +109,21 @@ def test_not_a_bit_changes(name: str, shape: tuple[int, int, int]) -> None:
     program = scheduled(procedure, replace(TINY, schedule=True))
     after = interpreted(program, *arrays.values())
     assert [one.tobytes() for one in before] == [one.tobytes() for one in after]
-    assert _has_tiles(program) == (min(min(one.shape) for one in arrays.values()) > 1)
+    if name not in TRIANGLES or min(shape[:2]) > 4:  # small ones may have a single row
+        assert _has_tiles(program) == (min(min(one.shape) for one in arrays.values()) > 1)
 
 
 @pytest.mark.parametrize("name", BODIES)
 def test_sizes_of_the_run_change_no_bit(name: str) -> None:
     for shape in LARGE:
-        if name == "windows":
-            pytest.skip("its axes do not grow together")
+        if name in ("windows", "several rows", "rows around columns", "many columns"):
+            pytest.skip("it counts by more loops than one, whose sizes have to be known")
         arrays = _arrays(BODIES[name], shape)
         made = _made(BODIES[name], list(arrays))
         target = replace(TINY, schedule=True, reorders=True, fma=True)
         fixed = interpreted(scheduled(made.procedure(*arrays.values()), target), *arrays.values())
         program = scheduled(of_any_size(made, *arrays.values()), target)
-        assert _has_tiles(program)
+        assert _has_tiles(program) or name in TRIANGLES
         run = interpreted(program, *arrays.values())
         assert [one.tobytes() for one in fixed] == [one.tobytes() for one in run]
 
@@ -130,8 +145,10 @@ def test_c_gives_the_bits_of_the_loops(name: str, dtype: str) -> None:
 
 REFUSED = {
     "one row": "c[0, j] = sum(a[0, k] * b[k, j])",
-    "a triangle": "c[i, j] = sum[k <= i](a[i, k] * b[k, j])",
+    "terms in a triangle": "c[i, j] = sum[k <= i](a[i, k] * b[k, j])",
     "what is read is written": "s[i, j] = sum(s[i, k] * s[k, j])",
+    "a halved bound": "if i <= 2 * j:\n    c[i, j] = sum(a[i, k] * b[k, j])",
+    "a triangle of others": "if q <= i:\n    c3[q, i, j] = sum(a3[q, i, k] * b3[q, k, j])",
     "three at once": "c[i, j] = sum(a[i, k] * b[k, j] * c[i, j])",
     "an index from data": "c[i, j] = sum(a[i, k] * b[k, (j + k) % 2])",
 }

@@ -41,6 +41,7 @@ from .schedule.kinds import parallel, privates
 from .schedule.lanes import in_lanes, lanes
 from .schedule.order import order
 from .schedule.rounding import fused_products
+from .schedule.rounds import noted
 from .schedule.strips import in_strips, strips
 from .schedule.tiles import in_tiles, tiles
 from .target import HOST, Target
@@ -98,6 +99,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("hoist", lambda program, _: hoist(program)),
     Pass("zeros", lambda program, _: zeros(program)),  # which started what is fused by now
     Pass("dead again", lambda program, _: dead(program)),
+    Pass("rounds", noted, when=_schedules),  # before it is hard to see
     Pass("tiles", tiles, in_tiles, _schedules),
     Pass("strips", strips, in_strips, _schedules),
     Pass("edges", edges, when=_schedules),

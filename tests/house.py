@@ -52,7 +52,7 @@ lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil deferred kinds split
 lowering/schedule: device_tiles segments chunks team scan tree owners points meet elsewhere
 lowering/schedule: best nests abreast outer edges
-lowering/schedule: effort rounding tiles existing blocks stage axes strips contraction
+lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
 lowering/schedule: accumulation lanes
 lowering/schedule: outermost order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather

@@ -38,7 +38,8 @@ NAMES = ("cc", "gcc", "clang")
 MEANING = ("-std=gnu11", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off")
 """Flags that results depend on: a compiler that lacks one of them is refused. There is no
 `-ffast-math`: linked with it, a library switches its whole process to flush-to-zero."""
-SPEED = ("-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd")
+SPEED = ("-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-mprefer-vector-width=512")
+"""Without the last, compilers make vectors of half the width of what the processor has."""
 SOUND = ("-fno-tree-reassoc", "-fno-tree-slp-vectorize", "-fno-tree-loop-if-convert")
 """What keeps a compiler from an error of its own, for those that know it. Where gcc 12 reassociates
 the integer product b*b*b*b and vectorizes it for 512 bits, it makes b*b of it. Where it makes

@@ -161,6 +161,9 @@ class Program:
     results: tuple[Node, ...]
     kernels: tuple[Kernel, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    rounds: tuple[tuple[int, Symbol], ...] = field(default=(), compare=False, repr=False)
+    """The ids of locals, each with the symbol of loops of which every round writes before it reads
+    them, whatever became of the statements that write."""
 
 
 AnyStatement = Statement | Stmt

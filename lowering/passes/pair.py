@@ -20,7 +20,7 @@ from ..ir.walk import inside, parts, statements
 from .access import Accesses, Site, accesses, within
 from .cells import are_apart, is_in_range, ranges
 from .decision import Reason
-from .products import tiled
+from .products import tiled_depth
 from .summary import bound_in, summary
 
 
@@ -238,25 +238,34 @@ class Pair:
     def _breaks_tiles(self) -> bool:
         """Whether a product of matrices would lose one of the loops over which it is tiled."""
         summing = [n for n in (self.first, self.second) if Update in n.kinds]
-        products = [n for n in summing if n.loop.symbol in tiled(n.loop)]
-        depth = max((len(_chain(nest.loop)) for nest in products), default=0)
-        return len(products) == 2 or (depth > 0 and not self._reaches(depth))
+        depths = [tiled_depth(n.loop) for n in summing]
+        products = [depth for depth in depths if depth]
+        return len(products) == 2 or not all(map(self._reaches, products))
 
     def _reaches(self, depth: int) -> bool:
-        """Whether that many loops of both nests can be fused, one inside the other."""
+        """Whether that many loops of both nests can be fused, one inside the other.
+
+        The first may be of several nests by now, which are brought together further in.
+        """
         if depth == 1:
             return True
-        one, other = _code(self.first.loop.body), _code(self.second.loop.body)
-        if len(one) != 1 or len(other) != 1:
+        ours, theirs = _code(self.first.loop.body), _code(self.second.loop.body)
+        if len(theirs) != 1:
             return False
         same = {self.second.loop.symbol: var(self.first.loop.symbol)}
-        (second,) = substituted(other, same)
-        first = one[0]
-        if not isinstance(first, For) or not isinstance(second, For) or not match(first, second):
+        (second,) = substituted(theirs, same)
+        if not isinstance(second, For):
             return False
         known = (*self.outer, *ranges((self.first.loop,)))
-        pair = Pair(nest_of(first), nest_of(second), self.own, known)
-        return pair._clash(pair.first.found) is None and pair._reaches(depth - 1)
+        return all(
+            isinstance(first, For)
+            and match(first, second)
+            and Pair(nest_of(first), nest_of(second), self.own, known)._meets(depth - 1)
+            for first in ours
+        )
+
+    def _meets(self, depth: int) -> bool:
+        return self._clash(self.first.found) is None and self._reaches(depth)
 
 
 _Later = tuple[dict[Symbol, Affine], tuple[Range, ...]]
@@ -288,11 +297,3 @@ def _renamed(symbol: Symbol, values: dict[Symbol, Affine]) -> Symbol:
 
 def _code(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return tuple(stmt for stmt in body if not isinstance(stmt, Comment))
-
-
-def _chain(loop: For) -> tuple[For, ...]:
-    """Return the loops of a nest down to the first that holds anything but one loop."""
-    inner = _code(loop.body)
-    if len(inner) == 1 and isinstance(inner[0], For):
-        return (loop, *_chain(inner[0]))
-    return (loop,)

@@ -27,14 +27,30 @@ def tiled(nest: For) -> frozenset[Symbol]:
 
     That is what indexes its target and just one of its factors.
     """
-    out: frozenset[Symbol] = frozenset()
+    return frozenset[Symbol]().union(*(found for found, _ in _products(nest)))
+
+
+def tiled_depth(nest: For) -> int:
+    """Return how many loops, from this one on, others need to be in to leave tiles whole.
+
+    0 where no large product of matrices in the nest is tiled over this loop.
+    """
+    return max((_depth(found, loops) for found, loops in _products(nest)), default=0)
+
+
+def _depth(found: frozenset[Symbol], loops: tuple[For, ...]) -> int:
+    depths = [at for at, loop in enumerate(loops, 1) if loop.symbol in found]
+    return depths[-1] if depths and depths[0] == 1 else 0
+
+
+def _products(nest: For) -> Iterator[tuple[frozenset[Symbol], tuple[For, ...]]]:
+    """Yield what the large products of matrices in a nest are tiled over, with their loops."""
     for update, loops in _updates((nest,), ()):
         match update.value:
             case Apply(op, (left, right), _) if update.op.name == "add" and op.name in PRODUCTS:
-                out |= _sides(update, _under(left), _under(right), loops)
+                yield _sides(update, _under(left), _under(right), loops), loops
             case _:
                 pass
-    return out
 
 
 def _sides(update: Update, left: Expr, right: Expr, loops: tuple[For, ...]) -> frozenset[Symbol]:

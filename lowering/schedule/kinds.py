@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..ir.assignments import Alloc
-from ..ir.indexing import Range
+from ..ir.indexing import Range, Symbol
 from ..ir.loops import For, If, Program, Stmt, While
 from ..ir.rewrite import over_kernels, with_bodies
 from ..ir.walk import bodies, statements, writes
@@ -49,7 +49,7 @@ def parallel(program: Program, target: Target) -> Program:
     if not target.schedule or target.threads < 2:
         return program
     own = frozenset(node.id for node in program.locals)
-    known = _Known(confined(program), own, target.parallel_from)
+    known = _Known(confined(program), own, target.parallel_from, program.rounds)
     return over_kernels(program, lambda body: known.body(body, ()))
 
 
@@ -62,7 +62,9 @@ def privates(program: Program) -> frozenset[int]:
     if not found:
         return frozenset()
     only = confined(program)
-    return frozenset[int]().union(*(private(loop, only[id(loop)]) for loop in found))
+    return frozenset[int]().union(
+        *(private(loop, only[id(loop)], program.rounds) for loop in found)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ class _Known:
     """All temporaries."""
     least: int
     """The work that is worth sharing."""
+    noted: tuple[tuple[int, Symbol], ...]
+    """What each round of a loop has for itself, by what was noted of the program."""
 
     def body(self, body: tuple[Stmt, ...], outer: tuple[Range, ...]) -> tuple[Stmt, ...]:
         """Return statements with the outermost loops that should be parallel made so."""
@@ -95,7 +99,7 @@ class _Known:
 
     def refusal(self, loop: For, outer: tuple[Range, ...]) -> Refusal | None:
         """Return why a loop may not be parallel; None where it may."""
-        own = private(loop, self.only[id(loop)])
+        own = private(loop, self.only[id(loop)], self.noted)
         size = 0
         for stmt in statements(loop.body):
             if isinstance(stmt, Alloc):

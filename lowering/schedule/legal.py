@@ -23,7 +23,7 @@ two rounds use the same element: `y[t]` in the round t = 1 and `y[t - 1]` in the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
@@ -119,12 +119,28 @@ def confined(program: Program) -> Mapping[int, frozenset[int]]:
     }
 
 
-def private(loop: For, only: frozenset[int]) -> frozenset[int]:
-    """Return those temporaries, of which `only` the loop uses, that no round has from another."""
+def private(
+    loop: For, only: frozenset[int], noted: Iterable[tuple[int, Symbol]] = ()
+) -> frozenset[int]:
+    """Return those temporaries, of which `only` the loop uses, that no round has from another.
+
+    `noted` is what is known of them from before, see `Program.rounds`.
+    """
     found = accesses((loop,))
     nodes = (found.sites[number][0].node for number in only if number in found.sites)
     return frozenset(
-        node.id for node in nodes if node.purpose in _FILLED or not found.read_before_written(node)
+        node.id for node in nodes
+        if node.purpose in _FILLED
+        or _is_of_rounds(found.of(node), {symbol for number, symbol in noted if number == node.id})
+        or not found.read_before_written(node)
+    )  # fmt: skip
+
+
+def _is_of_rounds(sites: tuple[Site, ...], symbols: set[Symbol]) -> bool:
+    """Whether an array is only used in rounds of loops that have it for themselves."""
+    return bool(symbols) and all(
+        any(isinstance(stmt, For) and stmt.symbol in symbols for stmt in site.inside)
+        for site in sites
     )
 
 

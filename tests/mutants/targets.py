@@ -85,6 +85,7 @@ SCHEDULES = {
     "outermost": ("strips", "tiles", "strips_abreast"),
     "outer": ("abreast", "strips_abreast"),
     "rounding": (),
+    "rounds": ("kinds",),
     "stage": ("tiles",),
     "strips": (),
     "sums": ("lanes",),

@@ -97,11 +97,32 @@ inlined $T erfc_far_$t($T x)
     return pick_$t(x > top, 0, y);
 }
 
-//! erf_$t: f32 f64
-inlined $T erf_$t($T x)
+//! erfc_log_f32
+/* log(erfc(x)) for 7/8 <= x <= 4, the less exact the less erfc(x) is. */
+inlined float erfc_log_f32(float x)
 {
-    const $T size = fabs$f(x), near = mad_$t(x, erf_tail_$t(x * x), x);
-    return pick_$t(size < 1, near, copysign$f(1 - erfc_far_$t(size), x));
+    float p = 0x1.a68b06p-13f;
+    p = mad_f32(p, x, -0x1.95f5dp-9f);
+    p = mad_f32(p, x, 0x1.6faa38p-6f);
+    p = mad_f32(p, x, -0x1.ab8098p-4f);
+    p = mad_f32(p, x, -0x1.45fbd2p-1f);
+    p = mad_f32(p, x, -0x1.20c26cp+0f);
+    return mad_f32(p, x, -0x1.0862f4p-13f);
+}
+
+//! erf_f32
+inlined float erf_f32(float x)
+{
+    const float size = fabsf(x), near = mad_f32(x, erf_tail_f32(x * x), x);
+    const float far = 1 - mid_exp_f32(erfc_log_f32(pick_f32(size > 4, 4, size)));
+    return pick_f32(size < 0.875f, near, copysignf(far, x));
+}
+
+//! erf_f64
+inlined double erf_f64(double x)
+{
+    const double size = fabs(x), near = mad_f64(x, erf_tail_f64(x * x), x);
+    return pick_f64(size < 1, near, copysign(1 - erfc_far_f64(size), x));
 }
 
 //! erfc_$t: f32 f64

@@ -56,12 +56,43 @@ inlined pe_power_$t parted_$t($T x)
     return (pe_power_$t){r, exp_tail_$t(r) + error, bits_$t(near) - bits_$t(whole_$t)};
 }
 
-//! exp_$t: f32 f64
-inlined $T exp_$t($T x)
+//! near_exp_f32
+/* e**r for |r| < 0.347, with fewer steps than its parts take. */
+inlined float near_exp_f32(float r)
 {
-    const pe_power_$t part = parted_$t(x);
-    const $T far = $b == 32 ? 104 : 746, y = scaled_$t(1 + (part.r + part.tail), part.n);
-    return pick_$t(x > far, INFINITY, pick_$t(x < -far, 0, y));
+    float p = 0x1.6a4d62p-10f;
+    p = mad_f32(p, r, 0x1.12398ep-7f);
+    p = mad_f32(p, r, 0x1.5558b0p-5f);
+    p = mad_f32(p, r, 0x1.555492p-3f);
+    p = mad_f32(p, r, 0x1.fffffcp-2f);
+#if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMA
+    return mad_f32(r, mad_f32(r, p, 1), 1);
+#else
+    return 1 + (r * r * p + r);
+#endif
+}
+
+//! mid_exp_f32
+/* e**x for -104 <= x <= 89. */
+inlined float mid_exp_f32(float x)
+{
+    const float near = mad_f32(x, (float)0x1.71547652b82fep0, whole_f32), n = near - whole_f32;
+    const float r = mad_f32(n, -ln2_low_f32, mad_f32(n, -ln2_high_f32, x));
+    return scaled_f32(near_exp_f32(r), bits_f32(near) - bits_f32(whole_f32));
+}
+
+//! exp_f32
+inlined float exp_f32(float x)
+{
+    return mid_exp_f32(pick_f32(x > 89, 89, pick_f32(x < -104, -104, x)));
+}
+
+//! exp_f64
+inlined double exp_f64(double x)
+{
+    const pe_power_f64 part = parted_f64(x);
+    const double y = scaled_f64(1 + (part.r + part.tail), part.n);
+    return pick_f64(x > 746, INFINITY, pick_f64(x < -746, 0, y));
 }
 
 //! exp2_$t: f32 f64

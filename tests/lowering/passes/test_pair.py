@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.ir.loops import For
+from plusequals.lowering.ir.loops import Comment, For
 from plusequals.lowering.passes.fuse import Together, fused
 from plusequals.lowering.passes.pair import Apart, are_strangers
+from plusequals.lowering.passes.products import tiled
 
 from .shown import lowered
 
@@ -58,6 +59,26 @@ MATRICES = {"x": "f32[32, 64]", "w": "f32[64, 96]", "y": "f32[32, 96]", "z": "f3
 def test_products_keep_their_tiles(body: str, reason: Apart | Together) -> None:
     made = fused(lowered(body, **MATRICES))
     assert made.decisions[0].reason == reason, [one.reason for one in made.decisions]
+
+
+ROWS = "y[n, j] = t[n, j] * 2\nm[n] = max[j](y[n, j])\ne[n, j] = exp(y[n, j] - m[n])\n"
+LATE = "y[n, j] = t[n, j] * 2\nz[n, j] = y[n, j] + 1\n"
+PARTS = [
+    (PRODUCT + ROWS, 2),
+    ("y[n, j] = z[n, j]\ne[n, j] = y[n, j]\ne[n, j] += x[n, i] * w[i, j]", 1),
+    (PRODUCT + LATE, 1),
+    (PRODUCT + LATE + "e[n, j] = z[n, j] + y[n, 95 - j]", 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "nests"), PARTS, ids=[b for b, _ in PARTS])
+def test_what_is_joined_with_a_product_before_its_loops_are_one(body: str, nests: int) -> None:
+    arrays = {**MATRICES, "m": "f32[32]", "e": "f32[32, 96]"}
+    (kernel,) = fused(lowered(body, **arrays)).program.kernels
+    loops = [stmt for stmt in kernel.body if isinstance(stmt, For)]
+    product = next(loop for loop in loops if tiled(loop))
+    inside = [stmt for stmt in product.body if not isinstance(stmt, Comment)]
+    assert (len(loops), len(inside)) == (nests, 1)
 
 
 def test_strangers_have_no_array_in_common() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plusequals.lowering.ir.loops import For
-from plusequals.lowering.passes.products import tiled
+from plusequals.lowering.passes.products import tiled, tiled_depth
 
 from .shown import lowered
 
@@ -46,3 +46,21 @@ def test_loops_around_the_nest_are_not_its_own() -> None:
     inner = next(stmt for stmt in whole.body if isinstance(stmt, For))
     assert {symbol.name for symbol in tiled(whole)} == {"s", "m"}
     assert not tiled(inner)
+
+
+DEPTHS = [
+    ("c[i, j] = sum(a[i, k] * b[k, j])", 2),
+    ("for k in range(32):\n    c[i, j] += a[i, k] * b[k, j]", 0),  # k is none of its loops
+    ("for i in range(32):\n    for k in range(32):\n        for j in range(32):\n"
+     "            c[i, j] += a[i, k] * b[k, j]", 3),
+    ("for n in range(4):\n    h[n, i, j] = sum(g[n, i, k] * g[n, k, j])", 0),
+    ("h[n, i, j] = sum(a[i, k] * g[n, k, j])", 3),
+    ("c[i, j] = a[i, j]", 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "depth"), DEPTHS, ids=[body for body, _ in DEPTHS])
+def test_how_many_loops_others_have_to_share(body: str, depth: int) -> None:
+    arrays = dict.fromkeys("abc", "f32[32, 32]") | dict.fromkeys("gh", "f32[4, 32, 32]")
+    nests = [s for s in lowered(body, **arrays).kernels[0].body if isinstance(s, For)]
+    assert [tiled_depth(nest) for nest in nests] == [depth]

@@ -85,5 +85,5 @@ def test_the_loops_are_those_expected(
 
 def test_the_digits_keep_what_every_example_needs_later() -> None:
     assert arrays(shaped(digits())) == {
-        "r": (32, 96), "z": (10,), "e": (10,), "d": (32, 10),
+        "r": (32, 96), "z": (32, 10), "e": (10,), "d": (32, 10),
     }, "the gradient of `r` takes the place of `r`, and the loss is summed as it comes"  # fmt: skip

@@ -149,7 +149,7 @@ VARIANTS = (
         return p @ v
         """,
         {"q": "f32[64, 16]", "k": "f32[64, 16]", "v": "f32[64, 16]"},
-        ("s", "p"),
+        ("s", "e", "p"),
     ),
     Variant(
         "attention scores",
@@ -159,7 +159,7 @@ VARIANTS = (
         return e / e.sum(axis=-1, keepdims=True)
         """,
         {"q": "f32[64, 16]", "k": "f32[64, 16]"},
-        ("s",),
+        ("s", "e"),
     ),
     Variant(
         "attention with einsum",
@@ -171,7 +171,7 @@ VARIANTS = (
         return np.einsum('bhij,bhjd->bhid', p, v)
         """,
         {"q": "f32[2, 3, 32, 16]", "k": "f32[2, 3, 32, 16]", "v": "f32[2, 3, 32, 16]"},
-        ("s", "p"),
+        ("s", "e", "p"),
     ),
     Variant(
         "attention with a mask",
@@ -196,6 +196,6 @@ VARIANTS = (
         p[i, j] = e[i, j] / z[i]
         """,
         {"p": "f32[64, 64]", "q": "f32[64, 16]", "k": "f32[64, 16]"},
-        ("s",),
+        ("s", "e"),
     ),
 )

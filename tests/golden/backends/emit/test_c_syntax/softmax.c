@@ -8,8 +8,6 @@ static inline float max_f32(float a, float b) { return a >= b || a != a ? a : b;
 
 #define inlined static inline __attribute__((always_inline))
 
-typedef struct { float r, tail; uint32_t n; } pe_power_f32;
-
 /* a * b + c, rounded once where the processor can: compilers know no other place for that. */
 inlined float mad_f32(float a, float b, float c)
 {
@@ -23,38 +21,9 @@ inlined float mad_f32(float a, float b, float c)
 /* The nearest whole number as a float, of which the low bits are that number plus those of 0. */
 #define whole_f32 0x1.8p23f
 
-#define ln2_high_f32 0x1.62e4p-1f
-
 #define ln2_low_f32 0x1.7f7d1cp-20f
 
-/* e**r - 1 - r for |r| < 0.347. */
-inlined float exp_tail_f32(float r)
-{
-    float p = 0x1.a1a258p-13f;
-    p = mad_f32(p, r, 0x1.6d7528p-10f);
-    p = mad_f32(p, r, 0x1.11108ep-7f);
-    p = mad_f32(p, r, 0x1.5554aep-5f);
-    p = mad_f32(p, r, 0x1.555556p-3f);
-    p = mad_f32(p, r, 0.5f);
-    return r * r * p;
-}
-
-inlined uint32_t bits_f32(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-/* n, r and e**r - 1 - r of x = n ln 2 + r; where x is NaN, r is, and beyond all that matters,
-   anything. */
-inlined pe_power_f32 parted_f32(float x)
-{
-    const float near = mad_f32(x, (float)0x1.71547652b82fep0, whole_f32), n = near - whole_f32;
-    const float high = mad_f32(n, -ln2_high_f32, x), r = mad_f32(n, -ln2_low_f32, high);
-    const float error = mad_f32(n, -ln2_low_f32, high - r);
-    return (pe_power_f32){r, exp_tail_f32(r) + error, bits_f32(near) - bits_f32(whole_f32)};
-}
+#define ln2_high_f32 0x1.62e4p-1f
 
 inlined float of_bits_f32(uint32_t bits)
 {
@@ -70,6 +39,36 @@ inlined float scaled_f32(float x, uint32_t n)
     return x * of_bits_f32(half << 23) * of_bits_f32((all - half) << 23);
 }
 
+/* e**r for |r| < 0.347, with fewer steps than its parts take. */
+inlined float near_exp_f32(float r)
+{
+    float p = 0x1.6a4d62p-10f;
+    p = mad_f32(p, r, 0x1.12398ep-7f);
+    p = mad_f32(p, r, 0x1.5558b0p-5f);
+    p = mad_f32(p, r, 0x1.555492p-3f);
+    p = mad_f32(p, r, 0x1.fffffcp-2f);
+#if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMA
+    return mad_f32(r, mad_f32(r, p, 1), 1);
+#else
+    return 1 + (r * r * p + r);
+#endif
+}
+
+inlined uint32_t bits_f32(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* e**x for -104 <= x <= 89. */
+inlined float mid_exp_f32(float x)
+{
+    const float near = mad_f32(x, (float)0x1.71547652b82fep0, whole_f32), n = near - whole_f32;
+    const float r = mad_f32(n, -ln2_low_f32, mad_f32(n, -ln2_high_f32, x));
+    return scaled_f32(near_exp_f32(r), bits_f32(near) - bits_f32(whole_f32));
+}
+
 /* test ? yes : no, both computed: a branch would keep its loop from becoming vectors. */
 inlined float pick_f32(bool test, float yes, float no)
 {
@@ -79,9 +78,7 @@ inlined float pick_f32(bool test, float yes, float no)
 
 inlined float exp_f32(float x)
 {
-    const pe_power_f32 part = parted_f32(x);
-    const float far = 32 == 32 ? 104 : 746, y = scaled_f32(1 + (part.r + part.tail), part.n);
-    return pick_f32(x > far, INFINITY, pick_f32(x < -far, 0, y));
+    return mid_exp_f32(pick_f32(x > 89, 89, pick_f32(x < -104, -104, x)));
 }
 
 static inline void *aligned(int64_t bytes)

@@ -260,15 +260,18 @@ class Frame:
                 if node.id in self.scope.by_value:
                     yield Held(name, f"{ctype} {name}", f"const {ctype} {name}")
                 else:
-                    const, star = self._pointing(node, sharing)
+                    const, star = self._pointing(node, sharing, exchanges=False)
                     yield Held(name, f"{const}{ctype} *{name}", f"{const}{ctype} {star}{name}")
         for name in self.scope.symbols.values():
             yield Held(name, f"int64_t {name}", f"const int64_t {name}")
         yield Held(LIBRARY, f"const shared_run *{LIBRARY}", f"const shared_run *const {LIBRARY}")
 
-    def _pointing(self, node: Node, sharing: frozenset[int]) -> tuple[str, str]:
-        """Return what stands before and after the type of a pointer to a node's elements."""
-        if node.id in self.exchanged:
+    def _pointing(
+        self, node: Node, sharing: frozenset[int], exchanges: bool = True
+    ) -> tuple[str, str]:
+        """Return what stands before and after the type of a pointer to a node's elements, in code
+        that exchanges arrays or, as the rounds that threads share, does not."""
+        if exchanges and node.id in self.exchanged:
             return "", "*"
         written = {p.node.id: p.written for p in self.program.parameters}
         const = "" if written.get(node.id, True) else "const "

@@ -148,10 +148,7 @@ class Accesses:
 
     def is_overwritten(self, node: Node) -> bool:
         """Whether every element is surely written, by one of the statements."""
-        symbols = [Symbol(f"axis{axis}", -1 - axis) for axis in range(node.rank)]
-        index = tuple(var(symbol) for symbol in symbols)
-        zero = const(0)
-        whole = tuple(Range(s, zero, n) for s, n in zip(symbols, node.shape, strict=True))
+        index, whole = _everywhere(node)
         return any(
             site.kind == "write" and self._reaches(site, index, whole, (), 0)
             for site in self.of(node)
@@ -170,12 +167,13 @@ class Accesses:
 
     def covers(self, write: Site, read: Site) -> bool:
         """Whether a write before a read, in one round of the loops around both, wrote its cells."""
-        if read.index is None:
-            return False
         shared = common(write.route, read.route)
         if any(_is_between(self, test, write, read, shared) for test in own_tests(write, shared)):
             return False
-        index, anywhere = _anywhere(read.node, read.index)
+        if read.index is None:
+            index, anywhere = _everywhere(read.node)
+        else:
+            index, anywhere = _anywhere(read.node, read.index)
         return self._reaches(write, index, (*ranges(read.inside), *anywhere), read.tests, shared)
 
     def _reaches(
@@ -205,6 +203,13 @@ def _read_at(read: Site, loop: For, value: Affine) -> Site:
     values = {loop.symbol: value}
     index = (substitute(at, values) if isinstance(at, Affine) else at for at in read.index or ())
     return read._replace(index=tuple(index))
+
+
+def _everywhere(node: Node) -> tuple[tuple[Index, ...], tuple[Range, ...]]:
+    """Return an index of symbols that run over all elements of a node, and their ranges."""
+    symbols = [Symbol(f"axis{axis}", -1 - axis) for axis in range(node.rank)]
+    ranges = (Range(s, const(0), n) for s, n in zip(symbols, node.shape, strict=True))
+    return tuple(map(var, symbols)), tuple(ranges)
 
 
 def _anywhere(node: Node, index: tuple[Index, ...]) -> tuple[tuple[Index, ...], tuple[Range, ...]]:

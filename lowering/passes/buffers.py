@@ -248,7 +248,7 @@ def _buffer(
     own = tuple(site for site in sites if not _is_alloc(site))
     zeroed = not node.purpose and Accesses({node.id: own}).read_before_written(node)
     if is_moving:
-        return Buffer(node, room, 0, _count(body), True)
+        return Buffer(node, room, 0, _count(body), zeroed)
     if zeroed and len(own) == len(sites):
         last = max(site.route[0][0] for site in sites)
         return Buffer(node, room, 0, _count(body[: last + 1]) - 1, True)

@@ -33,6 +33,13 @@ def scale(factor: float = 2.0, size: int = 4, strides: tuple[int, ...] | None = 
     return procedure((y,), (x,), put(at(y, i), value, rng(i, 0, size)), name="scale")
 
 
+def counted() -> Procedure:
+    """`y[i] += 1`, for an array of any size."""
+    y = node(0, "y", n, dtype=float64)
+    value = ap("add", read(y, i), num(1.0, float64))
+    return procedure((y,), (), put(at(y, i), value, rng(i, 0, n)), name="counted")
+
+
 def total(size: int = 4) -> Procedure:
     """`s = sum(x[i])`, a new array of rank 0."""
     x, s = node(0, "x", size, dtype=float64), node(1, "s", dtype=float64)

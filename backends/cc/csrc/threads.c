@@ -1,10 +1,12 @@
 /* The run-time library: threads that share the rounds of loops, and the question whether somebody
    wants a call to end. One per process; generated code gets it as a `shared_run`.
 
-   A loop that is run in parallel is a job. Its rounds are cut into chunks of neighbours, which
-   threads take in order until none is left; the caller is one of them. There is one job at a time:
-   whoever comes while there is one works alone, and so does a loop inside of a loop. Which thread
-   runs which chunk decides nothing, since rounds do not depend on each other.
+   A loop that is run in parallel is a job. Its rounds are cut into chunks of neighbours, and these
+   into shares, one for each thread: a thread takes the chunks of its own share in order, then those
+   that are left of others; the caller has the first share. So in the next loop over the same rounds
+   a thread finds in its cache what it had before. There is one job at a time: whoever comes while
+   there is one works alone, and so does a loop inside of a loop. Which thread runs which chunk
+   decides nothing, since rounds do not depend on each other.
 
    Workers are started when first needed, spin for some microseconds after a job and then sleep.
    They never run Python and take no signals. A forked child has none, and starts its own. */
@@ -27,16 +29,24 @@ enum {
     FAULT_SLOTS = 16,
     MOST_THREADS = 256,
     CHUNKS = 4, /* for each thread: who is late gets fewer */
+    LINE = 64, /* bytes that processors share, elements from which on chunks begin at multiples */
+    LONG = 1024, /* rounds of chunks that do */
     SPIN_NS = 10000,
     ASK_NS = 50000000, /* how often somebody is asked whether the call is to end */
     INTERRUPTED = 3
 };
 
 typedef struct {
+    _Atomic int64_t next; /* the first chunk that nobody has taken */
+    int64_t end;
+    char apart[LINE - 2 * sizeof(int64_t)];
+} share;
+
+typedef struct {
     shared_part part;
     const void *with;
-    int64_t rounds, size, chunks;
-    _Atomic int64_t next; /* the first chunk that nobody has taken */
+    share *shares;
+    int64_t rounds, size, threads;
     _Atomic int64_t worst; /* the first chunk known to have ended badly */
     _Atomic int stop;
     int wanted; /* how many workers may still join */
@@ -115,13 +125,13 @@ static int64_t exactly(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Take chunks and run them until none is left that matters. */
-static void work_on(job *one)
+/* Take chunks of a share and run them until none is left that matters. */
+static void work_on_share(job *one, share *mine)
 {
     int64_t fault[FAULT_SLOTS];
-    for (;;) {
-        const int64_t chunk = atomic_fetch_add(&one->next, 1);
-        if (chunk >= one->chunks || chunk > atomic_load(&one->worst)) return;
+    while (atomic_load_explicit(&mine->next, memory_order_relaxed) < mine->end) {
+        const int64_t chunk = atomic_fetch_add(&mine->next, 1);
+        if (chunk >= mine->end || chunk > atomic_load(&one->worst)) return;
         if (atomic_load_explicit(&one->stop, memory_order_relaxed)) return;
         const int64_t first = chunk * one->size;
         const int64_t left = one->rounds - first;
@@ -138,9 +148,17 @@ static void work_on(job *one)
     }
 }
 
-static void *worker(void *nothing)
+/* Run the chunks of a thread's share, then what is left of others. */
+static void work_on(job *one, int64_t thread)
 {
-    (void)nothing;
+    for (int64_t k = 0; k < one->threads; k++) {
+        work_on_share(one, &one->shares[(thread + k) % one->threads]);
+    }
+}
+
+static void *worker(void *number)
+{
+    const int64_t mine = (intptr_t)number + 1;
     is_worker = true;
     pthread_mutex_lock(&lock);
     while (!closing) {
@@ -155,7 +173,7 @@ static void *worker(void *nothing)
         atomic_fetch_add(&one->active, 1);
         pthread_mutex_unlock(&lock);
         current = one;
-        work_on(one);
+        work_on(one, mine);
         current = NULL;
         pthread_mutex_lock(&lock);
         const unsigned seen = atomic_load(&posted);
@@ -180,7 +198,11 @@ static void start(int wanted)
     if (stack < (1 << 20)) pthread_attr_setstacksize(&with, 1 << 20);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (started < wanted && !pthread_create(&workers[started], &with, worker, NULL)) started++;
+    while (started < wanted) {
+        void *const number = (void *)(intptr_t)started;
+        if (pthread_create(&workers[started], &with, worker, number)) break;
+        started++;
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&with);
 }
@@ -219,14 +241,21 @@ static int parallel(
     const bool is_worth = work >= run->worth || rounds >= run->worth / work;
     if (threads < 2 || current || !is_worth) return alone(part, with, rounds, fault);
 
-    job one = {.part = part, .with = with, .rounds = rounds};
     const int64_t least = run->worth / CHUNKS / work + 1; /* rounds of a chunk */
-    one.size = (rounds - 1) / (threads * CHUNKS) + 1;
-    if (one.size < least) one.size = least;
-    if (one.size > 64) one.size = (one.size + 63) / 64 * 64;
-    one.chunks = (rounds - 1) / one.size + 1;
-    if (threads > one.chunks) threads = one.chunks;
+    int64_t chunks = rounds / least;
+    if (threads > chunks) threads = chunks;
     if (threads < 2) return alone(part, with, rounds, fault);
+    chunks = chunks < threads * CHUNKS ? chunks / threads * threads : threads * CHUNKS;
+    int64_t size = (rounds - 1) / chunks + 1;
+    if (size >= LONG) size = (size + LINE - 1) / LINE * LINE;
+    chunks = (rounds - 1) / size + 1;
+    if (threads > chunks) threads = chunks;
+    share shares[threads];
+    for (int64_t k = 0; k < threads; k++) {
+        atomic_init(&shares[k].next, chunks * k / threads);
+        shares[k].end = chunks * (k + 1) / threads;
+    }
+    job one = {part, with, shares, rounds, size, threads};
     atomic_store(&one.worst, INT64_MAX);
     one.wanted = (int)threads - 1;
 
@@ -243,7 +272,7 @@ static int parallel(
     pthread_mutex_unlock(&lock);
 
     current = &one;
-    work_on(&one);
+    work_on(&one, 0);
     const bool is_whole = forks == then && await(&one);
     current = NULL;
     if (!is_whole || atomic_load(&one.stop)) return INTERRUPTED;

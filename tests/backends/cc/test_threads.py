@@ -130,6 +130,17 @@ def test_little_work_is_not_shared(cc: CompiledC) -> None:
     assert workers() == before
 
 
+@pytest.mark.parametrize("threads", [2, 3, 7])
+def test_every_round_is_run_once(cc: CompiledC, threads: int) -> None:
+    with settings.override(schedule=True, threads=threads, parallel_from=40):
+        code = cc.compile(procedures.counted())
+        for size in (1, 2, 3, 5, 8, 13, 27, 28, 29, 64, 100, 1000, 5003, 70_001):
+            y = np.zeros(size)
+            for _ in range(3):
+                code.run((y,))
+            assert y.tolist() == [3.0] * size
+
+
 def test_several_threads_at_once_get_what_they_would_get_alone(cc: CompiledC) -> None:
     codes = [cc.compile(procedures.scale(factor, SIZE)) for factor in (2.0, 3.0, 5.0)]
     x = np.arange(float(SIZE))

@@ -255,7 +255,8 @@ static int parallel(
         atomic_init(&shares[k].next, chunks * k / threads);
         shares[k].end = chunks * (k + 1) / threads;
     }
-    job one = {part, with, shares, rounds, size, threads};
+    job one = {.part = part, .with = with, .shares = shares};
+    one.rounds = rounds, one.size = size, one.threads = threads;
     atomic_store(&one.worst, INT64_MAX);
     one.wanted = (int)threads - 1;
 

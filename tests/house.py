@@ -51,7 +51,7 @@ backends: cache dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil kinds split
 lowering/schedule: device_tiles segments chunks team scan tree owners points meet elsewhere
-lowering/schedule: best nests abreast outer edges
+lowering/schedule: best nests abreast jam outer edges
 lowering/schedule: rounds effort rounding tiles blocks stage strips contraction accumulation lanes
 lowering/schedule: outermost order sums legal integers
 lowering/passes: __init__ virtualize definition fuse pair sink shrink simplify cse hoist gather

@@ -94,7 +94,7 @@ class _Work(Outermost):
         lanes = self.target.lanes(max(node.dtype.bits for node in shape.nodes()))
         if lanes < 2 or (rounds is not None and rounds < lanes):
             return None
-        mine = private(loop, self.only[id(loop)])
+        mine = private(loop, self.only()[id(loop)])
         room = shape.room(mine)
         if room is None or room * lanes > self.target.l2_bytes or not shape.is_near(mine):
             return None
@@ -104,7 +104,7 @@ class _Work(Outermost):
         node = next((node for node in changed if node.id not in mine), changed[0])
         self.decisions.append(Decision("abreast", Abreast.APART, node, span=loop.span))
         widths = self.widths(shape, mine, lanes)
-        whole, mine = jammed(loop, self.fresh, mine, self.only, self.own, outer)
+        whole, mine = jammed(loop, self.fresh, mine, self.only(), self.own, outer)
         shape = replace(shape, loop=whole)
 
         def strip(width: int, first: Affine, last: Affine) -> Stmt:

@@ -153,6 +153,10 @@ class Pair:
             return Apart.TILES, ""
         return None, ""
 
+    def is_in_order(self) -> bool:
+        """Whether no round of the second touches what a later round of the first does."""
+        return self._clash(self.first.found) is None
+
     def _changes_what_is_seen(self) -> bool:
         first, second = self.first, self.second
         return (
@@ -265,7 +269,7 @@ class Pair:
         )
 
     def _meets(self, depth: int) -> bool:
-        return self._clash(self.first.found) is None and self._reaches(depth)
+        return self.is_in_order() and self._reaches(depth)
 
 
 _Later = tuple[dict[Symbol, Affine], tuple[Range, ...]]

@@ -9,6 +9,8 @@ side by side before a loop in which it stays the same. What is left of the round
     for j: s = 0; for k: s = s + term(j, k); y[j] = rest(s)
     for j: s[c] = 0; for k: s[c] = s[c] + term(j + c, k); y[j + c] = rest(s[c])       0 <= c < C
 
+Loops of a few rounds in a strip are unrolled into those inside of them first (`jam`).
+
 Needs: rounds that may run in any order, and neighbours in memory where the innermost loops are.
 Guarantees: not a bit changes: each round does what it did, in its order.
 
@@ -52,6 +54,7 @@ from ..ir.walk import expressions_of, statements, writes
 from ..passes.cells import is_in_range, ranges, stride
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
+from .jam import jammed
 from .legal import independent, private
 from .outer import Outer, places, symbols_in
 from .outermost import Outermost
@@ -101,6 +104,8 @@ class _Work(Outermost):
         node = next((node for node in changed if node.id not in mine), changed[0])
         self.decisions.append(Decision("abreast", Abreast.APART, node, span=loop.span))
         widths = self.widths(shape, mine, lanes)
+        whole, mine = jammed(loop, self.fresh, mine, self.only(), self.own, outer)
+        shape = replace(shape, loop=whole)
 
         def strip(width: int, first: Affine, last: Affine) -> Stmt:
             at, long = self.fresh.symbol(loop.symbol.name), width > 4 * lanes

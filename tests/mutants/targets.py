@@ -78,6 +78,7 @@ SCHEDULES = {
     "edges": (),
     "effort": ("kinds",),
     "integers": ("legal",),
+    "jam": ("abreast",),
     "kinds": (),
     "lanes": ("sums",),
     "legal": ("kinds", "strips", "abreast"),

@@ -13,6 +13,7 @@ from plusequals.lowering import schedule
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.loops import For, LoopKind
 from plusequals.lowering.pipeline import optimize
+from plusequals.lowering.schedule.legal import confined
 from plusequals.lowering.schedule.nests import band, facts_of
 from plusequals.lowering.target import Target
 
@@ -31,7 +32,7 @@ def test_the_example_is_true(name: str) -> None:
     given = {
         "show": show, "lowered": lowered, "print_loops": print_loops, "band": band,
         "facts_of": facts_of, "in_kind": in_kind, "fresh_for": fresh_for,
-        "optimize": optimize, "Target": Target,
+        "optimize": optimize, "Target": Target, "For": For, "confined": confined,
     }  # fmt: skip
     result = doctest.testmod(module, extraglobs=given)
     assert result.attempted > 0, "a schedule shows what it does"

@@ -35,6 +35,7 @@ from .placement import Place, Placement
 from .requests import settle
 from .schedule.abreast import abreast, rounds_abreast
 from .schedule.best import best, by_blocks
+from .schedule.deferred import defer, deferred
 from .schedule.edges import edges
 from .schedule.kinds import parallel, privates
 from .schedule.lanes import in_lanes, lanes
@@ -48,6 +49,22 @@ Observer = Callable[[str, Program], None]
 """Called with the name of a stage and the program after it."""
 
 
+def _always(_: Target) -> bool:
+    return True
+
+
+def _unless_short(target: Target) -> bool:
+    return not target.short
+
+
+def _schedules(target: Target) -> bool:
+    return target.schedule and not target.short
+
+
+def _reorders(target: Target) -> bool:
+    return target.schedule and target.reorders
+
+
 class Pass(NamedTuple):
     """A step of the pipeline; the name is used by dumps, errors and the documentation."""
 
@@ -55,12 +72,8 @@ class Pass(NamedTuple):
     run: Callable[[Program, Target], Program]
     decide: Callable[[Program, Target], Decided] | None = None
     """Where given: the same, together with what was decided about nodes and nests, and why."""
-    when: Callable[[Target], bool] = lambda _: True
+    when: Callable[[Target], bool] = _unless_short
     """Whether it does anything; the others are steps that change nothing."""
-
-
-def _reorders(target: Target) -> bool:
-    return target.schedule and target.reorders
 
 
 def _alone(decide: Callable[[Program], Decided]) -> Callable[[Program, Target], Decided]:
@@ -70,7 +83,7 @@ def _alone(decide: Callable[[Program], Decided]) -> Callable[[Program, Target], 
 
 PASSES: tuple[Pass, ...] = (
     Pass("order", lambda program, t: order(program, t.fma), when=_reorders),  # as it was written
-    Pass("simplify", lambda program, _: simplify(program)),
+    Pass("simplify", lambda program, _: simplify(program), when=_always),
     Pass("gather", lambda program, _: gather(program)),  # before what it would look up is inlined
     Pass("repeated", lambda program, _: repeated(program)),  # before it is spread by inlining
     Pass("overwritten", lambda program, _: overwritten(program)),
@@ -85,15 +98,16 @@ PASSES: tuple[Pass, ...] = (
     Pass("hoist", lambda program, _: hoist(program)),
     Pass("zeros", lambda program, _: zeros(program)),  # which started what is fused by now
     Pass("dead again", lambda program, _: dead(program)),
-    Pass("tiles", tiles, in_tiles, lambda target: target.schedule),
-    Pass("strips", strips, in_strips, lambda target: target.schedule),
-    Pass("edges", edges, when=lambda target: target.schedule),
-    Pass("simplify edges", lambda program, _: simplify(program), when=lambda t: t.schedule),
-    Pass("abreast", abreast, rounds_abreast, lambda target: target.schedule),
-    Pass("best", lambda program, _: best(program), _alone(by_blocks), lambda t: t.schedule),
+    Pass("tiles", tiles, in_tiles, _schedules),
+    Pass("strips", strips, in_strips, _schedules),
+    Pass("edges", edges, when=_schedules),
+    Pass("simplify edges", lambda program, _: simplify(program), when=_schedules),
+    Pass("abreast", abreast, rounds_abreast, _schedules),
+    Pass("best", lambda program, _: best(program), _alone(by_blocks), _schedules),
     Pass("lanes", lambda program, _: lanes(program), _alone(in_lanes), _reorders),
     Pass("rounding", lambda program, _: fused_products(program), when=_reorders),
-    Pass("parallel", parallel),  # the finished nests
+    Pass("defer", defer, deferred, _schedules),
+    Pass("parallel", parallel, when=_schedules),  # the finished nests
 )
 
 
@@ -114,6 +128,8 @@ def optimize(
     """
     decisions: list[Decision] = []
     lowered = program
+    if target.short and any(node.request is not None for node in _nodes(program)):
+        target = replace(target, short=False)  # what was asked of passes is what others do
     spans, wanted = origins(program), {node.id for node in program.locals}
     for stage in _stages(stop_after):
         before = program
@@ -214,5 +230,6 @@ _MADE: Mapping[Purpose, str] = {
     "lanes": "it has the partial results of a loop, lane by lane",
     "tile": "it has the elements of a product that are computed at once",
     "panel": "it has what tiles need, side by side",
+    "kept": "it has what rounds of a loop add, until all of them have run",
 }
 """What schedules make arrays for."""

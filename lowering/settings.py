@@ -72,6 +72,9 @@ class Settings:
     debug_log_to_stream_files: bool = _setting(
         False, "append the logs of a stream to one file, instead of one file for each routine"
     )
+    pipeline: Literal["whole", "short"] = _setting(
+        "whole", "`short` runs only passes that decide bits: compiled sooner, for slower code"
+    )
     stop_after: str = _setting("", "the last pass to run, `lower` for none; empty runs all of them")
     dump_dir: str = _setting(
         "", "a folder that receives every stage as text, and logs; empty for none"

@@ -31,6 +31,8 @@ class Target:
     """Whether the terms of a sum may be added up in another order: the profile is `default`."""
     fma: bool = False
     """Whether there is an instruction that multiplies, adds and rounds once."""
+    short: bool = False
+    """Whether only those passes run that a bit of a result may depend on."""
 
     def lanes(self, bits: int) -> int:
         """Return how many elements of that many bits one vector holds, at least one."""

@@ -23,7 +23,7 @@ dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why producers recorded terms
 dsl: remember plan results specialise
-dsl/tracing: log records points recording instrument rows columns boxes where sites
+dsl/tracing: log records points recording quick instrument rows columns boxes where sites
 dsl: forms sizes reasons keys words build checked fitting
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
 dsl/elaborate: carried leaving
@@ -49,7 +49,7 @@ backends/emit: __init__ c_syntax parts polls frame vectors source heads c_expres
 backends/emit: dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
-lowering/schedule: __init__ grid presets stencil kinds split
+lowering/schedule: __init__ grid presets stencil deferred kinds split
 lowering/schedule: device_tiles segments chunks team scan tree owners points meet elsewhere
 lowering/schedule: best nests abreast outer edges
 lowering/schedule: effort rounding tiles existing blocks stage axes strips contraction

@@ -52,7 +52,8 @@ def target() -> Target:
     return targets.Target(
         "cc", bits, registers, threads, chosen.parallel_from,
         stack_bytes=chosen.stack_bytes, schedule=chosen.schedule,
-        reorders=chosen.profile == "default", fma="fma" in words or "asimd" in words, **known,
+        reorders=chosen.profile == "default", fma="fma" in words or "asimd" in words,
+        short=chosen.pipeline == "short", **known,
     )  # fmt: skip
 
 

@@ -246,7 +246,9 @@ def _number(pattern: str, text: str) -> int:
 
 def _asked() -> tuple[str, ...]:
     """Return the flags that say how much is told, and how hard the assembler tries."""
-    return ("--ptxas-options=-v", f"--ptxas-options=-O{settings.current().optimize}")
+    effort = settings.current().optimize
+    level = 1 if effort == "g" else effort  # which is no level of the assembler
+    return ("--ptxas-options=-v", f"--ptxas-options=-O{level}")
 
 
 def _version_of(command: str) -> str:

@@ -30,6 +30,7 @@ from ...lowering.ir.walk import bodies, expressions_of, free_symbols, own_writes
 from ...lowering.passes.cells import stride
 from .c_expression import POSTFIX, UNARY, Scope, Text, behind_zero, infix
 from .names import Names
+from .prelude import is_piece
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-"}
 _KNOWN = frozenset((*_INFIX, "max", "min", "fma"))
@@ -349,6 +350,9 @@ class _Piece:
                 return infix(_INFIX[op.name], [self.either(arg) for arg in args])
             case Cast(value, dtype):
                 inner, to = self.vector(value).text, type_of(dtype, self.width)
+                known = f"{to}_of_{type_of(value.dtype, self.width)}"
+                if is_piece(known):
+                    return Text(f"{known}({inner})", POSTFIX)
                 return Text(f"__builtin_convertvector({inner}, {to})", POSTFIX)
             case _:
                 raise AssertionError("loops over lanes were looked at before")

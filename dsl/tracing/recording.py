@@ -18,6 +18,7 @@ from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.indexing import Symbol
 from . import sites as s
 from .instrument import instrument
+from .quick import is_quick
 from .sites import Layout, Wanted
 
 Ints = npt.NDArray[np.int64]
@@ -175,7 +176,10 @@ def recording_of(
     """
     made, now = instrument(procedure, wanted), settings.current()
     profile = "strict" if wanted.terms else now.profile
-    with settings.override(profile=profile, optimize="g" if now.optimize else 0):
+    quick = is_quick(procedure)
+    effort: settings.Effort = 0 if quick or now.optimize == 0 else "g"
+    passes = "short" if quick else now.pipeline
+    with settings.override(profile=profile, optimize=effort, pipeline=passes):
         return Recording(link.link(build(made.procedure), backend), made.layout)
 
 

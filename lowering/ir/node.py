@@ -14,7 +14,7 @@ from .dtypes import DType
 from .indexing import Affine, const, multiply
 from .memory_mode import Decision
 
-Purpose = Literal["", "lanes", "tile", "panel"]
+Purpose = Literal["", "lanes", "tile", "panel", "kept"]
 """Small arrays that nothing but one nest uses, which writes each element before it reads it."""
 
 

@@ -22,7 +22,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from ..ir.assignments import Alloc, Break, Continue, Permute, Print
@@ -36,7 +36,7 @@ from ..ir.expressions import (
     children,
     reads,
 )
-from ..ir.indexing import Range, Symbol, const, var
+from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ..ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.ops import OPS
@@ -48,6 +48,8 @@ from .cells import holds, is_inside, ranges, solve
 from .summary import summary
 
 Kind = Literal["read", "write", "update"]
+FIRST = 4
+"""So many first rounds of a loop are looked at one by one."""
 Route = tuple[tuple[int, int], ...]
 """Where a statement stands: at each level its number in the list, and which list inside of it."""
 
@@ -96,11 +98,53 @@ class Accesses:
         return any(site.reads and not self.is_covered(site) for site in self.of(node))
 
     def is_covered(self, read: Site) -> bool:
-        """Whether all that a site reads was surely written before, in the same round."""
+        """Whether all that a site reads was surely written before: in the same round, or by rounds
+        of a loop around it that came before."""
+        if self._is_written_by_one(read):
+            return True
+        writes = [site for site in self.of(read.node) if site.kind == "write" and site.index]
+        if len(writes) < 2 or not all(isinstance(at, Affine) for at in read.index or (None,)):
+            return False
+        return any(self._hands_on(write, read) for write in writes) or self._is_in_parts(read)
+
+    def _is_written_by_one(self, read: Site) -> bool:
+        """Whether one statement before a site surely wrote all that it reads."""
         return any(
             write.kind == "write" and write.route < read.route and self.covers(write, read)
             for write in self.of(read.node)
         )
+
+    def _hands_on(self, write: Site, read: Site) -> bool:
+        """Whether each round reads what a write has left some rounds before; and the first rounds
+        what another one has left before the loop."""
+        shared = common(write.route, read.route)
+        loop = read.inside[shared - 1] if shared else None
+        inner = write.inside[shared:]
+        if not isinstance(loop, For) or loop.step not in (1, -1) or own_tests(write, shared):
+            return False
+        if any(isinstance(stmt, While) or has_jumps(stmt) for stmt in (loop, *inner)):
+            return False
+        values = solve(write.index or (), read.index or (), (loop, *inner))
+        if values is None or not is_inside(values, inner, ranges(read.inside), read.tests):
+            return False
+        back = ((var(loop.symbol) - values[loop.symbol]) * loop.step).constant
+        if back is None or not 1 <= back <= FIRST:
+            return False
+        firsts = (loop.lo + loop.step * number for number in range(back))
+        return all(self._is_written_by_one(_read_at(read, loop, first)) for first in firsts)
+
+    def _is_in_parts(self, read: Site) -> bool:
+        """Whether one write covers what a loop's first round reads, one what all others do."""
+        for at, loop in enumerate(read.inside):
+            if (
+                isinstance(loop, For)
+                and loop.step == 1
+                and self._is_written_by_one(_read_at(read, loop, loop.lo))
+            ):
+                others = (*read.inside[:at], replace(loop, lo=loop.lo + 1), *read.inside[at + 1 :])
+                if self._is_written_by_one(read._replace(inside=others)):
+                    return True
+        return False
 
     def is_overwritten(self, node: Node) -> bool:
         """Whether every element is surely written, by one of the statements."""
@@ -154,6 +198,13 @@ class Accesses:
         return is_inside(values, own, known, tests) and all(
             holds(substitute_expr(test, values), known, tests) for test in own_tests(write, shared)
         )
+
+
+def _read_at(read: Site, loop: For, value: Affine) -> Site:
+    """Return a read in one round of a loop around it."""
+    values = {loop.symbol: value}
+    index = (substitute(at, values) if isinstance(at, Affine) else at for at in read.index or ())
+    return read._replace(index=tuple(index))
 
 
 def _anywhere(node: Node, index: tuple[Index, ...]) -> tuple[tuple[Index, ...], tuple[Range, ...]]:

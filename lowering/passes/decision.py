@@ -14,6 +14,7 @@ from ..ir.node import Node
 Outcome = Literal[
     "virtual", "stored", "shrunk", "whole", "register", "fused", "apart", "removed", "skipped",
     "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles", "abreast",
+    "deferred",
 ]  # fmt: skip
 
 
@@ -82,6 +83,8 @@ class Decision:
                 return f"the rounds of the loop over `{self.variable}` are shared among threads"
             case "lanes":
                 return f"the terms of {array} are combined in lanes"
+            case "deferred":
+                return f"what rounds over `{self.variable}` add to {array} is added behind them"
             case "abreast":
                 return f"neighbouring elements of {array} are computed side by side"
             case _:

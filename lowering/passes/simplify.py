@@ -1,8 +1,8 @@
 """Simplify: fewer operations for the same bits.
 
 Changes expressions by the rules of `ir/algebra` and `ir/exact`, which are exact for every operand;
-drops tests, checks and loops that constants or the ranges of loops decide, loops of one round, and
-stores of what is there already.
+drops tests, checks and loops that constants or the ranges of loops decide, loops of one round,
+rounds that check what the first has checked, and stores of what is there already.
 Guarantees the same results, faults and prints in the same order.
 
 >>> show(simplify, "y[i] = (x[i % 8] * 1.0 if i < 8 else 0.0) / 4.0", y="f32[8]", x="f32[8]")
@@ -15,14 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..ir import rewrite
+from ..clash import symbols_of
+from ..ir import dtypes, rewrite
 from ..ir.assignments import Access, Break, Continue
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.exact import simplified, simplified_index, static
-from ..ir.expressions import Const, Expr, Read
+from ..ir.expressions import Apply, Const, Expr, Position, Read
 from ..ir.indexing import Affine
-from ..ir.loops import Check, For, If, Program, Stmt, Store, Update, While
+from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update, While
+from ..ir.ops import OPS
 from ..ir.rewrite import Rewrite
+from .comments import headed
 
 
 def simplify(program: Program) -> Program:
@@ -32,14 +35,14 @@ def simplify(program: Program) -> Program:
 
 
 def _body(body: Iterable[Stmt], known: Bounds) -> tuple[Stmt, ...]:
-    out: list[Stmt] = []
+    out: list[Stmt | None] = []
     by = _by(known)
     for statement in body:
-        out += _statement(statement, known, by)
+        out += _statement(statement, known, by) or (None,)
         if isinstance(statement, Check):
             known = known.where(statement.test)  # nothing behind a check runs where it fails
             by = _by(known)
-    return tuple(out)
+    return headed(out)
 
 
 def _statement(statement: Stmt, known: Bounds, by: Rewrite) -> tuple[Stmt, ...]:
@@ -81,7 +84,17 @@ def _loop(loop: For, known: Bounds) -> tuple[Stmt, ...]:
         if not any(_leaves(statement) for statement in loop.body):
             return _body(rewrite.substitute(loop.body, {loop.symbol: loop.lo}), known)
     body = _body(loop.body, known.inside(loop))
+    if body and all(isinstance(s, Check | Comment) and _is_same(s, loop) for s in body):
+        first = rewrite.substitute(body, {loop.symbol: loop.lo})
+        ends = (loop.lo, loop.hi) if loop.step > 0 else (loop.hi, loop.lo)
+        some = Apply(OPS["lt"], tuple(map(Position, ends)), dtypes.bool_)
+        return first if low is not None and low >= 1 else (If(some, first, (), loop.span),)
     return (rewrite.with_bodies(loop, (body,)),) if body else ()
+
+
+def _is_same(stmt: Check | Comment, loop: For) -> bool:
+    """Whether a check asks the same in all rounds of a loop, so that only the first may fail."""
+    return isinstance(stmt, Comment) or loop.symbol not in symbols_of(stmt.test)
 
 
 def _branch(branch: If, known: Bounds) -> tuple[Stmt, ...]:

@@ -91,7 +91,7 @@ class _Work(Outermost):
         lanes = self.target.lanes(max(node.dtype.bits for node in shape.nodes()))
         if lanes < 2 or (rounds is not None and rounds < lanes):
             return None
-        mine = private(loop, self.only[id(loop)])
+        mine = private(loop, self.only()[id(loop)])
         room = shape.room(mine)
         if room is None or room * lanes > self.target.l2_bytes or not shape.is_near(mine):
             return None

@@ -23,8 +23,9 @@ for i in 1..90:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from ..clash import extreme
 from ..ir.expressions import Dynamic, Expr, Position, Read, Select, walk
@@ -47,7 +48,7 @@ LEAST = 16
 
 def edges(program: Program, target: Target) -> Program:
     """Return the program with loops cut where their tests change."""
-    work = _Work(fresh_for(program), confined(program), target.reorders)
+    work = _Work(fresh_for(program), cache(partial(confined, program)), target.reorders)
     made = over_kernels(program, work.body)
     return program if made is program else work.fresh.declared(made)
 
@@ -57,8 +58,8 @@ class _Work:
     """The work on one program."""
 
     fresh: Fresh
-    only: Mapping[int, frozenset[int]]
-    """By the `id` of each loop what only its body uses."""
+    only: Callable[[], Mapping[int, frozenset[int]]]
+    """By the `id` of each loop what only its body uses; found out when first asked for."""
     reorders: bool
 
     def body(self, body: Body) -> Body:
@@ -102,7 +103,7 @@ class _Work:
 
     def copied(self, loop: For, lo: Affine, hi: Affine) -> For:
         """Return some rounds of a loop, with temporaries of their own."""
-        mine = private(loop, self.only[id(loop)])
+        mine = private(loop, self.only()[id(loop)])
         nodes = {node.id: self.own(node) for node in writes(loop.body) if node.id in mine}
         symbol = self.fresh.symbol(loop.symbol.name)
         body = rename(loop.body, {loop.symbol: symbol}, nodes)

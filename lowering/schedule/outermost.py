@@ -26,7 +26,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.fresh import Fresh, fresh_for
@@ -47,8 +47,8 @@ class Outermost(ABC):
     fresh: Fresh
     target: Target
     own: frozenset[int]
-    only: Mapping[int, frozenset[int]]
-    """By the `id` of each loop what only its body uses."""
+    only: Callable[[], Mapping[int, frozenset[int]]]
+    """By the `id` of each loop what only its body uses; found out when first asked for."""
     known: Bounds
     decisions: list[Decision] = field(default_factory=list)
 
@@ -57,7 +57,7 @@ class Outermost(ABC):
         """Return the program with its nests changed, and what was decided."""
         own = frozenset(node.id for node in program.locals)
         known = bounds_of(parameter.node for parameter in program.parameters)
-        work = cls(fresh_for(program), target, own, confined(program), known)
+        work = cls(fresh_for(program), target, own, cache(partial(confined, program)), known)
         kernels = tuple(replace(k, body=work.body(k.body, ())) for k in program.kernels)
         if not work.decisions:
             return Decided(program, ())

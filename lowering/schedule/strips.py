@@ -124,7 +124,7 @@ class _Work(Outermost):
         known = ranges((*outer, loop))
         if nest.place and not is_in_range(nest.place.node, nest.place.index, known):
             return False
-        mine = private(loop, self.only[id(loop)])
+        mine = private(loop, self.only()[id(loop)])
         return independent(loop, mine, self.own, ranges(outer)) is None
 
 

@@ -116,7 +116,7 @@ class _Work(Outermost):
         """Whether the rounds of all loops that change places may run in any order."""
         known = ranges(outer)
         for loop in found.nest.chain:
-            mine = private(loop, self.only[id(loop)])
+            mine = private(loop, self.only()[id(loop)])
             if independent(loop, mine, self.own, known) is not None:
                 return False
             known = (*known, *ranges((loop,)))

@@ -74,6 +74,7 @@ SCHEDULES = {
     "best": (),
     "blocks": ("tiles",),
     "contraction": ("tiles",),
+    "deferred": (),
     "edges": (),
     "effort": ("kinds",),
     "integers": ("legal",),

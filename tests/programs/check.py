@@ -140,7 +140,7 @@ def _loops(case: _Case) -> None:
 
 
 def _passes(case: _Case) -> None:
-    """The loops after each pass that changes them."""
+    """The loops after each pass that changes them, and after those alone that decide bits."""
     stages: list[tuple[str, Loops]] = []
     exact = case.outcome
     lowered = lower(case.code.procedure)
@@ -152,6 +152,9 @@ def _passes(case: _Case) -> None:
             rounds = name in ("lanes", "rounding")
             _same(case, name.replace(" ", "_"), outcome, rounds, exact)
             exact = outcome if rounds else exact  # passes after these round as they do
+    if case.finding is None:
+        short, _ = optimize(lowered, replace(target(), short=True))
+        _same(case, "short", _call(case, batch.Loops(short)), exact=exact)
 
 
 def _cc(case: _Case, code: Code) -> None:

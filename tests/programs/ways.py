@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 SETTINGS = (
     "profile", "optimize", "checked", "stack_bytes", "schedule", "threads", "parallel_from",
+    "pipeline",
 )  # fmt: skip
 """Those of the fields below that are settings."""
 
@@ -28,6 +29,7 @@ class Ways:
     schedule: bool = False
     threads: int = 0
     parallel_from: int = 1_000_000
+    pipeline: Literal["whole", "short"] = "whole"
 
     def settings(self) -> dict[str, Any]:
         """Return the settings by name."""
@@ -52,4 +54,5 @@ def drawn(rng: random.Random, passes: bool) -> Ways:
         schedule=rng.random() < 0.5,
         threads=rng.choice((1, 2, 7)),
         parallel_from=rng.choice((0, 1_000_000)),
+        pipeline=rng.choice(("whole", "whole", "whole", "short")),
     )

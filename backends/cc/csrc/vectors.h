@@ -37,3 +37,14 @@ static inline $v fma_$v($v a, $v b, $v c)
     return c;
 #endif
 }
+
+//! f64x8_of_f32x8
+/* gcc 12 would convert each half on its own, and put them together. */
+static inline f64x8 f64x8_of_f32x8(f32x8 x)
+{
+#if defined(__AVX512F__) && !defined(__clang__)
+    return __builtin_ia32_cvtps2pd512_mask(x, (f64x8){0}, -1, 4);
+#else
+    return __builtin_convertvector(x, f64x8);
+#endif
+}

@@ -130,8 +130,13 @@ def test_what_is_refused_is_refused_in_a_trace() -> None:
     assert str(refused.value) == str(plain.value)
 
 
-@pytest.mark.parametrize(("asked", "effort"), [(0, 0), (1, "g"), (3, "g"), ("g", "g")])
-def test_what_records_is_compiled_with_little_effort(asked: Any, effort: Any) -> None:
+@pytest.mark.parametrize(
+    ("asked", "size", "effort"),
+    [(0, 3, 0), (1, 3, 0), ("g", 3, 0), (0, 10**6, 0), (1, 10**6, "g"), (3, 10**6, "g")],
+)
+def test_what_records_is_compiled_with_little_effort(asked: Any, size: int, effort: Any) -> None:
+    """Least where a call is soon done."""
+
     @pe.cd
     def twice(x):
         return x * 2
@@ -139,10 +144,12 @@ def test_what_records_is_compiled_with_little_effort(asked: Any, effort: Any) ->
     efforts = []
 
     def build(procedure: Procedure) -> Procedure:
-        efforts.append(settings.current().optimize)
+        now = settings.current()
+        assert now.pipeline == ("short" if size == 3 else "whole")
+        efforts.append(now.optimize)
         return procedure
 
     with pe.override(optimize=asked):
-        procedure = twice.procedure(np.ones(3))
+        procedure = twice.procedure(np.ones(size))
         made = recording.recording_of(procedure, build, Wanted(), "cc")
     assert efforts == [effort] and made.layout

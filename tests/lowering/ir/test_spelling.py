@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plusequals.lowering.ir import dtypes
@@ -130,6 +130,7 @@ _real = st.recursive(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # a busy machine
 @given(_real)
 def test_python_reads_back_the_same_tree(expr: Expr) -> None:
     assert _tree(ast.parse(expr_text(expr, Scope()), mode="eval").body) == _plain(expr)

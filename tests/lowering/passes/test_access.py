@@ -44,6 +44,44 @@ def test_what_is_written_before_it_is_read(body: str, first: bool, whole: bool) 
     assert found.is_written(t)
 
 
+HANDED = [
+    ("t[0] = x[0]\nfor i in range(1, 8):\n    t[i] = t[i - 1] + x[i]", False),
+    ("for i in range(1, 8):\n    t[i] = t[i - 1] + x[i]", True),  # of the first
+    ("t[1] = x[0]\nfor i in range(1, 8):\n    t[i] = t[i - 1] + x[i]", True),
+    ("t[0] = 1.0\nt[1] = 1.0\nfor i in range(2, 8):\n    t[i] = t[i - 1] + t[i - 2]", False),
+    ("t[0] = 1.0\nfor i in range(2, 8):\n    t[i] = t[i - 1] + t[i - 2]", True),
+    ("t[0] = 1.0\nfor i in range(1, 8):\n    t[i] = t[i - 1] + t[i]", True),
+    ("t[0] = 1.0\nfor i in range(1, 7):\n    t[i] = t[i + 1]", True),
+    ("t[7] = 1.0\nfor i in range(6, -1, -1):\n    t[i] = t[i + 1]", False),
+    ("t[7] = 1.0\nfor i in range(6, -1, -1):\n    t[i] = t[i - 1] if i else 0.0", True),
+    ("t[0] = 1.0\nfor i in range(2, 8, 2):\n    t[i] = t[i - 2]", True),  # not looked into
+    ("t[0] = 1.0\nfor i in range(1, 8):\n    if x[i] > 0:\n        t[i] = t[i - 1]", True),
+    ("t[0] = 1.0\nfor i in range(1, 8):\n    if x[i] > 0: continue\n    t[i] = t[i - 1]", True),
+    ("t[0] = 1.0\nfor s in range(3):\n    for i in range(1, 8):\n        t[i] = t[i - 1]", False),
+    ("for s in range(3):\n    t[s] = 1\n    for i in range(4, 8):\n        t[i] = t[i - 4]", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "first"), HANDED)
+def test_rounds_hand_on_what_they_write(body: str, first: bool) -> None:
+    program = lowered(f"t: f32[8]\n{body}\ny[j] = t[j]", y="f32[8]", x="f32[8]")
+    found = accesses(program.kernels[0].body)
+    loop = next(s for s in program.kernels[0].body if isinstance(s, For))
+    reads = [site for site in found.of(node_of(program, "t")) if loop in site.inside and site.reads]
+    assert reads
+    assert any(not found.is_covered(site) for site in reads) is first
+
+
+@pytest.mark.parametrize(
+    ("start", "first"), [("t[0] = 1.0", False), ("t[1] = 1.0", True), ("x[0] = 1.0", True)]
+)
+def test_the_first_element_may_be_written_apart(start: str, first: bool) -> None:
+    body = f"t: f32[8]\n{start}\nfor i in range(1, 8):\n    t[i] = x[i]\ny[j] = t[j]"
+    program = lowered(body, y="f32[8]", x="f32[8]")
+    found = accesses(program.kernels[0].body)
+    assert found.read_before_written(node_of(program, "t")) is first
+
+
 def test_only_writes_cover_what_is_read() -> None:
     program = lowered("y[i] = t[i]\nt[i] += 1\nz[i] = t[i]", y="f32[8]", z="f32[8]", t="f32[8]")
     t = node_of(program, "t")

@@ -103,3 +103,27 @@ def test_what_was_checked_holds_behind_the_check() -> None:
         "check n >= 0 and n < 8 else CdIndexError('CD0601', 'out of range')\n"
         "y[n] = x[n]"
     )
+
+
+CHECK = "check x[i, 0] > 0.0 else CdIndexError('CD0601', '{{0}}', {})"
+
+
+def _checked(test: str, lo: int = 0, hi: int = 8, step: int = 1) -> str:
+    """A loop over `k` that checks, in one over `i`; `n` is known in the run only."""
+    i, k, n = Symbol("i", 0), Symbol("k", 1), Symbol("n", 2)
+    x = node(0, "x", var(n), 9)
+    about = {"i": read(x, i, 0), "k": read(x, i, k)}[test]
+    check = loops.Check(
+        ap("gt", about, num(0.0)), Fault("CD0601", "CdIndexError", "{0}"), (pos(k),)
+    )
+    ends = (const(lo), const(hi)) if hi < 99 else (const(lo), var(n))
+    inner = loops.For(k, *ends, step, (loops.Comment("why"), check))
+    return text_of(simplify(program((), (x,), loops.For(i, const(0), var(n), 1, (inner,)))))
+
+
+def test_what_the_first_round_has_checked_is_not_checked_again() -> None:
+    assert _checked("i") == f"for i in 0..n:\n    {CHECK.format(0)}"
+    assert _checked("i", 7, -1, -1) == f"for i in 0..n:\n    {CHECK.format(7)}"
+    assert "for k in 0..8" in _checked("k")
+    assert f"if 3 < n:\n        {CHECK.format(3)}" in _checked("i", 3, 99)
+    assert f"if n < 3:\n        {CHECK.format(3)}" in _checked("i", 3, 99, -1)

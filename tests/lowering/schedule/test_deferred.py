@@ -1,0 +1,197 @@
+"""Accumulations put off until after a loop: not a bit changes, and the rounds may be shared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plusequals.lowering.ir.assignments import Let
+from plusequals.lowering.ir.expressions import Const
+from plusequals.lowering.ir.indexing import const, var
+from plusequals.lowering.ir.loops import For, Program, Store, Update
+from plusequals.lowering.ir.ops import OPS
+from plusequals.lowering.ir.verify import verify_program
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule import deferred as module
+from plusequals.lowering.schedule.deferred import Later, defer, deferred
+
+from ..ir.build import at, i64, node, program, read, symbols
+from ..passes.shown import lowered, text_of
+from .scheduled import MODEST, function, interpreted, of_any_size, scheduled
+
+EAGER = replace(MODEST, threads=2, parallel_from=4000)
+
+
+def _loop(*lines: str, through: str = "range(len(x))", start: float = 0) -> str:
+    """Return a loop over rows that ends with a number `s`."""
+    return "\n    ".join((f"s = {float(start)}\nfor i in {through}:", *lines)) + "\nreturn s"
+
+
+BODIES = {
+    "all": "return sum(x[i, j])",
+    "all of an array": "return np.sum(x * x)",
+    "mean and spread": "m = np.mean(x)\nreturn np.mean((x - m) ** 2, dtype=np.float64)",
+    "two at once": "a = sum(x[i, j])\nb = sum(x[i, j] * x[i, j])\nreturn a * b",
+    "greatest": "return np.max(x)",
+    "product": "return np.prod(x)",
+    "of few terms": _loop("s += max[j in range(min(3, x.shape[1]))](x[i, j])"),
+    "of whole numbers": "return np.sum(x > 0)",
+    "written loop": _loop("s += sum(x[i, j])"),
+    "written backwards": _loop("s += sum(x[i, j])", through="range(len(x) - 1, -1, -1)"),
+    "in steps": _loop("s -= sum(x[i, j])", through="range(0, len(x), 3)", start=1),
+    "turned round": _loop("s = sum(x[i, j]) - s", start=1),
+    "beside a result": "y[i] = max(x[i, j])\nreturn y, sum(y[i])",
+}
+STAY = ("of few terms", "of whole numbers", "beside a result")
+SHAPES = [(1, 300), (3, 257), (64, 128), (7, 1031), (2, 0), (0, 400)]
+ROWS = _loop("s += max(x[i, j])")
+LONG = {"sum": "return sum(x[i])", "squares": "return sum(x[i] * x[i])"}
+
+
+def _kept(made: Program) -> list[str]:
+    return [one.label for one in made.locals if one.purpose == "kept"]
+
+
+def _shared(made: Program) -> list[For]:
+    return [
+        stmt for kernel in made.kernels for stmt in statements(kernel.body)
+        if isinstance(stmt, For) and stmt.kind == "parallel"
+    ]  # fmt: skip
+
+
+def _same(one: Any, other: Any) -> bool:
+    return [np.asarray(a).tobytes() for a in one] == [np.asarray(a).tobytes() for a in other]
+
+
+def _made(text: str) -> Any:
+    return function("def f(x):\n    " + text.replace("\n", "\n    ") + "\n")
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", BODIES)
+def test_not_a_bit_changes(name: str, shape: tuple[int, int]) -> None:
+    if name == "greatest" and 0 in shape:
+        pytest.skip("nothing has no greatest")
+    x = np.random.default_rng(1).standard_normal(shape).astype("f4") * np.float32(1.5)
+    procedure = _made(BODIES[name]).procedure(x)
+    alone = scheduled(procedure, replace(EAGER, threads=1))
+    made = scheduled(procedure, EAGER)
+    assert not _kept(alone)
+    assert _same(interpreted(alone, x), interpreted(made, x))
+    if shape == (7, 1031) and name not in STAY:
+        assert _kept(made) and _shared(made), "it is one of those that this is for"
+
+
+@pytest.mark.parametrize("size", [10, 32_768, 100_003])
+@pytest.mark.parametrize("name", LONG)
+def test_one_long_sum_is_shared_by_blocks(name: str, size: int) -> None:
+    x = np.random.default_rng(2).standard_normal(size).astype("f4")
+    procedure = _made(LONG[name]).procedure(x)
+    alone = scheduled(procedure, replace(EAGER, threads=1))
+    made = scheduled(procedure, EAGER)
+    assert bool(_kept(made)) == (size > 1024)
+    if size < 50_000:
+        assert _same(interpreted(alone, x), interpreted(made, x))
+
+
+@pytest.mark.parametrize("shape", [(5, 200), (300, 130)], ids=str)
+def test_sizes_of_the_run_change_no_bit(shape: tuple[int, int], monkeypatch: Any) -> None:
+    monkeypatch.setattr(module, "UNKNOWN", 7)
+    x = np.random.default_rng(3).standard_normal(shape).astype("f4")
+    many = "max[j in range(400)](exp(x[i, 0] * j))"
+    made = _made(_loop(f"s += {many}"))
+    fixed = interpreted(scheduled(made.procedure(x), replace(EAGER, threads=1)), x)
+    run = scheduled(of_any_size(made, x), EAGER)
+    assert _kept(run)
+    assert _same(fixed, interpreted(run, x))
+
+
+@pytest.mark.parametrize("rounds", [64, 65, 66, 130])
+def test_rounds_that_would_keep_too_much_are_cut_into_pieces(rounds: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(module, "ROOM", 22 * 4)
+    made = lowered(ROWS, x=f"f32[{rounds}, 99]")
+    after = defer(made, EAGER)
+    verify_program(after)
+    (kept,) = (one for one in after.locals if one.purpose == "kept")
+    assert kept.static_shape is not None and kept.static_shape[0] <= 22
+    assert "for piece in" in text_of(after)
+    x = np.random.default_rng(4).standard_normal((rounds, 99)).astype("f4")
+    assert _same(interpreted(made, x), interpreted(after, x))
+
+
+def test_what_a_loop_may_do_as_it_is_stays() -> None:
+    made = lowered("y[i] = max(x[i, j])", y="f32[64]", x="f32[64, 200]")
+    assert deferred(made, EAGER).program is made
+
+
+def test_without_threads_or_work_nothing_changes() -> None:
+    made = lowered(ROWS, x="f32[64, 200]")
+    assert defer(made, replace(EAGER, threads=1)) is made
+    assert defer(made, replace(EAGER, parallel_from=10**7)) is made
+    found = deferred(made, EAGER)
+    assert found.program is not made
+    (decision,) = found.decisions
+    assert decision.reason is Later.THREADS
+    assert decision.told() == (
+        "what rounds over `i` add to `s` is added behind them: nothing else keeps the rounds of "
+        "its loop from being shared among threads"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _loop("s += x[i, 0]"),  # as much as it would keep
+        _loop("s += max(x[i, j]) * s"),
+        _loop("if s < 9:", "    s += max(x[i, j])"),
+        _loop("s += max(x[i, j])", "x[i, 0] = s"),
+        _loop("s += max(x[i, j])", "x[i, 0] = x[i - 1, 0]", through="range(1, 64)"),
+        "for i in range(64):\n    x[0, 0] += max(x[i, j])",  # the caller's
+        _loop("print(i)", "s += max(x[i, j])"),
+        _loop("s += max(x[i, j])", "s += 1"),
+    ],
+)  # fmt: skip
+def test_loops_that_stay(text: str) -> None:
+    made = lowered(text, x="f32[64, 200]")
+    assert not _kept(defer(made, EAGER))
+
+
+i, j, k, d = symbols("i j k d")
+X, S, A, Y = node(0, "x", 64, 300), node(1, "s"), node(2, "a", 4), node(3, "y", 4)
+
+
+def _of(*body: Any) -> Program:
+    loop = For(i, const(0), const(64), 1, tuple(body))
+    out = For(k, const(0), const(4), 1, (Store(at(Y, k), read(A, k)),))
+    return program((Y,), (X,), loop, out, local=(S, A))
+
+
+def _row(*behind: Any) -> tuple[Any, ...]:
+    """A row's greatest element in `s`, then what uses it."""
+    best = Update(at(S), OPS["max"], read(X, i, j))
+    return (Store(at(S), read(X, i, 0)), For(j, const(0), const(300), 1, (best,)), *behind)
+
+
+def test_each_lane_has_its_own_element_or_memory_is_used() -> None:
+    """All lanes of the first one add to one element."""
+    for index in (var(k), const(1), var(k) + 1):
+        lanes = For(
+            k, const(0), const(3), 1, (Update(at(A, index), OPS["add"], read(S)),), "vector"
+        )
+        made = _of(*_row(lanes))
+        after = defer(made, EAGER)
+        verify_program(after)
+        assert _kept(after) == ["a_kept"]
+        assert ("lanes" in {one.purpose for one in after.locals}) == (index == var(k))
+        x = np.random.default_rng(5).standard_normal((64, 300)).astype("f4")
+        y = np.zeros(4, "f4")
+        assert _same(interpreted(made, y, x), interpreted(after, y, x))
+
+
+def test_places_that_data_decides_stay() -> None:
+    let = Let(d, Const(1, i64))
+    made = _of(*_row(let, Update(at(A, var(d)), OPS["add"], read(S))))
+    assert defer(made, EAGER) is made

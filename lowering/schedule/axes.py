@@ -12,6 +12,8 @@ is a nest of plain loops, and what lies side by side stays that. This changes no
 >>> axis = Axis(tuple(loops), (2, 16), (4, 16), 32)
 >>> axis.room, axis.cut, axis.is_even
 (64, 0, False)
+>>> axis.digits(const(20))
+(1, 4)
 >>> i, j = var(Symbol("i", 8)), var(Symbol("j", 9))
 >>> axis.lane((i, j)), axis.before((i, const(0)), (const(4), const(0)))
 (16*i + j, 16*i - 64)
@@ -26,7 +28,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, Symbol, const, floordiv, minimum, var
+from ..ir.indexing import Affine, Symbol, const, floordiv, minimum, mod, var
 from ..ir.loops import For, LoopKind, Stmt
 
 Body = tuple[Stmt, ...]
@@ -80,6 +82,18 @@ class Axis:
             stride *= size
         return lane
 
+    def digits(self, lane: Affine) -> At:
+        """Return the round in its box of each loop, given the number of a lane."""
+        out: list[Affine] = []
+        size = 1
+        for n in reversed(range(len(self.loops))):
+            digit = floordiv(lane, const(size))
+            size *= self.box[n]
+            whole = size >= self.count
+            digit = const(0) if self.box[n] == 1 and len(self.loops) > 1 else digit
+            out.insert(0, digit if whole else mod(digit, const(self.box[n])))
+        return tuple(out)
+
     def before(self, at: At, block: At) -> Affine:
         """Return how many lanes the tiles of a block have before one."""
         total, stride = const(0), self.lanes
@@ -103,6 +117,17 @@ class Axis:
             const(size) if _left(one, size) == 0 else minimum(const(size), one.hi - lo)
             for one, lo, size in zip(self.loops, at, self.box, strict=True)
         )
+
+    def inside(self, at: At) -> At:
+        """Return where the tile starts that has the lanes of one, but is full: further up, where
+        there are not as many rounds left as a tile has."""
+        n = self.cut
+        return (*at[:n], minimum(at[n], self.loops[n].hi - self.box[n]), *at[n + 1 :])
+
+    def placed(self, at: At, lanes: At) -> dict[Symbol, Affine]:
+        """Return the round of each loop that a lane of a tile has."""
+        every = zip(self.loops, at, lanes, strict=True)
+        return {loop.symbol: start + lane for loop, start, lane in every}
 
     def blocks(self, fresh: Fresh, made: Callable[[At], Body]) -> Body:
         """Return the loops over blocks, those with the most rounds outermost."""

@@ -20,12 +20,14 @@ from math import prod
 from ..target import Target
 from .axes import Axis, rounds_of
 from .contraction import Contraction
-from .stage import Sizes
+from .stage import Sizes, is_near
 
 DEPTH, COLUMNS, ROWS = 512, 1024, 512
 """So many terms, columns and rows are in panels at a time, at most."""
 BYTES = 2048
 """So much of a row is in a panel at a time, at most: those of a tile stay in the first cache."""
+LONG = 4 * DEPTH
+"""Up to so many terms are added at once where rows are read in place."""
 SUMS = 5 << 19
 """So many bytes of sums wait for further terms at a time, at most: each thread has its own."""
 FEW = 8
@@ -69,6 +71,8 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     room = room if depth == outer else min(room, SUMS // (row.room * size))
     block = _block(columns, column_box, _fitting(room, COLUMNS, width) // width, 1)
     column = Axis(found.columns, column_box, block, width)
+    if held and outer is not None and outer * terms <= LONG and is_near(found, row, column):
+        depth = outer  # what has no panel of rows needs no parts of it
     return Sizes(row, column, depth, column_depth, terms)
 
 

@@ -11,7 +11,7 @@ each row (or column) and step, in the order in which it lies in memory.
 >>> from plusequals.lowering.ir.fresh import fresh_for
 >>> from plusequals.lowering.ir.printer import print_statement
 >>> from plusequals.lowering.schedule.contraction import contraction
->>> program = lowered("c[i, j] = sum(a[i, k] * b[k, j])", c="f32[6, 9]", a="f32[6, 9]",
+>>> program = lowered("c[i, j] = sum(-a[i, k] * b[k, j])", c="f32[6, 9]", a="f32[6, 9]",
 ...                   b="f32[9, 9]")
 >>> (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
 >>> fresh = fresh_for(program)
@@ -23,17 +23,17 @@ each row (or column) and step, in the order in which it lies in memory.
 for k in 0..8 step 8:
     for row in 0..4:
         for k_2 in k..k + 8:
-            rows[4*k_2 + row] = a[row, k_2]
+            rows[4*k_2 + row] = -a[row, k_2]
 for k in 8..9:
     for row in 0..4 unrolled:
-        rows[4*k + row] = a[row, k]
+        rows[4*k + row] = -a[row, k]
 for k in 0..8 step 8:
     for row in 0..2:
         for k_2 in k..k + 8:
-            rows[4*k_2 + row + 36] = a[row + 4, k_2]
+            rows[4*k_2 + row + 36] = -a[row + 4, k_2]
 for k in 8..9:
     for row in 0..2 unrolled:
-        rows[4*k + row + 36] = a[row + 4, k]
+        rows[4*k + row + 36] = -a[row + 4, k]
 for k in 0..9:
     for row in 2..4:
         rows[row + 4*k + 36] = 0.0
@@ -43,6 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from ..diagnostic import Span
 from ..ir import dtypes
@@ -54,6 +55,7 @@ from ..ir.loops import For, If, LoopKind, Stmt, Store
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import substitute, substitute_expr
+from ..passes.cells import stride
 from .axes import At, Axis, rounds_of
 from .contraction import Contraction, Part, Side
 
@@ -64,6 +66,10 @@ Loops = Sequence[tuple[Symbol, Affine, Affine, Span]]
 """Variables, bounds and statements of loops, the innermost first."""
 NEAR = 8
 """So many steps of a lane are copied at once."""
+FEW = 16
+"""Up to so many tiles side by side rows are read where they are."""
+SAME = 4096
+"""What is so many bytes apart may be on the same lines of the first cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rounds:
+class Rounds:
     """Of which block panels are filled, for which rounds of the outermost counting loop."""
 
     block: At
@@ -105,11 +111,16 @@ class Panels:
     found: Contraction
     sizes: Sizes
     nodes: Mapping[int, Node]
-    """By the id of what stands for a part in the term."""
+    """By the id of what stands for a part in the term; rows that are read in place have none."""
+    in_place: bool
+    """Whether rows are read where they are."""
 
     @classmethod
     def of(cls, fresh: Fresh, found: Contraction, sizes: Sizes) -> Panels:
         """Return the panels of a contraction, as new arrays."""
+        rounds = rounds_of(found.nest.depth[0])
+        in_place = rounds is not None and rounds <= sizes.depth
+        in_place = in_place and is_near(found, sizes.row, sizes.column)
         nodes = {
             part.node.id: fresh.array(
                 part.node.label,
@@ -118,8 +129,9 @@ class Panels:
                 "panel",
             )
             for part in found.parts
+            if part.side == "column" or not in_place
         }
-        return cls(fresh, found, sizes, nodes)
+        return cls(fresh, found, sizes, nodes, in_place)
 
     def holds(self, side: Side) -> bool:
         """Whether a panel has room for all terms."""
@@ -135,11 +147,11 @@ class Panels:
         """Return the loops that fill the panels of a block for some rounds of the depth."""
         return tuple(
             stmt
-            for part in self.found.parts if part.side == side
-            for stmt in self.filled_with(part, _Rounds(block, first, last))
+            for part in self.found.parts if part.side == side and part.node.id in self.nodes
+            for stmt in self.filled_with(part, Rounds(block, first, last))
         )  # fmt: skip
 
-    def filled_with(self, part: Part, rounds: _Rounds) -> Body:
+    def filled_with(self, part: Part, rounds: Rounds) -> Body:
         """Return the loops over full tiles, and what fills the last one where it is not full."""
         axis, block = self.sizes.axis(part.side), rounds.block
         end, cut = axis.end(block), axis.cut
@@ -175,7 +187,7 @@ class Panels:
         test = Apply(OPS["lt"], (Position(whole), Position(last)), dtypes.bool_)
         return (*out, If(test, body))
 
-    def tile(self, part: Part, rounds: _Rounds, at: At, counts: At) -> Body:
+    def tile(self, part: Part, rounds: Rounds, at: At, counts: At) -> Body:
         """Return what fills the lanes of a tile, behind so many rounds of its box with zeros."""
         axis = self.sizes.axis(part.side)
         used = counts[axis.cut] * (axis.count // axis.box[axis.cut])
@@ -184,16 +196,13 @@ class Panels:
             return body
         return (*body, *self.cleared(part, rounds, at, used))
 
-    def copied(self, part: Part, rounds: _Rounds, at: At, counts: At) -> Body:
+    def copied(self, part: Part, rounds: Rounds, at: At, counts: At) -> Body:
         """Return the loops that copy so many rounds of the box of a tile."""
         axis = self.sizes.axis(part.side)
         inside, step, loops = self.counting(part, rounds)
 
         def store(lanes: At) -> Store:
-            values = {
-                loop.symbol: start + lane
-                for loop, start, lane in zip(axis.loops, at, lanes, strict=True)
-            }
+            values = axis.placed(at, lanes)
             node, lane = self.nodes[part.node.id], axis.lane(lanes)
             place = Access(node, self.element(part, axis.before(at, rounds.block), step, lane))
             value = substitute_expr(part.value, {**values, **inside})
@@ -233,7 +242,7 @@ class Panels:
             body = (*body, For(step, whole, hi, 1, lanes(last, "unrolled"), span=span))
         return around(outer, body)
 
-    def cleared(self, part: Part, rounds: _Rounds, at: At, count: Affine) -> Body:
+    def cleared(self, part: Part, rounds: Rounds, at: At, count: Affine) -> Body:
         """Return the loops that fill the lanes of a tile from a number on with zeros."""
         axis, lane = self.sizes.axis(part.side), self.fresh.symbol(part.side)
         _, step, loops = self.counting(part, rounds)
@@ -244,18 +253,21 @@ class Panels:
         clear = For(lane, count, const(axis.lanes), 1, (store,), "serial", span)
         return around(loops, (clear,))
 
-    def counting(self, part: Part, rounds: _Rounds) -> tuple[dict[Symbol, Affine], Affine, Loops]:
+    def counting(
+        self, part: Part | None, rounds: Rounds
+    ) -> tuple[dict[Symbol, Affine], Affine, Loops]:
         """Return new symbols for the counting loops, the number of the step, and the loops: of
-        which neighbours lie side by side the innermost."""
+        which neighbours lie side by side in the part the innermost, or all in their order."""
         depth, outermost = self.found.nest.depth, self.found.nest.depth[0]
         names = [self.fresh.symbol(loop.symbol.name) for loop in depth]
-        step, stride = const(0), 1
+        step, size = const(0), 1
         loops: list[tuple[Symbol, Affine, Affine, Span]] = []
-        near = {symbol for at in _lasts(part) for symbol in at.symbols()}
+        lasts = [] if part is None else _lasts(part)
+        near = {symbol for at in lasts for symbol in at.symbols()}
         for loop, name in reversed(list(zip(depth, names, strict=True))):
             lo, hi = (rounds.first, rounds.last) if loop is outermost else (loop.lo, loop.hi)
-            step += (var(name) - lo) * stride
-            stride *= rounds_of(loop) or 1
+            step += (var(name) - lo) * size
+            size *= rounds_of(loop) or 1
             loops.insert(0 if loop.symbol in near else len(loops), (name, lo, hi, loop.span))
         symbols = {loop.symbol: var(name) for loop, name in zip(depth, names, strict=True)}
         return symbols, step, loops
@@ -265,20 +277,48 @@ class Panels:
         symbols = {loop.symbol for loop in self.found.loops(part.side)}
         return all(symbols & at.symbols() for at in _lasts(part))
 
-    def taken(self, term: Expr, at: Mapping[Side, Affine], step: Mapping[Side, Affine],
-              row: Affine, column: Affine) -> Expr:  # fmt: skip
-        """Return a term whose parts are read from the panels."""
-        lanes = {"row": row, "column": column}
+    def taken(self, made: Mapping[Side, Callable[[Part], Expr]]) -> Expr:
+        """Return the term with what is read for each of its parts."""
         parts = {part.node.id: part for part in self.found.parts}
 
         def expr(value: Expr) -> Expr:
             if isinstance(value, Read) and value.node.id in parts:
                 part = parts[value.node.id]
-                place = self.element(part, at[part.side], step[part.side], lanes[part.side])
-                return Read(self.nodes[part.node.id], place)
+                return made[part.side](part)
             return rebuild(value, expr, lambda index: index)
 
-        return expr(term)
+        return expr(self.found.term)
+
+    def read(self, part: Part, before: Affine, step: Affine, lane: Affine) -> Expr:
+        """Return the read of a part of a term from its panel."""
+        return Read(self.nodes[part.node.id], self.element(part, before, step, lane))
+
+
+def is_near(found: Contraction, axis: Axis, column: Axis) -> bool:
+    """Whether rows are read where they are: what a few tiles use is not worth a copy, where the
+    steps of a row are neighbours, and rows do not fall on the same lines of the first cache."""
+    columns = [rounds_of(one) for one in column.loops]
+    if None in columns:
+        return False
+    tiles = prod(-(-(n or 1) // size) for n, size in zip(columns, column.box, strict=True))
+    cut = rounds_of(axis.loops[axis.cut])
+    if tiles > FEW or (not axis.is_even and (cut is None or cut < axis.box[axis.cut])):
+        return False
+    return all(_is_near(part, axis, found) for part in found.parts if part.side == "row")
+
+
+def _is_near(part: Part, axis: Axis, found: Contraction) -> bool:
+    """Whether a part is an element whose next steps are behind it, apart from those of others."""
+    value, counting = part.value, {loop.symbol for loop in found.nest.depth}
+    if not isinstance(value, Read):
+        return False
+    last = value.index[-1] if value.index else None
+    near = isinstance(last, Affine) and bool(last.symbols() & counting)
+    lanes = [loop for loop, size in zip(axis.loops, axis.box, strict=True) if size > 1]
+    strides = [stride(value.node, value.index, loop.symbol) for loop in lanes]
+    return near and all(
+        gap is not None and (gap == 0 or gap * value.dtype.itemsize % SAME) for gap in strides
+    )
 
 
 def around(loops: Loops, body: Body) -> Body:

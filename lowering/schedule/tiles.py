@@ -8,8 +8,9 @@ beforehand into panels in which a tile finds it side by side:
     tile[r, c] = tile[r, c] + rows[...] * columns[...]            for all r, c in registers, each k
 
 A panel that the rows or columns do not fill is filled with zeros; what they give is not stored.
-Where not all elements exist, as in a triangle, tiles and blocks without any are left out, and of
-those that have some only these are stored.
+Rows of which few tiles use the neighbouring steps are read in place: their last tile starts further
+up, where there are as many rows as it has. Where not all elements exist, as in a triangle, tiles
+and blocks without any are left out, and of those that have some only these are stored.
 
 Needs: rounds that may run in any order. Guarantees: not a bit changes. The terms of an element are
 added in their order, and start from what they started from; everything else that is done with it is
@@ -21,20 +22,13 @@ done as before, once.
 for k in 0..99:
     for column in 0..16 vector:
         columns[16*k + column] = b[k, column]
-for k in 0..96 step 8:
-    for row in 0..6:
-        for k_2 in k..k + 8:
-            rows[6*k_2 + row] = a[row, k_2]
-for k in 96..99:
-    for row in 0..6 unrolled:
-        rows[6*k + row] = a[row, k]
 for row in 0..6 unrolled:
     for column in 0..16 vector:
         tile[row, column] = 0.0
-for step in 0..99:
+for k in 0..99:
     for row in 0..6 unrolled:
         for column in 0..16 vector:
-            tile[row, column] += rows[6*step + row] * columns[16*step + column]
+            tile[row, column] += a[row, k] * columns[16*k + column]
 for row in 0..6 unrolled:
     for column in 0..16 vector:
         tile_out[16*row + column] = tile[row, column]
@@ -52,23 +46,23 @@ from math import prod
 
 from ..ir import dtypes
 from ..ir.assignments import Access
-from ..ir.expressions import Apply, Const, Position, Read, reads
+from ..ir.expressions import Apply, Const, Expr, Position, Read, reads
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, Range, Symbol, const, maximum, minimum, var
+from ..ir.indexing import Affine, Range, const, maximum, minimum, var
 from ..ir.loops import For, If, LoopKind, Program, Stmt, Store
 from ..ir.node import Node, Purpose
 from ..ir.ops import OPS
-from ..ir.rewrite import substitute
+from ..ir.rewrite import substitute, substitute_expr
 from ..passes.cells import is_in_range, ranges
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
 from .axes import At, rounds_of
 from .blocks import sizes
-from .contraction import Contraction, Side, contraction
+from .contraction import Contraction, Part, contraction
 from .existing import every, reached
 from .legal import independent, private
 from .outermost import Outermost
-from .stage import Panels, Sizes
+from .stage import Panels, Rounds, Sizes, around
 
 Body = tuple[Stmt, ...]
 
@@ -290,21 +284,31 @@ class _Tiler:
 
     def added(self, at: _At, first: Affine, last: Affine) -> Body:
         """Return the loop over the terms of a tile, of some rounds of the depth."""
-        step, update = self.fresh.symbol("step"), self.found.nest.update
-        sides: dict[Side, Affine] = {
-            "row": self.sizes.row.before(at.row, at.rows),
-            "column": self.sizes.column.before(at.column, at.columns),
-        }
-        before = (first - self.found.nest.depth[0].lo) * self.sizes.inner
-        behind = before if self.panels.holds("column") else const(0)
-        place: dict[Side, Affine] = {"row": var(step), "column": var(step) + behind}
-        steps = (last - first) * self.sizes.inner
+        update, size, panels = self.found.nest.update, self.sizes, self.panels
+        before = (first - self.found.nest.depth[0].lo) * size.inner
+        behind = before if panels.holds("column") else const(0)
+        columns = size.column.before(at.column, at.columns)
+        if panels.in_place:
+            values, step, loops = panels.counting(None, Rounds(at.rows, first, last))
+        else:
+            name = self.fresh.symbol("step")
+            steps = (last - first) * size.inner
+            values, step, loops = {}, var(name), [(name, const(0), steps, update.span)]
 
         def add(row: Affine, column: Affine) -> Stmt:
-            value = self.panels.taken(self.found.term, sides, place, row, column)
+            def of_row(part: Part) -> Expr:
+                if not panels.in_place:
+                    return panels.read(part, size.row.before(at.row, at.rows), step, row)
+                lane = size.row.placed(size.row.inside(at.row), size.row.digits(row))
+                return substitute_expr(part.value, {**lane, **values})
+
+            def of_column(part: Part) -> Expr:
+                return panels.read(part, columns, step + behind, column)
+
+            value = panels.taken({"row": of_row, "column": of_column})
             return replace(update, access=Access(self.tile, (row, column)), value=value)
 
-        return (For(step, const(0), steps, 1, (self.in_tile(add),), span=update.span),)
+        return around(loops, (self.in_tile(add),))
 
     def kept(self, at: _At) -> Body:
         """Return what puts the elements of a tile into memory."""
@@ -356,13 +360,18 @@ class _Tiler:
 
         def row(rows: At) -> Body:
             outer: list[Stmt] = []
+            shifted = rows
+            if self.panels.in_place:
+                start = size.row.inside(at.row)
+                gaps = zip(rows, at.row, start, strict=True)
+                shifted = tuple(lane + (one - other) for lane, one, other in gaps)
 
             def element(lanes: At) -> Body:
-                body = made(size.row.lane(rows), size.column.lane(lanes))
+                body = made(size.row.lane(shifted), size.column.lane(lanes))
                 names = found.nest.named(body, inside)
-                outer[:] = substitute(names[0], placed(found.rows, at.row, rows))
-                whole = substitute((*names[1], *body), placed(found.rows, at.row, rows))
-                return substitute(whole, placed(found.columns, at.column, lanes))
+                outer[:] = substitute(names[0], size.row.placed(at.row, rows))
+                whole = substitute((*names[1], *body), size.row.placed(at.row, rows))
+                return substitute(whole, size.column.placed(at.column, lanes))
 
             labels = [one.symbol.name for one in found.columns]
             inner = size.column.elements(self.fresh, labels, columns, element, kind)
@@ -370,12 +379,6 @@ class _Tiler:
 
         labels = [one.symbol.name for one in found.rows]
         return size.row.elements(self.fresh, labels, size.row.width(at.row), row)
-
-
-def placed(loops: tuple[For, ...], at: At, lanes: At) -> dict[Symbol, Affine]:
-    """Return the rounds of loops that a lane of a tile has."""
-    every = zip(loops, at, lanes, strict=True)
-    return {loop.symbol: start + lane for loop, start, lane in every}
 
 
 @dataclass(frozen=True, slots=True)

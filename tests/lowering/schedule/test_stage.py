@@ -12,9 +12,10 @@ from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import For, Kernel
+from plusequals.lowering.schedule import stage
 from plusequals.lowering.schedule.axes import Axis
 from plusequals.lowering.schedule.contraction import Side, contraction
-from plusequals.lowering.schedule.stage import Panels, Sizes
+from plusequals.lowering.schedule.stage import Panels, Sizes, is_near
 
 from ..passes.shown import lowered
 
@@ -24,7 +25,10 @@ ROWS, TERMS, COLUMNS = 7, 5, 10
 @pytest.mark.parametrize("text", ["a[i, k] * b[k, j]", "at[k, i] * bt[j, k]"])
 @pytest.mark.parametrize("side", ["row", "column"])
 @pytest.mark.parametrize("first", [0, 2])
-def test_panels_are_filled(text: str, side: Side, first: int) -> None:
+def test_panels_are_filled(
+    text: str, side: Side, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "FEW", 0)  # none is read in place
     shapes = {"at": (TERMS, ROWS), "bt": (COLUMNS, TERMS)} if "at" in text else {
         "a": (ROWS, TERMS), "b": (TERMS, COLUMNS)
     }  # fmt: skip
@@ -53,3 +57,24 @@ def test_panels_are_filled(text: str, side: Side, first: int) -> None:
         for step in range(TERMS - first):
             place = at // lanes * lanes * panels.sizes.panel(side) + step * lanes + at % lanes
             assert panel[place] == (rows[at, first + step] if at < len(rows) else 0)
+
+
+NEAR = {
+    "c[i, j] = sum(a[i, k] * b[k, j])": True,
+    "c[i, j] = sum(a[i, k] * w[k] * b[k, j])": False,  # what is computed is computed once
+    "c[i, j] = sum(at[k, i] * b[k, j])": False,
+    "c[i, j] = sum(far[i, k] * high[k, j])": False,
+}
+
+
+@pytest.mark.parametrize("text", NEAR)
+def test_rows_that_are_read_in_place(text: str) -> None:
+    shapes = {"a": "f32[7, 5]", "at": "f32[5, 7]", "b": "f32[5, 10]", "w": "f32[5]",
+              "far": "f32[7, 1024]", "high": "f32[1024, 10]"}  # fmt: skip
+    used = {name: shape for name, shape in shapes.items() if f"{name}[" in text}
+    program = lowered(text, c=f"f32[{ROWS}, {COLUMNS}]", **used)
+    (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
+    found = contraction(nest, fresh_for(program))
+    assert found is not None
+    axes = Axis(found.rows, (4,), (8,), 4), Axis(found.columns, (8,), (16,), 8)
+    assert is_near(found, *axes) == NEAR[text]

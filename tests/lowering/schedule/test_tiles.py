@@ -12,7 +12,7 @@ import plusequals as pe
 from plusequals.lowering import settings
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements
-from plusequals.lowering.schedule import blocks
+from plusequals.lowering.schedule import blocks, stage
 from plusequals.lowering.target import Target
 
 from .scheduled import function, interpreted, of_any_size, scheduled
@@ -126,6 +126,22 @@ def test_sizes_of_the_run_change_no_bit(name: str) -> None:
         assert _has_tiles(program) or name in TRIANGLES
         run = interpreted(program, *arrays.values())
         assert [one.tobytes() for one in fixed] == [one.tobytes() for one in run]
+
+
+@pytest.mark.parametrize("name", ["a product", "scaled", "windows", "several rows", "a triangle"])
+def test_rows_in_panels_give_the_bits_of_those_in_place(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrays = _arrays(BODIES[name], (13, 17, 50))
+    procedure = _made(BODIES[name], list(arrays)).procedure(*arrays.values())
+    texts, results = [], []
+    for few in (0, 100):
+        monkeypatch.setattr(stage, "FEW", few)
+        program = scheduled(procedure, replace(TINY, schedule=True))
+        texts.append([node.label for node in program.locals])
+        results.append([one.tobytes() for one in interpreted(program, *arrays.values())])
+    assert results[0] == results[1]
+    assert "rows" in texts[0]
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -54,7 +54,7 @@ class Settings:
     )
     threads: int = _setting(0, "how many threads one call may use; 0 is all that it may run on")
     parallel_from: int = _setting(
-        1_000_000, "work, counted in additions of vectors, from which on threads share a loop"
+        400_000, "work, counted in additions of vectors, from which on threads share a loop"
     )
     schedule: bool = _setting(
         True, "change the order and shape of loops for speed: lanes, tiles, threads"

@@ -17,8 +17,8 @@ class Target:
     """How many of them a micro-kernel may keep busy."""
     threads: int = 1
     """Workers that a parallel loop may use."""
-    parallel_from: int = 1_000_000
-    """With less work than that, in additions of vectors, a loop is not shared: some 40 us."""
+    parallel_from: int = 400_000
+    """With less work than that, in additions of vectors, a loop is not shared: some 15 us."""
     line_bytes: int = 64
     l1_bytes: int = 32 * 1024
     l2_bytes: int = 512 * 1024

@@ -12,7 +12,7 @@ Needs: rounds that are long beside what they add, as `lanes` leaves them. Guaran
 changes: what is added, and in which order, is what it was.
 
 >>> from plusequals.lowering.target import Target
->>> show(lambda program: defer(program, Target(threads=2, parallel_from=10_000)), '''
+>>> show(lambda program: defer(program, Target(threads=2, parallel_from=2_500)), '''
 ... s = 0.0
 ... for i in range(200):
 ...     s += max(x[i, j])
@@ -57,6 +57,8 @@ from .outermost import Outermost
 Body = tuple[Stmt, ...]
 SHARE = 16
 """A round has so many times the work of adding the elements that it keeps, at least."""
+TIMES = 4
+"""So many times the work that is worth sharing it takes to be worth keeping something, too."""
 ROOM = 1 << 18
 """How many bytes the rounds of a loop keep at most."""
 UNKNOWN = 256
@@ -143,7 +145,7 @@ class _Work(Outermost):
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a loop without its accumulations and one that does these; the loop itself where
         it may be shared as it is; None where loops inside of it may."""
-        if loop.kind != "serial" or not is_worth(loop, self.target.parallel_from):
+        if loop.kind != "serial" or not is_worth(loop, TIMES * self.target.parallel_from):
             return None
         mine = private(loop, self.only()[id(loop)])
         if independent(loop, mine, self.own, ranges(outer)) is None:

@@ -22,7 +22,7 @@ from ..ir.build import at, i64, node, program, read, symbols
 from ..passes.shown import lowered, text_of
 from .scheduled import MODEST, function, interpreted, of_any_size, scheduled
 
-EAGER = replace(MODEST, threads=2, parallel_from=4000)
+EAGER = replace(MODEST, threads=2, parallel_from=2000)
 
 
 def _loop(*lines: str, through: str = "range(len(x))", start: float = 0) -> str:

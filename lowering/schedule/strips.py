@@ -2,7 +2,8 @@
 
 Changes: a loop over columns, in each of which others count the terms of an accumulation, becomes a
 loop over strips of columns. A strip keeps its sums in vector registers while it runs down the rows,
-so that memory is read in its order; what is left of the columns runs as before.
+so that memory is read in its order; what is left of the columns runs as before. Where no cache
+holds all rows, strips are longer, with sums in the nearest one: memory gives long pieces sooner.
 
     strip[c] = start(j + c);  for k: strip[c] += term(j + c, k);  rest(j + c)       0 <= c < C
 
@@ -34,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 from ..clash import symbols_of
 from ..ir import dtypes
@@ -41,6 +43,7 @@ from ..ir.assignments import Access
 from ..ir.expressions import Apply, Cast, Expr, Read
 from ..ir.indexing import Affine, Symbol, const, var
 from ..ir.loops import For, Program, Stmt, Store
+from ..ir.node import Purpose
 from ..ir.rewrite import substitute
 from ..passes.cells import is_in_range, ranges, stride
 from ..passes.decision import Decided, Decision, Reason
@@ -84,12 +87,26 @@ class _Work(Outermost):
         self.decisions.append(Decision("lanes", Down.ROWS, node, span=nest.update.span))
         end = self.end(loop, outer)
         widths = (4 * lanes, lanes) if end.constant is None else (4 * lanes, 2 * lanes, lanes)
+        widths = (*self.long(nest, 4 * lanes), *widths)
         return self.cut(loop, end, widths, partial(self.strip, loop, nest))
+
+    def long(self, nest: Accumulation, least: int) -> tuple[int, ...]:
+        """Return the width of strips whose sums are in memory, if there should be such strips."""
+        counts = [(one.hi - one.lo).constant for one in (*nest.chain, *nest.depth)]
+        known = [count for count in counts if count is not None]
+        size = nest.acc.dtype.itemsize
+        if len(known) < len(counts) or prod(known) * size <= self.target.l2_bytes:
+            return ()
+        most = min(self.target.l1_bytes // (2 * size), known[0] // self.target.threads)
+        width = 1 << max(most, 1).bit_length() - 1
+        return (width,) if width > least else ()
 
     def strip(self, loop: For, nest: Accumulation, width: int, first: Affine, last: Affine) -> Stmt:
         """Return the loop over strips of a width."""
         at, span = self.fresh.symbol(loop.symbol.name), nest.update.span
-        node = self.fresh.array("strip", (width,), nest.acc.dtype, "tile")
+        long = width > 4 * self.target.lanes(nest.acc.dtype.bits)
+        purpose: Purpose = "panel" if long else "tile"
+        node = self.fresh.array("strip", (width,), nest.acc.dtype, purpose)
 
         def each(made: Callable[[Access], Body]) -> Stmt:
             lane = self.fresh.symbol("column")

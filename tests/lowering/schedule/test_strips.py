@@ -299,3 +299,18 @@ def test_what_is_named_before_the_sum_is_there_after_it() -> None:
     nest = loop(j, 0, 23, first, Store(at(S), ap("neg", read(twice))), sum_, last)
     made = program((Y,), (X,), nest, local=(twice, S))
     assert assert_same(made) != made
+
+
+@pytest.mark.parametrize("size", [(9, 100), (70, 33), (5, 128), (64, 259)], ids=str)
+@pytest.mark.parametrize("name", BODIES)
+def test_long_strips_where_no_cache_holds_all_rows(name: str, size: tuple[int, int]) -> None:
+    arrays, made = _arrays(BODIES[name], size), _made(BODIES[name])
+    procedure = made.procedure(*arrays)
+    target = replace(TINY, schedule=True, l2_bytes=1000, l1_bytes=512, threads=2)
+    before = interpreted(scheduled(procedure, TINY), *arrays)
+    program = scheduled(procedure, target)
+    after = interpreted(program, *arrays)
+    assert [one.tobytes() for one in before] == [one.tobytes() for one in after]
+    long = [one.bytes for one in program.locals if one.label == "strip" and one.purpose == "panel"]
+    assert bool(long) == (size[1] // 2 >= 32), "as many as a thread has, beyond four registers"
+    assert all(one <= target.l1_bytes // 2 for one in long)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.dsl.tracing import quick
 from plusequals.lowering.diagnostic import CdError
 from tests.programs.check import NAMES
 from tests.programs.generate import generate
@@ -23,8 +24,16 @@ def traced(function: Any, arguments: tuple[Any, ...], backend: str) -> tuple[Any
     return result, trace
 
 
+WAYS = pytest.mark.parametrize("few", [-1, quick.FEW], ids=["whole", "short"])
+"""After all passes, and after those alone that decide bits, as functions are that are soon done."""
+
+
+@WAYS
 @pytest.mark.parametrize("name", CALLS)
-def test_backends_record_the_same_bytes(name: str) -> None:
+def test_backends_record_the_same_bytes(
+    name: str, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quick, "FEW", few)
     function, make = CALLS[name]
     with pe.override(profile="strict"):
         (_, one), (_, other) = (traced(function, make(), backend) for backend in ("cc", "numpy"))
@@ -35,8 +44,12 @@ def test_backends_record_the_same_bytes(name: str) -> None:
     assert str(one).replace(" on cc", "") == str(other).replace(" on numpy", "")
 
 
+@WAYS
 @pytest.mark.parametrize("seed", range(12))
-def test_random_programs_compute_the_same_traced_or_not(seed: int) -> None:
+def test_random_programs_compute_the_same_traced_or_not(
+    seed: int, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quick, "FEW", few)
     program = generate(random.Random(f"traced {seed}"))
     try:
         function = pe.cd_from_source(program.text, NAMES)

@@ -68,6 +68,14 @@ class HasDevices(Protocol):
 
 
 @runtime_checkable
+class HasMemory(Protocol):
+    """A backend with memory of its own, where what is recorded has to have room."""
+
+    def memory_left(self) -> int:
+        """Return how many bytes nobody uses; raises CdBackendError for no device."""
+
+
+@runtime_checkable
 class PrintsLog(Protocol):
     """A backend whose devices cannot record: where a log is wanted their code prints it."""
 

@@ -24,6 +24,7 @@ from .device import Opened
 from .kernels import FAULTS, PLACES, Text
 from .nvrtc import Figures
 from .plan import (
+    ANSWERS,
     MOST_BLOCKS,
     Again,
     Asked,
@@ -34,6 +35,7 @@ from .plan import (
     Give,
     Known,
     Launch,
+    Learn,
     Plan,
     Repeat,
     Show,
@@ -41,8 +43,8 @@ from .plan import (
 )
 from .verbs import Handle
 
-_ANSWER, _FLAG, _RECORD = 0, 1, 1 + 2 + PLACES
-"""Where in the numbers that a run reports the answer is, whether it failed, and the record."""
+_FLAG, _RECORD = ANSWERS, ANSWERS + 2 + PLACES
+"""Where in the numbers that a run reports, behind answers, it says whether it failed, and how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +128,9 @@ class _Run:
             self.steps(code.plan.steps)
             self.report()
         except _Failed:
+            self.logs_home(given)
             self.fail()
-        written = [k for k, parameter in enumerate(code.parameters) if parameter.written]
+        written = [k for k, p in enumerate(code.parameters) if p.written and p.log is None]
         for k in written:
             address = self.places[code.parameters[k].node.id]
             device.download(held[k], address, self.stream)
@@ -137,17 +140,32 @@ class _Run:
         for k in written:
             if not np.may_share_memory(held[k], given[k]):
                 np.copyto(given[k], held[k])
+        self.logs_home(given)
         return results
+
+    def logs_home(self, given: Sequence[Array]) -> None:
+        """Copy back what was filled of logs, whose counters are the last parameter."""
+        code, device = self.code, self.code.device
+        logs = [(k, p.node, p.log) for k, p in enumerate(code.parameters) if p.log is not None]
+        if not logs:
+            return
+        counters = given[-1]
+        device.download(counters, self.places[code.parameters[-1].node.id], self.stream)
+        device.wait(self.stream)
+        for k, node, place in logs:
+            filled = given[k][: counters[place]]
+            device.download(filled, self.places[node.id], self.stream)
+        device.wait(self.stream)
 
     def begin(self, given: Sequence[Array]) -> list[Array]:
         """Take memory and fill it; return the arguments in C order, as they are there."""
         code, device = self.code, self.code.device
-        self.reports = self.take("what is reported", 8 * (1 + FAULTS))
-        device.context.clear(self.reports, 8 * (1 + FAULTS), self.stream)
+        self.reports = self.take("what is reported", 8 * (ANSWERS + FAULTS))
+        device.context.clear(self.reports, 8 * (ANSWERS + FAULTS), self.stream)
         self.places[code.plan.answers.id] = self.reports
         for symbol, at, axis in sizes_of(code.plan.program):
             self.symbols[symbol] = given[at].shape[axis]
-        held = [self.given(p.node, array) for p, array in zip(code.parameters, given, strict=True)]
+        held = [self.given(p, array) for p, array in zip(code.parameters, given, strict=True)]
         for node in (*code.plan.device, *code.results):
             if node.static_shape is not None:
                 self.places[node.id] = self.take(node.label, node.bytes)
@@ -159,11 +177,15 @@ class _Run:
         self.taken.append(address)
         return address
 
-    def given(self, node: Node, array: Array) -> Array:
-        """Copy an argument to the device; return it in C order, as it is there."""
+    def given(self, parameter: Parameter, array: Array) -> Array:
+        """Copy an argument to the device; return it in C order, as it is there. Logs are zeros."""
+        node, device = parameter.node, self.code.device
+        address = self.places[node.id] = self.take(node.label, array.nbytes)
+        if parameter.log is not None:
+            device.context.clear(address, array.nbytes, self.stream)
+            return array
         packed = np.ascontiguousarray(array).reshape(array.shape)
-        address = self.places[node.id] = self.take(node.label, packed.nbytes)
-        self.code.device.upload(address, packed, self.stream)
+        device.upload(address, packed, self.stream)
         return packed
 
     def taken_home(self, node: Node, array: Array | None) -> Array:
@@ -200,7 +222,10 @@ class _Run:
             case Choose(test, then, other):
                 return self.steps(then if self.ask(test) else other)
             case Bind(symbol, value):
-                self.symbols[symbol] = int(self.ask(value))
+                self.symbols[symbol] = int(value_of(value)(self.state))
+            case Learn(symbols, launch):
+                self.launch(launch)
+                self.symbols.update(zip(symbols, self.report().tolist()))
             case Clear(node):
                 self.code.device.context.clear(self.places[node.id], node.bytes, self.stream)
             case Give(node):
@@ -246,11 +271,11 @@ class _Run:
         if isinstance(asked, Known):
             return int(value_of(asked.value)(self.state))
         self.launch(asked)
-        return int(self.report()[_ANSWER])
+        return int(self.report()[0])
 
     def report(self) -> Array:
         """Return what was reported so far, when all that was queued is done."""
-        found = np.zeros(2, np.int64)
+        found = np.zeros(ANSWERS + 1, np.int64)
         self.code.device.download(found, self.reports, self.stream)
         self.code.device.wait(self.stream)
         if found[_FLAG]:
@@ -259,7 +284,7 @@ class _Run:
 
     def fail(self) -> None:
         """Raise what the first check that failed names."""
-        found = np.zeros(1 + FAULTS, np.int64)
+        found = np.zeros(ANSWERS + FAULTS, np.int64)
         self.code.device.download(found, self.reports, self.stream)
         self.code.device.wait(self.stream)
         values = found[_RECORD : _RECORD + record.SLOTS].tolist()

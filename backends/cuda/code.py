@@ -16,10 +16,11 @@ from ...lowering.ir.assignments import Break, Continue, Parameter
 from ...lowering.ir.evaluate import State, value_of
 from ...lowering.ir.faults import raise_fault
 from ...lowering.ir.indexing import Symbol, evaluate
+from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
 from ...lowering.passes.buffers import sizes_of
 from ..emit import record
-from ..interface import Array, Origin
+from ..interface import Array, KernelRow, Origin
 from .device import Opened
 from .kernels import FAULTS, PLACES, Text
 from .nvrtc import Figures
@@ -72,6 +73,20 @@ class CudaCode:
     def line_map(self) -> Mapping[int, Span]:
         """The statement that each line of the CUDA comes from."""
         return self.plan.text.line_map
+
+    @property
+    def program(self) -> Program:
+        """The loops that were compiled, with those that are blocks and threads."""
+        return self.plan.program
+
+    @property
+    def kernels(self) -> tuple[KernelRow, ...]:
+        """What each kernel takes of a multiprocessor; nothing where the compiler did not say."""
+        return tuple(
+            KernelRow(kernel.name, kernel.span, kernel.threads, taken.registers, taken.spilled,
+                      taken.shared, taken.stack)
+            for kernel in self.plan.text.kernels if (taken := self.figures.get(kernel.name))
+        )  # fmt: skip
 
     def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
         """Run on parameters, then results; return the results.

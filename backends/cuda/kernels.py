@@ -275,7 +275,7 @@ def _opening(kernel: Kernel, frame: KernelFrame, spaces: Mapping[int, Space]) ->
             continue
         count = max(1, node.bytes // node.dtype.itemsize)
         if space == "shared":
-            yield f"{STEP}__shared__ {ctype} {name}[{count}];"
+            yield f"{STEP}__shared__ __align__(16) {ctype} {name}[{count}];"
         elif node.rank:
             yield f"{STEP}{ctype} {name}[{count}] = {{0}};"
         else:

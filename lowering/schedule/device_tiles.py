@@ -4,7 +4,7 @@
     becomes
     for im, jn:                                           blocks, each a tile of 64 by 64
         acc[y, x, r, s] = 0                               threads, each 4 by 4 of them
-        for kt in 0..K/16:
+        for kt in 0..K/16:                                or 128 by 128 and 8 by 8 where it is large
             a_tile[k, i] = a[...]; b_tile[k, j] = b[...]  threads, and a barrier
             acc[y, x, r, s] += a_tile[k, r] * b_tile[k, s]
         rest, where i and j are in range                  threads
@@ -14,6 +14,8 @@ what both factors depend on. Every element is summed in the order of `k`, so wit
 are those of the program, bit by bit; otherwise products and sums are fused, if no loop was written
 for the terms. Needs a band whose
 points start a scalar from zero, sum products of a factor of each side, and go on without loops.
+What a thread reads of a tile at once are neighbours, and rows of tiles are as far apart as a
+multiple of them: a device loads four numbers of 32 bits by one instruction, from all banks.
 
 >>> program = lowered("c[i, j] = sum[k](a[i, k] * b[k, j])",
 ...     c="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
@@ -51,10 +53,12 @@ SIDE = 64
 """Rows and columns of a tile."""
 DEPTH = 16
 """Terms that are staged at once."""
-BLOCK = 4
-"""Rows and columns of a thread."""
-ACROSS = SIDE // BLOCK
+ACROSS = 16
 """Threads along each side of a tile."""
+NEIGHBOURS = 4
+"""Rows and columns of a thread that are side by side."""
+LARGE = 128 * 2 * SIDE * 2 * SIDE
+"""With so many elements there are tiles of twice the side for all of a device."""
 LEAST = 16 * 16 * 16
 """A contraction with fewer products is left to other kernels."""
 
@@ -163,6 +167,16 @@ def _count(loops: Sequence[For]) -> int | None:
     return None if None in counts else prod(count or 0 for count in counts)
 
 
+def _is_wide(what: Contraction) -> bool:
+    """Whether tiles of twice the side are enough for a device, and their sums for its registers."""
+    sizes = [_count(group) for group in (what.rows, what.columns)]
+    if None in sizes or what.total.dtype.bits > 32:
+        return False
+    rows, columns = (size or 0 for size in sizes)
+    points = rows * columns * (_count(what.both) or 1)
+    return min(rows, columns) > SIDE and points >= LARGE
+
+
 def tiles(found: Band, facts: Facts, fresh: Fresh) -> Made | None:
     """Return the kernel of a band that is a contraction, None where it is none."""
     made = contraction(found)
@@ -215,11 +229,13 @@ class _Tiling:
         self.rows = _Side(what.rows, fresh, "row")
         self.columns = _Side(what.columns, fresh, "column")
         self.terms = _Side(what.terms, fresh, "term")
+        self.side = 2 * SIDE if _is_wide(what) else SIDE
+        self.block = self.side // ACROSS
         self.y, self.x = fresh.symbol("y"), fresh.symbol("x")
         self.r, self.s = fresh.symbol("r"), fresh.symbol("s")
-        shape = (ACROSS, ACROSS, BLOCK, BLOCK)
+        shape = (ACROSS, ACROSS, self.block, self.block)
         self.total = fresh.array(f"{what.total.label}_block", shape, dtype)
-        staged = DEPTH, SIDE + 1
+        staged = DEPTH, self.side + NEIGHBOURS
         self.first = fresh.array("first_tile", staged, dtype)
         self.second = fresh.array("second_tile", staged, dtype)
 
@@ -237,7 +253,7 @@ class _Tiling:
         body = met((self.cleared(), loop, self.rest()), frozenset((self.total.id, *own)), True)
         blocks = [replace(loop, kind="block", body=()) for loop in self.what.both]
         for side in (self.rows, self.columns):
-            count = floordiv(side.size + (SIDE - 1), const(SIDE))
+            count = floordiv(side.size + (self.side - 1), const(self.side))
             blocks.append(For(side.tile, const(0), count, 1, (), "block"))
         spaces: dict[int, Space] = {self.total.id: "rows"}
         spaces |= dict.fromkeys((self.first.id, self.second.id), "shared")
@@ -250,13 +266,19 @@ class _Tiling:
 
     def each(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return what a thread does for each of its rows and columns."""
-        inner = For(self.s, const(0), const(BLOCK), 1, body, "unrolled")
-        return (For(self.r, const(0), const(BLOCK), 1, (inner,), "unrolled"),)
+        inner = For(self.s, const(0), const(self.block), 1, body, "unrolled")
+        return (For(self.r, const(0), const(self.block), 1, (inner,), "unrolled"),)
 
     @property
     def place(self) -> Access:
         """The sum that a thread has for a row and a column."""
         return Access(self.total, (var(self.y), var(self.x), var(self.r), var(self.s)))
+
+    def of(self, thread: Symbol, number: Symbol) -> Affine:
+        """Return which row or column of a tile a thread has: some neighbours, then others."""
+        near = min(NEIGHBOURS, self.block)
+        others = floordiv(var(number), const(near)) * (near * ACROSS)
+        return var(thread) * near + others + mod(var(number), const(near))
 
     def cleared(self) -> Stmt:
         """Return what starts all sums."""
@@ -278,20 +300,20 @@ class _Tiling:
             at, deep = var(self.y) + along * ACROSS, var(self.x)
         else:
             at, deep = var(self.x) + along * ACROSS, var(self.y)
-        here = var(side.tile) * SIDE + at
+        here = var(side.tile) * self.side + at
         term = var(self.terms.tile) * DEPTH + deep
         found = substitute_expr(value, side.values(here) | self.terms.values(term))
-        tests = [*side.tests(here, SIDE), *self.terms.tests(term, DEPTH)]
+        tests = [*side.tests(here, self.side), *self.terms.tests(term, DEPTH)]
         for test in tests:
             found = Select(test, found, self.zero())
         store = Store(Access(tile, (deep, at)), found)
-        loop = For(symbol, const(0), const(SIDE // ACROSS), 1, (store,), "unrolled")
+        loop = For(symbol, const(0), const(self.block), 1, (store,), "unrolled")
         return self.threads((loop,))
 
     def multiplied(self) -> Stmt:
         """Return what adds the products of two tiles to the sums."""
         deep = self.fresh.symbol("k")
-        row, column = var(self.y) + var(self.r) * ACROSS, var(self.x) + var(self.s) * ACROSS
+        row, column = self.of(self.y, self.r), self.of(self.x, self.s)
         first = Read(self.first, (var(deep), row))
         second = Read(self.second, (var(deep), column))
         dtype = self.total.dtype
@@ -306,11 +328,12 @@ class _Tiling:
 
     def rest(self) -> Stmt:
         """Return what is done with the sums, where they are in range."""
-        row = var(self.rows.tile) * SIDE + var(self.y) + var(self.r) * ACROSS
-        column = var(self.columns.tile) * SIDE + var(self.x) + var(self.s) * ACROSS
+        row = var(self.rows.tile) * self.side + self.of(self.y, self.r)
+        column = var(self.columns.tile) * self.side + self.of(self.x, self.s)
         values = self.rows.values(row) | self.columns.values(column)
         body = elsewhere(substitute(self.what.rest, values), self.moved)
-        for test in (*self.rows.tests(row, SIDE), *self.columns.tests(column, SIDE)):
+        tests = (*self.rows.tests(row, self.side), *self.columns.tests(column, self.side))
+        for test in tests:
             body = (If(test, body),)
         return self.threads(self.each(body))
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..backends.interface import KernelRow
 from ..lowering.counts import Counts
+from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import NOWHERE, Span
 from ..lowering.ir.printer import Line
 

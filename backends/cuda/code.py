@@ -7,10 +7,11 @@ the plan, waits, and copies back what was written. Where a check failed nothing 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import Span
 from ...lowering.ir.assignments import Break, Continue, Parameter
 from ...lowering.ir.evaluate import State, value_of

@@ -29,9 +29,10 @@ multiple of them: a device loads four numbers of 32 bits by one instruction, fro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
+from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position, Read, Select

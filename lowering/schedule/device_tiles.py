@@ -4,8 +4,10 @@
     becomes
     for im, jn:                                           blocks, each a tile of 64 by 64
         acc[y, x, r, s] = 0                               threads, each 4 by 4 of them
-        for kt in 0..K/16:                                or 128 by 128 and 8 by 8 where it is large
-            a_tile[k, i] = a[...]; b_tile[k, j] = b[...]  threads, and a barrier
+        a_ahead, b_ahead = a[...], b[...]                 or 128 by 128 and 8 by 8 where it is large
+        for kt in 0..K/16:
+            a_tile[k, i] = a_ahead; b_tile[k, j] = b_ahead   threads, and a barrier
+            a_ahead, b_ahead = a[...], b[...]                threads, for the next round
             acc[y, x, r, s] += a_tile[k, r] * b_tile[k, s]
         rest, where i and j are in range                  threads
 
@@ -23,7 +25,7 @@ multiple of them: a device loads four numbers of 32 bits by one instruction, fro
 >>> facts = facts_of(program)
 >>> made = tiles(band(program.kernels[0].body[1], facts), facts, fresh_for(program))
 >>> [space for space in made.spaces.values()]
-['rows', 'shared', 'shared']
+['rows', 'rows', 'rows', 'shared', 'shared']
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from math import prod
 from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access
-from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position, Read, Select
+from ..ir.expressions import Apply, Cast, Const, Dynamic, Expr, Index, Position, Read, Select
 from ..ir.expressions import reads as reads_of
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, floordiv, mod, var
@@ -220,6 +222,25 @@ def _size(loops: Sequence[For]) -> Affine:
     return const(count) if count is not None else loops[0].hi - loops[0].lo
 
 
+def _zero(node: Node) -> Const:
+    return Const(zero_of(node.dtype), node.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """How a tile is filled with a factor; it is converted last, when what was read is there."""
+
+    tile: Node
+    ahead: Node
+    """What each thread has read of it for the next terms."""
+    value: Expr
+    side: _Side
+    number: Symbol
+    """Counts the elements of a thread."""
+    at: Affine
+    deep: Affine
+
+
 class _Tiling:
     """Makes the kernel of a contraction."""
 
@@ -243,20 +264,28 @@ class _Tiling:
     def made(self) -> Made:
         """Return the kernel."""
         depth = floordiv(self.terms.size + (DEPTH - 1), const(DEPTH))
+        stages = (
+            self.stage(self.first, self.what.first, self.rows),
+            self.stage(self.second, self.what.second, self.columns),
+        )
+        later = var(self.terms.tile) + 1
+        more = Apply(OPS["lt"], (Position(later), Position(depth)), dtypes.bool_)
         inner = (
-            self.staged(self.first, self.what.first, self.rows),
-            self.staged(self.second, self.what.second, self.columns),
+            *(self.threads(self.put(one)) for one in stages),
+            self.threads((If(more, tuple(s for one in stages for s in self.fetched(one, later))),)),
             self.multiplied(),
         )
         loop = For(self.terms.tile, const(0), depth, 1, inner)
         used = {n.id for n in (*reads(self.what.rest), *writes(self.what.rest))}
         own = used & self.what.own - {self.total.id, self.what.total.id}
-        body = met((self.cleared(), loop, self.rest()), frozenset((self.total.id, *own)), True)
+        rows = (self.total.id, *(one.ahead.id for one in stages))
+        begun = self.threads(tuple(s for one in stages for s in self.fetched(one, const(0))))
+        body = met((self.cleared(), begun, loop, self.rest()), frozenset((*rows, *own)), True)
         blocks = [replace(loop, kind="block", body=()) for loop in self.what.both]
         for side in (self.rows, self.columns):
             count = floordiv(side.size + (self.side - 1), const(self.side))
             blocks.append(For(side.tile, const(0), count, 1, (), "block"))
-        spaces: dict[int, Space] = {self.total.id: "rows"}
+        spaces: dict[int, Space] = dict.fromkeys(rows, "rows")
         spaces |= dict.fromkeys((self.first.id, self.second.id), "shared")
         return Made(around(blocks, body), spaces | dict.fromkeys(own, "private"))
 
@@ -283,33 +312,45 @@ class _Tiling:
 
     def cleared(self) -> Stmt:
         """Return what starts all sums."""
-        return self.threads(self.each((Store(self.place, self.zero()),)))
+        return self.threads(self.each((Store(self.place, _zero(self.total)),)))
 
-    def zero(self) -> Const:
-        """Return what sums start from."""
-        return Const(zero_of(self.total.dtype), self.total.dtype)
-
-    def staged(self, tile: Node, value: Expr, side: _Side) -> Stmt:
-        """Return what fills a tile with a factor, and with zeros where there is none of it.
-
-        Neighbouring threads read neighbours in memory.
-        """
-        along = var(self.fresh.symbol("m"))
-        (symbol,) = along.symbols()
+    def stage(self, tile: Node, value: Expr, side: _Side) -> _Stage:
+        """Return how a tile is filled: neighbouring threads read neighbours in memory."""
+        number = self.fresh.symbol("m")
+        along = var(number) * ACROSS
         flat = (Store(Access(self.what.total, ()), value),)
         if favours(flat, self.what.terms[-1].symbol) > favours(flat, side.loops[-1].symbol):
-            at, deep = var(self.y) + along * ACROSS, var(self.x)
+            at, deep = var(self.y) + along, var(self.x)
         else:
-            at, deep = var(self.x) + along * ACROSS, var(self.y)
-        here = var(side.tile) * self.side + at
-        term = var(self.terms.tile) * DEPTH + deep
-        found = substitute_expr(value, side.values(here) | self.terms.values(term))
-        tests = [*side.tests(here, self.side), *self.terms.tests(term, DEPTH)]
-        for test in tests:
-            found = Select(test, found, self.zero())
-        store = Store(Access(tile, (deep, at)), found)
-        loop = For(symbol, const(0), const(self.block), 1, (store,), "unrolled")
-        return self.threads((loop,))
+            at, deep = var(self.x) + along, var(self.y)
+        shape = (ACROSS, ACROSS, self.block)
+        read = value.value if isinstance(value, Cast) else value
+        ahead = self.fresh.array(f"{tile.label}_ahead", shape, read.dtype)
+        return _Stage(tile, ahead, read, side, number, at, deep)
+
+    def fetched(self, one: _Stage, tile: Affine) -> tuple[Stmt, ...]:
+        """Return what a thread reads of a factor for a tile of terms: zeros where there is none."""
+        here = var(one.side.tile) * self.side + one.at
+        term = tile * DEPTH + one.deep
+        found = substitute_expr(one.value, one.side.values(here) | self.terms.values(term))
+        for test in (*one.side.tests(here, self.side), *self.terms.tests(term, DEPTH)):
+            found = Select(test, found, _zero(one.ahead))
+        return self.along(one, Store(self.held(one), found))
+
+    def put(self, one: _Stage) -> tuple[Stmt, ...]:
+        """Return what a thread puts into a tile."""
+        held: Expr = Read(one.ahead, self.held(one).index)
+        if held.dtype is not one.tile.dtype:
+            held = Cast(held, one.tile.dtype)
+        return self.along(one, Store(Access(one.tile, (one.deep, one.at)), held))
+
+    def held(self, one: _Stage) -> Access:
+        """The element that a thread has read."""
+        return Access(one.ahead, (var(self.y), var(self.x), var(one.number)))
+
+    def along(self, one: _Stage, stmt: Stmt) -> tuple[Stmt, ...]:
+        """Return what a thread does for each element that it reads of a tile."""
+        return (For(one.number, const(0), const(self.block), 1, (stmt,), "unrolled"),)
 
     def multiplied(self) -> Stmt:
         """Return what adds the products of two tiles to the sums."""

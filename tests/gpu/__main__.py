@@ -6,8 +6,8 @@
 
 `tests` runs every test that takes a backend on the device, and loops of every kind against the
 interpreter; `sanitizer` runs those loops under memcheck, racecheck, synccheck and initcheck;
-`benchmark` checks results, then measures them by events of the device, beside PyTorch, CuPy and
-JAX where they can be imported, and against a copy within the device.
+`benchmark` checks results, then measures them by events of the device, beside PyTorch, Triton,
+CuPy and JAX where they can be imported, and against a copy within the device.
 """
 
 from __future__ import annotations

@@ -70,6 +70,20 @@ def _torch(what: Measured, case: Case, compiled: bool) -> Ready:
     )
 
 
+def triton(what: Measured, case: Case) -> Ready:
+    """Return kernels of Triton, for what `on_triton` has one of."""
+    _module("triton")
+    torch, kernels = _module("torch"), _module(f"{__package__}.on_triton")
+    if not hasattr(kernels, what.called):
+        raise LeftOut("there is no kernel of it")
+    tensors = [torch.from_numpy(array).cuda() for array in (*empty(case), *case.inputs)]
+    arguments, outputs = (*tensors, *case.numbers), tensors[: len(case.results)]
+    return Ready(
+        lambda: getattr(kernels, what.called)(*arguments),
+        lambda found: [one.cpu().numpy() for one in outputs],
+    )
+
+
 def cupy(what: Measured, case: Case) -> Ready:
     """Return the NumPy functions on arrays of CuPy."""
     library = _module("cupy")
@@ -118,5 +132,6 @@ def _several(found: object, outputs: Sequence[Any]) -> Sequence[Any]:
 
 
 PEERS: dict[str, Callable[[Measured, Case], Ready]] = {
-    "PyTorch": torch_eager, "PyTorch compiled": torch_compiled, "CuPy": cupy, "JAX": jax,
+    "PyTorch": torch_eager, "PyTorch compiled": torch_compiled, "Triton": triton,
+    "CuPy": cupy, "JAX": jax,
 }  # fmt: skip

@@ -133,11 +133,13 @@ def test_what_needs_the_host_is_left_out() -> None:
 def test_libraries_without_a_device_say_so() -> None:
     what = MEASURED[0]
     case = what.workload.case(what.cell(True).size)
-    for name in ("cupy", "jax", "torch"):
+    made = {"cupy": peers.cupy, "jax": peers.jax, "torch": peers.torch_eager,
+            "triton": peers.triton}  # fmt: skip
+    for name, peer in made.items():
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(sys.modules, name, None)
             with pytest.raises(LeftOut, match=f"{name} cannot be imported"):
-                {"cupy": peers.cupy, "jax": peers.jax, "torch": peers.torch_eager}[name](what, case)
+                peer(what, case)
 
 
 def test_medians(monkeypatch: pytest.MonkeyPatch) -> None:

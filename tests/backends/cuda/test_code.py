@@ -141,3 +141,12 @@ def test_memory_goes_back_after_a_run() -> None:
         for _ in range(3):
             function(np.zeros(100), np.ones(100))
     assert len([what for what in driver.log if what[1] == "allocate"]) == 3
+
+
+@needs_gxx
+def test_sums_whose_bounds_are_data() -> None:
+    text = (
+        "def f(x, ptr):\n    y = np.zeros(3)\n    for k in range(3):\n"
+        "        y[k] = np.sum(x[ptr[k]:ptr[k + 1]] ** 2)\n    return y\n"
+    )
+    assert_same(both(text, np.arange(9.0), np.array([0, 2, 2, 9])))

@@ -31,6 +31,13 @@ ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("tests", "sanitizer", "benchmark")
 TESTED = ("tests/dsl", "tests/language", "tests/test_language_page.py")
 """Where tests are that take a backend."""
+OTHERWISE = {
+    "tests/language/test_rules.py::test_k1_what_was_written_before_a_check_stays[cuda]":
+        "where a check fails, arrays that a call was given stay as they were",
+    "tests/language/test_rules.py::test_k3_sums_go_in_order[cuda]":
+        "the threads of a block share sums in an order of their own",
+}  # fmt: skip
+"""Tests of what docs/cuda.md says is otherwise on a device."""
 
 
 def main(words: Sequence[str]) -> int:
@@ -92,7 +99,11 @@ def inside(what: str) -> int:
 def tests() -> bool:
     """Whether tests pass on the device."""
     print(f"{nests.run()} programs compute what the interpreter does, the same in each run")
-    command = [sys.executable, "-m", "pytest", "-q", "-k", "cuda", "--backend", "cuda", *TESTED]
+    for test, why in OTHERWISE.items():
+        print(f"left out: {test}: {why}", flush=True)
+    left_out = [f"--deselect={test}" for test in OTHERWISE]
+    chosen = ["-k", "cuda", "--backend", "cuda", *left_out, *TESTED]
+    command = [sys.executable, "-m", "pytest", "-q", *chosen]
     return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
 
 

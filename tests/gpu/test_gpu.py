@@ -199,6 +199,12 @@ def test_as_a_command() -> None:
     assert done.stdout.startswith("not run: ")
 
 
+def test_what_is_left_out_is_there() -> None:
+    for test in command.OTHERWISE:
+        path, _, name = test.partition("::")
+        assert f"def {name.partition('[')[0]}(" in (command.ROOT / path).read_text("utf-8")
+
+
 def test_what_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert [what.workload.name for what in command.options(["--cells", "nbody"]).cells] == ["nbody"]
     assert len(command.options([]).cells) == len(MEASURED)

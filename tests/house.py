@@ -41,7 +41,7 @@ backends: __init__
 backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
 backends/runtime: device checks transfer direct field chosen state order filled stored
 backends/runtime: memory queue asked arrays timeline bindings printed
-backends/cuda: __init__ backend code device plan kernels nvrtc dialect
+backends/cuda: __init__ backend code turns device pool shared dlpack plan kernels nvrtc dialect
 backends/cuda: driver through_pycuda through_bindings verbs
 backends/cc: __init__ backend warm stream compiler code threads library toolchain host
 backends: interpreter registry

@@ -68,6 +68,14 @@ class HasDevices(Protocol):
 
 
 @runtime_checkable
+class Begins(Protocol):
+    """A backend that has to look at what it compiles with, and can do so beside other things."""
+
+    def begin(self) -> None:
+        """Begin to look, where that is still to do."""
+
+
+@runtime_checkable
 class PrintsLog(Protocol):
     """A backend whose devices cannot record: where a log is wanted their code prints it."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import Span
 from ..lowering.ir.assignments import Procedure
 from ..lowering.ir.interpret import run_procedure

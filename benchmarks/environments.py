@@ -75,7 +75,8 @@ def variables(threads: int, found: Environment, settings: Mapping[str, str]) -> 
     """
     count = str(threads)
     names = ("OMP", "OPENBLAS", "MKL", "NUMBA", "VECLIB_MAXIMUM")
-    given = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
+    left_out = ("PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
+    given = {name: value for name, value in os.environ.items() if name not in left_out}
     given |= {f"{name}_NUM_THREADS": count for name in names}
     given |= {f"PLUSEQUALS_{name.upper()}": value for name, value in settings.items()}
     given.setdefault("PLUSEQUALS_THREADS", count)

@@ -10,9 +10,10 @@ each value of them. An assignment whose whole value is one reduction keeps it as
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
+from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import Span
 from ..lowering.ir import dtypes
 from ..lowering.ir.assignments import (

@@ -195,13 +195,13 @@ class CdFunction(_LongWay):
         self._learned += 1
         if self._learned > _PLANS and self._learned % (2 * _PLANS) and not match.fresh:
             return
-        caller = plan.short_way(match)
-        if caller is None:
+        way = plan.short_way(match)
+        if way is None or (way.caller is None and not way.is_coming):
             return
         lookup = self.definition.scope.lookup
         found = plan.recipe_of(match, arguments, lookup)
-        if found is not None:
-            self._go_short(caller)
+        if found is not None and way.caller is not None:
+            self._go_short(way.caller)
             made = plan.plan_of(match, self._form(positional, named), found)
             self._forms.keep(made, match, arguments, _PLANS)
         if match.fresh:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from ..backends.cc import host
 from ..backends.interface import Code, Origin
 from ..lowering import settings
 from ..lowering.counts import counts
+from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import NOWHERE, Source, Span
 from ..lowering.ir.loops import Program
 from ..lowering.ir.memory_mode import MATERIALIZED, NEVER_VIRTUAL, Decision

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..lowering.counts import Counts
+from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import NOWHERE, Span
 from ..lowering.ir.printer import Line
 

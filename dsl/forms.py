@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from ..backends.cuda.shared import found, place
 from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
 from ..backends.runtime.codes import Codes
+from ..lowering.dataclass import dataclass
 from ..lowering.ir.assignments import Procedure
 from .elaborate.inputs import Spec
 from .elaborate.typed import Typed

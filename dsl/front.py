@@ -80,9 +80,12 @@ class Front:
         try:
             if own is None or not is_open(self._backend):
                 return None
-            now = settings.current()
-            for key in keys(own, backend(), arguments):
-                entry = None if key in self._tried else backend().cache.get(key)
+            if RUNTIME.disk.get(seen_key(own)) is None:
+                RUNTIME.begin("cc")
+                return None
+            now, cc = settings.current(), backend()
+            for key in keys(own, cc, arguments):
+                entry = None if key in self._tried else cc.cache.get(key)
                 self._tried.add(key)
                 for data in () if entry is None else entry.metadata["ways"]:
                     if (found := self._plan(data, arguments, form, now)) is not None:
@@ -106,7 +109,7 @@ class Front:
         if library is None:
             return None
 
-        shared = cc.threads() if data["asks"] else None
+        shared = cc.threads(data["threads"]) if data["threads"] else None
         table = None if shared is None else shared.table(*cc.shares())
 
         def fail(status: int, *fault: int) -> NoReturn:

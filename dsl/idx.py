@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 import string
-from dataclasses import dataclass
 from typing import Any
+
+from ..lowering.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

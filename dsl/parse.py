@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 
+from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import CdSyntaxError, Diagnostic, Label, Span
 from . import refused
 from . import surface as s

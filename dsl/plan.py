@@ -8,16 +8,17 @@ What has no place in a plan, such as tensors and what only Python can compare, g
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from ..backends.cc.backend import CompiledC
 from ..backends.cc.code import CompiledCode
-from ..backends.cc.warm import RANK, Check, New, Packed, Part, Source, Whole
+from ..backends.cc.warm import RANK, Check, New, Packed, Part, ShortWay, Source, Whole
 from ..backends.runtime.state import RUNTIME
 from ..lowering import settings
+from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import CdError
 from ..lowering.ir import dtypes
 from ..lowering.ir.node import Node
@@ -42,9 +43,9 @@ class _Unfit(Exception):
     """What a call needs has no place in a plan."""
 
 
-def short_way(match: Match) -> type | None:
-    """Return the class whose objects are called in the short way; None where there is none, or
-    not for this code."""
+def short_way(match: Match) -> ShortWay | None:
+    """Return what has the short way, and that it begins to be made; None where there is none for
+    this code."""
     backend = RUNTIME.backend(match.known.situation.backend)
     routine = match.known.routine
     if routine is None or not isinstance(routine.code, CompiledCode):
@@ -52,9 +53,10 @@ def short_way(match: Match) -> type | None:
     if not isinstance(backend, CompiledC):
         return None
     try:
-        return backend.short_way.wanted(backend.toolchain, RUNTIME.watching)
+        backend.short_way.wanted(backend.toolchain, RUNTIME.watching, wait=False)
     except CdError:
         return None
+    return backend.short_way
 
 
 def plan_of(match: Match, form: Form, recipe: Recipe) -> Packed | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
+from ..lowering.dataclass import dataclass
 from ..lowering.settings import Settings
 from .elaborate.inputs import (
     ArraySpec,

@@ -7,8 +7,9 @@ for a family: what is said about `yield` is said about `yield from`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from ..lowering.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ def data_of(match: Match, recipe: Recipe, definition: Definition) -> front.Data 
         "code": short.code.library.key,
         "entry": short.code.source.entry,
         "sizes": list(short.values),
-        "asks": short.code.source.asks,
+        "threads": "" if short.code.threads is None else short.code.threads.key,
         "owners": owners,
         "reads": reads,
         "asked": attributes,

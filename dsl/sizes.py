@@ -8,8 +8,9 @@ of their own (1 broadcasts), and so does whatever cannot be elaborated without t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..lowering.dataclass import dataclass
 from .elaborate.inputs import ArraySpec, Spec
 
 SIZES = 3

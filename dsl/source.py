@@ -16,10 +16,11 @@ import linecache
 import re
 import tokenize
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CellType, CodeType, FunctionType
 from typing import NamedTuple
 
+from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import (
     CdError,
     CdSyntaxError,

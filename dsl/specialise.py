@@ -12,7 +12,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 import numpy as np
@@ -25,6 +25,7 @@ from ..backends.runtime.codes import Codes
 from ..backends.runtime.state import RUNTIME
 from ..lowering import settings
 from ..lowering.collector import paused
+from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label
 from ..lowering.ir.assignments import Procedure
 from ..lowering.settings import Settings
@@ -231,9 +232,9 @@ class Specialisations:
     ) -> Specialisation:
         started = time.perf_counter()
         recorded = RUNTIME.recording(settings.current().debug_log_from_routines) is not None
+        typed, alias = self._elaborated(arguments, opened or {})
         if compiled and not recorded:
             link.prepare(self.backend)
-        typed, alias = self._elaborated(arguments, opened or {})
         procedure = _built(typed.procedure)
         seconds = time.perf_counter() - started
         later = recorded and not _asks(procedure)  # what records is code of its own

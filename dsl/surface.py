@@ -15,8 +15,9 @@ part of equality. Nothing after `parse` sees Python's own `ast`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import Span
 
 

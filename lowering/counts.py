@@ -14,7 +14,7 @@ first is what the program could reach, the second what its loops ask of the near
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from math import prod
 
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import timeline
+from .dataclass import dataclass
 from .diagnostic import NOWHERE, Span
 from .ir.assignments import Alloc, Permute
 from .ir.expressions import Apply, Cast, Dynamic, Expr, Index, Read, Select, children

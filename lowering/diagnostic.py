@@ -8,9 +8,10 @@ the user's own lines and carets. Imports nothing of the project.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from .dataclass import dataclass
 from .later import Later
 
 if TYPE_CHECKING:

@@ -13,11 +13,12 @@ that reads what it writes becomes one of these, the first that is right:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
 from . import clash
 from .collector import paused
+from .dataclass import dataclass
 from .diagnostic import Span
 from .extents import unified
 from .ir import assignments as ir1

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from .dataclass import dataclass
 from .ir import memory_mode
 from .ir.node import Node
 from .passes.buffers import Memory

@@ -16,12 +16,13 @@ only the run can know is assumed, and the assumption is part of the answer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .dataclass import dataclass
 from .diagnostic import NOWHERE, Span
 from .ir.assignments import Break, Continue, Let, Parameter
 from .ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select, walk

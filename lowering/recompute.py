@@ -15,8 +15,9 @@ that is not there anyway.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from .dataclass import dataclass
 from .ir import rewrite
 from .ir.assignments import (
     Block,

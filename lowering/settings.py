@@ -15,10 +15,11 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
+from .dataclass import dataclass
 from .diagnostic import CdNameError, CdValueError, Diagnostic, nearest
 
 PREFIX = "PLUSEQUALS_"

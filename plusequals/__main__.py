@@ -18,7 +18,7 @@ import numpy as np
 
 from . import __version__
 from .backends import cache, registry
-from .backends.cc import compiler, toolchain
+from .backends.cc import compiler, inspection, toolchain
 from .lowering import settings
 from .lowering.diagnostic import CdError
 
@@ -76,7 +76,7 @@ def _backends() -> Facts:
 def _compiler() -> Facts:
     command = toolchain.find()
     with tempfile.TemporaryDirectory() as scratch:
-        found = toolchain.inspect(command, Path(scratch))
+        found = inspection.inspect(command, Path(scratch))
     kept = " ".join(found.environment)
     return [
         ("command", " ".join(found.command)),

@@ -43,7 +43,7 @@ backends/runtime: device checks transfer direct field chosen state order filled 
 backends/runtime: memory queue asked arrays timeline bindings printed
 backends/cuda: __init__ backend code turns device pool shared dlpack plan kernels nvrtc dialect
 backends/cuda: driver through_pycuda through_bindings verbs
-backends/cc: __init__ backend warm stream compiler code threads library toolchain host
+backends/cc: __init__ backend warm stream compiler code threads library inspection toolchain host
 backends: interpreter registry
 backends/emit: __init__ c_syntax parts polls frame vectors source heads c_expression eager names
 backends/emit: dialect layout prelude record
@@ -62,7 +62,7 @@ lowering: lower extents clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds rewrite walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers
-lowering: target settings diagnostic later collector
+lowering: target settings diagnostic later collector dataclass
 """
 
 FILE_LINES = 400

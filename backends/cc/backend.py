@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from ..emit import source as texts
     from ..emit.source import Source
     from ..interface import Origin
-    from . import code, threads
+    from . import code, inspection, threads
 else:  # what only compiling needs
     lower, pipeline = (
         Later("...lowering.lower", __package__),
@@ -39,6 +41,7 @@ else:  # what only compiling needs
     c_syntax, names = Later("..emit.c_syntax", __package__), Later("..emit.names", __package__)
     texts = Later("..emit.source", __package__)
     code, threads = Later(".code", __package__), Later(".threads", __package__)
+    inspection = Later(".inspection", __package__)
 
 _LOCKS = 16
 
@@ -54,6 +57,7 @@ class CompiledC:
         self.cache = Cache()
         self.short_way = ShortWay(self.cache)
         self._toolchains: dict[tuple[str, ...], Toolchain] = {}
+        self._inspections: dict[tuple[str, ...], inspection.Inspection] = {}
         self._libraries: WeakValueDictionary[str, Library] = WeakValueDictionary()
         self._threads: dict[Library, threads.Threads] = {}
         """The run-time libraries, one for each compiler that was used."""
@@ -71,9 +75,20 @@ class CompiledC:
         """Return the compiler that the settings choose; raises CdBackendError."""
         command = toolchain.find()
         with self._locks[0]:
-            if command not in self._toolchains:
-                self._toolchains[command] = self._inspected(command)
-            return self._toolchains[command]
+            found = self._known(command)
+            if found is None:
+                found = self._toolchains[command] = self._inspected(command)
+            return found
+
+    def begin(self) -> None:
+        """Have the compiler looked at beside what is done next, where nothing is known of it."""
+        with contextlib.suppress(CdBackendError):  # it is raised where it stands in the way
+            command = toolchain.find()
+            with self._locks[0]:
+                if self._known(command) is None and command not in self._inspections:
+                    self._inspections[command] = inspection.Inspection(
+                        command, self.cache.scratch()
+                    )
 
     def compile(self, procedure: Procedure) -> code.CompiledCode:
         """Return code for the procedure; raises CdBackendError where it cannot be compiled."""
@@ -103,9 +118,14 @@ class CompiledC:
             for one, source in zip(procedures, sources, strict=True)
         )
 
-    def threads(self) -> threads.Threads:
-        """Return the run-time library, compiled now if need be; raises CdBackendError."""
-        library, _ = self.load(threads.source(), "the run-time library")
+    def threads(self, key: str = "") -> threads.Threads:
+        """Return the run-time library, compiled now if need be; raises CdBackendError.
+
+        Under the key that it had when code was made it is found without its text.
+        """
+        library = self.kept(key, threads.ENTRY) if key else None
+        if library is None:
+            library, _ = self.load(threads.source(), "the run-time library")
         with self._locks[0]:
             found = self._threads.get(library)
             if found is None:
@@ -132,17 +152,25 @@ class CompiledC:
             self._libraries[key] = library
             return library, origin
 
-    def _inspected(self, command: tuple[str, ...]) -> Toolchain:
-        """Return what a compiler is; as long as nothing about it changed, from the cache."""
-        stamp = toolchain.stamp(command)
-        key = content_key(toolchain=stamp)
-        entry = self.cache.get(key) if stamp else None
+    def _known(self, command: tuple[str, ...]) -> Toolchain | None:
+        """Return what is known of a compiler; as long as nothing about it changed, from disk."""
+        found = self._toolchains.get(command)
+        stamp = None if found is not None else toolchain.stamp(command)
+        entry = self.cache.get(content_key(toolchain=stamp)) if stamp else None
         if entry is not None:
-            return Toolchain.of(entry.metadata)
-        with self.cache.scratch() as scratch:
-            found = toolchain.inspect(command, scratch)
+            found = self._toolchains[command] = Toolchain.of(entry.metadata)
+        return found
+
+    def _inspected(self, command: tuple[str, ...]) -> Toolchain:
+        """Return what a compiler is, as it says itself."""
+        begun = self._inspections.get(command)
+        if begun is None or begun.process != os.getpid():  # that of a parent is the parent's
+            begun = inspection.Inspection(command, self.cache.scratch())
+        else:
+            del self._inspections[command]
+        found, stamp = begun.ended(), toolchain.stamp(command)
         if stamp:
-            self.cache.put(key, Entry(asdict(found), "", b""))
+            self.cache.put(content_key(toolchain=stamp), Entry(asdict(found), "", b""))
         return found
 
     def kept(self, key: str, entry: str) -> Library | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdMemoryError, Diagnostic, Span
 from ...lowering.ir.assignments import Fault, Print
 from ...lowering.ir.faults import raise_fault

@@ -78,6 +78,10 @@ class Trial:
                 raise _no_place(self._folder, why) from None
             self._stack = stack.pop_all()
 
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self._running.process.poll() is not None
+
     def ended(self) -> tuple[bytes, Ran]:
         """Return the shared object, empty where there is none, and how the compiler ended."""
         with self._stack:

@@ -7,19 +7,25 @@ called, Python runs the handlers on the way, and what one of them raises ends th
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...lowering.passes.buffers import Memory
-from ..emit import prelude
-from ..emit.source import Source
+from ...lowering.later import Later
 from .library import Library, ffi
 
+if TYPE_CHECKING:
+    from ...lowering.passes import buffers
+    from ..emit import prelude
+    from ..emit import source as texts
+else:  # what only compiling needs
+    buffers = Later("...lowering.passes.buffers", __package__)
+    prelude, texts = Later("..emit.prelude", __package__), Later("..emit.source", __package__)
+
 ENTRY = "pe_threads"
-_TEXT = Path(__file__).parent / "csrc" / "threads.c"
+_TEXT = os.path.join(os.path.dirname(__file__), "csrc", "threads.c")
 _ASK: Any = ffi.typeof("int(*)(void)")
 _NUMBERS: Any = ffi.typeof("int64_t[]")
 _POINTERS: Any = ffi.typeof("void *[]")
@@ -27,12 +33,14 @@ _START, _FILL, _END = range(3)
 
 
 @cache
-def source() -> Source:
+def source() -> texts.Source:
     """Return the C text of the library."""
-    text = _TEXT.read_text("ascii")
+    with open(_TEXT, encoding="ascii") as file:
+        text = file.read()
     head = "#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n"
     pieces = "\n".join(prelude.needed(text))
-    return Source("\n".join((head, pieces, text)), ENTRY, {}, (), (), Memory((), (), (), ()), 0)
+    none = buffers.Memory((), (), (), ())
+    return texts.Source("\n".join((head, pieces, text)), ENTRY, {}, (), (), none, 0)
 
 
 class Threads:
@@ -51,6 +59,11 @@ class Threads:
         _call(self._function, (_START, main), self._callback)
         ending = weakref.finalize(self, _end, self._function, library)
         ending.atexit = False  # at exit a thread may still be inside
+
+    @property
+    def key(self) -> str:
+        """The key of the library's code."""
+        return self._library.key
 
     def table(self, threads: int, worth: int) -> Any:
         """Return what code is given that may share loops of that much work among that many

@@ -8,15 +8,14 @@ compiler is never taken in its place.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ...lowering import settings
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.later import Later
 from .host import processor
@@ -124,19 +123,7 @@ def stamp(command: tuple[str, ...]) -> list[object] | None:
     if not zig and (len(command) > 1 or not _is_itself(command[0])):
         return None
     found = os.stat(command[0])
-    return [*command, found.st_size, found.st_mtime_ns, found.st_ino, processor(), *_environment()]
-
-
-def inspect(command: tuple[str, ...], scratch: Path) -> Toolchain:
-    """Return what a compiler is and takes, by running it a few times in an empty folder.
-
-    Raises CdBackendError where it cannot run, or cannot compile what results depend on.
-    """
-    version = _answer(command, ("--version",), scratch)
-    native, target = _target(command, scratch)
-    zig = ("-fno-sanitize=undefined",) if "zig" in " ".join(command) else ()
-    flags = _admitted(command, (*native, *SPEED, *SOUND, *THREADS, *zig), scratch)
-    return Toolchain(command, version, target, (*MEANING, *flags), _environment())
+    return [*command, found.st_size, found.st_mtime_ns, found.st_ino, processor(), *environment()]
 
 
 class Running:
@@ -157,30 +144,36 @@ class Running:
                 status = _ended(self.process, self.limit)
             except subprocess.TimeoutExpired:
                 what = f"did not finish in {self.limit:g} seconds (`compiler_timeout` allows more)"
-                raise _failed(self.command, what) from None
+                raise failed(self.command, what) from None
             finally:
                 _end(self.process)
             self.said.seek(0)
             return Ran(status, self.said.read(_SAID).decode(errors="replace"))
 
+    def stop(self) -> None:
+        """End it, if it has not ended; nobody asks for what it said."""
+        _end(self.process)
+        self.said.close()
 
-def start(command: Sequence[str], folder: Path) -> Running:
+
+def start(command: Sequence[str], folder: Path, said: str = "said") -> Running:
     """Start a command in a folder with a closed input and a small environment; return it.
 
-    It is a process group of its own. Raises CdBackendError where it cannot be started.
+    It is a process group of its own; what it says goes to a file of that name. Raises
+    CdBackendError where it cannot be started.
     """
-    environment = settings.variables(_KEPT, _KEPT_STARTS)
-    environment |= {"LC_ALL": "C", "TMPDIR": str(folder)}
-    said = open(folder / "said.txt", "wb+")
+    given = settings.variables(_KEPT, _KEPT_STARTS)
+    given |= {"LC_ALL": "C", "TMPDIR": str(folder)}
+    file = open(folder / f"{said}.txt", "wb+")
     try:
         process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=said,
+            command, cwd=folder, env=given, stdin=subprocess.DEVNULL, stdout=file,
             stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
     except OSError as why:
-        said.close()
-        raise _failed(command, f"cannot be started: {why.strerror or why}") from None
-    return Running(command, process, said)
+        file.close()
+        raise failed(command, f"cannot be started: {why.strerror or why}") from None
+    return Running(command, process, file)
 
 
 def run(command: Sequence[str], folder: Path) -> Ran:
@@ -206,7 +199,7 @@ def _ended(process: subprocess.Popen[bytes], limit: float) -> int:
     return process.wait(0)
 
 
-def _environment() -> tuple[str, ...]:
+def environment() -> tuple[str, ...]:
     """Return those variables that a compiler sees and that may change what it makes."""
     kept = settings.variables(_KEPT, _KEPT_STARTS)
     return tuple(f"{name}={kept[name]}" for name in kept if name not in ("PATH", "HOME"))
@@ -248,48 +241,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _answer(command: tuple[str, ...], flags: tuple[str, ...], scratch: Path) -> str:
-    ran = run((*command, *flags), scratch)
-    if ran.status != 0:
-        raise _failed(command, f"does not answer {' '.join(flags)}: {first_line(ran)}")
-    return ran.said.strip()
-
-
-def _target(command: tuple[str, ...], scratch: Path) -> tuple[tuple[str, ...], str]:
-    """Return the flag for this very processor, and a digest of what it resolves to."""
-    for native in NATIVE:
-        gcc = run((*command, native, "-Q", "--help=target"), scratch)
-        if gcc.status == 0 and "-m" in gcc.said:
-            return (native,), _digest(gcc.said)
-        clang = run((*command, native, "-###", "-x", "c", "-c", os.devnull), scratch)
-        found = re.findall(r'"-target-(?:cpu|feature|abi)" "[^"]*"', clang.said)
-        if clang.status == 0 and found:
-            return (native,), _digest("\n".join(sorted(found)))
-    return (), processor()
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256((processor() + text).encode()).hexdigest()
-
-
-def _admitted(command: tuple[str, ...], wished: tuple[str, ...], scratch: Path) -> tuple[str, ...]:
-    """Return those flags that the compiler takes, tried together, then one by one."""
-    (scratch / "probe.c").write_text("int probe(void) { return 0; }\n")
-
-    def takes(*flags: str) -> Ran:
-        return run((*command, *flags, "-c", "-o", "probe.o", "probe.c"), scratch)
-
-    if takes(*MEANING, *wished).status == 0:
-        return wished
-    plain = takes()
-    if plain.status != 0:
-        raise _failed(command, f"cannot compile an empty function: {first_line(plain)}")
-    for flag in MEANING:
-        if takes(flag).status != 0:
-            raise _failed(command, f"does not know {flag}, which results depend on")
-    return tuple(flag for flag in wished if takes(flag).status == 0)
-
-
 def first_line(ran: Ran) -> str:
     """Return the first line of what a command said that tells why, or how it ended."""
     lines = [line.strip() for line in ran.said.splitlines() if line.strip()]
@@ -314,7 +265,8 @@ def _missing(message: str) -> CdBackendError:
     )
 
 
-def _failed(command: Sequence[str], why: str) -> CdBackendError:
+def failed(command: Sequence[str], why: str) -> CdBackendError:
+    """Return the error CD0812 of a compiler that does not do what it is needed for."""
     return CdBackendError(
         Diagnostic(
             "CD0812",

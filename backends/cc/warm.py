@@ -7,6 +7,7 @@ memory as it takes for granted, every call goes the long way, as all do that no 
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import struct
@@ -125,6 +126,8 @@ class ShortWay:
         self._code = b""
         self._trial: tuple[str, str, Trial] | None = None
         """The key and the text of what is being compiled."""
+        self._process = 0
+        """The one that compiles it."""
         self.caller: type | None = None
         """The class whose objects are called in the short way, None until there is one."""
 
@@ -140,8 +143,16 @@ class ShortWay:
         finally:
             self._lock.release()
 
-    def wanted(self, toolchain: Callable[[], Toolchain], watching: list[object]) -> type | None:
-        """Return the class, None where there cannot be one, or it is being made by another thread.
+    @property
+    def is_coming(self) -> bool:
+        """Whether the library is being compiled."""
+        return self._trial is not None
+
+    def wanted(
+        self, toolchain: Callable[[], Toolchain], watching: list[object], wait: bool = True
+    ) -> type | None:
+        """Return the class, None where there cannot be one, or it is being made by another thread,
+        or is not there yet and is not waited for.
 
         `watching` is a list of what has to see every call: while it is empty the short way is
         taken. Raises as `begin` does.
@@ -150,7 +161,7 @@ class ShortWay:
             return self.caller
         try:
             self._begin(toolchain)
-            self._end()
+            self._end(wait)
             code, self._code = self._code, b""
             self.caller = _loaded(code, watching) if code else None
         finally:
@@ -173,11 +184,16 @@ class ShortWay:
             self._code = entry.object
             return
         self._trial = key, text, Trial(text, "warm.c", compiler, chosen, self._cache)
+        self._process = os.getpid()
+        atexit.register(self._end)  # for processes to come
 
-    def _end(self) -> None:
-        """Wait for the library where it is being compiled, and keep it; also that there is none."""
-        if self._trial is None:
+    def _end(self, wait: bool = True) -> None:
+        """Keep the library that was being compiled; also that there is none."""
+        if self._trial is None or self._process != os.getpid():  # it is a forked child's parent's
             return
+        if not wait and not self._trial[2].is_over():
+            return
+        atexit.unregister(self._end)
         (key, text, trial), self._trial = self._trial, None
         self._code, _ = trial.ended()
         self._cache.put(key, Entry({"name": "warm"}, text, self._code))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...lowering import settings
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label
 from ...lowering.ir.assignments import Procedure
 from ...lowering.ir.node import Node

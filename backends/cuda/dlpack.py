@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...lowering.dataclass import dataclass
 from ...lowering.ir import dtypes
 
 _KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}

@@ -9,8 +9,9 @@ with a stride, so that every size of a launch computes the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import Span
 from ...lowering.ir.assignments import Fault, Print
 from ...lowering.ir.indexing import Symbol

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +19,7 @@ from typing import Any, Protocol
 import _cffi_backend
 
 from ...lowering import settings
+from ...lowering.dataclass import dataclass
 from ..cc.toolchain import run
 
 MEANING = ("--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")

@@ -15,9 +15,10 @@ the data - a test, the bound of a loop - a kernel of one thread answers, and the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdInternalError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access, Alloc, Break, Continue, Let, Permute, Print

@@ -10,11 +10,11 @@ Addresses, and all values that kernels are given, are 64-bit integers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from ...lowering.dataclass import dataclass
 from ..interface import Array
 
 Handle = Any

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, assert_never
 
+from ...lowering.dataclass import dataclass
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access
 from ...lowering.ir.dtypes import DType

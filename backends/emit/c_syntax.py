@@ -19,9 +19,10 @@ interrupted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import NOWHERE, Span
 from ...lowering.ir.assignments import (
     Access,

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import assert_never
 
+from ...lowering.dataclass import dataclass
 from ...lowering.ir.assignments import Access, Let
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from ...lowering.dataclass import dataclass
 from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node

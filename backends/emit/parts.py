@@ -20,9 +20,9 @@ What a loop uses comes as parameters, since compilers believe only these that th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...lowering.dataclass import dataclass
 from ...lowering.ir.loops import For
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import own_reads, own_writes, statements

@@ -7,8 +7,7 @@ itself, so a loop that can be left by a `break` is never cut.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...lowering.dataclass import dataclass
 from ...lowering.ir.indexing import Affine, Symbol
 from ...lowering.ir.loops import For, Stmt, While
 from ...lowering.ir.walk import statements

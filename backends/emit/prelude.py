@@ -37,23 +37,48 @@ _C_TYPES = {
 }  # fmt: skip
 
 
+class Pieces(Mapping[str, str]):
+    """Pieces by the name that each defines; a text is made when it is asked for."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Mapping[str, tuple[str, str]]) -> None:
+        """Take of each name the text, and the type that it is to be filled in for, if any."""
+        self._parts = parts
+
+    def __getitem__(self, name: str) -> str:
+        body, short = self._parts[name]
+        return _filled(body, _words_of(short)) if short else body
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._parts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+
 @cache
-def pieces(files: tuple[str, ...] = OF_C) -> Mapping[str, str]:
+def pieces(files: tuple[str, ...] = OF_C) -> Pieces:
     """Return every piece by the name that it defines, in the order of the files."""
-    found: dict[str, str] = {}
+    found: dict[str, tuple[str, str]] = {}
     for file in files:
         found |= _pieces_of(file)
-    return found
+    return Pieces(found)
 
 
-def _pieces_of(file: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _pieces_of(file: str) -> dict[str, tuple[str, str]]:
+    found: dict[str, tuple[str, str]] = {}
     _, *parts = re.split(r"^//! ", (_FOLDER / file).read_text("ascii"), flags=re.MULTILINE)
     for part in parts:
         head, _, body = part.partition("\n")
-        for name, text in _instances(head, body.strip() + "\n"):
-            assert name not in found, f"two pieces define {name}"
-            found[name] = text
+        name, _, types = head.partition(":")
+        for short in types.split() or ("",):
+            own = _filled(name.strip(), _words_of(short)) if short else name.strip()
+            assert own not in found, f"two pieces define {own}"
+            found[own] = body.strip() + "\n", short
     return found
 
 
@@ -71,25 +96,21 @@ def needed(text: str, files: tuple[str, ...] = OF_C) -> tuple[str, ...]:
 
 def _collect(text: str, known: Mapping[str, str], order: dict[str, str]) -> None:
     for word in _WORD.findall(_COMMENT.sub(" ", text)):
-        piece = known.get(word)
-        if piece is not None and word not in order:
+        if word in known and word not in order:
+            piece = known[word]
             others = re.sub(rf"\b{word}\b", " ", piece)
             _collect(others, known, order)
             order[word] = piece
 
 
-def _instances(head: str, body: str) -> Iterator[tuple[str, str]]:
-    """Yield name and text of a piece for each type of its head, or of the one that it is."""
-    name, _, types = head.partition(":")
-    if not types:
-        yield name.strip(), body
-    for short in types.split():
-        words = _words_of_vector(short) if "x" in short else _words(dtypes.BY_SHORT[short])
-        yield _filled(name.strip(), words), _filled(body, words)
-
-
 def _filled(text: str, words: Mapping[str, str]) -> str:
     return re.sub(r"\$(lf|hf|[A-Za-z])", lambda found: words[found[1]], text)
+
+
+@cache
+def _words_of(short: str) -> Mapping[str, str]:
+    """Return what stands for each placeholder in a piece for a type, or one of vectors."""
+    return _words_of_vector(short) if "x" in short else _words(dtypes.BY_SHORT[short])
 
 
 def _words(dtype: DType) -> dict[str, str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import Span
 from ...lowering.ir.assignments import Fault, Print
 from ...lowering.passes.buffers import Memory

@@ -13,10 +13,11 @@ declared.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import NamedTuple
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access

@@ -11,13 +11,13 @@ Everything that cannot be done right is refused here, before anything runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.array_utils import byte_bounds
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdTypeError, CdValueError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdTypeError, CdValueError, Diagnostic, Label
 from ...lowering.ir.assignments import Parameter, Procedure
 from ..interface import Array

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ...lowering import settings
+from ...lowering.dataclass import dataclass
 from ...lowering.ir.assignments import Procedure
 from ...lowering.lower import lower
 from ...lowering.passes.access import Accesses, accesses

@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import os
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ...lowering import settings
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdBackendError, CdValueError, Diagnostic
 from ..interface import Array
 from .checks import expect_merge, field_of, named, other

@@ -15,9 +15,9 @@ it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from ...lowering.dataclass import dataclass
 from . import order
 from .field import Field
 from .memory import Buffer

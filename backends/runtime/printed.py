@@ -16,7 +16,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from ...lowering.dataclass import dataclass
 
 _MARK = b"!@#"
 _LINE = re.compile(rb"!@#(\d{1,18}): (.*)", re.S)

@@ -6,9 +6,8 @@ refused: it would compute something else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...lowering import settings
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdValueError, Diagnostic, Label, Span
 from .field import Field
 from .memory import Buffer

@@ -5,9 +5,9 @@ And what it has beside them of tensors that are nowhere between calls.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from ...lowering.dataclass import dataclass
 from ...lowering.ir.node import Node
 from .field import Field
 from .tensor import Tensor

@@ -92,6 +92,8 @@ class Runtime:
         self._lock = threading.Lock()
         self.scheduling = Scheduling()
         self._backends: dict[str, Backend] = {}
+        self._begun: dict[str, Backend] = {}
+        """Those that will be asked for soon; whether they can be used is not known."""
         self.devices: dict[tuple[str, int], Any] = {}
         """The devices that were asked for, by backend and number."""
         self.workers: weakref.WeakSet[Worker] = weakref.WeakSet()
@@ -133,11 +135,20 @@ class Runtime:
             made = self.backend(base)
             made = made.on(int(number)) if isinstance(made, interface.HasDevices) else made
         else:
-            made = registry.get(name)
+            made = self._begun.get(name) or registry.get(name)
         if why := made.unavailable():
             raise why
         with self._lock:
             return self._backends.setdefault(name, made)
+
+    def begin(self, name: str) -> None:
+        """Have a backend begin what it needs its time for, beside what is done next."""
+        if name in self._backends:
+            return
+        with self._lock:
+            made = self._begun.setdefault(name, registry.get(name))
+        if isinstance(made, interface.Begins):
+            made.begin()
 
     def require(self, name: str) -> None:
         """Raise CdBackendError CD0801 where no backend has that name; a number may follow it."""
@@ -215,7 +226,7 @@ class Runtime:
         failure = given_up()  # the same one for all: it is told once
         for worker in list(self.workers):
             worker.after_fork(failure)
-        for backend in self._backends.values():
+        for backend in {**self._begun, **self._backends}.values():
             backend.after_fork()
 
     def _finish(self) -> None:

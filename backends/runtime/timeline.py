@@ -15,10 +15,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdBackendError, Diagnostic
 
 Kind = str

@@ -9,10 +9,10 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...lowering.dataclass import dataclass
 from ..interface import Array
 from . import order
 from .field import Field

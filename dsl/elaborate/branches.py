@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdTypeError, Span
 from ...lowering.ir.assignments import Branch, Statement
 from ...lowering.ir.expressions import Expr, Read

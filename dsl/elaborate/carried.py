@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir.assignments import Alloc, Permute, Statement
 from ...lowering.ir.expressions import Position, Read

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import (
     CdError,
     CdIndexError,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import Span
 from ...lowering.ir.indexing import Affine, Symbol
 from ...lowering.ir.node import Node

@@ -6,8 +6,7 @@ thrown away; ranges follow from that (`ranges`); the second time every access is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import (
     CdError,
     CdIndexError,

@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeGuard
 
 import numpy as np
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdTypeError, Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Let, Parameter

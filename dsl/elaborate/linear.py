@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdShapeError, CdTypeError
 from ...lowering.ir.expressions import Apply, Domain, Expr, Reduce
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, var

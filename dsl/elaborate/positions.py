@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdIndexError, CdTypeError, Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
+from ...lowering.dataclass import dataclass
 from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select, walk
 from ...lowering.ir.indexing import (
     Affine,

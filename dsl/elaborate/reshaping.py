@@ -9,8 +9,9 @@ over the old axes, where the new index is affine.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdShapeError
 from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdTypeError, Span
 from ...lowering.ir.expressions import Position
 from ...lowering.ir.indexing import Affine, Symbol, const, floordiv, multiply, var

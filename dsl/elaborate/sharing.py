@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdError, CdTypeError, Label, Span
 from ...lowering.ir.assignments import (
     Alloc,

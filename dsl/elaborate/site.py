@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdIndexError, CdTypeError, CdValueError, Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
@@ -65,9 +66,9 @@ def takes(name: str, body: Body) -> Handler:
 
     The handler raises CdTypeError CD0440 where they do not fit.
     """
-    signature = inspect.signature(body)
 
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        signature = _signature(body)
         try:
             bound = signature.bind(site, *args, **keywords)
         except TypeError as problem:
@@ -79,6 +80,12 @@ def takes(name: str, body: Body) -> Handler:
         return body(*bound.args, **bound.kwargs)
 
     return handle
+
+
+@cache
+def _signature(body: Body) -> inspect.Signature:
+    """Return the parameters, for which there are too many functions to ask when they are made."""
+    return inspect.signature(body)
 
 
 def with_out(handler: Handler, position: int | None = None) -> Handler:

@@ -11,8 +11,9 @@ expression); `build` takes those out. Nothing after this knows which notation wa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ...lowering.dataclass import dataclass
 from ...lowering.ir.assignments import Procedure
 from ...lowering.ir.node import Node
 from .inputs import Noted, Spec

@@ -6,10 +6,9 @@ NumPy 2 promotes. Float16 and bfloat16 are computed in float32 and keep their ow
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ...lowering.dataclass import dataclass
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType, promote
 from ...lowering.ir.expressions import Apply, Cast, Const, Expr, Position, Select

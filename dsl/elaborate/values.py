@@ -19,9 +19,10 @@ a contraction or a result needs it as an array.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import Span
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Dynamic, Expr, Index, Read, rebuild

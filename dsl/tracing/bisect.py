@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from ...backends.cc import host
 from ...backends.interface import Array
 from ...backends.runtime.link import allocate
 from ...backends.runtime.state import RUNTIME
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdError
 from ...lowering.ir.assignments import Procedure
 from ...lowering.ir.interpret import run_procedure, run_program

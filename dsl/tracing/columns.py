@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ...lowering.dataclass import dataclass
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access, Assign
 from ...lowering.ir.dtypes import DType

@@ -6,7 +6,6 @@ import copy
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from ...backends.runtime.field import Field
 from ...backends.runtime.tensor import FleetingTensor, Tensor
 from ...lowering import settings
+from ...lowering.dataclass import dataclass
 from ..cd import BoundFunction, CdFunction
 from .bisect import Bisection, bisected
 from .differences import Difference, difference

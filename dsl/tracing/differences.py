@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdValueError, Diagnostic
 from ...lowering.ir.assignments import Assign
 from .points import Points, Values, points_of

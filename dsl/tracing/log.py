@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from ...backends.dump import made_folder, write_text
@@ -26,6 +26,7 @@ from ...backends.runtime import link
 from ...backends.runtime.printed import Printed
 from ...backends.runtime.state import RUNTIME, Recordable
 from ...lowering import settings
+from ...lowering.dataclass import dataclass
 from ...lowering.ir.assignments import Assign, Block, For, Parameter
 from ...lowering.settings import Settings
 from . import sites as s

@@ -6,12 +6,12 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import Source
 from ...lowering.ir.assignments import Assign
 from .recorded import Recorded

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...lowering.dataclass import dataclass
 from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Dynamic, Expr, Index, Position
 from ...lowering.ir.indexing import Affine, Symbol

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from ...lowering.dataclass import dataclass
 from ...lowering.ir.assignments import Assign
 from .points import Points, points_of, truth
 from .recording import Recorder, Run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from ...backends.interface import Array
 from ...backends.runtime import link
 from ...backends.runtime.state import Recordable
 from ...lowering import settings
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdMemoryError, Diagnostic
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.indexing import Symbol

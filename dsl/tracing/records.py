@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import NOWHERE, Span
 from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Expr, Index, Read, Reduce, reads

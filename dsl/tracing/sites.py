@@ -13,9 +13,9 @@ nothing. Where not all points of the ranges are recorded, an int says which are.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
+from ...lowering.dataclass import dataclass
 from ...lowering.ir.assignments import Assign, Block, Branch, For, Names, Permute, While
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Expr, Reduce

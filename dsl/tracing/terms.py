@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...lowering.dataclass import dataclass
 from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Reduce
 from ...lowering.ir.spelling import reduction_name

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import NOWHERE, Span
 from ...lowering.ir.assignments import Access, Assign, Block, For, While
 from ...lowering.ir.expressions import Read

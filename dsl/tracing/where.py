@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdValueError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.ir.expressions import Apply, Expr, Position

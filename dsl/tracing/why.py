@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdIndexError, Diagnostic
 from ...lowering.ir.assignments import Assign
 from ...lowering.ir.expressions import Domain, Dynamic, Expr, Read, Reduce, Select, children

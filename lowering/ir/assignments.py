@@ -25,8 +25,9 @@ access the position of the first best one; `initialize` starts from "nothing fou
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..dataclass import dataclass
 from ..diagnostic import NOWHERE, Span
 from .expressions import Domain, Expr, Index
 from .indexing import Affine, Symbol

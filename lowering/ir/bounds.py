@@ -8,8 +8,9 @@ nothing is known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..dataclass import dataclass
 from .expressions import Apply, Const, Expr, Position, Select
 from .indexing import Affine, Quasi, Range, Symbol, const, var
 from .loops import For

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal
 
 import numpy as np
+
+from ..dataclass import dataclass
 
 Kind = Literal["b", "i", "u", "f", "c"]
 

@@ -17,9 +17,10 @@ statement before it. Float16 and bfloat16 are read and immediately cast to float
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import is_
 
+from ..dataclass import dataclass
 from ..diagnostic import NOWHERE, Span
 from . import dtypes
 from .dtypes import DType

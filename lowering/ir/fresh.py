@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..dataclass import dataclass
 from . import walk
 from .dtypes import DType
 from .expressions import Apply, Cast, Expr, Read

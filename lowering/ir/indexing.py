@@ -12,8 +12,9 @@ here normalises, so equal values built differently compare equal where that is c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from ..dataclass import dataclass
 
 QuasiOp = Literal["min", "max", "floordiv", "mod", "mul"]
 

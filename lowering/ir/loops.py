@@ -19,9 +19,10 @@ temporaries they need. Expressions are those of `expressions`, without `Reduce`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from ..dataclass import dataclass
 from ..diagnostic import NOWHERE, Span
 from .assignments import (
     Access,

@@ -14,9 +14,9 @@ would become never decides anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
+from ..dataclass import dataclass
 from ..diagnostic import (
     NOWHERE,
     CdTypeError,

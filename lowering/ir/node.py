@@ -7,9 +7,10 @@ only what is true of it everywhere; where it lives is the routine's `Placement`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from ..dataclass import dataclass
 from .dtypes import DType
 from .indexing import Affine, const, multiply
 from .memory_mode import Decision

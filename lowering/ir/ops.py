@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
+
+from ..dataclass import dataclass
 
 Result = Literal["same", "bool", "real", "complex"]
 Side = Literal["both", "right", "none"]

@@ -8,10 +8,11 @@ made from it and from `expressions.rebuild`. What comes out the same is the same
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import is_
 from typing import Any, TypeVar, assert_never, cast
 
+from ..dataclass import dataclass
 from . import assignments, expressions, indexing, loops
 from .assignments import Access, Assign, Pair
 from .expressions import Domain, Dynamic, Expr, Index, Read, Reduce

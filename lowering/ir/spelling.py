@@ -6,11 +6,12 @@ Precedence is Python's, as numbers: 1 `if else`, 2 or, 3 and, 4 not, 5 compariso
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 import numpy as np
 
+from ..dataclass import dataclass
 from .expressions import (
     Apply,
     Cast,

@@ -8,8 +8,8 @@ with every problem. Checks that look at one statement alone are in `verify_local
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..diagnostic import NOWHERE, CdInternalError, Diagnostic, Label
 from . import assignments, loops, verify_local
 from .assignments import Block, Parameter, Procedure

@@ -22,9 +22,10 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
+from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Continue, Permute, Print
 from ..ir.expressions import (
     Apply,

@@ -25,10 +25,11 @@ v 11 17 0
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..clash import extreme
+from ..dataclass import dataclass
 from ..ir.assignments import Let, Permute
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.indexing import BUILDERS, Affine, Quasi, Range, Symbol, const, evaluate

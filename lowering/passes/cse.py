@@ -16,8 +16,9 @@ for i in 0..8:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..dataclass import dataclass
 from ..diagnostic import NOWHERE
 from ..ir.algebra import same
 from ..ir.assignments import Access

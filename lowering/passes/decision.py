@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Literal, NamedTuple, assert_never
 
+from ..dataclass import dataclass
 from ..diagnostic import NOWHERE, Span
 from ..ir.loops import Program
 from ..ir.node import Node

@@ -21,9 +21,9 @@ otherwise a range, or two indices that have to be equal, become a guard.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 
+from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.dtypes import DType
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position, Select

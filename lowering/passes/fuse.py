@@ -27,8 +27,9 @@ for i in 0..8:
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Range, var

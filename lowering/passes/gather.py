@@ -14,8 +14,9 @@ for n in 0..8:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..dataclass import dataclass
 from ..ir import dtypes, rewrite, walk
 from ..ir.assignments import Access, Break, Continue, Let
 from ..ir.bounds import as_index

@@ -15,8 +15,9 @@ for i in 0..8:
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..dataclass import dataclass
 from ..diagnostic import NOWHERE, Span
 from ..ir.algebra import same
 from ..ir.assignments import Access, Break, Continue, Let, Print

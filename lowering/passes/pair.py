@@ -8,8 +8,8 @@ zero; and wherever a check or a print would change places with a write that can 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Continue, Let, Print
 from ..ir.expressions import Position, walk
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var

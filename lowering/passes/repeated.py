@@ -23,8 +23,9 @@ for i in 0..8:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..dataclass import dataclass
 from ..ir.assignments import Break, Continue
 from ..ir.indexing import Symbol
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update

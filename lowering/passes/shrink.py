@@ -31,9 +31,10 @@ for i in 0..8:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
+from ..dataclass import dataclass
 from ..diagnostic import NOWHERE
 from ..ir.assignments import Access, Alloc, Let, Pair, Permute, Print
 from ..ir.expressions import Const, Expr, Index, Read, rebuild

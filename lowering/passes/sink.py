@@ -22,10 +22,11 @@ for i in 0..8:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from ..clash import is_injective
+from ..dataclass import dataclass
 from ..ir.assignments import Access
 from ..ir.expressions import Expr, Read, rebuild, walk
 from ..ir.indexing import Affine, Symbol

@@ -21,10 +21,11 @@ for i in 0..7:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import cast
 
 from ..clash import is_injective
+from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Permute, Print
 from ..ir.expressions import Dynamic, Expr, Index, Read, rebuild, walk
 from ..ir.indexing import Affine, Range, Symbol, substitute, var

@@ -35,8 +35,9 @@ for j in 64..70:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..dataclass import dataclass
 from ..ir.assignments import Access
 from ..ir.expressions import (
     Expr,

@@ -19,9 +19,10 @@ it before, and stored into it at the end. This changes nothing: it takes nests a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..clash import symbols_of
+from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access
 from ..ir.expressions import Expr, Read, reads, rebuild

@@ -24,9 +24,9 @@ is a nest of plain loops, and what lies side by side stays that. This changes no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
+from ..dataclass import dataclass
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, floordiv, minimum, mod, var
 from ..ir.loops import For, LoopKind, Stmt

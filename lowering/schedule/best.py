@@ -35,10 +35,11 @@ y[0] = argmax
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
 
+from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access, Break, Let, Pair
 from ..ir.bounds import Bounds, bounds_of

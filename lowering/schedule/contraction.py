@@ -23,11 +23,12 @@ It changes nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from typing import Literal
 
 from ..clash import extreme, symbols_of
+from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.expressions import Apply, Cast, Expr, Read, reads
 from ..ir.fresh import Fresh

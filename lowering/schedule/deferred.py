@@ -32,9 +32,10 @@ result = s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, prod
 
+from ..dataclass import dataclass
 from ..ir.assignments import Access, Let
 from ..ir.expressions import Apply, Expr, Read
 from ..ir.fresh import Fresh

@@ -27,9 +27,10 @@ points start a scalar from zero, sum products of a factor of each side, and go o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
+from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position, Read, Select

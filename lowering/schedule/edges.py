@@ -24,10 +24,11 @@ for i in 1..90:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 
 from ..clash import extreme
+from ..dataclass import dataclass
 from ..ir.expressions import Dynamic, Expr, Position, Read, Select, walk
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Affine, Quasi, Symbol, maximum, minimum, var

@@ -16,9 +16,10 @@ is a guess, and nothing but speed may depend on it. It changes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
+from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.indexing import Affine, Symbol, const, floordiv, maximum, multiply, substitute
 from ..ir.loops import Barrier, Check, Comment, Fill, For, If, Stmt, Store, Update, While

@@ -24,9 +24,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
+from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Let, Permute, Print
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Symbol, const

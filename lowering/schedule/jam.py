@@ -36,8 +36,9 @@ for i in 0..70:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..dataclass import dataclass
 from ..ir.assignments import Access
 from ..ir.expressions import Expr, Read, rebuild
 from ..ir.fresh import Fresh

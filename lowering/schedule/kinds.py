@@ -21,8 +21,9 @@ for i in 0..800 parallel:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..dataclass import dataclass
 from ..ir.assignments import Alloc
 from ..ir.indexing import Range, Symbol
 from ..ir.loops import For, If, Program, Stmt, While

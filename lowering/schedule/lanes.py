@@ -22,10 +22,11 @@ for i in 0..8:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import cast
 
+from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access, Break
 from ..ir.bounds import Bounds, bounds_of
@@ -292,11 +293,10 @@ class _Spread:
 
         taken = Store(Access(found, ()), update.value, update.span)
         look = If(is_zero(update.value), (taken, Break()), (), update.span)
-        (*folds, last) = self.folded(one, node)
-        value = cast(Update, last).value
+        (*folds, last) = cast(tuple[Update, ...], self.folded(one, node))
         return (
             *folds,
-            Store(Access(found, ()), value, update.span),
+            Store(Access(found, ()), last.value, update.span),
             If(is_zero(here), (replace(loop, body=(look,)),), (), update.span),
             replace(update, value=here, over=()),
         )

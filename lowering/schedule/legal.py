@@ -24,9 +24,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
+from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Let, Permute, Print
 from ..ir.expressions import Index
 from ..ir.indexing import Affine, Range, Symbol, const, show, substitute, var

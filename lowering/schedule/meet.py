@@ -23,8 +23,8 @@ for i in 0..8 thread:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..ir.assignments import Break, Continue
 from ..ir.loops import Barrier, For, If, Stmt, While
 from ..ir.rewrite import with_bodies

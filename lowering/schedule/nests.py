@@ -20,8 +20,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.expressions import Const, Dynamic, Index
 from ..ir.expressions import reads as reads_of

@@ -17,8 +17,8 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..ir.expressions import Apply, Dynamic, Expr, Index, Position, Read, Select, reads, walk
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import Comment, For, Stmt, Store, Update

@@ -25,9 +25,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, partial
 
+from ..dataclass import dataclass
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Affine, const, floordiv, maximum

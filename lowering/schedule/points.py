@@ -23,10 +23,11 @@ for i in 0..8 block:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import ceil, prod
 from typing import Literal
 
+from ..dataclass import dataclass
 from ..ir.expressions import Index
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, const, floordiv, minimum, mod, var

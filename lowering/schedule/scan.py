@@ -21,9 +21,10 @@ for first in 0..1:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
+from ..dataclass import dataclass
 from ..ir.assignments import Access
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Read, reads
 from ..ir.fresh import Fresh

@@ -21,9 +21,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
+from ..dataclass import dataclass
 from ..ir.fresh import Fresh
 from ..ir.loops import For, Stmt
 from ..ir.node import Node

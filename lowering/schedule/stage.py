@@ -42,9 +42,9 @@ for k in 0..9:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
+from ..dataclass import dataclass
 from ..diagnostic import Span
 from ..ir import dtypes
 from ..ir.assignments import Access

@@ -14,9 +14,9 @@ as long as it touches nothing of that cell.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 
+from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.expressions import Apply, Cast, Const, Expr, Read, walk

@@ -20,8 +20,9 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..dataclass import dataclass
 from ..ir.assignments import Break, Continue, Let
 from ..ir.fresh import Fresh
 from ..ir.indexing import const

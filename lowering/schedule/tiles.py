@@ -41,9 +41,10 @@ for i in 0..6:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
+from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access
 from ..ir.expressions import Apply, Const, Expr, Position, Read, reads

@@ -22,9 +22,10 @@ Between these loops have to be barriers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
+from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access, Let, Pair
 from ..ir.dtypes import DType

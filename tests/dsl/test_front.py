@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
 import sys
 import textwrap
 import types
@@ -341,3 +343,25 @@ def test_a_function_that_is_wrong_is_refused_each_time(world: Any) -> None:
         f = world("@cd\ndef f(x):\n    return nothing_known + x")
         with pytest.raises(pe.CdError, match="nothing_known"):
             f(X)
+
+
+def test_a_new_process_imports_little_for_a_loop_that_threads_share(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(
+        "import sys\nimport numpy as np\nfrom plusequals import cd\n"
+        "@cd\ndef f(y, x):\n    y[i] = 2 * x[i] + 1\n"
+        "x = np.ones(1000)\ny = np.empty_like(x)\nf(y, x)\nassert (y == 3).all()\n"
+        "wanted = ('emit', 'passes', 'schedule', 'elaborate')\n"
+        "print(*(m for m in sys.modules if m.startswith('plusequals') and m.split('.')[2:3] and "
+        "m.split('.')[2] in wanted))\n"
+    )
+    names = {"CACHE_DIR": str(tmp_path / "own"), "THREADS": "2", "PARALLEL_FROM": "1"}
+    given = {**os.environ, **{f"PLUSEQUALS_{name}": value for name, value in names.items()}}
+    first, second = (
+        subprocess.run(
+            [sys.executable, file], env=given, capture_output=True, text=True, check=True
+        )
+        for _ in range(2)
+    )
+    assert "plusequals.backends.emit" in first.stdout and first.stderr == ""
+    assert second.stdout == "\n" and second.stderr == ""

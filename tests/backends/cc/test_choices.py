@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from plusequals import cd
-from plusequals.backends.cc.toolchain import find, inspect, run
+from plusequals.backends.cc.inspection import inspect
+from plusequals.backends.cc.toolchain import find, run
 from plusequals.lowering import settings
 
 from ...compare import run_on

@@ -13,7 +13,8 @@ import cffi
 import numpy as np
 import pytest
 
-from plusequals.backends.cc.toolchain import Toolchain, find, inspect, run
+from plusequals.backends.cc.inspection import inspect
+from plusequals.backends.cc.toolchain import Toolchain, find, run
 from plusequals.backends.emit.source import above
 
 Array = np.ndarray[Any, Any]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from plusequals.backends.cc import toolchain
+from plusequals.backends.cc import inspection, toolchain
 from plusequals.backends.cc.backend import CompiledC
-from plusequals.backends.cc.toolchain import MEANING, Toolchain, find, inspect, run
+from plusequals.backends.cc.toolchain import Toolchain, find, run
 from plusequals.lowering import settings
 from plusequals.lowering.diagnostic import CdBackendError
 
@@ -83,34 +83,6 @@ def test_a_compiler_that_cannot_start_is_told(tmp_path: Path, cc: CompiledC) -> 
     assert caught.value.code == "CD0812"
 
 
-def test_all_that_results_depend_on_is_asked_for(tmp_path: Path) -> None:
-    found = inspect(find(), tmp_path)
-    assert set(MEANING) <= set(found.flags)
-    assert not any("fast" in flag for flag in found.flags)
-    assert "-march=native" in found.flags or "-mcpu=native" in found.flags
-    assert len(found.target) == 64
-    assert found.version
-
-
-def test_flags_that_it_lacks_are_left_out_or_refused(tmp_path: Path, real_compiler: str) -> None:
-    def lacking(flag: str) -> str:
-        path = tmp_path / f"without{flag}"
-        path.write_text(
-            f'#!/bin/sh\ncase "$*" in *{flag}*) echo "error: unknown {flag}"; exit 1;; esac\n'
-            f'exec "{real_compiler}" "$@"\n'
-        )
-        path.chmod(0o755)
-        return str(path)
-
-    found = inspect((lacking("-fopenmp-simd"),), tmp_path)
-    assert "-fopenmp-simd" not in found.flags
-    assert "-fno-math-errno" in found.flags
-    found = inspect((lacking("-march=native"),), tmp_path)
-    assert "-march=native" not in found.flags
-    with pytest.raises(CdBackendError, match="does not know -fwrapv, which results depend on"):
-        inspect((lacking("-fwrapv"),), tmp_path)
-
-
 def test_environment_is_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_PRELOAD_NOT", "x")
     monkeypatch.setenv("CPATH", "/elsewhere")
@@ -176,7 +148,7 @@ def test_what_a_compiler_is_comes_from_disk_next_time(
     def never(*args: object) -> Toolchain:
         raise AssertionError("inspected again")
 
-    monkeypatch.setattr(toolchain, "inspect", never)
+    monkeypatch.setattr(inspection, "Inspection", never)
     assert CompiledC().toolchain() == first
     assert cc.toolchain() is first
 

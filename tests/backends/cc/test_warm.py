@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import sys
 from pathlib import Path
@@ -43,6 +44,35 @@ def test_compiled_once_and_then_taken_from_disk(cc: CompiledC, cache_dir: Path) 
         assert asked(cc) is not None and asked(cc, begun=True) is not None
     with settings.override(cache=False):
         assert asked(cc) is not None
+
+
+def test_it_is_not_waited_for_and_kept_when_the_process_ends(
+    cc: CompiledC, fake: Any, tmp_path: Path
+) -> None:
+    path = fake(f'while [ ! -e "{tmp_path}/go" ]; do sleep 0.01; done; exec "$real" "$@"')
+    Path(path).write_text(Path(path).read_text().replace("kernel.c", "warm.c"))
+    with settings.override(compiler=path):
+        short, other = ShortWay(cc.cache), ShortWay(cc.cache)
+        for one in (short, other):
+            assert one.wanted(cc.toolchain, [], wait=False) is None
+            assert one.is_coming and one.caller is None
+        (tmp_path / "go").touch()
+        short._end()  # as at the end of the process
+        assert not short.is_coming
+        assert short.wanted(cc.toolchain, [], wait=False) is not None
+        assert asked(cc) is not None
+        while other.is_coming:
+            other.wanted(cc.toolchain, [], wait=False)
+        assert other.caller is not None
+
+
+def test_a_forked_child_leaves_its_parents_compilation_alone(cc: CompiledC) -> None:
+    short = ShortWay(cc.cache)
+    short.begin(cc.toolchain)
+    short._process = -1
+    assert short.wanted(cc.toolchain, []) is None and short.is_coming
+    short._process = os.getpid()
+    assert short.wanted(cc.toolchain, []) is not None
 
 
 def test_a_compiler_that_cannot_is_asked_once(cc: CompiledC, fake: Any, tmp_path: Path) -> None:

@@ -1,0 +1,125 @@
+"""What a compiler is and takes, found by running it a few times.
+
+Asked at once are its version, what it takes this machine's processor to have, and whether it takes
+all flags that are wished for. Compilers that know others are asked one thing after the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from .host import processor
+from .toolchain import (
+    MEANING,
+    NATIVE,
+    SOUND,
+    SPEED,
+    THREADS,
+    Ran,
+    Running,
+    Toolchain,
+    environment,
+    failed,
+    first_line,
+    run,
+    start,
+)
+
+
+class Inspection:
+    """Questions to a compiler that were asked; `ended` waits for the answers, once."""
+
+    __slots__ = ("_folder", "_questions", "_stack", "command", "process")
+
+    def __init__(self, command: tuple[str, ...], empty: AbstractContextManager[Path]) -> None:
+        """Ask, in an empty folder that is left then. Raises CdBackendError where it cannot run."""
+        self.command, self.process = command, os.getpid()
+        with contextlib.ExitStack() as stack:
+            folder = self._folder = stack.enter_context(empty)
+            (folder / "probe.c").write_text("int probe(void) { return 0; }\n")
+            self._questions: list[Running] = []
+            for said, flags in (
+                ("version", ("--version",)),
+                ("target", (NATIVE[0], *_TARGET)),
+                ("takes", (*MEANING, NATIVE[0], *_wished(command), *_PROBE)),
+            ):
+                self._questions.append(start((*command, *flags), folder, said))
+                stack.callback(self._questions[-1].stop)
+            self._stack = stack.pop_all()
+
+    def ended(self) -> Toolchain:
+        """Return what the compiler is. Raises CdBackendError where it does not answer, or cannot
+        compile what results depend on."""
+        with self._stack:
+            asked = (one.ended() for one in self._questions)
+            version = next(asked)
+            if version.status != 0:
+                raise failed(self.command, f"does not answer --version: {first_line(version)}")
+            target, takes = asked
+            if _is_told(target) and takes.status == 0:
+                digest, flags = _digest(target.said), (NATIVE[0], *_wished(self.command))
+            else:
+                native, digest = _target(self.command, self._folder)
+                flags = _admitted(self.command, (*native, *_wished(self.command)), self._folder)
+        said = version.said.strip()
+        return Toolchain(self.command, said, digest, (*MEANING, *flags), environment())
+
+
+def inspect(command: tuple[str, ...], folder: Path) -> Toolchain:
+    """Return what a compiler is, found in an empty folder. Raises CdBackendError as above."""
+    return Inspection(command, contextlib.nullcontext(folder)).ended()
+
+
+_TARGET = ("-Q", "--help=target")
+_PROBE = ("-c", "-o", "probe.o", "probe.c")
+
+
+def _wished(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the flags beside that for the processor which are used where they are known."""
+    zig = ("-fno-sanitize=undefined",) if "zig" in " ".join(command) else ()
+    return (*SPEED, *SOUND, *THREADS, *zig)
+
+
+def _is_told(answer: Ran) -> bool:
+    """Whether a compiler has listed what the processor has, as gcc does."""
+    return answer.status == 0 and "-m" in answer.said
+
+
+def _target(command: tuple[str, ...], scratch: Path) -> tuple[tuple[str, ...], str]:
+    """Return the flag for this very processor, and a digest of what it resolves to."""
+    for native in NATIVE:
+        gcc = run((*command, native, *_TARGET), scratch)
+        if _is_told(gcc):
+            return (native,), _digest(gcc.said)
+        clang = run((*command, native, "-###", "-x", "c", "-c", os.devnull), scratch)
+        found = re.findall(r'"-target-(?:cpu|feature|abi)" "[^"]*"', clang.said)
+        if clang.status == 0 and found:
+            return (native,), _digest("\n".join(sorted(found)))
+    return (), processor()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256((processor() + text).encode()).hexdigest()
+
+
+def _admitted(command: tuple[str, ...], wished: tuple[str, ...], scratch: Path) -> tuple[str, ...]:
+    """Return those flags that the compiler takes, tried together, then one by one."""
+
+    def takes(*flags: str) -> Ran:
+        return run((*command, *flags, *_PROBE), scratch)
+
+    if takes(*MEANING, *wished).status == 0:
+        return wished
+    plain = takes()
+    if plain.status != 0:
+        raise failed(command, f"cannot compile an empty function: {first_line(plain)}")
+    for flag in MEANING:
+        if takes(flag).status != 0:
+            raise failed(command, f"does not know {flag}, which results depend on")
+    return tuple(flag for flag in wished if takes(flag).status == 0)

@@ -1,0 +1,169 @@
+"""Classes that are made faster: what they do is what the library's do."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import math
+import pickle
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any
+
+import pytest
+
+from plusequals.lowering import dataclass as quick
+
+NAN = math.nan
+
+
+def point(dataclass: Any) -> Any:
+    @dataclass(frozen=True, slots=True)
+    class Point:
+        """A point."""
+
+        x: int
+        name: str = field(default="p", compare=False)
+        tags: list[int] = field(default_factory=list, repr=False, compare=False)
+        depth: int = field(default=0, kw_only=True)
+
+    return Point
+
+
+def one(dataclass: Any) -> Any:
+    @dataclass(frozen=True, slots=True)
+    class One:
+        value: object
+
+    return One
+
+
+def none(dataclass: Any) -> Any:
+    @dataclass(frozen=True, slots=True)
+    class Nothing:
+        pass
+
+    return Nothing
+
+
+def mutable(dataclass: Any) -> Any:
+    @dataclass(slots=True)
+    class Mutable:
+        x: int
+        y: list[int] = field(default_factory=list)
+
+    return Mutable
+
+
+def open_(dataclass: Any) -> Any:
+    @dataclass(frozen=True)
+    class Open:
+        x: int = 3
+
+    return Open
+
+
+def own(dataclass: Any) -> Any:
+    @dataclass(frozen=True, slots=True)
+    class Own:
+        x: int
+
+        def __repr__(self) -> str:
+            return "own"
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    return Own
+
+
+def derived(dataclass: Any) -> Any:
+    @dataclass(frozen=True, slots=True)
+    class Base:
+        x: int
+
+    @dataclass(frozen=True, slots=True)
+    class Derived(Base):
+        y: int = 2
+
+    return Derived
+
+
+def apart(dataclass: Any) -> Any:
+    @dataclass(frozen=True, slots=True, eq=False)
+    class Apart:
+        x: int
+
+    return Apart
+
+
+MAKE = [
+    (point, [(1,), (1, "q"), (1, "q", [2]), (2,)], [{}, {"depth": 3}]),
+    (one, [(1,), (NAN,), (float("nan"),), ((1, 2),)], [{}]),
+    (none, [()], [{}]),
+    (mutable, [(1,), (1, [2]), (2, [])], [{}]),
+    (open_, [(), (3,), (4,)], [{}]),
+    (own, [(1,), (2,)], [{}]),
+    (derived, [(1,), (1, 2), (2, 1)], [{}]),
+    (apart, [(1,), (1,)], [{}]),
+]
+Make = Callable[[Any], Any]
+
+
+@pytest.mark.parametrize(
+    ("make", "args", "keywords"), MAKE, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_it_is_what_the_library_makes(make: Make, args: list[Any], keywords: list[Any]) -> None:
+    ours, theirs = make(quick.dataclass), make(dataclasses.dataclass)
+    assert str(inspect.signature(ours)) == str(inspect.signature(theirs))
+    assert ours.__match_args__ == theirs.__match_args__
+    assert ours.__doc__ in (theirs.__doc__, ours.__name__)
+    assert [f.name for f in dataclasses.fields(ours)] == [
+        f.name for f in dataclasses.fields(theirs)
+    ]
+    some = [(ours(*a, **k), theirs(*a, **k)) for a in args for k in keywords]
+    for one, other in some:
+        if make is not apart:
+            assert repr(one) == repr(other)
+        assert dataclasses.asdict(one) == dataclasses.asdict(other)
+        assert hasattr(one, "__dict__") == hasattr(other, "__dict__")
+        assert (type(one).__hash__ is None) == (type(other).__hash__ is None)
+        for two, another in some:
+            assert (one == two) == (other == another)
+            if type(one).__hash__ is not None and one == two and make not in (apart, own):
+                assert hash(one) == hash(two)
+
+
+def test_nothing_of_it_can_be_set() -> None:
+    made = point(quick.dataclass)(1)
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'x'"):
+        made.x = 2
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'x'"):
+        del made.x
+    with pytest.raises(TypeError, match=r"Point.__init__\(\) missing 1 required positional"):
+        point(quick.dataclass)()
+    assert dataclasses.replace(made, x=5).x == 5
+    assert made.tags is not point(quick.dataclass)(1).tags
+
+
+@quick.dataclass(frozen=True, slots=True)
+class Kept:
+    """Pickled by its name."""
+
+    x: int
+    y: tuple[int, ...] = ()
+
+
+def test_it_is_copied_and_pickled() -> None:
+    made = Kept(1, (2, 3))
+    kept = pickle.loads(pickle.dumps(made))  # noqa: S301
+    assert kept == copy.copy(made) == copy.deepcopy(made) == made
+    assert repr(made) == "Kept(x=1, y=(2, 3))"
+
+
+def test_what_contains_itself_is_shown() -> None:
+    held: list[object] = []
+    made = one(quick.dataclass)(held)
+    held.append(made)
+    assert "value=[...]" in repr(made)

@@ -46,6 +46,7 @@ from .plan import (
     Step,
 )
 from .shared import DeviceArray, Placed
+from .staging import Transfers
 from .turns import after, before
 from .verbs import DriverError, Handle
 
@@ -124,8 +125,12 @@ class _Run:
     """The addresses of memory that is given back at the end."""
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Those of arrays whose size only the run knows."""
+    copies: Transfers = field(init=False)
     reports: int = 0
     launches: int = 0
+
+    def __post_init__(self) -> None:
+        self.copies = self.code.device.transfers(self.stream)
 
     @property
     def text(self) -> Text:
@@ -142,7 +147,7 @@ class _Run:
         given = [array for array in arrays[:count] if array is not None]
         theirs = [array for array in given if isinstance(array, Placed)]
         before(code.device, theirs, self.stream)
-        held = self.begin(given)
+        self.begin(given)
         try:
             self.steps(code.plan.steps)
             if self.asks:
@@ -152,19 +157,14 @@ class _Run:
         homes = [k for k, parameter in enumerate(code.parameters)
                  if parameter.written and not isinstance(given[k], Placed)]  # fmt: skip
         for k in homes:
-            address = self.places[code.parameters[k].node.id]
-            code.device.download(held[k], address, self.stream)
+            self.copies.download(given[k], self.places[code.parameters[k].node.id])
         results = tuple(
             self.kept(node) if theirs and array is None and node.rank
             else self.taken_home(node, array)
             for node, array in zip(code.results, arrays[count:], strict=True)
         )  # fmt: skip
-        brought = bool(homes) or any(isinstance(one, np.ndarray) for one in results)
-        if after(code.device, theirs, self.stream, code.name) or brought or not theirs:
-            code.device.wait(self.stream)
-        for k in homes:
-            if not np.may_share_memory(held[k], given[k]):
-                np.copyto(given[k], held[k])
+        if after(code.device, theirs, self.stream, code.name) or self.copies.busy or not theirs:
+            self.copies.finish()
         return results
 
     @property
@@ -172,19 +172,19 @@ class _Run:
         """Whether a check may have failed."""
         return any(kernel.checks for kernel in self.text.kernels)
 
-    def begin(self, given: Sequence[Any]) -> list[Any]:
-        """Take memory and fill it; return the arguments in C order, as they are there."""
+    def begin(self, given: Sequence[Any]) -> None:
+        """Take memory and fill it."""
         code, device = self.code, self.code.device
         self.reports = self.take("what is reported", 8 * (1 + FAULTS))
         device.context.clear(self.reports, 8 * (1 + FAULTS), self.stream)
         self.places[code.plan.answers.id] = self.reports
         for symbol, at, axis in sizes_of(code.plan.program):
             self.symbols[symbol] = given[at].shape[axis]
-        held = [self.given(p.node, array) for p, array in zip(code.parameters, given, strict=True)]
+        for parameter, array in zip(code.parameters, given, strict=True):
+            self.given(parameter.node, array)
         for node in (*code.plan.device, *code.results):
             if node.static_shape is not None:
                 self.places[node.id] = self.take(node.label, node.bytes)
-        return held
 
     def take(self, label: str, size: int) -> int:
         """Return the address of memory for the run."""
@@ -192,15 +192,13 @@ class _Run:
         self.taken.append(address)
         return address
 
-    def given(self, node: Node, array: Any) -> Any:
-        """Return an argument as it is on the device: in place, or copied there in C order."""
+    def given(self, node: Node, array: Any) -> None:
+        """Have an argument on the device: where it is, or copied there in C order."""
         if isinstance(array, Placed):
             self.places[node.id] = array.address
-            return array
-        packed = np.ascontiguousarray(array).reshape(array.shape)
-        address = self.places[node.id] = self.take(node.label, packed.nbytes)
-        self.code.device.upload(address, packed, self.stream)
-        return packed
+        else:
+            address = self.places[node.id] = self.take(node.label, array.nbytes)
+            self.copies.upload(address, array)
 
     def kept(self, node: Node) -> DeviceArray:
         """Return a result where it is, in memory that is its own from now on."""
@@ -224,11 +222,12 @@ class _Run:
             shape = self.shapes.get(node.id, node.static_shape)
             assert shape is not None, "its storage was given, and so its shape"
             array = np.empty(shape, node.dtype.numpy)
-        self.code.device.download(array, self.places[node.id], self.stream)
+        self.copies.download(array, self.places[node.id])
         return array
 
     def end(self) -> None:
         """Give back the memory of the run: what is queued so far may still use it."""
+        self.copies.drop()
         self.code.device.pool.give_back(self.taken, self.stream)
 
     # ------------------------------------------------------------------------- steps

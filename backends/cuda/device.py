@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from ...lowering.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, Span
 from ..interface import Array
 from .pool import Pool
+from .staging import Staging, Transfers
 from .verbs import Context, DriverError, Handle, Properties
 
 
@@ -31,6 +32,7 @@ class Opened:
         self._unsettled: dict[str, None] = {}
         """The names of what was queued and not waited for, since the device was last idle."""
         self.pool = Pool(context, self.name, self.after)
+        self.staging = Staging(context)
 
     @property
     def name(self) -> str:
@@ -95,6 +97,10 @@ class Opened:
                 self.context.wait(stream, event)
 
     # ------------------------------------------------------------------------- copies
+
+    def transfers(self, stream: Handle) -> Transfers:
+        """Return what copies between the host and the device in the order of a stream."""
+        return Transfers(self.staging, stream, lambda: self.wait(stream))
 
     def upload(self, address: int, array: Array, stream: Handle) -> None:
         """Queue a copy of an array in C order to the device."""

@@ -23,10 +23,15 @@ class Theirs:
         strides: tuple[int, ...] | None = None,
     ) -> None:  # fmt: skip
         self.opened, self.like = device, np.array(array, order="C")
-        self.address = device.context.allocate(max(self.like.nbytes, 1), "their stream")
-        if self.like.nbytes:
-            device.context.upload(self.address, self.like, "their stream")
         self.stream, self.read_only, self.strides = stream, read_only, strides
+        self.address = device.context.allocate(max(self.like.nbytes, 1), self.queue)
+        if self.like.nbytes:
+            device.context.upload(self.address, self.like, self.queue)
+
+    @property
+    def queue(self) -> str:
+        """The stream of their work, as the driver calls it."""
+        return f"theirs {self.stream if isinstance(self.stream, int) else 1}"
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -40,7 +45,7 @@ class Theirs:
         """A copy of what it holds now."""
         out = np.empty_like(self.like)
         if out.nbytes:
-            self.opened.context.download(out, self.address, "their stream")
+            self.opened.context.download(out, self.address, self.queue)
         return out
 
 
@@ -50,7 +55,7 @@ class Capsules(Theirs):
     __cuda_array_interface__ = None  # type: ignore[assignment]
 
     def __init__(self, device: Opened, array: Any, kind: int = CUDA) -> None:
-        super().__init__(device, array)
+        super().__init__(device, array, stream=1)
         self.kind = kind
         self.asked: list[Any] = []
 

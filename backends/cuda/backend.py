@@ -157,7 +157,7 @@ class CompiledCuda:
                     for kernel in made.text.kernels
                 )
             except DriverError as why:
-                raise failed(name, device.name, why) from None
+                raise device.failed(name, why, made.program.span) from None
             found = self._loaded[device.ordinal, key] = Loaded(module, functions, code)
             return found, origin
 

@@ -36,10 +36,10 @@ class Played:
         self.loaded: dict[bytes, Any] = {}
 
     def allocate(self, size: int) -> int:
-        return self.context.allocate(max(size, 8))
+        return self.context.allocate(max(size, 8), None)
 
     def free(self, address: int) -> None:
-        self.context.free(address)
+        self.context.free(address, None)
 
     def upload(self, address: int, array: np.ndarray) -> None:
         self.context.upload(address, np.ascontiguousarray(array), None)

@@ -114,7 +114,7 @@ class CpuContext:
     def note(self, *what: Any) -> None:
         self.driver.log.append((self.device, *what))
 
-    def allocate(self, size: int) -> int:
+    def allocate(self, size: int, stream: Any) -> int:
         if self.used + size > self.driver.memory:
             raise OutOfMemory("out of memory")
         self.used += size
@@ -124,7 +124,7 @@ class CpuContext:
         self.note("allocate", size)
         return int(address)
 
-    def free(self, address: int) -> None:
+    def free(self, address: int, stream: Any) -> None:
         held = self.arrays.pop(address)
         self.used -= held.nbytes - 2 * MARGIN
         self.note("free", held.nbytes - 2 * MARGIN)
@@ -165,6 +165,21 @@ class CpuContext:
 
     def stream(self) -> Any:
         return f"stream {next(self._numbers)}"
+
+    def number(self, stream: Any) -> int:
+        return 4096 + int(stream.split()[1])
+
+    def follow(self, stream: Any, other: int) -> None:
+        self.note("follow", stream, other)
+
+    def lead(self, other: int, stream: Any) -> None:
+        self.note("lead", other, stream)
+
+    def finish(self) -> None:
+        self.note("finish")
+
+    def where(self, address: int) -> int:
+        return self.device
 
     def event(self) -> Any:
         return [f"event {next(self._numbers)}"]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
+from ..backends.cuda import shared
 from ..backends.runtime.state import RUNTIME, Recorder
 from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
 from ..lowering.later import Later
@@ -217,7 +218,7 @@ class CdFunction(_LongWay):
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if not kwargs and self._names is not None and len(args) == len(self._names):
-            return dict(zip(self._names, args, strict=True))
+            return shared.adopted(dict(zip(self._names, args, strict=True)))
         try:
             bound = self.__signature__.bind(*args, **kwargs)
         except TypeError as problem:
@@ -227,7 +228,7 @@ class CdFunction(_LongWay):
             helps = (f"call it as its `def` line says: `{self.__name__}({shown})`",)
             raise CdTypeError(Diagnostic("CD0436", message, (label,), (), helps)) from None
         bound.apply_defaults()
-        return dict(bound.arguments)
+        return shared.adopted(dict(bound.arguments))
 
 
 class BoundFunction(functools.partial[Any]):

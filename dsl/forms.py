@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..backends.cuda.shared import found, place
 from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
 from ..backends.runtime.codes import Codes
@@ -88,7 +89,7 @@ class Specialisation:
                 return False
         if self.merged or same_objects(self.fleeting, arguments) != self.same:
             return False
-        given = [get(arguments) for get in self.arrays]
+        given = [place(get(arguments)) for get in self.arrays]
         return not overlaps([value for value in given if isinstance(value, np.ndarray)])
 
     def match(self, arguments: Arguments, key: object) -> Match | None:
@@ -105,7 +106,7 @@ class Specialisation:
                 clear = False
         held = [get(arguments) for get in self.arrays]
         for one, two in self.pairs:
-            first, second = held[one], held[two]
+            first, second = place(held[one]), place(held[two])
             if (
                 isinstance(first, np.ndarray)
                 and isinstance(second, np.ndarray)
@@ -161,8 +162,16 @@ def getter(typed: Typed, lookup: Lookup, path: Path, use: Use = "read") -> Gette
         found = typed.roots[prefix + ":"] if prefix else lookup
         start = lambda _: found(name)  # noqa: E731
     if not steps:
-        return start
-    return lambda arguments: _walk(start(arguments), steps, use)
+        return start if not path.captured else lambda arguments: _there(start(arguments))
+    return lambda arguments: _there(_walk(start(arguments), steps, use))
+
+
+def _there(value: Any) -> Any:
+    """Return a value; the array of another package on a device as such."""
+    if type(value) is np.ndarray:
+        return value
+    array = found(value)
+    return value if array is None else array
 
 
 def _walk(value: Any, steps: Sequence[object], use: Use) -> Any:
@@ -204,4 +213,4 @@ def pairs_with(written: Sequence[bool]) -> tuple[tuple[int, int], ...]:
 
 
 def _is_same(one: Any, two: Any) -> bool:
-    return any(pair.identical for pair in overlaps([one, two]))
+    return any(pair.identical for pair in overlaps([place(one), place(two)]))

@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from ..backends.cuda.shared import Placed, found
 from ..backends.runtime.arrays import describe
 from ..backends.runtime.tensor import Tensor
 from ..lowering.ir import dtypes
@@ -50,6 +51,10 @@ def quick_key(value: Any, static: bool) -> object:
         return kind, value
     if kind in _NAMED:
         return value
+    if kind is Placed:
+        aligned = value.address % value.dtype.alignment == 0
+        lies = value.ordinal, value.strides, value.writable, aligned
+        return Placed, value.dtype, value.shape, lies
     if kind is Tensor:
         return Tensor, value.dtype, value.shape, value.fields, value.constant, value.memory
     if kind is tuple:
@@ -70,6 +75,9 @@ def _is_tensor(value: object) -> TypeGuard[Tensor]:
 
 def _array_spec(value: object, name: str) -> ArraySpec | None:
     """Return the layout that code is compiled for, None for what is no array."""
+    there = found(value, name)
+    if there is not None:
+        return ArraySpec(dtypes.from_numpy(there.dtype) or dtypes.float64, there.shape, None)
     if not looks_like_array(value):
         return None
     layout = describe(value, name)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.cuda.shared import DeviceArray, Placed, found, place, usable
 from ..backends.runtime.arrays import as_array, overlaps, prepare, relaid
 from ..backends.runtime.state import RUNTIME
 from ..backends.runtime.tensor import Tensor
@@ -18,6 +19,7 @@ from .forms import Getter, Match, Specialisation
 from .keys import has_arrays
 
 Arguments = Mapping[str, Any]
+_AS_THEY_ARE = (np.ndarray, Placed)
 
 
 def run(match: Match, arguments: Arguments) -> Any:
@@ -40,6 +42,7 @@ def _run(match: Match, arguments: Arguments) -> Any:
     try:
         if recorder is not None:
             arrays, after = prepared(known, given, arguments)
+            _refuse_traced(arrays, known)
             _separate(arrays, given, known)
             title = known.procedure.name, known.situation.backend, ""
             results = recorder.step(known.codes, arrays, title)()
@@ -64,7 +67,7 @@ def _run(match: Match, arguments: Arguments) -> Any:
 def _as_they_are(known: Specialisation, given: Sequence[Any]) -> list[Any]:
     """Return the arrays of a call whose key says that they need no preparation."""
     return [
-        value if dtype is None or type(value) is np.ndarray else np.asarray(value, dtype)
+        value if dtype is None or type(value) in _AS_THEY_ARE else np.asarray(value, dtype)
         for value, dtype in zip(given, known.scalars, strict=True)
     ]
 
@@ -104,7 +107,14 @@ def prepared(
     arrays: list[Any] = []
     after: list[Callable[[], None]] = []
     span, parameters = known.procedure.span, known.procedure.parameters
+    backend = known.situation.backend
     for value, path, parameter in zip(given, known.typed.passed, parameters, strict=True):
+        if isinstance(value, Placed):
+            try:
+                arrays.append(usable(value, parameter.written, str(path), backend))
+            except CdError as problem:
+                raise _placed(problem, span) from None
+            continue
         if not parameter.node.shape and not isinstance(value, np.ndarray):
             arrays.append(np.asarray(value, parameter.node.dtype.numpy))
             continue
@@ -122,6 +132,17 @@ def prepared(
         if write_back is not None:
             after.append(write_back)
     return arrays, after
+
+
+def _refuse_traced(arrays: Sequence[Any], known: Specialisation) -> None:
+    for path, array in zip(known.typed.passed, arrays, strict=True):
+        if isinstance(array, Placed):
+            raise CdTypeError(
+                Diagnostic(
+                    "CD0886", f"`{path}` lies in the memory of a GPU, and a trace is taken",
+                    (Label(known.procedure.span),), helps=("give it a copy on the host",),
+                )
+            )  # fmt: skip
 
 
 def _placed(problem: CdError, span: Span) -> CdError:
@@ -166,14 +187,15 @@ def _separate(arrays: list[Any], given: Sequence[Any], known: Specialisation) ->
     parameters = known.procedure.parameters
     if not any(parameter.written for parameter in parameters):
         return
-    pairs = zip(given, arrays, strict=True)
+    pairs = zip(given, map(place, arrays), strict=True)
     for pair in overlaps([one if isinstance(one, np.ndarray) else other for one, other in pairs]):
         one, two = pair.first, pair.second
         written = parameters[one].written, parameters[two].written
         if not any(written):
             continue
-        if not all(written) and _is_one_assignment(known.procedure):
-            spare = two if written[0] else one
+        spare = two if written[0] else one
+        is_here = isinstance(arrays[spare], np.ndarray)
+        if is_here and not all(written) and _is_one_assignment(known.procedure):
             arrays[spare] = relaid(arrays[spare], parameters[spare].node.strides)
             continue
         names = [str(known.typed.passed[n]) for n in (one, two)]
@@ -205,17 +227,40 @@ def returned(
             return value
         case Argument(path, view):
             value = find(path)(arguments)
+            if isinstance(value, Placed):
+                return value.given if view is None else _seen(_ours(value), view)
             return value if view is None else _viewed(as_array(value, str(path)), view)
         case New(number, view, kind):
             array = results[number]
             if kind is not None:
                 return array.item() if kind.weak else array[()]
+            if isinstance(array, DeviceArray) and view is not None:
+                return _seen(array, view)
             return array if view is None else _viewed(array, view)
         case Many(items, kind):
             parts = [returned(item, results, arguments, find) for item in items]
             return parts if kind == "list" else tuple(parts)
         case Part(item, name):
-            return getattr(np.asarray(returned(item, results, arguments, find)), name)
+            whole = returned(item, results, arguments, find)
+            there = found(whole)
+            return getattr(np.asarray(whole), name) if there is None else _ours(there).part(name)
+
+
+def _ours(value: Placed) -> DeviceArray:
+    """Return an array on a device as one of ours, which it may be."""
+    if isinstance(value.given, DeviceArray):
+        return value.given
+    ordinal = value.ordinal or 0
+    backend: Any = RUNTIME.backend(f"cuda:{ordinal}")
+    opened = backend.cuda.opened(ordinal)
+    return DeviceArray(
+        opened, value.address, value.shape, value.dtype, opened.plain, value.holder,
+        writable=value.writable,
+    )  # fmt: skip
+
+
+def _seen(array: DeviceArray, view: Strided) -> DeviceArray:
+    return array.viewed(view.offset, view.shape, view.strides)
 
 
 def _viewed(array: Any, view: Strided) -> Any:

@@ -18,6 +18,7 @@ from functools import partial
 import numpy as np
 
 from ..backends.cc.warm import Packed
+from ..backends.cuda.shared import place
 from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
 from ..backends.runtime.codes import Codes
@@ -348,7 +349,9 @@ def _same(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path, Path
     found = [
         (path, parameter.written, value)
         for path, parameter in zip(typed.passed, parameters, strict=True)
-        if isinstance(value := getter(typed, lookup, path, "identity")(arguments), np.ndarray)
+        if isinstance(
+            value := place(getter(typed, lookup, path, "identity")(arguments)), np.ndarray
+        )
     ]
     return {
         found[pair.second][0]: found[pair.first][0]

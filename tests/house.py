@@ -41,8 +41,8 @@ backends: __init__
 backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
 backends/runtime: device checks transfer direct field chosen state order filled stored
 backends/runtime: memory queue asked arrays timeline bindings printed
-backends/cuda: __init__ backend code device plan kernels nvrtc dialect
-backends/cuda: driver through_pycuda through_bindings verbs
+backends/cuda: __init__ backend code turns device pool staging shared dlpack plan kernels nvrtc
+backends/cuda: dialect driver through_pycuda through_bindings verbs
 backends/cc: __init__ backend warm stream compiler code threads library inspection toolchain host
 backends: interpreter registry
 backends/emit: __init__ c_syntax parts polls frame vectors source heads c_expression eager names
@@ -50,7 +50,7 @@ backends/emit: dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil deferred kinds split
-lowering/schedule: device_tiles segments chunks team scan tree owners points meet elsewhere
+lowering/schedule: device_tiles segments owners chunks team scan tree points meet elsewhere
 lowering/schedule: streams best nests abreast jam outer edges
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
 lowering/schedule: accumulation lanes

@@ -127,6 +127,10 @@ class CompiledCuda:
             origin, device, loaded.made.figures, loaded.module,
         )  # fmt: skip
 
+    def memory_left(self, ordinal: int = 0) -> int:
+        """Return how many bytes of a device nobody uses."""
+        return self.opened(ordinal).context.free_memory()
+
     def on(self, device: int) -> OnDevice:
         """Return the backend for the device of a number; raises CD0883 where there is none."""
         self.opened(device)
@@ -153,7 +157,7 @@ class CompiledCuda:
                     for kernel in made.text.kernels
                 )
             except DriverError as why:
-                raise failed(name, device.name, why) from None
+                raise device.failed(name, why, made.program.span) from None
             found = self._loaded[device.ordinal, key] = Loaded(module, functions, code)
             return found, origin
 
@@ -199,6 +203,10 @@ class OnDevice:
     def compile(self, procedure: Procedure) -> CudaCode:
         """Return code for the procedure on the device; raises CdBackendError."""
         return self.cuda.compile(procedure, self.device)
+
+    def memory_left(self) -> int:
+        """Return how many bytes of the device nobody uses."""
+        return self.cuda.memory_left(self.device)
 
     def after_fork(self) -> None:
         """Do nothing: the backend for all devices is told."""

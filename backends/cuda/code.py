@@ -1,13 +1,18 @@
 """Compiled kernels with the plan of the host: arrays in, results and faults out.
 
-A run takes memory of the device for every array, copies what is given to it, does the steps of
-the plan, waits, and copies back what was written. Where a check failed nothing is copied back.
+A run takes memory of the device for every array of the host, copies what is given to it, does the
+steps of the plan, waits, and copies back what was written. Where a check failed nothing is copied
+back. Arrays that are on the device are used where they are; if all are, and nothing can fail, a run
+does not wait: what it makes is ordered by streams.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
+from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +22,16 @@ from ...lowering.ir.assignments import Break, Continue, Parameter
 from ...lowering.ir.evaluate import State, value_of
 from ...lowering.ir.faults import raise_fault
 from ...lowering.ir.indexing import Symbol, evaluate
+from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
 from ...lowering.passes.buffers import sizes_of
 from ..emit import record
-from ..interface import Array, Origin
+from ..interface import Array, KernelRow, Origin
 from .device import Opened
 from .kernels import FAULTS, PLACES, Text
 from .nvrtc import Figures
 from .plan import (
+    ANSWERS,
     MOST_BLOCKS,
     Again,
     Asked,
@@ -35,15 +42,19 @@ from .plan import (
     Give,
     Known,
     Launch,
+    Learn,
     Plan,
     Repeat,
     Show,
     Step,
 )
-from .verbs import Handle
+from .shared import DeviceArray, Placed
+from .staging import Transfers
+from .turns import after, before
+from .verbs import DriverError, Handle
 
-_ANSWER, _FLAG, _RECORD = 0, 1, 1 + 2 + PLACES
-"""Where in the numbers that a run reports the answer is, whether it failed, and the record."""
+_FLAG, _RECORD = ANSWERS, ANSWERS + 2 + PLACES
+"""Where in the numbers that a run reports, behind answers, it says whether it failed, and how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +83,44 @@ class CudaCode:
         """The statement that each line of the CUDA comes from."""
         return self.plan.text.line_map
 
-    def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
+    @property
+    def program(self) -> Program:
+        """The loops that were compiled, with those that are blocks and threads."""
+        return self.plan.program
+
+    @property
+    def kernels(self) -> tuple[KernelRow, ...]:
+        """What each kernel takes of a multiprocessor; nothing where the compiler did not say."""
+        return tuple(
+            KernelRow(kernel.name, kernel.span, kernel.threads, taken.registers, taken.spilled,
+                      taken.shared, taken.stack)
+            for kernel in self.plan.text.kernels if (taken := self.figures.get(kernel.name))
+        )  # fmt: skip
+
+    @property
+    def span(self) -> Span:
+        """Where the user's function is."""
+        return self.plan.program.span
+
+    def run(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Run on parameters, then results; return the results.
 
-        Raises what a failed check names, CdMemoryError CD0880 and CdBackendError CD0884.
+        Arrays are of the host or `Placed`; with one of these, results that were not given are
+        made on the device. Raises what a failed check names, CdMemoryError CD0880, CdBackendError
+        CD0884, and CdTypeError CD0886 for an array on another device.
         """
-        with self.device.working(self.name) as stream:
+        with self.device.working(self.name, self.span) as stream:
             run = _Run(self, stream)
             try:
                 return run(arrays)
+            except BaseException:
+                with suppress(DriverError):  # what is queued may still use arrays of the caller
+                    self.device.wait(stream)
+                raise
             finally:
                 run.end()
 
-    def bind(self, arrays: Sequence[Array | None]) -> Callable[[], tuple[Array, ...]]:
+    def bind(self, arrays: Sequence[Any]) -> Callable[[], tuple[Any, ...]]:
         """Return the run on these arrays, which can be repeated."""
         return lambda: self.run(arrays)
 
@@ -106,8 +142,12 @@ class _Run:
     """The addresses of memory that is given back at the end."""
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Those of arrays whose size only the run knows."""
+    copies: Transfers = field(init=False)
     reports: int = 0
     launches: int = 0
+
+    def __post_init__(self) -> None:
+        self.copies = self.code.device.transfers(self.stream)
 
     @property
     def text(self) -> Text:
@@ -117,66 +157,114 @@ class _Run:
     def symbols(self) -> dict[Symbol, int]:
         return self.state.symbols
 
-    def __call__(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
+    def __call__(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Do everything; the results are the arrays that were given for them, or new ones."""
-        code, device = self.code, self.code.device
+        code = self.code
         count = len(code.parameters)
         given = [array for array in arrays[:count] if array is not None]
-        held = self.begin(given)
+        theirs = [array for array in given if isinstance(array, Placed)]
+        before(code.device, theirs, self.stream)
+        self.begin(given)
         try:
             self.steps(code.plan.steps)
-            self.report()
+            if self.asks:
+                self.report()
         except _Failed:
+            self.logs_home(given)
             self.fail()
-        written = [k for k, parameter in enumerate(code.parameters) if parameter.written]
-        for k in written:
-            address = self.places[code.parameters[k].node.id]
-            device.download(held[k], address, self.stream)
-        out = map(self.taken_home, code.results, arrays[count:])
-        results = tuple(out)
-        device.wait(self.stream)
-        for k in written:
-            if not np.may_share_memory(held[k], given[k]):
-                np.copyto(given[k], held[k])
+        homes = [k for k, p in enumerate(code.parameters)
+                 if p.written and p.log is None and not isinstance(given[k], Placed)]  # fmt: skip
+        for k in homes:
+            self.copies.download(given[k], self.places[code.parameters[k].node.id])
+        results = tuple(
+            self.kept(node) if theirs and array is None and node.rank
+            else self.taken_home(node, array)
+            for node, array in zip(code.results, arrays[count:], strict=True)
+        )  # fmt: skip
+        if after(code.device, theirs, self.stream, code.name) or self.copies.busy or not theirs:
+            self.copies.finish()
+        self.logs_home(given)
         return results
 
-    def begin(self, given: Sequence[Array]) -> list[Array]:
-        """Take memory and fill it; return the arguments in C order, as they are there."""
+    def logs_home(self, given: Sequence[Any]) -> None:
+        """Copy back what was filled of logs, whose counters are the last parameter."""
+        code = self.code
+        logs = [(k, p.node, p.log) for k, p in enumerate(code.parameters) if p.log is not None]
+        if not logs:
+            return
+        counters = given[-1]
+        self.copies.download(counters, self.places[code.parameters[-1].node.id])
+        self.copies.finish()
+        for k, node, place in logs:
+            self.copies.download(given[k][: counters[place]], self.places[node.id])
+        self.copies.finish()
+
+    @property
+    def asks(self) -> bool:
+        """Whether a check may have failed."""
+        return any(kernel.checks for kernel in self.text.kernels)
+
+    def begin(self, given: Sequence[Any]) -> None:
+        """Take memory and fill it."""
         code, device = self.code, self.code.device
-        self.reports = self.take("what is reported", 8 * (1 + FAULTS))
-        device.context.clear(self.reports, 8 * (1 + FAULTS), self.stream)
+        self.reports = self.take("what is reported", 8 * (ANSWERS + FAULTS))
+        device.context.clear(self.reports, 8 * (ANSWERS + FAULTS), self.stream)
         self.places[code.plan.answers.id] = self.reports
         for symbol, at, axis in sizes_of(code.plan.program):
             self.symbols[symbol] = given[at].shape[axis]
-        held = [self.given(p.node, array) for p, array in zip(code.parameters, given, strict=True)]
+        for parameter, array in zip(code.parameters, given, strict=True):
+            self.given(parameter, array)
         for node in (*code.plan.device, *code.results):
             if node.static_shape is not None:
                 self.places[node.id] = self.take(node.label, node.bytes)
-        return held
 
     def take(self, label: str, size: int) -> int:
         """Return the address of memory for the run."""
-        address = self.code.device.take(size, label, self.code.name)
+        address = self.code.device.pool.take(size, label, self.code.name, self.stream)
         self.taken.append(address)
         return address
 
-    def given(self, node: Node, array: Array) -> Array:
-        """Copy an argument to the device; return it in C order, as it is there."""
-        packed = np.ascontiguousarray(array).reshape(array.shape)
-        address = self.places[node.id] = self.take(node.label, packed.nbytes)
-        self.code.device.upload(address, packed, self.stream)
-        return packed
+    def given(self, parameter: Parameter, array: Any) -> None:
+        """Have an argument on the device: where it is, or a copy in C order; a log is zeros."""
+        node = parameter.node
+        if isinstance(array, Placed):
+            self.places[node.id] = array.address
+            return
+        address = self.places[node.id] = self.take(node.label, array.nbytes)
+        if parameter.log is None:
+            self.copies.upload(address, array)
+        else:
+            self.code.device.context.clear(address, array.nbytes, self.stream)
+
+    def kept(self, node: Node) -> DeviceArray:
+        """Return a result where it is, in memory that is its own from now on."""
+        address = self.places[node.id]
+        shape = self.shapes.get(node.id, node.static_shape)
+        assert shape is not None, "its storage was given, and so its shape"
+        if address in self.taken:
+            self.taken.remove(address)
+        else:  # two results in one place, or an argument's: it needs memory of its own
+            mine = self.code.device.pool.take(
+                node.dtype.itemsize * prod(shape), node.label, self.code.name, self.stream
+            )
+            size = node.dtype.itemsize * prod(shape)
+            self.code.device.copy(mine, address, size, self.stream)
+            address = mine
+        return DeviceArray(self.code.device, address, shape, node.dtype.numpy, self.stream)
 
     def taken_home(self, node: Node, array: Array | None) -> Array:
         """Queue the copy of a result into an array, a new one where none is given."""
         if array is None:
-            array = np.empty(self.shapes[node.id], node.dtype.numpy)
-        self.code.device.download(array, self.places[node.id], self.stream)
+            shape = self.shapes.get(node.id, node.static_shape)
+            assert shape is not None, "its storage was given, and so its shape"
+            array = np.empty(shape, node.dtype.numpy)
+        self.copies.download(array, self.places[node.id])
         return array
 
     def end(self) -> None:
-        """Give back the memory of the run, when nothing uses it any more."""
-        self.code.device.give_back(self.taken, self.stream)
+        """Give back the memory of the run: what is queued so far may still use it."""
+        self.copies.drop()
+        self.code.device.pool.give_back(self.taken, self.stream)
 
     # ------------------------------------------------------------------------- steps
 
@@ -201,7 +289,10 @@ class _Run:
             case Choose(test, then, other):
                 return self.steps(then if self.ask(test) else other)
             case Bind(symbol, value):
-                self.symbols[symbol] = int(self.ask(value))
+                self.symbols[symbol] = int(value_of(value)(self.state))
+            case Learn(symbols, launch):
+                self.launch(launch)
+                self.symbols.update(zip(symbols, self.report().tolist()))
             case Clear(node):
                 self.code.device.context.clear(self.places[node.id], node.bytes, self.stream)
             case Give(node):
@@ -247,11 +338,11 @@ class _Run:
         if isinstance(asked, Known):
             return int(value_of(asked.value)(self.state))
         self.launch(asked)
-        return int(self.report()[_ANSWER])
+        return int(self.report()[0])
 
     def report(self) -> Array:
         """Return what was reported so far, when all that was queued is done."""
-        found = np.zeros(2, np.int64)
+        found = np.zeros(ANSWERS + 1, np.int64)
         self.code.device.download(found, self.reports, self.stream)
         self.code.device.wait(self.stream)
         if found[_FLAG]:
@@ -260,7 +351,7 @@ class _Run:
 
     def fail(self) -> None:
         """Raise what the first check that failed names."""
-        found = np.zeros(1 + FAULTS, np.int64)
+        found = np.zeros(ANSWERS + FAULTS, np.int64)
         self.code.device.download(found, self.reports, self.stream)
         self.code.device.wait(self.stream)
         values = found[_RECORD : _RECORD + record.SLOTS].tolist()

@@ -1,117 +1,106 @@
-"""Devices in use: their memory, kept for the next run, their streams, and what goes wrong there."""
+"""Devices in use: their streams, what waits for what on them, and what goes wrong there."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...lowering.diagnostic import CdBackendError, CdMemoryError, Diagnostic
+from ...lowering.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, Span
 from ..interface import Array
-from .verbs import Context, DriverError, Handle, OutOfMemory, Properties
-
-_STEP = 256
-"""Sizes of memory are multiples of this, so that more of them are equal."""
+from .pool import Pool
+from .staging import Staging, Transfers
+from .verbs import Context, DriverError, Handle, Properties
 
 
 class Opened:
-    """A device in use. Any number of threads may use it at once."""
+    """A device in use. Any number of threads may use it at once.
+
+    Plain calls share one stream, so that they are in order by themselves: what one of them makes,
+    and the memory that it gives back, the next can use without waiting.
+    """
 
     def __init__(self, context: Context, properties: Properties, ordinal: int) -> None:
         self.context = context
         self.properties = properties
         self.ordinal = ordinal
-        self._lock = threading.Lock()
-        self._sizes: dict[int, int] = {}
-        """The size of each piece of memory, by address."""
-        self._free: dict[int, list[int]] = {}
-        """Pieces that nobody uses, by size."""
-        self._streams: list[tuple[Handle, Handle]] = []
-        """Streams that nobody uses, each with an event."""
-        self._events: dict[int, Handle] = {}
+        self._lock = threading.RLock()
+        self._plain: Handle | None = None
+        self._events: dict[int, tuple[Handle, Handle]] = {}
+        """Each stream with its event: of the latest point that somebody asked for."""
+        self._unsettled: dict[str, None] = {}
+        """The names of what was queued and not waited for, since the device was last idle."""
+        self.pool = Pool(context, self.name, self.after)
+        self.staging = Staging(context)
 
     @property
     def name(self) -> str:
         """The name it is asked for by: `cuda:0`."""
         return f"cuda:{self.ordinal}"
 
+    def stream(self) -> Handle:
+        """Return a new stream, with an event of its own."""
+        with self._lock:
+            stream, event = self.context.stream(), self.context.event()
+            self._events[id(stream)] = stream, event
+            return stream
+
+    @property
+    def plain(self) -> Handle:
+        """The stream of plain calls."""
+        with self._lock:
+            if self._plain is None:
+                self._plain = self.stream()
+            return self._plain
+
     @contextmanager
-    def working(self, name: str) -> Iterator[Handle]:
+    def working(
+        self, name: str, span: Span = NOWHERE, stream: Handle | None = None
+    ) -> Iterator[Handle]:
         """Give a stream to run something of that name; raises CD0884 where the device fails."""
-        with self._lock:
-            held = self._streams.pop() if self._streams else None
         try:
-            stream, event = held or (self.context.stream(), self.context.event())
-            self._events[id(stream)] = event
-            yield stream
+            yield self.plain if stream is None else stream
         except DriverError as why:
-            raise failed(name, self.name, why) from None
+            raise self.failed(name, why, span) from None
+
+    def failed(self, name: str, why: DriverError, span: Span = NOWHERE) -> CdBackendError:
+        """Return the error CD0884 of something that failed, or of what nobody waited for."""
         with self._lock:
-            self._streams.append((stream, event))
+            others = [f"`{one}`" for one in self._unsettled if one != name]
+            self._unsettled.clear()
+        return failed(name, self.name, why, span, others)
+
+    def unsettled(self, name: str) -> None:
+        """Note that something of that name is queued, and that nobody waits for it."""
+        with self._lock:
+            self._unsettled[name] = None
 
     def wait(self, stream: Handle) -> None:
         """Return when everything queued on a stream is done."""
-        event = self._events[id(stream)]
-        self.context.record(event, stream)
+        _, event = self._events[id(stream)]
+        with self._lock:
+            self.context.record(event, stream)
+            told = list(self._unsettled)
         self.context.synchronize(event)
-
-    # ------------------------------------------------------------------------- memory
-
-    def take(self, size: int, label: str, name: str) -> int:
-        """Return the address of memory for an array of a function, whose contents are left open.
-
-        Raises CdMemoryError CD0880; everything goes on to be of use.
-        """
-        rounded = max(1, -(-size // _STEP)) * _STEP
-        with self._lock:
-            pieces = self._free.get(rounded)
-            if pieces:
-                return pieces.pop()
-        try:
-            address = self._allocated(rounded)
-        except OutOfMemory:
-            raise self._too_large(size, label, name) from None
-        with self._lock:
-            self._sizes[address] = rounded
-        return address
-
-    def _allocated(self, size: int) -> int:
-        """Return new memory; where there is none, that which is kept for later goes first."""
-        try:
-            return self.context.allocate(size)
-        except OutOfMemory:
-            self.trim()
-            return self.context.allocate(size)
-
-    def give_back(self, addresses: Sequence[int], stream: Handle) -> None:
-        """Keep memory for the next run, when what a stream does with it is done."""
-        try:
-            self.wait(stream)
-        finally:
+        if stream is self._plain:
             with self._lock:
-                for address in addresses:
-                    self._free.setdefault(self._sizes[address], []).append(address)
+                for name in told:
+                    self._unsettled.pop(name, None)
 
-    def trim(self) -> None:
-        """Give the memory that is kept for later back to the device."""
-        with self._lock:
-            kept = [address for pieces in self._free.values() for address in pieces]
-            self._free.clear()
-            for address in kept:
-                del self._sizes[address]
-        for address in kept:
-            self.context.free(address)
-
-    def _too_large(self, size: int, label: str, name: str) -> CdMemoryError:
-        free = self.context.free_memory()
-        message = (
-            f"`{label}` of `{name}` takes {size:,} bytes of {self.name}, which has {free:,} left"
-        )
-        helps = ("work on smaller pieces, or let go of tensors and contexts on the device",)
-        return CdMemoryError(Diagnostic("CD0880", message, helps=helps))
+    def after(self, stream: Handle, other: Handle) -> None:
+        """Let a stream wait for what is queued so far on another one; the host does not wait."""
+        if stream is not other:
+            _, event = self._events[id(other)]
+            with self._lock:
+                self.context.record(event, other)
+                self.context.wait(stream, event)
 
     # ------------------------------------------------------------------------- copies
+
+    def transfers(self, stream: Handle) -> Transfers:
+        """Return what copies between the host and the device in the order of a stream."""
+        return Transfers(self.staging, stream, lambda: self.wait(stream))
 
     def upload(self, address: int, array: Array, stream: Handle) -> None:
         """Queue a copy of an array in C order to the device."""
@@ -123,16 +112,25 @@ class Opened:
         if array.nbytes:
             self.context.download(array, address, stream)
 
+    def copy(self, address: int, source: int, size: int, stream: Handle) -> None:
+        """Queue a copy within the device."""
+        if size:
+            self.context.copy(address, source, size, stream)
+
     def show(self, text: str) -> None:
         """Print text where Python prints now."""
         sys.stdout.write(text)
 
 
-def failed(name: str, device: str, why: DriverError) -> CdBackendError:
+def failed(
+    name: str, device: str, why: DriverError, span: Span = NOWHERE, others: list[str] | None = None
+) -> CdBackendError:
     """Return the error CD0884 of a device that failed."""
     message = f"`{name}` failed on {device}: {why}"
+    notes = (f"before it, and not waited for: {', '.join(others)}",) if others else ()
+    labels = () if span is NOWHERE else (Label(span),)
     helps = (
         'run it with `backend="cc"`: what is wrong with the function shows there, too',
         "a device that has failed once may refuse everything until the process starts again",
     )
-    return CdBackendError(Diagnostic("CD0884", message, helps=helps))
+    return CdBackendError(Diagnostic("CD0884", message, labels, notes, helps))

@@ -55,31 +55,45 @@ class Bindings:
     def open(self, device: int) -> Context:
         """Return the device, in use from now on."""
         found = self._ask("cuDeviceGet", device)
-        return BindingsContext(self.api, self._ask("cuDevicePrimaryCtxRetain", found))
+        pools = self.api.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
+        has_pools = bool(self._ask("cuDeviceGetAttribute", pools, found))
+        return BindingsContext(self.api, self._ask("cuDevicePrimaryCtxRetain", found), has_pools)
 
 
 class BindingsContext:
     """A device through `cuda.bindings`."""
 
-    def __init__(self, api: Any, context: Any) -> None:
+    def __init__(self, api: Any, context: Any, pools: bool = False) -> None:
         self.api = api
         self.context = context
+        self.has_pools = pools
+        """Whether memory can be taken and given back in the order of a stream."""
 
     def _ask(self, verb: str, *given: Any) -> Any:
         _asked(self.api, "cuCtxSetCurrent", self.context)
         return _asked(self.api, verb, *given)
 
-    def allocate(self, size: int) -> int:
-        """Return the address of new memory; raises OutOfMemory."""
+    def allocate(self, size: int, stream: Handle) -> int:
+        """Return the address of new memory, of use in a stream's order; raises OutOfMemory."""
+        if self.has_pools:
+            return int(self._ask("cuMemAllocAsync", max(size, 1), stream))
         return int(self._ask("cuMemAlloc", max(size, 1)))
 
-    def free(self, address: int) -> None:
-        """Give memory back."""
-        self._ask("cuMemFree", address)
+    def free(self, address: int, stream: Handle) -> None:
+        """Give memory back when what is queued on a stream so far is done."""
+        if self.has_pools:
+            self._ask("cuMemFreeAsync", address, stream)
+        else:
+            self._ask("cuMemFree", address)  # which waits for the device
 
     def free_memory(self) -> int:
         """Return how many bytes of the device nobody has."""
         return int(self._ask("cuMemGetInfo")[0])
+
+    def where(self, address: int) -> int:
+        """Return the number of the device that has the memory at an address."""
+        ordinal = self.api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        return int(self._ask("cuPointerGetAttribute", ordinal, address))
 
     def pinned(self, size: int) -> Array:
         """Return bytes of the host that copies reach directly; raises OutOfMemory."""
@@ -113,6 +127,30 @@ class BindingsContext:
         """Return a new stream."""
         flags = self.api.CUstream_flags.CU_STREAM_NON_BLOCKING
         return self._ask("cuStreamCreate", flags.value)
+
+    def number(self, stream: Handle) -> int:
+        """Return what other packages call a stream."""
+        return int(stream)
+
+    def follow(self, stream: Handle, other: int) -> None:
+        """Let a stream wait for what is queued so far on one that another package has."""
+        self._chain(self.api.CUstream(other), stream)
+
+    def lead(self, other: int, stream: Handle) -> None:
+        """Let a stream that another package has wait for what is queued so far on one of ours."""
+        self._chain(stream, self.api.CUstream(other))
+
+    def _chain(self, first: Handle, then: Handle) -> None:
+        event = self.event()
+        try:
+            self.record(event, first)
+            self.wait(then, event)
+        finally:
+            self._ask("cuEventDestroy", event)  # the driver keeps it until it is reached
+
+    def finish(self) -> None:
+        """Return when all that anybody has queued on the device is done."""
+        self._ask("cuCtxSynchronize")
 
     def event(self) -> Handle:
         """Return a new event."""

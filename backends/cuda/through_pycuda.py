@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ctypes
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,12 +54,39 @@ class PyCuda:
         return PyCudaContext(self.api, self.api.Device(device).retain_primary_context())
 
 
+def library() -> Any:
+    """Return the library of the driver, which PyCUDA has loaded."""
+    return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+
+
+def chain(library: Any, first: int, then: int) -> None:
+    """Let one stream wait for another, both by number: PyCUDA has none for those of others.
+
+    Raises DriverError.
+    """
+    event, disable_timing = ctypes.c_void_p(), 2
+    ask(library, "cuEventCreate", ctypes.byref(event), disable_timing)
+    try:
+        ask(library, "cuEventRecord", event, ctypes.c_void_p(first))
+        ask(library, "cuStreamWaitEvent", ctypes.c_void_p(then), event, 0)
+    finally:
+        ask(library, "cuEventDestroy_v2", event)  # the driver keeps it until it is reached
+
+
+def ask(library: Any, verb: str, *given: Any) -> None:
+    """Call the driver's library itself; raises DriverError."""
+    status = getattr(library, verb)(*given)
+    if status:
+        raise DriverError(f"{verb} failed with status {status}")
+
+
 class PyCudaContext:
     """A device through PyCUDA, whose objects belong to the context that is current."""
 
-    def __init__(self, api: Any, context: Any) -> None:
+    def __init__(self, api: Any, context: Any, library: Callable[[], Any] = library) -> None:
         self.api = api
         self.context = context
+        self.library = library
         self._memory: dict[int, Any] = {}
         """Allocations by address: PyCUDA frees what nobody holds."""
 
@@ -73,15 +102,15 @@ class PyCudaContext:
         finally:
             self.api.Context.pop()
 
-    def allocate(self, size: int) -> int:
+    def allocate(self, size: int, stream: Handle) -> int:
         """Return the address of new memory; raises OutOfMemory."""
         with self._current() as api:
             made = api.mem_alloc(max(size, 1))
             self._memory[int(made)] = made
             return int(made)
 
-    def free(self, address: int) -> None:
-        """Give memory back."""
+    def free(self, address: int, stream: Handle) -> None:
+        """Give memory back, which waits for the device: PyCUDA has no pools of the driver's."""
         with self._current():
             self._memory.pop(address).free()
 
@@ -89,6 +118,14 @@ class PyCudaContext:
         """Return how many bytes of the device nobody has."""
         with self._current() as api:
             return int(api.mem_get_info()[0])
+
+    def where(self, address: int) -> int:
+        """Return the number of the device that has the memory at an address."""
+        found, device_ordinal = ctypes.c_int(), 9
+        with self._current():
+            place = ctypes.c_void_p(address)
+            ask(self.library(), "cuPointerGetAttribute", ctypes.byref(found), device_ordinal, place)
+        return found.value
 
     def pinned(self, size: int) -> Array:
         """Return bytes of the host that copies reach directly; raises OutOfMemory."""
@@ -128,6 +165,25 @@ class PyCudaContext:
         """Return a new stream."""
         with self._current() as api:
             return api.Stream(_NON_BLOCKING)
+
+    def number(self, stream: Handle) -> int:
+        """Return what other packages call a stream."""
+        return int(stream.handle)
+
+    def follow(self, stream: Handle, other: int) -> None:
+        """Let a stream wait for what is queued so far on one that another package has."""
+        with self._current():
+            chain(self.library(), other, int(stream.handle))
+
+    def lead(self, other: int, stream: Handle) -> None:
+        """Let a stream that another package has wait for what is queued so far on one of ours."""
+        with self._current():
+            chain(self.library(), int(stream.handle), other)
+
+    def finish(self) -> None:
+        """Return when all that anybody has queued on the device is done."""
+        with self._current() as api:
+            api.Context.synchronize()
 
     def event(self) -> Handle:
         """Return a new event."""

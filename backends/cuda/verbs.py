@@ -56,14 +56,17 @@ class Properties:
 class Context(Protocol):
     """A device in use. Every verb may be called by any thread; all raise DriverError."""
 
-    def allocate(self, size: int) -> int:
-        """Return the address of new memory; raises OutOfMemory."""
+    def allocate(self, size: int, stream: Handle) -> int:
+        """Return the address of new memory, of use in a stream's order; raises OutOfMemory."""
 
-    def free(self, address: int) -> None:
-        """Give memory back, when all that was queued on the device before is done with it."""
+    def free(self, address: int, stream: Handle) -> None:
+        """Give memory back when what is queued on a stream so far is done; others do not use it."""
 
     def free_memory(self) -> int:
         """Return how many bytes of the device nobody has."""
+
+    def where(self, address: int) -> int:
+        """Return the number of the device that has the memory at an address."""
 
     def pinned(self, size: int) -> Array:
         """Return bytes of the host that copies reach directly; raises OutOfMemory."""
@@ -85,6 +88,18 @@ class Context(Protocol):
 
     def stream(self) -> Handle:
         """Return a new stream: what is queued on it is done in order."""
+
+    def number(self, stream: Handle) -> int:
+        """Return what other packages call a stream: the address of it."""
+
+    def follow(self, stream: Handle, other: int) -> None:
+        """Let a stream wait for what is queued so far on one that another package has."""
+
+    def lead(self, other: int, stream: Handle) -> None:
+        """Let a stream that another package has wait for what is queued so far on one of ours."""
+
+    def finish(self) -> None:
+        """Return when all that anybody has queued on the device is done."""
 
     def event(self) -> Handle:
         """Return a new event."""

@@ -13,6 +13,7 @@ from ...lowering.diagnostic import CdError, CdInternalError, CdMemoryError, Diag
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.node import Node
 from ..cc.backend import CompiledC
+from ..cuda.shared import Placed
 from ..interface import Array, Code
 from .state import RUNTIME, Runtime
 
@@ -59,6 +60,8 @@ class Callee:
         try:
             if not self.results:
                 return self.code.run(arrays)
+            if any(isinstance(array, Placed) for array in arrays):
+                return self.code.run((*arrays, *(None for _ in self.results)))  # made there
             return self.code.run((*arrays, *map(allocate, self.results)))
         except CdError:
             raise
@@ -100,12 +103,14 @@ def allocate(node: Node) -> Array | None:
 
 def unfit(parameter: Parameter, array: Array) -> str | None:
     """Return how an array differs from the node it is for, None where it does not."""
-    node, flags = parameter.node, array.flags
-    shape = node.static_shape
+    node, shape = parameter.node, parameter.node.static_shape
     if array.dtype != node.dtype.numpy:
         return f"has elements of type {array.dtype}, compiled for {node.dtype.name}"
     if array.ndim != node.rank or (shape is not None and array.shape != shape):
         return f"has shape {array.shape}, compiled for {shape}"
+    if isinstance(array, Placed):
+        return None  # how it lies was looked at where it was found
+    flags = array.flags
     if node.strides is None and not flags.c_contiguous:
         return "is not in C order, compiled for that"
     if node.strides is not None and array.size and not _strided(array, node.strides):

@@ -6,20 +6,16 @@ import sys
 import tempfile
 import types
 from collections.abc import Callable
-from typing import Any
 from unittest import mock
 
 import numpy as np
 
 import plusequals as pe
-from plusequals.backends.cuda.backend import CompiledCuda
-from plusequals.backends.cuda.nvrtc import Failed
-from plusequals.backends.cuda.verbs import Missing
 from plusequals.backends.runtime.queue import Worker
 from plusequals.backends.runtime.state import given_up
 from plusequals.lowering import settings
-from tests.backends.cuda.on_cpu import CpuDriver, Nothing, backend, installed
 from tests.errors.case import run_text
+from tests.errors.on_devices import ON_DEVICES
 
 SOURCE = "def f(y, x):\n    y[i] = y[i] // x[i]\n"
 
@@ -50,38 +46,6 @@ def no_compiler() -> object:
     """Name a compiler that is not there."""
     with settings.override(compiler="/nowhere/compiler"):
         return pe.cd_from_source(SOURCE, backend="cc")(np.ones(3, int), np.ones(3, int))
-
-
-def no_driver() -> object:
-    """Ask for a device where no package reaches one."""
-
-    def find() -> Any:
-        raise Missing("pycuda: No module named 'pycuda'; cuda.bindings finds no device")
-
-    with installed(CompiledCuda(find)):
-        return pe.cd_from_source(SOURCE, backend="cuda")(np.ones(3, int), np.ones(3, int))
-
-
-def no_nvrtc() -> object:
-    """Ask for a device where nothing compiles for it."""
-
-    def find() -> Any:
-        raise Failed("there is neither NVRTC (`pip install nvidia-cuda-nvrtc`) nor nvcc")
-
-    with installed(backend(compiler=find)):
-        return pe.cd_from_source(SOURCE, backend="cuda")(np.ones(3, int), np.ones(3, int))
-
-
-def too_few_devices() -> object:
-    """Ask for the third of two devices."""
-    with installed(backend(compiler=Nothing)):
-        return pe.cd_from_source(SOURCE, backend="cuda:2")(np.ones(3, int), np.ones(3, int))
-
-
-def full_device() -> object:
-    """Give a device more than it has room for."""
-    with installed(backend(CpuDriver(memory=4096), Nothing)):
-        return pe.cd_from_source(SOURCE, backend="cuda")(np.ones(999, int), np.ones(999, int))
 
 
 def unknown_setting() -> object:
@@ -393,7 +357,7 @@ def _streams(*names: str) -> list[pe.Stream]:
     return streams
 
 
-OUTSIDE: dict[str, Callable[[], object]] = {
+OUTSIDE: dict[str, Callable[[], object]] = ON_DEVICES | {
     name: value
     for name, value in vars().copy().items()
     if isinstance(value, types.FunctionType) and value.__module__ == __name__ and name[0] != "_"

@@ -24,6 +24,7 @@ from plusequals.backends.cuda.backend import CompiledCuda
 from plusequals.backends.cuda.device import Opened
 from plusequals.backends.cuda.kernels import FAULTS
 from plusequals.backends.cuda.nvrtc import Failed, Made
+from plusequals.backends.cuda.plan import ANSWERS
 from plusequals.backends.cuda.verbs import DriverError, OutOfMemory, Properties
 from plusequals.backends.runtime.state import RUNTIME
 
@@ -113,7 +114,7 @@ class CpuContext:
     def note(self, *what: Any) -> None:
         self.driver.log.append((self.device, *what))
 
-    def allocate(self, size: int) -> int:
+    def allocate(self, size: int, stream: Any) -> int:
         if self.used + size > self.driver.memory:
             raise OutOfMemory("out of memory")
         self.used += size
@@ -123,7 +124,7 @@ class CpuContext:
         self.note("allocate", size)
         return int(address)
 
-    def free(self, address: int) -> None:
+    def free(self, address: int, stream: Any) -> None:
         held = self.arrays.pop(address)
         self.used -= held.nbytes - 2 * MARGIN
         self.note("free", held.nbytes - 2 * MARGIN)
@@ -165,6 +166,21 @@ class CpuContext:
     def stream(self) -> Any:
         return f"stream {next(self._numbers)}"
 
+    def number(self, stream: Any) -> int:
+        return 4096 + int(stream.split()[1])
+
+    def follow(self, stream: Any, other: int) -> None:
+        self.note("follow", stream, other)
+
+    def lead(self, other: int, stream: Any) -> None:
+        self.note("lead", other, stream)
+
+    def finish(self) -> None:
+        self.note("finish")
+
+    def where(self, address: int) -> int:
+        return self.device
+
     def event(self) -> Any:
         return [f"event {next(self._numbers)}"]
 
@@ -204,7 +220,7 @@ class CpuContext:
             grid, block = self.driver.shape
         shape = ffi.new("int64_t[]", [*grid, *block])
         nothing = np.zeros(FAULTS, np.int64)
-        faults = next((a for a in arguments if a % 8 == 0 and a - 8 in self.arrays), None)
+        faults = next((a for a in arguments if a % 8 == 0 and a - 8 * ANSWERS in self.arrays), None)
         given = [*arguments, *[0] * (MOST_ARGUMENTS - len(arguments))]
         given.append(faults or nothing.ctypes.data)
         said = start(kernel, shape, ffi.new("int64_t[]", given), self.driver.seed)

@@ -39,7 +39,7 @@ class Api:
 def test_every_verb_sets_the_context_first() -> None:
     api = Api()
     context = BindingsContext(api, "context")
-    assert context.allocate(100) == 7
+    assert context.allocate(100, "stream") == 7
     context.clear(7, 100, "stream")
     context.copy(1, 2, 3, "stream")
     context.wait("stream", "event")
@@ -72,7 +72,7 @@ def test_arguments_are_64_bits_each() -> None:
 
 def test_what_the_driver_says_is_the_error() -> None:
     with pytest.raises(OutOfMemory, match="cuMemAlloc: words of 2"):
-        BindingsContext(Api(cuMemAlloc=(2,)), None).allocate(5)
+        BindingsContext(Api(cuMemAlloc=(2,)), None).allocate(5, None)
     with pytest.raises(DriverError, match="cuEventSynchronize: words of 700"):
         BindingsContext(Api(cuEventSynchronize=(700,)), None).synchronize("event")
 
@@ -82,3 +82,49 @@ def test_an_event_is_reached_or_not() -> None:
     assert BindingsContext(Api(cuEventQuery=(600,)), None).query("event") is False
     with pytest.raises(DriverError):
         BindingsContext(Api(cuEventQuery=(700,)), None).query("event")
+
+
+def test_memory_is_taken_in_the_order_of_a_stream_where_there_are_pools() -> None:
+    for pools, taken, given in (
+        (True, ("cuMemAllocAsync", 100, "stream"), ("cuMemFreeAsync", 7, "stream")),
+        (False, ("cuMemAlloc", 100), ("cuMemFree", 7)),
+    ):
+        api = Api()
+        context = BindingsContext(api, None, pools)
+        context.free(context.allocate(100, "stream"), "stream")
+        assert [call for call in api.calls if call[0] != "cuCtxSetCurrent"] == [taken, given]
+
+
+def test_streams_of_others_wait_by_an_event_that_goes_again() -> None:
+    for verb, ends in (("follow", (("of", 5), "mine")), ("lead", ("mine", ("of", 5)))):
+        api = Api()
+        api.CUstream = lambda number: ("of", number)  # type: ignore[attr-defined]
+        context = BindingsContext(api, None)
+        context.follow("mine", 5) if verb == "follow" else context.lead(5, "mine")
+        assert [call for call in api.calls if call[0] != "cuCtxSetCurrent"] == [
+            ("cuEventCreate", 2), ("cuEventRecord", 7, ends[0]),
+            ("cuStreamWaitEvent", ends[1], 7, 0), ("cuEventDestroy", 7),
+        ]  # fmt: skip
+
+
+def test_an_event_goes_also_where_waiting_fails() -> None:
+    api = Api(cuStreamWaitEvent=(700,))
+    api.CUstream = int  # type: ignore[attr-defined]
+    with pytest.raises(DriverError):
+        BindingsContext(api, None).follow("mine", 5)
+    assert api.calls[-1] == ("cuEventDestroy", 7)
+
+
+def test_the_device_of_an_address_is_asked_for() -> None:
+    api = Api(cuPointerGetAttribute=(0, 1))
+    api.CUpointer_attribute = SimpleNamespace(  # type: ignore[attr-defined]
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL=9
+    )
+    assert BindingsContext(api, None).where(4096) == 1
+    assert api.calls[-1] == ("cuPointerGetAttribute", 9, 4096)
+
+
+def test_all_that_is_queued_is_waited_for() -> None:
+    api = Api(cuCtxSynchronize=(0,))
+    BindingsContext(api, None).finish()
+    assert api.calls[-1] == ("cuCtxSynchronize",)

@@ -62,10 +62,10 @@ def context_of(api: Api) -> PyCudaContext:
 def test_verbs_run_while_the_context_is_current() -> None:
     api = Api()
     context = context_of(api)
-    address = context.allocate(100)
+    address = context.allocate(100, "stream")
     context.clear(address, 100, "stream")
     context.copy(1, 2, 3, "stream")
-    context.free(address)
+    context.free(address, "stream")
     assert api.calls == [
         (1, "mem_alloc", 100),
         (1, "memset_d8_async", 64, 0, 100, "stream"),
@@ -77,16 +77,16 @@ def test_verbs_run_while_the_context_is_current() -> None:
 
 def test_memory_is_held_until_it_is_given_back() -> None:
     context = context_of(Api())
-    address = context.allocate(8)
+    address = context.allocate(8, "stream")
     assert address in context._memory
-    context.free(address)
+    context.free(address, "stream")
     assert not context._memory
 
 
 def test_errors_are_those_of_the_verbs_and_leave_the_context() -> None:
     api = Api(mem_alloc=NoMemory("out of memory"), memset_d8_async=Error("illegal address"))
     with pytest.raises(OutOfMemory, match="out of memory"):
-        context_of(api).allocate(8)
+        context_of(api).allocate(8, "stream")
     with pytest.raises(DriverError, match="illegal address"):
         context_of(api).clear(1, 2, None)
     assert api.depth == 0
@@ -107,3 +107,43 @@ def test_arrays_are_given_as_bytes() -> None:
     assert (verb, address, stream) == ("memcpy_htod_async", 5, "stream")
     assert data.dtype == np.uint8
     assert data.nbytes == 24
+
+
+class Raw:
+    """The driver's library."""
+
+    def __init__(self, **answers: int) -> None:
+        self.answers = answers
+        self.calls: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, verb: str) -> Any:
+        def call(*given: Any) -> int:
+            self.calls.append((verb, *(getattr(one, "value", None) for one in given)))
+            return self.answers.get(verb, 0)
+
+        return call
+
+
+class Ours:
+    handle = 64
+
+
+def test_streams_of_others_wait_through_the_library_itself() -> None:
+    for verb, first, then in (("follow", 5, 64), ("lead", 64, 5)):
+        raw, api = Raw(), Api()
+        context = PyCudaContext(api, api, lambda raw=raw: raw)  # type: ignore[misc]
+        assert context.number(Ours) == 64
+        context.follow(Ours, 5) if verb == "follow" else context.lead(5, Ours)
+        names = [call[0] for call in raw.calls]
+        assert names == ["cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuEventDestroy_v2"]
+        assert (raw.calls[1][2], raw.calls[2][1]) == (first, then)
+        assert api.depth == 0
+
+
+def test_what_the_library_refuses_is_an_error_and_its_event_goes() -> None:
+    raw, api = Raw(cuStreamWaitEvent=400), Api()
+    with pytest.raises(DriverError, match="cuStreamWaitEvent failed with status 400"):
+        PyCudaContext(api, api, lambda: raw).follow(Ours, 5)
+    assert raw.calls[-1][0] == "cuEventDestroy_v2"
+    with pytest.raises(DriverError, match="cuPointerGetAttribute"):
+        PyCudaContext(api, api, lambda: Raw(cuPointerGetAttribute=1)).where(4096)

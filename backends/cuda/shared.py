@@ -1,0 +1,370 @@
+"""Arrays in the memory of devices: what calls return, and what other packages hand to them.
+
+    found(value)            the array of another package on a device, where it is one
+    usable(array, ...)      the same where a kernel may use it in place; errors where it may not
+    DeviceArray             ours: other packages read it without a copy, NumPy by one
+
+Who uses an array of another package waits for its work by that package's stream, and has that
+stream wait in turn. Where no stream is known, the whole device is waited for, before and after.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ...lowering.dataclass import dataclass
+from ...lowering.diagnostic import CdTypeError, CdValueError, Diagnostic
+from ...lowering.ir import dtypes
+from ...lowering.later import Later
+from ..interface import Array
+from .verbs import Handle
+
+if TYPE_CHECKING:
+    from . import dlpack
+else:
+    dlpack = Later(".dlpack", __package__)
+
+CPU, CUDA, MANAGED = 1, 2, 13
+"""Kinds of devices of DLPack: the host, a GPU, memory that both see."""
+LEGACY = 1
+"""The number of the stream that waits for all others but those that say otherwise."""
+
+Order = int | Literal["done", "legacy", "unknown"]
+"""Where others may have queued work on an array: on the stream of a number and always there,
+nowhere, on the legacy stream and later anywhere, or anywhere."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """An array of whatever package on a device. `strides` are in elements, None for C order."""
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    ordinal: int | None
+    """The number of the device; None where the package does not say, and the driver is asked."""
+    strides: tuple[int, ...] | None
+    writable: bool
+    order: Order
+    given: Any
+    """The object that the caller has."""
+    holder: object = None
+    """Keeps the memory alive."""
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return int(self.dtype.itemsize)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def shadow(self) -> Array:
+        """An array of NumPy's at the same address, to compare places; nobody reads it."""
+        if not self.size:
+            return np.empty(self.shape, self.dtype)
+        strides = c_strides(self.shape) if self.strides is None else self.strides
+        interface = {
+            "data": (self.address, True), "shape": self.shape, "version": 3,
+            "strides": tuple(step * self.itemsize for step in strides),
+            "typestr": self.dtype.str,
+        }  # fmt: skip
+        return np.asarray(_Place(interface))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    __array_interface__: dict[str, Any]
+
+
+class DeviceArray:
+    """An array on a device that belongs to the array language: what a call returned.
+
+    CuPy, PyTorch, Numba and JAX take it without a copy (`cupy.asarray`, `torch.as_tensor`,
+    `torch.from_dlpack`, ...); `numpy()` and `np.asarray` copy it to the host.
+    """
+
+    def __init__(
+        self, opened: Any, address: int, shape: Sequence[int], dtype: Any, stream: Handle,
+        base: Any = None, strides: tuple[int, ...] | None = None, writable: bool = True,
+    ) -> None:  # fmt: skip
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+        self.address, self.strides, self.writable = address, strides, writable
+        self._opened, self._stream, self._base = opened, stream, base
+        self._loan = [False] if base is None else getattr(base, "_loan", [True])
+        if base is None:
+            weakref.finalize(self, _back, opened, address, stream, self._loan).atexit = False
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * int(self.dtype.itemsize)
+
+    @property
+    def device(self) -> str:
+        """The device that has it: `cuda:0`."""
+        return str(self._opened.name)
+
+    @property
+    def on_device(self) -> Placed:
+        """The array as calls see it. What others have been given may be written by them."""
+        order: Order = "unknown" if self._loan[0] else self._opened.context.number(self._stream)
+        return Placed(
+            self.address, self.shape, self.dtype, self._opened.ordinal, self.strides,
+            self.writable, order, self, self,
+        )  # fmt: skip
+
+    def numpy(self) -> Array:
+        """Return a copy on the host, when it has been computed; raises CD0884 where that failed."""
+        with self._opened.working("a copy to the host"):
+            if self._loan[0]:
+                self._opened.context.finish()
+            return np.array(self._copied(), order="C")
+
+    def _copied(self) -> Array:
+        """Return the elements in an array of the host that lies as this one does."""
+        if self.strides is None or not self.size:
+            whole = np.empty(self.shape, self.dtype)
+            self._read(whole, self.address)
+            return whole
+        reach = [(n - 1) * step for n, step in zip(self.shape, self.strides, strict=True)]
+        low, high = sum(min(0, one) for one in reach), sum(max(0, one) for one in reach)
+        held, size = np.empty(high - low + 1, self.dtype), self.dtype.itemsize
+        self._read(held, self.address + low * size)
+        steps = tuple(step * size for step in self.strides)
+        return np.lib.stride_tricks.as_strided(held[-low:], self.shape, steps)
+
+    def _read(self, target: Array, address: int) -> None:
+        self._opened.download(target, address, self._stream)
+        self._opened.wait(self._stream)
+
+    def viewed(self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> DeviceArray:
+        """Return a view: its first element, shape and strides, all in elements of this one."""
+        steps = None if strides == c_strides(shape) or 0 in shape else strides
+        return DeviceArray(
+            self._opened, self.address + offset * self.dtype.itemsize, shape, self.dtype,
+            self._stream, self, steps,
+        )  # fmt: skip
+
+    def part(self, name: str) -> DeviceArray:
+        """Return the `real` or `imag` of complex elements as a view."""
+        found = dtypes.from_numpy(self.dtype)
+        assert found is not None and found.kind == "c", "only complex numbers have parts"
+        steps = c_strides(self.shape) if self.strides is None else self.strides
+        half = found.real.itemsize
+        return DeviceArray(
+            self._opened, self.address + half * (name == "imag"), self.shape, found.real.numpy,
+            self._stream, self, tuple(2 * step for step in steps), self.writable,
+        )  # fmt: skip
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            message = "an array of a device has to be copied to the host, and `copy=False` forbids"
+            raise CdValueError(Diagnostic("CD0886", message, helps=("write `x.numpy()`",)))
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self.dtype.kind == "V" or self.dtype.name == "bfloat16":
+            raise AttributeError("the interface has no bfloat16: DLPack has")
+        self._loan[0] = True
+        size = self.dtype.itemsize
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.address if self.size else 0, not self.writable),
+            "strides": None if self.strides is None else tuple(n * size for n in self.strides),
+            "stream": self._opened.context.number(self._stream),
+            "version": 3,
+        }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA, self._opened.ordinal
+
+    def __dlpack__(
+        self, *, stream: int | None = None, max_version: Any = None, dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:  # fmt: skip
+        if dl_device is not None and tuple(dl_device) == (CPU, 0):
+            return self.numpy().__dlpack__()
+        device = self.__dlpack_device__()
+        if copy or not self.writable or dl_device not in (None, device):
+            raise BufferError("the array is given as it is, on its device, to be written, too")
+        self._loan[0] = True
+        if stream != -1:
+            self._opened.context.lead(LEGACY if stream is None else stream, self._stream)
+        steps = c_strides(self.shape) if self.strides is None else self.strides
+        return dlpack.capsule(self, self.address, device, self.shape, steps, self.dtype)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a number has no length")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"{self.numpy()!r} on {self.device}"
+
+
+def _back(opened: Any, address: int, stream: Handle, loan: list[bool]) -> None:
+    opened.pool.returned(address, stream, loan[0])
+
+
+def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides in elements of an array in C order."""
+    steps, step = [], 1
+    for extent in reversed(shape):
+        steps.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(steps))
+
+
+def found(value: Any, name: str = "the argument") -> Placed | None:
+    """Return the array that a value is on a device, None where it is none.
+
+    Raises CdTypeError CD0701 where the package does not give it away, or it has elements of a
+    type that is none of ours.
+    """
+    if isinstance(value, Placed | np.ndarray | np.generic):
+        return value if isinstance(value, Placed) else None
+    if isinstance(value, DeviceArray):
+        return value.on_device
+    kind = type(value)  # of an object's own attributes anything may be made
+    if not (hasattr(kind, "__cuda_array_interface__") or hasattr(kind, "__dlpack_device__")):
+        return None
+    try:
+        interface = getattr(value, "__cuda_array_interface__", None)
+        device = value.__dlpack_device__() if hasattr(value, "__dlpack_device__") else (0, 0)
+        if isinstance(interface, dict):
+            dtype = _dtype(str(interface["typestr"]))
+            if dtype is None or "stream" not in interface:  # DLPack says more
+                interface = None if device[0] in (CUDA, MANAGED) else interface
+        if isinstance(interface, dict):
+            return _by_interface(value, interface, name)
+        return _by_dlpack(value) if device[0] in (CUDA, MANAGED) else None
+    except CdTypeError:
+        raise
+    except Exception as why:  # what packages raise where they do not share an array varies
+        helps = (f"pass what the package says, or a copy on the host as `{name}`",)
+        message = f"`{name}` ({type(value).__name__}) is not shared: {why}"
+        raise CdTypeError(Diagnostic("CD0701", message, helps=helps)) from None
+
+
+def _by_interface(value: Any, interface: dict[str, Any], name: str) -> Placed:
+    dtype = _dtype(str(interface["typestr"]))
+    if dtype is None:
+        what = interface["typestr"]
+        helps = (f'convert it: `{name}.astype("float32")`',)
+        message = f"`{name}` has elements of type {what}, which is none of ours"
+        raise CdTypeError(Diagnostic("CD0701", message, helps=helps))
+    address, read_only = interface["data"]
+    shape, steps = tuple(map(int, interface["shape"])), interface.get("strides")
+    order: Order = "unknown"
+    if "stream" in interface:
+        order = "done" if interface["stream"] is None else int(interface["stream"])
+    strides = None if steps is None else _in_elements(tuple(steps), shape, dtype.itemsize)
+    return Placed(
+        int(address or 0), shape, dtype, _ordinal(value), strides, not read_only, order, value,
+        (value, interface),
+    )  # fmt: skip
+
+
+def _by_dlpack(value: Any) -> Placed:
+    taken = dlpack.taken(value, LEGACY)
+    dtype, strides = np.dtype(taken.dtype), taken.strides
+    if strides is not None:
+        strides = _in_elements(strides, taken.shape, 1)
+    return Placed(
+        taken.address, taken.shape, dtype, taken.device[1], strides, taken.writable, "legacy",
+        value, (value, taken.holder),
+    )  # fmt: skip
+
+
+def _in_elements(
+    steps: tuple[int, ...], shape: tuple[int, ...], size: int
+) -> tuple[int, ...] | None:
+    """Return strides in elements, None where the array is in C order without gaps."""
+    pairs = zip(steps, c_strides(shape), shape, strict=True)
+    if 0 in shape or all(step == c * size for step, c, n in pairs if n > 1):
+        return None
+    return tuple(step // size if step % size == 0 else 0 for step in steps)
+
+
+def _dtype(typestr: str) -> np.dtype[Any] | None:
+    dtype = np.dtype(typestr)
+    return None if dtypes.from_numpy(dtype) is None or not dtype.isnative else dtype
+
+
+def _ordinal(value: Any) -> int | None:
+    """Return the number of the device of an array, as its package says it."""
+    device = value.__dlpack_device__() if hasattr(value, "__dlpack_device__") else None
+    return int(device[1]) if device is not None and device[0] == CUDA else None
+
+
+def adopted(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with the arrays of other packages on devices as such: asked for once."""
+    for name, value in arguments.items():
+        if type(value) is not np.ndarray:
+            array = found(value, name)
+            if array is not None:
+                arguments[name] = array
+    return arguments
+
+
+def place(value: Any) -> Any:
+    """Return what stands for an array where it is asked which of them share memory."""
+    return value.shadow if isinstance(value, Placed) else value
+
+
+def usable(array: Placed, written: bool, name: str, backend: str) -> Placed:
+    """Return an array for code of a backend, which uses it in place.
+
+    Raises CdTypeError CD0886 where the code runs elsewhere, CdValueError CD0887 where the array is
+    not in C order, and CD0703 where it is read-only and written.
+    """
+    base, _, number = backend.partition(":")
+    if base != "cuda":
+        message = f"`{name}` lies in the memory of a GPU, and the function runs on `{backend}`"
+        helps = ('run it there: `f.on("cuda:0")(...)`', "or copy it to the host first")
+        raise CdTypeError(Diagnostic("CD0886", message, helps=helps))
+    here = int(number or 0)
+    if array.ordinal not in (None, here):
+        message = f"`{name}` lies on cuda:{array.ordinal}, and the function runs on cuda:{here}"
+        helps = (f'run it there: `f.on("cuda:{array.ordinal}")(...)`', "or copy the array")
+        raise CdTypeError(Diagnostic("CD0886", message, helps=helps))
+    if array.strides is not None or array.address % array.dtype.alignment:
+        given = "steps over elements" if array.strides is not None else "is not aligned"
+        message = f"`{name}` {given}: arrays of a device are used in place, in C order"
+        contiguous = "`cupy.ascontiguousarray(x)`, `x.contiguous()` in PyTorch"
+        raise CdValueError(Diagnostic("CD0887", message, helps=(f"pass a copy: {contiguous}",)))
+    if written and not array.writable:
+        message = f"`{name}` is read-only, and the function writes it"
+        raise CdValueError(Diagnostic("CD0703", message, helps=("pass a copy of it",)))
+    return array

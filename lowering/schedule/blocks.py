@@ -36,6 +36,9 @@ UNEVEN = 4
 """So many blocks of rows for each thread where some have more elements than others."""
 NARROW = 2
 """So many vectors of columns in a tile where not all elements exist, for less outside of them."""
+MANY = 64
+"""From so many rows in a block on each copies the columns of a tile anew: that takes little of the
+time, and they are in the nearest cache, not in that of the thread which copied them for all."""
 SMALL = 8192
 """Nests of fewer terms than that are left as they are."""
 
@@ -66,14 +69,17 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     shares = target.threads if not found.tests or target.threads < 2 else UNEVEN * target.threads
     row = Axis(found.rows, row_box, _block(rows, row_box, most // height, shares), height)
     held = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
-    column_depth = outer if held and outer is not None else depth
+    by_tile = row.room >= MANY and not found.tests
+    column_depth = outer if held and outer is not None and not by_tile else depth
     room = target.l3_bytes // (2 * column_depth * terms * size)
+    room = COLUMNS if by_tile else room
     room = room if depth == outer else min(room, SUMS // (row.room * size))
     block = _block(columns, column_box, _fitting(room, COLUMNS, width) // width, 1)
     column = Axis(found.columns, column_box, block, width)
     if held and outer is not None and outer * terms <= LONG and is_near(found, row, column):
         depth = outer  # what has no panel of rows needs no parts of it
-    return Sizes(row, column, depth, column_depth, terms)
+        column_depth = outer
+    return Sizes(row, column, depth, column_depth, terms, by_tile)
 
 
 Counts = Sequence[int | None]

@@ -1,9 +1,10 @@
 """How much work a loop is, as an index expression: a number, or what a call computes from sizes.
 
 The unit is an addition of one lane of a vector. What `cost` counts is worth `SCALAR` of these, but
-in innermost loops that compilers make vectors of: stores side by side, of cheap operations. Bounds
-that depend on a loop inside are taken in its middle, what data decides is taken to be `UNKNOWN`: it
-is a guess, and nothing but speed may depend on it. It changes nothing.
+in innermost loops that compilers make vectors of: stores side by side, of cheap operations. What is
+added to a tile in registers is only multiplied, as each read is for many elements. Bounds that
+depend on a loop inside are taken in its middle, what data decides is taken to be `UNKNOWN`: it is a
+guess, and nothing but speed may depend on it. It changes nothing.
 
 >>> program = lowered("y[i] = sum(x[i, j] * x[i, j])", y="f32[9]", x="f32[9, 50]")
 >>> rounds_of(program.kernels[0].body[-1]), work_of(program.kernels[0].body[-1])
@@ -21,6 +22,7 @@ from typing import assert_never
 
 from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
+from ..ir.expressions import reads
 from ..ir.indexing import Affine, Symbol, const, floordiv, maximum, multiply, substitute
 from ..ir.loops import Barrier, Check, Comment, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
@@ -133,6 +135,8 @@ def _one(stmt: Stmt, known: _Known, scale: int) -> Affine:
             return own + _larger(_work(then, known, scale), _work(other, known, scale))
         case Store(access):
             return own + (WRITE * scale if access.node.rank else 0)
+        case Update(access, _, value) if access.node.purpose == "tile":
+            return const(max(1, cost(value) - READ * len(reads(value))) * scale)
         case Update(access):
             return own + (1 + READ + WRITE if access.node.rank else 1) * scale
         case Fill(node) | Alloc(node):

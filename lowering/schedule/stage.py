@@ -84,6 +84,8 @@ class Sizes:
     """How many of them are in a panel of columns."""
     inner: int
     """How many terms each of these has."""
+    by_tile: bool = False
+    """Whether columns are copied for one tile at a time, when it is its turn."""
 
     def panel(self, side: Side) -> int:
         """Return how many terms a panel has room for."""
@@ -92,6 +94,10 @@ class Sizes:
     def axis(self, side: Side) -> Axis:
         """Return the rows, or the columns."""
         return self.row if side == "row" else self.column
+
+    def room(self, side: Side) -> int:
+        """Return how many rows or columns there is room for."""
+        return self.column.lanes if side == "column" and self.by_tile else self.axis(side).room
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,7 @@ class Panels:
         nodes = {
             part.node.id: fresh.array(
                 part.node.label,
-                (sizes.axis(part.side).room * sizes.panel(part.side),),
+                (sizes.room(part.side) * sizes.panel(part.side),),
                 part.node.dtype,
                 "panel",
             )
@@ -150,6 +156,23 @@ class Panels:
             for part in self.found.parts if part.side == side and part.node.id in self.nodes
             for stmt in self.filled_with(part, Rounds(block, first, last))
         )  # fmt: skip
+
+    def filled_tile(self, at: At, first: Affine, last: Affine) -> Body:
+        """Return the loops that fill the panels of one tile of columns."""
+        axis, rounds, full = self.sizes.column, Rounds(at, first, last), self.sizes.column.box
+        n, whole = axis.cut, tuple(map(const, full))
+        left = axis.loops[n].hi - at[n]
+        parts = [part for part in self.found.parts if part.side == "column"]
+        known = rounds_of(axis.loops[n])
+        some = (*whole[:n], left if known is None else const(known % full[n]), *whole[n + 1 :])
+
+        def filled(counts: At) -> Body:
+            return tuple(stmt for part in parts for stmt in self.tile(part, rounds, at, counts))
+
+        if axis.is_even or left.constant is not None:
+            return filled(whole if axis.is_even or (left.constant or 0) >= full[n] else some)
+        test = Apply(OPS["ge"], (Position(left), Position(const(full[n]))), dtypes.bool_)
+        return (If(test, filled(whole), filled(some), self.found.nest.update.span),)
 
     def filled_with(self, part: Part, rounds: Rounds) -> Body:
         """Return the loops over full tiles, and what fills the last one where it is not full."""

@@ -8,6 +8,7 @@ beforehand into panels in which a tile finds it side by side:
     tile[r, c] = tile[r, c] + rows[...] * columns[...]            for all r, c in registers, each k
 
 A panel that the rows or columns do not fill is filled with zeros; what they give is not stored.
+Where blocks have many rows, the columns of a tile are copied when it is its turn.
 Rows of which few tiles use the neighbouring steps are read in place: their last tile starts further
 up, where there are as many rows as it has. Where not all elements exist, as in a triangle, tiles
 and blocks without any are left out, and of those that have some only these are stored.
@@ -177,7 +178,7 @@ class _Tiler:
     def columns(self, column: At) -> Body:
         """Return what fills the panels of a block of columns, where these hold all terms."""
         k = self.found.nest.depth[0]
-        if not self.panels.holds("column"):
+        if self.sizes.by_tile or not self.panels.holds("column"):
             return ()
         body = self.panels.filled("column", column, k.lo, k.hi)
         for row in self.found.rows:
@@ -196,28 +197,27 @@ class _Tiler:
                 added = self.added(at, k.lo, k.hi)
                 return (*self.begun(at), *added, *self.kept(at), *self.finished(at))
 
-            return (*fill, *self.each(row, column, whole))
+            return (*fill, *self.each(row, column, Rounds(row, k.lo, k.hi), whole))
         first = self.fresh.symbol(k.symbol.name)
         last = minimum(var(first) + self.sizes.depth, k.hi)
         start = Apply(OPS["eq"], (Position(var(first)), Position(k.lo)), dtypes.bool_)
+        ended = Apply(OPS["ge"], (Position(last), Position(k.hi)), dtypes.bool_)
 
         def part(at: _At) -> Body:
             begun = If(start, self.begun(at), self.loaded(at), span)
-            return (begun, *self.added(at, var(first), last), *self.kept(at))
+            done = If(ended, self.finished(at), span=span)
+            return (begun, *self.added(at, var(first), last), *self.kept(at), done)
 
         columns = self.panels.filled("column", column, var(first), last)
         body = (
-            *(() if self.panels.holds("column") else columns),
+            *(() if self.sizes.by_tile or self.panels.holds("column") else columns),
             *self.panels.filled("row", row, var(first), last),
-            *self.each(row, column, part),
+            *self.each(row, column, Rounds(row, var(first), last), part),
         )
         end = k.hi if rounds_of(k) else maximum(k.hi, k.lo + 1)  # no terms: it is only started
-        return (
-            For(first, k.lo, end, self.sizes.depth, body, span=k.span),
-            *self.each(row, column, self.finished),
-        )
+        return (For(first, k.lo, end, self.sizes.depth, body, span=k.span),)
 
-    def each(self, row: At, column: At, made: Callable[[_At], Body]) -> Body:
+    def each(self, row: At, column: At, of: Rounds, made: Callable[[_At], Body]) -> Body:
         """Return a loop over the tiles of a block; those of the same columns follow each other."""
         rows, columns, fresh = self.sizes.row, self.sizes.column, self.fresh
 
@@ -225,7 +225,8 @@ class _Tiler:
             def tile(first: At) -> Body:
                 return self.meeting(first, at, made(_At(row, column, first, at)), of_block=False)
 
-            return rows.tiles(fresh, row, tile)
+            copied = self.panels.filled_tile(at, of.first, of.last) if self.sizes.by_tile else ()
+            return (*copied, *rows.tiles(fresh, row, tile))
 
         return columns.tiles(fresh, column, inner)
 
@@ -288,7 +289,7 @@ class _Tiler:
         update, size, panels = self.found.nest.update, self.sizes, self.panels
         before = (first - self.found.nest.depth[0].lo) * size.inner
         behind = before if panels.holds("column") else const(0)
-        columns = size.column.before(at.column, at.columns)
+        columns = const(0) if size.by_tile else size.column.before(at.column, at.columns)
         if panels.in_place:
             values, step, loops = panels.counting(None, Rounds(at.rows, first, last))
         else:

@@ -113,9 +113,27 @@ def test_not_a_bit_changes(name: str, shape: tuple[int, int, int]) -> None:
         assert _has_tiles(program) == (min(min(one.shape) for one in arrays.values()) > 1)
 
 
+@pytest.mark.parametrize("shape", [(13, 17, 50), (7, 9, 1), (12, 16, 21)])
+@pytest.mark.parametrize("name", [name for name in BODIES if name not in TRIANGLES])
+def test_columns_copied_for_each_tile_give_the_bits_of_those_copied_for_all(
+    name: str, shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrays = _arrays(BODIES[name], shape)
+    procedure = _made(BODIES[name], list(arrays)).procedure(*arrays.values())
+    sizes, results = [], []
+    for many in (1, 1000):
+        monkeypatch.setattr(blocks, "MANY", many)
+        program = scheduled(procedure, replace(TINY, schedule=True, l3_bytes=1 << 16))
+        sizes.append(sum(n.static_shape[0] for n in program.locals if n.label == "columns"))
+        results.append([one.tobytes() for one in interpreted(program, *arrays.values())])
+    assert results[0] == results[1]
+    assert sizes[0] < sizes[1] or (name, shape) != ("a product", (13, 17, 50))
+
+
 @pytest.mark.parametrize("name", BODIES)
-def test_sizes_of_the_run_change_no_bit(name: str) -> None:
-    for shape in LARGE:
+def test_sizes_of_the_run_change_no_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for many, shape in zip((1, 1000), LARGE, strict=True):
+        monkeypatch.setattr(blocks, "MANY", many)
         if name in ("windows", "several rows", "rows around columns", "many columns"):
             pytest.skip("it counts by more loops than one, whose sizes have to be known")
         arrays = _arrays(BODIES[name], shape)

@@ -35,6 +35,7 @@ from .placement import Place, Placement
 from .requests import settle
 from .schedule.abreast import abreast, rounds_abreast
 from .schedule.best import best, by_blocks
+from .schedule.checks import checks, in_blocks
 from .schedule.deferred import defer, deferred
 from .schedule.edges import edges
 from .schedule.kinds import parallel, privates
@@ -111,6 +112,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("rounding", lambda program, _: fused_products(program), when=_reorders),
     Pass("defer", defer, deferred, _schedules),
     Pass("streams", streams, in_streams, _schedules),
+    Pass("checks", checks, in_blocks, _schedules),
     Pass("parallel", parallel, when=_schedules),  # the finished nests
 )
 

@@ -15,7 +15,7 @@ from ..ir.node import Node
 Outcome = Literal[
     "virtual", "stored", "shrunk", "whole", "register", "fused", "apart", "removed", "skipped",
     "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles", "abreast",
-    "deferred",
+    "deferred", "checked",
 ]  # fmt: skip
 
 
@@ -86,6 +86,8 @@ class Decision:
                 return f"the terms of {array} are combined in lanes"
             case "deferred":
                 return f"what rounds over `{self.variable}` add to {array} is added behind them"
+            case "checked":
+                return f"what is looked up by {array} is checked for many rounds at once"
             case "abreast":
                 return f"neighbouring elements of {array} are computed side by side"
             case _:

@@ -74,6 +74,7 @@ SCHEDULES = {
     "axes": ("tiles",),
     "best": (),
     "blocks": ("tiles",),
+    "checks": (),
     "contraction": ("tiles",),
     "deferred": (),
     "edges": (),

@@ -97,6 +97,9 @@ class HasDevices(Protocol):
     def on(self, device: int) -> Backend:
         """Return the backend for the device of a number; raises CdBackendError for no device."""
 
+    def memory(self, device: int) -> Any:
+        """Return the memory of a device, where arrays stay: `lane`, `empty`, `properties`."""
+
 
 @runtime_checkable
 class HasMemory(Protocol):
@@ -112,6 +115,14 @@ class Begins(Protocol):
 
     def begin(self) -> None:
         """Begin to look, where that is still to do."""
+
+
+@runtime_checkable
+class HasLanes(Protocol):
+    """Code whose device has streams of its own, on one of which it is run."""
+
+    def in_lane(self, lane: Any) -> Code:
+        """Return the same code on a stream of the device."""
 
 
 @runtime_checkable

@@ -27,6 +27,7 @@ from .code import CudaCode
 from .device import Opened, failed
 from .nvrtc import Compiler, Failed, Made
 from .plan import Plan, plan
+from .resident import Memory
 from .verbs import Driver, DriverError, Handle, Missing, Properties
 
 
@@ -135,6 +136,10 @@ class CompiledCuda:
         """Return the backend for the device of a number; raises CD0883 where there is none."""
         self.opened(device)
         return OnDevice(self, device, f"{self.name}:{device}")
+
+    def memory(self, device: int) -> Memory:
+        """Return the memory of a device, where arrays stay; raises CD0883 where there is none."""
+        return Memory(self.opened(device))
 
     def load(self, made: Plan, name: str, device: Opened) -> tuple[Loaded, Origin]:
         """Return the kernels of a plan on a device, and where they came from."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 from math import prod
 from typing import Any
 
@@ -72,6 +72,12 @@ class CudaCode:
     """What each kernel takes of a multiprocessor, by name."""
     module: Handle = None
     """Kept here, since letting go of it takes the kernels away."""
+    lane: Handle = None
+    """The stream of its runs, which then wait for it; None for that of plain calls."""
+
+    def in_lane(self, lane: Handle) -> CudaCode:
+        """Return the same code for arrays that stay on the device, on a stream of their own."""
+        return replace(self, lane=lane)
 
     @property
     def text(self) -> str:
@@ -109,7 +115,8 @@ class CudaCode:
         made on the device. Raises what a failed check names, CdMemoryError CD0880, CdBackendError
         CD0884, and CdTypeError CD0886 for an array on another device.
         """
-        with self.device.working(self.name, self.span) as stream:
+        arrays = [one.settled if isinstance(one, DeviceArray) else one for one in arrays]
+        with self.device.working(self.name, self.span, self.lane) as stream:
             run = _Run(self, stream)
             try:
                 return run(arrays)

@@ -142,6 +142,30 @@ class DeviceArray:
             self.writable, order, self, self,
         )  # fmt: skip
 
+    @property
+    def home(self) -> tuple[Any, Handle]:
+        """The device in use and the stream of its work."""
+        return self._opened, self._stream
+
+    @property
+    def settled(self) -> Placed:
+        """The array for who has waited for all that is queued on it, and will wait again."""
+        return Placed(
+            self.address, self.shape, self.dtype, self._opened.ordinal, self.strides,
+            self.writable, "done", self, self,
+        )  # fmt: skip
+
+    def take_from(self, other: DeviceArray) -> None:
+        """Copy the elements of another array of the shape, in C order, and wait for that."""
+        there, stream = other._opened, self._stream
+        with self._opened.working("a copy"):
+            if there is self._opened:
+                there.copy(self.address, other.address, self.nbytes, stream)
+            else:
+                ends = self.address, other.address, self.nbytes
+                self._opened.context.copy_from(there.context, *ends, stream)
+            self._opened.wait(stream)
+
     def numpy(self) -> Array:
         """Return a copy on the host, when it has been computed; raises CD0884 where that failed."""
         with self._opened.working("a copy to the host"):

@@ -28,7 +28,7 @@ class Batch:
         for one in self.compiled:
             one.require_context(context)
             one.require_kept(context)  # before anything is compiled
-        backend = context.device.backend
+        backend = context.device.code
         distinct = {id(one.codes): one.codes for one in self.compiled}
         missing = [codes for codes in distinct.values() if not codes.has(backend)]
         made = RUNTIME.compile_all([codes.procedure for codes in missing], backend)

@@ -14,13 +14,11 @@ missing, by these rules, for a device and a field:
 A tensor made with `memory="on-device, per-stream"` has an array on every stream from the start; one
 with `"on-device, shared-across-streams"` has one for all of them, also where it is written first.
 
-The first device of a CPU backend uses host memory: what all of its streams only read is never
-copied. Every other device has memory of its own.
+The first device of the processor uses host memory: what its streams only read is never copied.
 """
 
 from __future__ import annotations
 
-import os
 import weakref
 from dataclasses import field
 from typing import Any
@@ -31,7 +29,7 @@ from ...lowering.diagnostic import CdBackendError, CdValueError, Diagnostic
 from ..interface import Array
 from .checks import expect_merge, field_of, named, other
 from .field import Field, look
-from .memory import Account, Buffer
+from .memory import Account, Buffer, HostMemory, memory_of
 from .state import RUNTIME
 from .transfer import Merging, load, merge_copy, merge_in_place, scheduling
 
@@ -51,7 +49,7 @@ class Stream(Merging):
     """A queue of work on a device, in order, with one merge buffer."""
 
     def __init__(self, name: str, threaded: bool, device: Device) -> None:
-        super().__init__(name, threaded, device.account)
+        super().__init__(name, threaded, device.memory, device.account)
         self.device = device
 
     def context(self) -> Context:
@@ -166,7 +164,8 @@ class Context:
         newest = field.newest()
         if shared and self.device.uses_host_memory and newest is field.host:
             return field.host
-        buffer = field.host.another(self.device.account, f" on {self.stream.name}")
+        stream = self.stream
+        buffer = field.host.another(self.device.account, f" on {stream.name}", make=stream.like)
         load(self.stream, newest, buffer)
         field.copies.add(buffer)
         return buffer
@@ -307,6 +306,8 @@ class Device:
 
     backend: str
     ordinal: int
+    memory: Any
+    """Where its arrays stay; see `HostMemory`."""
     account: Account = field(default_factory=Account)
     shared: weakref.WeakKeyDictionary[Field, Shared] = field(
         default_factory=weakref.WeakKeyDictionary
@@ -321,6 +322,11 @@ class Device:
         """The name it is asked for by: `cc:0`."""
         return f"{self.backend}:{self.ordinal}"
 
+    @property
+    def code(self) -> str:
+        """The name of the backend that makes its code, with a number where devices differ."""
+        return self.backend if isinstance(self.memory, HostMemory) else self.name
+
     def has_separate(self, field: Field) -> bool:
         """Whether each stream has an array of its own, because that was asked for or by now."""
         return field in self.separate or field.sharing == "per stream"
@@ -328,7 +334,7 @@ class Device:
     @property
     def uses_host_memory(self) -> bool:
         """Whether arrays that are only read here are the host's own."""
-        return self.ordinal == 0
+        return isinstance(self.memory, HostMemory) and not self.memory.is_own
 
     @property
     def used_memory(self) -> int:
@@ -337,18 +343,13 @@ class Device:
 
     @property
     def suggested_streams(self) -> int:
-        """How many streams are likely to be of use: the processors that this process may use."""
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        """How many streams are likely to be of use."""
+        return int(self.memory.suggested_streams)
 
     @property
     def properties(self) -> dict[str, object]:
         """What is known of the device, for people."""
-        return {
-            "name": self.name,
-            "processors": os.cpu_count(),
-            "usable processors": self.suggested_streams,
-            "uses host memory": self.uses_host_memory,
-        }
+        return dict(self.memory.properties)
 
     def stream(self, threaded: bool = True) -> Stream:
         """Return a new stream: with a thread of its own, or run by the caller at once."""
@@ -382,7 +383,7 @@ def device(name: str = "") -> Device:
     CdTypeError CD0852 for what is no name.
     """
     backend, _, number = (named(name) or settings.current().backend).partition(":")
-    RUNTIME.backend(backend)
+    made_by = RUNTIME.backend(backend)
     if number and not (number.isascii() and number.isdecimal() and int(number) < MOST):
         raise CdValueError(
             Diagnostic(
@@ -391,9 +392,9 @@ def device(name: str = "") -> Device:
             )
         )  # fmt: skip
     ordinal = int(number or 0)
+    memory = memory_of(made_by, backend, ordinal)
     with RUNTIME.scheduling:
         found = RUNTIME.devices.get((backend, ordinal))
         if found is None:
-            found = RUNTIME.devices[backend, ordinal] = Device(backend, ordinal)
-        made: Device = found
-        return made
+            found = RUNTIME.devices[backend, ordinal] = Device(backend, ordinal, memory)
+        return found

@@ -24,6 +24,7 @@ from ...lowering import settings
 from ...lowering.diagnostic import CdTypeError, Diagnostic
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.memory_mode import Sharing
+from ..cuda.resident import copy, snapshot
 from ..interface import Array
 from . import order
 from .memory import Buffer, room
@@ -108,10 +109,9 @@ class Field(Refusing):
         if newest.tick == buffer.tick > self.newest().tick:
             kept = self.host.another(None, tick=buffer.tick)
             one, other = buffer.array, kept.array
-            copy = RUNTIME.timed(
-                f"copy {self.label}", "copy", queue.name, lambda: np.copyto(other, one)
-            )
-            order.enqueue(queue, copy, (buffer,), (kept,))
+            name = f"copy {self.label}"
+            run = RUNTIME.timed(name, "copy", queue.name, lambda: copy(other, one))
+            order.enqueue(queue, run, (buffer,), (kept,))
             self.copies.add(kept)
         self.keep_newest()
 
@@ -141,7 +141,7 @@ class Field(Refusing):
 
         def step() -> None:
             if newest is not host:
-                np.copyto(host.array, newest.array)
+                copy(host.array, newest.array)
 
         def touched() -> Touched:
             nonlocal newest
@@ -174,7 +174,7 @@ class Field(Refusing):
 
         def step() -> None:
             if newest is not host:
-                np.copyto(host.array, newest.array)
+                copy(host.array, newest.array)
             host.array[index] = value
 
         def touched() -> Touched:
@@ -253,7 +253,7 @@ def look(chosen: Callable[[], Buffer]) -> Array:
     def step() -> None:
         buffer = buffers[0]
         with room(f"a snapshot of `{buffer.label}`", buffer.array.nbytes):
-            found.append(buffer.array.copy())
+            found.append(snapshot(buffer.array))
 
     while not found:  # again where a step failed of which another thread was told meanwhile
         act(step, touched)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdError, CdMemoryError, Diagnostic
-from ..interface import Array
+from ..interface import Array, Backend, HasDevices
 from .queue import DONE, Event, Worker
 
 
@@ -46,6 +49,48 @@ class Account:
         weakref.finalize(buffer, self._sizes.pop, id(buffer)).atexit = False
 
 
+@dataclass(frozen=True, slots=True)
+class HostMemory:
+    """The memory of the host, as that of a device: of the processor."""
+
+    name: str
+    is_own: bool
+    """Whether it is apart from the arrays of the host all the same."""
+
+    def lane(self) -> None:
+        """Return None: a queue has a thread and nothing else."""
+
+    def empty(self, shape: tuple[int, ...], dtype: Any, what: str, lane: None) -> Array:
+        """Return a new array of any elements; raises MemoryError."""
+        return np.empty(shape, dtype)
+
+    @property
+    def suggested_streams(self) -> int:
+        """How many streams are likely to be of use: the processors that this process may use."""
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+    @property
+    def properties(self) -> dict[str, object]:
+        """What is known of the device, for people."""
+        return {
+            "name": self.name,
+            "processors": os.cpu_count(),
+            "usable processors": self.suggested_streams,
+            "uses host memory": not self.is_own,
+        }
+
+
+def memory_of(made_by: Backend, name: str, ordinal: int) -> Any:
+    """Return where arrays of a backend's device stay; raises CD0883 where there is none."""
+    if isinstance(made_by, HasDevices):
+        return made_by.memory(ordinal)
+    return HostMemory(f"{name}:{ordinal}", is_own=ordinal > 0)
+
+
+def _on_host(label: str, array: Array) -> Array:
+    return np.empty_like(array)
+
+
 class Buffer:
     """An array in a device's memory: its elements, the tick of its content, and who uses it.
 
@@ -66,10 +111,16 @@ class Buffer:
         if account is not None and array.nbytes:
             account.add(self)
 
-    def another(self, account: Account | None, where: str = "", tick: int = 0) -> Buffer:
+    def another(
+        self,
+        account: Account | None,
+        where: str = "",
+        tick: int = 0,
+        make: Callable[[str, Array], Array] = _on_host,
+    ) -> Buffer:
         """Return a new array like this one, of any elements; CdMemoryError CD0705 for no room."""
         with room(f"`{self.label}`{where}", self.array.nbytes):
-            array = np.empty_like(self.array)
+            array = make(self.label, self.array)
         return Buffer(self.label, array, account, tick)
 
     def __repr__(self) -> str:

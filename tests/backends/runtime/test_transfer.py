@@ -10,7 +10,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.runtime import order
-from plusequals.backends.runtime.memory import Account, Buffer
+from plusequals.backends.runtime.memory import Account, Buffer, HostMemory
 from plusequals.backends.runtime.transfer import (
     Merging,
     load,
@@ -22,7 +22,7 @@ from plusequals.backends.runtime.transfer import (
 
 def made(size: int) -> tuple[Merging, pe.Field, Buffer]:
     field = pe.tensor("p", size, dtype="float64", init=1.0).field()
-    queue = Merging("q", False, Account())
+    queue = Merging("q", False, HostMemory("cc:1", True), Account())
     return queue, field, Buffer("p", np.arange(float(size)), queue.account, tick=3)
 
 

@@ -1,0 +1,153 @@
+"""Every verb fails at every call of a run: codes are right, nothing leaks, the next one works."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.backends.cuda import staging
+from plusequals.backends.cuda.backend import CompiledCuda
+from plusequals.backends.cuda.verbs import OutOfMemory
+from plusequals.backends.runtime.state import RUNTIME
+from plusequals.lowering.diagnostic import CdError
+
+from .faulty import VERBS, FaultyDriver
+from .foreign import Theirs
+from .on_cpu import backend, installed, needs_gxx
+
+pytestmark = needs_gxx
+Run = Callable[[], None]
+"""Does something and asserts that all of its numbers are right."""
+MOST = 40
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "SMALL", 64)
+    monkeypatch.setattr(staging, "PIECE", 1 << 12)
+
+
+@pytest.fixture
+def made() -> Iterator[CompiledCuda]:
+    before = dict(RUNTIME.devices)
+    with installed(backend(FaultyDriver())) as made:
+        yield made
+    RUNTIME.devices.clear()
+    RUNTIME.devices.update(before)
+
+
+def on(text: str) -> Any:
+    return pe.cd_from_source(text, {"np": np}, backend="cuda")
+
+
+def of_the_host(made: CompiledCuda) -> Run:
+    f = on("def f(y, x, k):\n    y[i] = x[k[i]] + 1\n    return y * 2, y.sum()\n")
+    x, k = np.arange(900.0), np.arange(900)[::-1].copy()
+
+    def run() -> None:
+        y = np.zeros((900, 2))[:, 1]
+        twice, total = f(y, x, k)
+        assert np.array_equal(y, x[::-1] + 1)
+        assert np.array_equal(twice, 2 * y) and total == y.sum()
+
+    return run
+
+
+def of_others(made: CompiledCuda) -> Run:
+    f, device = on("def f(y, x):\n    y[i] = x[i] + 1\n    return y * 2\n"), made.opened(0)
+    x, y = (Theirs(device, np.arange(900.0), stream=70 + k) for k in range(2))
+
+    def run() -> None:
+        first = f(y, x)
+        got = f(y, first)
+        assert np.array_equal(got.numpy(), (4 * np.arange(900.0)) + 6)
+
+    return run
+
+
+def of_streams(made: CompiledCuda) -> Run:
+    step = pe.cd_from_source("def f(p):\n    p[i] = p[i] * 2\n    p.grad[i] = p[i] + 1\n")
+    merge = pe.cd_from_source("def g(p):\n    p.grad += p.grad.merge\n")
+
+    def run() -> None:
+        p = pe.tensor("p", (900,), "float64", init=1.0)
+        streams = [pe.device(name).stream(threaded=False) for name in ("cuda:0", "cuda:1")]
+        code = step.compile(p)
+        one, two = (code.link(stream.context()) for stream in streams)
+        into = merge.compile(p).link(one.context)
+        one(), two()
+        two.context.merge_into(into, p.grad)
+        into()
+        assert np.array_equal(p.grad.numpy(), np.full(900, 6.0))
+
+    return run
+
+
+RUNS = (of_the_host, of_others, of_streams)
+
+
+@pytest.mark.parametrize("make", RUNS)
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_run_that_fails_anywhere_leaves_all_as_it_was(
+    made: CompiledCuda, verb: str, make: Callable[[CompiledCuda], Run]
+) -> None:
+    driver: Any = made.driver()
+    run = make(made)
+    run()
+    gc.collect()
+    used = [made.opened(k).pool.used for k in range(2)]
+    for at in range(1, MOST):
+        for device in map(made.opened, range(2)):
+            device.pool.trim()
+            device.staging = staging.Staging(device.context)
+        if verb in ("allocate", "pinned"):
+            driver.arm(verb, at, OutOfMemory, times=2)  # also where it is asked for again
+        else:
+            driver.arm(verb, at)
+        try:
+            run()
+        except CdError as error:
+            assert error.code in ("CD0884", "CD0880"), str(error)
+            assert "as asked" in str(error) or error.code == "CD0880"
+            error.__traceback__ = None
+        failed = driver.failed
+        driver.arm("", 0)
+        gc.collect()
+        run()
+        gc.collect()
+        assert [made.opened(k).pool.used for k in range(2)] == used
+        if not failed:
+            return
+    assert verb in ("launch", "record", "synchronize", "upload", "download", "copy"), "so many?"
+
+
+@pytest.mark.parametrize("make", RUNS)
+@pytest.mark.parametrize("verb", ["synchronize", "launch"])
+def test_a_device_that_is_lost_says_so_every_time(
+    made: CompiledCuda, verb: str, make: Callable[[CompiledCuda], Run]
+) -> None:
+    driver: Any = made.driver()
+    run = make(made)
+    run()
+    driver.arm(verb, 1, sticky=True)
+    for _ in range(3):
+        with pytest.raises(CdError) as caught:
+            run()
+        assert caught.value.code == "CD0884"
+        caught.value.__traceback__ = None
+    driver.arm("", 0)
+
+
+def test_memory_that_is_short_for_a_moment_is_not_missed(made: CompiledCuda) -> None:
+    driver: Any = made.driver()
+    run = of_the_host(made)
+    for at in (1, 2, 3):
+        driver.arm("allocate", at, OutOfMemory)
+        run()
+        assert driver.failed, "what was kept went, and it was asked again"
+        made.opened(0).pool.trim()

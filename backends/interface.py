@@ -10,12 +10,13 @@ beside these, and a concrete pointer never appears in any of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
 from ..lowering.diagnostic import CdBackendError, Span
 from ..lowering.ir.assignments import Procedure
+from ..lowering.ir.loops import Program
 
 API_VERSION = 1
 """Raised when a Protocol of this file changes so that an older plug-in cannot go on."""
@@ -51,6 +52,36 @@ class Code(Protocol):
         """Return the run on these arrays, which can be repeated, by one thread at a time."""
 
 
+class KernelRow(NamedTuple):
+    """What a kernel takes of a device, as its compiler says."""
+
+    name: str
+    span: Span
+    """The first statement that it does."""
+    threads: int
+    """Of a block, at most."""
+    registers: int
+    """Of each thread."""
+    spilled: int
+    """Bytes of them that are kept in memory."""
+    shared: int
+    """Bytes of memory that the threads of a block share."""
+    stack: int
+
+
+@runtime_checkable
+class HasKernels(Protocol):
+    """Code for a device of many threads."""
+
+    @property
+    def program(self) -> Program:
+        """The loops that were compiled, with those that are blocks and threads."""
+
+    @property
+    def kernels(self) -> Sequence[KernelRow]:
+        """What each kernel takes, in their order; nothing where the compiler did not say."""
+
+
 @runtime_checkable
 class CompilesTogether(Protocol):
     """A backend that makes code for several procedures as one."""
@@ -68,6 +99,14 @@ class HasDevices(Protocol):
 
     def memory(self, device: int) -> Any:
         """Return the memory of a device, where arrays stay: `lane`, `empty`, `properties`."""
+
+
+@runtime_checkable
+class HasMemory(Protocol):
+    """A backend with memory of its own, where what is recorded has to have room."""
+
+    def memory_left(self) -> int:
+        """Return how many bytes nobody uses; raises CdBackendError for no device."""
 
 
 @runtime_checkable

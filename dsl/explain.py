@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..backends.cc import host
-from ..backends.interface import Code, Origin
+from ..backends.interface import Code, HasKernels, Origin
 from ..lowering import settings
 from ..lowering.counts import counts
 from ..lowering.dataclass import dataclass
@@ -30,12 +30,12 @@ from ..lowering.passes.noticed import origins
 from ..lowering.pipeline import optimize
 from ..lowering.placement import Place, Placement
 from ..lowering.points import known_of
-from ..lowering.target import HOST
+from ..lowering.target import HOST, Target
 from .elaborate.effects import LIBRARY
 from .elaborate.inputs import ObjectSpec, Spec, is_library
 from .explain_page import page_of
 from .explain_parts import ArrayRow, Parts, Told, in_order, text_of_lines
-from .explain_text import arrays_text, decisions_text, text_of, work_text
+from .explain_text import arrays_text, decisions_text, kernels_text, text_of, work_text
 from .forms import Arguments, Specialisation
 from .reasons import path_text, spec_text
 from .source import MISSING
@@ -81,6 +81,11 @@ class Explanation(Parts):
         return work_text(self)
 
     @property
+    def kernel_table(self) -> str:
+        """Registers, spills, shared memory and stack of each kernel, as text."""
+        return kernels_text(self)
+
+    @property
     def assignments(self) -> str:
         """The assignments as text."""
         return text_of_lines(self.meaning)
@@ -104,10 +109,11 @@ def explanation(form: Specialisation, is_kept: bool, arguments: Arguments) -> Ex
         "arrays": (), "decisions": (), "counts": None, "lowered": (), "names": names.nodes,
     }  # fmt: skip
     if code.origin != "interpreted":
-        target = host.target() if form.situation.backend == "cc" else HOST
         before = lower(procedure)
-        program, placement = optimize(before, target, stop_after=settings.current().stop_after)
-        about["lowered"] = tuple(program_lines(program, names))
+        stop = settings.current().stop_after
+        program, placement = optimize(before, _target(form, code), stop_after=stop)
+        shown = code.program if isinstance(code, HasKernels) else program
+        about["lowered"] = tuple(program_lines(shown, names))
         given = [get(arguments) for get in form.arrays]
         known = known_of(procedure.parameters, given)
         about["counts"] = counts(program, known, placement.memory)
@@ -122,8 +128,16 @@ def explanation(form: Specialisation, is_kept: bool, arguments: Arguments) -> Ex
         written=tuple(_written(procedure.span.source, meaning)),
         meaning=meaning,
         generated=tuple(_generated(code)),
+        kernels=tuple(code.kernels) if isinstance(code, HasKernels) else (),
         **about,
     )
+
+
+def _target(form: Specialisation, code: Code) -> Target:
+    """Return what loops were made for."""
+    if isinstance(code, HasKernels):
+        return Target("cuda", stack_bytes=settings.current().stack_bytes)
+    return host.target() if form.situation.backend == "cc" else HOST
 
 
 def _written(home: Source, lines: Iterable[Line]) -> Iterator[Line]:

@@ -12,11 +12,13 @@ from html import escape
 from ..lowering.diagnostic import NOWHERE, Source, Span
 from ..lowering.ir.printer import Line
 from .explain_parts import (
+    KERNEL_TITLES,
     TRAFFIC_TITLES,
     Parts,
     Told,
     assumptions,
     count_rows,
+    kernel_rows,
     operation_rows,
     traffic_rows,
 )
@@ -131,6 +133,7 @@ class _Page:
             self.arrays(),
             self.told("decisions", parts.decisions),
             self.work(),
+            self.kernels(),
             self.meaning(),
         )
 
@@ -203,6 +206,11 @@ class _Page:
         shown = "\n".join(table for table in tables if table)
         taken = self.told("taken for granted in counting", assumptions(counts, self.parts.home))
         return f'<h2>work of one call</h2>\n<div class="tables">\n{shown}\n</div>\n{taken}'
+
+    def kernels(self) -> str:
+        """Return the table of kernels and what they take."""
+        table = _table(KERNEL_TITLES, kernel_rows(self.parts, place_text), 1, 6)
+        return f"<h2>kernels</h2>\n{table}" if table else ""
 
     def meaning(self) -> str:
         """Return the assignments, folded away."""

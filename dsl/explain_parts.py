@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from ..backends.interface import KernelRow
 from ..lowering.counts import Counts
 from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import NOWHERE, Span
@@ -55,6 +56,8 @@ class Parts:
     """What it became, after every pass; empty where the backend runs the assignments."""
     generated: tuple[Line, ...]
     """The generated code."""
+    kernels: tuple[KernelRow, ...] = ()
+    """What each kernel takes of a device; empty where there are none."""
 
     @property
     def home(self) -> Span:
@@ -102,6 +105,20 @@ OPERATION_NAMES = {
 def operation_rows(counts: Counts) -> list[tuple[str, str]]:
     """Return how often each operation is done, most frequent first."""
     return [(OPERATION_NAMES.get(name, name), f"{n:,}") for name, n in counts.operations.items()]
+
+
+KERNEL_TITLES = (
+    "kernel", "line", "threads", "registers", "spilled", "shared", "stack",
+)  # fmt: skip
+"""Registers are those of each thread; spilled, shared memory and stack are counted in bytes."""
+
+
+def kernel_rows(parts: Parts, place: Callable[[Span, Span], str]) -> list[tuple[str, ...]]:
+    """Return what each kernel takes; `place` writes the line of its first statement."""
+    return [
+        (one.name, place(one.span, parts.home), *(f"{n:,}" for n in one[2:]))
+        for one in parts.kernels
+    ]
 
 
 TRAFFIC_TITLES = ("bytes of", "read once", "written once", "loaded", "stored")

@@ -9,11 +9,13 @@ from ..lowering.counts import Counts
 from ..lowering.diagnostic import NOWHERE, Span
 from ..lowering.ir.printer import Line
 from .explain_parts import (
+    KERNEL_TITLES,
     TRAFFIC_TITLES,
     Parts,
     Told,
     assumptions,
     count_rows,
+    kernel_rows,
     operation_rows,
     text_of_lines,
     traffic_rows,
@@ -31,6 +33,7 @@ def text_of(parts: Parts) -> str:
         ("arrays", arrays_text(parts)),
         ("decisions", decisions_text(parts)),
         ("work of one call", work_text(parts)),
+        ("kernels", kernels_text(parts)),
         ("the function", linked(parts.written, parts.home)),
         ("assignments", text_of_lines(parts.meaning)),
         ("loops, beside them the line of the function", linked(parts.lowered, parts.home)),
@@ -66,6 +69,12 @@ def work_text(parts: Parts) -> str:
         _assumed(parts.counts, parts.home),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def kernels_text(parts: Parts) -> str:
+    """Return a row for each kernel: what it takes, as the compiler says."""
+    rows = kernel_rows(parts, place_text)
+    return "\n".join(_table([KERNEL_TITLES, *rows], 1, 6)) if rows else ""
 
 
 def linked(lines: Sequence[Line], home: Span) -> str:

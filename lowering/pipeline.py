@@ -42,6 +42,7 @@ from .schedule.lanes import in_lanes, lanes
 from .schedule.order import order
 from .schedule.rounding import fused_products
 from .schedule.rounds import noted
+from .schedule.streams import in_streams, streams
 from .schedule.strips import in_strips, strips
 from .schedule.tiles import in_tiles, tiles
 from .target import HOST, Target
@@ -109,6 +110,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("lanes", lambda program, _: lanes(program), _alone(in_lanes), _reorders),
     Pass("rounding", lambda program, _: fused_products(program), when=_reorders),
     Pass("defer", defer, deferred, _schedules),
+    Pass("streams", streams, in_streams, _schedules),
     Pass("parallel", parallel, when=_schedules),  # the finished nests
 )
 

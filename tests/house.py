@@ -50,8 +50,8 @@ backends/emit: dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil deferred kinds split
-lowering/schedule: device_tiles segments chunks team scan tree owners points meet elsewhere
-lowering/schedule: best nests abreast jam outer edges
+lowering/schedule: device_tiles segments owners chunks team scan tree points meet elsewhere
+lowering/schedule: streams best nests abreast jam outer edges
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
 lowering/schedule: accumulation lanes
 lowering/schedule: outermost order sums legal integers

@@ -5,11 +5,16 @@ from __future__ import annotations
 import ast
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import plusequals as pe
+
+from .backends.cuda.on_cpu import CpuDriver, backend, installed, needs_gxx
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = sorted((ROOT / "tutorials").glob("[0-9]*.py"))
@@ -75,6 +80,30 @@ def test_the_first_wrong_number_is_found(tmp_path: Path) -> None:
     losses = re.search(r"the loss goes from ([\d.]+) to ([\d.]+)", printed)
     assert losses is not None and float(losses[1]) > 2 > 1 > float(losses[2])
     assert "<!doctype html>" in (tmp_path / "05_trace.html").read_text(encoding="utf-8")
+
+
+def test_without_a_gpu_it_is_said_what_is_left_out(tmp_path: Path) -> None:
+    printed = run(SCRIPTS[5], tmp_path)
+    assert re.search(r"on cc: the loss goes from 1\.\d+ to 0\.\d+", printed)
+    if pe.backends()["cuda"] == "available":
+        assert "on cuda: the loss goes from" in printed and "cc and cuda agree" in printed
+        return
+    assert "numpy and cc agree in all of" in printed
+    assert "left out, since there is no device: training on it" in printed
+
+
+@needs_gxx
+def test_the_gpu_tutorial_on_a_device_that_is_played(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(SCRIPTS[5]), "--quick"])
+    monkeypatch.setattr(pe, "backends", lambda: {"cuda": "available"})
+    with installed(backend(CpuDriver(memory=1 << 26))):
+        runpy.run_path(str(SCRIPTS[5]), run_name="__main__")
+    printed = capsys.readouterr().out
+    losses = re.findall(r"the loss goes from ([\d.]+) to ([\d.]+)", printed)
+    assert len(losses) == 2 and losses[0] == losses[1]
+    assert "cc and cuda agree in all of 6099 assignments" in printed
 
 
 def test_a_tutorial_that_is_not_there_is_named() -> None:

@@ -128,6 +128,10 @@ class CompiledCuda:
             origin, device, loaded.made.figures, loaded.module,
         )  # fmt: skip
 
+    def memory_left(self, ordinal: int = 0) -> int:
+        """Return how many bytes of a device nobody uses."""
+        return self.opened(ordinal).context.free_memory()
+
     def on(self, device: int) -> OnDevice:
         """Return the backend for the device of a number; raises CD0883 where there is none."""
         self.opened(device)
@@ -204,6 +208,10 @@ class OnDevice:
     def compile(self, procedure: Procedure) -> CudaCode:
         """Return code for the procedure on the device; raises CdBackendError."""
         return self.cuda.compile(procedure, self.device)
+
+    def memory_left(self) -> int:
+        """Return how many bytes of the device nobody uses."""
+        return self.cuda.memory_left(self.device)
 
     def after_fork(self) -> None:
         """Do nothing: the backend for all devices is told."""

@@ -22,14 +22,16 @@ from ...lowering.ir.assignments import Break, Continue, Parameter
 from ...lowering.ir.evaluate import State, value_of
 from ...lowering.ir.faults import raise_fault
 from ...lowering.ir.indexing import Symbol, evaluate
+from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
 from ...lowering.passes.buffers import sizes_of
 from ..emit import record
-from ..interface import Array, Origin
+from ..interface import Array, KernelRow, Origin
 from .device import Opened
 from .kernels import FAULTS, PLACES, Text
 from .nvrtc import Figures
 from .plan import (
+    ANSWERS,
     MOST_BLOCKS,
     Again,
     Asked,
@@ -40,6 +42,7 @@ from .plan import (
     Give,
     Known,
     Launch,
+    Learn,
     Plan,
     Repeat,
     Show,
@@ -50,8 +53,8 @@ from .staging import Transfers
 from .turns import after, before
 from .verbs import DriverError, Handle
 
-_ANSWER, _FLAG, _RECORD = 0, 1, 1 + 2 + PLACES
-"""Where in the numbers that a run reports the answer is, whether it failed, and the record."""
+_FLAG, _RECORD = ANSWERS, ANSWERS + 2 + PLACES
+"""Where in the numbers that a run reports, behind answers, it says whether it failed, and how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,20 @@ class CudaCode:
     def line_map(self) -> Mapping[int, Span]:
         """The statement that each line of the CUDA comes from."""
         return self.plan.text.line_map
+
+    @property
+    def program(self) -> Program:
+        """The loops that were compiled, with those that are blocks and threads."""
+        return self.plan.program
+
+    @property
+    def kernels(self) -> tuple[KernelRow, ...]:
+        """What each kernel takes of a multiprocessor; nothing where the compiler did not say."""
+        return tuple(
+            KernelRow(kernel.name, kernel.span, kernel.threads, taken.registers, taken.spilled,
+                      taken.shared, taken.stack)
+            for kernel in self.plan.text.kernels if (taken := self.figures.get(kernel.name))
+        )  # fmt: skip
 
     @property
     def span(self) -> Span:
@@ -160,9 +177,10 @@ class _Run:
             if self.asks:
                 self.report()
         except _Failed:
+            self.logs_home(given)
             self.fail()
-        homes = [k for k, parameter in enumerate(code.parameters)
-                 if parameter.written and not isinstance(given[k], Placed)]  # fmt: skip
+        homes = [k for k, p in enumerate(code.parameters)
+                 if p.written and p.log is None and not isinstance(given[k], Placed)]  # fmt: skip
         for k in homes:
             self.copies.download(given[k], self.places[code.parameters[k].node.id])
         results = tuple(
@@ -172,7 +190,21 @@ class _Run:
         )  # fmt: skip
         if after(code.device, theirs, self.stream, code.name) or self.copies.busy or not theirs:
             self.copies.finish()
+        self.logs_home(given)
         return results
+
+    def logs_home(self, given: Sequence[Any]) -> None:
+        """Copy back what was filled of logs, whose counters are the last parameter."""
+        code = self.code
+        logs = [(k, p.node, p.log) for k, p in enumerate(code.parameters) if p.log is not None]
+        if not logs:
+            return
+        counters = given[-1]
+        self.copies.download(counters, self.places[code.parameters[-1].node.id])
+        self.copies.finish()
+        for k, node, place in logs:
+            self.copies.download(given[k][: counters[place]], self.places[node.id])
+        self.copies.finish()
 
     @property
     def asks(self) -> bool:
@@ -182,13 +214,13 @@ class _Run:
     def begin(self, given: Sequence[Any]) -> None:
         """Take memory and fill it."""
         code, device = self.code, self.code.device
-        self.reports = self.take("what is reported", 8 * (1 + FAULTS))
-        device.context.clear(self.reports, 8 * (1 + FAULTS), self.stream)
+        self.reports = self.take("what is reported", 8 * (ANSWERS + FAULTS))
+        device.context.clear(self.reports, 8 * (ANSWERS + FAULTS), self.stream)
         self.places[code.plan.answers.id] = self.reports
         for symbol, at, axis in sizes_of(code.plan.program):
             self.symbols[symbol] = given[at].shape[axis]
         for parameter, array in zip(code.parameters, given, strict=True):
-            self.given(parameter.node, array)
+            self.given(parameter, array)
         for node in (*code.plan.device, *code.results):
             if node.static_shape is not None:
                 self.places[node.id] = self.take(node.label, node.bytes)
@@ -199,13 +231,17 @@ class _Run:
         self.taken.append(address)
         return address
 
-    def given(self, node: Node, array: Any) -> None:
-        """Have an argument on the device: where it is, or copied there in C order."""
+    def given(self, parameter: Parameter, array: Any) -> None:
+        """Have an argument on the device: where it is, or a copy in C order; a log is zeros."""
+        node = parameter.node
         if isinstance(array, Placed):
             self.places[node.id] = array.address
-        else:
-            address = self.places[node.id] = self.take(node.label, array.nbytes)
+            return
+        address = self.places[node.id] = self.take(node.label, array.nbytes)
+        if parameter.log is None:
             self.copies.upload(address, array)
+        else:
+            self.code.device.context.clear(address, array.nbytes, self.stream)
 
     def kept(self, node: Node) -> DeviceArray:
         """Return a result where it is, in memory that is its own from now on."""
@@ -260,7 +296,10 @@ class _Run:
             case Choose(test, then, other):
                 return self.steps(then if self.ask(test) else other)
             case Bind(symbol, value):
-                self.symbols[symbol] = int(self.ask(value))
+                self.symbols[symbol] = int(value_of(value)(self.state))
+            case Learn(symbols, launch):
+                self.launch(launch)
+                self.symbols.update(zip(symbols, self.report().tolist()))
             case Clear(node):
                 self.code.device.context.clear(self.places[node.id], node.bytes, self.stream)
             case Give(node):
@@ -306,11 +345,11 @@ class _Run:
         if isinstance(asked, Known):
             return int(value_of(asked.value)(self.state))
         self.launch(asked)
-        return int(self.report()[_ANSWER])
+        return int(self.report()[0])
 
     def report(self) -> Array:
         """Return what was reported so far, when all that was queued is done."""
-        found = np.zeros(2, np.int64)
+        found = np.zeros(ANSWERS + 1, np.int64)
         self.code.device.download(found, self.reports, self.stream)
         self.code.device.wait(self.stream)
         if found[_FLAG]:
@@ -319,7 +358,7 @@ class _Run:
 
     def fail(self) -> None:
         """Raise what the first check that failed names."""
-        found = np.zeros(1 + FAULTS, np.int64)
+        found = np.zeros(ANSWERS + FAULTS, np.int64)
         self.code.device.download(found, self.reports, self.stream)
         self.code.device.wait(self.stream)
         values = found[_RECORD : _RECORD + record.SLOTS].tolist()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import Span
+from ...lowering.diagnostic import NOWHERE, Span
 from ...lowering.ir.assignments import Fault, Print
 from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.loops import Barrier, Check, For, Stmt
@@ -52,6 +52,14 @@ class Kernel:
     loop: For
     shared: int
     """Bytes of memory that a block of it has."""
+    threads: int
+    """Threads that a block of it has at most."""
+
+    @property
+    def span(self) -> Span:
+        """Where the first statement is that it does."""
+        inside = (stmt.span for stmt in statements((self.loop,)))
+        return next((span for span in inside if span is not NOWHERE), NOWHERE)
 
     @property
     def arguments(self) -> int:
@@ -134,7 +142,8 @@ def emit_kernels(
     for number, loop in enumerate(loops):
         blocks = 2 if any(spaces.get(node.id) == "rows" for node in _used(loop)) else 1
         loop = _of_one_thread(loop, spaces)
-        kernel = _kernel(f"pe_{identifier(name)}_{number}", loop, spaces, checks)
+        called = f"pe_{identifier(name)}_{number}"
+        kernel = _kernel(called, loop, spaces, checks, threads[number])
         frame = _frame(kernel, spaces)
         bounds = f"{threads[number]}, {blocks}" if blocks > 1 else f"{threads[number]}"
         head = _head(kernel, frame, bounds)
@@ -158,7 +167,9 @@ def emit_kernels(
     )
 
 
-def _kernel(name: str, loop: For, spaces: Mapping[int, Space], checks: bool) -> Kernel:
+def _kernel(
+    name: str, loop: For, spaces: Mapping[int, Space], checks: bool, threads: int
+) -> Kernel:
     inside = statements(_body(loop))
     used = _used(loop)
     nodes = tuple(node for node in used if spaces.get(node.id, "device") == "device")
@@ -168,7 +179,8 @@ def _kernel(name: str, loop: For, spaces: Mapping[int, Space], checks: bool) -> 
     symbols = tuple(sorted(wanted - bound, key=lambda symbol: symbol.serial))
     slots = [_slots(stmt) for stmt in inside if isinstance(stmt, Print)]
     shared = sum(node.bytes for node in used if spaces.get(node.id) == "shared")
-    return Kernel(name, nodes, symbols, checks, max(slots, default=0), loop, shared)
+    prints = max(slots, default=0)
+    return Kernel(name, nodes, symbols, checks, prints, loop, shared, threads)
 
 
 def _slots(stmt: Print) -> int:
@@ -264,7 +276,7 @@ def _opening(kernel: Kernel, frame: KernelFrame, spaces: Mapping[int, Space]) ->
             continue
         count = max(1, node.bytes // node.dtype.itemsize)
         if space == "shared":
-            yield f"{STEP}__shared__ {ctype} {name}[{count}];"
+            yield f"{STEP}__shared__ __align__(16) {ctype} {name}[{count}];"
         elif node.rank:
             yield f"{STEP}{ctype} {name}[{count}] = {{0}};"
         else:

@@ -2,7 +2,9 @@
 
     Step := Launch(kernel, grid)                run a kernel
           | Repeat(symbol, lo, hi, step, body)  a loop of the host
-          | Again(prelude, test, body) | Choose(test, then, other) | Bind(symbol, value)
+          | Again(prelude, test, body) | Choose(test, then, other)
+          | Bind(symbol, value)                 the host knows a value
+          | Learn(symbols, launch)              a kernel of one thread finds values
           | Clear(node) | Give(node) | Exchange(nodes, sources) | Show(launch, print)
           | Break | Continue
     Asked := Known(expr)                        the host knows all that it takes
@@ -23,8 +25,8 @@ from ...lowering.diagnostic import CdInternalError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access, Alloc, Break, Continue, Let, Permute, Print
 from ...lowering.ir.bounds import Bounds, bounds_of
-from ...lowering.ir.expressions import Cast, Expr, reads
-from ...lowering.ir.indexing import Affine, Symbol, const, floordiv
+from ...lowering.ir.expressions import Cast, Expr, Position, reads
+from ...lowering.ir.indexing import Affine, Symbol, const, floordiv, var
 from ...lowering.ir.loops import (
     Barrier,
     Check,
@@ -47,6 +49,8 @@ from .kernels import Text, emit_kernels
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 """How many blocks a launch may have along each axis."""
 WARP = 32
+ANSWERS = 8
+"""So many values the host asks for at once."""
 UNKNOWN_BLOCKS = 1024
 """Blocks of a launch along an axis whose size depends on another one."""
 
@@ -104,7 +108,15 @@ class Bind:
     """The symbol is the value from now on."""
 
     symbol: Symbol
-    value: Asked
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Learn:
+    """The symbols are what a kernel answers, in this order."""
+
+    symbols: tuple[Symbol, ...]
+    launch: Launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +150,8 @@ class Show:
 
 
 Step = (
-    Launch | Repeat | Again | Choose | Bind | Clear | Give | Exchange | Show | Break | Continue
+    Launch | Repeat | Again | Choose | Bind | Learn | Clear | Give | Exchange | Show
+    | Break | Continue
 )  # fmt: skip
 
 
@@ -150,7 +163,7 @@ class Plan:
     steps: tuple[Step, ...]
     text: Text
     answers: Node
-    """One integer, into which kernels write what the host asks."""
+    """Integers, into which kernels write what the host asks."""
     device: tuple[Node, ...]
     """The locals that are the device's, in the order of the program."""
 
@@ -163,7 +176,8 @@ def plan(program: Program, spaces: Mapping[int, Space], zeroed: frozenset[int]) 
     """
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
-    answers = Node(max((n.id for n in nodes), default=0) + 1, "answer", (const(1),), dtypes.int64)
+    number = max((n.id for n in nodes), default=0) + 1
+    answers = Node(number, "answers", (const(ANSWERS),), dtypes.int64)
     made = _Making(answers, bounds_of(p.node for p in program.parameters))
     steps = made.steps(body)
     device = tuple(n for n in program.locals if spaces.get(n.id, "device") == "device")
@@ -188,7 +202,19 @@ class _Making:
 
     def steps(self, body: Iterable[Stmt]) -> tuple[Step, ...]:
         """Return what the host does for statements."""
-        return tuple(step for stmt in body for step in self.step(stmt))
+        return tuple(
+            step for part in _together(body)
+            for step in (self.step(part) if not isinstance(part, tuple) else self.learned(part))
+        )  # fmt: skip
+
+    def learned(self, lets: tuple[Let, ...]) -> tuple[Step, ...]:
+        """Return how the host gets to know the values of symbols, all at once."""
+        answers = (
+            Store(Access(self.answers, (const(at),)), Position(var(let.symbol)))
+            for at, let in enumerate(lets)
+        )
+        launch = self.launch(alone((*lets, *answers)))
+        return (Learn(tuple(let.symbol for let in lets), launch),)
 
     def step(self, stmt: Stmt) -> Iterable[Step]:
         match stmt:
@@ -206,7 +232,7 @@ class _Making:
             case If(test, then, other):
                 return (Choose(self.asked(test), self.steps(then), self.steps(other)),)
             case Let(symbol, value):
-                return (Bind(symbol, self.asked(value)),)
+                return (Bind(symbol, value),)
             case Alloc(node):
                 return (Give(node),)
             case Permute(nodes, sources):
@@ -236,6 +262,23 @@ class _Making:
         threads = _threads(loop, self.bounds)
         self.threads.append(threads[0] * threads[1] * threads[2])
         return Launch(len(self.loops) - 1, grid, threads)
+
+
+def _together(body: Iterable[Stmt]) -> Iterable[Stmt | tuple[Let, ...]]:
+    """Yield statements, and values that the host has to ask for in groups."""
+    held: list[Let] = []
+    for stmt in body:
+        if isinstance(stmt, Let) and (held or reads(stmt.value)):
+            held.append(stmt)
+            if len(held) < ANSWERS:
+                continue
+        if held:
+            yield tuple(held)
+        if stmt not in held:
+            yield stmt
+        held = []
+    if held:
+        yield tuple(held)
 
 
 def _unscheduled(stmt: Stmt) -> CdInternalError:

@@ -23,7 +23,6 @@ from ...lowering.ir.assignments import (
     Branch,
     For,
     Let,
-    Parameter,
     Permute,
     Procedure,
     Statement,
@@ -66,7 +65,7 @@ def instrument(procedure: Procedure, wanted: Wanted) -> Instrumented:
         procedure,
         parameters=(
             *(replace(p, node=_plain(p.node)) for p in procedure.parameters),
-            *(Parameter(one, True) for one in buffers.nodes),
+            *buffers.parameters,
         ),
         locals=tuple(map(_plain, procedure.locals)),
         results=tuple(map(_plain, procedure.results)),

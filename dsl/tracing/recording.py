@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ...backends.interface import Array
+from ...backends.interface import Array, HasMemory
 from ...backends.runtime import link
-from ...backends.runtime.state import Recordable
+from ...backends.runtime.state import RUNTIME, Recordable
 from ...lowering import settings
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdMemoryError, Diagnostic
@@ -26,6 +26,9 @@ Ints = npt.NDArray[np.int64]
 _ROOM = 1 << 24, 1 << 28, 1 << 27
 """Rows, floats and ints: the most that a run records. Memory that is never written is free."""
 _LEAST = 1 << 12
+_ALL = 1 << 62
+SHARE = 4
+"""So many times as much as is recorded there a device has to have."""
 KEPT = 1 << 23
 """Most bytes of an argument of which a copy is kept."""
 
@@ -96,7 +99,7 @@ class Recorder:
             self._runs.append(None)
 
         def run() -> tuple[Array, ...]:
-            buffers = _buffers(recording.layout, self._left(place))
+            buffers = _buffers(recording.layout, self._left(place), _room(title[1]))
             given = {
                 parameter.node.id: np.array(array)
                 for parameter, array in zip(recording.callee.parameters, arrays, strict=False)
@@ -194,12 +197,21 @@ def _sizes(
                 yield extent.symbol, size
 
 
-def _buffers(layout: Layout, limit: int) -> tuple[Array, ...]:
+def _room(backend: str) -> int:
+    """Return how many bytes may be recorded: a share of what a device has left."""
+    made = RUNTIME.backend(backend)
+    return made.memory_left() // SHARE if isinstance(made, HasMemory) else _ALL
+
+
+def _buffers(layout: Layout, limit: int, most: int = _ALL) -> tuple[Array, ...]:
+    """Return the table, floats, ints and counters, of at most so many bytes in all."""
     rows, floats, ints = _ROOM
     used = np.zeros(s.COUNTERS, np.int64)
     used[s.LIMIT] = limit
     while True:
         try:
+            if 8 * (rows * layout.width + floats + ints) > most:
+                raise MemoryError
             table = np.zeros((rows, layout.width), np.int64)
             return table, np.zeros(floats), np.zeros(ints, np.int64), used
         except MemoryError:

@@ -16,6 +16,7 @@ from ...lowering.ir.assignments import (
     Branch,
     For,
     Let,
+    Parameter,
     Permute,
     Statement,
 )
@@ -58,6 +59,12 @@ class Buffers:
             for n, ((label, dtype), shape) in enumerate(zip(_TABLE, shapes, strict=True), 1)
         ]
         self.table, self.floats, self.ints, self.used = self.nodes
+
+    @property
+    def parameters(self) -> Iterator[Parameter]:
+        """The arrays as what the caller of a procedure provides last."""
+        for node, place in zip(self.nodes, (s.ROWS, s.FLOATS, s.INTS, None), strict=True):
+            yield Parameter(node, True, place)
 
     def symbol(self, name: str) -> Symbol:
         """Return a new symbol."""

@@ -37,7 +37,7 @@ def canonical(program: P, *, names: bool = True) -> P:
     new = replace(
         program,
         name=program.name if names else "",
-        parameters=tuple(Parameter(nodes[p.node.id], p.written) for p in program.parameters),
+        parameters=tuple(Parameter(nodes[p.node.id], p.written, p.log) for p in program.parameters),
         locals=tuple(nodes[node.id] for node in program.locals),
         results=tuple(nodes[node.id] for node in program.results),
     )

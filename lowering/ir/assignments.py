@@ -202,6 +202,9 @@ class Parameter:
 
     node: Node
     written: bool
+    log: int | None = None
+    """Of an array that the body fills from its start, as zeros before: its place in the counters,
+    the last parameter, of how much it filled of the first axis. A run that fails keeps it, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,9 +67,9 @@ def apart(
     at = 0 if in_order else sizes.index(max(sizes))
     group = fresh.symbol("part")
     outer, inner = loops[:at], loops[at + 1 :]
-    chunk, body = _chunk(loops[at], group, count, body, fresh)
+    part, body = chunk(loops[at], group, count, body, fresh)
     own: list[_Own] = [_Own(one, fresh, count, point) for one in found]
-    moved = elsewhere(around((*outer, chunk, *inner), body), _Moved(own))
+    moved = elsewhere(around((*outer, part, *inner), body), _Moved(own))
     facts.tell(moved, facts.only_in(loop))
     starts = tuple(stmt for one in own for stmt in one.start())
     ends = tuple(stmt for one in own for stmt in one.end(group))
@@ -93,7 +93,7 @@ def _size(loop: For) -> int:
     return 2**40 if count is None else count
 
 
-def _chunk(
+def chunk(
     loop: For, group: Symbol, count: int, body: tuple[Stmt, ...], fresh: Fresh
 ) -> tuple[For, tuple[Stmt, ...]]:
     """Return the rounds of one part of a loop, and the body with its variable."""

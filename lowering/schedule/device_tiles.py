@@ -4,8 +4,10 @@
     becomes
     for im, jn:                                           blocks, each a tile of 64 by 64
         acc[y, x, r, s] = 0                               threads, each 4 by 4 of them
+        a_ahead, b_ahead = a[...], b[...]                 or 128 by 128 and 8 by 8 where it is large
         for kt in 0..K/16:
-            a_tile[k, i] = a[...]; b_tile[k, j] = b[...]  threads, and a barrier
+            a_tile[k, i] = a_ahead; b_tile[k, j] = b_ahead   threads, and a barrier
+            a_ahead, b_ahead = a[...], b[...]                threads, for the next round
             acc[y, x, r, s] += a_tile[k, r] * b_tile[k, s]
         rest, where i and j are in range                  threads
 
@@ -14,6 +16,8 @@ what both factors depend on. Every element is summed in the order of `k`, so wit
 are those of the program, bit by bit; otherwise products and sums are fused, if no loop was written
 for the terms. Needs a band whose
 points start a scalar from zero, sum products of a factor of each side, and go on without loops.
+What a thread reads of a tile at once are neighbours, and rows of tiles are as far apart as a
+multiple of them: a device loads four numbers of 32 bits by one instruction, from all banks.
 
 >>> program = lowered("c[i, j] = sum[k](a[i, k] * b[k, j])",
 ...     c="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
@@ -21,7 +25,7 @@ points start a scalar from zero, sum products of a factor of each side, and go o
 >>> facts = facts_of(program)
 >>> made = tiles(band(program.kernels[0].body[1], facts), facts, fresh_for(program))
 >>> [space for space in made.spaces.values()]
-['rows', 'shared', 'shared']
+['rows', 'rows', 'rows', 'shared', 'shared']
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from math import prod
 from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access
-from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position, Read, Select
+from ..ir.expressions import Apply, Cast, Const, Dynamic, Expr, Index, Position, Read, Select
 from ..ir.expressions import reads as reads_of
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, floordiv, mod, var
@@ -52,10 +56,12 @@ SIDE = 64
 """Rows and columns of a tile."""
 DEPTH = 16
 """Terms that are staged at once."""
-BLOCK = 4
-"""Rows and columns of a thread."""
-ACROSS = SIDE // BLOCK
+ACROSS = 16
 """Threads along each side of a tile."""
+NEIGHBOURS = 4
+"""Rows and columns of a thread that are side by side."""
+LARGE = 128 * 2 * SIDE * 2 * SIDE
+"""With so many elements there are tiles of twice the side for all of a device."""
 LEAST = 16 * 16 * 16
 """A contraction with fewer products is left to other kernels."""
 
@@ -164,6 +170,16 @@ def _count(loops: Sequence[For]) -> int | None:
     return None if None in counts else prod(count or 0 for count in counts)
 
 
+def _is_wide(what: Contraction) -> bool:
+    """Whether tiles of twice the side are enough for a device, and their sums for its registers."""
+    sizes = [_count(group) for group in (what.rows, what.columns)]
+    if None in sizes or what.total.dtype.bits > 32:
+        return False
+    rows, columns = (size or 0 for size in sizes)
+    points = rows * columns * (_count(what.both) or 1)
+    return min(rows, columns) > SIDE and points >= LARGE
+
+
 def tiles(found: Band, facts: Facts, fresh: Fresh) -> Made | None:
     """Return the kernel of a band that is a contraction, None where it is none."""
     made = contraction(found)
@@ -206,6 +222,25 @@ def _size(loops: Sequence[For]) -> Affine:
     return const(count) if count is not None else loops[0].hi - loops[0].lo
 
 
+def _zero(node: Node) -> Const:
+    return Const(zero_of(node.dtype), node.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """How a tile is filled with a factor; it is converted last, when what was read is there."""
+
+    tile: Node
+    ahead: Node
+    """What each thread has read of it for the next terms."""
+    value: Expr
+    side: _Side
+    number: Symbol
+    """Counts the elements of a thread."""
+    at: Affine
+    deep: Affine
+
+
 class _Tiling:
     """Makes the kernel of a contraction."""
 
@@ -216,31 +251,41 @@ class _Tiling:
         self.rows = _Side(what.rows, fresh, "row")
         self.columns = _Side(what.columns, fresh, "column")
         self.terms = _Side(what.terms, fresh, "term")
+        self.side = 2 * SIDE if _is_wide(what) else SIDE
+        self.block = self.side // ACROSS
         self.y, self.x = fresh.symbol("y"), fresh.symbol("x")
         self.r, self.s = fresh.symbol("r"), fresh.symbol("s")
-        shape = (ACROSS, ACROSS, BLOCK, BLOCK)
+        shape = (ACROSS, ACROSS, self.block, self.block)
         self.total = fresh.array(f"{what.total.label}_block", shape, dtype)
-        staged = DEPTH, SIDE + 1
+        staged = DEPTH, self.side + NEIGHBOURS
         self.first = fresh.array("first_tile", staged, dtype)
         self.second = fresh.array("second_tile", staged, dtype)
 
     def made(self) -> Made:
         """Return the kernel."""
         depth = floordiv(self.terms.size + (DEPTH - 1), const(DEPTH))
+        stages = (
+            self.stage(self.first, self.what.first, self.rows),
+            self.stage(self.second, self.what.second, self.columns),
+        )
+        later = var(self.terms.tile) + 1
+        more = Apply(OPS["lt"], (Position(later), Position(depth)), dtypes.bool_)
         inner = (
-            self.staged(self.first, self.what.first, self.rows),
-            self.staged(self.second, self.what.second, self.columns),
+            *(self.threads(self.put(one)) for one in stages),
+            self.threads((If(more, tuple(s for one in stages for s in self.fetched(one, later))),)),
             self.multiplied(),
         )
         loop = For(self.terms.tile, const(0), depth, 1, inner)
         used = {n.id for n in (*reads(self.what.rest), *writes(self.what.rest))}
         own = used & self.what.own - {self.total.id, self.what.total.id}
-        body = met((self.cleared(), loop, self.rest()), frozenset((self.total.id, *own)), True)
+        rows = (self.total.id, *(one.ahead.id for one in stages))
+        begun = self.threads(tuple(s for one in stages for s in self.fetched(one, const(0))))
+        body = met((self.cleared(), begun, loop, self.rest()), frozenset((*rows, *own)), True)
         blocks = [replace(loop, kind="block", body=()) for loop in self.what.both]
         for side in (self.rows, self.columns):
-            count = floordiv(side.size + (SIDE - 1), const(SIDE))
+            count = floordiv(side.size + (self.side - 1), const(self.side))
             blocks.append(For(side.tile, const(0), count, 1, (), "block"))
-        spaces: dict[int, Space] = {self.total.id: "rows"}
+        spaces: dict[int, Space] = dict.fromkeys(rows, "rows")
         spaces |= dict.fromkeys((self.first.id, self.second.id), "shared")
         return Made(around(blocks, body), spaces | dict.fromkeys(own, "private"))
 
@@ -251,48 +296,66 @@ class _Tiling:
 
     def each(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return what a thread does for each of its rows and columns."""
-        inner = For(self.s, const(0), const(BLOCK), 1, body, "unrolled")
-        return (For(self.r, const(0), const(BLOCK), 1, (inner,), "unrolled"),)
+        inner = For(self.s, const(0), const(self.block), 1, body, "unrolled")
+        return (For(self.r, const(0), const(self.block), 1, (inner,), "unrolled"),)
 
     @property
     def place(self) -> Access:
         """The sum that a thread has for a row and a column."""
         return Access(self.total, (var(self.y), var(self.x), var(self.r), var(self.s)))
 
+    def of(self, thread: Symbol, number: Symbol) -> Affine:
+        """Return which row or column of a tile a thread has: some neighbours, then others."""
+        near = min(NEIGHBOURS, self.block)
+        others = floordiv(var(number), const(near)) * (near * ACROSS)
+        return var(thread) * near + others + mod(var(number), const(near))
+
     def cleared(self) -> Stmt:
         """Return what starts all sums."""
-        return self.threads(self.each((Store(self.place, self.zero()),)))
+        return self.threads(self.each((Store(self.place, _zero(self.total)),)))
 
-    def zero(self) -> Const:
-        """Return what sums start from."""
-        return Const(zero_of(self.total.dtype), self.total.dtype)
-
-    def staged(self, tile: Node, value: Expr, side: _Side) -> Stmt:
-        """Return what fills a tile with a factor, and with zeros where there is none of it.
-
-        Neighbouring threads read neighbours in memory.
-        """
-        along = var(self.fresh.symbol("m"))
-        (symbol,) = along.symbols()
+    def stage(self, tile: Node, value: Expr, side: _Side) -> _Stage:
+        """Return how a tile is filled: neighbouring threads read neighbours in memory."""
+        number = self.fresh.symbol("m")
+        along = var(number) * ACROSS
         flat = (Store(Access(self.what.total, ()), value),)
         if favours(flat, self.what.terms[-1].symbol) > favours(flat, side.loops[-1].symbol):
-            at, deep = var(self.y) + along * ACROSS, var(self.x)
+            at, deep = var(self.y) + along, var(self.x)
         else:
-            at, deep = var(self.x) + along * ACROSS, var(self.y)
-        here = var(side.tile) * SIDE + at
-        term = var(self.terms.tile) * DEPTH + deep
-        found = substitute_expr(value, side.values(here) | self.terms.values(term))
-        tests = [*side.tests(here, SIDE), *self.terms.tests(term, DEPTH)]
-        for test in tests:
-            found = Select(test, found, self.zero())
-        store = Store(Access(tile, (deep, at)), found)
-        loop = For(symbol, const(0), const(SIDE // ACROSS), 1, (store,), "unrolled")
-        return self.threads((loop,))
+            at, deep = var(self.x) + along, var(self.y)
+        shape = (ACROSS, ACROSS, self.block)
+        read = value.value if isinstance(value, Cast) else value
+        ahead = self.fresh.array(f"{tile.label}_ahead", shape, read.dtype)
+        return _Stage(tile, ahead, read, side, number, at, deep)
+
+    def fetched(self, one: _Stage, tile: Affine) -> tuple[Stmt, ...]:
+        """Return what a thread reads of a factor for a tile of terms: zeros where there is none."""
+        here = var(one.side.tile) * self.side + one.at
+        term = tile * DEPTH + one.deep
+        found = substitute_expr(one.value, one.side.values(here) | self.terms.values(term))
+        for test in (*one.side.tests(here, self.side), *self.terms.tests(term, DEPTH)):
+            found = Select(test, found, _zero(one.ahead))
+        return self.along(one, Store(self.held(one), found))
+
+    def put(self, one: _Stage) -> tuple[Stmt, ...]:
+        """Return what a thread puts into a tile."""
+        held: Expr = Read(one.ahead, self.held(one).index)
+        if held.dtype is not one.tile.dtype:
+            held = Cast(held, one.tile.dtype)
+        return self.along(one, Store(Access(one.tile, (one.deep, one.at)), held))
+
+    def held(self, one: _Stage) -> Access:
+        """The element that a thread has read."""
+        return Access(one.ahead, (var(self.y), var(self.x), var(one.number)))
+
+    def along(self, one: _Stage, stmt: Stmt) -> tuple[Stmt, ...]:
+        """Return what a thread does for each element that it reads of a tile."""
+        return (For(one.number, const(0), const(self.block), 1, (stmt,), "unrolled"),)
 
     def multiplied(self) -> Stmt:
         """Return what adds the products of two tiles to the sums."""
         deep = self.fresh.symbol("k")
-        row, column = var(self.y) + var(self.r) * ACROSS, var(self.x) + var(self.s) * ACROSS
+        row, column = self.of(self.y, self.r), self.of(self.x, self.s)
         first = Read(self.first, (var(deep), row))
         second = Read(self.second, (var(deep), column))
         dtype = self.total.dtype
@@ -307,11 +370,12 @@ class _Tiling:
 
     def rest(self) -> Stmt:
         """Return what is done with the sums, where they are in range."""
-        row = var(self.rows.tile) * SIDE + var(self.y) + var(self.r) * ACROSS
-        column = var(self.columns.tile) * SIDE + var(self.x) + var(self.s) * ACROSS
+        row = var(self.rows.tile) * self.side + self.of(self.y, self.r)
+        column = var(self.columns.tile) * self.side + self.of(self.x, self.s)
         values = self.rows.values(row) | self.columns.values(column)
         body = elsewhere(substitute(self.what.rest, values), self.moved)
-        for test in (*self.rows.tests(row, SIDE), *self.columns.tests(column, SIDE)):
+        tests = (*self.rows.tests(row, self.side), *self.columns.tests(column, self.side))
+        for test in tests:
             body = (If(test, body),)
         return self.threads(self.each(body))
 

@@ -5,7 +5,7 @@
     points that have loops in them     each block one, its threads together: `team`
     sums over many rounds              in parts, by many blocks: `chunks`, `segments`
     running totals that are exact      in pieces: `scan`
-    writes to where data says          each thread its own elements: `owners`
+    writes to where data says          each thread its own elements, in pieces if exact: `owners`
     loops in the order of the program  by the host, if what they do is worth kernels of its own,
                                        else by one block, or by one thread
 
@@ -141,6 +141,8 @@ class _Placing:
                 if pieces is not None:
                     return tuple(kernel for piece in pieces for kernel in self.new_nest(piece))
                 made = owners(stmt, self.facts, self.fresh, self.nodes)
+                if made is not None and len(made.body) > 1:
+                    return self.summed(made)
         if made is None:
             return None
         self.spaces |= made.spaces

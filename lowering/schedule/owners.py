@@ -9,6 +9,13 @@ Every thread goes through all rounds in their order and does what concerns its e
 results are those of the program, bit by bit. Needs a loop that only writes what it does not read
 otherwise.
 
+Where all that is written is accumulated, by what is exact in any order as sums of whole numbers
+are, the rounds are taken in pieces, each with elements of its own:
+
+    for g in 0..G: for p in 0..P: parts[g, e] = 0, for e of p                          threads
+                                  for i in piece g: if k[i] % P == p: parts[g, k[i]] += w[i]
+    for e: for g in 0..G: h[e] += parts[g, e]                                          threads
+
 >>> program = lowered("h[k[i]] += x[i]", h="f32[9]", x="f32[8]", k="i64[8]")
 >>> made = owners(program.kernels[0].body[-1], facts_of(program), fresh_for(program), {})
 >>> print_loops(made.body)
@@ -21,25 +28,40 @@ for tile in 0..1 block:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from ..ir import dtypes
 from ..ir.assignments import Access
-from ..ir.expressions import Apply, Dynamic, Expr, Position
+from ..ir.expressions import Apply, Dynamic, Expr, Index, Position, Read
 from ..ir.fresh import Fresh
-from ..ir.indexing import Symbol, const, var
+from ..ir.indexing import Symbol, const, multiply, var
 from ..ir.loops import For, If, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.ops import OPS
+from ..ir.ops import OPS, Op
 from ..ir.rewrite import map_statements
 from ..ir.walk import statements
 from ..passes.access import accesses
-from .nests import Facts
+from .chunks import chunk
+from .elsewhere import Place, elsewhere
+from .nests import Facts, around, trips
 from .points import PRIVATE_BYTES, Made, dealt
+from .tree import WARP, is_apart, neutral
 
 MOST = 4096
 """So many threads share the elements."""
+PIECES = 1024
+"""Pieces at most."""
+ROUNDS = 256
+"""A piece has at least so many rounds."""
+UNKNOWN = 64 * ROUNDS
+"""What rounds are taken for whose number only the run knows."""
+FEWEST = 4
+"""With fewer pieces nothing is gained."""
+THREADS = 1 << 16
+"""So many threads go through all pieces together; there are more elements of a thread instead."""
+PARTS_BYTES = 1 << 26
+"""The elements of all pieces take so much memory at most."""
 
 
 def owners(loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
@@ -54,7 +76,18 @@ def owners(loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> 
     if not small or not written or not facts.is_free(loop, own | taken):
         return None
     sizes = [_elements(node) for node in written]
-    count = MOST if None in sizes else min(MOST, max(max(s or 0 for s in sizes), 1))
+    most = MOST if None in sizes else min(MOST, max(max(s or 0 for s in sizes), 1))
+    pieces = _pieces(loop, written)
+    if pieces:
+        enough = 1 << max(WARP, THREADS // pieces).bit_length() - 1
+        return _apart(loop, written, pieces, min(most, enough), own, fresh)
+    whole: tuple[Stmt, ...] = (loop,)
+    made = _shared(whole, taken, most, fresh)
+    return Made((dealt([made], made.body, fresh),), dict.fromkeys(own, "private"))
+
+
+def _shared(body: tuple[Stmt, ...], taken: frozenset[int], count: int, fresh: Fresh) -> For:
+    """Return the loop over owners, each of which does what writes its elements."""
     owner = fresh.symbol("owner")
 
     def guarded(stmt: Stmt) -> tuple[Stmt, ...]:
@@ -62,10 +95,89 @@ def owners(loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> 
             return (If(_is_owned(stmt.access, owner, count), (stmt,), (), stmt.span),)
         return (stmt,)
 
-    whole: tuple[Stmt, ...] = (loop,)
-    body = map_statements(whole, guarded)
-    each = For(owner, const(0), const(count), 1, (), "serial", loop.span)
-    return Made((dealt([each], body, fresh),), dict.fromkeys(own, "private"))
+    return For(owner, const(0), const(count), 1, map_statements(body, guarded), "serial")
+
+
+# ------------------------------------------------------------------------------- in pieces
+
+
+def _pieces(loop: For, written: Sequence[Node]) -> int:
+    """Return into how many pieces rounds are taken, 0 where they stay one."""
+    sizes = [_elements(node) for node in written]
+    if None in sizes or any(_accumulates(loop, node) is None for node in written):
+        return 0
+    count, elements = trips(loop), max(sum(size or 0 for size in sizes), 1)
+    most = min(PIECES, PARTS_BYTES // max(sum(node.bytes for node in written), 1))
+    rounds = UNKNOWN if count is None else count
+    most = min(most, rounds // ROUNDS, 4 * rounds // elements)
+    return most if most >= FEWEST else 0
+
+
+def _accumulates(loop: For, node: Node) -> Op | None:
+    """Return by what a loop accumulates into an array, None where the order matters."""
+    ops = {
+        stmt.op if isinstance(stmt, Update) else None for stmt in statements(loop.body)
+        if isinstance(stmt, Store | Update) and stmt.access.node == node
+    }  # fmt: skip
+    op = ops.pop() if len(ops) == 1 else None
+    return op if op is not None and is_apart(op, node.dtype, exact=True) else None
+
+
+def _apart(
+    loop: For, written: Sequence[Node], pieces: int, count: int, own: frozenset[int], fresh: Fresh
+) -> Made:
+    """Return the kernel of all pieces, and the loops that put them together behind it."""
+    parts = [_Parts(loop, node, pieces, fresh) for node in written]
+    piece = fresh.symbol("piece")
+    part, body = chunk(loop, piece, pieces, loop.body, fresh)
+    each = _shared(around((part,), body), frozenset(node.id for node in written), count, fresh)
+    by_id = {one.node.id: one for one in parts}
+
+    def moved(node: Node, index: tuple[Index, ...]) -> Place:
+        return by_id[node.id].place(piece, index) if node.id in by_id else (node, index)
+
+    starts = tuple(one.start(piece, each) for one in parts)
+    outer = For(piece, const(0), const(pieces), 1, ())
+    kernel = dealt([outer, each], (*starts, *elsewhere(each.body, moved)), fresh)
+    return Made((kernel, *(one.whole() for one in parts)), dict.fromkeys(own, "private"))
+
+
+class _Parts:
+    """What all pieces accumulate into an array: its elements one after the other, of each."""
+
+    def __init__(self, loop: For, node: Node, pieces: int, fresh: Fresh) -> None:
+        op = _accumulates(loop, node)
+        assert op is not None, "what is not accumulated is not taken apart"
+        self.node, self.op, self.fresh, self.pieces = node, op, fresh, pieces
+        self.size = _elements(node) or 0
+        self.parts = fresh.array(f"{node.label}_parts", (pieces, max(self.size, 1)), node.dtype)
+
+    def place(self, piece: Symbol, index: tuple[Index, ...]) -> Place:
+        """Return where a piece has an element."""
+        flat = _place(Access(self.node, index))
+        at: Index = flat.index if isinstance(flat, Position) else Dynamic(flat)
+        return self.parts, (var(piece), at)
+
+    def start(self, piece: Symbol, each: For) -> Stmt:
+        """Return what each owner of elements of a piece begins with."""
+        at, count = self.fresh.symbol("element"), each.hi.constant
+        place = Access(self.parts, (var(piece), var(at)))
+        start = Store(place, neutral(self.op, self.node.dtype))
+        return For(at, var(each.symbol), const(self.size), count or 1, (start,))
+
+    def whole(self) -> Stmt:
+        """Return the loops that add the elements of all pieces to those of the array."""
+        piece, axes = self.fresh.symbol("piece"), [self.fresh.symbol("at") for _ in self.node.shape]
+        index = tuple(map(var, axes))
+        parts = Read(*self.place(piece, index))
+        update = Update(Access(self.node, index), self.op, parts, over=(var(piece),))
+        extents = [*self.node.shape, const(self.pieces)]
+        loops = [
+            For(symbol, const(0), extent, 1, ())
+            for symbol, extent in zip((*axes, piece), extents, strict=True)
+        ]
+        (made,) = around(loops, (update,))
+        return made
 
 
 def _only_written(loop: For, own: frozenset[int]) -> list[Node]:
@@ -88,12 +200,25 @@ def _elements(node: Node) -> int | None:
 
 def _is_owned(access: Access, owner: Symbol, count: int) -> Expr:
     """Return whether an element is one of a thread's: by its place in the array."""
+    rest = Apply(OPS["mod"], (_place(access), Position(const(count))), dtypes.int64)
+    return Apply(OPS["eq"], (rest, Position(var(owner))), dtypes.bool_)
+
+
+def _place(access: Access) -> Expr:
+    """Return the number of an element among those of its array."""
     total: Expr | None = None
     for at, stride in zip(access.index, access.node.element_strides, strict=True):
         one: Expr = at.value if isinstance(at, Dynamic) else Position(at)
         if stride != const(1):
-            one = Apply(OPS["mul"], (one, Position(stride)), dtypes.int64)
-        total = one if total is None else Apply(OPS["add"], (total, one), dtypes.int64)
+            one = _joined("mul", one, Position(stride))
+        total = one if total is None else _joined("add", total, one)
     assert total is not None, "scalars are not shared out"
-    rest = Apply(OPS["mod"], (total, Position(const(count))), dtypes.int64)
-    return Apply(OPS["eq"], (rest, Position(var(owner))), dtypes.bool_)
+    return total
+
+
+def _joined(op: str, one: Expr, other: Expr) -> Expr:
+    """Return an integer of two; an index expression where both are."""
+    if isinstance(one, Position) and isinstance(other, Position):
+        both = multiply(one.index, other.index) if op == "mul" else one.index + other.index
+        return Position(both)
+    return Apply(OPS[op], (one, other), dtypes.int64)

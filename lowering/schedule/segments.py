@@ -25,9 +25,11 @@ from dataclasses import replace
 from math import prod
 
 from ..dataclass import dataclass
+from ..ir.assignments import Let
 from ..ir.fresh import Fresh
 from ..ir.loops import For, Stmt
 from ..ir.node import Node
+from ..ir.walk import statements, uses
 from .chunks import blocks_for
 from .nests import Band, Facts, fails, trips, uses_of
 from .points import FEW, expanded, normalised
@@ -68,6 +70,8 @@ def segments(
         return None
     facts.tell(body, found.private)
     cuts = _cuts([bool(_long(stmt, facts, count)) for stmt in body])
+    if _shares_symbols([body[lo:hi] for lo, hi in cuts]):
+        return None
     carried = _carried([body[lo:hi] for lo, hi in cuts], found.private)
     large = [nodes[number] for number in sorted(carried)]
     moved = expanded(body, large, free, fresh) if large else body
@@ -102,6 +106,16 @@ def _cuts(alone: Sequence[bool]) -> list[tuple[int, int]]:
         else:
             out[-1] = (out[-1][0], at + 1)
     return out
+
+
+def _shares_symbols(parts: list[tuple[Stmt, ...]]) -> bool:
+    """Whether a part uses a number that another one finds, as the bound of a loop that is data."""
+    bound = [{stmt.symbol for stmt in part if isinstance(stmt, Let)} for part in parts]
+    used = [{symbol for stmt in statements(part) for symbol in uses(stmt)} for part in parts]
+    return any(
+        found & symbols
+        for at, found in enumerate(bound) for other, symbols in enumerate(used) if at != other
+    )  # fmt: skip
 
 
 def _carried(parts: Sequence[tuple[Stmt, ...]], private: frozenset[int]) -> frozenset[int]:

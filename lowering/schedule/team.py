@@ -168,7 +168,7 @@ class _Team:
             made = reduced(loop, accumulators, self.fresh, self.spaces)
             for stmt in made.threads:
                 yield stmt, False
-            own = self.scalars | {node.id for node in self.fresh.nodes}
+            own = self.scalars | {n for n, space in self.spaces.items() if space == "private"}
             for stmt in made.all:
                 yield stmt, not own.issuperset(node.id for node in writes((stmt,)))
             return

@@ -16,6 +16,7 @@
 #define __global__
 #define __device__
 #define __launch_bounds__(...)
+#define __align__(bytes) __attribute__((aligned(bytes)))
 #define __shared__ static __attribute__((section("pe_shared")))
 
 struct Place { unsigned x, y, z; };

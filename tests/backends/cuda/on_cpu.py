@@ -24,6 +24,7 @@ from plusequals.backends.cuda.backend import CompiledCuda
 from plusequals.backends.cuda.device import Opened
 from plusequals.backends.cuda.kernels import FAULTS
 from plusequals.backends.cuda.nvrtc import Failed, Made
+from plusequals.backends.cuda.plan import ANSWERS
 from plusequals.backends.cuda.verbs import DriverError, OutOfMemory, Properties
 from plusequals.backends.runtime.state import RUNTIME
 
@@ -219,7 +220,7 @@ class CpuContext:
             grid, block = self.driver.shape
         shape = ffi.new("int64_t[]", [*grid, *block])
         nothing = np.zeros(FAULTS, np.int64)
-        faults = next((a for a in arguments if a % 8 == 0 and a - 8 in self.arrays), None)
+        faults = next((a for a in arguments if a % 8 == 0 and a - 8 * ANSWERS in self.arrays), None)
         given = [*arguments, *[0] * (MOST_ARGUMENTS - len(arguments))]
         given.append(faults or nothing.ctypes.data)
         said = start(kernel, shape, ffi.new("int64_t[]", given), self.driver.seed)

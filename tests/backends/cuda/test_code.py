@@ -141,3 +141,31 @@ def test_memory_goes_back_after_a_run() -> None:
         for _ in range(3):
             function(np.zeros(100), np.ones(100))
     assert len([what for what in driver.log if what[1] == "allocate"]) == 3
+
+
+@needs_gxx
+def test_sums_whose_bounds_are_data() -> None:
+    text = (
+        "def f(x, ptr):\n    y = np.zeros(3)\n    for k in range(3):\n"
+        "        y[k] = np.sum(x[ptr[k]:ptr[k + 1]] ** 2)\n    return y\n"
+    )
+    assert_same(both(text, np.arange(9.0), np.array([0, 2, 2, 9])))
+
+
+@needs_gxx
+@pytest.mark.parametrize(
+    "text", ["y[i] = sum[k < i](x[k])", "y[i] = sum[k >= i](x[k])", "y[i] = max[k <= i](x[k])"]
+)
+def test_sums_of_parts_that_grow(text: str) -> None:
+    assert_same(both(f"def f(y, x):\n    {text}\n    return y\n", np.zeros(9), np.arange(9.0)))
+
+
+@needs_gxx
+def test_few_columns_of_many_rows() -> None:
+    x = np.random.default_rng(0).random((40_000, 3))
+    text = "def f(x):\n    return x.mean(axis=0), x.argmax(axis=0), (x * x).sum(axis=0)\n"
+    with installed():
+        mean, at, squares = pe.cd_from_source(text).on("cuda")(x)
+    np.testing.assert_allclose(mean, x.mean(axis=0), 1e-12)
+    np.testing.assert_allclose(squares, (x * x).sum(axis=0), 1e-12)
+    assert at.tolist() == x.argmax(axis=0).tolist()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from plusequals.backends.cuda.plan import (
+    ANSWERS,
     Again,
     Bind,
     Choose,
@@ -14,6 +15,7 @@ from plusequals.backends.cuda.plan import (
     Give,
     Known,
     Launch,
+    Learn,
     Plan,
     Repeat,
     Show,
@@ -102,10 +104,22 @@ def test_data_are_asked_for_and_indices_are_known() -> None:
     first, second, third = made.steps
     assert isinstance(first, Choose) and isinstance(first.test, Launch)
     assert isinstance(second, Choose) and second.test == Known(of_index)
-    assert isinstance(third, Bind) and isinstance(third.value, Known)
+    assert third == Bind(M, position(var(N) + 1))
     asking = made.text.kernels[first.test.kernel]
     assert made.answers in asking.nodes
-    assert "answer[0] = (int64_t)(scale > 2.0f);" in made.text.text
+    assert "answers[0] = (int64_t)(scale > 2.0f);" in made.text.text
+
+
+def test_values_of_data_are_asked_for_together() -> None:
+    lets = [Let(Symbol("v", 50 + at), read(SCALE)) for at in range(ANSWERS + 1)]
+    known, of_one = Let(M, position(var(N))), Let(Symbol("w", 90), position(lets[0].symbol))
+    made = planned(known, lets[0], of_one, *lets[1:], known)
+    first, second, third = made.steps
+    assert isinstance(first, Bind)
+    assert isinstance(second, Learn) and isinstance(third, Learn)
+    assert second.symbols == (lets[0].symbol, of_one.symbol, *(x.symbol for x in lets[1:7]))
+    assert third.symbols == (lets[7].symbol, lets[8].symbol, M)
+    assert [len(made.text.kernels[x.launch.kernel].symbols) for x in (second, third)] == [0, 1]
 
 
 def test_loops_with_tests_storage_and_prints_are_the_hosts() -> None:

@@ -17,7 +17,14 @@ from .kernels import Case
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tiles be small: they are interpreted. Tests of the backend run those that there are."""
-    for name, size in (("SIDE", 8), ("BLOCK", 2), ("ACROSS", 4), ("DEPTH", 4), ("LEAST", 65)):
+    for name, size in (
+        ("SIDE", 8),
+        ("NEIGHBOURS", 2),
+        ("ACROSS", 4),
+        ("DEPTH", 4),
+        ("LEAST", 65),
+        ("LARGE", 17 * 16),
+    ):
         monkeypatch.setattr(device_tiles, name, size)
 
 

@@ -13,11 +13,11 @@ from plusequals.lowering.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Access, Parameter, Print
 from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.ir.interpret import run_program
-from plusequals.lowering.ir.loops import For, If, Kernel, Program, Stmt, Store
+from plusequals.lowering.ir.loops import For, If, Kernel, Program, Stmt, Store, While
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.verify import verify_program
-from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.ir.walk import bodies, own_writes, statements
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.schedule.grid import MOST_NODES, grid
@@ -131,3 +131,39 @@ def test_no_kernel_is_given_too_many_arrays() -> None:
     body = [store(one, const(0), value=number(1.0)) for one in nodes]
     (made,) = grid(program(*body, locals_=tuple(nodes)), CUDA).program.kernels
     assert len(made.body) == 2
+
+
+def written_alike(body: Sequence[Stmt], spaces: dict[int, str]) -> list[str]:
+    """Return what all threads of a block write together, though it is not each one's own."""
+    found = []
+    for stmt in body:
+        if isinstance(stmt, For) and stmt.kind == "thread":
+            continue
+        if isinstance(stmt, For | If | While):
+            found += [one for part in bodies(stmt) for one in written_alike(part, spaces)]
+        else:
+            found += [n.label for n in own_writes(stmt) if spaces.get(n.id) != "private"]
+    return found
+
+
+TOTALS = {
+    "few columns": ("    y[j] = sum[i](x[i, j]) / 2\n", (3,), (40_000, 3)),
+    "none is known": ("    y[i] = sum[k < i](x[k, 0])\n", (9,), (9, 2)),
+    "from where on": ("    y[i] = sum[k >= i](x[k, 1])\n", (9,), (9, 2)),
+    "extremes": ("    y[:] = x.max(axis=0) - x.argmin(axis=0)\n", (2,), (70_000, 2)),
+    "all": ("    y[0] = (x * x).sum() / x.max()\n", (1,), (700, 800)),
+}
+
+
+@pytest.mark.parametrize("name", [*NESTS, *TOTALS])
+def test_what_all_threads_do_alike_writes_only_what_is_their_own(name: str) -> None:
+    if name in TOTALS:
+        text, *shapes = TOTALS[name]
+        function = pe.cd_from_source(f"def f(y, x):\n{text}", {"np": np})
+        program, _ = optimize(lower(function.procedure(*map(np.zeros, shapes))), CUDA)
+    else:
+        program, _ = given(name, 37)
+    made = grid(program, CUDA)
+    for kernel in kernels(made.program):
+        if kernel.kind == "block":
+            assert not written_alike(kernel.body, dict(made.spaces)), print_program(made.program)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plusequals.lowering.ir.loops import For
+from plusequals.lowering.schedule import owners as owners_of
 from plusequals.lowering.schedule.owners import owners
 
 from .kernels import Case
@@ -29,6 +30,55 @@ def test_several_axes() -> None:
     case = Case("h[k[i], j, m[i]] += x[i, j]", exact=True, h="f32[8, 3, 9]", k="i64[20]",
                 m="i64[20]", x="f32[20, 3]")  # fmt: skip
     case.assert_same(of(case))
+
+
+@pytest.mark.parametrize("size", [8, 9, 300])
+@pytest.mark.parametrize("n", [31, 32, 61])
+def test_what_is_exact_in_any_order_is_taken_in_pieces(
+    n: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owners_of, "ROUNDS", 8)
+    for text, real in (
+        ("h[k[i]] += x[i]", "i32"), ("h[k[i]] *= x[i]", "u8"),
+        ("h[k[i]] = max(h[k[i]], x[i])", "f32"), ("h[k[i], 1] += x[i]", "i64"),
+    ):  # fmt: skip
+        shape = f"{size}, 2" if ", 1]" in text else f"{size}"
+        case = Case(text, exact=True, h=f"{real}[{shape}]", k=f"i64[{n}]", x=f"{real}[{n}]")
+        made = of(case)
+        assert len(made) == (2 if n >= 32 and size < 32 else 1)
+        case.assert_same(made)
+
+
+def test_pieces_of_several_axes_and_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owners_of, "ROUNDS", 8)
+    for text in (
+        "h[k[i], j, m[i]] += x[i, j]",
+        "for i in range(300):\n    h[k[i], 0, m[i]] += x[i, 1]\n    g[m[i]] += 1",
+        "for i in range(299, -1, -2):\n    g[m[i]] += i",
+    ):
+        case = Case(text, exact=True, h="i64[8, 3, 9]", g="i32[9]", k="i64[300]", m="i64[300]",
+                    x="i64[300, 3]")  # fmt: skip
+        made = of(case)
+        assert len(made) == 1 + ("h[" in text) + ("g[" in text)
+        case.assert_same(made)
+
+
+def test_where_the_order_matters_rounds_stay_together() -> None:
+    for text, real in (("h[k[i]] += x[i]", "f32"), ("h[k[i]] = x[i]", "i64"),
+                       ("h[k[i]] -= x[i]", "f64")):  # fmt: skip
+        sizes = {"h": f"{real}[8]", "k": "i64[3000]", "x": f"{real}[3000]"}
+        assert len(of(Case(text, exact=False, **sizes))) == 1
+
+
+def test_pieces_are_no_more_than_their_memory_and_their_sums_are_worth() -> None:
+    for n, size, pieces in (
+        (1 << 22, 256, 1024), (100_000, 256, 390), (10_000, 5000, 8), (10_000, 20_000, 0),
+        (1 << 20, 1 << 19, 8), (1 << 24, 1 << 22, 4),
+    ):  # fmt: skip
+        case = Case("h[k[i]] += x[i]", h=f"i32[{size}]", k=f"i64[{n}]", x=f"i32[{n}]")
+        (loop,) = (s for s in case.body if isinstance(s, For) and s == case.loop())
+        (node,) = (node for node in case.nodes.values() if node.label == "h")
+        assert owners_of._pieces(loop, [node]) == pieces
 
 
 def test_what_is_read_as_well_is_refused() -> None:

@@ -7,6 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from plusequals.lowering.ir.assignments import Let
+from plusequals.lowering.ir.expressions import Read
+from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.ir.loops import Check, For
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule.chunks import ROUNDS
@@ -60,3 +63,19 @@ def test_the_parts_mean_the_same(text: str) -> None:
     arrays = [filled(p.node, rng) for p in case.program.parameters]
     for got, want in zip(ran(made.program, arrays), ran(case.program, arrays), strict=True):
         np.testing.assert_allclose(got, want, 1e-12, 1e-12)
+
+
+def test_numbers_that_the_points_find_stay_where_they_are_used() -> None:
+    case = Case("y[j] = sum[i](x[i, j]) * 2", y="f32[3]", x="f32[9000, 3]")
+    made = cut(case)
+    assert made is not None
+    found = band(case.loop(), case.facts)
+    assert found is not None
+    (at,) = (n for n, stmt in enumerate(found.inner) if isinstance(stmt, For))
+    symbol = case.fresh.symbol("bound")
+    long = replace(found.inner[at], hi=var(symbol))  # type: ignore[type-var]
+    inner = (Let(symbol, Read(case.program.parameters[0].node, (const(0),))),
+             *found.inner[:at], long, *found.inner[at + 1 :])  # fmt: skip
+    case.facts.tell(inner, found.private)
+    moved = replace(found, inner=inner)
+    assert segments(moved, case.facts, case.fresh, case.nodes) is None

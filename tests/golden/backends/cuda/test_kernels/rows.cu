@@ -6,7 +6,7 @@ extern "C" __global__ void __launch_bounds__(64) pe_rows_0(const float *__restri
     __shared__ int failed;
     if (threadIdx.x == 0) failed = 0;
     __syncthreads();
-    __shared__ float partial[64];
+    __shared__ __align__(16) float partial[64];
     float total = 0.0f;
     for (int64_t b = (int64_t)blockIdx.x; b < n; b += (int64_t)gridDim.x) {
         for (int64_t t = (int64_t)threadIdx.x; t < 64; t += (int64_t)blockDim.x) {

@@ -1,0 +1,101 @@
+"""Contractions by tiles of both sizes: what they compute, and what they take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.backends.cuda.backend import translate
+from plusequals.lowering import settings
+from plusequals.lowering.schedule import device_tiles
+
+from .batch import compiled
+from .on_cpu import CpuDriver, needs_gxx
+from .test_nests import ARCHITECTURES, SPILLED, joined
+from .test_nvrtc import needed, needs_nvrtc
+
+Array = np.ndarray[Any, Any]
+PRODUCTS = {
+    "plain": ("c[i, j] = sum[k](a[i, k] * b[k, j])", (130, 9), (9, 257)),
+    "turned": ("c[i, j] = sum[k](a[k, i] * b[j, k])", (20, 128), (128, 20)),
+    "behind": ("c[i, j] = relu(sum[k](a[i, k] * b[j, k]) - i) * 2", (150, 33), (131, 33)),
+    "window": ("c[i, j] = sum[p, k](a[i + p, k] * b[p, k, j])", (140, 8), (3, 8, 129)),
+}
+TEXTS = {name: f"def f(c, a, b):\n    {text}\n" for name, (text, _, _) in PRODUCTS.items()}
+
+
+def arguments(name: str, dtype: str) -> list[Array]:
+    rng = np.random.default_rng(1)
+    _, first, second = PRODUCTS[name]
+    shapes = {"plain": (130, 257), "turned": (128, 128), "behind": (150, 131), "window": (138, 129)}
+    return [rng.standard_normal(x).astype(dtype) for x in (shapes[name], first, second)]
+
+
+@needs_gxx
+@pytest.mark.parametrize("profile", ["default", "strict"])
+@pytest.mark.parametrize("dtype", ["f4", "f2"])
+def test_wide_tiles_compute_what_narrow_ones_do(
+    dtype: str, profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = CpuDriver(seed=7)
+    found: list[list[bytes]] = []
+    for least in (1, 1 << 60):
+        monkeypatch.setattr(device_tiles, "LARGE", least)
+        given = [arguments(name, dtype) for name in PRODUCTS]
+        made = [
+            pe.cd_from_source(TEXTS[name]).procedure(*args)
+            for name, args in zip(PRODUCTS, given, strict=True)
+        ]
+        made = [replace(one, name=f"f_{at}") for at, one in enumerate(made)]
+        with settings.override(profile=profile, verify=False):
+            codes = compiled(made, driver)
+        side = device_tiles.SIDE * (2 if least == 1 else 1)
+        for code in codes:
+            assert f"_tile[{device_tiles.DEPTH * (side + 4)}]" in code.text
+        for code, args in zip(codes, given, strict=True):
+            code.run(args)
+        found.append([args[0].tobytes() for args in given])
+        if dtype != "f4":
+            continue
+        for name, (c, a, b) in zip(PRODUCTS, given, strict=True):
+            if name == "plain":
+                np.testing.assert_allclose(c, a @ b, 1e-4, 1e-5)
+    assert found[0] == found[1], "each element is summed in the order of its terms"
+
+
+def plan_of(name: str, dtype: str, n: int) -> Any:
+    function = pe.cd_from_source(TEXTS[name])
+    arrays = [np.zeros((n, n), dtype) for _ in range(3)]
+    with settings.override(verify=False):
+        return translate(function.procedure(*arrays), CpuDriver().properties(0))
+
+
+def test_wide_tiles_are_for_what_is_large() -> None:
+    def is_wide(dtype: str, n: int) -> bool:
+        return f"_tile[{16 * (128 + 4)}]" in plan_of("plain", dtype, n).text.text
+
+    assert is_wide("f4", 2048) and is_wide("f2", 1449)
+    assert not is_wide("f4", 1440) and not is_wide("f8", 2048)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_nothing_of_wide_tiles_is_spilled(architecture: str, tmp_path: Path) -> None:
+    made = []
+    for dtype, n in (("f4", 4096), ("f4", 2001), ("f2", 2048), ("f2", 2001), ("f4", 512)):
+        for name in ("plain", "turned"):
+            with settings.override(verify=False):
+                function = pe.cd_from_source(TEXTS[name].replace("def f", f"def f{len(made)}"))
+                arrays = [np.zeros((n, n), dtype) for _ in range(3)]
+                made.append(translate(function.procedure(*arrays), CpuDriver().properties(0)))
+    built = needed().build(joined(made), architecture, tmp_path)
+    assert "warning" not in built.log
+    assert len(built.figures) == len(made)
+    for name, figures in built.figures.items():
+        assert figures.registers <= 128, (name, str(figures))
+        assert max(figures.spilled, figures.stack) <= SPILLED, (name, str(figures))

@@ -1,0 +1,123 @@
+"""What is told of kernels: each with its line, and with what NVRTC says that it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.backends.cuda.nvrtc import Figures, Made
+from plusequals.backends.interface import HasKernels
+
+from .on_cpu import Gxx, backend, installed, needs_gxx
+from .test_nvrtc import needed, needs_nvrtc
+
+TEXT = """\
+def f(y, x):
+    y[i] = x[i] * 2
+    z[i, j] = y[i] * x[j]
+    return z.sum(axis=0)
+"""
+SAID = """\
+ptxas info    : Compiling entry function '{}' for 'sm_90'
+ptxas info    : Function properties for {}
+    16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 24 registers, used 1 barriers, 1024 bytes smem
+"""
+
+
+class Saying(Gxx):
+    """Compiles for this processor, and says what was planned."""
+
+    name = "saying"
+
+    def build(self, text: str, target: str, folder: Path) -> Made:
+        said = SAID.format("pe_f_0", "pe_f_0")
+        return Made(super().build(text, target, folder).code, said)
+
+
+class Told(Gxx):
+    """Compiles for this processor, and says what NVRTC says of a device."""
+
+    name = "told"
+
+    def build(self, text: str, target: str, folder: Path) -> Made:
+        return Made(super().build(text, target, folder).code,
+                    needed().build(text, target, folder).log)  # fmt: skip
+
+
+def explained(compiler: Any, text: str = TEXT, n: int = 300) -> pe.Explanation:
+    with installed(backend(compiler=compiler)):
+        return pe.cd_from_source(text, {"np": np}).on("cuda").explain(np.zeros(n), np.ones(n))
+
+
+@needs_gxx
+def test_a_table_says_what_each_kernel_takes() -> None:
+    table = explained(Saying).kernel_table.splitlines()
+    assert [line.split() for line in table] == [
+        ["kernel", "line", "threads", "registers", "spilled", "shared", "stack"],
+        ["pe_f_0", "2", "256", "24", "8", "1,024", "16"],
+    ]
+
+
+@needs_gxx
+def test_the_text_and_the_page_have_it() -> None:
+    made = explained(Saying)
+    assert f"kernels\n-------\n{made.kernel_table}\n\n" in str(made)
+    page = made.to_html()
+    assert "<h2>kernels</h2>" in page
+    assert '<td>pe_f_0</td><td class="right">2</td><td class="right">256</td>' in page
+
+
+@needs_gxx
+def test_the_loops_are_those_of_the_device() -> None:
+    made = explained(Saying)
+    assert " block:" in made.loops and " thread:" in made.loops
+    assert "__global__" in made.code
+
+
+@needs_gxx
+def test_without_figures_there_is_no_table() -> None:
+    made = explained(Gxx)
+    assert made.kernel_table == ""
+    assert "kernels\n-------" not in str(made)
+    assert "<h2>kernels</h2>" not in made.to_html()
+    f = pe.cd_from_source(TEXT, {"np": np})
+    assert f.on("cc").explain(np.zeros(3), np.ones(3)).kernel_table == ""
+
+
+@needs_gxx
+@needs_nvrtc
+def test_what_a_real_compiler_says_is_told_of_every_kernel() -> None:
+    function = pe.cd_from_source(TEXT, {"np": np})
+    with installed(backend(compiler=Told)):
+        made = function.on("cuda").explain(np.zeros(300), np.ones(300))
+    assert [row.name for row in made.kernels] == [
+        name for name in ("pe_f_0", "pe_f_1", "pe_f_2") if f"{name}(" in made.code
+    ]
+    assert {row.span.line for row in made.kernels} <= {2, 3, 4}
+    for row in made.kernels:
+        assert 8 <= row.registers <= 80
+        assert row.spilled == row.stack == 0
+
+
+@needs_gxx
+def test_rows_are_those_of_the_code() -> None:
+    made = backend(compiler=Saying)
+    with installed(made):
+        function = pe.cd_from_source(TEXT, {"np": np})
+        code = made.compile(function.procedure(np.zeros(9), np.ones(9)))
+    assert isinstance(code, HasKernels)
+    assert code.figures == {"pe_f_0": Figures(24, 1024, 8, 16)}
+    assert [(row.name, row.registers) for row in code.kernels] == [("pe_f_0", 24)]
+    assert code.kernels[0].threads % 32 == 0
+    assert code.program is code.plan.program
+
+
+@pytest.mark.parametrize("name", ["numpy", "cc"])
+def test_other_code_has_no_kernels(name: str) -> None:
+    function = pe.cd_from_source(TEXT, {"np": np}, backend=name)
+    assert not function.explain(np.zeros(3), np.ones(3)).kernels

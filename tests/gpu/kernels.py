@@ -1,0 +1,117 @@
+"""A function as kernels on a machine: memory is taken once, and runs are only launches."""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plusequals import cd
+from plusequals.backends.cuda.backend import translate
+from plusequals.backends.cuda.kernels import FAULTS
+from plusequals.backends.cuda.nvrtc import Compiler, Figures
+from plusequals.backends.cuda.plan import MOST_BLOCKS, Clear, Launch, Plan, Repeat, Step
+from plusequals.backends.cuda.verbs import Properties
+from plusequals.lowering import settings
+from plusequals.lowering.ir.assignments import Procedure
+from plusequals.lowering.ir.indexing import Symbol, evaluate
+
+from .machine import Array, Machine
+
+
+class LeftOut(Exception):
+    """Something cannot be measured; says why."""
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A function on a machine, with its arguments there."""
+
+    machine: Machine
+    plan: Plan
+    functions: list[Any]
+    places: dict[int, int]
+    figures: dict[str, Figures]
+    faults: int
+    symbols: dict[Symbol, int] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Queue everything."""
+        self.steps(self.plan.steps)
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            match step:
+                case Launch():
+                    self.launch(step)
+                case Clear(node):
+                    self.machine.clear(self.places[node.id], node.bytes)
+                case Repeat(symbol, lo, hi, by, body):
+                    ends = evaluate(lo, self.symbols), evaluate(hi, self.symbols)
+                    for self.symbols[symbol] in range(*ends, by):
+                        self.steps(body)
+                case _:
+                    raise LeftOut("the host decides between kernels")
+
+    def launch(self, step: Launch) -> None:
+        kernel = self.plan.text.kernels[step.kernel]
+        rounds = [evaluate(size, self.symbols) for size in step.grid]
+        if min(rounds) <= 0:
+            return
+        grid = [min(size, most) for size, most in zip(rounds, MOST_BLOCKS)]
+        grid += [1] * (3 - len(grid))
+        arguments = [self.places[node.id] for node in kernel.nodes]
+        arguments += [self.symbols[symbol] for symbol in kernel.symbols]
+        arguments += [self.faults, step.kernel + 1] * kernel.checks
+        self.machine.launch(self.functions[step.kernel], grid, step.threads, arguments)
+
+    def outputs(self, arrays: Sequence[Array], names: Sequence[str]) -> list[Array]:
+        """Return what arrays of those names are now, shaped as the given ones."""
+        by_name = {p.node.label: p.node for p in self.plan.program.parameters}
+        found = [np.empty_like(array) for array in arrays]
+        for array, name in zip(found, names, strict=True):
+            self.machine.download(array, self.places[by_name[name].id])
+        return found
+
+    def free(self) -> None:
+        """Give all memory back."""
+        for address in {*self.places.values(), self.faults}:
+            self.machine.free(address)
+
+
+def prepared(
+    function: Callable[..., Any], arguments: Sequence[Any], machine: Machine, compiler: Compiler
+) -> Prepared:
+    """Return a function on a machine; raises LeftOut where it needs more than launches."""
+    plain = getattr(function, "__wrapped__", function)
+    procedure: Procedure = cd(plain).procedure(*arguments)
+    with settings.override(verify=False):
+        plan = translate(procedure, _properties(machine))
+    if procedure.results:
+        raise LeftOut("it makes new arrays")
+    with tempfile.TemporaryDirectory(prefix="plusequals-") as folder:
+        made = compiler.build(plan.text.text, machine.facts.target, Path(folder))
+    functions = [machine.function(made.code, k.name, k.arguments) for k in plan.text.kernels]
+    given = dict(zip(inspect.signature(plain).parameters, arguments, strict=True))
+    places = {}
+    for parameter in procedure.parameters:
+        array = np.asarray(given[parameter.node.label], parameter.node.dtype.numpy)
+        places[parameter.node.id] = machine.allocate(array.nbytes)
+        machine.upload(places[parameter.node.id], array)
+    for node in (*plan.device, plan.answers):
+        if node.static_shape is None:
+            raise LeftOut("the size of an array is only known in the run")
+        places[node.id] = machine.allocate(node.bytes)
+    faults = machine.allocate(8 * FAULTS)
+    machine.clear(faults, 8 * FAULTS)
+    return Prepared(machine, plan, functions, places, made.figures, faults)
+
+
+def _properties(machine: Machine) -> Properties:
+    major, minor = machine.facts.target[3:-1], machine.facts.target[-1]
+    return Properties(machine.facts.name, (int(major), int(minor)), 1, 0)

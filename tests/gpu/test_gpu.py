@@ -1,0 +1,251 @@
+"""What can be tested of it without a GPU: everything but the device."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.cell import Case
+from tests.backends.cuda.on_cpu import CpuDriver, Gxx, backend, installed, needs_gxx
+from tests.backends.cuda.test_nests import ARCHITECTURES
+from tests.backends.cuda.test_nvrtc import needed, needs_nvrtc
+
+from . import __main__ as command
+from . import machine, measure, nests, peers, sanitizer
+from .kernels import LeftOut, prepared
+from .machine import Facts
+from .measure import BEGIN, END, Row, copy_rate, into, rows, table
+from .work import MEASURED, Measured, empty
+
+
+class Played:
+    """A device that this processor plays."""
+
+    facts = Facts("fibres", "sm_90", "13.0")
+
+    def __init__(self) -> None:
+        self.context = CpuDriver(seed=3).open(0)
+        self.took = iter(range(1, 10_000))
+        self.loaded: dict[bytes, Any] = {}
+
+    def allocate(self, size: int) -> int:
+        return self.context.allocate(max(size, 8), None)
+
+    def free(self, address: int) -> None:
+        self.context.free(address, None)
+
+    def upload(self, address: int, array: np.ndarray) -> None:
+        self.context.upload(address, np.ascontiguousarray(array), None)
+
+    def download(self, array: np.ndarray, address: int) -> None:
+        self.context.download(array, address, None)
+
+    def clear(self, address: int, size: int) -> None:
+        self.context.clear(address, size, None)
+
+    def copy(self, address: int, source: int, size: int) -> None:
+        self.context.copy(address, source, size, None)
+
+    def function(self, code: bytes, name: str, count: int) -> Any:
+        if code not in self.loaded:
+            self.loaded[code] = self.context.load(code)
+        return self.context.function(self.loaded[code], name, count)
+
+    def launch(self, function: Any, grid: Sequence[int], block: Sequence[int],
+               arguments: Sequence[int]) -> None:  # fmt: skip
+        self.context.launch(function, tuple(grid), tuple(block), arguments, None)
+
+    def seconds(self, call: Callable[[], object]) -> float:
+        call()
+        return 0.001 * next(self.took)
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let medians be of few runs."""
+    monkeypatch.setattr(measure, "median", lambda device, call: device.seconds(call))
+
+
+@needs_gxx
+@pytest.mark.parametrize("what", MEASURED, ids=lambda what: what.workload.name)
+def test_every_workload_computes_what_it_should(what: Measured) -> None:
+    device = Played()
+    (row,) = rows(device, Gxx(), [what], {}, is_small=True)
+    assert row.why == {} and row.ours is not None
+    assert not device.context.arrays, "all memory is given back"
+    assert row.bytes > 0 and row.flops > 0
+
+
+@needs_nvrtc
+def test_kernels_of_full_size_are_compiled_without_spills(tmp_path: Path) -> None:
+    from plusequals import cd
+    from plusequals.backends.cuda.backend import translate
+    from plusequals.lowering import settings
+
+    for what in MEASURED:
+        size = what.cell().size
+        case = what.workload.case(size)
+        function = getattr(what.functions("plusequals"), what.called).__wrapped__
+        procedure = cd(function).procedure(*empty(case), *case.inputs, *case.numbers)
+        with settings.override(verify=False):
+            plan = translate(procedure, CpuDriver().properties(0))
+        made = needed().build(plan.text.text, ARCHITECTURES[1], tmp_path)
+        assert made.figures and "warning" not in made.log
+        for name, figures in made.figures.items():
+            assert figures.spilled == figures.stack == 0, (what.workload.name, name, str(figures))
+
+
+@needs_gxx
+def test_what_is_wrong_is_not_timed() -> None:
+    what = MEASURED[0]
+
+    def off(measured: Measured, case: Case) -> peers.Ready:
+        return peers.Ready(lambda: None, lambda found: empty(case))
+
+    def absent(measured: Measured, case: Case) -> peers.Ready:
+        raise LeftOut("it is not there")
+
+    (row,) = rows(Played(), Gxx(), [what], {"off": off, "absent": absent}, is_small=True)
+    assert row.others == {}
+    assert row.why["absent"] == "it is not there"
+    assert row.why["off"].startswith("wrong: result 0 is off")
+
+
+@needs_gxx
+def test_what_needs_the_host_is_left_out() -> None:
+    def halved(x):  # type: ignore[no-untyped-def]
+        x[:] = x / 2
+        print(x[0])
+
+    device = Played()
+    made = prepared(halved, (np.ones(4),), device, Gxx())
+    with pytest.raises(LeftOut, match="the host decides"):
+        made.run()
+
+
+def test_libraries_without_a_device_say_so() -> None:
+    what = MEASURED[0]
+    case = what.workload.case(what.cell(True).size)
+    made = {"cupy": peers.cupy, "jax": peers.jax, "torch": peers.torch_eager,
+            "triton": peers.triton}  # fmt: skip
+    for name, peer in made.items():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(sys.modules, name, None)
+            with pytest.raises(LeftOut, match=f"{name} cannot be imported"):
+                peer(what, case)
+
+
+def test_medians(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    assert machine.median(Played(), lambda: calls.append(1), 0.0) == 0.005
+    assert len(calls) == 7
+    assert peers.host_median(lambda: calls.append(1), 0.0) > 0
+    assert len(calls) == 14
+
+
+@needs_gxx
+def test_the_rate_of_a_copy() -> None:
+    assert copy_rate(Played(), 1 << 10) == pytest.approx(2 * 1024 / 0.001)
+
+
+def test_the_table_and_the_page() -> None:
+    found = [
+        Row("a:1", "bytes", 8e9, 1.0, 0.004, {"P": 0.005, "Q": 0.002}),
+        Row("b:2", "operations", 1.0, 5e12, 0.5, {"P": 0.4}, {"Q": "it is not there"}),
+        Row("c:3", "bytes", 1.0, 1.0, None, {}, {"plusequals": "wrong"}),
+    ]
+    text = table(found, 4e12, ["P", "Q"])
+    assert text.splitlines() == [
+        "| cell | plusequals | rate | of a copy | P | Q | over the best |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| `a:1` | 4 ms | 2,000 GB/s | 0.50 | 5 ms | 2 ms | 2.00 |",
+        "| `b:2` | 500 ms | 10.0 TFLOP/s |  | 400 ms | – | 1.25 |",
+        "| `c:3` | – | – |  | – | – | – |",
+        "", "Not measured:", "", "* Q, `b:2`: it is not there", "* plusequals, `c:3`: wrong",
+    ]  # fmt: skip
+    page = f"before\n{BEGIN}\nold\n{END}\nbehind\n"
+    assert into(page, text) == f"before\n{BEGIN}\n\n{text}\n\n{END}\nbehind\n"
+    with pytest.raises(ValueError, match="has no"):
+        into("nothing", text)
+
+
+def test_the_page_of_performance_has_a_place_for_it() -> None:
+    page = (command.ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    assert "x" in into(page, "x")
+
+
+def test_without_a_device_it_is_said_that_nothing_was_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(machine, "LIBRARY", "no-such-library.so")
+    assert command.main([]) == 0
+    assert capsys.readouterr().out.startswith("not run: there is no driver: no-such-library.so")
+
+
+def test_as_a_command() -> None:
+    words = [sys.executable, "-m", "tests.gpu", "benchmark", "--cells", "softmax"]
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(command.ROOT)}
+    done = subprocess.run(
+        words, cwd=command.ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("not run: ")
+
+
+def test_what_is_left_out_is_there() -> None:
+    for test in command.OTHERWISE:
+        path, _, name = test.partition("::")
+        assert f"def {name.partition('[')[0]}(" in (command.ROOT / path).read_text("utf-8")
+
+
+def test_what_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [what.workload.name for what in command.options(["--cells", "nbody"]).cells] == ["nbody"]
+    assert len(command.options([]).cells) == len(MEASURED)
+    for words in (["tets"], ["--cells", "nothing"]):
+        with pytest.raises(SystemExit):
+            command.options(words)
+    assert "there is no workload nothing" in capsys.readouterr().err
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("tool", sanitizer.TOOLS)
+def test_planted_faults_compile(tool: str, tmp_path: Path) -> None:
+    assert needed().build(sanitizer.WRONG[tool], "sm_90", tmp_path).figures.keys() == {"wrong"}
+    words = sanitizer.command(tool, "nests")
+    assert words[1:3] == ["--tool", tool] and words[-2:] == ["--inside", "nests"]
+
+
+def test_a_sanitizer_that_is_not_there_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sanitizer.shutil, "which", lambda name: None)
+    told = True, "memcheck: not run, compute-sanitizer is not installed"
+    assert sanitizer.checked("memcheck", command.ROOT) == told
+
+
+def test_a_sanitizer_has_to_notice_what_is_planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sanitizer.shutil, "which", lambda name: name)
+    for codes, passed, said in (
+        ((0, 0), False, "not noticed"), ((66, 66), False, "status 66"), ((66, 0), True, "clean"),
+    ):  # fmt: skip
+        left = iter(codes)
+        monkeypatch.setattr(
+            sanitizer,
+            "_run",
+            lambda words, root, left=left: subprocess.CompletedProcess(words, next(left), ""),
+        )
+        found = sanitizer.checked("racecheck", command.ROOT)
+        assert found[0] is passed and said in found[1]
+
+
+@needs_gxx
+def test_loops_of_every_kind_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = dict(list(nests.NESTS.items())[:3])
+    monkeypatch.setattr(nests, "NESTS", few)
+    with installed(backend(CpuDriver(memory=1 << 26))):
+        assert nests.run(sizes=(5,)) == 3

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
-from ..backends.cuda import shared
+from ..backends.cuda.protocols import may_be_there
 from ..backends.runtime.state import RUNTIME, Recorder
 from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
 from ..lowering.later import Later
@@ -23,6 +23,7 @@ from .definition import Definition
 
 if TYPE_CHECKING:
     from ..backends.cc.warm import Packed
+    from ..backends.cuda import shared
     from ..backends.runtime.routine import Compiled
     from ..backends.runtime.tensor import Tensor
     from ..lowering.ir.assignments import Procedure
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from .tracing import log
 else:
     compiled, explain = Later(".compiled", __package__), Later(".explain", __package__)
+    shared = Later("..backends.cuda.shared", __package__)
     front, log = Later(".front", __package__), Later(".tracing.log", __package__)
     plan, remember = Later(".plan", __package__), Later(".remember", __package__)
     recipe, results = Later(".recipe", __package__), Later(".results", __package__)
@@ -218,7 +220,7 @@ class CdFunction(_LongWay):
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if not kwargs and self._names is not None and len(args) == len(self._names):
-            return shared.adopted(dict(zip(self._names, args, strict=True)))
+            return _adopted(dict(zip(self._names, args, strict=True)))
         try:
             bound = self.__signature__.bind(*args, **kwargs)
         except TypeError as problem:
@@ -228,7 +230,7 @@ class CdFunction(_LongWay):
             helps = (f"call it as its `def` line says: `{self.__name__}({shown})`",)
             raise CdTypeError(Diagnostic("CD0436", message, (label,), (), helps)) from None
         bound.apply_defaults()
-        return shared.adopted(dict(bound.arguments))
+        return _adopted(dict(bound.arguments))
 
 
 class BoundFunction(functools.partial[Any]):
@@ -312,6 +314,14 @@ def cd_from_source(
         return CdFunction(definition, _signature(around, definition.surface), backend)
     except CdError as problem:
         raise problem.with_traceback(None) from None
+
+
+def _adopted(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with the arrays of other packages on devices as such: asked for once."""
+    for name, value in arguments.items():
+        if may_be_there(value):
+            arguments[name] = shared.found(value, name) or value
+    return arguments
 
 
 def _are_plain(params: Iterable[inspect.Parameter]) -> bool:

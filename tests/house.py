@@ -42,7 +42,7 @@ backends/runtime: __init__ saved batch inlined routine bound codes given link ru
 backends/runtime: device checks transfer direct field chosen state order filled stored
 backends/runtime: memory queue asked arrays timeline bindings printed
 backends/cuda: __init__ backend code turns device pool staging resident shared dlpack plan kernels
-backends/cuda: nvrtc dialect driver through_pycuda through_bindings verbs
+backends/cuda: nvrtc dialect driver through_pycuda through_bindings verbs protocols
 backends/cc: __init__ backend warm stream compiler code threads library inspection toolchain host
 backends: interpreter registry
 backends/emit: __init__ c_syntax parts polls frame vectors source heads c_expression eager names

@@ -22,10 +22,11 @@ from ...lowering.diagnostic import CdTypeError, CdValueError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.later import Later
 from ..interface import Array
-from .verbs import Handle
+from .protocols import may_be_there
 
 if TYPE_CHECKING:
     from . import dlpack
+    from .verbs import Handle
 else:
     dlpack = Later(".dlpack", __package__)
 
@@ -90,9 +91,11 @@ class Placed:
         return np.asarray(_Place(interface))
 
 
-@dataclass(frozen=True, slots=True)
 class _Place:
-    __array_interface__: dict[str, Any]
+    """An address for NumPy."""
+
+    def __init__(self, interface: dict[str, Any]) -> None:
+        self.__array_interface__ = interface
 
 
 class DeviceArray:
@@ -276,12 +279,11 @@ def found(value: Any, name: str = "the argument") -> Placed | None:
     Raises CdTypeError CD0701 where the package does not give it away, or it has elements of a
     type that is none of ours.
     """
-    if isinstance(value, Placed | np.ndarray | np.generic):
-        return value if isinstance(value, Placed) else None
+    if isinstance(value, Placed):
+        return value
     if isinstance(value, DeviceArray):
         return value.on_device
-    kind = type(value)  # of an object's own attributes anything may be made
-    if not (hasattr(kind, "__cuda_array_interface__") or hasattr(kind, "__dlpack_device__")):
+    if not may_be_there(value):
         return None
     try:
         interface = getattr(value, "__cuda_array_interface__", None)
@@ -350,16 +352,6 @@ def _ordinal(value: Any) -> int | None:
     """Return the number of the device of an array, as its package says it."""
     device = value.__dlpack_device__() if hasattr(value, "__dlpack_device__") else None
     return int(device[1]) if device is not None and device[0] == CUDA else None
-
-
-def adopted(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return arguments with the arrays of other packages on devices as such: asked for once."""
-    for name, value in arguments.items():
-        if type(value) is not np.ndarray:
-            array = found(value, name)
-            if array is not None:
-                arguments[name] = array
-    return arguments
 
 
 def place(value: Any) -> Any:

@@ -334,3 +334,12 @@ def test_bfloat16_goes_by_dlpack(untouched: Opened) -> None:
     assert not hasattr(got, "__cuda_array_interface__")
     assert found(got) is not None
     assert got.__dlpack__() is not None
+
+
+def test_classes_made_of_numpys_arrays_are_the_hosts() -> None:
+    class Own(np.ndarray[Any, Any]):
+        pass
+
+    assert found(np.ones(3).view(Own)) is None
+    f = pe.cd_from_source("def f(x):\n    return x + 1\n", backend="numpy")
+    assert np.array_equal(f(np.ones(3).view(Own)), [2.0, 2.0, 2.0])

@@ -213,6 +213,16 @@ class CdFunction(_LongWay):
         params = self.__signature__.parameters
         return recipe.Form(positional, named, {name: params[name].default for name in params})
 
+    def _adopted(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments with the arrays of other packages on devices: asked for once."""
+        for name, value in arguments.items():
+            if may_be_there(value):
+                try:
+                    arguments[name] = shared.found(value, name) or value
+                except CdTypeError as problem:
+                    raise specialise.placed(problem, self.surface, name) from None
+        return arguments
+
     def _go_short(self, caller: type | None) -> None:
         """Have all functions called by a class of the compiled library."""
         if caller is not None and CdFunction.__bases__ != (caller,):
@@ -220,7 +230,7 @@ class CdFunction(_LongWay):
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if not kwargs and self._names is not None and len(args) == len(self._names):
-            return _adopted(dict(zip(self._names, args, strict=True)))
+            return self._adopted(dict(zip(self._names, args, strict=True)))
         try:
             bound = self.__signature__.bind(*args, **kwargs)
         except TypeError as problem:
@@ -230,7 +240,7 @@ class CdFunction(_LongWay):
             helps = (f"call it as its `def` line says: `{self.__name__}({shown})`",)
             raise CdTypeError(Diagnostic("CD0436", message, (label,), (), helps)) from None
         bound.apply_defaults()
-        return _adopted(dict(bound.arguments))
+        return self._adopted(dict(bound.arguments))
 
 
 class BoundFunction(functools.partial[Any]):
@@ -314,14 +324,6 @@ def cd_from_source(
         return CdFunction(definition, _signature(around, definition.surface), backend)
     except CdError as problem:
         raise problem.with_traceback(None) from None
-
-
-def _adopted(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return arguments with the arrays of other packages on devices as such: asked for once."""
-    for name, value in arguments.items():
-        if may_be_there(value):
-            arguments[name] = shared.found(value, name) or value
-    return arguments
 
 
 def _are_plain(params: Iterable[inspect.Parameter]) -> bool:

@@ -224,7 +224,7 @@ class Specialisations:
             try:
                 found[name] = describe_input(value, name in self._statics, name)
             except CdTypeError as problem:
-                raise _placed(problem, self.function, name) from None
+                raise placed(problem, self.function, name) from None
         return found
 
     def _make(
@@ -360,7 +360,7 @@ def _same(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path, Path
     }
 
 
-def _placed(problem: CdTypeError, function: s.Function, name: str) -> CdTypeError:
+def placed(problem: CdTypeError, function: s.Function, name: str) -> CdTypeError:
     """Return the error about an argument with the place of its parameter."""
     spans = [param.span for param in function.params if param.name == name]
     label = Label(spans[0] if spans else function.span)

@@ -9,6 +9,6 @@ def may_be_there(value: object) -> bool:
     Its type is asked: of an object's own attributes anything may be made when they are read.
     """
     kind = type(value)
-    if kind.__module__ == "numpy":
+    if getattr(kind, "__module__", None) == "numpy":
         return False
     return hasattr(kind, "__cuda_array_interface__") or hasattr(kind, "__dlpack_device__")

@@ -289,6 +289,8 @@ def found(value: Any, name: str = "the argument") -> Placed | None:
         interface = getattr(value, "__cuda_array_interface__", None)
         device = value.__dlpack_device__() if hasattr(value, "__dlpack_device__") else (0, 0)
         if isinstance(interface, dict):
+            if lacks := [key for key in ("typestr", "shape", "data") if key not in interface]:
+                raise KeyError(f"its interface lacks {', '.join(map(repr, lacks))}")
             dtype = _dtype(str(interface["typestr"]))
             if dtype is None or "stream" not in interface:  # DLPack says more
                 interface = None if device[0] in (CUDA, MANAGED) else interface
@@ -299,7 +301,8 @@ def found(value: Any, name: str = "the argument") -> Placed | None:
         raise
     except Exception as why:  # what packages raise where they do not share an array varies
         helps = (f"pass what the package says, or a copy on the host as `{name}`",)
-        message = f"`{name}` ({type(value).__name__}) is not shared: {why}"
+        said = why.args[0] if isinstance(why, KeyError) and why.args else why
+        message = f"`{name}` ({type(value).__name__}) is not shared: {said}"
         raise CdTypeError(Diagnostic("CD0701", message, helps=helps)) from None
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from ..passes.cost import cost
 from ..target import Target
 from .axes import Axis, rounds_of
 from .contraction import Contraction
@@ -37,8 +38,8 @@ UNEVEN = 4
 NARROW = 2
 """So many vectors of columns in a tile where not all elements exist, for less outside of them."""
 MANY = 64
-"""From so many rows in a block on each copies the columns of a tile anew: that takes little of the
-time, and they are in the nearest cache, not in that of the thread which copied them for all."""
+"""With so many rows in a block for each operation that columns take, the columns of a tile are made
+anew: that is little of the time, and they are in the nearest cache, not in another thread's."""
 SMALL = 8192
 """Nests of fewer terms than that are left as they are."""
 
@@ -69,7 +70,8 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     shares = target.threads if not found.tests or target.threads < 2 else UNEVEN * target.threads
     row = Axis(found.rows, row_box, _block(rows, row_box, most // height, shares), height)
     held = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
-    by_tile = row.room >= MANY and not found.tests
+    dearest = max(cost(part.value) for part in found.parts if part.side == "column")
+    by_tile = row.room >= MANY * dearest and not found.tests
     column_depth = outer if held and outer is not None and not by_tile else depth
     room = target.l3_bytes // (2 * column_depth * terms * size)
     room = COLUMNS if by_tile else room

@@ -191,7 +191,7 @@ def _other(w: Writer, depth: int, value: Any) -> str:
     for _ in range(5):
         text = _any_other(w, depth, value)
         try:
-            complex_ = np.result_type(w.evaluate(text)).kind == "c"
+            complex_ = np.asarray(w.evaluate(text)).dtype.kind == "c"
         except Refused:
             continue
         if complex_ <= (np.result_type(value).kind == "c"):

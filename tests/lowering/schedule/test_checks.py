@@ -27,7 +27,7 @@ BODIES = {
     "rows": "w[i, j] = x[k2[i, j]]",
     "what is looked up is looked up": "y[i] = x[k[m[i]]]",
 }
-WRONG = [None, (0,), (7, 0), (1023,), (1024, 5), (1500, 1501), (2049,)]
+WRONG = [None, (7, 0), (1023,), (1024, 5), (2049,)]
 
 
 def arrays(dtype: str, wrong: tuple[int, ...] | None, size: int = 2050) -> dict[str, Any]:
@@ -58,19 +58,20 @@ def outcome(run: Any) -> Any:
         return str(problem)
 
 
-@pytest.mark.parametrize("dtype", ["i4", "i8", "i2", "u1"])
-@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize(
+    ("name", "dtype"), [*((name, "i8") for name in BODIES), ("a look", "i4"), ("a look", "u1")]
+)
 def test_the_same_check_fails(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     f, names = made(BODIES[name])
-    for size in (2050, 1024, 3):
+    for size in (2050, 3):
         for wrong in WRONG if dtype != "u1" else WRONG[:1]:
             given = [arrays(dtype, wrong, size)[name] for name in names]
             found = []
-            for block in (10, 1024, 1 << 40):
+            for block in (10, 1 << 40):
                 monkeypatch.setattr(checks, "BLOCK", block)
                 program = scheduled(f.procedure(*given), TARGET)
                 found.append(outcome(partial(interpreted, program, *given)))
-            assert found[0] == found[1] == found[2]
+            assert found[0] == found[1]
             told = wrong is not None and name in ("a look", "two looks", "rows")
             assert isinstance(found[0], str) or not told
 

@@ -41,7 +41,7 @@ ORDERED = {
         "for i in range(len(x)):\n    y[1] = y[0]\n    y[0] += sum[j](x[i, j])\n    y[i] += y[1]"
     ),
 }
-SHAPES = [(1, 96), (3, 96), (4, 97), (9, 320), (22, 130), (13, 1100), (0, 96), (9, 0)]
+SHAPES = [(3, 96), (4, 97), (22, 130), (13, 1100), (0, 96), (9, 0)]
 
 
 def arrays(shape: tuple[int, int], dtype: str = "f4") -> list[Any]:
@@ -99,15 +99,16 @@ def test_sizes_of_the_run_change_no_bit(name: str) -> None:
         assert [one.tobytes() for one in fixed] == [one.tobytes() for one in run]
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize(
+    ("name", "dtype"), [*((name, "f4") for name in BODIES), ("two sums of a row", "f8")]
+)
 def test_c_gives_the_bits_of_one_row_at_a_time(
     name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = arrays((1030, 576), dtype)
     texts, results = [], []
     for most in (streams.MOST, 1):
-        for threads in (1, 2, 7):
+        for threads in (1, 7):
             mine = [one.copy() for one in given]
             monkeypatch.setattr(streams, "MOST", most)
             with settings.override(threads=threads, parallel_from=1 + most, cache=False):
@@ -116,7 +117,7 @@ def test_c_gives_the_bits_of_one_row_at_a_time(
                 texts.append(str(again.explain(*mine)))
             results.append([one.tobytes() for one in mine])
     assert all(one == results[0] for one in results)
-    assert texts[0] != texts[3]
+    assert texts[0] != texts[2]
 
 
 @pytest.mark.parametrize(("bits", "registers", "expected"), [

@@ -113,7 +113,7 @@ def test_not_a_bit_changes(name: str, shape: tuple[int, int, int]) -> None:
         assert _has_tiles(program) == (min(min(one.shape) for one in arrays.values()) > 1)
 
 
-@pytest.mark.parametrize("shape", [(13, 17, 50), (7, 9, 1), (12, 16, 21)])
+@pytest.mark.parametrize("shape", [(13, 17, 50), (12, 16, 21)])
 @pytest.mark.parametrize("name", [name for name in BODIES if name not in TRIANGLES])
 def test_columns_copied_for_each_tile_give_the_bits_of_those_copied_for_all(
     name: str, shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch

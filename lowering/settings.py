@@ -60,6 +60,9 @@ class Settings:
     schedule: bool = _setting(
         True, "change the order and shape of loops for speed: lanes, tiles, threads"
     )
+    tf32: bool = _setting(
+        False, "on `cuda`, products of float32 matrices by tensor cores: factors keep 10 bits"
+    )
     stack_bytes: int = _setting(
         4096, "temporary arrays up to this size live on the stack, larger ones on the heap"
     )

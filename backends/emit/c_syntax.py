@@ -54,7 +54,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.placement import Placement
 from ...lowering.schedule.effort import rounds_of, work_of
-from . import heads, record, vectors
+from . import heads, record, units, vectors
 from .c_expression import ADD, MUL, SHIFT, Scope, Text, infix
 from .dialect import C, Dialect
 from .frame import LIBRARY, WORK, Around, Frame, frame_of
@@ -204,6 +204,9 @@ class _Walk:
         if loop.kind == "parallel":
             self.parallel(loop)
             return
+        if (call := units.call(loop, self.scope)) is not None:
+            self.line(call, loop.span)
+            return
         written = self.vectors.written(loop)
         for one in written or ():
             if isinstance(one, vectors.Line):
@@ -212,16 +215,15 @@ class _Walk:
                 self.statements(one)
         if written is not None:
             return
-        lo, hi = self.scope.affine(loop.lo).text, self.scope.affine(loop.hi)
+        lo, hi = self.scope.affine(loop.lo).text, self.scope.affine(loop.hi).within(SHIFT)
         name = self.bind(loop.symbol)
         if (hook := self.dialect.loop_hooks.get(loop.kind)) is not None:
             self.line(hook)
-        hi_text = hi.within(SHIFT)
         self.path.append(heads.place(loop, name))
         if loop.kind in self.dialect.spread:
-            self.block(heads.spread(loop, name, lo, hi_text, self.dialect), loop.body, loop.span)
+            self.block(heads.spread(loop, name, lo, hi, self.dialect), loop.body, loop.span)
         else:
-            self.rounds(loop, name, lo, hi_text, loop.step)
+            self.rounds(loop, name, lo, hi, loop.step)
         self.path.pop()
         self.forget({loop.symbol})
 

@@ -43,7 +43,11 @@ from .node import Node
 from .ops import Op
 from .remembers import Remembers
 
-LoopKind = Literal["serial", "unrolled", "vector", "parallel", "block", "thread"]
+LoopKind = Literal[
+    "serial", "unrolled", "vector", "parallel", "block", "thread", "packed", "tensor"
+]
+"""How a loop runs. `packed`: 16 bytes at once. `tensor`: products of two tiles, by the threads of a
+warp together; the order of the sums, and how they are rounded, is then the device's."""
 
 
 @dataclass(frozen=True, slots=True)

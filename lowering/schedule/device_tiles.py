@@ -160,23 +160,24 @@ def _is_dynamic(read: Read) -> bool:
 
 
 def _is_large(made: Contraction) -> bool:
-    sizes = [_count(group) for group in (made.rows, made.columns, made.terms)]
+    sizes = [points_of(group) for group in (made.rows, made.columns, made.terms)]
     known = [SIDE if size is None else size for size in sizes]
     return min(known) >= DEPTH // 2 and prod(known) >= LEAST
 
 
-def _count(loops: Sequence[For]) -> int | None:
+def points_of(loops: Sequence[For]) -> int | None:
+    """Return how many rounds loops have together, None where that is only known in the run."""
     counts = [trips(loop) for loop in loops]
     return None if None in counts else prod(count or 0 for count in counts)
 
 
-def _is_wide(what: Contraction) -> bool:
+def is_wide(what: Contraction) -> bool:
     """Whether tiles of twice the side are enough for a device, and their sums for its registers."""
-    sizes = [_count(group) for group in (what.rows, what.columns)]
+    sizes = [points_of(group) for group in (what.rows, what.columns)]
     if None in sizes or what.total.dtype.bits > 32:
         return False
     rows, columns = (size or 0 for size in sizes)
-    points = rows * columns * (_count(what.both) or 1)
+    points = rows * columns * (points_of(what.both) or 1)
     return min(rows, columns) > SIDE and points >= LARGE
 
 
@@ -186,7 +187,7 @@ def tiles(found: Band, facts: Facts, fresh: Fresh) -> Made | None:
     return None if made is None else _Tiling(made, facts.exact, fresh).made()
 
 
-class _Side:
+class Side:
     """Loops counted as one: its variable, and what theirs are for a value of it."""
 
     def __init__(self, loops: Sequence[For], fresh: Fresh, name: str) -> None:
@@ -218,11 +219,12 @@ class _Side:
 
 
 def _size(loops: Sequence[For]) -> Affine:
-    count = _count(loops)
+    count = points_of(loops)
     return const(count) if count is not None else loops[0].hi - loops[0].lo
 
 
-def _zero(node: Node) -> Const:
+def zero(node: Node) -> Const:
+    """Return the zero of a node's type."""
     return Const(zero_of(node.dtype), node.dtype)
 
 
@@ -234,7 +236,7 @@ class _Stage:
     ahead: Node
     """What each thread has read of it for the next terms."""
     value: Expr
-    side: _Side
+    side: Side
     number: Symbol
     """Counts the elements of a thread."""
     at: Affine
@@ -248,10 +250,10 @@ class _Tiling:
         self.what, self.fresh = what, fresh
         dtype = what.total.dtype
         self.fused = what.counted and not exact and dtype.kind == "f"
-        self.rows = _Side(what.rows, fresh, "row")
-        self.columns = _Side(what.columns, fresh, "column")
-        self.terms = _Side(what.terms, fresh, "term")
-        self.side = 2 * SIDE if _is_wide(what) else SIDE
+        self.rows = Side(what.rows, fresh, "row")
+        self.columns = Side(what.columns, fresh, "column")
+        self.terms = Side(what.terms, fresh, "term")
+        self.side = 2 * SIDE if is_wide(what) else SIDE
         self.block = self.side // ACROSS
         self.y, self.x = fresh.symbol("y"), fresh.symbol("x")
         self.r, self.s = fresh.symbol("r"), fresh.symbol("s")
@@ -312,9 +314,9 @@ class _Tiling:
 
     def cleared(self) -> Stmt:
         """Return what starts all sums."""
-        return self.threads(self.each((Store(self.place, _zero(self.total)),)))
+        return self.threads(self.each((Store(self.place, zero(self.total)),)))
 
-    def stage(self, tile: Node, value: Expr, side: _Side) -> _Stage:
+    def stage(self, tile: Node, value: Expr, side: Side) -> _Stage:
         """Return how a tile is filled: neighbouring threads read neighbours in memory."""
         number = self.fresh.symbol("m")
         along = var(number) * ACROSS
@@ -334,7 +336,7 @@ class _Tiling:
         term = tile * DEPTH + one.deep
         found = substitute_expr(one.value, one.side.values(here) | self.terms.values(term))
         for test in (*one.side.tests(here, self.side), *self.terms.tests(term, DEPTH)):
-            found = Select(test, found, _zero(one.ahead))
+            found = Select(test, found, zero(one.ahead))
         return self.along(one, Store(self.held(one), found))
 
     def put(self, one: _Stage) -> tuple[Stmt, ...]:

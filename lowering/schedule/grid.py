@@ -1,6 +1,6 @@
 """Programs as kernels for a device of many threads.
 
-    products of matrices and the like  tiles of them: `device_tiles`
+    products of matrices and the like  tiles of them: `tensor_tiles`, `device_tiles`
     independent points                 each thread one: `points`
     points that have loops in them     each block one, its threads together: `team`
     sums over many rounds              in parts, by many blocks: `chunks`, `segments`
@@ -46,6 +46,7 @@ from .points import PRIVATE_BYTES, Made, Space, points
 from .scan import scan
 from .segments import Segment, segments
 from .team import is_shared, is_worth, one_block, rows
+from .tensor_tiles import tensor_tiles
 from .tree import sums
 
 MOST_NODES = 64
@@ -75,7 +76,7 @@ def grid(program: Program, target: Target, exact: bool = False) -> Grid:
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
     work = _Placing(
         facts_of(program, exact), fresh, {node.id: node for node in nodes}, uses_of(body),
-        frozenset(node.id for node in program.locals),
+        frozenset(node.id for node in program.locals), target.tensors,
     )  # fmt: skip
     made = work.body(body)
     scheduled = replace(program, kernels=(replace(program.kernels[0], body=made),))
@@ -95,6 +96,8 @@ class _Placing:
     uses: Counter[int]
     """How often each node is used in all."""
     locals: frozenset[int]
+    tensors: tuple[str, ...]
+    """Types of factors that units of their own multiply and add up."""
     spaces: dict[int, Space] = field(default_factory=dict)
 
     def body(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
@@ -182,7 +185,8 @@ class _Placing:
 
     def of_band(self, found: Band) -> Made | None:
         """Return the kernel of a band: by tiles, by blocks or by threads."""
-        tiled = tiles(found, self.facts, self.fresh)
+        tiled = tensor_tiles(found, self.facts, self.fresh, self.tensors)
+        tiled = tiled or tiles(found, self.facts, self.fresh)
         if tiled is not None:
             return tiled
         by_block = self.prefers_rows(found)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.backends.cuda import backend as module
 from plusequals.backends.cuda.backend import translate
 from plusequals.lowering import settings
 from plusequals.lowering.schedule import device_tiles
@@ -27,6 +28,12 @@ PRODUCTS = {
     "window": ("c[i, j] = sum[p, k](a[i + p, k] * b[p, k, j])", (140, 8), (3, 8, 129)),
 }
 TEXTS = {name: f"def f(c, a, b):\n    {text}\n" for name, (text, _, _) in PRODUCTS.items()}
+
+
+@pytest.fixture(autouse=True)
+def without_tensor_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no device have tensor cores: `test_tensors` is about these."""
+    monkeypatch.setattr(module, "TENSORS", (99, 0))
 
 
 def arguments(name: str, dtype: str) -> list[Array]:

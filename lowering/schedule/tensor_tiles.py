@@ -47,7 +47,7 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import substitute, substitute_expr
 from ..ir.walk import reads, writes
-from .device_tiles import ACROSS, SIDE, Contraction, Side, contraction, is_wide, points_of, zero
+from .device_tiles import ACROSS, Contraction, Side, contraction, extents, points_of, zero
 from .elsewhere import Place, elsewhere
 from .meet import met
 from .nests import Band, Facts, around, distance_of, favours, trips
@@ -112,7 +112,7 @@ class _Tiling:
         self.what, self.fresh, self.dtype = what, fresh, dtype
         self.piece = PIECE // dtype.itemsize
         self.depth = PIECES * self.piece
-        self.high = self.broad = 2 * SIDE if is_wide(what) else SIDE
+        self.high, self.broad = extents(what)
         self.rows = Side(what.rows, fresh, "row")
         self.columns = Side(what.columns, fresh, "column")
         self.terms = Side(what.terms, fresh, "term")

@@ -61,16 +61,16 @@ def expected(name: str) -> Array:
 
 
 @needs_gxx
-@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("large", [None, (128, 128), (64, 128), (128, 64)])
 @pytest.mark.parametrize("kind", TYPES)
 def test_blocks_of_elements_compute_what_the_program_does(
-    kind: str, large: bool, monkeypatch: pytest.MonkeyPatch
+    kind: str, large: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = CpuDriver()
     names = ["plain", "turned"] if large else [*PRODUCTS]
     made = [replace(procedure_of(name, kind), name=f"f_{at}") for at, name in enumerate(names)]
     if large:
-        monkeypatch.setattr(tensor_tiles, "is_wide", lambda what: True)
+        monkeypatch.setattr(tensor_tiles, "extents", lambda what: large)
     with settings.override(tf32=kind == "tf32", verify=not large):
         codes = compiled(made, driver)
     assert len(codes) == len(names)

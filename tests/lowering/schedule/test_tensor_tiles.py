@@ -30,7 +30,7 @@ def sizes(of: str, *shapes: str) -> dict[str, str]:
     ("text", "shapes"),
     [
         (TEXT, ("16, 17", "16, 18", "18, 17")),
-        ("c[j, i] = relu(sum[k](a[k, i] * b[j, k]) + 1)", ("17, 66", "16, 66", "17, 16")),
+        ("c[j, i] = relu(sum[k](a[k, i] * b[j, k]) + 1)", ("17, 20", "16, 20", "17, 16")),
     ],
 )
 @pytest.mark.parametrize("kind", ["f16", "f32"])

@@ -61,6 +61,8 @@ class For(Remembers):
     body: tuple[Stmt, ...]
     kind: LoopKind = "serial"
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    counts: bool = field(default=False, repr=False)
+    """Whether its rounds only count the terms of running totals, whose order may be left open."""
 
 
 @dataclass(frozen=True, slots=True)

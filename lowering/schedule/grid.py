@@ -4,7 +4,7 @@
     independent points                 each thread one: `points`
     points that have loops in them     each block one, its threads together: `team`
     sums over many rounds              in parts, by many blocks: `chunks`, `segments`
-    running totals that are exact      in pieces: `scan`
+    running totals                     in pieces: `scan`
     writes to where data says          each thread its own elements, in pieces if exact: `owners`
     loops in the order of the program  by the host, if what they do is worth kernels of its own,
                                        else by one block, or by one thread
@@ -140,7 +140,7 @@ class _Placing:
                 if made is not None:
                     return self.summed(made)
             elif not accumulators:
-                pieces = scan(stmt, self.fresh)
+                pieces = scan(stmt, self.fresh, self.facts.exact)
                 if pieces is not None:
                     return tuple(kernel for piece in pieces for kernel in self.new_nest(piece))
                 made = owners(stmt, self.facts, self.fresh, self.nodes)

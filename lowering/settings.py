@@ -63,6 +63,9 @@ class Settings:
     tf32: bool = _setting(
         False, "on `cuda`, products of float32 matrices by tensor cores: factors keep 10 bits"
     )
+    atomics: bool = _setting(
+        False, "on `cuda`, sums to where data says by atomic operations: sooner, in no fixed order"
+    )
     stack_bytes: int = _setting(
         4096, "temporary arrays up to this size live on the stack, larger ones on the heap"
     )

@@ -252,7 +252,7 @@ def target_of(device: Properties) -> Target:
     """Return what a schedule may know of a device, under the current settings."""
     chosen = settings.current()
     tensors = ("f16", "bf16", *("f32",) * chosen.tf32) if device.architecture >= TENSORS else ()
-    return Target("cuda", stack_bytes=chosen.stack_bytes, tensors=tensors)
+    return Target("cuda", stack_bytes=chosen.stack_bytes, tensors=tensors, atomics=chosen.atomics)
 
 
 def packed(procedure: Procedure) -> Procedure:

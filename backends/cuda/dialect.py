@@ -41,7 +41,10 @@ typedef unsigned long long uint64_t;
 
 LIBRARY = (
     *prelude.SHARED,
-    *(f"cuda/csrc/{name}.h" for name in ("integers", "reals", "complexes", "faults", "tensors")),
+    *(
+        f"cuda/csrc/{name}.h"
+        for name in ("integers", "reals", "complexes", "faults", "tensors", "atomics")
+    ),
 )
 """The prelude: that of C, with pieces of its own in the place of some."""
 

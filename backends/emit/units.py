@@ -1,7 +1,7 @@
-"""Loops that are one call of the prelude: 16 bytes at once, products of tiles by tensor cores.
+"""Loops that are one call of the prelude: copies, products by tensor cores, atomic operations.
 
 What a call means is what the loops say, but for the order in which a device adds products. The
-functions are in `cuda/csrc/tensors.h`.
+functions are in `cuda/csrc`: `tensors.h`, `atomics.h`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ...lowering.ir.assignments import Access
 from ...lowering.ir.expressions import Apply, Cast, Expr, Read
 from ...lowering.ir.indexing import Affine, Symbol, const
 from ...lowering.ir.indexing import substitute as moved
-from ...lowering.ir.loops import For, Stmt, Store
+from ...lowering.ir.loops import For, Stmt, Store, Update
 from .c_expression import Scope
 
 UNITS = {
@@ -23,12 +23,14 @@ UNITS = {
 
 
 def call(loop: For, scope: Scope) -> str | None:
-    """Return the call for a loop of the kinds `packed` and `tensor`, None for all others."""
+    """Return the call for a loop of the kinds that have one, None for all others."""
     match loop.kind:
         case "packed":
             return _packed(loop, scope)
         case "tensor":
             return _tensor(loop, scope)
+        case "atomic":
+            return _atomic(loop, scope)
         case _:
             return None
 
@@ -63,6 +65,15 @@ def _tensor(loop: For, scope: Scope) -> str:
     numbers = ", ".join(str(number) for number in (*counts, *steps))
     unit = UNITS[first.node.dtype]
     return f"multiplied<{unit}, {numbers}>({scope.nodes[total.id]}, {pointers});"
+
+
+def _atomic(loop: For, scope: Scope) -> str:
+    """Return the call that updates an element."""
+    (update,) = loop.body
+    assert isinstance(update, Update) and update.pair is None
+    place, value = update.access, scope.expression(update.value).text
+    name = f"atomic_{update.op.name}_{place.node.dtype.short}"
+    return f"{name}(&{scope.element(place.node, place.index)}, {value});"
 
 
 def _store(body: tuple[Stmt, ...]) -> Store:

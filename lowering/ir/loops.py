@@ -44,10 +44,11 @@ from .ops import Op
 from .remembers import Remembers
 
 LoopKind = Literal[
-    "serial", "unrolled", "vector", "parallel", "block", "thread", "packed", "tensor"
+    "serial", "unrolled", "vector", "parallel", "block", "thread", "packed", "tensor", "atomic"
 ]
 """How a loop runs. `packed`: 16 bytes at once. `tensor`: products of two tiles, by the threads of a
-warp together; the order of the sums, and how they are rounded, is then the device's."""
+warp together; the order of the sums, and how they are rounded, is then the device's. `atomic`: one
+round, that updates an element as one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access
 from plusequals.lowering.ir.expressions import Cast, Expr, Read
 from plusequals.lowering.ir.indexing import Affine, const, floordiv, mod, var
-from plusequals.lowering.ir.loops import For, LoopKind, Store
+from plusequals.lowering.ir.loops import For, LoopKind, Store, Update
+from plusequals.lowering.ir.ops import OPS
 
 from .programs import apply, node, symbols
 
@@ -59,3 +60,9 @@ def test_what_are_no_neighbours_or_not_16_bytes_is_not_copied(loop: For) -> None
 def test_a_product_is_given_the_tiles_and_how_far_it_is_to_what_comes_next() -> None:
     text = units.call(tensor(var(R) * 8 + var(N)), SCOPE)
     assert text == "multiplied<product_f16, 4, 4, 32, 40, 1, 1, 72>(total, &a[n*40], &b[n*16]);"
+
+
+def test_an_atomic_update_is_given_the_element_and_what_is_added() -> None:
+    update = Update(Access(TOTAL, (var(N), const(1))), OPS["add"], Read(TOTAL, (const(0), var(N))))
+    text = units.call(For(E, const(0), const(1), 1, (update,), "atomic"), SCOPE)
+    assert text == "atomic_add_f32(&total[n*4 + 1], total[n]);"

@@ -179,6 +179,7 @@ template <void UNIT(float *, const uint32_t *, uint32_t, uint32_t), int ROWS, in
           int TERMS, int ROW, int ROW_TERM, int COLUMN, int COLUMN_TERM, class T>
 static inline void multiplied(float *sums, const T *first, const T *second)
 {
+    __syncwarp();
     const int step = 32 / sizeof(T), lane = lane_of();
     const T *rows = first - lane / 4 * ROW, *columns = second - lane % 4 * 2 * COLUMN;
     #pragma unroll

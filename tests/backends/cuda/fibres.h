@@ -82,6 +82,7 @@ static void wait_at(int line, State state)
     swapcontext(&fibres[mine], &scheduler);
 }
 #define __syncthreads() wait_at(__LINE__, AT_BARRIER)
+#define __syncwarp() wait_at(__LINE__, AT_EXCHANGE)
 
 /* What each thread of a warp has is what all of them get: every exchange of a warp is this one. */
 enum { WARP = 32, MOST_HELD = 64 };

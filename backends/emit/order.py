@@ -49,14 +49,13 @@ def is_in_danger(loop: For) -> bool:
 
 
 def _takes_turns(found: Sequence[_Touch], loop: For) -> bool:
-    """Whether something is written that a later round reads further down, among other such uses."""
+    """Whether a later round reads further down what is written, and writes come behind reads."""
     writes = [at for at, touch in enumerate(found) if touch.is_written]
     others = [at for at, touch in enumerate(found) if not touch.is_written]
-    if len(writes) + len(others) < 3 or not writes or not others:
+    if not writes or not others or writes[-1] < others[0]:
         return False
     return any(
-        (writes[-1] > read or others[0] < write)
-        and _is_read_later(found[write].place, found[read].place, loop)
+        _is_read_later(found[write].place, found[read].place, loop)
         for write in writes for read in others if write < read
     )  # fmt: skip
 

@@ -49,7 +49,6 @@ from ..ir.assignments import Let, Permute
 from ..ir.expressions import Apply, Position
 from ..ir.indexing import Affine, Symbol, const, floordiv, maximum, minimum, var
 from ..ir.loops import For, If, LoopKind, Program, Stmt
-from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import own_reads, own_writes, statements
 from ..passes.cells import ranges
@@ -83,7 +82,7 @@ class _Sizes(NamedTuple):
     """How a loop is cut."""
 
     periods: int
-    """So many periods are done together."""
+    """So many periods are done together; 0: all of them."""
     block: int
     """Rows of a block."""
     width: int
@@ -110,11 +109,14 @@ class _Work(Outermost):
         rounds = (loop.hi - loop.lo).constant
         if loop.kind != "serial" or loop.step != 1 or (rounds is not None and rounds < 2):
             return None
-        if not any(isinstance(stmt, For) for stmt in loop.body) or not self.is_large(loop):
+        used, caches = _bytes(loop), 2 * self.target.threads * self.target.l2_bytes
+        if not any(isinstance(s, For) for s in loop.body) or used <= min(NEAR, caches):
             return None
         found = sweeps_of(loop, self.only(), self.own, ranges(outer))
-        sizes = None if found is None else _sizes(found, self.target, rounds)
-        if found is None or sizes is None:
+        if found is None or (found.reach and used <= caches):
+            return None
+        sizes = _sizes(found, self.target, rounds)
+        if sizes is None:
             return None
         node = next(
             n for s in found.stages for one in statements((s.loop,)) for n in own_writes(one)
@@ -124,15 +126,12 @@ class _Work(Outermost):
         )
         return _Tiles(self, found, sizes, self.end(loop, outer)).statements()
 
-    def is_large(self, loop: For) -> bool:
-        """Whether what a round uses is more than all second caches."""
-        nodes = {n.id: n for s in statements(loop.body) for n in (*own_reads(s), *own_writes(s))}
-        known = [node for node in nodes.values() if node.static_shape is not None]
-        return _bytes(known) > 2 * self.target.threads * self.target.l2_bytes
 
-
-def _bytes(nodes: list[Node]) -> int:
-    return sum(node.bytes for node in nodes if node.rank)
+def _bytes(loop: For) -> int:
+    """Return how many bytes of arrays a round uses, of those whose size is known."""
+    nodes = {n.id: n for s in statements(loop.body) for n in (*own_reads(s), *own_writes(s))}
+    known = (node for node in nodes.values() if node.rank and node.static_shape is not None)
+    return sum(node.bytes for node in known)
 
 
 def _rows(found: Sweeps) -> tuple[int, int]:
@@ -151,11 +150,13 @@ def _sizes(found: Sweeps, target: Target, rounds: int | None) -> _Sizes | None:
         return None
     row = max(1, sum(node.bytes // shape[0] for node, shape in shapes if shape))
     rows = behind - first
+    if not reach:
+        block = max(1, NEAR // row)
+        return _Sizes(0, block, block) if rows > block else None
     for budget in (target.l2_bytes // 2, min(target.l3_bytes // (2 * target.threads), FAR)):
         block = max(1, min(NEAR, budget // 8) // row)
         room = budget // row - block - 2 * reach
-        most = min(MOST_STAGES, rows // (4 * target.threads * max(reach, 1)))
-        most = min(most, room // reach if reach else (MOST_STAGES if room > 0 else 0))
+        most = min(MOST_STAGES, rows // (4 * target.threads * reach), room // reach)
         periods = most // stages
         if rounds is not None:
             periods = min(periods, -(-rounds // period))
@@ -187,12 +188,19 @@ class _Tiles(NamedTuple):
         whole = floordiv(count + (period - 1), const(period))
         named = self.work.fresh.symbol("periods")
         lets = () if whole.constant is not None else (Let(named, Position(whole), loop.span),)
-        tiles = self.tiles(var(named) if lets else whole)
+        whole = var(named) if lets else whole
+        tiles = self.tiles(whole) if self.sizes.periods else self.at_once(whole)
         if period == 1:
             return (*lets, tiles)
         moves = tuple(stmt for stmt in loop.body if isinstance(stmt, Permute))
         left = loop.lo + floordiv(count, const(period)) * period
         return (*lets, tiles, replace(loop, lo=left, hi=self.end, body=moves))
+
+    def at_once(self, whole: Affine) -> For:
+        """Return the pieces with all their rounds: they need nothing of each other."""
+        first, behind = _rows(self.found)
+        pieces = -(-(behind - first) // self.sizes.width)
+        return self.pieces(partial(self.rounds, const(0), whole), first, pieces)
 
     def tiles(self, whole: Affine) -> For:
         """Return the loop over the tiles of so many periods."""
@@ -204,9 +212,9 @@ class _Tiles(NamedTuple):
         left = whole - var(tile) * self.sizes.periods
         even = whole.constant is not None and not whole.constant % self.sizes.periods
         many = const(self.sizes.periods) if even else minimum(const(self.sizes.periods), left)
-        rounds = partial(self.rounds, tile, many)
+        rounds = partial(self.rounds, var(tile) * self.sizes.periods, many)
         body = [self.pieces(rounds, start, pieces)]
-        if found.reach and pieces > 1:
+        if pieces > 1:
             body.append(self.gaps(rounds, start, pieces))
         tiles = floordiv(whole + (self.sizes.periods - 1), const(self.sizes.periods))
         return For(tile, const(0), tiles, 1, tuple(body), span=found.loop.span)
@@ -222,6 +230,9 @@ class _Tiles(NamedTuple):
             late = begin - skew
             return (maximum(base + skew, late) if self.late else late), late + block
 
+        if width == block:
+            begin = base
+            return self.shared(piece, 0, pieces, rounds(span))
         inner = For(number, const(0), const(width // block), 1, rounds(span))
         return self.shared(piece, 0, pieces, (inner,))
 
@@ -236,11 +247,11 @@ class _Tiles(NamedTuple):
         return self.shared(gap, 1, pieces, rounds(span))
 
     def rounds(
-        self, tile: Symbol, many: Affine, span: Callable[[Affine], tuple[Affine, Affine]]
+        self, done: Affine, many: Affine, span: Callable[[Affine], tuple[Affine, Affine]]
     ) -> tuple[For]:  # fmt: skip
         """Return the rounds of a tile, in each of them the rows of `span`, given how late it is."""
         found, fresh, loop = self.found, self.work.fresh, self.found.loop
-        at, done = fresh.symbol(loop.symbol.name), var(tile) * self.sizes.periods
+        at = fresh.symbol(loop.symbol.name)
         number, stages = len(found.stages), len(found.stages) * found.period
         body: list[Stmt] = []
         for sweep in range(stages):

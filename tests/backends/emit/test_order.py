@@ -21,6 +21,10 @@ TURNS = {
         "for i in range(50):\n    x[i + 1, 0] = y[i, 0]\n    z[i, 0] = x[i, 0]\n"
         "    x[i + 1, 1] = y[i, 1]\n    z[i, 1] = x[i, 1]"
     ),
+    "columns that overlap": (
+        "for i in range(49):\n    for j in range(2):\n"
+        "        x[i + 1, j + 1] = y[i, j]\n        z[i, j] = x[i, j]"
+    ),
 }
 OTHERS = {
     "rounds that need nothing": TURNS["a short loop inside"].replace("x[i + 1, j]", "x[i, j]"),
@@ -48,13 +52,14 @@ def test_others_may_become_vectors(name: str) -> None:
     assert not is_in_danger(outermost(OTHERS[name]))
 
 
+@pytest.mark.parametrize("back", [1, 2])
 @pytest.mark.parametrize("width", [2, 3, 4, 5, 8, 16])
 @pytest.mark.parametrize("schedule", [True, False])
-def test_compiled_rounds_read_what_was_written(schedule: bool, width: int) -> None:
+def test_compiled_rounds_read_what_was_written(schedule: bool, width: int, back: int) -> None:
     text = (
         "def f(x):\n    for _ in range(2):\n"
         "        x[1:-1, 1:-1] = -0.125 * x[2:, 1:-1] + 0.5 * x[2:, 1:-1]\n"
-        "        x[1:-1, 1:-1] = -0.125 * x[:-2, 1:-1]\n"
+        f"        x[1:-1, 1:-1] = -0.125 * x[:-2, {2 - back}:{-back}]\n"
     )
     made = pe.cd_from_source(text)
     given = np.random.default_rng(2).standard_normal((103, width + 2)).astype("f4")

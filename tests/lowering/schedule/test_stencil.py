@@ -34,7 +34,6 @@ SWEEPS = {
         "    y[1:] = y[1:] - 0.5 * (x[1:] - x[:-1])\n    z[:] = z + 0.25 * y\n"
         "    x[:-1] = x[:-1] - 0.7 * (y[1:] - z[:-1])"
     ),
-    "nothing of others": "    x[:] = 0.5 * x + y",
     "what the round is": "    y[1:-1] = x[:-2] + t\n    x[1:-1] = y[1:-1] - z[t % 3]",
     "where something holds": "    y[1:-1] = np.where(x[1:-1] > 0, x[2:], x[:-2])\n    x[:] = y",
     "a sum of each row": "    y[1:-1] = x[1:-1] - x[:-2].mean(1, keepdims=True)\n    x[:] = y",
@@ -77,7 +76,7 @@ def traded(body: str) -> pe.CdFunction:
 
 def is_tiled(program: Program) -> bool:
     found = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
-    return any(isinstance(stmt, For) and stmt.symbol.name == "tile" for stmt in found)
+    return any(isinstance(stmt, For) and stmt.symbol.name == "piece" for stmt in found)
 
 
 def agrees(made: pe.CdFunction, target: Target, rows: int, columns: int, rounds: int) -> bool:
@@ -101,6 +100,19 @@ def test_not_a_bit_changes(name: str, rounds: int) -> None:
 @pytest.mark.parametrize("name", TRADES)
 def test_arrays_that_trade_places_are_where_they_should_be(name: str, rounds: int) -> None:
     assert agrees(traded(TRADES[name]), TARGET, 240, 6, rounds)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 4])
+@pytest.mark.parametrize(
+    "body",
+    ["    x[:] = 0.5 * x + y", "    y[:] = x + t\n    x[:, 1:] = y[:, :-1]\n    y[:] = y - x"],
+)
+def test_rounds_that_need_only_rows_of_their_own_are_all_done_at_once(
+    body: str, rounds: int
+) -> None:
+    target = replace(TARGET, l2_bytes=1 << 20, l3_bytes=1 << 24)
+    assert agrees(swept(body), target, 901, 5, rounds)
+    assert not agrees(swept(body), target, 301, 5, rounds)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -76,6 +76,7 @@ CUDA = replace(
         ("(pe_c64){", "pe_c64{"),
         ("(pe_c128){", "pe_c128{"),
         ("copysign(0, ", "copysign(0.0, "),
+        ("__asm__ volatile", "asm volatile"),
     ),
 )  # fmt: skip
 """What NVRTC and nvcc take, and g++ with the threads of a block as fibres."""

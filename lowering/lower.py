@@ -85,8 +85,9 @@ def _statement(stmt: ir1.Statement, fresh: _Fresh) -> tuple[Stmt, ...]:
     match stmt:
         case Assign():
             return (*_comment(stmt.span.text), *_assign(stmt, fresh))
-        case ir1.For(symbol, lo, hi, step, body, span):
-            return (loops.For(symbol, lo, hi, step, _statements(body, fresh), "serial", span),)
+        case ir1.For(symbol, lo, hi, step, body, span, counts):
+            inside = _statements(body, fresh)
+            return (loops.For(symbol, lo, hi, step, inside, "serial", span, counts),)
         case ir1.While(prelude, test, body, span):
             inner = _statements(prelude, fresh), test, _statements(body, fresh)
             return (loops.While(*inner, span),)

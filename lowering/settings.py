@@ -60,6 +60,12 @@ class Settings:
     schedule: bool = _setting(
         True, "change the order and shape of loops for speed: lanes, tiles, threads"
     )
+    tf32: bool = _setting(
+        False, "on `cuda`, products of float32 matrices by tensor cores: factors keep 10 bits"
+    )
+    atomics: bool = _setting(
+        False, "on `cuda`, sums to where data says by atomic operations: sooner, in no fixed order"
+    )
     stack_bytes: int = _setting(
         4096, "temporary arrays up to this size live on the stack, larger ones on the heap"
     )

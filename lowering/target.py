@@ -31,6 +31,10 @@ class Target:
     """Whether the terms of a sum may be added up in another order: the profile is `default`."""
     fma: bool = False
     """Whether there is an instruction that multiplies, adds and rounds once."""
+    tensors: tuple[str, ...] = ()
+    """The types, by their short names, of factors that units of their own multiply and add up."""
+    atomics: bool = False
+    """Whether threads may add to an element in the order in which they come."""
     short: bool = False
     """Whether only those passes run that a bit of a result may depend on."""
 

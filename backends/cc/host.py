@@ -53,7 +53,8 @@ def target() -> Target:
         "cc", bits, registers, threads, chosen.parallel_from,
         stack_bytes=chosen.stack_bytes, schedule=chosen.schedule,
         reorders=chosen.profile == "default", fma="fma" in words or "asimd" in words,
-        short=chosen.pipeline == "short", **known,
+        short=chosen.pipeline == "short", tensors=(), atomics=False,
+        **known,
     )  # fmt: skip
 
 

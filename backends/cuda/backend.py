@@ -30,6 +30,9 @@ from .plan import Plan, plan
 from .resident import Memory
 from .verbs import Driver, DriverError, Handle, Missing, Properties
 
+TENSORS = 8, 0
+"""The first devices that have the instructions of `tensors.h`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -247,7 +250,9 @@ def translate(procedure: Procedure, device: Properties) -> Plan:
 
 def target_of(device: Properties) -> Target:
     """Return what a schedule may know of a device, under the current settings."""
-    return Target("cuda", stack_bytes=settings.current().stack_bytes)
+    chosen = settings.current()
+    tensors = ("f16", "bf16", *("f32",) * chosen.tf32) if device.architecture >= TENSORS else ()
+    return Target("cuda", stack_bytes=chosen.stack_bytes, tensors=tensors, atomics=chosen.atomics)
 
 
 def packed(procedure: Procedure) -> Procedure:

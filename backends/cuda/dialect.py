@@ -41,7 +41,10 @@ typedef unsigned long long uint64_t;
 
 LIBRARY = (
     *prelude.SHARED,
-    *(f"cuda/csrc/{name}.h" for name in ("integers", "reals", "complexes", "faults")),
+    *(
+        f"cuda/csrc/{name}.h"
+        for name in ("integers", "reals", "complexes", "faults", "tensors", "atomics")
+    ),
 )
 """The prelude: that of C, with pieces of its own in the place of some."""
 
@@ -73,6 +76,7 @@ CUDA = replace(
         ("(pe_c64){", "pe_c64{"),
         ("(pe_c128){", "pe_c128{"),
         ("copysign(0, ", "copysign(0.0, "),
+        ("__asm__ volatile", "asm volatile"),
     ),
 )  # fmt: skip
 """What NVRTC and nvcc take, and g++ with the threads of a block as fibres."""

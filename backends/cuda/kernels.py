@@ -88,6 +88,8 @@ class KernelFrame:
     names: Names
     meets: bool
     """Whether threads that fail have to tell those that wait for them."""
+    copies: bool
+    """Whether threads copy what has to be there when they have met."""
     dialect: Dialect = CUDA
 
     def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
@@ -117,6 +119,8 @@ class KernelFrame:
 
         All end at the same barrier: one that is late does not see who fails behind it.
         """
+        if self.copies:
+            yield "arrived();"
         yield "__syncthreads();"
         if self.meets:
             yield "met++;"
@@ -199,7 +203,8 @@ def _frame(kernel: Kernel, spaces: Mapping[int, Space]) -> KernelFrame:
         scope.symbols[symbol] = names.fresh(symbol.name)
     inside = statements(_body(loop))
     meets = any(isinstance(stmt, Barrier) for stmt in inside) and _checks(inside)
-    return KernelFrame(scope, names, meets)
+    copies = any(isinstance(stmt, For) and stmt.kind == "packed" for stmt in inside)
+    return KernelFrame(scope, names, meets, copies)
 
 
 def _of_one_thread(loop: For, spaces: Mapping[int, Space]) -> For:

@@ -55,7 +55,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.placement import Placement
 from ...lowering.schedule.effort import rounds_of, work_of
-from . import heads, record, vectors
+from . import heads, record, units, vectors
 from .c_expression import ADD, MUL, SHIFT, Scope, Text, infix
 from .dialect import C, Dialect
 from .frame import LIBRARY, WORK, Around, Frame, frame_of
@@ -204,6 +204,9 @@ class _Walk:
         if loop.kind == "parallel":
             self.parallel(loop)
             return
+        if (call := units.call(loop, self.scope)) is not None:
+            self.line(call, loop.span)
+            return
         written = self.vectors.written(loop)
         for one in written or ():
             if isinstance(one, vectors.Line):
@@ -212,17 +215,16 @@ class _Walk:
                 self.statements(one)
         if written is not None:
             return
-        lo, hi = self.scope.affine(loop.lo).text, self.scope.affine(loop.hi)
+        lo, hi = self.scope.affine(loop.lo).text, self.scope.affine(loop.hi).within(SHIFT)
         name = self.bind(loop.symbol)
         if (hook := self.dialect.loop_hooks.get(loop.kind)) is not None:
             self.line(hook)
-        hi_text = hi.within(SHIFT)
         self.path.append(heads.place(loop, name))
         if loop.kind in self.dialect.spread:
-            self.block(heads.spread(loop, name, lo, hi_text, self.dialect), loop.body, loop.span)
+            self.block(heads.spread(loop, name, lo, hi, self.dialect), loop.body, loop.span)
         else:
             first = partial(self.line, "apart();") if is_in_danger(loop) else None
-            self.rounds(loop, name, lo, hi_text, loop.step, first)
+            self.rounds(loop, name, lo, hi, loop.step, first)
         self.path.pop()
         self.forget({loop.symbol})
 
@@ -343,8 +345,7 @@ class _Walk:
             self.block("} else", stmt.other, stmt.span)
 
     def update(self, stmt: Update) -> None:
-        node, op, value = stmt.access.node, stmt.op, stmt.value
-        target = self.element(stmt.access)
+        node, op, value, target = stmt.access.node, stmt.op, stmt.value, self.element(stmt.access)
         plain = node.dtype.compute is node.dtype and self.dialect.is_infix(op, node.dtype)
         if plain and op.infix in _COMPOUND:
             self.line(f"{target} {op.infix}= {self.text(value)};", stmt.span)

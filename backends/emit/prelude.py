@@ -29,7 +29,8 @@ OF_C = (
 )
 """The files of C."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"[^"\n]*"', re.DOTALL)
+"""What names no piece: a comment, or an instruction of a device in quotes."""
 _C_TYPES = {
     "bool": "bool", "f32": "float", "f64": "double", "c64": "pe_c64", "c128": "pe_c128",
     **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},

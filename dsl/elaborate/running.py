@@ -129,7 +129,7 @@ def _running(site: Site, ufunc: np.ufunc, values: Array, axis: int, dtype: DType
     )  # fmt: skip
     with ctx.block() as out:
         ctx.store(target, cast(expr, dtype), site.span)
-    ctx.emit(For(step, const(1), size, 1, tuple(out), site.span))
+    ctx.emit(For(step, const(1), size, 1, tuple(out), site.span, counts=True))
     return ctx.whole(node, site.span)
 
 

@@ -93,6 +93,8 @@ class For(Remembers):
     step: int
     body: tuple[Statement, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    counts: bool = field(default=False, repr=False)
+    """Whether its rounds only count the terms of running totals, whose order may be left open."""
 
 
 @dataclass(frozen=True, slots=True)

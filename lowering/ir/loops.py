@@ -43,7 +43,12 @@ from .node import Node
 from .ops import Op
 from .remembers import Remembers
 
-LoopKind = Literal["serial", "unrolled", "vector", "parallel", "block", "thread"]
+LoopKind = Literal[
+    "serial", "unrolled", "vector", "parallel", "block", "thread", "packed", "tensor", "atomic"
+]
+"""How a loop runs. `packed`: 16 bytes at once. `tensor`: products of two tiles, by the threads of a
+warp together; the order of the sums, and how they are rounded, is then the device's. `atomic`: one
+round, that updates an element as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,8 @@ class For(Remembers):
     body: tuple[Stmt, ...]
     kind: LoopKind = "serial"
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    counts: bool = field(default=False, repr=False)
+    """Whether its rounds only count the terms of running totals, whose order may be left open."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,9 @@ def same(new: Sequence[object], old: Sequence[object]) -> bool:
 def _replaced(statement: S, new: tuple[Body, ...]) -> S:
     changed: dict[str, Any] = dict(zip(BODIES[type(statement)], new, strict=True))
     if isinstance(statement, loops.For):  # many are made, and `replace` takes its time
-        s = statement
-        return cast(S, loops.For(s.symbol, s.lo, s.hi, s.step, kind=s.kind, span=s.span, **changed))
+        s, (body,) = statement, changed.values()
+        made = loops.For(s.symbol, s.lo, s.hi, s.step, body, s.kind, s.span, s.counts)
+        return cast(S, made)
     return replace(statement, **changed)
 
 
@@ -97,10 +98,10 @@ def rebuild_statement(statement: S, by: Rewrite) -> S:
             stays = place is access and value is new.value and other is pair
             if not stays or not all(map(is_, at, terms)):
                 new = loops.Update(place, op, value, other, span, at)
-        case loops.For(symbol, lo, hi, step, body, kind, span):
+        case loops.For(symbol, lo, hi, step, body, kind, span, counts):
             symbol, lo, hi = by.symbol(symbol), by.index(lo), by.index(hi)
             if symbol is not new.symbol or lo is not new.lo or hi is not new.hi:
-                new = loops.For(symbol, lo, hi, step, body, kind, span)
+                new = loops.For(symbol, lo, hi, step, body, kind, span, counts)
         case Assign():
             new = replace(
                 new, target=_access(new.target, by), value=by.expr(new.value),

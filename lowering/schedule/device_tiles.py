@@ -4,7 +4,7 @@
     becomes
     for im, jn:                                           blocks, each a tile of 64 by 64
         acc[y, x, r, s] = 0                               threads, each 4 by 4 of them
-        a_ahead, b_ahead = a[...], b[...]                 or 128 by 128 and 8 by 8 where it is large
+        a_ahead, b_ahead = a[...], b[...]                 or 128 and 8 where it is large enough
         for kt in 0..K/16:
             a_tile[k, i] = a_ahead; b_tile[k, j] = b_ahead   threads, and a barrier
             a_ahead, b_ahead = a[...], b[...]                threads, for the next round
@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
+from math import ceil, prod
 
 from ..dataclass import dataclass
 from ..ir import dtypes
@@ -60,8 +60,10 @@ ACROSS = 16
 """Threads along each side of a tile."""
 NEIGHBOURS = 4
 """Rows and columns of a thread that are side by side."""
-LARGE = 128 * 2 * SIDE * 2 * SIDE
-"""With so many elements there are tiles of twice the side for all of a device."""
+ENOUGH = 128
+"""So many tiles are work for all of a device."""
+LARGE = ENOUGH * 2 * SIDE * 2 * SIDE
+"""With so many elements there are tiles of twice both sides for all of it."""
 LEAST = 16 * 16 * 16
 """A contraction with fewer products is left to other kernels."""
 
@@ -160,24 +162,30 @@ def _is_dynamic(read: Read) -> bool:
 
 
 def _is_large(made: Contraction) -> bool:
-    sizes = [_count(group) for group in (made.rows, made.columns, made.terms)]
+    sizes = [points_of(group) for group in (made.rows, made.columns, made.terms)]
     known = [SIDE if size is None else size for size in sizes]
     return min(known) >= DEPTH // 2 and prod(known) >= LEAST
 
 
-def _count(loops: Sequence[For]) -> int | None:
+def points_of(loops: Sequence[For]) -> int | None:
+    """Return how many rounds loops have together, None where that is only known in the run."""
     counts = [trips(loop) for loop in loops]
     return None if None in counts else prod(count or 0 for count in counts)
 
 
-def _is_wide(what: Contraction) -> bool:
-    """Whether tiles of twice the side are enough for a device, and their sums for its registers."""
-    sizes = [_count(group) for group in (what.rows, what.columns)]
-    if None in sizes or what.total.dtype.bits > 32:
-        return False
-    rows, columns = (size or 0 for size in sizes)
-    points = rows * columns * (_count(what.both) or 1)
-    return min(rows, columns) > SIDE and points >= LARGE
+def extents(what: Contraction) -> tuple[int, int]:
+    """Return how many rows and columns a tile has: more where that is enough for a device."""
+    rows, columns = (points_of(group) for group in (what.rows, what.columns))
+    if rows is None or columns is None or what.total.dtype.bits > 32:
+        return SIDE, SIDE
+    sides = [2 * SIDE if size > SIDE else SIDE for size in (rows, columns)]
+    high, broad = sides
+    others = points_of(what.both) or 1
+    if min(sides) > SIDE:
+        enough = rows * columns * others >= LARGE
+    else:
+        enough = ceil(rows / high) * ceil(columns / broad) * others >= ENOUGH
+    return (high, broad) if enough else (SIDE, SIDE)
 
 
 def tiles(found: Band, facts: Facts, fresh: Fresh) -> Made | None:
@@ -186,7 +194,7 @@ def tiles(found: Band, facts: Facts, fresh: Fresh) -> Made | None:
     return None if made is None else _Tiling(made, facts.exact, fresh).made()
 
 
-class _Side:
+class Side:
     """Loops counted as one: its variable, and what theirs are for a value of it."""
 
     def __init__(self, loops: Sequence[For], fresh: Fresh, name: str) -> None:
@@ -218,11 +226,12 @@ class _Side:
 
 
 def _size(loops: Sequence[For]) -> Affine:
-    count = _count(loops)
+    count = points_of(loops)
     return const(count) if count is not None else loops[0].hi - loops[0].lo
 
 
-def _zero(node: Node) -> Const:
+def zero(node: Node) -> Const:
+    """Return the zero of a node's type."""
     return Const(zero_of(node.dtype), node.dtype)
 
 
@@ -234,7 +243,9 @@ class _Stage:
     ahead: Node
     """What each thread has read of it for the next terms."""
     value: Expr
-    side: _Side
+    side: Side
+    extent: int
+    """Rows, or columns, of the tile."""
     number: Symbol
     """Counts the elements of a thread."""
     at: Affine
@@ -248,25 +259,26 @@ class _Tiling:
         self.what, self.fresh = what, fresh
         dtype = what.total.dtype
         self.fused = what.counted and not exact and dtype.kind == "f"
-        self.rows = _Side(what.rows, fresh, "row")
-        self.columns = _Side(what.columns, fresh, "column")
-        self.terms = _Side(what.terms, fresh, "term")
-        self.side = 2 * SIDE if _is_wide(what) else SIDE
-        self.block = self.side // ACROSS
+        self.rows = Side(what.rows, fresh, "row")
+        self.columns = Side(what.columns, fresh, "column")
+        self.terms = Side(what.terms, fresh, "term")
+        self.extents = extents(what)
+        self.blocks = tuple(extent // ACROSS for extent in self.extents)
         self.y, self.x = fresh.symbol("y"), fresh.symbol("x")
         self.r, self.s = fresh.symbol("r"), fresh.symbol("s")
-        shape = (ACROSS, ACROSS, self.block, self.block)
+        shape = (ACROSS, ACROSS, *self.blocks)
         self.total = fresh.array(f"{what.total.label}_block", shape, dtype)
-        staged = DEPTH, self.side + NEIGHBOURS
-        self.first = fresh.array("first_tile", staged, dtype)
-        self.second = fresh.array("second_tile", staged, dtype)
+        self.first, self.second = (
+            fresh.array(name, (DEPTH, extent + NEIGHBOURS), dtype)
+            for name, extent in zip(("first_tile", "second_tile"), self.extents, strict=True)
+        )
 
     def made(self) -> Made:
         """Return the kernel."""
         depth = floordiv(self.terms.size + (DEPTH - 1), const(DEPTH))
         stages = (
-            self.stage(self.first, self.what.first, self.rows),
-            self.stage(self.second, self.what.second, self.columns),
+            self.stage(self.first, self.what.first, self.rows, self.extents[0]),
+            self.stage(self.second, self.what.second, self.columns, self.extents[1]),
         )
         later = var(self.terms.tile) + 1
         more = Apply(OPS["lt"], (Position(later), Position(depth)), dtypes.bool_)
@@ -282,8 +294,8 @@ class _Tiling:
         begun = self.threads(tuple(s for one in stages for s in self.fetched(one, const(0))))
         body = met((self.cleared(), begun, loop, self.rest()), frozenset((*rows, *own)), True)
         blocks = [replace(loop, kind="block", body=()) for loop in self.what.both]
-        for side in (self.rows, self.columns):
-            count = floordiv(side.size + (self.side - 1), const(self.side))
+        for side, extent in zip((self.rows, self.columns), self.extents, strict=True):
+            count = floordiv(side.size + (extent - 1), const(extent))
             blocks.append(For(side.tile, const(0), count, 1, (), "block"))
         spaces: dict[int, Space] = dict.fromkeys(rows, "rows")
         spaces |= dict.fromkeys((self.first.id, self.second.id), "shared")
@@ -296,8 +308,9 @@ class _Tiling:
 
     def each(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return what a thread does for each of its rows and columns."""
-        inner = For(self.s, const(0), const(self.block), 1, body, "unrolled")
-        return (For(self.r, const(0), const(self.block), 1, (inner,), "unrolled"),)
+        rows, columns = self.blocks
+        inner = For(self.s, const(0), const(columns), 1, body, "unrolled")
+        return (For(self.r, const(0), const(rows), 1, (inner,), "unrolled"),)
 
     @property
     def place(self) -> Access:
@@ -306,15 +319,14 @@ class _Tiling:
 
     def of(self, thread: Symbol, number: Symbol) -> Affine:
         """Return which row or column of a tile a thread has: some neighbours, then others."""
-        near = min(NEIGHBOURS, self.block)
-        others = floordiv(var(number), const(near)) * (near * ACROSS)
-        return var(thread) * near + others + mod(var(number), const(near))
+        others = floordiv(var(number), const(NEIGHBOURS)) * (NEIGHBOURS * ACROSS)
+        return var(thread) * NEIGHBOURS + others + mod(var(number), const(NEIGHBOURS))
 
     def cleared(self) -> Stmt:
         """Return what starts all sums."""
-        return self.threads(self.each((Store(self.place, _zero(self.total)),)))
+        return self.threads(self.each((Store(self.place, zero(self.total)),)))
 
-    def stage(self, tile: Node, value: Expr, side: _Side) -> _Stage:
+    def stage(self, tile: Node, value: Expr, side: Side, extent: int) -> _Stage:
         """Return how a tile is filled: neighbouring threads read neighbours in memory."""
         number = self.fresh.symbol("m")
         along = var(number) * ACROSS
@@ -323,18 +335,18 @@ class _Tiling:
             at, deep = var(self.y) + along, var(self.x)
         else:
             at, deep = var(self.x) + along, var(self.y)
-        shape = (ACROSS, ACROSS, self.block)
+        shape = (ACROSS, ACROSS, extent // ACROSS)
         read = value.value if isinstance(value, Cast) else value
         ahead = self.fresh.array(f"{tile.label}_ahead", shape, read.dtype)
-        return _Stage(tile, ahead, read, side, number, at, deep)
+        return _Stage(tile, ahead, read, side, extent, number, at, deep)
 
     def fetched(self, one: _Stage, tile: Affine) -> tuple[Stmt, ...]:
         """Return what a thread reads of a factor for a tile of terms: zeros where there is none."""
-        here = var(one.side.tile) * self.side + one.at
+        here = var(one.side.tile) * one.extent + one.at
         term = tile * DEPTH + one.deep
         found = substitute_expr(one.value, one.side.values(here) | self.terms.values(term))
-        for test in (*one.side.tests(here, self.side), *self.terms.tests(term, DEPTH)):
-            found = Select(test, found, _zero(one.ahead))
+        for test in (*one.side.tests(here, one.extent), *self.terms.tests(term, DEPTH)):
+            found = Select(test, found, zero(one.ahead))
         return self.along(one, Store(self.held(one), found))
 
     def put(self, one: _Stage) -> tuple[Stmt, ...]:
@@ -350,7 +362,8 @@ class _Tiling:
 
     def along(self, one: _Stage, stmt: Stmt) -> tuple[Stmt, ...]:
         """Return what a thread does for each element that it reads of a tile."""
-        return (For(one.number, const(0), const(self.block), 1, (stmt,), "unrolled"),)
+        count = const(one.extent // ACROSS)
+        return (For(one.number, const(0), count, 1, (stmt,), "unrolled"),)
 
     def multiplied(self) -> Stmt:
         """Return what adds the products of two tiles to the sums."""
@@ -370,11 +383,12 @@ class _Tiling:
 
     def rest(self) -> Stmt:
         """Return what is done with the sums, where they are in range."""
-        row = var(self.rows.tile) * self.side + self.of(self.y, self.r)
-        column = var(self.columns.tile) * self.side + self.of(self.x, self.s)
+        high, broad = self.extents
+        row = var(self.rows.tile) * high + self.of(self.y, self.r)
+        column = var(self.columns.tile) * broad + self.of(self.x, self.s)
         values = self.rows.values(row) | self.columns.values(column)
         body = elsewhere(substitute(self.what.rest, values), self.moved)
-        tests = (*self.rows.tests(row, self.side), *self.columns.tests(column, self.side))
+        tests = (*self.rows.tests(row, high), *self.columns.tests(column, broad))
         for test in tests:
             body = (If(test, body),)
         return self.threads(self.each(body))

@@ -1,11 +1,12 @@
 """Programs as kernels for a device of many threads.
 
-    products of matrices and the like  tiles of them: `device_tiles`
+    products of matrices and the like  tiles of them: `tensor_tiles`, `device_tiles`
     independent points                 each thread one: `points`
     points that have loops in them     each block one, its threads together: `team`
     sums over many rounds              in parts, by many blocks: `chunks`, `segments`
-    running totals that are exact      in pieces: `scan`
-    writes to where data says          each thread its own elements, in pieces if exact: `owners`
+    running totals                     in pieces: `scan`
+    writes to where data says          each thread its own elements, in pieces if exact: `owners`;
+                                       where it is asked for by atomic operations: `scatter`
     loops in the order of the program  by the host, if what they do is worth kernels of its own,
                                        else by one block, or by one thread
 
@@ -44,8 +45,10 @@ from .nests import Band, Facts, band, facts_of, favours, trips, uses_of
 from .owners import owners
 from .points import PRIVATE_BYTES, Made, Space, points
 from .scan import scan
+from .scatter import scattered
 from .segments import Segment, segments
 from .team import is_shared, is_worth, one_block, rows
+from .tensor_tiles import tensor_tiles
 from .tree import sums
 
 MOST_NODES = 64
@@ -75,7 +78,7 @@ def grid(program: Program, target: Target, exact: bool = False) -> Grid:
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
     work = _Placing(
         facts_of(program, exact), fresh, {node.id: node for node in nodes}, uses_of(body),
-        frozenset(node.id for node in program.locals),
+        frozenset(node.id for node in program.locals), target,
     )  # fmt: skip
     made = work.body(body)
     scheduled = replace(program, kernels=(replace(program.kernels[0], body=made),))
@@ -95,6 +98,7 @@ class _Placing:
     uses: Counter[int]
     """How often each node is used in all."""
     locals: frozenset[int]
+    target: Target
     spaces: dict[int, Space] = field(default_factory=dict)
 
     def body(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
@@ -137,10 +141,12 @@ class _Placing:
                 if made is not None:
                     return self.summed(made)
             elif not accumulators:
-                pieces = scan(stmt, self.fresh)
+                pieces = scan(stmt, self.fresh, self.facts.exact)
                 if pieces is not None:
                     return tuple(kernel for piece in pieces for kernel in self.new_nest(piece))
-                made = owners(stmt, self.facts, self.fresh, self.nodes)
+                if self.target.atomics:
+                    made = scattered(stmt, self.facts, self.fresh, self.nodes)
+                made = made or owners(stmt, self.facts, self.fresh, self.nodes)
                 if made is not None and len(made.body) > 1:
                     return self.summed(made)
         if made is None:
@@ -182,7 +188,8 @@ class _Placing:
 
     def of_band(self, found: Band) -> Made | None:
         """Return the kernel of a band: by tiles, by blocks or by threads."""
-        tiled = tiles(found, self.facts, self.fresh)
+        tiled = tensor_tiles(found, self.facts, self.fresh, self.target.tensors)
+        tiled = tiled or tiles(found, self.facts, self.fresh)
         if tiled is not None:
             return tiled
         by_block = self.prefers_rows(found)

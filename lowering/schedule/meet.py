@@ -2,7 +2,8 @@
 
 Between two loops of threads stands a barrier if one writes what the other reads or writes; so it
 does between what all threads read alike and a loop that writes it. A loop around them counts as
-its own neighbour. `private` are the nodes that each thread has of its own.
+its own neighbour. Barriers that are there already stay. `private` are the nodes that each thread
+has of its own.
 
 >>> program = lowered('''
 ... s[i] = x[i] * 2
@@ -69,6 +70,10 @@ class _Work:
         """Return statements with barriers, and what was used since the last of them."""
         out: list[Stmt] = []
         for stmt in body:
+            if isinstance(stmt, Barrier):
+                out.append(stmt)
+                since = _Since()
+                continue
             if isinstance(stmt, While) and _is_shared(stmt):
                 own = _Since()
             elif _is_shared(stmt):

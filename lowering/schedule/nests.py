@@ -219,7 +219,7 @@ def favours(body: Iterable[Stmt], symbol: Symbol) -> int:
     """
     score = 0
     for node, index in accesses_of(body):
-        distance = _distance(node, index, symbol)
+        distance = distance_of(node, index, symbol)
         if distance is None or abs(distance) > 1:
             score -= 1
         elif distance:
@@ -235,7 +235,7 @@ def accesses_of(body: Iterable[Stmt]) -> Iterator[tuple[Node, tuple[Index, ...]]
             yield from ((r.node, r.index) for r in reads_of(expr) if r.node.rank)
 
 
-def _distance(node: Node, index: tuple[Index, ...], symbol: Symbol) -> int | None:
+def distance_of(node: Node, index: tuple[Index, ...], symbol: Symbol) -> int | None:
     """Return how many elements apart an access is in neighbouring rounds; None: that varies."""
     total = 0
     for one, stride in zip(index, node.element_strides, strict=True):

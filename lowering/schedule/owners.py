@@ -71,7 +71,7 @@ def owners(loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> 
         nodes[n].static_shape is not None and (not nodes[n].rank or nodes[n].bytes <= PRIVATE_BYTES)
         for n in own
     )
-    written = _only_written(loop, own)
+    written = only_written(loop, own)
     taken = frozenset(node.id for node in written)
     if not small or not written or not facts.is_free(loop, own | taken):
         return None
@@ -180,7 +180,7 @@ class _Parts:
         return made
 
 
-def _only_written(loop: For, own: frozenset[int]) -> list[Node]:
+def only_written(loop: For, own: frozenset[int]) -> list[Node]:
     """Return the arrays that a loop writes and does not read; none where it reads one of them."""
     found: list[Node] = []
     for sites in accesses((loop,)).sites.values():

@@ -1,4 +1,4 @@
-"""Running totals of what is exact in any order: pieces are totalled, then run through again.
+"""Running totals of what may be added in any order: pieces are totalled, then run through again.
 
     for r in 0..n: y[r] = y[r - 1] + f(r)
     becomes
@@ -6,12 +6,14 @@
     start = y[-1]; for g in 0..G: starts[g] = start; start += parts[g]
     for g in 0..G: own = starts[g]; for r in g*C..: own += f(r); y[r] = own
 
-Needs a loop of one statement, whose operation is exact: whole numbers, maxima, minima, truths. Real
-numbers add in the order of the program, by one thread.
+Needs a loop of one statement, whose operation is exact: whole numbers, maxima, minima, truths; or
+sums of real numbers where their order is left open, of a loop that only counts terms. How many
+pieces there are depends on the number of rounds only. Other real numbers add in the order of the
+program, by one thread.
 
 >>> program = lowered("y[:] = np.cumsum(x)", y="i64[9000]", x="i64[9000]")
 >>> loop = program.kernels[0].body[2]
->>> print_loops(scan(loop, fresh_for(program))[1:2])
+>>> print_loops(scan(loop, fresh_for(program), True)[1:2])
 for first in 0..1:
     running_start = running[0]
     for piece in 0..282:
@@ -53,10 +55,13 @@ class Running:
     value: Expr
 
 
-def scan(loop: For, fresh: Fresh) -> tuple[For, ...] | None:
-    """Return the nests in the place of a loop that runs a total, None where it does not."""
+def scan(loop: For, fresh: Fresh, exact: bool) -> tuple[For, ...] | None:
+    """Return the nests in the place of a loop that runs a total, None where it does not.
+
+    With `exact` sums keep the order of the program.
+    """
     count = trips(loop)
-    found = running(loop)
+    found = running(loop, exact)
     if found is None or (count is not None and count < 2 * ROUNDS):
         return None
     plain, at = normal(loop, fresh.symbol(loop.symbol.name))
@@ -64,7 +69,7 @@ def scan(loop: For, fresh: Fresh) -> tuple[For, ...] | None:
     return _Scan(found, loop, plain, at, pieces, fresh).nests()
 
 
-def running(loop: For) -> Running | None:
+def running(loop: For, exact: bool) -> Running | None:
     """Return what a loop totals, None where it does more or less than that."""
     body = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
     if len(body) != 1 or not isinstance(body[0], Store):
@@ -78,9 +83,13 @@ def running(loop: For) -> Running | None:
     rest = [arg for arg in value.args if arg not in old]
     if len(old) != 1 or len(rest) != 1 or old[0].index != before or before == here:
         return None
-    exact = is_apart(value.op, access.node.dtype, exact=True)
-    exact = exact and value.dtype is access.node.dtype
-    if not exact or any(read.node == access.node for read in reads(rest[0])):
+    is_open = loop.counts and not exact and value.op.name == "add"
+    fits = is_open or is_apart(value.op, access.node.dtype, exact=True)
+    if (
+        not fits
+        or value.dtype is not access.node.dtype
+        or any(read.node == access.node for read in reads(rest[0]))
+    ):
         return None
     return Running(access.node, here, before, value.op, rest[0])
 

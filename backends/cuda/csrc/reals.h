@@ -123,3 +123,18 @@ static inline uint16_t f16_from_f64(double x)
 #endif
     return y;
 }
+
+//! bf16_from_f32
+static inline uint16_t bf16_from_f32(float x)
+{
+#if defined PE_ON_CPU || __CUDA_ARCH__ < 800
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)(x != x ? bits >> 16 | 0x40 : rounded);
+#else
+    uint16_t y;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+    return y;
+#endif
+}

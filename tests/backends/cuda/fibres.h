@@ -2,7 +2,8 @@
 //
 // Memory that a block shares is filled with NaN before each block. Blocks, and threads between
 // two barriers, run in an order that a seed decides, so a missing barrier changes results. A
-// barrier that not all threads of a block reach, but those that failed, is an error. It says
+// barrier that not all threads of a block reach, but those that failed, is an error, as is an
+// exchange that not all threads of a warp come to. Copies to shared memory arrive late. It says
 // nothing about speed, or about the order in which a device lets other threads see memory.
 
 #include <math.h>
@@ -40,7 +41,8 @@ enum { MOST_ARGUMENTS = 96 };
 
 static ucontext_t scheduler, fibres[MOST_THREADS];
 static char *stacks;
-static bool started[MOST_THREADS], ended[MOST_THREADS];
+enum State { NEW, READY, AT_BARRIER, AT_EXCHANGE, ENDED };
+static State states[MOST_THREADS];
 static int lines[MOST_THREADS];
 static int current;
 static Taking kernel;
@@ -69,16 +71,50 @@ static void shuffled(int *order, int count)
 static void run_kernel()
 {
     kernel(ALL(A_VALUE) 0);
-    ended[current] = true;
+    states[current] = ENDED;
 }
 
-static void pe_barrier(int line)
+static void wait_at(int line, State state)
 {
     const int mine = current;
     lines[mine] = line;
+    states[mine] = state;
     swapcontext(&fibres[mine], &scheduler);
 }
-#define __syncthreads() pe_barrier(__LINE__)
+#define __syncthreads() wait_at(__LINE__, AT_BARRIER)
+#define __syncwarp() wait_at(__LINE__, AT_EXCHANGE)
+
+/* What each thread of a warp has is what all of them get: every exchange of a warp is this one. */
+enum { WARP = 32, MOST_HELD = 64 };
+static char held_by[MOST_THREADS][MOST_HELD];
+static void pe_exchanged(const void *mine, int size, void *all)
+{
+    const int first = current / WARP * WARP;
+    memcpy(held_by[current], mine, size);
+    wait_at(__LINE__, AT_EXCHANGE);
+    for (int lane = 0; lane < WARP; lane++)
+        memcpy((char *)all + lane * size, held_by[first + lane], size);
+    wait_at(__LINE__, AT_EXCHANGE);
+}
+
+/* Copies that are there behind the next pe_arrived, and not before. */
+enum { MOST_COPIES = 64 };
+struct Copy { void *to; const void *from; int size; };
+static Copy copies[MOST_THREADS][MOST_COPIES];
+static int copies_of[MOST_THREADS];
+static void pe_copied_later(void *to, const void *from, int size)
+{
+    if (copies_of[current] == MOST_COPIES) abort();
+    copies[current][copies_of[current]++] = Copy{to, from, size};
+}
+static void pe_arrived()
+{
+    for (int k = 0; k < copies_of[current]; k++) {
+        const Copy copy = copies[current][k];
+        memcpy(copy.to, copy.from, copy.size);
+    }
+    copies_of[current] = 0;
+}
 
 static void __threadfence() {}
 
@@ -123,45 +159,79 @@ extern "C" void __ubsan_handle_mul_overflow(void *, void *, void *) { overflows+
 extern "C" void __ubsan_handle_negate_overflow(void *, void *) { overflows++; }
 extern "C" void __ubsan_handle_divrem_overflow(void *, void *, void *) { overflows++; }
 
+/* Lets the threads of a warp go on that have all come to the same exchange; whether there are any. */
+static bool exchanged(int threads)
+{
+    bool found = false;
+    for (int first = 0; first < threads; first += WARP) {
+        bool all = true;
+        const int end = first + WARP < threads ? first + WARP : threads;
+        for (int t = first; t < end; t++)
+            all = all && states[t] == AT_EXCHANGE && lines[t] == lines[first];
+        for (int t = first; all && t < end; t++) states[t] = READY;
+        found = found || all;
+    }
+    return found;
+}
+
+/* Lets threads that have come to the same barrier go on; whether they may. */
+static bool met(int threads, int left)
+{
+    int line = 0;
+    for (int t = 0; t < threads; t++) {
+        if (states[t] == ENDED) continue;
+        if (states[t] == AT_EXCHANGE) {
+            snprintf(message, sizeof message, "not all threads of a warp come to an exchange");
+            return false;
+        }
+        if (line && lines[t] != line) {
+            snprintf(message, sizeof message, "threads of a block are at barriers of the lines "
+                     "%d and %d", line, lines[t]);
+            return false;
+        }
+        line = lines[t];
+        states[t] = READY;
+    }
+    if (line && left < threads && !*(const N *)given[MOST_ARGUMENTS]) {
+        snprintf(message, sizeof message, "%d of %d threads do not come to the barrier of line"
+                 " %d", threads - left, threads, line);
+        return false;
+    }
+    return true;
+}
+
+static void run_thread(int t)
+{
+    current = t;
+    threadIdx = Place{t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
+    if (states[t] == NEW) {
+        states[t] = READY;
+        getcontext(&fibres[t]);
+        fibres[t].uc_stack.ss_sp = stacks + (size_t)t * STACK;
+        fibres[t].uc_stack.ss_size = STACK;
+        fibres[t].uc_link = &scheduler;
+        makecontext(&fibres[t], run_kernel, 0);
+    }
+    swapcontext(&scheduler, &fibres[t]);
+}
+
 static bool run_block(int threads)
 {
     static int order[MOST_THREADS];
     if (__start_pe_shared) memset(__start_pe_shared, 0xff, __stop_pe_shared - __start_pe_shared);
-    for (int t = 0; t < threads; t++) started[t] = ended[t] = false;
+    for (int t = 0; t < threads; t++) {
+        states[t] = NEW;
+        copies_of[t] = 0;
+    }
     for (int left = threads; left > 0;) {
         shuffled(order, threads);
         for (int k = 0; k < threads; k++) {
             const int t = order[k];
-            if (ended[t]) continue;
-            current = t;
-            threadIdx = Place{t % blockDim.x, t / blockDim.x % blockDim.y,
-                              t / blockDim.x / blockDim.y};
-            if (!started[t]) {
-                started[t] = true;
-                getcontext(&fibres[t]);
-                fibres[t].uc_stack.ss_sp = stacks + (size_t)t * STACK;
-                fibres[t].uc_stack.ss_size = STACK;
-                fibres[t].uc_link = &scheduler;
-                makecontext(&fibres[t], run_kernel, 0);
-            }
-            swapcontext(&scheduler, &fibres[t]);
-            if (ended[t]) left--;
+            if (states[t] != NEW && states[t] != READY) continue;
+            run_thread(t);
+            if (states[t] == ENDED) left--;
         }
-        int line = 0;
-        for (int t = 0; t < threads; t++) {
-            if (ended[t]) continue;
-            if (line && lines[t] != line) {
-                snprintf(message, sizeof message, "threads of a block are at barriers of the lines "
-                         "%d and %d", line, lines[t]);
-                return false;
-            }
-            line = lines[t];
-        }
-        if (line && left < threads && !*(const N *)given[MOST_ARGUMENTS]) {
-            snprintf(message, sizeof message, "%d of %d threads do not come to the barrier of line"
-                     " %d", threads - left, threads, line);
-            return false;
-        }
+        if (!exchanged(threads) && !met(threads, left)) return false;
     }
     return true;
 }

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.backends.cuda import backend as module
 from plusequals.backends.cuda.backend import translate
 from plusequals.lowering import settings
 from plusequals.lowering.schedule import device_tiles
@@ -27,6 +28,12 @@ PRODUCTS = {
     "window": ("c[i, j] = sum[p, k](a[i + p, k] * b[p, k, j])", (140, 8), (3, 8, 129)),
 }
 TEXTS = {name: f"def f(c, a, b):\n    {text}\n" for name, (text, _, _) in PRODUCTS.items()}
+
+
+@pytest.fixture(autouse=True)
+def without_tensor_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no device have tensor cores: `test_tensors` is about these."""
+    monkeypatch.setattr(module, "TENSORS", (99, 0))
 
 
 def arguments(name: str, dtype: str) -> list[Array]:
@@ -68,6 +75,44 @@ def test_wide_tiles_compute_what_narrow_ones_do(
     assert found[0] == found[1], "each element is summed in the order of its terms"
 
 
+@needs_gxx
+@pytest.mark.parametrize("shape", [(300, 20), (17, 129)])
+@pytest.mark.parametrize("profile", ["default", "strict"])
+def test_tiles_of_one_long_side_compute_what_square_ones_do(
+    profile: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(3)
+    rows, columns = shape
+    driver = CpuDriver(seed=5)
+    found = []
+    for enough in (1, 1 << 60):
+        monkeypatch.setattr(device_tiles, "ENOUGH", enough)
+        a, b = (rng.integers(-9, 9, s) / 8 for s in ((rows, 37), (37, columns)))
+        given = [np.zeros(shape, "f4"), a.astype("f4"), b.astype("f4")]
+        with settings.override(profile=profile, verify=False):
+            (code,) = compiled([pe.cd_from_source(TEXTS["plain"]).procedure(*given)], driver)
+        sides = [64 if enough > 1 or size <= 64 else 128 for size in shape]
+        for name, side in zip(("first", "second"), sides, strict=True):
+            assert f"{name}_tile[{16 * (side + 4)}]" in code.text
+        code.run(given)
+        found.append(given[0].tobytes() == (a @ b).astype("f4").tobytes())
+    assert found == [True, True]
+
+
+def test_one_long_side_is_enough_where_there_are_many_tiles() -> None:
+    def sides(m: int, n: int, dtype: str = "f4") -> list[bool]:
+        arrays = [np.zeros(s, dtype) for s in ((m, n), (m, 64), (64, n))]
+        with settings.override(verify=False):
+            procedure = pe.cd_from_source(TEXTS["plain"]).procedure(*arrays)
+            text = translate(procedure, CpuDriver().properties(0)).text.text
+        return [f"{name}_tile[{16 * 132}]" in text for name in ("first", "second")]
+
+    assert sides(128 * 128, 64) == sides(128 * 127 + 1, 8) == [True, False]
+    assert sides(50, 128 * 128) == [False, True]
+    assert sides(128 * 127, 64) == sides(128 * 128, 64, "f8") == [False, False]
+    assert sides(64, 64) == [False, False]
+
+
 def plan_of(name: str, dtype: str, n: int) -> Any:
     function = pe.cd_from_source(TEXTS[name])
     arrays = [np.zeros((n, n), dtype) for _ in range(3)]
@@ -93,6 +138,11 @@ def test_nothing_of_wide_tiles_is_spilled(architecture: str, tmp_path: Path) -> 
                 function = pe.cd_from_source(TEXTS[name].replace("def f", f"def f{len(made)}"))
                 arrays = [np.zeros((n, n), dtype) for _ in range(3)]
                 made.append(translate(function.procedure(*arrays), CpuDriver().properties(0)))
+    for m, n in ((40_000, 64), (50, 30_001)):
+        arrays = [np.zeros(s, "f4") for s in ((m, n), (m, 99), (99, n))]
+        function = pe.cd_from_source(TEXTS["plain"].replace("def f", f"def f{len(made)}"))
+        with settings.override(verify=False):
+            made.append(translate(function.procedure(*arrays), CpuDriver().properties(0)))
     built = needed().build(joined(made), architecture, tmp_path)
     assert "warning" not in built.log
     assert len(built.figures) == len(made)

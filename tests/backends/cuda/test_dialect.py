@@ -17,8 +17,8 @@ from plusequals.lowering.ir.ops import OPS
 from .test_nvrtc import needed, needs_nvrtc
 
 OF_THE_HOST = frozenset(
-    "bytes_of zeroed aligned cleared grown chained unchained native_c64 native_c128 pair_c64"
-    " pair_c128".split()
+    "bytes_of zeroed aligned spacious cleared grown chained unchained native_c64 native_c128"
+    " pair_c64 pair_c128".split()
 )
 
 

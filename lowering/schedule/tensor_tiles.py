@@ -1,0 +1,301 @@
+"""Contractions by units of a device that multiply blocks of elements: tensor cores.
+
+    for i, j: total = 0; for k: total += a[i, k] * b[k, j]; rest
+    becomes
+    for im, jn:                                            blocks, each a tile of 64 by 64
+        acc[y, x, r, s] = 0                                threads, of 8 warps, or 128 by 128
+        a_one, b_one = a[...], b[...]                      threads, 16 bytes at once
+        for kt in 0..K/64:
+            a_two, b_two = a[...], b[...]                  threads, while the others are used
+            acc[y, x, r, s] += a_one[r, k] * b_one[k, s]   tensor
+            a_one, b_one = a[...], b[...]
+            acc[y, x, r, s] += a_two[r, k] * b_two[k, s]   tensor
+        rest, where i and j are in range                   threads
+
+Needs what `device_tiles` needs, factors of a type that the device has units for, and that it is
+left open how terms are rounded and in which order they are added. A warp has a part of a tile; its
+threads have the elements that the unit gives them: of each 8 rows the one of number `lane / 4`, of
+each 8 columns those of numbers `lane % 4 * 2` and one more. Tiles lie in shared memory as their
+factor lies in memory, so that a thread copies neighbours, and rows of tiles are as far apart as it
+takes for 8 of them to be in different banks.
+
+>>> program = lowered("c[i, j] = sum[k](a[i, k] * b[k, j])",
+...     c="f32[64, 64]", a="f16[64, 64]", b="f16[64, 64]")
+>>> program = optimize(program, Target("cuda"))[0]
+>>> facts = facts_of(program)
+>>> found = band(program.kernels[0].body[1], facts)
+>>> made = tensor_tiles(found, facts, fresh_for(program), ("f16",))
+>>> [space for space in made.spaces.values()]
+['rows', 'shared', 'shared', 'shared', 'shared']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from functools import reduce
+
+from ..dataclass import dataclass
+from ..ir import dtypes
+from ..ir.assignments import Access
+from ..ir.dtypes import DType
+from ..ir.expressions import Apply, Cast, Expr, Index, Position, Read, Select
+from ..ir.fresh import Fresh
+from ..ir.indexing import Affine, const, floordiv, mod, var
+from ..ir.loops import Barrier, For, If, Stmt, Store
+from ..ir.node import Node
+from ..ir.ops import OPS
+from ..ir.rewrite import substitute, substitute_expr
+from ..ir.walk import reads, writes
+from .device_tiles import ACROSS, Contraction, Side, contraction, extents, points_of, zero
+from .elsewhere import Place, elsewhere
+from .meet import met
+from .nests import Band, Facts, around, distance_of, favours, trips
+from .points import Made, Space
+
+PIECE = 16
+"""Bytes that a thread copies at once."""
+PIECES = 4
+"""So many of them are the terms that a tile has of each row and column."""
+DOWN, ALONG = 2, 4
+"""The warps of a block, along the rows and along the columns of a tile."""
+UNIT = 8
+"""Rows and columns that a unit's blocks of sums are made of."""
+LEAST = 16
+"""With fewer rows, columns or terms most of what a unit does would be for nothing."""
+
+
+def tensor_tiles(found: Band, facts: Facts, fresh: Fresh, types: Collection[str]) -> Made | None:
+    """Return the kernel of a band that is a contraction of factors of these types, else None."""
+    made = contraction(found) if types and not facts.exact else None
+    if made is None or not made.counted or made.total.dtype is not dtypes.float32:
+        return None
+    factors = [_narrow(one) for one in (made.first, made.second)]
+    dtype = factors[0].dtype
+    if dtype is not factors[1].dtype or dtype.short not in types:
+        return None
+    sizes = [points_of(group) for group in (made.rows, made.columns, made.terms)]
+    if any(size is not None and size < LEAST for size in sizes):
+        return None
+    return _Tiling(replace(made, first=factors[0], second=factors[1]), dtype, fresh).made()
+
+
+def _narrow(factor: Expr) -> Expr:
+    """Return a factor before it is converted from a type of 16 bits."""
+    is_half = isinstance(factor, Cast) and factor.value.dtype in (dtypes.float16, dtypes.bfloat16)
+    return factor.value if isinstance(factor, Cast) and is_half else factor
+
+
+@dataclass(frozen=True, slots=True)
+class _Factor:
+    """A factor, and the tiles that it is staged in: one is filled while the other is used."""
+
+    value: Expr
+    side: Side
+    extent: int
+    """Rows, or columns, of a tile."""
+    near: Side
+    """What neighbours in a tile are: terms, or rows or columns."""
+    tiles: tuple[Node, Node]
+    whole: bool
+    """Whether neighbours of a piece are neighbours in memory, too."""
+
+    def index(self, at: Affine, deep: Affine) -> tuple[Affine, Affine]:
+        """Return where a row or column has a term."""
+        return (deep, at) if self.near is self.side else (at, deep)
+
+
+class _Tiling:
+    """Makes the kernel of a contraction."""
+
+    def __init__(self, what: Contraction, dtype: DType, fresh: Fresh) -> None:
+        self.what, self.fresh, self.dtype = what, fresh, dtype
+        self.piece = PIECE // dtype.itemsize
+        self.depth = PIECES * self.piece
+        self.high, self.broad = extents(what)
+        self.rows = Side(what.rows, fresh, "row")
+        self.columns = Side(what.columns, fresh, "column")
+        self.terms = Side(what.terms, fresh, "term")
+        self.y, self.x = fresh.symbol("y"), fresh.symbol("x")
+        self.r, self.s = fresh.symbol("r"), fresh.symbol("s")
+        self.counts = self.high // DOWN // UNIT, 2 * (self.broad // ALONG // UNIT)
+        shape = (ACROSS, ACROSS, *self.counts)
+        self.total = fresh.array(f"{what.total.label}_block", shape, what.total.dtype)
+        self.first = self.factor("first", what.first, self.rows, self.high)
+        self.second = self.factor("second", what.second, self.columns, self.broad)
+
+    def factor(self, name: str, value: Expr, side: Side, extent: int) -> _Factor:
+        """Return how a factor is staged."""
+        flat = (Store(Access(self.what.total, ()), value),)
+        sides = sorted((self.terms, side), key=lambda one: -favours(flat, one.loops[-1].symbol))
+        near = next((one for one in sides if self.is_whole(value, one)), sides[0])
+        shape: tuple[int, int] = (extent, self.depth + self.piece)
+        if near is side:
+            shape = (self.depth, extent + UNIT)
+        one, two = (self.fresh.array(f"{name}_tile", shape, self.dtype) for _ in range(2))
+        return _Factor(value, side, extent, near, (one, two), self.is_whole(value, near))
+
+    def is_whole(self, value: Expr, near: Side) -> bool:
+        """Whether as many neighbours as a piece has are neighbours in memory."""
+        last = near.loops[-1]
+        rounds = trips(last)
+        fits = len(near.loops) == 1 or (rounds is not None and rounds % self.piece == 0)
+        return (
+            fits
+            and isinstance(value, Read)
+            and distance_of(value.node, value.index, last.symbol) == 1
+        )
+
+    def made(self) -> Made:
+        """Return the kernel."""
+        depth = floordiv(self.terms.size + (self.depth - 1), const(self.depth))
+        factors = (self.first, self.second)
+        one, two = var(self.terms.tile) * 2 + 1, var(self.terms.tile) * 2 + 2
+        more, then = (Apply(OPS["lt"], (Position(at), Position(depth)), dtypes.bool_)
+                      for at in (one, two))  # fmt: skip
+        inner = (
+            self.threads((If(more, self.filled(factors, 1, one)),)),
+            self.threads((self.multiplied(0),)),
+            self.threads((If(then, self.filled(factors, 0, two)),)),
+            self.threads((If(more, (self.multiplied(1),)),)),
+        )
+        loop = For(self.terms.tile, const(0), floordiv(depth + 1, const(2)), 1, inner)
+        used = {n.id for n in (*reads(self.what.rest), *writes(self.what.rest))}
+        own = used & self.what.own - {self.total.id, self.what.total.id}
+        begun = self.threads(self.filled(factors, 0, const(0)))
+        parts = (self.cleared(), begun, Barrier(), loop, self.rest())
+        body = met(parts, frozenset((self.total.id, *own)), True)
+        blocks = [replace(loop, kind="block", body=()) for loop in self.what.both]
+        for side, extent in ((self.rows, self.high), (self.columns, self.broad)):
+            count = floordiv(side.size + (extent - 1), const(extent))
+            blocks.append(For(side.tile, const(0), count, 1, (), "block"))
+        spaces: dict[int, Space] = {self.total.id: "rows"}
+        spaces |= {tile.id: "shared" for factor in factors for tile in factor.tiles}
+        return Made(around(blocks, body), spaces | dict.fromkeys(own, "private"))
+
+    def threads(self, body: tuple[Stmt, ...]) -> Stmt:
+        """Return what each thread does."""
+        inner = For(self.x, const(0), const(ACROSS), 1, body, "thread")
+        return For(self.y, const(0), const(ACROSS), 1, (inner,), "thread")
+
+    def each(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Return what a thread does for each of its elements."""
+        rows, columns = self.counts
+        inner = For(self.s, const(0), const(columns), 1, body, "unrolled")
+        return (For(self.r, const(0), const(rows), 1, (inner,), "unrolled"),)
+
+    @property
+    def place(self) -> Access:
+        """The sum that a thread has for a row and a column."""
+        return Access(self.total, (var(self.y), var(self.x), var(self.r), var(self.s)))
+
+    @property
+    def row(self) -> Affine:
+        """The row of a tile that a thread has."""
+        warp = floordiv(var(self.y), const(ACROSS // DOWN)) * (self.high // DOWN)
+        lane = mod(var(self.y), const(2)) * 4 + floordiv(var(self.x), const(4))
+        return warp + var(self.r) * UNIT + lane
+
+    @property
+    def column(self) -> Affine:
+        """The column of a tile that a thread has."""
+        warp = mod(floordiv(var(self.y), const(2)), const(ALONG)) * (self.broad // ALONG)
+        lane = mod(var(self.x), const(4)) * 2
+        others = floordiv(var(self.s), const(2)) * UNIT + mod(var(self.s), const(2))
+        return warp + others + lane
+
+    def cleared(self) -> Stmt:
+        """Return what starts all sums."""
+        return self.threads(self.each((Store(self.place, zero(self.total)),)))
+
+    def filled(self, factors: tuple[_Factor, ...], which: int, tile: Affine) -> tuple[Stmt, ...]:
+        """Return how a thread fills its part of tiles with those of a number."""
+        return tuple(stmt for one in factors for stmt in self.pieces(one, one.tiles[which], tile))
+
+    def pieces(self, one: _Factor, into: Node, tile: Affine) -> tuple[Stmt, ...]:
+        """Return how a thread fills its pieces of a tile: neighbouring threads have neighbours."""
+        number = self.fresh.symbol("m")
+        size = self.depth if one.near is self.terms else one.extent
+        across = const(size // self.piece)
+        flat = var(self.y) * ACROSS + var(self.x) + var(number) * (ACROSS * ACROSS)
+        near, far = mod(flat, across) * self.piece, floordiv(flat, across)
+        at, deep = (far, near) if one.near is self.terms else (near, far)
+        each: tuple[Stmt, ...]
+        slow = self.element_by_element(one, into, tile, at, deep)
+        if one.whole:
+            each = self.copied(one, into, tile, at, deep, (slow,))
+        else:
+            each = (replace(slow, kind="unrolled"),)
+        rounds = one.extent * self.depth // self.piece // (ACROSS * ACROSS)
+        return (For(number, const(0), const(rounds), 1, each, "unrolled"),)
+
+    def tests(self, one: _Factor, here: Affine, term: Affine) -> list[Expr]:
+        """Return what says that a row or column, and a term, are in range."""
+        return [*one.side.tests(here, one.extent), *self.terms.tests(term, self.depth)]
+
+    def element_by_element(
+        self, one: _Factor, into: Node, tile: Affine, at: Affine, deep: Affine
+    ) -> For:
+        """Return how a piece is filled: with zeros where there is nothing."""
+        symbol = self.fresh.symbol("e")
+        at, deep = _moved(one, at, deep, var(symbol))
+        here, term = var(one.side.tile) * one.extent + at, tile * self.depth + deep
+        found = substitute_expr(one.value, one.side.values(here) | self.terms.values(term))
+        for test in self.tests(one, here, term):
+            found = Select(test, found, zero(into))
+        stmt = Store(Access(into, one.index(at, deep)), found)
+        return For(symbol, const(0), const(self.piece), 1, (stmt,))
+
+    def copied(
+        self, one: _Factor, into: Node, tile: Affine, at: Affine, deep: Affine,
+        other: tuple[Stmt, ...],
+    ) -> tuple[Stmt, ...]:  # fmt: skip
+        """Return how a piece is copied at once where all of it is in range."""
+        symbol = self.fresh.symbol("e")
+        here, term = var(one.side.tile) * one.extent + at, tile * self.depth + deep
+        values = one.side.values(here) | self.terms.values(term)
+        last = one.near.loops[-1].symbol
+        values[last] = values[last] + var(symbol)
+        found = substitute_expr(one.value, values)
+        stmt = Store(Access(into, one.index(*_moved(one, at, deep, var(symbol)))), found)
+        made = For(symbol, const(0), const(self.piece), 1, (stmt,), "packed")
+        tests = self.tests(one, *_moved(one, here, term, const(self.piece - 1)))
+        if not tests:
+            return (made,)
+        test = reduce(lambda a, b: Apply(OPS["and"], (a, b), dtypes.bool_), tests)
+        return (If(test, (made,), other),)
+
+    def multiplied(self, which: int) -> Stmt:
+        """Return what adds the products of two tiles to the sums."""
+        deep = self.fresh.symbol("k")
+        first, second = (
+            self.wide(Read(one.tiles[which], one.index(at, var(deep))))
+            for one, at in ((self.first, self.row), (self.second, self.column))
+        )
+        total = Read(self.total, self.place.index)
+        one = Store(self.place, Apply(OPS["fma"], (first, second, total), self.total.dtype))
+        return For(deep, const(0), const(self.depth), 1, self.each((one,)), "tensor")
+
+    def wide(self, value: Expr) -> Expr:
+        """Return a factor in the type of the sums."""
+        same = value.dtype is self.total.dtype
+        return value if same else Cast(value, self.total.dtype)
+
+    def rest(self) -> Stmt:
+        """Return what is done with the sums, where they are in range."""
+        row = var(self.rows.tile) * self.high + self.row
+        column = var(self.columns.tile) * self.broad + self.column
+        values = self.rows.values(row) | self.columns.values(column)
+        body = elsewhere(substitute(self.what.rest, values), self.moved)
+        for test in (*self.rows.tests(row, self.high), *self.columns.tests(column, self.broad)):
+            body = (If(test, body),)
+        return self.threads(self.each(body))
+
+    def moved(self, node: Node, index: tuple[Index, ...]) -> Place:
+        """Return where what was accumulated is."""
+        return (node, index) if node != self.what.total else (self.total, self.place.index)
+
+
+def _moved(one: _Factor, at: Affine, deep: Affine, by: Affine) -> tuple[Affine, Affine]:
+    """Return a place that is further along neighbours."""
+    return (at + by, deep) if one.near is one.side else (at, deep + by)

@@ -1,0 +1,68 @@
+"""Loops that are one call: what the calls are given."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.backends.cuda.dialect import CUDA
+from plusequals.backends.emit import units
+from plusequals.backends.emit.c_expression import Scope
+from plusequals.lowering.ir import dtypes
+from plusequals.lowering.ir.assignments import Access
+from plusequals.lowering.ir.expressions import Cast, Expr, Read
+from plusequals.lowering.ir.indexing import Affine, const, floordiv, mod, var
+from plusequals.lowering.ir.loops import For, LoopKind, Store, Update
+from plusequals.lowering.ir.ops import OPS
+
+from .programs import apply, node, symbols
+
+E, K, R, S, N = symbols("e k r s n")
+A, B = node(1, "a", (64, 40), dtypes.float16), node(2, "b", (32, 72), dtypes.float16)
+TOTAL = node(3, "total", (4, 4))
+SCOPE = Scope(CUDA, {1: "a", 2: "b", 3: "total"}, frozenset())
+SCOPE.symbols[N] = "n"
+
+
+def packed(kind: LoopKind = "packed", step: int = 1, rounds: int = 8) -> For:
+    read = Read(A, (var(N), var(E) * step + 8))
+    return For(E, const(0), const(rounds), 1, (Store(Access(B, (var(N), var(E))), read),), kind)
+
+
+def element(of: Read) -> Expr:
+    return Cast(of, dtypes.float32)
+
+
+def tensor(row: Affine) -> For:
+    column = floordiv(var(S), const(2)) * 8 + mod(var(S), const(2)) + var(N) * 16
+    first, second = Read(A, (row, var(K))), Read(B, (var(K), column))
+    place = Access(TOTAL, (var(R), var(S)))
+    value = apply("fma", element(first), element(second), Read(TOTAL, place.index))
+    inner = For(S, const(0), const(4), 1, (Store(place, value),), "unrolled")
+    return For(
+        K, const(0), const(32), 1, (For(R, const(0), const(4), 1, (inner,), "unrolled"),), "tensor"
+    )
+
+
+def test_other_loops_are_no_calls() -> None:
+    assert units.call(packed("unrolled"), SCOPE) is None
+
+
+def test_a_copy_is_given_where_its_first_elements_are() -> None:
+    assert units.call(packed(), SCOPE) == "copied(&b[n*72], &a[n*40 + 8]);"
+
+
+@pytest.mark.parametrize("loop", [packed(step=2), packed(rounds=4), packed(rounds=16)])
+def test_what_are_no_neighbours_or_not_16_bytes_is_not_copied(loop: For) -> None:
+    with pytest.raises(AssertionError):
+        units.call(loop, SCOPE)
+
+
+def test_a_product_is_given_the_tiles_and_how_far_it_is_to_what_comes_next() -> None:
+    text = units.call(tensor(var(R) * 8 + var(N)), SCOPE)
+    assert text == "multiplied<product_f16, 4, 4, 32, 40, 1, 1, 72>(total, &a[n*40], &b[n*16]);"
+
+
+def test_an_atomic_update_is_given_the_element_and_what_is_added() -> None:
+    update = Update(Access(TOTAL, (var(N), const(1))), OPS["add"], Read(TOTAL, (const(0), var(N))))
+    text = units.call(For(E, const(0), const(1), 1, (update,), "atomic"), SCOPE)
+    assert text == "atomic_add_f32(&total[n*4 + 1], total[n]);"

@@ -1,0 +1,67 @@
+"""Contractions by units of a device: what is one, and that the loops mean the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.lowering.ir.loops import Barrier, For
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule import tensor_tiles as module
+from plusequals.lowering.schedule.nests import band
+from plusequals.lowering.schedule.points import Made
+from plusequals.lowering.schedule.tensor_tiles import tensor_tiles
+
+from .kernels import Case
+
+TEXT = "c[i, j] = sum[k](a[i, k] * b[k, j])"
+
+
+def made_of(case: Case, *types: str) -> Made | None:
+    found = band(case.loop(), case.facts)
+    assert found is not None
+    return tensor_tiles(found, case.facts, case.fresh, types)
+
+
+def sizes(of: str, *shapes: str) -> dict[str, str]:
+    return {name: f"{of}[{shape}]" for name, shape in zip("cab", shapes, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        (TEXT, ("16, 17", "16, 18", "18, 17")),
+        ("c[j, i] = relu(sum[k](a[k, i] * b[j, k]) + 1)", ("17, 20", "16, 20", "17, 16")),
+    ],
+)
+@pytest.mark.parametrize("kind", ["f16", "f32"])
+def test_the_loops_mean_the_same(kind: str, text: str, shapes: tuple[str, ...]) -> None:
+    case = Case(text, **sizes(kind, *shapes))
+    made = made_of(case, kind)
+    assert made is not None
+    case.assert_same(made.body)
+
+
+def test_both_pairs_of_tiles_are_used_and_filled_between_two_barriers() -> None:
+    made = made_of(Case(TEXT, **sizes("f16", *["64, 64"] * 3)), "f16")
+    assert made is not None
+    assert list(made.spaces.values()) == ["rows", "shared", "shared", "shared", "shared"]
+    (terms,) = (
+        s for s in statements(made.body)
+        if isinstance(s, For) and s.kind == "serial" and any(isinstance(x, Barrier) for x in s.body)
+    )  # fmt: skip
+    assert sum(isinstance(stmt, Barrier) for stmt in terms.body) == 2
+    kinds = [s.kind for s in statements(made.body) if isinstance(s, For)]
+    assert kinds.count("tensor") == 2 and kinds.count("packed") == 6
+
+
+def test_what_is_none() -> None:
+    squares = sizes("f16", *["32, 32"] * 3)
+    assert made_of(Case(TEXT, **squares), "f16") is not None
+    assert made_of(Case(TEXT, **squares)) is None
+    assert made_of(Case(TEXT, **squares), "bf16", "f32") is None
+    assert made_of(Case(TEXT, True, **squares), "f16") is None, "sums keep their order"
+    mixed = {"c": "f32[32, 32]", "a": "f16[32, 32]", "b": "f32[32, 32]"}
+    assert made_of(Case(TEXT, **mixed), "f16", "f32") is None
+    small = sizes("f16", "32, 32", f"32, {module.LEAST - 1}", f"{module.LEAST - 1}, 32")
+    assert made_of(Case(TEXT, **small), "f16") is None
+    assert made_of(Case(TEXT, **sizes("f64", *["32, 32"] * 3)), "f16", "f32") is None

@@ -20,6 +20,8 @@ from ...lowering.ir.loops import LoopKind
 from ...lowering.ir.ops import Op
 from . import prelude
 
+VECTOR = 32
+"""The bytes of a vector that may need more alignment than the stack has."""
 Number = bool | int | float | complex
 
 
@@ -59,6 +61,14 @@ class Dialect:
     """Loops whose rounds are dealt out: number and count of who runs them, `{}` for the axis."""
     spellings: tuple[tuple[str, str], ...] = ()
     """What is written otherwise than in the pieces of C that it shares."""
+    aligned: str = ""
+    """What stands before an array on the stack that vectors are loaded from: gcc 12 takes some to
+    be aligned that are not."""
+
+    def array(self, dtype: DType, name: str, count: int) -> str:
+        """Return the declaration of an array on the stack, without its end."""
+        aligned = self.aligned if count * dtype.itemsize >= VECTOR else ""
+        return f"{aligned}{self.types[dtype]} {name}[{count}]"
 
     def literal(self, value: Number, dtype: DType) -> str:
         """Return a constant of an element type. Floats come out with every bit they had."""
@@ -156,5 +166,6 @@ C = Dialect(
     loop_hooks=MappingProxyType({"vector": "#pragma omp simd"}),
     library=prelude.OF_C,
     halves=frozenset((dtypes.bfloat16,)),
+    aligned="_Alignas(64) ",
 )  # fmt: skip
 """C11 with the GNU extensions that gcc, clang and zig share."""

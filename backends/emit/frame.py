@@ -301,7 +301,7 @@ class Frame:
         count = max(1, node.bytes // node.dtype.itemsize)
         name = self.homes.get(node.id, self.name(node))
         zero = "" if node.purpose else " = {0}"
-        yield f"{self.ctype(node)} {name}[{count}]{zero};"
+        yield f"{self.dialect.array(node.dtype, name, count)}{zero};"
         if node.id in self.homes:
             yield f"{self.ctype(node)} *{self.name(node)} = {name};"
 

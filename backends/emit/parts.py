@@ -65,7 +65,7 @@ class Part:
             yield frame.register(node)
         if not self.frees:
             for node in self.arrays:
-                yield f"{frame.ctype(node)} {frame.name(node)}[{_count(node)}];"
+                yield f"{frame.dialect.array(node.dtype, frame.name(node), _count(node))};"
             return
         yield f"char *const {self.room} = aligned({self.bytes});"
         yield f"if (!{self.room}) {{"

@@ -47,3 +47,8 @@ def test_literals_read_well() -> None:
     assert C.literal(1.5, dtypes.bfloat16) == "0x3fc0"
     assert C.literal(1 - 2j, dtypes.complex64) == "(pe_c64){1.0f, -2.0f}"
     assert C.literal(math.nan, dtypes.float64) == "NAN"
+
+
+def test_arrays_that_vectors_are_loaded_from_are_aligned() -> None:
+    assert C.array(dtypes.float32, "a", 8) == "_Alignas(64) float a[8]"
+    assert C.array(dtypes.float32, "a", 7) == "float a[7]"

@@ -31,7 +31,7 @@ def test_small_arrays_are_on_the_stack_large_ones_in_the_arena() -> None:
     first = (const(3),)
     used = [assign("...", one, first, number(1), over()) for one in (small, large)]
     made = frame([], used, [small, large, scalar])
-    assert list(made.opening()) == ["float c = 0.0f;", "float a[8] = {0};"]
+    assert list(made.opening()) == ["float c = 0.0f;", "_Alignas(64) float a[8] = {0};"]
     assert made.head(False, False) == "static int f_body(float *restrict b)"
     assert list(made.entry("pe_f", False, False)[1]) == [
         "char *const arena = aligned(20032);",

@@ -6,7 +6,7 @@
 
 static int nearest_body(const double *restrict d, int64_t *restrict label)
 {
-    double best[5] = {0};
+    _Alignas(64) double best[5] = {0};
     for (int64_t i = 0; i < 5; i++) {
         if (i != 2) {
             label[i] = -1;

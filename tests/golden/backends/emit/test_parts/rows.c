@@ -30,7 +30,7 @@ struct rows_part {
 static int rows_part(float *restrict y, const float *restrict x, int64_t first, int64_t last)
 {
     float s = 0.0f;
-    float row[12];
+    _Alignas(64) float row[12];
     for (int64_t i = first; i < last; i++) {
         for (int64_t j = 0; j < 12; j++) {
             row[j] = x[i*12 + j] * x[i*12 + j];

@@ -142,7 +142,13 @@ class Axis:
 
     def tiles(self, fresh: Fresh, block: At, made: Callable[[At], Body]) -> Body:
         """Return the loops over the tiles of a block."""
-        bounds = block, self.end(block), self.box
+        return self.parts(fresh, block, self.box, made)
+
+    def parts(
+        self, fresh: Fresh, block: At, size: tuple[int, ...], made: Callable[[At], Body]
+    ) -> Body:
+        """Return the loops over parts of a block, of so many rounds of each loop."""
+        bounds = block, self.end(block), size
         return self.nested(fresh, bounds, range(len(self.loops)), made)
 
     def nested(

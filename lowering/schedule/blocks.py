@@ -15,16 +15,19 @@ No bit depends on it. It changes nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from ..passes.cost import cost
 from ..target import Target
 from .axes import Axis, rounds_of
 from .contraction import Contraction
-from .stage import Sizes, is_near
+from .stage import Sizes, is_across, is_near
 
-DEPTH, COLUMNS, ROWS = 512, 1024, 512
+DEPTH, COLUMNS, ROWS = 512, 1024, 576
 """So many terms, columns and rows are in panels at a time, at most."""
+SHARE = 4
+"""The part of the second cache that has columns which are copied when it is their turn."""
 BYTES = 2048
 """So much of a row is in a panel at a time, at most: those of a tile stay in the first cache."""
 LONG = 4 * DEPTH
@@ -66,7 +69,7 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     size = bits // 8
     most = max(1, min(DEPTH, BYTES // size) // terms)
     depth = most if outer is None else outer if 2 * outer <= 3 * most else _part(outer, most)
-    most = _fitting(target.l2_bytes // (2 * depth * terms * size), ROWS, height)
+    most = _fitting(target.l2_bytes * 9 // (16 * depth * terms * size), ROWS, height)
     shares = target.threads if not found.tests or target.threads < 2 else UNEVEN * target.threads
     row = Axis(found.rows, row_box, _block(rows, row_box, most // height, shares), height)
     held = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
@@ -81,7 +84,21 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     if held and outer is not None and outer * terms <= LONG and is_near(found, row, column):
         depth = outer  # what has no panel of rows needs no parts of it
         column_depth = outer
-    return Sizes(row, column, depth, column_depth, terms, by_tile)
+    if not by_tile:
+        return Sizes(row, column, depth, column_depth, terms)
+    across = any(is_across(part, found) for part in found.parts if part.side == "column")
+    group = _group(column, target.l2_bytes // (SHARE * depth * terms * size) if across else 1)
+    column = replace(column, block=tuple(map(_up, column.block, group.block)))
+    return Sizes(row, column, depth, column_depth, terms, group)
+
+
+def _group(axis: Axis, most: int) -> Axis:
+    """Return columns in blocks of so many lanes at most, equal parts of their own blocks."""
+    tiles = max(1, most // axis.lanes)
+    counts = [
+        min(size, rounds_of(one) or size) for one, size in zip(axis.loops, axis.block, strict=True)
+    ]
+    return replace(axis, block=_block(counts, axis.box, tiles, 1))
 
 
 Counts = Sequence[int | None]

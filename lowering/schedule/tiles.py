@@ -8,7 +8,7 @@ beforehand into panels in which a tile finds it side by side:
     tile[r, c] = tile[r, c] + rows[...] * columns[...]            for all r, c in registers, each k
 
 A panel that the rows or columns do not fill is filled with zeros; what they give is not stored.
-Where blocks have many rows, the columns of a tile are copied when it is its turn.
+Where blocks have many rows, the columns of some tiles are copied when it is their turn.
 Rows of which few tiles use the neighbouring steps are read in place: their last tile starts further
 up, where there are as many rows as it has. Where not all elements exist, as in a triangle, tiles
 and blocks without any are left out, and of those that have some only these are stored.
@@ -102,16 +102,8 @@ class _Work(Outermost):
             del self.fresh.nodes[before:]
             return None
         detail = f"{chosen.row.lanes} rows by {chosen.column.lanes} columns"
-        self.decisions.append(
-            Decision(
-                "tiles",
-                Tiled.REUSED,
-                None,
-                detail,
-                found.nest.update.span,
-                variable=found.rows[-1].symbol.name,
-            )
-        )
+        span, name = found.nest.update.span, found.rows[-1].symbol.name
+        self.decisions.append(Decision("tiles", Tiled.REUSED, None, detail, span, variable=name))
         return _Tiler.of(self.fresh, found, chosen).nest()
 
     def is_legal(self, found: Contraction, outer: tuple[For, ...]) -> bool:
@@ -130,9 +122,8 @@ class _Work(Outermost):
     def is_read(self, found: Contraction, known: tuple[Range, ...]) -> bool:
         """Whether all parts are there in the whole box around rows and columns."""
         loops = (*found.others, *found.rows, *found.columns, *found.nest.depth)
-        known = (*known, *ranges(loops))
         every = (read for part in found.parts for read in reads(part.value))
-        return all(is_in_range(read.node, read.index, known) for read in every)
+        return all(is_in_range(read.node, read.index, (*known, *ranges(loops))) for read in every)
 
 
 # ----------------------------------------------------------------------------------- the nest
@@ -178,7 +169,7 @@ class _Tiler:
     def columns(self, column: At) -> Body:
         """Return what fills the panels of a block of columns, where these hold all terms."""
         k = self.found.nest.depth[0]
-        if self.sizes.by_tile or not self.panels.holds("column"):
+        if self.sizes.group or not self.panels.holds("column"):
             return ()
         body = self.panels.filled("column", column, k.lo, k.hi)
         for row in self.found.rows:
@@ -210,7 +201,7 @@ class _Tiler:
 
         columns = self.panels.filled("column", column, var(first), last)
         body = (
-            *(() if self.sizes.by_tile or self.panels.holds("column") else columns),
+            *(() if self.sizes.group or self.panels.holds("column") else columns),
             *self.panels.filled("row", row, var(first), last),
             *self.each(row, column, Rounds(row, var(first), last), part),
         )
@@ -219,16 +210,25 @@ class _Tiler:
 
     def each(self, row: At, column: At, of: Rounds, made: Callable[[_At], Body]) -> Body:
         """Return a loop over the tiles of a block; those of the same columns follow each other."""
-        rows, columns, fresh = self.sizes.row, self.sizes.column, self.fresh
+        rows, columns, some = self.sizes.row, self.sizes.column, self.sizes.axis("column")
 
-        def inner(at: At) -> Body:
-            def tile(first: At) -> Body:
-                return self.meeting(first, at, made(_At(row, column, first, at)), of_block=False)
+        def tiles(group: At) -> Body:
+            def inner(at: At) -> Body:
+                def tile(first: At) -> Body:
+                    body = made(_At(row, column, group, first, at))
+                    return self.meeting(first, at, body, of_block=False)
 
-            copied = self.panels.filled_tile(at, of.first, of.last) if self.sizes.by_tile else ()
-            return (*copied, *rows.tiles(fresh, row, tile))
+                return rows.tiles(self.fresh, row, tile)
 
-        return columns.tiles(fresh, column, inner)
+            return some.tiles(self.fresh, group, inner)
+
+        if some is columns:
+            return tiles(column)
+
+        def copied(group: At) -> Body:
+            return (*self.panels.filled("column", group, of.first, of.last), *tiles(group))
+
+        return columns.parts(self.fresh, column, some.block, copied)
 
     def meeting(self, row: At, column: At, body: Body, of_block: bool = True) -> Body:
         """Return what is done for a tile or a block in which there may be elements."""
@@ -261,13 +261,12 @@ class _Tiler:
 
     def begun(self, at: _At) -> Body:
         """Return what gives the elements of a tile what they start from."""
-        match self.found.nest.start:
+        nest = self.found.nest
+        match nest.start:
             case (Store(_, Const() as value),):
                 return (self.in_tile(lambda r, c: Store(Access(self.tile, (r, c)), value)),)
             case _:
                 pass
-
-        nest = self.found.nest
 
         def taken(row: Affine, column: Affine) -> Body:
             place = Access(self.out, self.outside(at, row, column))
@@ -289,7 +288,7 @@ class _Tiler:
         update, size, panels = self.found.nest.update, self.sizes, self.panels
         before = (first - self.found.nest.depth[0].lo) * size.inner
         behind = before if panels.holds("column") else const(0)
-        columns = const(0) if size.by_tile else size.column.before(at.column, at.columns)
+        columns = size.axis("column").before(at.column, at.group)
         if panels.in_place:
             values, step, loops = panels.counting(None, Rounds(at.rows, first, last))
         else:
@@ -385,9 +384,10 @@ class _Tiler:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """A tile: where its block starts, and where it does."""
+    """A tile: where its block starts, and the columns in panels, and where it does."""
 
     rows: At
     columns: At
+    group: At
     row: At
     column: At

@@ -234,8 +234,7 @@ class Panels:
             return Store(place, value, self.found.nest.update.span)
 
         def lanes(made: Callable[[At], Body], last: LoopKind = "serial") -> Body:
-            labels = [part.side] * len(counts)
-            return axis.elements(self.fresh, labels, counts, made, last)
+            return axis.elements(self.fresh, part.side, counts, made, last)
 
         if is_across(part, self.found):
             kind: LoopKind = "serial" if counts[-1].constant is None else "vector"

@@ -48,9 +48,9 @@ from math import prod
 from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access
-from ..ir.expressions import Apply, Const, Expr, Position, Read, reads
+from ..ir.expressions import Apply, Const, Expr, Position, Read
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, Range, const, maximum, minimum, var
+from ..ir.indexing import Affine, const, maximum, minimum, var
 from ..ir.loops import For, If, LoopKind, Program, Stmt, Store
 from ..ir.node import Node, Purpose
 from ..ir.ops import OPS
@@ -63,7 +63,7 @@ from .blocks import sizes
 from .contraction import Contraction, Part, contraction
 from .existing import every, reached
 from .legal import independent, private
-from .outermost import Outermost
+from .outermost import Noted, Outermost
 from .stage import Panels, Rounds, Sizes, around
 
 Body = tuple[Stmt, ...]
@@ -104,7 +104,9 @@ class _Work(Outermost):
         detail = f"{chosen.row.lanes} rows by {chosen.column.lanes} columns"
         span, name = found.nest.update.span, found.rows[-1].symbol.name
         self.decisions.append(Decision("tiles", Tiled.REUSED, None, detail, span, variable=name))
-        return _Tiler.of(self.fresh, found, chosen).nest()
+        tiler = _Tiler.of(self.fresh, found, chosen, self.rounds)
+        self.rounds.extend((tiler.out.id, one.symbol) for one in (*outer, *found.others))
+        return tiler.nest()
 
     def is_legal(self, found: Contraction, outer: tuple[For, ...]) -> bool:
         """Whether the rounds of all loops that change places may run in any order."""
@@ -117,13 +119,7 @@ class _Work(Outermost):
         place = found.nest.place
         if place is not None and not is_in_range(place.node, place.index, known):
             return False
-        return not found.tests or self.is_read(found, ranges(outer))
-
-    def is_read(self, found: Contraction, known: tuple[Range, ...]) -> bool:
-        """Whether all parts are there in the whole box around rows and columns."""
-        loops = (*found.others, *found.rows, *found.columns, *found.nest.depth)
-        every = (read for part in found.parts for read in reads(part.value))
-        return all(is_in_range(read.node, read.index, (*known, *ranges(loops))) for read in every)
+        return not found.tests or found.is_read(ranges(outer))
 
 
 # ----------------------------------------------------------------------------------- the nest
@@ -140,18 +136,19 @@ class _Tiler:
     tile: Node
     out: Node
     """The elements of tiles outside of the registers: of one, or of a block between its panels."""
+    rounds: Noted
 
     @classmethod
-    def of(cls, fresh: Fresh, found: Contraction, sizes: Sizes) -> _Tiler:
+    def of(cls, fresh: Fresh, found: Contraction, sizes: Sizes, rounds: Noted) -> _Tiler:
         """Return what makes the nest, with the arrays that it needs."""
         panels = Panels.of(fresh, found, sizes)
         shape, dtype = (sizes.row.lanes, sizes.column.lanes), found.nest.acc.dtype
         tile = fresh.array("tile", shape, dtype, "tile")
         whole = panels.holds("row")
         count = prod(shape) if whole else sizes.row.room * sizes.column.room
-        purpose: Purpose = "tile" if whole else "panel"
+        purpose: Purpose = "tile" if whole else "kept"
         out = fresh.array("tile_out", (count,), dtype, purpose)
-        return cls(fresh, found, sizes, panels, tile, out)
+        return cls(fresh, found, sizes, panels, tile, out, rounds)
 
     def nest(self) -> Body:
         """Return the loops over blocks, in the loops that are neither row nor column."""
@@ -189,6 +186,7 @@ class _Tiler:
                 return (*self.begun(at), *added, *self.kept(at), *self.finished(at))
 
             return (*fill, *self.each(row, column, Rounds(row, k.lo, k.hi), whole))
+        self.rounds.extend((self.out.id, one) for at in (*row, *column) for one in at.symbols())
         first = self.fresh.symbol(k.symbol.name)
         last = minimum(var(first) + self.sizes.depth, k.hi)
         start = Apply(OPS["eq"], (Position(var(first)), Position(k.lo)), dtypes.bool_)
@@ -265,8 +263,6 @@ class _Tiler:
         match nest.start:
             case (Store(_, Const() as value),):
                 return (self.in_tile(lambda r, c: Store(Access(self.tile, (r, c)), value)),)
-            case _:
-                pass
 
         def taken(row: Affine, column: Affine) -> Body:
             place = Access(self.out, self.outside(at, row, column))
@@ -355,31 +351,42 @@ class _Tiler:
 
     def elements(self, at: _At, columns: At, made: Callable[[Affine, Affine], Body]) -> Body:
         """Return the loops over the elements of a tile of so many columns."""
-        found, size = self.found, self.sizes
-        inside = frozenset(one.symbol for one in found.columns)
+        size, names = self.sizes, self.found.nest.named
+        inside = frozenset(one.symbol for one in self.found.columns)
         kind: LoopKind = "vector" if columns[-1].constant is not None else "serial"
+
+        def element(rows: At, lanes: At) -> tuple[Body, Body]:
+            start = size.row.inside(at.row) if self.panels.in_place else at.row
+            gaps = zip(rows, at.row, start, strict=True)
+            shifted = tuple(lane + (one - other) for lane, one, other in gaps)
+            body = made(size.row.lane(shifted), size.column.lane(lanes))
+            outer, inner = names(body, inside)
+            placed = size.row.placed(at.row, rows)
+            whole = substitute((*inner, *body), placed)
+            return substitute(outer, placed), substitute(
+                whole, size.column.placed(at.column, lanes)
+            )
 
         def row(rows: At) -> Body:
             outer: list[Stmt] = []
-            shifted = rows
-            if self.panels.in_place:
-                start = size.row.inside(at.row)
-                gaps = zip(rows, at.row, start, strict=True)
-                shifted = tuple(lane + (one - other) for lane, one, other in gaps)
 
-            def element(lanes: At) -> Body:
-                body = made(size.row.lane(shifted), size.column.lane(lanes))
-                names = found.nest.named(body, inside)
-                outer[:] = substitute(names[0], size.row.placed(at.row, rows))
-                whole = substitute((*names[1], *body), size.row.placed(at.row, rows))
-                return substitute(whole, size.column.placed(at.column, lanes))
+            def inner(lanes: At) -> Body:
+                outer[:], body = element(rows, lanes)
+                return body
 
-            labels = [one.symbol.name for one in found.columns]
-            inner = size.column.elements(self.fresh, labels, columns, element, kind)
-            return (*outer, *inner)
+            body = size.column.elements(self.fresh, "", columns, inner, kind)
+            return (*outer, *body)
 
-        labels = [one.symbol.name for one in found.rows]
-        return size.row.elements(self.fresh, labels, size.row.width(at.row), row)
+        def column(lanes: At) -> Body:
+            def inner(rows: At) -> Body:
+                outer, body = element(rows, lanes)
+                return (*outer, *body)
+
+            return size.row.elements(self.fresh, "", size.row.width(at.row), inner)
+
+        if self.found.is_turned:
+            return size.column.elements(self.fresh, "", columns, column)
+        return size.row.elements(self.fresh, "", size.row.width(at.row), row)
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,6 +261,31 @@ def test_threads_and_traces_change_no_bit() -> None:
     assert found[0] != [one.tobytes() for one in arrays.values()]
 
 
+CONVOLUTION = "y[n, o, h, v] = {} sum(x[n, c, h + r, v + q] * w[o, c, r, q])"
+
+
+@pytest.mark.parametrize("sizes", [(2, 64, 33, 5, 13), (1, 60, 40, 2, 8), (3, 64, 16, 4, 33)])
+@pytest.mark.parametrize("text", ["", "t[v] * u[o] +", "y[n, o, h, v] +"])
+def test_long_sums_of_windows_have_the_bits_of_their_loops(
+    sizes: tuple[int, ...], text: str
+) -> None:
+    random = np.random.default_rng(3)
+    n, c, o, h, v = sizes
+    shapes = {"y": (n, o, h, v), "x": (n, c, h + 2, v + 4), "w": (o, c, 3, 5), "t": (v,), "u": (o,)}
+    arrays = {name: random.standard_normal(shape) for name, shape in shapes.items()}
+    made = function(f"def f({', '.join(arrays)}):\n    {CONVOLUTION.format(text)}\n")
+    found = []
+    for schedule, threads in ((False, 1), (True, 1), (True, 2), (True, 5)):
+        mine = [one.copy() for one in arrays.values()]
+        with settings.override(
+            schedule=schedule, threads=threads, parallel_from=1, profile="strict", optimize=1
+        ):
+            made.on("cc")(*mine)
+        found.append([one.tobytes() for one in mine])
+    assert all(one == found[0] for one in found)
+    assert found[0][0] != arrays["y"].tobytes()
+
+
 def test_what_is_small_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     arrays = _arrays(BODIES["a product"], (12, 16, 16))

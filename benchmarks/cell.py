@@ -83,7 +83,7 @@ class Workload:
     reference: Callable[..., Any]
     """`reference(*inputs, *numbers)` on float64 arrays; returns one array or a tuple of them."""
     flops: Callable[..., float]
-    """`flops(*dims)`: the fewest operations; an exp, a root or a division counts as one."""
+    """`flops(*dims)`: the fewest operations: an exp or log is 10 of them, a root or division 4."""
     tolerance: Tolerance = Tolerance()
     traffic: Callable[..., float] | None = None
     """`traffic(*dims)` in bytes, where it is more than reading inputs and writing outputs once."""

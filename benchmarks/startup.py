@@ -68,7 +68,8 @@ def firsts(
             say(f"{name}: {peer.name}, first call of a process")
             if peer == OURS:  # of a checkout there is no bytecode yet, as there is of a package
                 with tempfile.TemporaryDirectory() as cache:
-                    _first(peer, name, settings, folder, Path(cache), say)
+                    for _ in range(2):
+                        _first(peer, name, settings, folder, Path(cache), say)
             with tempfile.TemporaryDirectory() as cache:
                 taken = [_first(peer, name, settings, folder, Path(cache), say) for _ in range(2)]
             empty, warm = taken

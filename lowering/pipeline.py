@@ -43,6 +43,7 @@ from .schedule.lanes import in_lanes, lanes
 from .schedule.order import order
 from .schedule.rounding import fused_products
 from .schedule.rounds import noted
+from .schedule.stencil import in_time, stencil
 from .schedule.streams import in_streams, streams
 from .schedule.strips import in_strips, strips
 from .schedule.tiles import in_tiles, tiles
@@ -113,6 +114,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("defer", defer, deferred, _schedules),
     Pass("streams", streams, in_streams, _schedules),
     Pass("checks", checks, in_blocks, _schedules),
+    Pass("stencil", stencil, in_time, _schedules),
     Pass("parallel", parallel, when=_schedules),  # the finished nests
 )
 

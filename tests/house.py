@@ -45,13 +45,13 @@ backends/cuda: __init__ backend code turns device pool staging resident shared d
 backends/cuda: nvrtc dialect driver through_pycuda through_bindings verbs protocols
 backends/cc: __init__ backend warm stream compiler code threads library inspection toolchain host
 backends: interpreter registry
-backends/emit: __init__ c_syntax parts polls frame vectors source heads c_expression eager names
-backends/emit: dialect layout prelude record
+backends/emit: __init__ c_syntax order parts polls frame vectors source heads c_expression eager
+backends/emit: names dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil deferred kinds split
 lowering/schedule: device_tiles segments owners chunks team scan tree points meet elsewhere
-lowering/schedule: streams checks best nests abreast jam outer edges
+lowering/schedule: sweeps streams checks best nests abreast jam outer edges
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
 lowering/schedule: accumulation lanes
 lowering/schedule: outermost order sums legal integers

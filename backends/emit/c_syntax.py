@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from functools import partial
 from typing import assert_never
 
 from ...lowering.dataclass import dataclass
@@ -60,6 +61,7 @@ from .dialect import C, Dialect
 from .frame import LIBRARY, WORK, Around, Frame, frame_of
 from .layout import STEP, broken, comment, laid_out, words
 from .names import identifier
+from .order import is_in_danger
 from .parts import Part, part_of
 from .polls import Counted, Cut, Poll, poll_of
 from .source import Body, Source, above
@@ -190,10 +192,8 @@ class _Walk:
             case Barrier():
                 for text in self.frame.meeting():
                     self.line(text)
-            case Break():
-                self.line("break;")
-            case Continue():
-                self.line("continue;")
+            case Break() | Continue():
+                self.line("break;" if isinstance(stmt, Break) else "continue;")
             case _:
                 assert_never(stmt)
 
@@ -221,7 +221,8 @@ class _Walk:
         if loop.kind in self.dialect.spread:
             self.block(heads.spread(loop, name, lo, hi_text, self.dialect), loop.body, loop.span)
         else:
-            self.rounds(loop, name, lo, hi_text, loop.step)
+            first = partial(self.line, "apart();") if is_in_danger(loop) else None
+            self.rounds(loop, name, lo, hi_text, loop.step, first)
         self.path.pop()
         self.forget({loop.symbol})
 

@@ -20,6 +20,8 @@ from .vectors import Plan, plan_of
 
 MOST = 2**62
 """More bytes than any machine has: what is larger is written as this, and refused."""
+LARGE = 4 << 20
+"""From so many bytes on storage is worth large pages."""
 LIBRARY = "pe_lib"
 """The run-time library, in the functions that need it."""
 WORK = "pe_work"
@@ -231,13 +233,15 @@ class Frame:
         nodes = [buffer.node for buffer in self.memory.arena]
         if self.memory.is_static:
             layout = self.memory.layout()
+            is_large = layout.total >= LARGE
             total = str(min(layout.total, MOST))
             places = [str(min(layout.offsets[node.id], MOST)) for node in nodes]
         else:
+            is_large = True
             yield f"const int64_t *const places = {sizes} + {first};"
             total = "places[0]"
             places = [f"places[{k}]" for k in range(1, 1 + len(nodes))]
-        yield f"char *const arena = aligned({total});"
+        yield f"char *const arena = {'spacious' if is_large else 'aligned'}({total});"
         yield "if (!arena) {"
         yield f"    ((int64_t *){fault})[0] = {total};"
         yield "    return 2;"

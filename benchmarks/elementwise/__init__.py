@@ -71,7 +71,7 @@ WORKLOADS = (
         three((64,), (50_000,), (8_000_000,)),
         _options,
         black_scholes,
-        lambda n: 28 * n,
+        lambda n: 69 * n,
     ),
     Workload(
         "mandelbrot",

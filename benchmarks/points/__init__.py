@@ -43,11 +43,11 @@ def pairwise(a: Array, b: Array) -> Array:
 
 WORKLOADS = (
     Workload(
-        "nbody", "points", three((32,), (512,), (8192,)), _bodies, nbody, lambda n: 20 * n * n,
+        "nbody", "points", three((32,), (512,), (8192,)), _bodies, nbody, lambda n: 24 * n * n,
         Tolerance(1e-4),
     ),
     Workload(
         "pairwise", "points", three((32, 8), (512, 32), (2048, 64)), _points, pairwise,
-        lambda n, width: 2 * n * n * width, Tolerance(1e-4),
+        lambda n, width: (2 * width + 4) * n * n, Tolerance(1e-4),
     ),
 )  # fmt: skip

@@ -35,9 +35,9 @@ def layer_norm(x: Array, gain: Array, shift: Array, epsilon: float) -> Array:
 
 
 WORKLOADS = (
-    Workload("softmax", "rows", SIZES, _softmax, softmax, lambda n, m: 5 * n * m),
+    Workload("softmax", "rows", SIZES, _softmax, softmax, lambda n, m: 17 * n * m),
     Workload(
-        "layer_norm", "rows", SIZES, _layer_norm, layer_norm, lambda n, m: 7 * n * m,
+        "layer_norm", "rows", SIZES, _layer_norm, layer_norm, lambda n, m: 10 * n * m,
         Tolerance(1e-4),
     ),
 )  # fmt: skip

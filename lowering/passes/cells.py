@@ -11,7 +11,7 @@ from math import gcd
 
 from ..clash import extreme, symbols_of
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position
-from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
+from ..ir.indexing import Affine, Quasi, QuasiOp, Range, Symbol, const, substitute, var
 from ..ir.loops import For, Stmt
 from ..ir.node import Node
 
@@ -64,11 +64,32 @@ def is_least(value: Affine, known: tuple[Range, ...], tests: Iterable[Expr] = ()
     """Whether an index expression is surely zero or more; `tests` are known to hold."""
     if not value.terms:
         return value.offset >= 0
-    least = extreme(value, known, -1)
-    if least is not None and least.constant is not None and least.constant >= 0:
+    if _is_not_negative(extreme(value, known, -1)):
+        return True
+    wider = tuple(map(_widened, known))
+    if wider != known and _is_not_negative(extreme(value, wider, -1)):
         return True
     said = (fact for test in tests for fact in facts(test))
     return any(is_least(value - fact, known) for fact in said if fact.terms)
+
+
+def _is_not_negative(value: Affine | None) -> bool:
+    return value is not None and value.constant is not None and value.constant >= 0
+
+
+def _widened(known: Range) -> Range:
+    """Return a range with numbers for ends that are the least or greatest of a number and more."""
+    return Range(known.symbol, _number_of(known.lo, "max"), _number_of(known.hi, "min"))
+
+
+def _number_of(end: Affine, op: QuasiOp) -> Affine:
+    match end.terms:
+        case ((Quasi(name, left, right), 1),) if name == op:
+            sides = (_number_of(left, op), _number_of(right, op))
+            known = (side + end.offset for side in sides if side.constant is not None)
+            return next(known, end)
+        case _:
+            return end
 
 
 def holds(test: Expr, known: tuple[Range, ...], tests: tuple[Expr, ...]) -> bool:

@@ -15,7 +15,7 @@ from ..ir.node import Node
 Outcome = Literal[
     "virtual", "stored", "shrunk", "whole", "register", "fused", "apart", "removed", "skipped",
     "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles", "abreast",
-    "deferred", "checked",
+    "deferred", "checked", "skewed",
 ]  # fmt: skip
 
 
@@ -88,6 +88,8 @@ class Decision:
                 return f"what rounds over `{self.variable}` add to {array} is added behind them"
             case "checked":
                 return f"what is looked up by {array} is checked for many rounds at once"
+            case "skewed":
+                return f"the loop over `{self.variable}` does several rounds for a piece of rows"
             case "abreast":
                 return f"neighbouring elements of {array} are computed side by side"
             case _:

@@ -23,7 +23,17 @@ from typing import assert_never
 from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.expressions import reads
-from ..ir.indexing import Affine, Symbol, const, floordiv, maximum, multiply, substitute
+from ..ir.indexing import (
+    Affine,
+    Quasi,
+    QuasiOp,
+    Symbol,
+    const,
+    floordiv,
+    maximum,
+    multiply,
+    substitute,
+)
 from ..ir.loops import Barrier, Check, Comment, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.walk import expressions_of
@@ -57,7 +67,7 @@ class _Known:
 
     def rounds(self, loop: For) -> Affine:
         """Return how many rounds a loop has, at least 0."""
-        rounds = substitute(rounds_of(loop), self.values)
+        rounds = _most(loop, self.values)
         return rounds if self.is_size(rounds) else maximum(rounds, const(0))
 
     def is_size(self, number: Affine) -> bool:
@@ -65,6 +75,27 @@ class _Known:
         sizes = number.symbols() if self.sizes is None else self.sizes
         plain = all(factor > 0 and atom in sizes for atom, factor in number.terms)
         return plain and number.offset >= 0
+
+
+def _most(loop: For, values: Mapping[Symbol, Affine]) -> Affine:
+    """Return how many rounds a loop has, of a tile that may be cut off how many it has in whole."""
+    if loop.step == 1:
+        los, his = _sides(substitute(loop.lo, values), "max"), _sides(loop.hi, "min")
+        gaps = [(substitute(hi, values) - lo).constant for hi in his for lo in los]
+        known = [gap for gap in gaps if gap is not None]
+        if known:
+            return const(min(known))
+    return substitute(rounds_of(loop), values)
+
+
+def _sides(end: Affine, op: QuasiOp) -> list[Affine]:
+    """Return what the end of a loop is the least, or the greatest, of."""
+    match end.terms:
+        case ((Quasi(name, left, right), 1),) if name == op:
+            sides = (*_sides(left, op), *_sides(right, op))
+            return [side + end.offset for side in sides]
+        case _:
+            return [end]
 
 
 def rounds_of(loop: For) -> Affine:
@@ -180,6 +211,9 @@ def _size(node: Node, known: _Known) -> Affine:
 
 def _middle(loop: For, known: _Known) -> Affine:
     """Return the value that the variable of a loop has in its middle round."""
+    rounds = known.rounds(loop).constant
+    if rounds is not None and loop.step == 1:
+        return substitute(loop.lo, known.values) + rounds // 2
     return floordiv(substitute(loop.lo + loop.hi, known.values), const(2))
 
 

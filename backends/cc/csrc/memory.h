@@ -8,6 +8,10 @@ static inline int64_t bytes_of(int64_t count, int64_t extent)
     return __builtin_mul_overflow(count, extent, &bytes) ? INT64_MAX : bytes;
 }
 
+//! apart
+/* Keep what a round of a loop reads and writes apart from other rounds: no vectors are made. */
+static inline void apart(void) { __asm__ volatile("" ::: "memory"); }
+
 //! zeroed
 static inline void *zeroed(int64_t bytes)
 {
@@ -18,6 +22,22 @@ static inline void *zeroed(int64_t bytes)
 static inline void *aligned(int64_t bytes)
 {
     return bytes < INT64_MAX / 2 ? aligned_alloc(64, (size_t)bytes) : NULL;
+}
+
+//! spacious
+#ifdef __linux__
+extern int madvise(void *, size_t, int);
+#endif
+
+/* Storage of large pages where the system has any: there are fewer to be made when it is used. */
+static inline void *spacious(int64_t bytes)
+{
+    if (bytes < 4194304) return aligned(bytes);
+    void *const made = bytes < INT64_MAX / 2 ? aligned_alloc(2097152, (size_t)bytes) : NULL;
+#ifdef __linux__
+    if (made) madvise(made, (size_t)bytes, 14);
+#endif
+    return made;
 }
 
 //! cleared

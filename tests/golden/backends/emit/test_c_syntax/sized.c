@@ -30,6 +30,21 @@ static inline void *aligned(int64_t bytes)
     return bytes < INT64_MAX / 2 ? aligned_alloc(64, (size_t)bytes) : NULL;
 }
 
+#ifdef __linux__
+extern int madvise(void *, size_t, int);
+#endif
+
+/* Storage of large pages where the system has any: there are fewer to be made when it is used. */
+static inline void *spacious(int64_t bytes)
+{
+    if (bytes < 4194304) return aligned(bytes);
+    void *const made = bytes < INT64_MAX / 2 ? aligned_alloc(2097152, (size_t)bytes) : NULL;
+#ifdef __linux__
+    if (made) madvise(made, (size_t)bytes, 14);
+#endif
+    return made;
+}
+
 static int sized_body(const double *restrict x, int64_t *y_out, double *restrict w, int64_t *fault,
         const int64_t n)
 {
@@ -65,7 +80,7 @@ done:
 int pe_sized(void **args)
 {
     const int64_t *const places = (const int64_t *)args[4] + 1;
-    char *const arena = aligned(places[0]);
+    char *const arena = spacious(places[0]);
     if (!arena) {
         ((int64_t *)args[2])[0] = places[0];
         return 2;

@@ -1,0 +1,177 @@
+"""Tiles in time: not a bit changes, whatever the rounds, and only where rounds need few rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.lowering.ir.loops import For, Program
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.lower import lower
+from plusequals.lowering.pipeline import optimize
+from plusequals.lowering.schedule import stencil
+from plusequals.lowering.schedule.stencil import in_time
+from plusequals.lowering.target import Target
+
+from ..passes.shown import lowered
+from .scheduled import function, interpreted, scheduled
+
+TARGET = Target(
+    schedule=True, threads=2, parallel_from=1, l1_bytes=64, l2_bytes=2048, l3_bytes=2048
+)
+"""So little is in its caches that small arrays leave them."""
+SWEEPS = {
+    "two arrays": "    y[1:-1] = x[:-2] + x[2:]\n    x[1:-1] = 0.5 * y[1:-1]",
+    "in place": "    x[1:-1] = x[1:-1] + 0.25 * (x[2:] - 2 * x[1:-1] + x[:-2])",
+    "two rows away": "    y[2:-2] = x[:-4] - x[4:]\n    x[2:-2] = y[2:-2] / 2",
+    "neighbours of one side": "    y[1:] = x[:-1] / 2\n    x[1:] = y[1:] + 1",
+    "edges": "    x[1:-1] = 0.25 * (x[2:] + x[1:-1] + x[:-2])\n    x[0] = x[1]\n    x[-1] = x[-2]",
+    "three": (
+        "    y[1:] = y[1:] - 0.5 * (x[1:] - x[:-1])\n    z[:] = z + 0.25 * y\n"
+        "    x[:-1] = x[:-1] - 0.7 * (y[1:] - z[:-1])"
+    ),
+    "what the round is": "    y[1:-1] = x[:-2] + t\n    x[1:-1] = y[1:-1] - z[t % 3]",
+    "where something holds": "    y[1:-1] = np.where(x[1:-1] > 0, x[2:], x[:-2])\n    x[:] = y",
+    "a sum of each row": "    y[1:-1] = x[1:-1] - x[:-2].mean(1, keepdims=True)\n    x[:] = y",
+    "parts of rows": "    y[1:-1, 1:4] = x[:-2, 2:5] + x[2:, :3]\n    x[3:, 0:3] = y[3:, 1:4] / 2",
+}
+TRADES = {
+    "two": "        v[1:-1] = 0.5 * (u[:-2] + u[2:])\n        u, v = v, u",
+    "three": "        w[1:-1] = 0.5 * (u[:-2] + v[2:])\n        u, v, w = v, w, u",
+    "before": "        v[1:-1] = 0.5 * u[2:] - u[1:-1]\n        w[:] = w + v\n        u, v = v, u",
+}
+OTHERS = {
+    "rows of the other end": "x[:] = x[::-1].copy()",
+    "the first row": "x[1:] = x[1:] + x[0]",
+    "round the edge": "x[0] = x[-2]; x[1:] = 0.5 * x[:-1].copy()",
+    "the row before, in this round": "for i in range(1, len(x)): x[i] = 0.5 * x[i - 1]",
+    "columns": "x[:] = x.T.copy()",
+    "a sum of all": "x[:] = x / x.sum()",
+    "where data says": "x[:] = x[np.abs(z[:, 0].astype('i8')) % len(x)]",
+    "as many rows as rounds": "x[t:] = 0.5 * x[t:]",
+    "an end": "x[:] = 0.5 * x; if x[0, 0] < 0.001: break",
+}
+
+
+def arrays(rows: int, columns: int) -> list[Any]:
+    rng = np.random.default_rng(4)
+    shape = (rows, columns) if columns else (rows,)
+    made: list[Any] = [rng.standard_normal(shape).astype("f4") for _ in range(3)]
+    return made
+
+
+def swept(body: str, rounds: str = "n") -> pe.CdFunction:
+    lines = body.replace("\n", "\n    ")
+    return function(f"def f(x, y, z, n):\n    for t in range({rounds}):\n    {lines}\n")
+
+
+def traded(body: str) -> pe.CdFunction:
+    start = "    u = x.copy()\n    v = y.copy()\n    w = z.copy()\n"
+    return function(f"def f(x, y, z, n):\n{start}    for t in range(n):\n{body}\n    x[:] = u\n")
+
+
+def is_tiled(program: Program) -> bool:
+    found = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
+    return any(isinstance(stmt, For) and stmt.symbol.name == "piece" for stmt in found)
+
+
+def agrees(made: pe.CdFunction, target: Target, rows: int, columns: int, rounds: int) -> bool:
+    """Whether tiles were made, after checking that they change no bit."""
+    given = (*arrays(rows, columns), rounds)
+    procedure = made.procedure(*given)
+    program = scheduled(procedure, target)
+    plain = optimize(lower(procedure), replace(target, schedule=False))[0]
+    for one, two in zip(interpreted(program, *given), interpreted(plain, *given), strict=True):
+        assert np.array_equal(one, two, equal_nan=True), (rows, columns, rounds)
+    return is_tiled(program)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 6])
+@pytest.mark.parametrize("name", SWEEPS)
+def test_not_a_bit_changes(name: str, rounds: int) -> None:
+    assert agrees(swept(SWEEPS[name]), TARGET, 331, 5, rounds)
+
+
+@pytest.mark.parametrize("rounds", [1, 5])
+@pytest.mark.parametrize("name", TRADES)
+def test_arrays_that_trade_places_are_where_they_should_be(name: str, rounds: int) -> None:
+    assert agrees(traded(TRADES[name]), TARGET, 240, 6, rounds)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 4])
+@pytest.mark.parametrize(
+    "body",
+    ["    x[:] = 0.5 * x + y", "    y[:] = x + t\n    x[:, 1:] = y[:, :-1]\n    y[:] = y - x"],
+)
+def test_rounds_that_need_only_rows_of_their_own_are_all_done_at_once(
+    body: str, rounds: int
+) -> None:
+    target = replace(TARGET, l2_bytes=1 << 20, l3_bytes=1 << 24)
+    assert agrees(swept(body), target, 901, 5, rounds)
+    assert not agrees(swept(body), target, 301, 5, rounds)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("l2_bytes", [256, 512])
+def test_any_size_of_pieces(l2_bytes: int, threads: int) -> None:
+    target = replace(TARGET, threads=threads, l2_bytes=l2_bytes, l3_bytes=8 * l2_bytes)
+    for name in ("two arrays", "two rows away", "neighbours of one side"):
+        assert agrees(swept(SWEEPS[name]), target, 901, 0, 5)
+
+
+@pytest.mark.parametrize("rounds", ["4", "5", "range(2, 11)", "n, 2 * n"])
+def test_rounds_that_are_known_and_that_begin_anywhere(rounds: str) -> None:
+    inner = rounds.removeprefix("range(").removesuffix(")")
+    made = swept(SWEEPS["what the round is"], inner)
+    assert agrees(made, TARGET, 190, 6, 5)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_loops_stay(name: str) -> None:
+    made = swept("    " + OTHERS[name].replace("; ", "\n    "))
+    assert not agrees(made, TARGET, 12, 12, 3)
+    assert not agrees(made, TARGET, 40, 40, 2)
+
+
+def test_what_fits_in_the_cache_stays() -> None:
+    given = (*arrays(190, 6), 5)
+    procedure = swept(SWEEPS["two arrays"]).procedure(*given)
+    assert is_tiled(scheduled(procedure, TARGET))
+    assert not is_tiled(scheduled(procedure, replace(TARGET, l2_bytes=1 << 16)))
+
+
+def test_it_is_told() -> None:
+    program = lowered(
+        "for t in range(9):\n    y[1:-1] = x[:-2] + x[2:]\n    x[1:-1] = y[1:-1]",
+        y="f32[3000]", x="f32[3000]",
+    )  # fmt: skip
+    (told,) = in_time(program, TARGET).decisions
+    assert told.told() == (
+        "the loop over `t` does several rounds for a piece of rows: its arrays are larger than the "
+        "cache, and a row needs only those near to it"
+    )
+
+
+def test_a_budget_that_is_too_small_for_two_rounds_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stencil, "MOST_STAGES", 1)
+    given = (*arrays(190, 6), 5)
+    assert not is_tiled(scheduled(swept(SWEEPS["two arrays"]).procedure(*given), TARGET))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_compiled_code_has_the_bits_of_the_program(threads: int) -> None:
+    made = traded(TRADES["two"])
+    x = np.random.default_rng(1).standard_normal((1500, 4000)).astype("f4")
+    results = []
+    for schedule in (True, False):
+        mine = x.copy()
+        with pe.settings.override(schedule=schedule, threads=threads, parallel_from=1):
+            made.on("cc")(mine, x, x, 5)
+        results.append(mine)
+    assert np.array_equal(*results)

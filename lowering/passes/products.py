@@ -8,6 +8,7 @@ product is computed in tiles. A symbol of both factors and the target only count
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import starmap
 from math import prod
 
 from ..clash import symbols_of
@@ -20,6 +21,8 @@ from .summary import summary
 PRODUCTS = frozenset(("mul", "product"))
 TILED = 4096
 """From how many points on a product of matrices is worth tiling over both of its outer axes."""
+LEFT = 32
+"""With so many rows and so many columns inside of a loop, that need not be one of a tile."""
 
 
 def tiled(nest: For) -> frozenset[Symbol]:
@@ -27,33 +30,52 @@ def tiled(nest: For) -> frozenset[Symbol]:
 
     That is what indexes its target and just one of its factors.
     """
-    return frozenset[Symbol]().union(*(found for found, _ in _products(nest)))
+    return frozenset[Symbol]().union(*(rows | columns for rows, columns, _ in _products(nest)))
 
 
 def tiled_depth(nest: For) -> int:
     """Return how many loops, from this one on, others need to be in to leave tiles whole.
 
-    0 where no large product of matrices in the nest is tiled over this loop.
+    0 where no large product of matrices in the nest is tiled over this loop. What is left inside of
+    that many is no longer tiled, or enough by itself.
     """
-    return max((_depth(found, loops) for found, loops in _products(nest)), default=0)
+    return max(starmap(_depth, _products(nest)), default=0)
 
 
-def _depth(found: frozenset[Symbol], loops: tuple[For, ...]) -> int:
-    depths = [at for at, loop in enumerate(loops, 1) if loop.symbol in found]
-    return depths[-1] if depths and depths[0] == 1 else 0
+def _depth(rows: frozenset[Symbol], columns: frozenset[Symbol], loops: tuple[For, ...]) -> int:
+    depths = [at for at, loop in enumerate(loops, 1) if loop.symbol in rows | columns]
+    if not depths or depths[0] != 1:
+        return 0
+    return next((at for at in depths if _is_enough(rows, columns, loops[at:])), depths[-1])
 
 
-def _products(nest: For) -> Iterator[tuple[frozenset[Symbol], tuple[For, ...]]]:
-    """Yield what the large products of matrices in a nest are tiled over, with their loops."""
+def _is_enough(rows: frozenset[Symbol], columns: frozenset[Symbol], loops: tuple[For, ...]) -> bool:
+    """Whether loops have enough rows and columns for tiles."""
+    one, other = (_rounds(some, loops) for some in (rows, columns))
+    return min(one, other) >= LEFT and one * other >= TILED
+
+
+def _rounds(symbols: frozenset[Symbol], loops: tuple[For, ...]) -> int:
+    """Return how many rounds loops with these symbols have; 0 where there is none, or unknown."""
+    sizes = [(loop.hi - loop.lo).constant or 0 for loop in loops if loop.symbol in symbols]
+    return prod(sizes) if sizes else 0
+
+
+def _products(
+    nest: For,
+) -> Iterator[tuple[frozenset[Symbol], frozenset[Symbol], tuple[For, ...]]]:
+    """Yield the rows and the columns of the large products of matrices in a nest, and all loops."""
     for update, loops in _updates((nest,), ()):
         match update.value:
             case Apply(op, (left, right), _) if update.op.name == "add" and op.name in PRODUCTS:
-                yield _sides(update, _under(left), _under(right), loops), loops
+                yield *_sides(update, _under(left), _under(right), loops), loops
             case _:
                 pass
 
 
-def _sides(update: Update, left: Expr, right: Expr, loops: tuple[For, ...]) -> frozenset[Symbol]:
+def _sides(
+    update: Update, left: Expr, right: Expr, loops: tuple[For, ...]
+) -> tuple[frozenset[Symbol], frozenset[Symbol]]:
     bound = {loop.symbol for loop in loops}
     target = {s for i in update.access.index if isinstance(i, Affine) for s in i.symbols()} & bound
     one, other = symbols_of(left), symbols_of(right)
@@ -61,8 +83,8 @@ def _sides(update: Update, left: Expr, right: Expr, loops: tuple[For, ...]) -> f
     sizes = ((loop.hi - loop.lo).constant for loop in loops)
     points = prod(64 if size is None else size for size in sizes)
     if rows and columns and bound - target and points >= TILED:
-        return frozenset(rows | columns)
-    return frozenset()
+        return frozenset(rows), frozenset(columns)
+    return frozenset(), frozenset()
 
 
 def _under(expr: Expr) -> Expr:

@@ -142,7 +142,13 @@ class Axis:
 
     def tiles(self, fresh: Fresh, block: At, made: Callable[[At], Body]) -> Body:
         """Return the loops over the tiles of a block."""
-        bounds = block, self.end(block), self.box
+        return self.parts(fresh, block, self.box, made)
+
+    def parts(
+        self, fresh: Fresh, block: At, size: tuple[int, ...], made: Callable[[At], Body]
+    ) -> Body:
+        """Return the loops over parts of a block, of so many rounds of each loop."""
+        bounds = block, self.end(block), size
         return self.nested(fresh, bounds, range(len(self.loops)), made)
 
     def nested(
@@ -166,11 +172,11 @@ class Axis:
         return level(order, {})
 
     def elements(
-        self, fresh: Fresh, labels: Sequence[str], counts: At, made: Callable[[At], Body],
+        self, fresh: Fresh, label: str, counts: At, made: Callable[[At], Body],
         last: LoopKind = "serial",
     ) -> Body:  # fmt: skip
-        """Return the loops over so many rounds of the box of a tile, which have these names."""
-        names = [fresh.symbol(label) for label in labels]
+        """Return the loops over so many rounds of the box of a tile, of that name or their own."""
+        names = [fresh.symbol(label or loop.symbol.name) for loop in self.loops]
         short = [count.constant == 1 and len(counts) > 1 for count in counts]
         at = tuple(const(0) if one else var(name) for one, name in zip(short, names, strict=True))
         body, kind = made(at), last

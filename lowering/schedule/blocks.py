@@ -15,16 +15,20 @@ No bit depends on it. It changes nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
+from ..ir.expressions import reads
 from ..passes.cost import cost
 from ..target import Target
 from .axes import Axis, rounds_of
-from .contraction import Contraction
-from .stage import Sizes, is_near
+from .contraction import Contraction, windows
+from .stage import Sizes, is_across, is_near
 
-DEPTH, COLUMNS, ROWS = 512, 1024, 512
+DEPTH, COLUMNS, ROWS = 512, 1024, 576
 """So many terms, columns and rows are in panels at a time, at most."""
+SHARE = 8
+"""The part of the second cache that has columns which are copied when it is their turn."""
 BYTES = 2048
 """So much of a row is in a panel at a time, at most: those of a tile stay in the first cache."""
 LONG = 4 * DEPTH
@@ -66,10 +70,14 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     size = bits // 8
     most = max(1, min(DEPTH, BYTES // size) // terms)
     depth = most if outer is None else outer if 2 * outer <= 3 * most else _part(outer, most)
-    most = _fitting(target.l2_bytes // (2 * depth * terms * size), ROWS, height)
+    most = _fitting(target.l2_bytes * 9 // (16 * depth * terms * size), ROWS, height)
     shares = target.threads if not found.tests or target.threads < 2 else UNEVEN * target.threads
     row = Axis(found.rows, row_box, _block(rows, row_box, most // height, shares), height)
     held = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
+    near = held and outer is not None and outer * terms <= LONG
+    if near and is_near(found, row, Axis(found.columns, column_box, column_box, width)):
+        most *= _repeated(found)
+        row = replace(row, block=_block(rows, row_box, most // height, shares))
     dearest = max(cost(part.value) for part in found.parts if part.side == "column")
     by_tile = row.room >= MANY * dearest and not found.tests
     column_depth = outer if held and outer is not None and not by_tile else depth
@@ -78,10 +86,36 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     room = room if depth == outer else min(room, SUMS // (row.room * size))
     block = _block(columns, column_box, _fitting(room, COLUMNS, width) // width, 1)
     column = Axis(found.columns, column_box, block, width)
-    if held and outer is not None and outer * terms <= LONG and is_near(found, row, column):
+    if outer is not None and near and is_near(found, row, column):
         depth = outer  # what has no panel of rows needs no parts of it
         column_depth = outer
-    return Sizes(row, column, depth, column_depth, terms, by_tile)
+    if not by_tile:
+        return Sizes(row, column, depth, column_depth, terms)
+    across = any(is_across(part, found) for part in found.parts if part.side == "column")
+    group = _group(column, target.l2_bytes // (SHARE * depth * terms * size) if across else 1)
+    column = replace(column, block=tuple(map(_up, column.block, group.block)))
+    return Sizes(row, column, depth, column_depth, terms, group)
+
+
+def _repeated(found: Contraction) -> int:
+    """Return for how many rows a term is, of those that have terms in common.
+
+    Their block may have so many times the rows where these are read in place.
+    """
+    row = {one.symbol for one in found.rows}
+    counting = {one.symbol: one for one in found.nest.depth}
+    parts = [part.value for part in found.parts if part.side == "row"]
+    common = windows((one for part in parts for one in reads(part)), row, counting.keys())
+    return prod(rounds_of(counting[symbol]) or 1 for symbol in common)
+
+
+def _group(axis: Axis, most: int) -> Axis:
+    """Return columns in blocks of so many lanes at most, equal parts of their own blocks."""
+    tiles = max(1, most // axis.lanes)
+    counts = [
+        min(size, rounds_of(one) or size) for one, size in zip(axis.loops, axis.block, strict=True)
+    ]
+    return replace(axis, block=_block(counts, axis.box, tiles, 1))
 
 
 Counts = Sequence[int | None]

@@ -6,9 +6,10 @@ order, number, stride or affine form of their axes, and all that is done to thei
 The terms are made from parts that know only the row and parts that know only the column (and the
 rounds `k` that count), so a block of rows and a block of columns need each part once. That is
 found here; `tiles` makes loops of it. Several loops may be the rows, others the columns; those that
-are both, or neither, stay around them. Where the bounds of rows depend on columns, or the other way
-round, as in a triangle, there is a box around them, and tests that say which elements exist.
-It changes nothing.
+are both, or neither, stay around them. Columns are stored side by side, but where sums are long and
+neighbours have terms in common, as in windows: these are rows, which can be read in place. Where
+the bounds of rows depend on columns, or the other way round, as in a triangle, there is a box
+around them, and tests that say which elements exist. It changes nothing.
 
 >>> from plusequals.lowering.ir.fresh import fresh_for
 >>> program = lowered("c[i, j] = sum(a[i, k] * b[j, k])", c="f32[8, 9]", a="f32[8, 5]",
@@ -23,8 +24,10 @@ It changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Set
 from dataclasses import field, replace
 from functools import reduce
+from math import prod
 from typing import Literal
 
 from ..clash import extreme, symbols_of
@@ -36,11 +39,16 @@ from ..ir.indexing import Affine, Quasi, QuasiOp, Range, Symbol, maximum, minimu
 from ..ir.loops import For, Store, Update
 from ..ir.node import Node
 from ..ir.walk import statements
+from ..passes.cells import is_in_range, ranges
 from .accumulation import Accumulation, Body, accumulation
 
 ON_VECTORS = frozenset(("add", "sub", "mul", "product", "div", "neg", "max", "min"))
 """What a vector of columns can do without a loop."""
 Side = Literal["row", "column"]
+LONG = 512
+"""From so many terms on it is little to store elements that are not side by side."""
+WIDE = 32
+"""So many columns at least are worth it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,18 @@ class Contraction:
         """The loops that are neither row nor column."""
         taken = {loop.symbol for loop in (*self.rows, *self.columns)}
         return tuple(one for one in self.nest.chain if one.symbol not in taken)
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether neighbours are stored side by side of the last rows, and not of columns."""
+        stored = _last_axes(self.nest.rest)
+        return self.rows[-1].symbol in stored and self.columns[-1].symbol not in stored
+
+    def is_read(self, known: tuple[Range, ...]) -> bool:
+        """Whether all parts are there in the whole box around rows and columns."""
+        known = (*known, *ranges((*self.others, *self.rows, *self.columns, *self.nest.depth)))
+        every = (read for part in self.parts for read in reads(part.value))
+        return all(is_in_range(read.node, read.index, known) for read in every)
 
     def loops(self, side: Side) -> tuple[For, ...]:
         """Return the loops over all rows, or columns."""
@@ -197,22 +217,43 @@ def _near(loops: tuple[For, ...], found: Contraction) -> For:
 
 
 def _pairs(nest: Accumulation) -> list[tuple[For, For]]:
-    """Return loops over rows and over columns: first those that are stored side by side."""
+    """Return loops over rows and over columns: first those that are stored side by side, but where
+    sums are long those of which no two have terms in common, which would be copied for each."""
     counting = {k.symbol for k in nest.depth}
     read = (symbols_of(one) for one in reads(nest.update.value))
     terms = [symbols for symbols in read if symbols & counting]
     stored = _last_axes(nest.rest)
-    found: list[tuple[tuple[bool, int, int, int], tuple[For, For]]] = []
+    found: list[tuple[tuple[bool, bool, int, int, int], tuple[For, For]]] = []
     if not all(_is_fixed(one, counting) for one in nest.depth):
         return []
+    long = prod(_rounds(k) for k in nest.depth) >= LONG
     for number, column in enumerate(nest.chain):
         for row in nest.chain:
             alone = any(column.symbol in one and row.symbol not in one for one in terms)
             other = any(row.symbol in one and column.symbol not in one for one in terms)
             if alone and other:
-                sides = column.symbol in stored, _rounds(column), _rounds(row), number
+                plain = not (long and _is_turned(nest, row, column))
+                near = plain and column.symbol in stored
+                sides = near, plain, _rounds(column), _rounds(row), number
                 found.append((sides, (row, column)))
     return [pair for _, pair in sorted(found, key=lambda one: one[0], reverse=True)]
+
+
+def _is_turned(nest: Accumulation, row: For, column: For) -> bool:
+    """Whether columns should be rows, and rows columns: neighbours have terms in common, which are
+    copied for each column, but read in place for rows."""
+    counting = {k.symbol for k in nest.depth}
+    both = (windows(reads(nest.update.value), {one.symbol}, counting) for one in (row, column))
+    count = (row.hi - row.lo).constant
+    return tuple(map(bool, both)) == (False, True) and count is not None and count >= WIDE
+
+
+def windows(
+    elements: Iterable[Read], symbols: Set[Symbol], counting: Set[Symbol]
+) -> frozenset[Symbol]:
+    """Return what counts along axes on which neighbours of these have terms in common."""
+    subscripts = (at.symbols() for one in elements for at in one.index if isinstance(at, Affine))
+    return frozenset(one for some in subscripts if some & symbols for one in some & counting)
 
 
 def _last_axes(rest: Body) -> frozenset[Symbol]:

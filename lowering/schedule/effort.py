@@ -1,10 +1,10 @@
 """How much work a loop is, as an index expression: a number, or what a call computes from sizes.
 
 The unit is an addition of one lane of a vector. What `cost` counts is worth `SCALAR` of these, but
-in innermost loops that compilers make vectors of: stores side by side, of cheap operations. What is
-added to a tile in registers is only multiplied, as each read is for many elements. Bounds that
-depend on a loop inside are taken in its middle, what data decides is taken to be `UNKNOWN`: it is a
-guess, and nothing but speed may depend on it. It changes nothing.
+in innermost loops that compilers make vectors of: stores side by side, of cheap operations. What a
+tile in registers has is only computed, `AT_ONCE` for a unit: each read is for many elements. Bounds
+that depend on a loop inside are taken in its middle, what data decides is taken to be `UNKNOWN`: it
+is a guess, and nothing but speed may depend on it. It changes nothing.
 
 >>> program = lowered("y[i] = sum(x[i, j] * x[i, j])", y="f32[9]", x="f32[9, 50]")
 >>> rounds_of(program.kernels[0].body[-1]), work_of(program.kernels[0].body[-1])
@@ -47,6 +47,8 @@ SCALAR = 8
 """What an operation costs that is none of a vector."""
 DEAR = 16
 """What `cost` says of a call of the C library, of which no vectors are made."""
+AT_ONCE = 16
+"""So many bytes of a tile of rows and columns are computed for a unit."""
 MOST = 1 << 40
 """No number is larger than that, so that products with sizes stay numbers."""
 
@@ -124,6 +126,23 @@ def _scale(loop: For) -> int:
     return 1 if loop.kind == "vector" or _is_vector(loop) else SCALAR
 
 
+def _in_registers(loop: For, rounds: Affine) -> Affine:
+    """Return the rounds of a loop, or with how many units a row of a tile is computed."""
+    if loop.kind != "vector" or len(loop.body) != 1:
+        return rounds
+    match loop.body[0]:
+        case Store(access) | Update(access) if _is_tile(access.node):
+            some = AT_ONCE // access.node.dtype.itemsize
+            return floordiv(rounds + (some - 1), const(some))
+        case _:
+            return rounds
+
+
+def _is_tile(node: Node) -> bool:
+    """Whether a node is a tile of rows and columns, in registers."""
+    return node.purpose == "tile" and node.rank > 1
+
+
 def _is_vector(loop: For) -> bool:
     """Whether compilers make vectors of an innermost loop: neighbours are stored, by cheap work."""
     return all(
@@ -159,11 +178,14 @@ def _one(stmt: Stmt, known: _Known, scale: int) -> Affine:
     match stmt:
         case For():
             inside = known.inside(stmt.symbol, _middle(stmt, known))
-            return _product(known.rounds(stmt), _work(stmt.body, inside, _scale(stmt))) + SCALAR
+            rounds = _in_registers(stmt, known.rounds(stmt))
+            return _product(rounds, _work(stmt.body, inside, _scale(stmt))) + SCALAR
         case While(prelude, _, body):
             return (own + _work(prelude + body, known, SCALAR)) * UNKNOWN
         case If(_, then, other):
             return own + _larger(_work(then, known, scale), _work(other, known, scale))
+        case Store(access, value) if _is_tile(access.node):
+            return const(max(1, cost(value) - READ * len(reads(value))) * scale)
         case Store(access):
             return own + (WRITE * scale if access.node.rank else 0)
         case Update(access, _, value) if access.node.purpose == "tile":

@@ -91,6 +91,9 @@ class _Known:
             case For(kind="serial"):
                 if is_worth(stmt, self.least) and self.refusal(stmt, outer) is None:
                     return replace(stmt, kind="parallel")
+                total = total_of(stmt).constant
+                if total is not None and total < self.least:
+                    return stmt  # nor is anything inside worth it
                 outer = (*outer, *ranges((stmt,)))
             case If() | While():
                 pass

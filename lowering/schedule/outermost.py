@@ -31,7 +31,7 @@ from functools import cache, partial
 from ..dataclass import dataclass
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.fresh import Fresh, fresh_for
-from ..ir.indexing import Affine, const, floordiv, maximum
+from ..ir.indexing import Affine, Symbol, const, floordiv, maximum
 from ..ir.loops import For, Program, Stmt
 from ..ir.rewrite import map_bodies
 from ..passes.decision import Decided, Decision
@@ -39,6 +39,8 @@ from ..target import Target
 from .legal import confined
 
 Body = tuple[Stmt, ...]
+Noted = list[tuple[int, Symbol]]
+"""What `Program.rounds` is to say of temporaries that are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class Outermost(ABC):
     """By the `id` of each loop what only its body uses; found out when first asked for."""
     known: Bounds
     decisions: list[Decision] = field(default_factory=list)
+    rounds: Noted = field(default_factory=list)
 
     @classmethod
     def on(cls, program: Program, target: Target) -> Decided:
@@ -62,7 +65,8 @@ class Outermost(ABC):
         kernels = tuple(replace(k, body=work.body(k.body, ())) for k in program.kernels)
         if not work.decisions:
             return Decided(program, ())
-        made = work.fresh.declared(replace(program, kernels=kernels))
+        rounds = (*program.rounds, *work.rounds)
+        made = work.fresh.declared(replace(program, kernels=kernels, rounds=rounds))
         return Decided(made, tuple(work.decisions))
 
     @abstractmethod

@@ -42,6 +42,8 @@ for k in 0..9:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from math import prod
 
 from ..dataclass import dataclass
@@ -62,10 +64,14 @@ from .contraction import Contraction, Part, Side
 Body = tuple[Stmt, ...]
 Lanes = Callable[[Callable[[At], Body], LoopKind], Body]
 """Makes the loops over the lanes of a tile."""
+Tiles = Callable[[Callable[[At], Body]], Body]
+"""Makes the loops over tiles."""
 Loops = Sequence[tuple[Symbol, Affine, Affine, Span]]
 """Variables, bounds and statements of loops, the innermost first."""
+Steps = tuple[dict[Symbol, Affine], Affine, Loops]
+"""What counting loops are in a panel, the number of a step there, and the loops over steps."""
 NEAR = 8
-"""So many steps of a lane are copied at once."""
+"""So many steps of a lane, or of tiles side by side, are copied at once."""
 FEW = 16
 """Up to so many tiles side by side rows are read where they are."""
 SAME = 4096
@@ -84,20 +90,16 @@ class Sizes:
     """How many of them are in a panel of columns."""
     inner: int
     """How many terms each of these has."""
-    by_tile: bool = False
-    """Whether columns are copied for one tile at a time, when it is its turn."""
+    group: Axis | None = None
+    """The columns that are copied at a time, when it is their turn; None: those of a block."""
 
     def panel(self, side: Side) -> int:
         """Return how many terms a panel has room for."""
         return (self.depth if side == "row" else self.column_depth) * self.inner
 
     def axis(self, side: Side) -> Axis:
-        """Return the rows, or the columns."""
-        return self.row if side == "row" else self.column
-
-    def room(self, side: Side) -> int:
-        """Return how many rows or columns there is room for."""
-        return self.column.lanes if side == "column" and self.by_tile else self.axis(side).room
+        """Return the rows, or the columns, in blocks of those that are in panels at a time."""
+        return self.row if side == "row" else self.group or self.column
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class Panels:
         nodes = {
             part.node.id: fresh.array(
                 part.node.label,
-                (sizes.room(part.side) * sizes.panel(part.side),),
+                (sizes.axis(part.side).room * sizes.panel(part.side),),
                 part.node.dtype,
                 "panel",
             )
@@ -157,23 +159,6 @@ class Panels:
             for stmt in self.filled_with(part, Rounds(block, first, last))
         )  # fmt: skip
 
-    def filled_tile(self, at: At, first: Affine, last: Affine) -> Body:
-        """Return the loops that fill the panels of one tile of columns."""
-        axis, rounds, full = self.sizes.column, Rounds(at, first, last), self.sizes.column.box
-        n, whole = axis.cut, tuple(map(const, full))
-        left = axis.loops[n].hi - at[n]
-        parts = [part for part in self.found.parts if part.side == "column"]
-        known = rounds_of(axis.loops[n])
-        some = (*whole[:n], left if known is None else const(known % full[n]), *whole[n + 1 :])
-
-        def filled(counts: At) -> Body:
-            return tuple(stmt for part in parts for stmt in self.tile(part, rounds, at, counts))
-
-        if axis.is_even or left.constant is not None:
-            return filled(whole if axis.is_even or (left.constant or 0) >= full[n] else some)
-        test = Apply(OPS["ge"], (Position(left), Position(const(full[n]))), dtypes.bool_)
-        return (If(test, filled(whole), filled(some), self.found.nest.update.span),)
-
     def filled_with(self, part: Part, rounds: Rounds) -> Body:
         """Return the loops over full tiles, and what fills the last one where it is not full."""
         axis, block = self.sizes.axis(part.side), rounds.block
@@ -181,7 +166,7 @@ class Panels:
         loop, size = axis.loops[cut], axis.box[cut]
         full = tuple(map(const, axis.box))
         if axis.is_even:
-            return axis.tiles(self.fresh, block, lambda at: self.tile(part, rounds, at, full))
+            return self.full(part, rounds, partial(axis.tiles, self.fresh, block))
         known = rounds_of(loop)
         if known is None:
             whole = block[cut] + floordiv(end[cut] - block[cut], const(size)) * size
@@ -196,33 +181,50 @@ class Panels:
         def rest(at: At) -> Body:
             return self.tile(part, rounds, at, counts)
 
-        def each(stop: Affine, made: Callable[[At], Body], first: Affine) -> Body:
+        def each(stop: Affine, first: Affine, made: Callable[[At], Body]) -> Body:
             lows, highs = (
                 (*some[:cut], one, *some[cut + 1 :]) for some, one in ((block, first), (end, stop))
             )
             return axis.nested(self.fresh, (lows, highs, axis.box), range(len(block)), made)
 
-        out = each(stop, lambda at: self.tile(part, rounds, at, full), block[cut])
-        body = each(whole + size, rest, whole)
+        out = self.full(part, rounds, partial(each, stop, block[cut]))
+        body = each(whole + size, whole, rest)
         last = block[cut] + axis.block[cut] if known is not None else end[cut]
         if known is not None and axis.block[cut] >= known:
             return (*out, *body)
         test = Apply(OPS["lt"], (Position(whole), Position(last)), dtypes.bool_)
         return (*out, If(test, body))
 
-    def tile(self, part: Part, rounds: Rounds, at: At, counts: At) -> Body:
+    def full(self, part: Part, rounds: Rounds, tiles: Tiles) -> Body:
+        """Return what fills full tiles, in loops over them: where lanes are neighbours in memory,
+        and threads have their own, some steps of all tiles at a time, which are long pieces."""
+        axis = self.sizes.axis(part.side)
+        counts, steps = tuple(map(const, axis.box)), self.counting(part, rounds)
+        outer: tuple[For, ...] = ()
+        mine = part.side == "row" or self.sizes.group is not None
+        if mine and is_across(part, self.found) and axis.room > axis.lanes == axis.count:
+            inner, outer = _some(self.fresh, steps[2])
+            steps = (*steps[:2], inner)
+        body = tiles(lambda at: self.tile(part, rounds, at, counts, steps))
+        for loop in outer:
+            body = (replace(loop, body=body),)
+        return body
+
+    def tile(
+        self, part: Part, rounds: Rounds, at: At, counts: At, steps: Steps | None = None
+    ) -> Body:
         """Return what fills the lanes of a tile, behind so many rounds of its box with zeros."""
         axis = self.sizes.axis(part.side)
         used = counts[axis.cut] * (axis.count // axis.box[axis.cut])
-        body = self.copied(part, rounds, at, counts)
+        body = self.copied(part, rounds, at, counts, steps or self.counting(part, rounds))
         if used.constant == axis.lanes:
             return body
         return (*body, *self.cleared(part, rounds, at, used))
 
-    def copied(self, part: Part, rounds: Rounds, at: At, counts: At) -> Body:
+    def copied(self, part: Part, rounds: Rounds, at: At, counts: At, steps: Steps) -> Body:
         """Return the loops that copy so many rounds of the box of a tile."""
         axis = self.sizes.axis(part.side)
-        inside, step, loops = self.counting(part, rounds)
+        inside, step, loops = steps
 
         def store(lanes: At) -> Store:
             values = axis.placed(at, lanes)
@@ -232,10 +234,9 @@ class Panels:
             return Store(place, value, self.found.nest.update.span)
 
         def lanes(made: Callable[[At], Body], last: LoopKind = "serial") -> Body:
-            labels = [part.side] * len(counts)
-            return axis.elements(self.fresh, labels, counts, made, last)
+            return axis.elements(self.fresh, part.side, counts, made, last)
 
-        if self.is_across(part):
+        if is_across(part, self.found):
             kind: LoopKind = "serial" if counts[-1].constant is None else "vector"
             return around(loops, lanes(lambda at: (store(at),), kind))
         if any(count.constant is None for count in counts):
@@ -276,9 +277,7 @@ class Panels:
         clear = For(lane, count, const(axis.lanes), 1, (store,), "serial", span)
         return around(loops, (clear,))
 
-    def counting(
-        self, part: Part | None, rounds: Rounds
-    ) -> tuple[dict[Symbol, Affine], Affine, Loops]:
+    def counting(self, part: Part | None, rounds: Rounds) -> Steps:
         """Return new symbols for the counting loops, the number of the step, and the loops: of
         which neighbours lie side by side in the part the innermost, or all in their order."""
         depth, outermost = self.found.nest.depth, self.found.nest.depth[0]
@@ -295,11 +294,6 @@ class Panels:
         symbols = {loop.symbol: var(name) for loop, name in zip(depth, names, strict=True)}
         return symbols, step, loops
 
-    def is_across(self, part: Part) -> bool:
-        """Whether neighbouring lanes, rather than steps, are neighbours in memory."""
-        symbols = {loop.symbol for loop in self.found.loops(part.side)}
-        return all(symbols & at.symbols() for at in _lasts(part))
-
     def taken(self, made: Mapping[Side, Callable[[Part], Expr]]) -> Expr:
         """Return the term with what is read for each of its parts."""
         parts = {part.node.id: part for part in self.found.parts}
@@ -315,6 +309,12 @@ class Panels:
     def read(self, part: Part, before: Affine, step: Affine, lane: Affine) -> Expr:
         """Return the read of a part of a term from its panel."""
         return Read(self.nodes[part.node.id], self.element(part, before, step, lane))
+
+
+def is_across(part: Part, found: Contraction) -> bool:
+    """Whether neighbouring lanes, rather than steps, are neighbours in memory."""
+    symbols = {loop.symbol for loop in found.loops(part.side)}
+    return all(symbols & at.symbols() for at in _lasts(part))
 
 
 def is_near(found: Contraction, axis: Axis, column: Axis) -> bool:
@@ -342,6 +342,25 @@ def _is_near(part: Part, axis: Axis, found: Contraction) -> bool:
     return near and all(
         gap is not None and (gap == 0 or gap * value.dtype.itemsize % SAME) for gap in strides
     )
+
+
+def _some(fresh: Fresh, loops: Loops) -> tuple[Loops, tuple[For, ...]]:
+    """Return loops over about `NEAR` steps, and the loops around these; the innermost first."""
+    count = 1
+    for at, (name, lo, hi, span) in enumerate(loops):
+        rounds, inner = (hi - lo).constant, loops[:at]
+        if rounds is None or rounds * count > NEAR:
+            outer = [For(*one[:3], 1, (), span=one[3]) for one in loops[at:]]
+            size = NEAR // count
+            if size > 1:
+                first = fresh.symbol(name.name)
+                last = var(first) + size
+                last = last if rounds is not None and rounds % size == 0 else minimum(last, hi)
+                inner = (*inner, (name, var(first), last, span))
+                outer[0] = replace(outer[0], symbol=first, step=size)
+            return inner, tuple(outer)
+        count *= rounds
+    return loops, ()
 
 
 def around(loops: Loops, body: Body) -> Body:

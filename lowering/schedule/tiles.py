@@ -8,7 +8,7 @@ beforehand into panels in which a tile finds it side by side:
     tile[r, c] = tile[r, c] + rows[...] * columns[...]            for all r, c in registers, each k
 
 A panel that the rows or columns do not fill is filled with zeros; what they give is not stored.
-Where blocks have many rows, the columns of a tile are copied when it is its turn.
+Where blocks have many rows, the columns of some tiles are copied when it is their turn.
 Rows of which few tiles use the neighbouring steps are read in place: their last tile starts further
 up, where there are as many rows as it has. Where not all elements exist, as in a triangle, tiles
 and blocks without any are left out, and of those that have some only these are stored.
@@ -48,9 +48,9 @@ from math import prod
 from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access
-from ..ir.expressions import Apply, Const, Expr, Position, Read, reads
+from ..ir.expressions import Apply, Const, Expr, Position, Read
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, Range, const, maximum, minimum, var
+from ..ir.indexing import Affine, const, maximum, minimum, var
 from ..ir.loops import For, If, LoopKind, Program, Stmt, Store
 from ..ir.node import Node, Purpose
 from ..ir.ops import OPS
@@ -63,7 +63,7 @@ from .blocks import sizes
 from .contraction import Contraction, Part, contraction
 from .existing import every, reached
 from .legal import independent, private
-from .outermost import Outermost
+from .outermost import Noted, Outermost
 from .stage import Panels, Rounds, Sizes, around
 
 Body = tuple[Stmt, ...]
@@ -102,17 +102,11 @@ class _Work(Outermost):
             del self.fresh.nodes[before:]
             return None
         detail = f"{chosen.row.lanes} rows by {chosen.column.lanes} columns"
-        self.decisions.append(
-            Decision(
-                "tiles",
-                Tiled.REUSED,
-                None,
-                detail,
-                found.nest.update.span,
-                variable=found.rows[-1].symbol.name,
-            )
-        )
-        return _Tiler.of(self.fresh, found, chosen).nest()
+        span, name = found.nest.update.span, found.rows[-1].symbol.name
+        self.decisions.append(Decision("tiles", Tiled.REUSED, None, detail, span, variable=name))
+        tiler = _Tiler.of(self.fresh, found, chosen, self.rounds)
+        self.rounds.extend((tiler.out.id, one.symbol) for one in (*outer, *found.others))
+        return tiler.nest()
 
     def is_legal(self, found: Contraction, outer: tuple[For, ...]) -> bool:
         """Whether the rounds of all loops that change places may run in any order."""
@@ -125,14 +119,7 @@ class _Work(Outermost):
         place = found.nest.place
         if place is not None and not is_in_range(place.node, place.index, known):
             return False
-        return not found.tests or self.is_read(found, ranges(outer))
-
-    def is_read(self, found: Contraction, known: tuple[Range, ...]) -> bool:
-        """Whether all parts are there in the whole box around rows and columns."""
-        loops = (*found.others, *found.rows, *found.columns, *found.nest.depth)
-        known = (*known, *ranges(loops))
-        every = (read for part in found.parts for read in reads(part.value))
-        return all(is_in_range(read.node, read.index, known) for read in every)
+        return not found.tests or found.is_read(ranges(outer))
 
 
 # ----------------------------------------------------------------------------------- the nest
@@ -149,18 +136,19 @@ class _Tiler:
     tile: Node
     out: Node
     """The elements of tiles outside of the registers: of one, or of a block between its panels."""
+    rounds: Noted
 
     @classmethod
-    def of(cls, fresh: Fresh, found: Contraction, sizes: Sizes) -> _Tiler:
+    def of(cls, fresh: Fresh, found: Contraction, sizes: Sizes, rounds: Noted) -> _Tiler:
         """Return what makes the nest, with the arrays that it needs."""
         panels = Panels.of(fresh, found, sizes)
         shape, dtype = (sizes.row.lanes, sizes.column.lanes), found.nest.acc.dtype
         tile = fresh.array("tile", shape, dtype, "tile")
         whole = panels.holds("row")
         count = prod(shape) if whole else sizes.row.room * sizes.column.room
-        purpose: Purpose = "tile" if whole else "panel"
+        purpose: Purpose = "tile" if whole else "kept"
         out = fresh.array("tile_out", (count,), dtype, purpose)
-        return cls(fresh, found, sizes, panels, tile, out)
+        return cls(fresh, found, sizes, panels, tile, out, rounds)
 
     def nest(self) -> Body:
         """Return the loops over blocks, in the loops that are neither row nor column."""
@@ -178,7 +166,7 @@ class _Tiler:
     def columns(self, column: At) -> Body:
         """Return what fills the panels of a block of columns, where these hold all terms."""
         k = self.found.nest.depth[0]
-        if self.sizes.by_tile or not self.panels.holds("column"):
+        if self.sizes.group or not self.panels.holds("column"):
             return ()
         body = self.panels.filled("column", column, k.lo, k.hi)
         for row in self.found.rows:
@@ -198,6 +186,7 @@ class _Tiler:
                 return (*self.begun(at), *added, *self.kept(at), *self.finished(at))
 
             return (*fill, *self.each(row, column, Rounds(row, k.lo, k.hi), whole))
+        self.rounds.extend((self.out.id, one) for at in (*row, *column) for one in at.symbols())
         first = self.fresh.symbol(k.symbol.name)
         last = minimum(var(first) + self.sizes.depth, k.hi)
         start = Apply(OPS["eq"], (Position(var(first)), Position(k.lo)), dtypes.bool_)
@@ -210,7 +199,7 @@ class _Tiler:
 
         columns = self.panels.filled("column", column, var(first), last)
         body = (
-            *(() if self.sizes.by_tile or self.panels.holds("column") else columns),
+            *(() if self.sizes.group or self.panels.holds("column") else columns),
             *self.panels.filled("row", row, var(first), last),
             *self.each(row, column, Rounds(row, var(first), last), part),
         )
@@ -219,16 +208,25 @@ class _Tiler:
 
     def each(self, row: At, column: At, of: Rounds, made: Callable[[_At], Body]) -> Body:
         """Return a loop over the tiles of a block; those of the same columns follow each other."""
-        rows, columns, fresh = self.sizes.row, self.sizes.column, self.fresh
+        rows, columns, some = self.sizes.row, self.sizes.column, self.sizes.axis("column")
 
-        def inner(at: At) -> Body:
-            def tile(first: At) -> Body:
-                return self.meeting(first, at, made(_At(row, column, first, at)), of_block=False)
+        def tiles(group: At) -> Body:
+            def inner(at: At) -> Body:
+                def tile(first: At) -> Body:
+                    body = made(_At(row, column, group, first, at))
+                    return self.meeting(first, at, body, of_block=False)
 
-            copied = self.panels.filled_tile(at, of.first, of.last) if self.sizes.by_tile else ()
-            return (*copied, *rows.tiles(fresh, row, tile))
+                return rows.tiles(self.fresh, row, tile)
 
-        return columns.tiles(fresh, column, inner)
+            return some.tiles(self.fresh, group, inner)
+
+        if some is columns:
+            return tiles(column)
+
+        def copied(group: At) -> Body:
+            return (*self.panels.filled("column", group, of.first, of.last), *tiles(group))
+
+        return columns.parts(self.fresh, column, some.block, copied)
 
     def meeting(self, row: At, column: At, body: Body, of_block: bool = True) -> Body:
         """Return what is done for a tile or a block in which there may be elements."""
@@ -261,13 +259,10 @@ class _Tiler:
 
     def begun(self, at: _At) -> Body:
         """Return what gives the elements of a tile what they start from."""
-        match self.found.nest.start:
+        nest = self.found.nest
+        match nest.start:
             case (Store(_, Const() as value),):
                 return (self.in_tile(lambda r, c: Store(Access(self.tile, (r, c)), value)),)
-            case _:
-                pass
-
-        nest = self.found.nest
 
         def taken(row: Affine, column: Affine) -> Body:
             place = Access(self.out, self.outside(at, row, column))
@@ -289,7 +284,7 @@ class _Tiler:
         update, size, panels = self.found.nest.update, self.sizes, self.panels
         before = (first - self.found.nest.depth[0].lo) * size.inner
         behind = before if panels.holds("column") else const(0)
-        columns = const(0) if size.by_tile else size.column.before(at.column, at.columns)
+        columns = size.axis("column").before(at.column, at.group)
         if panels.in_place:
             values, step, loops = panels.counting(None, Rounds(at.rows, first, last))
         else:
@@ -356,38 +351,50 @@ class _Tiler:
 
     def elements(self, at: _At, columns: At, made: Callable[[Affine, Affine], Body]) -> Body:
         """Return the loops over the elements of a tile of so many columns."""
-        found, size = self.found, self.sizes
-        inside = frozenset(one.symbol for one in found.columns)
+        size, names = self.sizes, self.found.nest.named
+        inside = frozenset(one.symbol for one in self.found.columns)
         kind: LoopKind = "vector" if columns[-1].constant is not None else "serial"
+
+        def element(rows: At, lanes: At) -> tuple[Body, Body]:
+            start = size.row.inside(at.row) if self.panels.in_place else at.row
+            gaps = zip(rows, at.row, start, strict=True)
+            shifted = tuple(lane + (one - other) for lane, one, other in gaps)
+            body = made(size.row.lane(shifted), size.column.lane(lanes))
+            outer, inner = names(body, inside)
+            placed = size.row.placed(at.row, rows)
+            whole = substitute((*inner, *body), placed)
+            return substitute(outer, placed), substitute(
+                whole, size.column.placed(at.column, lanes)
+            )
 
         def row(rows: At) -> Body:
             outer: list[Stmt] = []
-            shifted = rows
-            if self.panels.in_place:
-                start = size.row.inside(at.row)
-                gaps = zip(rows, at.row, start, strict=True)
-                shifted = tuple(lane + (one - other) for lane, one, other in gaps)
 
-            def element(lanes: At) -> Body:
-                body = made(size.row.lane(shifted), size.column.lane(lanes))
-                names = found.nest.named(body, inside)
-                outer[:] = substitute(names[0], size.row.placed(at.row, rows))
-                whole = substitute((*names[1], *body), size.row.placed(at.row, rows))
-                return substitute(whole, size.column.placed(at.column, lanes))
+            def inner(lanes: At) -> Body:
+                outer[:], body = element(rows, lanes)
+                return body
 
-            labels = [one.symbol.name for one in found.columns]
-            inner = size.column.elements(self.fresh, labels, columns, element, kind)
-            return (*outer, *inner)
+            body = size.column.elements(self.fresh, "", columns, inner, kind)
+            return (*outer, *body)
 
-        labels = [one.symbol.name for one in found.rows]
-        return size.row.elements(self.fresh, labels, size.row.width(at.row), row)
+        def column(lanes: At) -> Body:
+            def inner(rows: At) -> Body:
+                outer, body = element(rows, lanes)
+                return (*outer, *body)
+
+            return size.row.elements(self.fresh, "", size.row.width(at.row), inner)
+
+        if self.found.is_turned:
+            return size.column.elements(self.fresh, "", columns, column)
+        return size.row.elements(self.fresh, "", size.row.width(at.row), row)
 
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """A tile: where its block starts, and where it does."""
+    """A tile: where its block starts, and the columns in panels, and where it does."""
 
     rows: At
     columns: At
+    group: At
     row: At
     column: At

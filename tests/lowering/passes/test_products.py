@@ -64,3 +64,11 @@ def test_how_many_loops_others_have_to_share(body: str, depth: int) -> None:
     arrays = dict.fromkeys("abc", "f32[32, 32]") | dict.fromkeys("gh", "f32[4, 32, 32]")
     nests = [s for s in lowered(body, **arrays).kernels[0].body if isinstance(s, For)]
     assert [tiled_depth(nest) for nest in nests] == [depth]
+
+
+@pytest.mark.parametrize(("rows", "depth"), [(32, 3), (127, 3), (128, 1), (320, 1)])
+def test_rows_and_columns_inside_may_be_enough_by_themselves(rows: int, depth: int) -> None:
+    program = lowered("t[i, j, r] = sum(x[i, j, k] * c[k, r])", t=f"f32[40, {rows}, 32]",
+                      x=f"f32[40, {rows}, 32]", c="f32[32, 32]")  # fmt: skip
+    (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
+    assert tiled_depth(nest) == depth

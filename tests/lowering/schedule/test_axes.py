@@ -54,7 +54,7 @@ def test_every_round_has_a_lane_of_its_own(case: Any) -> None:
                 found.append((place, rounds, start))
                 return (Comment("here"),)
 
-            return axis.elements(fresh, ["lane"] * len(at), axis.width(at), element)
+            return axis.elements(fresh, "lane", axis.width(at), element)
 
         return axis.tiles(fresh, start, tile)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.loops import For
-from plusequals.lowering.schedule.blocks import ROWS, sizes
+from plusequals.lowering.schedule.blocks import ROWS, SHARE, sizes
 from plusequals.lowering.schedule.contraction import contraction
 from plusequals.lowering.schedule.kinds import ROOM
 from plusequals.lowering.schedule.stage import Sizes
@@ -54,6 +56,21 @@ def test_the_shape_is_the_one_that_covers_least_outside() -> None:
     assert odd is not None
     assert (square.row.lanes, square.column.lanes) == (8, 48)
     assert (odd.row.lanes, odd.column.lanes) == (7, 48)
+
+
+@pytest.mark.parametrize("shape", [(1024, 1024, 1024), (700, 300, 1000), (512, 512, 40)])
+def test_columns_that_are_copied_together_are_equal_parts_of_a_block(
+    shape: tuple[int, int, int],
+) -> None:
+    found = chosen(*shape, "f32", replace(WIDE, l2_bytes=2 << 20))
+    assert found is not None
+    assert found.group is not None
+    (block,), (part,) = found.column.block, found.group.block
+    assert block % part == 0
+    assert part % found.column.lanes == 0
+    assert part == found.column.lanes or part * found.depth * 4 <= (2 << 20) // SHARE
+    assert found.axis("column") is found.group
+    assert found.axis("row") is found.row
 
 
 def test_each_thread_has_rows() -> None:

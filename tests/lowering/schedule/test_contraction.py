@@ -65,3 +65,24 @@ NONE = {
 @pytest.mark.parametrize("name", NONE)
 def test_what_is_no_product(name: str) -> None:
     assert found(NONE[name]) is None
+
+
+@pytest.mark.parametrize(
+    ("channels", "outputs", "width", "columns"),
+    [(64, 32, 3, "o"), (64, 31, 3, "v"), (32, 64, 3, "v"), (64, 64, 1, "o"), (64, 32, 8, "o")],
+    ids=["long sums", "few rows", "short sums", "sums along rows alone", "longer sums"],
+)
+def test_windows_are_rows_where_sums_are_long(
+    channels: int, outputs: int, width: int, columns: str
+) -> None:
+    high = 9 if width == 1 else 3
+    program = shrink(lowered(
+        "y[o, h, v] = sum(x[c, h + r, v + q] * w[o, c, r, q])",
+        y=f"f32[{outputs}, 9, 40]", x=f"f32[{channels}, {8 + high}, {39 + width}]",
+        w=f"f32[{outputs}, {channels}, {high}, {width}]",
+    ))  # fmt: skip
+    (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
+    one = contraction(nest, fresh_for(program))
+    assert one is not None
+    assert names(one.columns)[-1] == columns
+    assert one.is_turned == (columns == "o")

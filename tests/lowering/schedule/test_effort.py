@@ -104,6 +104,21 @@ def test_loops_that_are_vectors_already_stay_cheap() -> None:
     assert work_of(replace(loop(i, 0, 9, body), kind="vector")).constant == 2
 
 
+def test_rows_of_a_tile_in_registers_are_computed_at_once() -> None:
+    tile = replace(node(7, "tile", 6, 64), purpose="tile")
+    term = ap("mul", read(X, 0), read(Y, j))
+    for fused in (False, True):
+        value = ap("fma", read(X, 0), read(Y, j), read(tile, 0, j)) if fused else term
+        made = Store(at(tile, 0, j), value) if fused else Update(at(tile, 0, j), OPS["add"], value)
+        row = replace(loop(j, 0, 64, made), kind="vector")
+        assert work_of_round(row) == 64 // 4 + SCALAR
+        assert work_of_round(replace(row, hi=const(62))) == 64 // 4 + SCALAR, "the last is not full"
+        assert work_of_round(replace(row, kind="serial")) >= 64, "no vectors"
+    strip = replace(node(8, "strip", 64), purpose="tile")
+    down = Update(at(strip, j), OPS["add"], read(X, j))
+    assert work_of_round(replace(loop(j, 0, 64, down), kind="vector")) == 64 + SCALAR
+
+
 def test_comments_and_what_ends_rounds_cost_nothing() -> None:
     beside = Store(at(Y, i), read(X, i))
     assert work_of_round(Comment("y = x"), beside) == 2

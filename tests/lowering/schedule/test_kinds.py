@@ -112,3 +112,12 @@ def test_softmax_runs_over_its_rows() -> None:
     )  # fmt: skip
     assert text_of(made).count("parallel") == 1
     assert text_of(made).startswith("for i in 0..40 parallel:")
+
+
+def test_what_is_inside_of_little_work_is_not_asked_in_the_run() -> None:
+    table = node(4, "z", 64, 64)
+    inner = For(j, const(0), var(i) + 1, 1, (Store(at(table, i, j), read(X, j)),))
+    loop = For(i, const(0), const(64), 1, (inner,))
+    for least, expected in ((0, ["i"]), (1 << 30, [])):
+        target = replace(EAGER, parallel_from=least)
+        assert heads(parallel(program((table,), (X,), loop), target)) == expected

@@ -54,6 +54,7 @@ from ..ir.walk import own_reads, own_writes, statements
 from ..passes.cells import ranges
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
+from .legal import private
 from .outermost import Outermost
 from .sweeps import Sweeps, sweeps_of
 
@@ -115,6 +116,9 @@ class _Work(Outermost):
         found = sweeps_of(loop, self.only(), self.own, ranges(outer))
         if found is None or (found.reach and used <= caches):
             return None
+        own = self.only()[id(loop)]
+        if not found.reach and any(node.id in own for node in found.nodes):
+            return None  # each thread would have its own, of which it needs some rows
         sizes = _sizes(found, self.target, rounds)
         if sizes is None:
             return None
@@ -273,7 +277,10 @@ class _Tiles(NamedTuple):
         return If(test, (sweep,), span=sweep.span)
 
     def shared(self, symbol: Symbol, first: int, behind: int, body: Body) -> For:
-        """Return a loop whose rounds threads share."""
+        """Return a loop whose rounds threads share, where they can have what rows have."""
+        made = For(symbol, const(first), const(behind), 1, body, span=self.found.loop.span)
+        used = {n.id for s in statements(body) for n in (*own_reads(s), *own_writes(s))}
+        own = frozenset(node.id for node in self.work.fresh.nodes if node.id in used)
         several = self.work.target.threads > 1 and behind - first > 1
-        kind: LoopKind = "parallel" if several else "serial"
-        return For(symbol, const(first), const(behind), 1, body, kind, self.found.loop.span)
+        kind: LoopKind = "parallel" if several and private(made, own) == own else "serial"
+        return replace(made, kind=kind)

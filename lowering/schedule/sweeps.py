@@ -33,6 +33,8 @@ from .legal import independent, private
 
 Body = tuple[Stmt, ...]
 Names = Mapping[int, Node]
+ROOM = 64 << 10
+"""A row may have so many bytes for itself, of which each thread has its own."""
 MOST_PERIOD = 4
 """After so many rounds at most arrays have to be back in their places."""
 
@@ -45,7 +47,7 @@ class Stage:
     loop: For
     """The loop over rows."""
     mine: tuple[Node, ...]
-    """The scalars that each row has for itself."""
+    """What each row has for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +69,11 @@ class Sweeps:
         return len(self.names)
 
     def stage(self, fresh: Fresh, number: int, time: Affine) -> For:
-        """Return a stage of a period, of the round `time`, with scalars of its own."""
+        """Return a stage of a period, of the round `time`, with temporaries of its own."""
         at, which = divmod(number, len(self.stages))
         stage = self.stages[which]
         names = dict(self.names[at])
-        names |= {node.id: fresh.scalar(node.label, node.dtype) for node in stage.mine}
+        names |= {node.id: _copy(fresh, node) for node in stage.mine}
         (made,) = rename((stage.loop,), {}, names)
         (made,) = substitute((made,), {self.loop.symbol: time})
         assert isinstance(made, For), "a loop stays one"
@@ -105,10 +107,10 @@ def sweeps_of(
             mine = private(stmt, only.get(id(stmt), frozenset())) if row is stmt else frozenset()
             if row is None or independent(row, mine, own, known) is not None:
                 return None
-            scalars = _used(row, mine)
-            if any(node.rank for node in scalars):
+            kept = _used(row, mine)
+            if any(node.static_shape is None or node.bytes > ROOM for node in kept):
                 return None
-            stages.append(Stage(tuple(comments), row, scalars))
+            stages.append(Stage(tuple(comments), row, kept))
             sites += ((site, len(stages) - 1) for site in _sites(row, mine))
             comments.clear()
     return _reaching(loop, stages, names, sites, alike)
@@ -237,6 +239,13 @@ def _offset(site: Site, row: For) -> int | None:
     if at is row.lo and (row.hi - row.lo).constant != 1:
         return None
     return (first - at).constant
+
+
+def _copy(fresh: Fresh, node: Node) -> Node:
+    shape = node.static_shape or ()
+    if not node.rank:
+        return fresh.scalar(node.label, node.dtype)
+    return fresh.array(node.label, shape, node.dtype, node.purpose)
 
 
 def _used(row: For, mine: frozenset[int]) -> tuple[Node, ...]:

@@ -90,7 +90,7 @@ def agrees(made: pe.CdFunction, target: Target, rows: int, columns: int, rounds:
     return is_tiled(program)
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 6])
+@pytest.mark.parametrize("rounds", [1, 6])
 @pytest.mark.parametrize("name", SWEEPS)
 def test_not_a_bit_changes(name: str, rounds: int) -> None:
     assert agrees(swept(SWEEPS[name]), TARGET, 331, 5, rounds)
@@ -102,10 +102,14 @@ def test_arrays_that_trade_places_are_where_they_should_be(name: str, rounds: in
     assert agrees(traded(TRADES[name]), TARGET, 240, 6, rounds)
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 4])
+@pytest.mark.parametrize("rounds", [0, 4])
 @pytest.mark.parametrize(
     "body",
-    ["    x[:] = 0.5 * x + y", "    y[:] = x + t\n    x[:, 1:] = y[:, :-1]\n    y[:] = y - x"],
+    [
+        "    x[:] = 0.5 * x + y",
+        "    y[:] = x + t\n    x[:, 1:] = y[:, :-1]\n    y[:] = y - x",
+        "    x[:, 1:] = x[:, :-1] * 0.5 + y[:, 1:]\n    y[:, :-1] = x[:, 1:] - y[:, 1:]",
+    ],
 )
 def test_rounds_that_need_only_rows_of_their_own_are_all_done_at_once(
     body: str, rounds: int

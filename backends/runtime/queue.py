@@ -244,8 +244,8 @@ class Worker:
         try:
             event.failure = _failure_of(task)
         finally:
-            self.running.pop()
-            event.done = True
+            event.done = True  # first, too: who finds it neither done nor at work would wait for
+            self.running.pop()  # what waits for it
 
     def _work(self) -> None:
         """Do the tasks of a thread; what is done is not kept until the next one comes."""
@@ -314,8 +314,8 @@ class Worker:
         The locks of the parent may be held by threads that are not here, so they are not asked.
         """
         self._renew()
-        given_up = [*self.running, *(event for _, _, event, _ in self.tasks)]
-        given_up += [] if self.direct.done else [self.direct]
+        queued = (event for _, _, event, _ in self.tasks)
+        given_up = [event for event in (*self.running, *queued, self.direct) if not event.done]
         self.running, self.tasks, self.thread = [], deque(), None
         for event in given_up:
             event.fail(failure)

@@ -9,6 +9,7 @@ import sys
 import threading
 import weakref
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -298,6 +299,19 @@ def test_threads_that_drive_two_inline_queues_do_not_wait_for_each_other_for_eve
     for thread in threads:
         thread.join(30)
     assert not any(thread.is_alive() for thread in threads) and all(e.done for e in events)
+
+
+def test_a_step_is_done_or_at_work_whenever_somebody_looks() -> None:
+    class Slow(list[Event]):
+        def pop(self, *at: Any) -> Event:
+            seen.append(self[-1].done)
+            return super().pop(*at)
+
+    queue, seen = Queue("q", False), list[bool]()
+    queue.worker.running = Slow()
+    for _ in range(3):
+        queue.submit(int)
+    assert seen == [True] * 3
 
 
 @BOTH

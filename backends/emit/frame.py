@@ -21,7 +21,7 @@ from .vectors import Plan, plan_of
 MOST = 2**62
 """More bytes than any machine has: what is larger is written as this, and refused."""
 LARGE = 4 << 20
-"""From so many bytes on storage is worth large pages."""
+"""From so many bytes on storage is worth large pages; `spacious` has the same number."""
 LIBRARY = "pe_lib"
 """The run-time library, in the functions that need it."""
 WORK = "pe_work"

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...lowering.ir.expressions import Expr, Index, reads
-from ...lowering.ir.indexing import Affine, Symbol, substitute
+from ...lowering.ir.indexing import Affine, Symbol, substitute, var
 from ...lowering.ir.loops import Comment, For, If, Stmt, Store, Update
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import expressions_of
@@ -68,7 +68,7 @@ def _is_read_later(written: tuple[Index, ...], read: tuple[Index, ...], loop: Fo
             continue
         by = one.coefficient(loop.symbol)
         gap = (one - other).constant
-        if gap is None:
+        if gap is None or loop.symbol in (one - var(loop.symbol) * by).symbols():
             continue
         if by:
             later, rest = divmod(gap, by * loop.step)

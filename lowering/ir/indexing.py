@@ -251,6 +251,20 @@ def evaluate(index: Affine, values: Mapping[Symbol, int]) -> int:
     return total
 
 
+def sides(index: Affine, op: QuasiOp) -> tuple[Affine, ...]:
+    """Return what an expression is the least (`min`) or the greatest of; itself where of nothing.
+
+    >>> i, j = var(Symbol("i", 0)), var(Symbol("j", 1))
+    >>> sides(minimum(minimum(i, j), const(8)) + 1, "min")
+    (9, i + 1, j + 1)
+    """
+    match index.terms:
+        case ((Quasi(name, left, right), 1),) if name == op:
+            return tuple(side + index.offset for part in (left, right) for side in sides(part, op))
+        case _:
+            return (index,)
+
+
 def show(index: Affine, name: Callable[[Symbol], str] = lambda symbol: symbol.name) -> str:
     """Return the expression as text, symbols spelled by `name`.
 

@@ -11,7 +11,7 @@ from math import gcd
 
 from ..clash import extreme, symbols_of
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position
-from ..ir.indexing import Affine, Quasi, QuasiOp, Range, Symbol, const, substitute, var
+from ..ir.indexing import Affine, QuasiOp, Range, Symbol, const, sides, substitute, var
 from ..ir.loops import For, Stmt
 from ..ir.node import Node
 
@@ -83,13 +83,7 @@ def _widened(known: Range) -> Range:
 
 
 def _number_of(end: Affine, op: QuasiOp) -> Affine:
-    match end.terms:
-        case ((Quasi(name, left, right), 1),) if name == op:
-            sides = (_number_of(left, op), _number_of(right, op))
-            known = (side + end.offset for side in sides if side.constant is not None)
-            return next(known, end)
-        case _:
-            return end
+    return next((side for side in sides(end, op) if side.constant is not None), end)
 
 
 def holds(test: Expr, known: tuple[Range, ...], tests: tuple[Expr, ...]) -> bool:

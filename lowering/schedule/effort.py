@@ -25,13 +25,12 @@ from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.expressions import reads
 from ..ir.indexing import (
     Affine,
-    Quasi,
-    QuasiOp,
     Symbol,
     const,
     floordiv,
     maximum,
     multiply,
+    sides,
     substitute,
 )
 from ..ir.loops import Barrier, Check, Comment, Fill, For, If, Stmt, Store, Update, While
@@ -80,22 +79,12 @@ class _Known:
 def _most(loop: For, values: Mapping[Symbol, Affine]) -> Affine:
     """Return how many rounds a loop has, of a tile that may be cut off how many it has in whole."""
     if loop.step == 1:
-        los, his = _sides(substitute(loop.lo, values), "max"), _sides(loop.hi, "min")
+        los, his = sides(substitute(loop.lo, values), "max"), sides(loop.hi, "min")
         gaps = [(substitute(hi, values) - lo).constant for hi in his for lo in los]
         known = [gap for gap in gaps if gap is not None]
         if known:
             return const(min(known))
     return substitute(rounds_of(loop), values)
-
-
-def _sides(end: Affine, op: QuasiOp) -> list[Affine]:
-    """Return what the end of a loop is the least, or the greatest, of."""
-    match end.terms:
-        case ((Quasi(name, left, right), 1),) if name == op:
-            sides = (*_sides(left, op), *_sides(right, op))
-            return [side + end.offset for side in sides]
-        case _:
-            return [end]
 
 
 def rounds_of(loop: For) -> Affine:

@@ -77,6 +77,7 @@ class Tiled(Reason):
     """Why rounds are done together."""
 
     CACHE = "its arrays are larger than the cache, and a row needs only those near to it"
+    ALONE = "no row needs another one, and a piece stays in the cache"
 
 
 class _Sizes(NamedTuple):
@@ -125,9 +126,8 @@ class _Work(Outermost):
         node = next(
             n for s in found.stages for one in statements((s.loop,)) for n in own_writes(one)
         )
-        self.decisions.append(
-            Decision("skewed", Tiled.CACHE, node, span=loop.span, variable=loop.symbol.name)
-        )
+        why, name = Tiled.CACHE if found.reach else Tiled.ALONE, loop.symbol.name
+        self.decisions.append(Decision("skewed", why, node, span=loop.span, variable=name))
         return _Tiles(self, found, sizes, self.end(loop, outer)).statements()
 
 

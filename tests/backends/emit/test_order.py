@@ -25,6 +25,10 @@ TURNS = {
         "for i in range(49):\n    for j in range(2):\n"
         "        x[i + 1, j + 1] = y[i, j]\n        z[i, j] = x[i, j]"
     ),
+    "a row for two rounds": (
+        "for i in range(50):\n    for j in range(4):\n"
+        "        x[i // 2 + 1, j] = y[i, j]\n        z[i, j] = x[i // 2, j]"
+    ),
 }
 OTHERS = {
     "rounds that need nothing": TURNS["a short loop inside"].replace("x[i + 1, j]", "x[i, j]"),

@@ -30,8 +30,9 @@ from .ir.indexing import Affine, Symbol
 from .ir.loops import Check, Fill, If, Program, Stmt, Store, Update
 from .ir.node import Node
 from .ir.walk import bodies, expressions_of, statements
-from .passes.access import Accesses, Site, accesses, negated
+from .passes.access import Accesses, Site, accesses
 from .passes.buffers import Memory, memory
+from .passes.reading import negated
 from .points import Assumption, Known, Points, known_after, number_at, points
 
 CELLS = 1 << 24

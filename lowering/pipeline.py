@@ -40,6 +40,7 @@ from .schedule.deferred import defer, deferred
 from .schedule.edges import edges
 from .schedule.kinds import parallel, privates
 from .schedule.lanes import in_lanes, lanes
+from .schedule.masks import masked, masks
 from .schedule.order import order
 from .schedule.rounding import fused_products
 from .schedule.rounds import noted
@@ -103,6 +104,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("zeros", lambda program, _: zeros(program)),  # which started what is fused by now
     Pass("dead again", lambda program, _: dead(program)),
     Pass("rounds", noted, when=_schedules),  # before it is hard to see
+    Pass("masks", masks, masked, _schedules),
     Pass("tiles", tiles, in_tiles, _schedules),
     Pass("strips", strips, in_strips, _schedules),
     Pass("edges", edges, when=_schedules),

@@ -5,6 +5,7 @@ with `--update-golden` it writes the file instead. A test that takes `backend` r
 `--backend` given, by default once for each in `DEFAULT_BACKENDS`.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from plusequals.lowering import settings
 
+sys.dont_write_bytecode = True  # a module that a test writes twice within a second is read twice
 TESTS = Path(__file__).resolve().parent
 DEFAULT_BACKENDS = ("numpy", "cc")
 

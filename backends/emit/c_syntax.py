@@ -25,6 +25,7 @@ from typing import assert_never
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import NOWHERE, Span
+from ...lowering.ir.algebra import TRUE
 from ...lowering.ir.assignments import (
     Access,
     Alloc,
@@ -35,7 +36,7 @@ from ...lowering.ir.assignments import (
     Pair,
     Permute,
     Print,
-)
+)  # fmt: skip
 from ...lowering.ir.expressions import Apply, Cast, Expr
 from ...lowering.ir.indexing import Symbol, const
 from ...lowering.ir.loops import (
@@ -330,11 +331,11 @@ class _Walk:
 
     def while_(self, loop: While) -> None:
         over = Apply(OPS["logical_not"], (loop.test,), loop.test.dtype)
-        leave = If(over, (Break(),), (), loop.span)
+        leave = () if loop.test == TRUE else (If(over, (Break(),), (), loop.span),)
         poll = self.poll_of(loop)
         assert not isinstance(poll, Cut), "only loops that count are cut"
         self.loops += 1
-        body = (*loop.prelude, leave, *loop.body)
+        body = (*loop.prelude, *leave, *loop.body)
         self.block("for (;;)", body, loop.span, self.asking(poll))
         self.loops -= 1
 

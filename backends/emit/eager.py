@@ -93,7 +93,9 @@ def without_branch(test: Expr, yes: Expr, no: Expr, storage: Storage) -> bool:
     if not all(_is_harmless(part, storage) for part in (test, yes, no)):
         return False
     return _is_about_data(test, storage.data) or not any(
-        part.node.id not in storage.variables for side in (yes, no) for part in reads(side)
+        part.node.id not in storage.variables and not part.node.purpose
+        for side in (yes, no)
+        for part in reads(side)
     )
 
 

@@ -253,7 +253,7 @@ def angle(site: Site, z: Value, deg: Value = NONE) -> Value:
         result = operate(site.ctx, "angle", [z], site.span)
     else:
         result = elementwise(site.ctx, combine_of(np.arctan2), [ZERO, z], site.span)
-    if deg in (NONE, Static(False)):
+    if is_none(deg) or (isinstance(deg, Static) and not deg.value):
         return result
     return elementwise(site.ctx, combine_of(np.degrees), [result], site.span)
 

@@ -101,7 +101,7 @@ def reshape(site: Site, a: Value, shape: Value, order: Value = Static("C")) -> V
 
 def _size(site: Site, item: Value) -> Affine | None:
     """Return one size of a new shape, None for -1."""
-    if item == Static(-1):
+    if isinstance(item, Static) and item.value == -1:
         return None
     return static_shape(site, item)[0]
 

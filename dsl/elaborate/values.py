@@ -74,9 +74,16 @@ def _step_text(step: str | int | tuple[object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """A Python object known while compiling. `weight` is the parameter that made it static."""
+    """A Python object known while compiling: 1 and 1.0 are two, and 0.0 and -0.0."""
 
     value: object
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Static) or type(self.value) is not type(other.value):
+            return False
+        if isinstance(self.value, float | complex | tuple | list):
+            return repr(self.value) == repr(other.value)
+        return self.value is other.value or self.value == other.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,19 +17,11 @@ import numpy as np
 
 from . import dtypes
 from .evaluate import State, value_of
-from .expressions import Apply, Cast, Const, Expr, walk
+from .expressions import Apply, Cast, Const, Expr
 from .ops import OPS
 
 Rule = Callable[[Apply], Expr | None]
 TRUE, FALSE = Const(True, dtypes.bool_), Const(False, dtypes.bool_)
-
-
-def same(one: Expr, two: Expr) -> bool:
-    """Whether two expressions give the same bits: 0.0 and -0.0 differ, unlike under `==`."""
-    if one != two:
-        return False
-    pairs = zip(walk(one), walk(two), strict=True)
-    return all(repr(a) == repr(b) for a, b in pairs if isinstance(a, Const))
 
 
 _EXACT = frozenset(
@@ -96,7 +88,7 @@ def subtract_nothing(expr: Apply) -> Expr | None:
 
 def subtract_itself(expr: Apply) -> Expr | None:
     """`x - x` is 0 for integers; it may be NaN for floats."""
-    return _zero(expr) if _is_integer(expr.args[0]) and same(*expr.args) else None
+    return _zero(expr) if _is_integer(expr.args[0]) and expr.args[0] == expr.args[1] else None
 
 
 def gather_constants(expr: Apply) -> Expr | None:
@@ -179,12 +171,12 @@ def abs_of_neg(expr: Apply) -> Expr | None:
 
 def equal_sides(expr: Apply) -> Expr | None:
     """`max(x, x)`, `x and x`, `x & x` are x; the same for min, or, `|`."""
-    return expr.args[0] if same(*expr.args) else None
+    return expr.args[0] if expr.args[0] == expr.args[1] else None
 
 
 def compare_with_itself(expr: Apply) -> Expr | None:
     """`x == x` holds and `x < x` does not, but for floats, which may be NaN."""
-    if expr.args[0].dtype.kind not in "biu" or not same(*expr.args):
+    if expr.args[0].dtype.kind not in "biu" or expr.args[0] != expr.args[1]:
         return None
     return TRUE if expr.op.name in ("eq", "le", "ge") else FALSE
 
@@ -224,7 +216,7 @@ def bits_of_constants(expr: Apply) -> Expr | None:
     """`x | 0`, `x ^ 0` and `x & -1` are x; `x & 0` is 0; `x ^ x` is 0."""
     name, dtype = expr.op.name, expr.dtype
     full = True if dtype.kind == "b" else -1 if dtype.kind == "i" else (1 << dtype.bits) - 1
-    if name == "bitxor" and same(*expr.args):
+    if name == "bitxor" and expr.args[0] == expr.args[1]:
         return Const(False, dtype) if dtype.kind == "b" else _zero(expr)
     for one, other in (expr.args, expr.args[::-1]):
         if isinstance(other, Const):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import dtypes, indexing
-from .algebra import FALSE, RULES, TRUE, folded, same
+from .algebra import FALSE, RULES, TRUE, folded
 from .bounds import Bounds, as_index, difference
 from .dtypes import DType
 from .expressions import Apply, Cast, Const, Dynamic, Expr, Index, Position, Read, Select, rebuild
@@ -238,11 +238,11 @@ def _select(expr: Select) -> Expr | None:
             return Select(inner, no, yes)
         case _:
             pass
-    if same(yes, no):
+    if yes == no:
         return yes
-    if isinstance(yes, Select) and same(yes.test, test):
+    if isinstance(yes, Select) and yes.test == test:
         return Select(test, yes.yes, no)
-    if isinstance(no, Select) and same(no.test, test):
+    if isinstance(no, Select) and no.test == test:
         return Select(test, yes, no.no)
     match yes, no:
         case Const(True), Const(False) if yes.dtype == dtypes.bool_:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field, replace
 from operator import is_
+from struct import pack
 
 from ..dataclass import dataclass
 from ..diagnostic import NOWHERE, Span
@@ -29,12 +30,27 @@ from .node import Node
 from .ops import Op
 
 
+def _bits(value: complex) -> bytes:
+    return pack("<dd", value.real, value.imag)
+
+
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A number of a type. Floats keep every bit, NaN and signed zero included."""
+    """A number of a type. Floats keep every bit: 0.0 and -0.0 differ, and NaN is itself."""
 
     value: bool | int | float | complex
     dtype: DType
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Const) or self.dtype != other.dtype:
+            return False
+        if self.dtype.kind in "fc":
+            return _bits(self.value) == _bits(other.value)
+        return self.value == other.value
+
+    def __hash__(self) -> int:
+        value = self.value
+        return hash((value if value == value else None, self.dtype))
 
 
 @dataclass(frozen=True, slots=True)

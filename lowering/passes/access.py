@@ -21,31 +21,26 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Continue, Permute, Print
 from ..ir.expressions import (
-    Apply,
     Dynamic,
     Expr,
     Index,
-    Read,
-    Select,
-    children,
-    reads,
 )
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ..ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
-from ..ir.ops import OPS
 from ..ir.remembers import keep
 from ..ir.rewrite import substitute_expr
 from ..ir.walk import BODIES, bodies, own
 from ..lower import conjuncts
 from .cells import holds, is_inside, ranges, solve
+from .reading import negated, nodes_of, reads_in
 from .summary import summary
 
 Kind = Literal["read", "write", "update"]
@@ -103,7 +98,10 @@ class Accesses:
         of a loop around it that came before."""
         if self._is_written_by_one(read):
             return True
-        writes = [site for site in self.of(read.node) if site.kind == "write" and site.index]
+        writes = [site for site in self.of(read.node) if site.kind == "write"]
+        if any(site.route < read.route and self.covers(site, read) for site in _sides(writes)):
+            return True
+        writes = [site for site in writes if site.index]
         if len(writes) < 2 or not all(isinstance(at, Affine) for at in read.index or (None,)):
             return False
         return any(self._hands_on(write, read) for write in writes) or self._is_in_parts(read)
@@ -197,6 +195,22 @@ class Accesses:
         return is_inside(values, own, known, tests) and all(
             holds(substitute_expr(test, values), known, tests) for test in own_tests(write, shared)
         )
+
+
+def _sides(writes: Iterable[Site]) -> Iterator[Site]:
+    """Yield a write in place of each branch that writes the same elements on both sides."""
+    left, seen = list(writes), dict[tuple[object, ...], Site]()
+    while left:
+        site = left.pop()
+        if site.inside and isinstance(site.inside[-1], If):
+            at = len(site.inside) - 1
+            place, number = site.route[at]
+            first = seen.setdefault((site.route[:at], place, site.index), site)
+            if first.route[at][1] != number:
+                tests = site.tests[: len(site.tests) - len(own_tests(site, at))]
+                route = (*site.route[:at], (place, 2))  # after what stands on either side
+                left.append(site._replace(inside=site.inside[:at], route=route, tests=tests))
+                yield left[-1]
 
 
 def _read_at(read: Site, loop: For, value: Affine) -> Site:
@@ -338,37 +352,6 @@ def _touched(stmt: Stmt) -> tuple[_Touch, ...]:
         case _:
             pass
     return tuple(found)
-
-
-def reads_in(expr: Expr, tests: tuple[Expr, ...] = ()) -> list[tuple[Read, tuple[Expr, ...]]]:
-    """Return each read of an expression with the tests that hold where it is evaluated."""
-    found: list[tuple[Read, tuple[Expr, ...]]] = []
-    _reads_in(expr, tests, found)
-    return found
-
-
-def _reads_in(
-    expr: Expr, tests: tuple[Expr, ...], found: list[tuple[Read, tuple[Expr, ...]]]
-) -> None:
-    if isinstance(expr, Select):
-        _reads_in(expr.test, tests, found)
-        _reads_in(expr.yes, (*tests, *conjuncts(expr.test)), found)
-        _reads_in(expr.no, (*tests, negated(expr.test)), found)
-        return
-    if isinstance(expr, Read):
-        found.append((expr, tests))
-    for child in children(expr):
-        _reads_in(child, tests, found)
-
-
-def nodes_of(expr: Expr) -> frozenset[Node]:
-    """Return the nodes that an expression reads."""
-    return frozenset([read.node for read in reads(expr)])
-
-
-def negated(test: Expr) -> Expr:
-    """Return the test that holds where the given one does not."""
-    return Apply(OPS["logical_not"], (test,), test.dtype)
 
 
 def has_jumps(stmt: Stmt) -> bool:

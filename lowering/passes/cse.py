@@ -20,7 +20,6 @@ from dataclasses import field, replace
 
 from ..dataclass import dataclass
 from ..diagnostic import NOWHERE
-from ..ir.algebra import same
 from ..ir.assignments import Access
 from ..ir.expressions import Apply, Cast, Dynamic, Expr, Read, Select, reads, rebuild, walk
 from ..ir.fresh import Fresh, fresh_for, label_of
@@ -144,7 +143,7 @@ class _Walk:
         if expr not in self.repeated.values:
             return self.inside(expr, known, sure, stmt)
         found = known.get(expr)
-        if found is not None and same(found.expr, expr):
+        if found is not None and found.expr == expr:
             self.reused.add(found.number)
             return expr if found.local is None else Read(found.local, ())
         if found is not None or not sure:

@@ -33,9 +33,10 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import substitute_expr
 from ..lower import conjuncts
-from .access import has_jumps, nodes_of
+from .access import has_jumps
 from .cells import differs, holds, is_least
 from .cost import UNKNOWN, rounds
+from .reading import nodes_of
 
 Guards = tuple[Expr, ...]
 

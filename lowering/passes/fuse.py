@@ -37,10 +37,11 @@ from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Upda
 from ..ir.rewrite import map_bodies, rename, with_bodies
 from ..ir.rewrite import substitute as substituted
 from ..ir.walk import BODIES, own_reads, statements
-from .access import accesses, nodes_of
+from .access import accesses
 from .cells import ranges
 from .decision import Decided, Decision, Reason
 from .pair import Apart, Nest, Pair, are_strangers, match, nest_of
+from .reading import nodes_of
 from .summary import bound_in, summary
 
 BACK = 64

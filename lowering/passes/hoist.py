@@ -19,7 +19,6 @@ from dataclasses import replace
 
 from ..dataclass import dataclass
 from ..diagnostic import NOWHERE, Span
-from ..ir.algebra import same
 from ..ir.assignments import Access, Break, Continue, Let, Print
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.expressions import Apply, Cast, Dynamic, Expr, Read, Select, reads, rebuild, walk
@@ -203,7 +202,7 @@ class _Loop:
     def named(self, expr: Expr) -> Node | None:
         """Return the local that holds a value before the loop already, None where there is none."""
         stores = (*self.ready, *self.before)
-        return next((one.access.node for one in stores if same(one.value, expr)), None)
+        return next((one.access.node for one in stores if one.value == expr), None)
 
     def name(self, expr: Expr, span: Span) -> Node:
         """Return the local that holds the value before the loop, made where there is none."""

@@ -34,11 +34,12 @@ from ..ir.memory_mode import Mode, admits_virtual
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, rewrite, with_bodies
 from ..ir.walk import bodies, expressions_of, reads, statements
-from .access import Accesses, Route, Site, accesses, nodes_of, place_in
+from .access import Accesses, Route, Site, accesses, place_in
 from .cells import are_apart, ranges
 from .cost import CHEAP, READ, STORE, cost, rounds
 from .decision import Decided, Decision, Reason
 from .definition import Layer, Unplaced, Unwritten, layer, value_at, zero_of
+from .reading import nodes_of
 from .summary import summary
 
 MAX_SIZE = 64

@@ -31,7 +31,7 @@ from ..ir.indexing import Affine, Symbol
 from ..ir.loops import Comment, For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.walk import own_reads, statements, writes
-from ..passes.access import nodes_of
+from ..passes.reading import nodes_of
 
 Body = tuple[Stmt, ...]
 ACCUMULATED = frozenset(("add", "max", "min", "mul"))

@@ -69,7 +69,7 @@ class Outer:
                 index = stmt.access.index
                 summed = isinstance(stmt, Update) and stmt.over and self.reorders
                 plain = all(isinstance(at, Affine) for at in index)
-                return not summed and plain and all(_can(e) for e in expressions_of(stmt))
+                return not summed and plain and all(can_be_vector(e) for e in expressions_of(stmt))
             case _:
                 return False
 
@@ -122,7 +122,7 @@ class Outer:
         return worth
 
 
-def _can(expr: Expr) -> bool:
+def can_be_vector(expr: Expr) -> bool:
     """Whether compilers make vectors of an expression, whatever the lane decides in it."""
     for part in walk(expr):
         match part:

@@ -64,6 +64,7 @@ ANALYSES = {
     "overwritten": ("zeros",),
     "pair": ("fuse",),
     "products": ("fuse",),
+    "reading": ("access", "legality"),
     "summary": ("virtualize", "fuse"),
 }
 """What is tested by its uses, too."""
@@ -85,15 +86,20 @@ SCHEDULES = {
     "kinds": (),
     "lanes": ("sums",),
     "legal": ("kinds", "strips", "abreast"),
+    "lockstep": ("masks",),
+    "masks": ("lockstep", "predicate"),
     "order": (),
     "outermost": ("strips", "tiles", "strips_abreast"),
     "outer": ("abreast", "strips_abreast"),
+    "predicate": ("masks", "lockstep"),
     "rounding": (),
     "rounds": ("kinds",),
     "stage": ("tiles",),
+    "stencil": ("sweeps",),
     "streams": (),
     "strips": (),
     "sums": ("lanes",),
+    "sweeps": ("stencil",),
     "tiles": (),
 }
 """The schedules of the host, by what else tests them."""

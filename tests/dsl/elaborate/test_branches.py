@@ -42,6 +42,23 @@ def test_branches_do_what_python_does(body: str, t: float) -> None:
     assert_same(mine, pythons)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if t > 0:\n    y = 0.0\nelse:\n    y = -0.0\nreturn np.copysign(x, y)",
+        "if t > 0:\n    y = x * 0.0\nelse:\n    y = x * -0.0\nreturn y",
+        "y = 0.0\nfor k in range(2):\n    y = -0.0\nreturn np.copysign(x, y)",
+        "y = 0.0\nwhile y < t and x[0, 0] > 0:\n    y = -0.0\n    t -= 9\nreturn np.copysign(x, y)",
+        "def g(u):\n    return 0.0 if u > 0 else -0.0\nreturn np.copysign(x, g(t))",
+        "if t > 0:\n    y = 1\nelse:\n    y = 1.0\nreturn y / 2",
+    ],
+)
+@pytest.mark.parametrize("t", [1.0, -1.0])
+def test_what_python_calls_equal_may_be_two_values(body: str, t: float, backend: str) -> None:
+    got = run(backend, "x, t", body, X.copy(), t)
+    assert_same(got, plain("x, t", body, X.copy(), t))
+
+
 def test_numbers_of_two_types_meet_in_their_join() -> None:
     body = "if t > 0:\n    y = n\nelse:\n    y = x[0, 0]\nreturn y"
     got = run("numpy", "x, t, n", body, X.astype("f4"), 1.0, np.int32(3))

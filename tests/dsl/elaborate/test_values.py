@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from plusequals.dsl.elaborate.values import Array, Path, replace_in_index, replace_symbols
+from plusequals.dsl.elaborate.values import Array, Path, Static, replace_in_index, replace_symbols
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Dynamic, Position, Read
 from plusequals.lowering.ir.indexing import Range, const, var
@@ -18,6 +19,14 @@ N = Node(7, "n", (const(4),), dtypes.int64)
 
 def test_a_path_reads_as_it_is_written() -> None:
     assert str(Path("model", ("layers", 2, "w"))) == "model.layers[2].w"
+
+
+@pytest.mark.parametrize(
+    ("one", "two"), [(0.0, -0.0), (1, 1.0), (1, True), ((0.0,), (-0.0,)), (2, np.int64(2))]
+)
+def test_what_python_calls_equal_may_be_two_values(one: object, two: object) -> None:
+    assert Static(one) != Static(two)
+    assert Static(one) == Static(one) and Static(two) == Static(two)
 
 
 def test_views_can_be_written_and_copies_cannot() -> None:

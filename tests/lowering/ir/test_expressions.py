@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import nan
+
 import pytest
 
 from plusequals.lowering.ir import dtypes, expressions, indexing
@@ -47,6 +49,21 @@ def test_rebuild_reaches_every_index() -> None:
 def test_types() -> None:
     assert [e.dtype for e in EVERY] == [f32, f32, i64, f32, f64, f32, f32, i64]
     assert pos(I).dtype is dtypes.int64
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "are_one"),
+    [
+        (0.0, -0.0, False), (0.0, 0.0, True), (nan, -nan, False), (nan, float("nan"), True),
+        (1.0, 1.0, True), (complex(1, 0.0), complex(1, -0.0), False), (1j, 1j, True),
+    ],
+)  # fmt: skip
+def test_numbers_are_one_where_their_bits_are(one: complex, two: complex, are_one: bool) -> None:
+    dtype = dtypes.complex128 if isinstance(one, complex) else f32
+    left, right = num(one, dtype), num(two, dtype)
+    assert (left == right) is are_one
+    assert not are_one or hash(left) == hash(right)
+    assert ap("neg", left) == ap("neg", right) if are_one else ap("neg", left) != ap("neg", right)
 
 
 def test_domain_symbols_are_outermost_first() -> None:

@@ -7,7 +7,8 @@ import pytest
 from plusequals.lowering.ir.loops import For, If, Program
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.walk import statements
-from plusequals.lowering.passes.access import accesses, has_effects, has_jumps, negated, within
+from plusequals.lowering.passes.access import accesses, has_effects, has_jumps, within
+from plusequals.lowering.passes.reading import negated
 
 from .shown import lowered
 
@@ -15,6 +16,9 @@ from .shown import lowered
 def node_of(program: Program, label: str) -> Node:
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     return next(node for node in nodes if node.label == label)
+
+
+BOTH = "t: f32[8]\nfor k in range(8):\n    if x[k] > 2:\n        t[k] = x[k]\n    "
 
 
 @pytest.mark.parametrize(
@@ -33,6 +37,15 @@ def node_of(program: Program, label: str) -> Node:
         ("t: f32[8]\nfor s in range(3):\n    y[i] = t[i]\n    t[i] = x[i]", True, False),
         ("t[i] = x[i]\nt[i] += 1\ny[i] = t[i]", False, True),
         ("t: f32[8]\nif i > 2:\n    t[i] = x[i]\n    y[i] = t[i] if x[i] > 0 else 0", False, False),
+        (f"{BOTH}else:\n        t[k] = 0\n    y[k] = t[k]", False, False),
+        (
+            f"{BOTH}elif x[k] > 0:\n        t[k] = 0\n    else:\n        t[k] = 1\n    y[k] = t[k]",
+            False,
+            False,
+        ),
+        (f"{BOTH}else:\n        t[7 - k] = 0\n    y[k] = t[k]", True, False),
+        (f"{BOTH}elif x[k] > 0:\n        t[k] = 0\n    y[k] = t[k]", True, False),
+        (f"{BOTH}    y[k] = t[k]\n    else:\n        y[k] = t[k]\n        t[k] = 0", True, False),
     ],
 )
 def test_what_is_written_before_it_is_read(body: str, first: bool, whole: bool) -> None:

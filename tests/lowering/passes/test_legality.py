@@ -14,7 +14,7 @@ from plusequals.lowering.ir.expressions import Expr, Select
 from plusequals.lowering.ir.indexing import Affine, Symbol, const, var
 from plusequals.lowering.ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from plusequals.lowering.ir.ops import OPS
-from plusequals.lowering.passes.access import accesses, own_tests, reads_in
+from plusequals.lowering.passes.access import accesses, own_tests
 from plusequals.lowering.passes.cse import cse
 from plusequals.lowering.passes.dead import dead
 from plusequals.lowering.passes.decision import Reason
@@ -324,9 +324,6 @@ def test_tests_of_both_sides_are_known() -> None:
     assert sites.of(Y)[0].tests == (ap("logical_not", test),)
     assert own_tests(sites.of(Y)[0], 1) == (ap("logical_not", test),)
     assert own_tests(sites.of(Y)[0], 2) == own_tests(sites.of(T)[0], 2) == ()
-    choice = Select(test, read(X, k), read(Y, k))
-    holding = {one.node.label: tests for one, tests in reads_in(choice)}
-    assert holding == {"x": (test,), "y": (ap("logical_not", test),)}
     assert sites.of(Y)[0].route == ((0, 0), (0, 1), (0, 0)), "the second list of the branch"
 
 

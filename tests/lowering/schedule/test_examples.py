@@ -12,8 +12,10 @@ import pytest
 from plusequals.lowering import schedule
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.loops import For, LoopKind
+from plusequals.lowering.passes.cells import ranges
 from plusequals.lowering.pipeline import optimize
-from plusequals.lowering.schedule.legal import confined
+from plusequals.lowering.schedule.legal import confined, private
+from plusequals.lowering.schedule.masks import masks
 from plusequals.lowering.schedule.nests import band, facts_of
 from plusequals.lowering.target import Target
 
@@ -33,6 +35,7 @@ def test_the_example_is_true(name: str) -> None:
         "show": show, "lowered": lowered, "print_loops": print_loops, "band": band,
         "facts_of": facts_of, "in_kind": in_kind, "fresh_for": fresh_for,
         "optimize": optimize, "Target": Target, "For": For, "confined": confined,
+        "private": private, "ranges": ranges, "masks": masks,
     }  # fmt: skip
     result = doctest.testmod(module, extraglobs=given)
     assert result.attempted > 0, "a schedule shows what it does"

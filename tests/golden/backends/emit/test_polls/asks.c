@@ -57,9 +57,6 @@ static int asks_body(float *restrict y, const float *restrict x, float *restrict
             return 3;
         }
         const int64_t m = 0;
-        if (!true) {
-            break;
-        }
         break;
     }
     return 0;

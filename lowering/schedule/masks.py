@@ -1,0 +1,128 @@
+r"""Rounds side by side that branch, or leave a loop inside, each at a time of its own.
+
+Changes: a loop whose rounds need nothing of each other. Branches in it that data decides become
+choices (`predicate`), so that it can become vectors. Where a round has a loop inside that it may
+leave early, neighbouring rounds become lanes: each statement of the round is one loop over lanes;
+the loop inside runs while one lane is on, and what a lane has left stays as it was when it left.
+
+    for c:                               for c step 32:
+        u = x[c]                             for l: u[l] = x[c + l]; on[l] = 1
+        while u < 9: u = f(u)                while any of on:
+        y[c] = u                                 for l: go = on[l] and u[l] < 9
+                                                        u[l] = f(u[l]) if go else u[l]; on[l] = go
+                                             for l: y[c + l] = u[l]
+
+Needs: rounds that may run in any order; in what a test guards nothing that may not be done without
+it, as reading outside of an array; inner loops that write nothing but what a round has for itself.
+Guarantees: not a bit changes: each round does what it did, in its order.
+
+>>> show(lambda program: masks(program, Target(schedule=True)),
+...      "for i in range(9):\n    if x[i] > 0.5:\n        y[i] = x[i] * 2", y="f32[9]", x="f32[9]")
+for i in 0..9:
+    y[i] = x[i] * 2.0 if x[i] > 0.5 else y[i]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..ir.assignments import Continue
+from ..ir.expressions import Expr, Position, reads, walk
+from ..ir.indexing import Range, Symbol
+from ..ir.loops import For, If, Program, Stmt, Store, Update, While
+from ..ir.walk import expressions_of, own_writes, statements, writes
+from ..passes.cells import ranges, stride
+from ..passes.cost import cost
+from ..passes.decision import Decided, Decision, Reason
+from ..passes.summary import summary
+from ..target import Target
+from .legal import independent, private
+from .lockstep import can_be_lanes, in_lockstep, may_leave
+from .outermost import Outermost
+from .predicate import fits, is_number, straight
+
+Body = tuple[Stmt, ...]
+FEW = 4
+"""Of so few rounds no vectors are made."""
+DEAR = 128
+"""What a test guards may cost so much at most, in additions, to be done where it does not hold."""
+
+
+class Masked(Reason):
+    """Why rounds are done side by side."""
+
+    BRANCH = "what its branches guard is cheap, and can be done where they do not hold"
+    LEAVE = "each round may leave a loop inside by itself, and needs nothing of the others"
+
+
+def masks(program: Program, target: Target) -> Program:
+    """Return the program with rounds that branch or leave side by side."""
+    return masked(program, target).program
+
+
+def masked(program: Program, target: Target) -> Decided:
+    """Return the program with rounds that branch or leave side by side, and which these are."""
+    return _Work.on(program, target)
+
+
+class _Work(Outermost):
+    """The work on one program."""
+
+    __slots__ = ()
+
+    def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
+        """Return a loop without branches, or of lanes; None where it stays as it is."""
+        kinds = summary(loop).kinds
+        if not kinds & {If, While} or loop.kind != "serial" or loop.step != 1:
+            return None
+        known = ranges((*outer, loop))
+        if not all(is_number(node) for stmt in statements(loop.body) for node in own_writes(stmt)):
+            return None
+        early = any(may_leave(stmt) for stmt in loop.body)
+        changed = writes(loop.body)
+        can = can_be_lanes if early else _can_be_straight
+        if not changed or not can(loop, known):
+            return None
+        mine = private(loop, self.only()[id(loop)])
+        if (
+            self.target.lanes(32) < 2
+            or independent(loop, mine, self.own, ranges(outer)) is not None
+        ):
+            return None
+        node = next((node for node in changed if node.id not in mine), changed[0])
+        why, name = Masked.LEAVE if early else Masked.BRANCH, loop.symbol.name
+        self.decisions.append(Decision("masked", why, node, span=loop.span, variable=name))
+        if early:
+            return (in_lockstep(loop, self.fresh, mine, known),)
+        return (replace(loop, body=straight(loop.body, self.fresh, {}, known).body),)
+
+
+def _can_be_straight(loop: For, known: tuple[Range, ...]) -> bool:
+    """Whether a loop has branches that are better choices."""
+    inside, rounds = statements(loop.body), (loop.hi - loop.lo).constant
+    tests = [stmt.test for stmt in inside if isinstance(stmt, If)]
+    guarded = (e for s in loop.body if isinstance(s, If) for e in _values((s,)))
+    return (
+        (rounds is None or rounds > FEW)
+        and not any(isinstance(stmt, For | While) for stmt in inside)
+        and all(reads(test) and not _asks_where(test) for test in tests)
+        and all(_is_near(stmt, loop.symbol) for stmt in inside)
+        and fits(loop.body, (Continue,), known)
+        and sum(map(cost, guarded)) <= DEAR
+    )
+
+
+def _values(body: Body) -> Iterator[Expr]:
+    return (value for stmt in statements(body) for value in expressions_of(stmt))
+
+
+def _asks_where(test: Expr) -> bool:
+    return any(isinstance(part, Position) for part in walk(test))
+
+
+def _is_near(stmt: Stmt, symbol: Symbol) -> bool:
+    """Whether rounds side by side use neighbours, or the same element."""
+    places = [(r.node, r.index) for e in expressions_of(stmt) for r in reads(e)]
+    places += [(s.access.node, s.access.index) for s in (stmt,) if isinstance(s, Store | Update)]
+    return all(stride(node, index, symbol) in (0, 1) for node, index in places)

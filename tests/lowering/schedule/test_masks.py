@@ -1,0 +1,120 @@
+"""Branches in rounds become choices: not a bit changes, and only where both sides may be done."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from plusequals.lowering.schedule.masks import Masked
+
+from .masked import decided, each, same_bits
+
+BRANCHES = {
+    "one side": "if x[i] > 0:\n    y[i] = x[i] * 2",
+    "an update": "if x[i] > z[i]:\n    y[i] += x[i]\nelse:\n    y[i] *= 2",
+    "scalars": (
+        "u = 0.0\nif x[i] > 0.5:\n    u = x[i] * 2\nelif x[i] < -1:\n    u = -x[i]\ny[i] = u"
+    ),
+    "signs of zero": "if x[i] > 0:\n    u = 0.0\nelse:\n    u = -0.0\ny[i] = z[i] / (u + x[i] * 0)",
+    "nested": (
+        "u = x[i]\nv = z[i]\nif u > 0:\n    if v > u:\n        u, v = v, u\n    y[i] = u\n"
+        "    v = v + 1\nz[i] = u * v"
+    ),
+    "to the next round": "y[i] = 1\nif x[i] > 0:\n    continue\ny[i] = x[i]\nz[i] = 3",
+    "both and": (
+        "if x[i] > 0 and z[i] > x[i]:\n    y[i] = x[i]\nelif x[i] < -1 or z[i] < -1:\n    y[i] = 2"
+    ),
+}
+STAY = {
+    "where it is": "if i > 3:\n    y[i] = x[i]",
+    "outside": "if i + 1 < len(x) and x[i] > 0:\n    y[i] = x[i + 1]",
+    "where data says": "k = int(x[i])\nif k > 0 and k < len(x):\n    y[i] = x[k]",
+    "whole numbers divided": "k = int(z[i])\nif x[i] > 0:\n    y[i] = 7 // (k + 9)",
+    "the round before": "u = u + x[i]\nif u > 0:\n    y[i] = u",
+    "steps": "if x[i] > 0:\n    w[i, 0] = x[i]",
+}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("size", [0, 1, 64, 97])
+@pytest.mark.parametrize("name", BRANCHES)
+def test_not_a_bit_changes(name: str, size: int, dtype: str) -> None:
+    same_bits(each(BRANCHES[name]), size, dtype)
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_branches_become_choices(name: str) -> None:
+    (decision,) = decided(BRANCHES[name])
+    assert decision.reason is Masked.BRANCH
+
+
+@pytest.mark.parametrize("name", STAY)
+def test_what_stays_means_the_same(name: str) -> None:
+    same_bits(each(STAY[name]), 48)
+    assert not decided(STAY[name])
+
+
+def test_few_rounds_stay() -> None:
+    assert not decided(BRANCHES["one side"], "4")
+    assert decided(BRANCHES["one side"], "5")
+
+
+def test_what_is_dear_stays() -> None:
+    dear = " + ".join(f"exp(x[i] * {n})" for n in range(9))
+    assert not decided(f"if x[i] > 0:\n    y[i] = {dear}")
+    assert decided("if x[i] > 0:\n    y[i] = exp(x[i])")
+
+
+# ------------------------------------------------------------------------------------ at random
+
+
+class Writer:
+    """Writes rounds of branches and loops that end, by numbers of one generator."""
+
+    def __init__(self, seed: int) -> None:
+        self.of = random.Random(seed)
+
+    def value(self) -> str:
+        plain = self.of.choice(["u", "v", "x[i]", "z[i]", "1", "-0.5", "0.25"])
+        if self.of.random() < 0.5:
+            return plain
+        return f"({plain} {self.of.choice('+-*')} {self.value()})"
+
+    def test(self) -> str:
+        one = f"{self.value()} {self.of.choice(['<', '>=', '!='])} {self.value()}"
+        return (
+            one
+            if self.of.random() < 0.7
+            else f"{one} {self.of.choice(['and', 'or'])} {self.test()}"
+        )
+
+    def lines(self, depth: int, inside: bool) -> list[str]:
+        """Return some statements; those inside of a loop write no array, and may leave it."""
+        out: list[str] = []
+        for _ in range(self.of.randint(1, 3)):
+            kind = self.of.random()
+            if depth and kind < 0.4:
+                out.append(f"if {self.test()}:")
+                out += [f"    {line}" for line in self.lines(depth - 1, inside)]
+                if inside and self.of.random() < 0.4:
+                    out.append(f"    {self.of.choice(['break', 'continue'])}")
+                elif self.of.random() < 0.5:
+                    out += ["else:", *(f"    {line}" for line in self.lines(depth - 1, inside))]
+            elif depth and not inside and kind < 0.6:
+                out.append(f"for n in range({self.of.randint(1, 6)}):")
+                out += [f"    {line}" for line in self.lines(depth, True)]
+            elif inside or kind < 0.8:
+                out.append(f"{self.of.choice('uv')} = {self.value()}")
+            else:
+                place = self.of.choice(["y[i] =", "y[i] +=", "z[i] ="])
+                out.append(f"{place} {self.value()}")
+        return out
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_rounds(seed: int) -> None:
+    for number in range(4):
+        lines = Writer(100 * seed + number).lines(2, False)
+        body = "\n".join(["u = x[i]", "v = z[i]", *lines, "y[i] += u", "z[i] = v"])
+        same_bits(each(body), 45)

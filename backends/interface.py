@@ -44,8 +44,8 @@ class Code(Protocol):
     def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
         """Run on parameters in call order, then results; return the results when it is done.
 
-        Every array has its node's dtype, shape and strides; results start as zeros, and one whose
-        shape only the run knows is given as None. Raises the `CdError` of the check that failed.
+        Every array has its node's dtype, shape and strides, a result is zeros; one that is given as
+        None is made by the code. Raises the `CdError` of the check that failed.
         """
 
     def bind(self, arrays: Sequence[Array | None]) -> Callable[[], tuple[Array, ...]]:

@@ -8,6 +8,7 @@ What has no place in a plan, such as tensors and what only Python can compare, g
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
@@ -16,12 +17,12 @@ import numpy as np
 from ..backends.cc.backend import CompiledC
 from ..backends.cc.code import CompiledCode
 from ..backends.cc.warm import RANK, Check, New, Packed, Part, ShortWay, Source, Whole
+from ..backends.interface import Array
 from ..backends.runtime.state import RUNTIME
 from ..lowering import settings
 from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import CdError
 from ..lowering.ir import dtypes
-from ..lowering.ir.node import Node
 from .elaborate import typed as t
 from .elaborate.inputs import ConstantSpec, ObjectSpec
 from .elaborate.types import Kind
@@ -89,7 +90,9 @@ def recipe_of(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe | No
 
 def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
     known, returns = match.known, match.known.typed.returns
-    assert known.routine is not None, "a form that is called has code"
+    code = known.routine.code if known.routine is not None else None
+    if not isinstance(code, CompiledCode):
+        raise _Unfit
     steps = _Steps(known, lookup)
     steps.arguments(arguments, match.key)
     for watch in known.watched:
@@ -110,7 +113,7 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
         equals=[(steps.array(one), steps.array(two)) for one, two in known.situation.alias.items()],
         inputs=inputs,
         results=[
-            _result(node, _kinds(returns, at)) for at, node in enumerate(known.routine.results)
+            _result(code, at, match.held, _kinds(returns, at)) for at in range(len(code.results))
         ],
         whole=whole,
         parts=[steps.part(one) for one in parts],
@@ -252,16 +255,23 @@ class _Steps:
                 raise _Unfit
 
 
-def _result(node: Node, kinds: set[Kind | None]) -> tuple[int, Any, tuple[int, ...]]:
-    """Return how a result is made: as an array, or as a number of these kinds."""
-    shape = node.static_shape
-    if shape is None or len(kinds) != 1 or len(shape) > RANK:
+def _result(
+    code: CompiledCode, number: int, held: Sequence[Array], kinds: set[Kind | None]
+) -> tuple[int, Any, tuple[int, ...]]:
+    """Return how a result is made: as an array, all of it written or not, or as a number."""
+    if number in code.source.makes or len(kinds) != 1:
         raise _Unfit
+    node, shape = code.results[number], code.shape_of(number, held)
     (kind,) = kinds
-    made = New.ARRAY if kind is None else _WEAK.get(node.dtype) if kind.weak else New.NUMBER
-    if made is None or (made != New.ARRAY and shape):
+    if len(shape) > RANK:
         raise _Unfit
-    return made, node.dtype.numpy, shape
+    if kind is None:
+        made = New.EMPTY if number in code.source.whole else New.ARRAY
+        return made, node.dtype.numpy, shape
+    number_of = _WEAK.get(node.dtype) if kind.weak else New.NUMBER
+    if number_of is None or shape:
+        raise _Unfit
+    return number_of, node.dtype.numpy, shape
 
 
 def _kinds(returns: t.Return, number: int) -> set[Kind | None]:

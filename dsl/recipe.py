@@ -13,6 +13,7 @@ compiled function reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -81,7 +82,8 @@ def packed(
     words = _Words(form)
     values = [warm.value(words.source(one.source), words.check(one.check)) for one in recipe.steps]
     results = [
-        (made, words.address(dtype), len(shape), *shape) for made, dtype, shape in recipe.results
+        (made, words.address(dtype), dtype.itemsize * prod(shape), len(shape), *shape)
+        for made, dtype, shape in recipe.results
     ]
     parts = [word for part in recipe.parts for word in words.part(*part)]
     made = warm.pack(

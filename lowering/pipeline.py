@@ -27,6 +27,7 @@ from .passes.inplace import decide_inplace, inplace
 from .passes.noticed import located, noticed, origins
 from .passes.overwritten import overwritten, zeros
 from .passes.repeated import repeated
+from .passes.settled import settled
 from .passes.shrink import shrink, shrunk
 from .passes.simplify import simplify
 from .passes.sink import sink, sunk
@@ -103,6 +104,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("hoist", lambda program, _: hoist(program)),
     Pass("zeros", lambda program, _: zeros(program)),  # which started what is fused by now
     Pass("dead again", lambda program, _: dead(program)),
+    Pass("settled", lambda program, _: settled(program)),  # before it is hard to see
     Pass("rounds", noted, when=_schedules),  # before it is hard to see
     Pass("masks", masks, masked, _schedules),
     Pass("tiles", tiles, in_tiles, _schedules),

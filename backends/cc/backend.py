@@ -114,6 +114,7 @@ class CompiledC:
                 library.function(source.entry),
                 shared if source.asks else None,
                 self.shares(),
+                self.short_way.empty,
             )
             for one, source in zip(procedures, sources, strict=True)
         )

@@ -9,10 +9,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ...lowering import settings
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdMemoryError, Diagnostic, Span
 from ...lowering.ir.assignments import Fault, Print
 from ...lowering.ir.faults import raise_fault
+from ...lowering.ir.indexing import evaluate
 from ...lowering.ir.node import Node
 from ..emit import record
 from ..emit.frame import MOST
@@ -24,6 +26,9 @@ from .threads import Threads
 _POINTERS: Any = ffi.typeof("void *[]")
 _ADDRESS: Any = ffi.typeof("void *")
 _FAULT: Any = ffi.typeof(f"int64_t[{record.SLOTS}]")
+_ANYTHING = 0xA5
+"""Each byte of a result that is written everywhere, where it is checked whether it is."""
+Empty = Callable[[tuple[int, ...], np.dtype[Any]], Array]
 _SHOW: Any = ffi.typeof("void(*)(int64_t, const int64_t *)")
 
 
@@ -43,6 +48,8 @@ class CompiledCode:
     """The run-time library, for code that asks for it."""
     shares: tuple[int, int] = (1, 0)
     """Among how many threads a call may share its loops, and from how much work on."""
+    empty: Empty = np.empty
+    """Makes arrays of anything, as `numpy.empty`."""
 
     @property
     def text(self) -> str:
@@ -65,7 +72,7 @@ class CompiledCode:
     def short(self, arrays: Sequence[Array]) -> Short | None:
         """Return what runs this function on such arrays without any Python; None where some is
         needed: to print, or to take over a result that it allocates."""
-        if self.source.prints or any(node.static_shape is None for node in self.results):
+        if self.source.prints or self.source.makes:
             return None
         values = sizes_of(self, arrays) if self.source.memory.sizes else []
         sizes, table = numbers(values), self.table
@@ -84,6 +91,33 @@ class CompiledCode:
             raise self.threads.error()
         raise_status(self.name, self.source.faults, status, fault)
 
+    def whole(self, arrays: Sequence[Array | None]) -> Sequence[Array | None]:
+        """Return arrays with those results that are not given, but for what the code makes."""
+        given = arrays[: len(self.parameters)]
+        results = [
+            self._made(number, given) if array is None and number not in self.source.makes
+            else array for number, array in enumerate(arrays[len(given) :])
+        ]  # fmt: skip
+        return (*given, *results)
+
+    def _made(self, number: int, given: Sequence[Array | None]) -> Array:
+        """Return a new array for a result; raises MemoryError."""
+        dtype, shape = self.results[number].dtype.numpy, self.shape_of(number, given)
+        if number not in self.source.whole:
+            return np.zeros(shape, dtype)
+        array = self.empty(shape, dtype)
+        if settings.current().verify:
+            array.reshape(-1).view(np.uint8).fill(_ANYTHING)
+        return array
+
+    def shape_of(self, number: int, given: Sequence[Array | None]) -> tuple[int, ...]:
+        """Return the shape of a result that the code does not make, for such parameters."""
+        node = self.results[number]
+        if node.static_shape is not None:
+            return node.static_shape
+        known = {symbol: _extent(given[k], axis) for symbol, k, axis in self.source.memory.sizes}
+        return tuple(max(0, evaluate(extent, known)) for extent in node.shape)
+
     def bind(self, arrays: Sequence[Array | None]) -> Callable[[], tuple[Array, ...]]:
         """Return the call of this function with these arrays, which can be repeated."""
         return Call(self, arrays).shortest()
@@ -96,6 +130,7 @@ class Call:
 
     def __init__(self, code: CompiledCode, arrays: Sequence[Array | None]) -> None:
         source, first = code.source, len(code.parameters)
+        arrays = code.whole(arrays)
         self._code, self._arrays = code, arrays
         self._blocks = {
             k: ffi.new(NUMBERS, 1 + code.results[k - first].rank)

@@ -15,19 +15,21 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ...lowering import settings
 from ..cache import Cache, Entry, content_key
+from ..interface import Array
 from .compiler import Trial, flags
 from .library import Broken, module
 from .toolchain import Toolchain
 
 VALUES, ARRAYS, RESULTS, RANK = 64, 64, 16, 64
 """The most that a plan may have of values, of arrays given to code, of results, and of axes."""
-_TEXT = os.path.join(os.path.dirname(__file__), "csrc", "warm.c")
+_TEXTS = [os.path.join(os.path.dirname(__file__), "csrc", f"{n}.c") for n in ("results", "warm")]
 _OPTIMIZE: settings.Effort = 1
 _ARRAY = struct.Struct("2P P i4x P P P P i")
 """The head of an array: of an object, then data, rank, shape, strides, base, type, flags."""
@@ -52,9 +54,9 @@ class Check:
 
 
 class New:
-    """What is made of a result."""
+    """What is made of a result: an array of zeros, a number, or an array of anything."""
 
-    ARRAY, FLOAT, INTEGER, BOOL, COMPLEX, NUMBER = range(6)
+    ARRAY, FLOAT, INTEGER, BOOL, COMPLEX, NUMBER, EMPTY = range(7)
 
 
 class Part:
@@ -93,9 +95,9 @@ def pack(
 
     `form` is how many arguments are given by place and by name. Of the values, no `pairs` may
     overlap, and `equals` have to be one object; `inputs` go to the code, as arrays where that is
-    said. Of each result a `New`, the address of its type, its rank and its shape. `returned` is a
-    `Whole`, how many parts, and of each a `Part` and what it is; `code` the addresses of the
-    function, of the sizes that it is passed and of the table of the run-time library.
+    said. Of each result a `New`, the address of its type, its bytes, its rank and its shape.
+    `returned` is a `Whole`, how many parts, and of each a `Part` and what it is; `code` the
+    addresses of the function, of the sizes that it is passed and of the run-time library's table.
     """
     few = len(values) <= VALUES and len(results) <= RESULTS
     if not few or len(inputs) + len(results) > ARRAYS:
@@ -130,6 +132,7 @@ class ShortWay:
         """The one that compiles it."""
         self.caller: type | None = None
         """The class whose objects are called in the short way, None until there is one."""
+        self._empty: Callable[..., Array] | None = None
 
     def begin(self, toolchain: Callable[[], Toolchain]) -> None:
         """Have it compiled beside what is done next, where there is none on disk.
@@ -163,10 +166,21 @@ class ShortWay:
             self._begin(toolchain)
             self._end(wait)
             code, self._code = self._code, b""
-            self.caller = _loaded(code, watching) if code else None
+            made = _loaded(code, watching) if code else None
+            if made is not None:
+                self.caller, self._empty = made.Caller, made.empty
         finally:
             self._lock.release()
         return self.caller
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Return an array of anything; a large one of memory that earlier results had.
+
+        Raises MemoryError.
+        """
+        if self._empty is None:
+            return np.empty(shape, dtype)
+        return self._empty(shape, dtype, dtype.itemsize * prod(shape))
 
     def _begin(self, toolchain: Callable[[], Toolchain]) -> None:
         """Look for the library on disk, and where it is not there begin to compile it; once."""
@@ -175,8 +189,7 @@ class ShortWay:
         compiler, self._asked = toolchain(), True
         if not is_possible():
             return
-        with open(_TEXT, encoding="ascii") as file:
-            text = file.read()
+        text = "\n".join(map(_read, _TEXTS))
         chosen = flags(compiler, _OPTIMIZE)
         key = content_key(warm=text, flags=chosen, compiler=asdict(compiler))
         entry = self._cache.get(key)
@@ -197,6 +210,11 @@ class ShortWay:
         (key, text, trial), self._trial = self._trial, None
         self._code, _ = trial.ended()
         self._cache.put(key, Entry({"name": "warm"}, text, self._code))
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read()
 
 
 def is_possible() -> bool:
@@ -233,15 +251,12 @@ def _stands_behind_head(number: Any) -> bool:
     return ctypes.string_at(id(number) + 16, held.itemsize) == held.tobytes()
 
 
-def _loaded(code: bytes, watching: list[object]) -> type | None:
-    """Return the class that a library defines; None where it cannot be loaded or used."""
+def _loaded(code: bytes, watching: list[object]) -> Any:
+    """Return the library as a module; None where it cannot be loaded or used."""
     try:
         made: Any = module(code, "warm")
     except Broken:
         return None
     table = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     state = (settings._process, settings._overrides, watching, np.ndarray, table, _NAMES)
-    if not made.setup(*state):
-        return None
-    caller: type = made.Caller
-    return caller
+    return made if made.setup(*state) else None

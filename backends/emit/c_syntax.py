@@ -10,8 +10,8 @@ program's arrays by name, and the entry `int NAME(void **args)` that a caller fi
                      layout of the arena, its size and the places of its arrays
     args[P + R + 3]  const shared_run *: the run-time library, where `Source.asks` for it
 
-A result whose shape only `Alloc` knows is given as `int64_t[1 + rank]` instead: the routine puts
-the address of a block from `calloc` there, which the caller frees, and the extents after it.
+A result whose shape no sizes of arguments tell is given as `int64_t[1 + rank]` instead: the routine
+puts the address of a block from `calloc` there, which the caller frees, and the extents after it.
 The entry returns 0, or 1 where a fault was recorded, 2 where memory ran out, 3 where the call was
 interrupted.
 """
@@ -426,6 +426,8 @@ class _Walk:
     def alloc(self, node: Node, span: Span) -> None:
         frame = self.frame
         assert isinstance(frame, Frame), "kernels are given their storage"
+        if node.id in frame.program.sized:
+            return  # whoever calls has made it
         name = self.scope.nodes[node.id]
         total = str(node.dtype.itemsize)
         for extent in node.shape:
@@ -498,4 +500,6 @@ class _Walk:
             frame.memory,
             top.count("\n"),
             asks,
+            frozenset(at for at, node in enumerate(program.results) if node.id in program.whole),
+            frozenset(at for at, node in enumerate(program.results) if node.id in frame.blocks),
         )

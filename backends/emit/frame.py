@@ -113,7 +113,7 @@ class Frame:
     @property
     def growing(self) -> tuple[Node, ...]:
         """Nodes that take memory of their own when they get their size."""
-        results = (node for node in self.program.results if _is_runtime(node))
+        results = (node for node in self.program.results if node.id in self.blocks)
         return (*self.memory.growing, *results)
 
     @property
@@ -142,7 +142,7 @@ class Frame:
             if node.id not in self.vectors.held:
                 yield from self._on_stack(node)
         for buffer in self.memory.arena:
-            if buffer.zeroed and not _is_runtime(buffer.node):
+            if buffer.zeroed and buffer.node.static_shape is not None:
                 yield f"memset({self.name(buffer.node)}, 0, {buffer.node.bytes});"
         for node in self.growing:
             yield f"{self.ctype(node)} *{self.name(node)} = NULL;"
@@ -366,7 +366,7 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
     values = [p.node for p in program.parameters if p.node.rank == 0 and not p.written]
     values += [node for node in privates if not node.rank]
     by_value = frozenset(n.id for n in (*registers, *values) if n.id not in moving)
-    growing = [*memory.growing, *(n for n in program.results if _is_runtime(n))]
+    growing = [*memory.growing, *(n for n in program.results if _is_late(n, program))]
     late = frozenset(node.id for node in growing)
     storage = storage_of(program, by_value, late) if placement.picks else None
     scope = Scope(dialect, by_id, by_value, {}, storage)
@@ -378,7 +378,7 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
         blocks={n.id: names.fresh(f"{by_id[n.id]}_out") for n in program.results if n in growing},
         homes={
             n.id: names.fresh(f"{by_id[n.id]}_home")
-            for n in (*memory.stack, *program.results) if n.id in moving and not _is_runtime(n)
+            for n in (*memory.stack, *program.results) if n.id in moving - {g.id for g in growing}
         },
         registers=registers,
         privates=privates,
@@ -393,5 +393,5 @@ def way_out(status: int | str, frees: bool) -> tuple[str, ...]:
     return (f"status = {status};", "goto done;") if frees else (f"return {status};",)
 
 
-def _is_runtime(node: Node) -> bool:
-    return node.static_shape is None
+def _is_late(node: Node, program: Program) -> bool:
+    return node.static_shape is None and node.id not in program.sized

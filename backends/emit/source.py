@@ -40,6 +40,10 @@ class Source:
     """How many lines of the text come before the functions: the header and the prelude."""
     asks: bool = False
     """Whether it needs the run-time library."""
+    whole: frozenset[int] = frozenset()
+    """The numbers of the results that may be anything before: it writes all of them."""
+    makes: frozenset[int] = frozenset()
+    """The numbers of the results that it makes itself, whose shape only the run knows."""
 
 
 def above(code: str, dialect: Dialect = C) -> str:

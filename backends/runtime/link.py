@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import numpy as np
-
 from ...lowering.diagnostic import CdError, CdInternalError, CdMemoryError, Diagnostic
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.node import Node
@@ -58,11 +56,7 @@ class Callee:
     def run(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
         """Run on arrays that are known to be what was compiled for; otherwise as a call."""
         try:
-            if not self.results:
-                return self.code.run(arrays)
-            if any(isinstance(array, Placed) for array in arrays):
-                return self.code.run((*arrays, *(None for _ in self.results)))  # made there
-            return self.code.run((*arrays, *map(allocate, self.results)))
+            return self.code.run((*arrays, *(None for _ in self.results)))
         except CdError:
             raise
         except MemoryError as problem:
@@ -93,12 +87,6 @@ def prepare(backend: str | None = None, runtime: Runtime = RUNTIME) -> None:
         found = runtime.backend(backend)
         if isinstance(found, CompiledC):
             found.short_way.begin(found.toolchain)
-
-
-def allocate(node: Node) -> Array | None:
-    """Return zeros for a result, None where only the run knows the shape."""
-    shape = node.static_shape
-    return None if shape is None else np.zeros(shape, node.dtype.numpy)
 
 
 def unfit(parameter: Parameter, array: Array) -> str | None:

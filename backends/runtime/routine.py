@@ -24,7 +24,6 @@ from .device import Context
 from .direct import Uses, direct, queued
 from .field import Field
 from .given import by_name, fitting, require_apart
-from .link import allocate
 from .memory import Buffer
 from .queue import Event
 from .runs import Ran
@@ -275,7 +274,7 @@ class Routine:
 
     def _plain(self, arrays: Mapping[int, Array]) -> Callable[[], Any]:
         """Return the call of the code that records nothing."""
-        made = map(allocate, self.compiled.procedure.results)
+        made = (None for _ in self.compiled.procedure.results)
         run = self._code.bind([*(arrays[at] for at in range(len(arrays))), *made])
         return self._named(run) if self.context.stream.threaded else run
 

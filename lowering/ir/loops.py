@@ -172,6 +172,11 @@ class Program:
     rounds: tuple[tuple[int, Symbol], ...] = field(default=(), compare=False, repr=False)
     """The ids of locals, each with the symbol of loops of which every round writes before it reads
     them, whatever became of the statements that write."""
+    whole: frozenset[int] = field(default=frozenset(), compare=False, repr=False)
+    """The ids of results that are written everywhere, and before they are read: they may start as
+    anything."""
+    sized: frozenset[int] = field(default=frozenset(), compare=False, repr=False)
+    """The ids of results whose shape follows from the sizes of arguments."""
 
 
 AnyStatement = Statement | Stmt

@@ -146,12 +146,10 @@ class Accesses:
         return False
 
     def is_overwritten(self, node: Node) -> bool:
-        """Whether every element is surely written, by one of the statements."""
+        """Whether every element is surely written, by one of the statements or both sides of it."""
         index, whole = _everywhere(node)
-        return any(
-            site.kind == "write" and self._reaches(site, index, whole, (), 0)
-            for site in self.of(node)
-        )
+        writes = [site for site in self.of(node) if site.kind == "write"]
+        return any(self._reaches(site, index, whole, (), 0) for site in (*writes, *_sides(writes)))
 
     def joined(self, gone: Node, kept: Node) -> Accesses:
         """Return the accesses where one node stands for another one too."""

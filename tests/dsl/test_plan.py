@@ -208,6 +208,25 @@ def test_run_time_sizes(long_ways: list[str]) -> None:
         x, y = -np.arange(size), np.zeros(size, int)
         repeated(long_ways, lambda x=x, y=y: f(y, x))
         np.testing.assert_array_equal(y, np.cumsum(x[::-1]) * 2)
+    g = made("def g(x):\n    return np.cumsum(x[::-1])[1:] * 2")
+    for size in (1, 5, 6, 7, 8, 9, 10):
+        x = -np.arange(size)
+        for result in repeated(long_ways, lambda x=x: g(x)):
+            np.testing.assert_array_equal(result, np.cumsum(x[::-1])[1:] * 2)
+
+
+def test_large_results_have_the_memory_of_those_that_are_gone(long_ways: list[str]) -> None:
+    f = made("def f(x):\n    return x + 1, np.zeros(len(x))")
+    x = np.arange(30000.0)
+    places = set()
+    for _ in range(4):
+        ((y, zeros),) = repeated(long_ways, lambda: f(x), 1)
+        np.testing.assert_array_equal(y, x + 1)
+        assert y.flags.owndata and not zeros.any()
+        zeros += 1
+        places.add(y.ctypes.data)
+        del y
+    assert len(places) <= 2
 
 
 def test_integers_that_become_constants() -> None:

@@ -7,9 +7,7 @@
 // No headers of Python or NumPy are needed: what is declared here is Python's stable interface,
 // and `PyContextVar_Get`, which has not changed. Of objects only the head is read, and the head of
 // arrays is as it was in NumPy 1.0; `warm.py` looks whether that holds before it is relied on.
-
-#include <stdint.h>
-#include <string.h>
+// Above stands `results.c`.
 
 typedef struct Object {
     intptr_t references;
@@ -47,6 +45,7 @@ extern Object *PyLong_FromLongLong(long long), *PyFloat_FromDouble(double);
 extern Object *PyComplex_FromDoubles(double, double), *PyBool_FromLong(long);
 extern char *PyBytes_AsString(Object *);
 extern void *PyCapsule_GetPointer(Object *, const char *);
+extern Object *PyCapsule_New(void *, const char *, void *);
 extern int PyContextVar_Get(Object *, Object *, Object **);
 extern void *PyEval_SaveThread(void), PyEval_RestoreThread(void *);
 extern Object *PyType_FromSpec(void *), *PyModule_Create2(void *, int);
@@ -61,7 +60,7 @@ extern void PyObject_GC_Del(void *);
 
 enum { ARGUMENT, KEYWORD, NAME, CELL, ATTRIBUTE, ITEM, CONSTANT };
 enum { ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER };
-enum { NEW_ARRAY, NEW_FLOAT, NEW_INTEGER, NEW_BOOL, NEW_COMPLEX, NEW_NUMBER };
+enum { NEW_ARRAY, NEW_FLOAT, NEW_INTEGER, NEW_BOOL, NEW_COMPLEX, NEW_NUMBER, NEW_EMPTY };
 enum { OBJECT, VALUE, RESULT };
 enum { ONE, TUPLE, LIST };
 
@@ -74,7 +73,7 @@ typedef struct {
 } Layout;
 
 typedef struct {
-    int64_t kind, descr, rank, shape[];
+    int64_t kind, descr, bytes, rank, shape[];
 } Result;
 
 typedef struct {
@@ -92,7 +91,8 @@ typedef union {
 static struct {
     Object *process, *override, *watching, *array;
     Object *settings, *base, *contents, *plans, *slow;
-    Make *zeros;
+    Object *handler, *(*set_handler)(Object *);
+    Make *zeros, *empty;
     Object *(*scalar)(void *, Object *, Object *);
 } known;
 
@@ -228,24 +228,39 @@ static Outcome compared(Call *call, const Plan *plan)
     return DONE;
 }
 
-// Makes what the code writes its results to, zeros; false where there is no memory for it.
+// Makes an array of anything, which takes the type over; a large one of what `results.c` kept.
+static Object *uninitialised(int64_t bytes, int rank, const intptr_t *shape, Object *descr)
+{
+    if (bytes < (int64_t)LEAST) return known.empty(rank, shape, descr, 0);
+    Object *others = known.set_handler(known.handler);
+    Object *array = others ? known.empty(rank, shape, descr, 0) : NULL;
+    Object *mine = others ? known.set_handler(others) : NULL;
+    if (others) Py_DecRef(others);
+    if (mine) Py_DecRef(mine);
+    return array;
+}
+
+// Makes what the code writes its results to; false where there is no memory for it.
 static int prepared(Call *call, const Plan *plan)
 {
     const int64_t *word = (const int64_t *)plan + plan->results_at;
     for (int at = 0; at < plan->results; at++) {
         const Result *result = (const Result *)word;
         void *data = memset(call->made + at, 0, sizeof(Number));
-        if (result->kind == NEW_ARRAY) {
+        if (result->kind == NEW_ARRAY || result->kind == NEW_EMPTY) {
+            const int rank = (int)result->rank;
+            Object *descr = (Object *)result->descr, *array;
             intptr_t shape[RANK];
-            for (int64_t n = 0; n < result->rank; n++) shape[n] = (intptr_t)result->shape[n];
-            Py_IncRef((Object *)result->descr);  // which the array takes over
-            Object *array = known.zeros((int)result->rank, shape, (Object *)result->descr, 0);
+            for (int n = 0; n < rank; n++) shape[n] = (intptr_t)result->shape[n];
+            Py_IncRef(descr);  // which the array takes over
+            array = result->kind == NEW_ARRAY ? known.zeros(rank, shape, descr, 0)
+                                              : uninitialised(result->bytes, rank, shape, descr);
             if (!own(call, array)) return 0;
             call->results[at] = array;
             data = ((Array *)array)->data;
         }
         call->block[plan->inputs + at] = data;
-        word += 3 + result->rank;
+        word += 4 + result->rank;
     }
     return 1;
 }
@@ -271,11 +286,12 @@ static int run(Call *call, const Plan *plan)
 static Object *result(Call *call, const Plan *plan, int64_t number)
 {
     const int64_t *word = (const int64_t *)plan + plan->results_at;
-    for (int64_t n = 0; n < number; n++) word += 3 + word[2];
+    for (int64_t n = 0; n < number; n++) word += 4 + word[3];
     const Result *result = (const Result *)word;
     Number *value = call->made + number;
     switch (result->kind) {
     case NEW_ARRAY:
+    case NEW_EMPTY:
         Py_IncRef(call->results[number]);
         return call->results[number];
     case NEW_FLOAT:
@@ -420,7 +436,23 @@ static Object *setup(Object *self, Object *const *given, intptr_t count)
     for (int at = 0; at < 5; at++) *names[at] = PyTuple_GetItem(given[5], at);
     known.scalar = (Object *(*)(void *, Object *, Object *))numpy[60];
     known.zeros = (Make *)numpy[183];
-    return PyBool_FromLong(numpy[2] == (void *)known.array);
+    known.empty = (Make *)numpy[184];
+    known.set_handler = (Object *(*)(Object *))numpy[304];
+    known.handler = PyCapsule_New(&handler, "mem_handler", NULL);
+    return known.handler ? PyBool_FromLong(numpy[2] == (void *)known.array) : NULL;
+}
+
+// empty(shape, type, bytes): what `numpy.empty` returns; a large one of memory that was kept.
+static Object *empty(Object *self, Object *const *given, intptr_t count)
+{
+    (void)self, (void)count;
+    intptr_t shape[RANK];
+    const int rank = (int)PyTuple_Size(given[0]);
+    int overflow;
+    for (int n = 0; n < rank && n < RANK; n++)
+        shape[n] = (intptr_t)PyLong_AsLongLongAndOverflow(PyTuple_GetItem(given[0], n), &overflow);
+    Py_IncRef(given[1]);
+    return uninitialised(PyLong_AsLongLongAndOverflow(given[2], &overflow), rank, shape, given[1]);
 }
 
 static struct {
@@ -428,7 +460,9 @@ static struct {
     void *function;
     int flags;
     const char *doc;
-} methods[] = {{"setup", setup, 0x80, NULL}, {NULL, NULL, 0, NULL}};
+} methods[] = {
+    {"setup", setup, 0x80, NULL}, {"empty", empty, 0x80, NULL}, {NULL, NULL, 0, NULL}
+};
 
 static struct {
     Object head;

@@ -9,8 +9,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.backends.cc.backend import CompiledC
+from plusequals.lowering import settings
 from plusequals.lowering.diagnostic import CdMemoryError, CdValueError
+from tests.compare import assert_same
+from tests.lowering.schedule.scheduled import function, of_any_size
 
 from .. import procedures
 
@@ -34,6 +38,36 @@ def test_results_come_back_also_those_of_run_time_shape(cc: CompiledC) -> None:
         (r,) = code.run((np.array(size), None))
         assert r.tolist() == list(range(size))
         assert r.flags.writeable
+
+
+def test_a_result_that_is_written_everywhere_is_made_of_anything(cc: CompiledC) -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    for text, whole in (
+        ("return x + 1", {0}),
+        ("r = np.zeros(x.shape)\nr[1:] = x[1:]\nreturn r", set()),
+    ):
+        body = "".join(f"    {line}\n" for line in text.splitlines())
+        made = pe.cd_from_source(f"def f(x):\n{body}", {"np": np})
+        code = cc.compile(made.procedure(x))
+        assert code.source.whole == whole and not code.source.makes
+        with settings.override(verify=True):
+            (given,) = code.whole((x, None))[1:]
+        assert given is not None and np.all(given.view(np.uint8) == (0xA5 if whole else 0))
+        assert code.whole((x, given))[1] is given, "what is given is taken"
+        assert_same(code.run((x, None))[0], made(x))
+
+
+def test_shapes_that_the_sizes_of_arguments_tell(cc: CompiledC) -> None:
+    made = function("def f(x):\n    return np.outer(x, x[1:])")
+    code = cc.compile(of_any_size(made, np.ones(7)))
+    assert code.source.whole == {0} and not code.source.makes
+    for size in (1, 2, 30):
+        x = np.arange(float(size))
+        assert code.shape_of(0, (x,)) == (size, size - 1)
+        assert code.short((x,)) is not None
+        assert_same(code.run((x, None))[0], np.outer(x, x[1:]))
+    counting = cc.compile(procedures.counting())
+    assert counting.source.makes == {0} and counting.short((np.array(3),)) is None
 
 
 def test_failed_check_is_the_error_it_names(cc: CompiledC) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +117,7 @@ def test_the_layout_of_objects_is_looked_at(cc: CompiledC, monkeypatch: Any) -> 
 def test_a_plan_that_is_too_long_is_none() -> None:
     def packed(values: int, results: int = 0) -> bytes | None:
         value = warm.value((Source.ARGUMENT, 0, 0, 0), (Check.SAME, 7))
-        result = 0, id(np.dtype(float)), 1, 3
+        result = 0, id(np.dtype(float)), 24, 1, 3
         inputs = [(0, False)] * values
         return warm.pack(
             None, (1, 0), [value] * values, [], [], inputs, [result] * results, (0, 1, 0, 0), (0, 0)
@@ -141,3 +143,104 @@ def test_the_words_of_a_plan_say_where_its_parts_are() -> None:
     assert head[14:pairs] == (0, 0, 0, 0, 0, 6, 2, 1, 2, 3, 1, 7, 9)
     assert head[pairs:inputs] == (0, 1, 1, 0) and head[inputs:results] == (1, 1)
     assert head[results:returned] == (0, 5, 0) and head[returned:] == (0, 1, 2, 0)
+
+
+# ------------------------------------------------------------------- memory of results
+
+
+LARGE = 1 << 18
+"""Elements of arrays whose memory is kept."""
+
+
+@pytest.fixture
+def short(cc: CompiledC) -> ShortWay:
+    """A short way with its library."""
+    assert cc.short_way.wanted(cc.toolchain, []) is not None
+    return cc.short_way
+
+
+def handler(array: np.ndarray) -> str | None:
+    name: str | None = np._core.multiarray.get_handler_name(array)
+    return name
+
+
+def test_a_new_result_has_the_memory_of_one_that_is_gone(short: ShortWay) -> None:
+    first = short.empty((LARGE,), np.dtype("f4"))
+    first[:] = 7
+    place = first.ctypes.data
+    other = short.empty((LARGE,), np.dtype("f4"))
+    assert other.ctypes.data != place and place % 64 == other.ctypes.data % 64 == 0
+    del first
+    again = short.empty((512, LARGE // 1024), np.dtype("f8"))
+    assert again.ctypes.data == place and again.shape == (512, LARGE // 1024)
+    assert again.flags.owndata and again.flags.writeable and again.base is None
+    assert handler(again) == "plusequals"
+
+
+def test_others_are_left_to_numpy(short: ShortWay, cc: CompiledC) -> None:
+    small = short.empty((3,), np.dtype("f4"))
+    assert handler(small) == handler(np.empty(LARGE)) == "default_allocator"
+    assert handler(ShortWay(cc.cache).empty((LARGE,), np.dtype("f4"))) == "default_allocator"
+
+
+def test_memory_of_another_size_is_taken_where_little_is_wasted(short: ShortWay) -> None:
+    first = short.empty((LARGE,), np.dtype("f8"))
+    place = first.ctypes.data
+    del first
+    less = short.empty((LARGE // 2,), np.dtype("f8"))
+    assert less.ctypes.data != place, "half of it would be wasted"
+    near = short.empty((LARGE * 7 // 8,), np.dtype("f8"))
+    assert near.ctypes.data == place
+    del near
+    assert short.empty((LARGE,), np.dtype("f8")).ctypes.data == place, "it is all there"
+
+
+def test_a_result_can_be_resized(short: ShortWay) -> None:
+    array = short.empty((LARGE,), np.dtype("i4"))
+    array[:] = np.arange(LARGE)
+    array.resize(2 * LARGE, refcheck=False)
+    np.testing.assert_array_equal(array, [*range(LARGE), *[0] * LARGE])
+    array.resize(10, refcheck=False)
+    assert array.tolist() == list(range(10)) and handler(array) == "plusequals"
+
+
+def test_not_everything_is_kept(short: ShortWay) -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("what a process holds is not told here")
+    before = resident()
+    for count in range(40):  # of 16 MiB each, and more by a quarter each time they are used up
+        short.empty(((16 + count) << 20,), np.dtype("u1"))[::4096] = 1
+    huge = short.empty((300 << 20,), np.dtype("u1"))
+    huge[::4096] = 1
+    del huge
+    assert resident() - before < (256 << 20) + (32 << 20)
+    for _ in range(100):  # what nobody wants for a while is let go
+        short.empty((LARGE,), np.dtype("u1"))
+    assert resident() - before < 32 << 20
+
+
+def test_what_there_is_no_memory_for(short: ShortWay) -> None:
+    with pytest.raises(MemoryError):
+        short.empty((1 << 60,), np.dtype("u1"))
+    assert handler(np.empty(LARGE)) == "default_allocator", "NumPy's own is in its place again"
+
+
+def test_arrays_may_end_in_other_threads(short: ShortWay) -> None:
+    kept: list[list[np.ndarray]] = [[] for _ in range(4)]
+
+    def work(mine: list[np.ndarray], theirs: list[np.ndarray]) -> None:
+        for count in range(200):
+            array = short.empty((LARGE // 4,), np.dtype("i4"))
+            array[:] = count
+            mine.append(array)
+            with contextlib.suppress(IndexError):
+                found = theirs.pop(0)
+                assert (found == found[0]).all()
+
+    with ThreadPoolExecutor(4) as pool:
+        for at in range(4):
+            pool.submit(work, kept[at], kept[at - 1])
+    assert all((array == array[0]).all() for arrays in kept for array in arrays)

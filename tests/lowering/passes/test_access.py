@@ -37,15 +37,15 @@ BOTH = "t: f32[8]\nfor k in range(8):\n    if x[k] > 2:\n        t[k] = x[k]\n  
         ("t: f32[8]\nfor s in range(3):\n    y[i] = t[i]\n    t[i] = x[i]", True, False),
         ("t[i] = x[i]\nt[i] += 1\ny[i] = t[i]", False, True),
         ("t: f32[8]\nif i > 2:\n    t[i] = x[i]\n    y[i] = t[i] if x[i] > 0 else 0", False, False),
-        (f"{BOTH}else:\n        t[k] = 0\n    y[k] = t[k]", False, False),
+        (f"{BOTH}else:\n        t[k] = 0\n    y[k] = t[k]", False, True),
         (
             f"{BOTH}elif x[k] > 0:\n        t[k] = 0\n    else:\n        t[k] = 1\n    y[k] = t[k]",
             False,
-            False,
+            True,
         ),
         (f"{BOTH}else:\n        t[7 - k] = 0\n    y[k] = t[k]", True, False),
         (f"{BOTH}elif x[k] > 0:\n        t[k] = 0\n    y[k] = t[k]", True, False),
-        (f"{BOTH}    y[k] = t[k]\n    else:\n        y[k] = t[k]\n        t[k] = 0", True, False),
+        (f"{BOTH}    y[k] = t[k]\n    else:\n        y[k] = t[k]\n        t[k] = 0", True, True),
     ],
 )
 def test_what_is_written_before_it_is_read(body: str, first: bool, whole: bool) -> None:

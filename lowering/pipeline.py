@@ -37,7 +37,7 @@ from .requests import settle
 from .schedule.abreast import abreast, rounds_abreast
 from .schedule.best import best, by_blocks
 from .schedule.checks import checks, in_blocks
-from .schedule.deferred import defer, deferred
+from .schedule.deferred import defer, deferred, put_off, sums_put_off
 from .schedule.edges import edges
 from .schedule.kinds import parallel, privates
 from .schedule.lanes import in_lanes, lanes
@@ -113,6 +113,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("simplify edges", lambda program, _: simplify(program), when=_schedules),
     Pass("abreast", abreast, rounds_abreast, _schedules),
     Pass("best", lambda program, _: best(program), _alone(by_blocks), _schedules),
+    Pass("put off", put_off, sums_put_off, _reorders),
     Pass("lanes", lambda program, _: lanes(program), _alone(in_lanes), _reorders),
     Pass("rounding", lambda program, _: fused_products(program), when=_reorders),
     Pass("defer", defer, deferred, _schedules),

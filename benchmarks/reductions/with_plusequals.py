@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plusequals import cd, f64
+from plusequals import cd
 
 
 @cd
@@ -51,9 +51,10 @@ def var_axis1(y, x):
 
 @cd
 def var_all(y, x):
-    """Two reductions; one of many positive terms is summed in float64."""
-    m = mean(x[i, j])
-    y[0] = mean((x[i, j] - m) ** 2, acc=f64)
+    """Within the rows and between them, so that each row is read once."""
+    m[i] = mean(x[i, j])
+    v[i] = mean((x[i, j] - m[i]) ** 2)
+    y[0] = mean(v[i]) + mean((m[i] - mean[k](m[k])) ** 2)
 
 
 @cd

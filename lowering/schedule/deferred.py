@@ -6,10 +6,12 @@ it would add in an array of its own, and a loop behind it adds all that in the o
     for i: ...; total += f(i)    becomes    for i: ...; kept[i] = f(i)
                                             for i: total += kept[i]
 
-A loop of so many rounds that they would keep too much is cut into several.
+A loop of so many rounds that they would keep too much is cut into several. `put_off` does it before
+`lanes`, where that can put the terms together as well behind the loop as in it: it then needs no
+places for lanes there, which rounds would share.
 
-Needs: rounds that are long beside what they add, as `lanes` leaves them. Guarantees: not a bit
-changes: what is added, and in which order, is what it was.
+Needs: rounds that are long beside what they add. Guarantees: not a bit changes: what is added, and
+in which order, is what it was.
 
 >>> from plusequals.lowering.target import Target
 >>> show(lambda program: defer(program, Target(threads=2, parallel_from=2_500)), '''
@@ -54,6 +56,7 @@ from .kinds import is_worth
 from .legal import independent, private
 from .nests import normal
 from .outermost import Outermost
+from .sums import is_extreme, is_regrouped
 
 Body = tuple[Stmt, ...]
 SHARE = 16
@@ -82,6 +85,19 @@ def deferred(program: Program, target: Target) -> Decided:
     if target.threads < 2:
         return Decided(program, ())
     return _Work.on(program, target)
+
+
+def put_off(program: Program, target: Target) -> Program:
+    """Return the program with sums of whole loops put off whose order is open."""
+    return sums_put_off(program, target).program
+
+
+def sums_put_off(program: Program, target: Target) -> Decided:
+    """Return the program with sums of whole loops put off, and which these are.
+
+    It is the same for any number of threads.
+    """
+    return _Whole.on(program, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +147,7 @@ class _Sum:
     def added(self, access: Access, value: Expr) -> Store | Update:
         """Return the accumulation of a value in an element."""
         if isinstance(self.stmt, Update):
-            return replace(self.stmt, access=access, value=value, over=())
+            return replace(self.stmt, access=access, value=value)
         assert isinstance(self.stmt.value, Apply)
         args = (value if arg == self.value else Read(access.node, access.index)
                 for arg in self.stmt.value.args)  # fmt: skip
@@ -181,6 +197,24 @@ class _Work(Outermost):
         ]  # fmt: skip
         later = sum(one.size * (1 if one.is_of_lanes else SCALAR) for one in found)
         return found if work is not None and work >= SHARE * later else []
+
+
+class _Whole(_Work):
+    """The work on one program, where sums know where their terms stand."""
+
+    __slots__ = ()
+
+    def sums(self, loop: For, mine: frozenset[int]) -> list[_Sum]:
+        """Return the accumulations of a loop if all of them add one term in each of its rounds, and
+        all that they add may be kept."""
+        found, rounds = super().sums(loop, mine), (loop.hi - loop.lo).constant
+        open_ = all(
+            isinstance(one.stmt, Update) and not one.path and is_regrouped(one.stmt)
+            and not is_extreme(one.stmt) and one.stmt.over[-1:] == (var(loop.symbol) - loop.lo,)
+            for one in found
+        )  # fmt: skip
+        fits = rounds is not None and rounds * sum(one.bytes for one in found) <= ROOM
+        return found if open_ and fits and loop.step == 1 else []
 
 
 def _sums(body: Body, path: tuple[For, ...]) -> Iterator[_Sum]:

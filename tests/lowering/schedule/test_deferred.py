@@ -16,7 +16,8 @@ from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule import deferred as module
-from plusequals.lowering.schedule.deferred import Later, defer, deferred
+from plusequals.lowering.schedule.deferred import Later, defer, deferred, put_off
+from plusequals.lowering.schedule.order import order
 
 from ..ir.build import at, i64, node, program, read, symbols
 from ..passes.shown import lowered, text_of
@@ -79,10 +80,47 @@ def test_not_a_bit_changes(name: str, shape: tuple[int, int]) -> None:
     procedure = _made(BODIES[name]).procedure(x)
     alone = scheduled(procedure, replace(EAGER, threads=1))
     made = scheduled(procedure, EAGER)
-    assert not _kept(alone)
+    assert not _kept(alone) or name in WHOLE
     assert _same(interpreted(alone, x), interpreted(made, x))
     if shape == (7, 1031) and name not in STAY:
         assert _kept(made) and _shared(made), "it is one of those that this is for"
+
+
+WHOLE = {
+    "beside a result": "y[i] = max(x[i, j])\nreturn y, sum(y[i])",
+    "within and between": (
+        "m[i] = mean(x[i, j])\nv[i] = mean((x[i, j] - m[i]) ** 2)\n"
+        "return mean(v[i]) + mean((m[i] - mean[k](m[k])) ** 2)"
+    ),
+    "a product": "y[i] = sum(x[i, j] * x[i, j])\nreturn y, np.prod(y)",
+}
+"""Sums over rows that have much else to do."""
+
+
+@pytest.mark.parametrize("shape", [(3, 700), (70, 129), (1100, 4)], ids=str)
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_sum_that_is_put_off_has_the_bits_of_its_lanes(name: str, shape: tuple[int, int]) -> None:
+    x = np.random.default_rng(4).standard_normal(shape).astype("f4")
+    procedure = _made(WHOLE[name]).procedure(x)
+    never = scheduled(procedure, replace(EAGER, parallel_from=10**9))
+    made, alone = (scheduled(procedure, replace(EAGER, threads=count)) for count in (2, 1))
+    assert not _kept(never) and bool(_kept(made)) == bool(_kept(alone))
+    results = [interpreted(one, x) for one in (never, made, alone)]
+    assert _same(results[0], results[1]) and _same(results[0], results[2])
+    assert shape != (70, 129) or (_kept(made) and _shared(made))
+
+
+@pytest.mark.parametrize(
+    ("text", "rounds"),
+    [
+        ("y[i] = max(x[i, j])\nreturn y, max(y[i])", 70),  # zeros have signs
+        (_loop("s += max(x[i, j])"), 70),  # in the order that was written
+        ("y[i] = max(x[i, j])\nreturn y, sum(y[i])", 70_000),  # too much to keep
+    ],
+)
+def test_what_only_threads_put_off(text: str, rounds: int) -> None:
+    program = order(lowered(text, x=f"f32[{rounds}, 129]"), True)
+    assert put_off(program, EAGER) == program
 
 
 @pytest.mark.parametrize("size", [10, 32_768, 100_003])

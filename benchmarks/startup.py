@@ -84,12 +84,7 @@ def _first(
 ) -> float | str:
     """Return the seconds of a new process's first call with this cache, or why there are none."""
     try:
-        found = environment(peer, say)
-        around = variables(1, found, settings if peer == OURS else {})
-        around |= {variable: str(cache / variable) for variable in CACHES}
-        with Process(
-            found.python, peer.name, 1, around, folder / "first.log", kept=True
-        ) as process:
+        with _process(peer, settings, folder / "first.log", cache, say) as process:
             return float(process.ask("prepare", cell=name, folder=str(folder))["first"])
     except (NotInstalled, Died, LeftOut) as why:
         return str(why)
@@ -99,7 +94,10 @@ def memory(
     report: Report, peers: tuple[Peer, ...], names: tuple[str, ...], settings: Settings,
     folder: Path, say: Say,
 ) -> None:  # fmt: skip
-    """Add the peak of each cell beyond arguments and results to the report, in new processes."""
+    """Add the peak of each cell beyond arguments and results to the report.
+
+    It is that of a new process which finds on disk what an earlier one compiled.
+    """
     for name in names:
         write(cell(name).workload.case(cell(name).size), folder)
         for peer in peers:
@@ -107,12 +105,25 @@ def memory(
                 continue
             say(f"{name}: {peer.name}, memory")
             try:
-                found = environment(peer, say)
-                around = variables(1, found, settings if peer == OURS else {})
-                with Process(found.python, peer.name, 1, around, folder / "memory.log") as process:
-                    process.ask("prepare", cell=name, folder=str(folder))
-                    peak = int(process.ask("memory")["bytes"])
+                with tempfile.TemporaryDirectory() as cache:
+                    for _ in range(2):
+                        peak = _peak(peer, name, settings, folder, Path(cache), say)
             except (NotInstalled, Died, LeftOut) as why:
                 report.problems.append(f"memory of {name}: {peer.name}: {why}")
             else:
                 report.memory.setdefault(name, {})[peer.name] = peak
+
+
+def _peak(peer: Peer, name: str, settings: Settings, folder: Path, cache: Path, say: Say) -> int:
+    """Return the bytes at the peak of a new process with this cache."""
+    with _process(peer, settings, folder / "memory.log", cache, say) as process:
+        process.ask("prepare", cell=name, folder=str(folder))
+        return int(process.ask("memory")["bytes"])
+
+
+def _process(peer: Peer, settings: Settings, log: Path, cache: Path, say: Say) -> Process:
+    """Return a new process of a peer that keeps on disk, in this cache, what it compiles."""
+    found = environment(peer, say)
+    around = variables(1, found, settings if peer == OURS else {})
+    around |= {variable: str(cache / variable) for variable in CACHES}
+    return Process(found.python, peer.name, 1, around, log, kept=True)

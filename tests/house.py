@@ -52,7 +52,7 @@ lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks lockstep predicate deferred kinds split
 lowering/schedule: tensor_tiles device_tiles segments scatter owners chunks team scan tree points
 lowering/schedule: meet elsewhere
-lowering/schedule: sweeps streams checks best nests abreast jam outer edges
+lowering/schedule: sweeps streams checks best terms nests abreast jam outer edges
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
 lowering/schedule: accumulation lanes
 lowering/schedule: outermost order sums legal integers

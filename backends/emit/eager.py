@@ -54,6 +54,8 @@ class Storage:
     """Nodes whose elements say nothing of indices: arrays of the caller, and what is of them."""
     numbers: frozenset[Symbol] = frozenset()
     """Symbols that stand for what the run reads."""
+    flags: frozenset[int] = frozenset()
+    """Truth values that are accumulated: of `bool` compilers make no vectors."""
 
 
 def may_be_vectors(loop: For, storage: Storage) -> bool:
@@ -119,8 +121,11 @@ def of_data(program: Program) -> frozenset[int]:
 
 def storage_of(program: Program, variables: frozenset[int], late: frozenset[int]) -> Storage:
     """Return what is known of the storage of a program, some of whose nodes are held by value."""
-    lets = (s for k in program.kernels for s in statements(k.body) if isinstance(s, Let))
-    return Storage(variables, late, of_data(program), frozenset(let.symbol for let in lets))
+    body = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
+    lets = frozenset(stmt.symbol for stmt in body if isinstance(stmt, Let))
+    taken = (stmt.access.node for stmt in body if isinstance(stmt, Update))
+    flags = frozenset(n.id for n in taken if n.id in variables and n.dtype.kind == "b")
+    return Storage(variables, late, of_data(program), lets, flags)
 
 
 def _collect(body: Iterable[Stmt], tests: tuple[Expr, ...], found: dict[int, list[Expr]]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from ...lowering.dataclass import dataclass
+from ...lowering.ir import dtypes
 from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
@@ -123,7 +124,9 @@ class Frame:
 
     def ctype(self, node: Node) -> str:
         """Return the C type of an element of the node."""
-        return self.dialect.types[node.dtype]
+        storage = self.scope.storage
+        is_flag = storage is not None and node.id in storage.flags
+        return self.dialect.types[dtypes.int32 if is_flag else node.dtype]
 
     def name(self, node: Node) -> str:
         """Return the name of the node in the text."""

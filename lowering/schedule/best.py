@@ -24,10 +24,16 @@ for i in 0..8:
     greatest, number argmax= of_block at i
 let at = number
 let i = at
-for j in 0..99:
-    if x[i, j] == greatest:
-        best = x[i, j]
-        argmax = 99*i + j
+for some in 0..99 step 32:
+    is_here = False
+    for lane in 0..32:
+        is_here or= x[i, lane + min(67, some)] == greatest
+    if is_here:
+        for j in min(67, some)..min(67, some) + 32:
+            if x[i, j] == greatest:
+                best = x[i, j]
+                argmax = 99*i + j
+                break
         break
 y[0] = argmax
 """
@@ -53,9 +59,9 @@ from ..ir.rewrite import substitute, substitute_expr, with_bodies
 from ..ir.walk import bodies
 from ..passes.cells import stride
 from ..passes.decision import Decided, Decision, Reason
-from .contraction import ON_VECTORS
 from .nests import around, nest_of
 from .sums import upper_half
+from .terms import REALS, is_term
 
 Body = tuple[Stmt, ...]
 Loops = tuple[For, ...]
@@ -65,9 +71,6 @@ BLOCK = 32 * LANES
 """How many terms a block has: enough that little is left to do between blocks."""
 FEW = 2 * LANES
 """Of so few terms the first best is found one by one."""
-_REALS = (dtypes.float32, dtypes.float64)
-_WHOLE = frozenset(("add", "sub", "mul", "neg", "bitand", "bitor", "bitxor", "invert"))
-_TESTS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 
 class Blocks(Reason):
@@ -194,31 +197,6 @@ def _rounds(loop: For) -> Affine:
     return loop.hi - loop.lo
 
 
-def is_term(value: Expr, symbol: Symbol) -> bool:
-    """Whether neighbouring terms are made of neighbours, by what is done to many at once."""
-    if value.dtype is dtypes.bool_ and isinstance(value, Apply):
-        return value.op.name in _TESTS and all(is_term(arg, symbol) for arg in value.args)
-    real = value.dtype in _REALS
-    if not real and value.dtype.kind not in "biu":
-        return False
-    match value:
-        case Const():
-            return True
-        case Position(at):
-            return symbol not in at.symbols()
-        case Read(node, index):
-            plain = all(isinstance(at, Affine) for at in index)
-            return plain and stride(node, index, symbol) in (0, 1)
-        case Apply(op, args):
-            known = op.name in (ON_VECTORS if real else _WHOLE)
-            return known and all(is_term(arg, symbol) for arg in args)
-        case Cast(inner, dtype):
-            wider = inner.dtype is dtypes.float32 or not real
-            return wider and inner.dtype.kind == dtype.kind and is_term(inner, symbol)
-        case _:
-            return False
-
-
 def _test(name: str, one: Expr, other: Expr) -> Expr:
     return Apply(OPS[name], (one, other), dtypes.bool_)
 
@@ -275,6 +253,12 @@ class _Search:
         value = self.update.value
         return Cast(value, dtypes.uint8) if value.dtype is dtypes.bool_ else value
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether as many terms of a block as there are lanes are compared in every step."""
+        size = self.blocks.size.constant
+        return size is not None and size % LANES == 0
+
     def statements(self) -> Body:
         """Return the search for the block, and that in it."""
         dtype, span = self.value.dtype, self.update.span
@@ -319,15 +303,14 @@ class _Search:
         loop, span, dtype = self.letters[-1], self.update.span, self.value.dtype
         (at,) = values[loop.symbol].symbols()
         start, size = self.blocks.start(block), self.blocks.size
-        if dtype not in _REALS:  # compilers make vectors of that themselves
+        if dtype not in REALS:  # compilers make vectors of that themselves
             one = Access(self.fresh.scalar("of_block", dtype), ())
             term = substitute_expr(self.value, values)
             body: Body = (Update(one, self.op, term, span=span),)
             body = (self.start(one), For(at, start, start + size, 1, body, span=loop.span))
             return body, Read(one.node, ())
         node = self.fresh.array("of_block", (LANES,), dtype, "lanes")
-        whole = size.constant is not None and size.constant % LANES == 0
-        first = var(at) if whole else minimum(var(at), loop.hi - LANES)
+        first = var(at) if self.is_whole else minimum(var(at), loop.hi - LANES)
 
         def step(lane: Affine) -> Stmt:
             term = substitute_expr(self.value, {**values, loop.symbol: first + lane})
@@ -379,17 +362,32 @@ class _Search:
         return tuple(out), block, values
 
     def look(self, top: Node, block: Affine, values: dict[Symbol, Affine]) -> Stmt:
-        """Return the search for the first best term of the block."""
+        """Return the search for the first best term of the block: some of them at once, and one
+        by one where it is among these."""
         inner, span = self.letters[-1], self.update.span
-        symbol = self.fresh.symbol(inner.symbol.name)
-        values = {**values, inner.symbol: var(symbol)}
-        term = substitute_expr(self.value, values)
-        test = _test("eq", term, Read(top, ()))
-        if term.dtype in _REALS:
-            test = Apply(OPS["or"], (test, _test("ne", term, term)), dtypes.bool_)
-        taken = If(test, (*substitute(self.offered(), values), Break()), (), span)
+        some, symbol = self.fresh.symbol("some"), self.fresh.symbol(inner.symbol.name)
+        first = var(some) if self.is_whole else minimum(var(some), inner.hi - LANES)
+        here = Access(self.fresh.scalar("is_here", dtypes.bool_), ())
+
+        def is_best(at: Affine) -> Expr:
+            term = substitute_expr(self.value, {**values, inner.symbol: at})
+            test = _test("eq", term, Read(top, ()))
+            if term.dtype not in REALS:
+                return test
+            return Apply(OPS["or"], (test, _test("ne", term, term)), dtypes.bool_)
+
+        lane = self.fresh.symbol("lane")
+        one = Update(here, OPS["or"], is_best(first + var(lane)), span=span)
+        all_ = For(lane, const(0), const(LANES), 1, (one,), span=inner.span)
+        offered = substitute(self.offered(), {**values, inner.symbol: var(symbol)})
+        taken = If(is_best(var(symbol)), (*offered, Break()), (), span)
+        found = For(symbol, first, first + LANES, 1, (taken,), span=inner.span)
+        body: Body = (
+            Store(here, Const(False, dtypes.bool_), span), all_,
+            If(Read(here.node, ()), (found, Break()), (), span),
+        )  # fmt: skip
         start = self.blocks.start(block)
-        return For(symbol, start, start + self.blocks.size, 1, (taken,), span=inner.span)
+        return For(some, start, start + self.blocks.size, LANES, body, span=inner.span)
 
     def offered(self) -> Body:
         """Return what offers a term to the cell: so that others need no cell, it is not read."""

@@ -92,16 +92,27 @@ def is_extreme(update: Update) -> bool:
 
 
 def _is_light(one: Sum) -> bool:
-    """Whether terms are so cheap that finding the greatest takes most of the time."""
-    inside = (stmt for stmt in statements(one.innermost.body) if not isinstance(stmt, Comment))
-    cheap = frozenset(("add", "sub", "mul", "neg"))
-    return list(inside) == [one.update] and all(
-        isinstance(e, Const)
-        or (isinstance(e, Read) and all(isinstance(i, Affine) for i in e.index))
-        or (isinstance(e, Apply) and e.op.name in cheap)
-        or (isinstance(e, Cast) and e.value.dtype is dtypes.float32)
-        for e in walk(one.update.value)
-    )
+    """Whether terms are so cheap that accumulating them takes most of the time of the loop."""
+    inside = [stmt for stmt in statements(one.innermost.body) if not isinstance(stmt, Comment)]
+    return all(
+        isinstance(stmt, Update) and stmt.over and is_regrouped(stmt)
+        and all(map(_is_cheap, walk(stmt.value))) for stmt in inside
+    )  # fmt: skip
+
+
+def _is_cheap(expr: Expr) -> bool:
+    """Whether a part of a term takes next to no time."""
+    match expr:
+        case Const():
+            return True
+        case Read():
+            return all(isinstance(at, Affine) for at in expr.index)
+        case Apply():
+            return expr.op.name in ("add", "sub", "mul", "neg")
+        case Cast():
+            return expr.value.dtype is dtypes.float32
+        case _:
+            return False
 
 
 def _found(body: tuple[Stmt, ...], path: tuple[For, ...], guarded: bool) -> list[Sum]:

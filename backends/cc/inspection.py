@@ -1,7 +1,8 @@
 """What a compiler is and takes, found by running it a few times.
 
-Asked at once are its version, what it takes this machine's processor to have, and whether it takes
-all flags that are wished for. Compilers that know others are asked one thing after the other.
+Asked at once are its version, and what it takes this machine's processor to have under all flags
+that are wished for, which says that it takes them. Compilers that know others, or no such question,
+are asked one thing after the other.
 """
 
 from __future__ import annotations
@@ -42,12 +43,10 @@ class Inspection:
         self.command, self.process = command, os.getpid()
         with contextlib.ExitStack() as stack:
             folder = self._folder = stack.enter_context(empty)
-            (folder / "probe.c").write_text("int probe(void) { return 0; }\n")
             self._questions: list[Running] = []
             for said, flags in (
                 ("version", ("--version",)),
-                ("target", (NATIVE[0], *_TARGET)),
-                ("takes", (*MEANING, NATIVE[0], *_wished(command), *_PROBE)),
+                ("target", (*MEANING, NATIVE[0], *_wished(command), *_TARGET)),
             ):
                 self._questions.append(start((*command, *flags), folder, said))
                 stack.callback(self._questions[-1].stop)
@@ -61,10 +60,11 @@ class Inspection:
             version = next(asked)
             if version.status != 0:
                 raise failed(self.command, f"does not answer --version: {first_line(version)}")
-            target, takes = asked
-            if _is_told(target) and takes.status == 0:
+            (target,) = asked
+            if _is_told(target):
                 digest, flags = _digest(target.said), (NATIVE[0], *_wished(self.command))
             else:
+                (self._folder / "probe.c").write_text("int probe(void) { return 0; }\n")
                 native, digest = _target(self.command, self._folder)
                 flags = _admitted(self.command, (*native, *_wished(self.command)), self._folder)
         said = version.said.strip()

@@ -13,6 +13,7 @@ import weakref
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ...lowering import settings
 from ...lowering.later import Later
 from .library import Library, ffi
 
@@ -25,6 +26,8 @@ else:  # what only compiling needs
     prelude, texts = Later("..emit.prelude", __package__), Later("..emit.source", __package__)
 
 ENTRY = "pe_threads"
+LOADED: tuple[str, settings.Effort] = ("the run-time library", 1)
+"""What it is called, and how well it is compiled: it computes nothing."""
 _TEXT = os.path.join(os.path.dirname(__file__), "csrc", "threads.c")
 _ASK: Any = ffi.typeof("int(*)(void)")
 _NUMBERS: Any = ffi.typeof("int64_t[]")

@@ -24,7 +24,6 @@ from .toolchain import Ran, Toolchain, first_line, start
 
 if TYPE_CHECKING:
     import tempfile
-    from pathlib import Path
 else:
     tempfile = Later("tempfile", None)
 
@@ -64,7 +63,10 @@ class Trial:
         with contextlib.ExitStack() as stack:
             self._folder = stack.enter_context(cache.scratch())
             try:
-                (self._folder / name).write_text(text, encoding="ascii", newline="\n")
+                with open(
+                    os.path.join(self._folder, name), "w", encoding="ascii", newline="\n"
+                ) as file:
+                    file.write(text)
                 self._running = start(self.command, self._folder)
             except OSError as why:
                 raise _no_place(self._folder, why) from None
@@ -77,9 +79,13 @@ class Trial:
     def ended(self) -> tuple[bytes, Ran]:
         """Return the shared object, empty where there is none, and how the compiler ended."""
         with self._stack:
-            ran, made = self._running.ended(), self._folder / "kernel.so"
+            ran, code = self._running.ended(), b""
             try:
-                code = made.read_bytes() if ran.status == 0 and made.exists() else b""
+                if ran.status == 0:
+                    with open(os.path.join(self._folder, "kernel.so"), "rb") as file:
+                        code = file.read()
+            except FileNotFoundError:
+                pass
             except OSError as why:
                 raise _no_place(self._folder, why) from None
         return (code if library.unsound(code) is None else b""), ran
@@ -164,7 +170,7 @@ def _report(name: str, text: str, ran: Ran, toolchain: Toolchain, command: tuple
     return "no file, for no folder could be written"
 
 
-def _no_place(folder: Path, why: OSError) -> CdBackendError:
+def _no_place(folder: str, why: OSError) -> CdBackendError:
     full = why.errno in (errno.ENOSPC, errno.EDQUOT)
     message = f"nothing can be compiled in {folder}: {why.strerror or why}"
     helps = (

@@ -33,8 +33,12 @@ else:
     shutil, subprocess = Later("shutil", None), Later("subprocess", None)
 
 NAMES = ("cc", "gcc", "clang")
-MEANING = ("-std=gnu11", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off")
-"""Flags that results depend on: a compiler that lacks one of them is refused. There is no
+MEANING = (
+    "-std=gnu11", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off",
+    "-Werror=implicit-function-declaration",
+)  # fmt: skip
+"""Flags that results depend on: a compiler that lacks one of them is refused. A function that is
+not declared would be taken to return an `int`. There is no
 `-ffast-math`: linked with it, a library switches its whole process to flush-to-zero."""
 SPEED = ("-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-mprefer-vector-width=512")
 """Without the last, compilers make vectors of half the width of what the processor has."""

@@ -20,7 +20,7 @@ SHARED = tuple(
     f"cc/csrc/{name}.h" for name in ("complexes", "integers", "casts", "reals", "memory")
 )
 """The files of C that other languages take as well, in the folder of the backends."""
-_OF_C = "bits exponentials logarithms angles arcs powers erf".split()
+_OF_C = "library bits exponentials logarithms angles arcs powers erf".split()
 _APART = "choices threads vectors".split()
 OF_C = (
     tuple(f"cc/csrc/{name}.h" for name in _OF_C)

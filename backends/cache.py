@@ -24,16 +24,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..lowering import settings
 from ..lowering.later import Later
+from .folders import Refused, first_made, open_folder, remove, shrink, sweep
+from .lock import locked
 
 if TYPE_CHECKING:
-    import pathlib
-    import shutil
     import tempfile
-    from pathlib import Path
 else:
-    pathlib = Later("pathlib", None)
-    shutil, tempfile = Later("shutil", None), Later("tempfile", None)
+    tempfile = Later("tempfile", None)
 
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SCHEMA = 1
 """Part of the folder's name and of every key: raised when the format of an entry changes."""
 MAGIC = b"pluseq\r\n"
@@ -41,6 +40,8 @@ _HEADER = struct.Struct("<8sI32sQ32s")
 _PARTS = struct.Struct("<IQ")
 _STALE = 24 * 3600.0
 """Seconds after which what a killed process left behind is swept away."""
+_SCRATCH = "build-"
+"""What the names of folders begin with in which something is compiled."""
 
 
 class CacheWarning(RuntimeWarning):
@@ -53,10 +54,6 @@ class Entry(NamedTuple):
     metadata: dict[str, Any]
     source: str
     object: bytes
-
-
-class Refused(Exception):
-    """An entry that exists and is not to be trusted; says why."""
 
 
 def content_key(**parts: object) -> str:
@@ -88,12 +85,11 @@ def package_digest(*folders: str) -> str:
 
 def _digest_of_sources(folders: Sequence[str]) -> str:
     digest = hashlib.sha256()
-    package = pathlib.Path(__file__).parent.parent
-    for folder in folders or ("dsl", "lowering", "backends"):
-        for path in sorted((package / folder).rglob("*")):
-            if path.suffix in (".py", ".c", ".h", ".cu"):
-                digest.update(str(path.relative_to(package)).encode() + b"\0")
-                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    for folder in folders or ("backends", "dsl", "lowering"):
+        for found in _sources(os.path.join(_PACKAGE, folder)):
+            digest.update(os.path.relpath(found.path, _PACKAGE).encode() + b"\0")
+            with open(found.path, "rb") as file:
+                digest.update(hashlib.sha256(file.read()).digest())
     return digest.hexdigest()
 
 
@@ -112,9 +108,8 @@ def is_unchanged() -> bool:
 
 def _stamp() -> str:
     digest = hashlib.sha256()
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     for folder in ("backends", "dsl", "lowering"):
-        for found in _sources(os.path.join(package, folder)):
+        for found in _sources(os.path.join(_PACKAGE, folder)):
             state = found.stat()
             times = state.st_mtime_ns, state.st_ctime_ns
             digest.update(repr((found.path, state.st_size, state.st_ino, *times)).encode())
@@ -169,7 +164,7 @@ class Cache:
 
     def __init__(self) -> None:
         self._told: set[str] = set()
-        self._swept: set[Path] = set()
+        self._swept: set[str] = set()
 
     def get(self, key: str) -> Entry | None:
         """Return the entry, None where there is none that can be trusted."""
@@ -204,50 +199,41 @@ class Cache:
         The lock is the operating system's: it ends with its process. Who waits longer than the
         setting `cache_timeout` builds as well, which costs time and nothing else.
         """
-        from filelock import FileLock, Timeout  # only needed where something is compiled
-
         with self._folder(create=True) as folder:
             usable = folder is not None
-        lock = FileLock(root() / f"lock-{key[:2]}") if usable else None
-        try:
-            if lock is not None:
-                lock.acquire(timeout=settings.current().cache_timeout)
-        except (Timeout, OSError, NotImplementedError):
-            lock = None
-        try:
+        if not usable:
             yield
-        finally:
-            if lock is not None:
-                lock.release()
+            return
+        with locked(os.path.join(root(), f"lock-{key[:2]}"), settings.current().cache_timeout):
+            yield
 
     @contextlib.contextmanager
-    def scratch(self) -> Iterator[Path]:
+    def scratch(self) -> Iterator[str]:
         """Yield a new private folder, in the cache where that can be written, and remove it."""
         with self._folder(create=True) as folder:
-            homes = [root()] if folder is not None else []
-        homes += [pathlib.Path(tempfile.gettempdir()), pathlib.Path("/dev/shm")]
-        made = _first_made(homes)
+            usable = folder is not None
+        made = first_made(_homes(usable), _SCRATCH)
         try:
             yield made
         finally:
-            shutil.rmtree(made, ignore_errors=True)
+            remove(made)
 
     @contextlib.contextmanager
     def _folder(self, create: bool) -> Iterator[int | None]:
         """Yield the opened folder of entries, None where there is none or it is not ours alone."""
-        opened: int | None = None
+        held: int | None = None
         if settings.current().cache:
             try:
-                opened = _open_folder(folder_of_entries(), create)
+                held = open_folder(root(), create)
             except FileNotFoundError:
                 pass
             except (Refused, OSError) as why:
                 self._tell(f"the cache {root()} is not used: {why}; set `cache_dir` for another")
         try:
-            yield opened
+            yield held
         finally:
-            if opened is not None:
-                os.close(opened)
+            if held is not None:
+                os.close(held)
 
     def _tell(self, text: str) -> None:
         if text not in self._told:
@@ -261,17 +247,12 @@ class Cache:
             return
         self._swept.add(here)
         with contextlib.suppress(OSError):
-            _remove_leftovers(here, time.time() - _STALE)
-            _remove_oldest(here, settings.current().cache_size * 2**20)
+            sweep(here, time.time() - _STALE, _SCRATCH, ".tmp")
+            shrink(here, settings.current().cache_size * 2**20, ".entry")
 
 
-def root() -> Path:
-    """Return the folder of entries under the current settings, whether or not it exists."""
-    return pathlib.Path(folder_of_entries())
-
-
-def folder_of_entries() -> str:
-    """Return the path of that folder."""
+def root() -> str:
+    """Return the path of the folder of entries under the current settings, whether it exists."""
     chosen = settings.current().cache_dir
     base = os.path.abspath(os.path.expanduser(chosen)) if chosen else _user_cache()
     return os.path.join(base, f"v{SCHEMA}")
@@ -290,56 +271,12 @@ def _user_cache() -> str:
     return user_cache_dir("plusequals")
 
 
-def distrust(path: str | Path) -> str | None:
-    """Return why what is stored under a folder cannot be trusted, None where it can.
-
-    The folder has to be ours and writable by nobody else; so do the folders above it up to the
-    home folder, where the system's own and those like `/tmp` (sticky) pass as well.
-    """
-    home = os.path.expanduser("~")
-    first = folder = os.fspath(path)
-    while True:
-        found = os.lstat(folder)
-        if stat.S_ISLNK(found.st_mode):
-            if folder == first:
-                return f"{folder} is a link"
-            found = os.stat(folder)
-        if not stat.S_ISDIR(found.st_mode):
-            return f"{folder} is not a folder"
-        if found.st_uid != os.geteuid() and (folder == first or found.st_uid != 0):
-            return f"{folder} belongs to another user"
-        sticky = folder != first and found.st_mode & stat.S_ISVTX
-        if found.st_mode & 0o022 and not sticky:
-            return f"others can write to {folder} (`chmod go-w {folder}` makes it yours)"
-        above = os.path.dirname(folder)
-        if folder == home or above == folder:
-            return None
-        folder = above
-
-
-def _open_folder(path: str, create: bool) -> int:
-    if create:
-        _make(path)
-    opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        if why := distrust(path):
-            raise Refused(why)
-        seen, held = os.lstat(path), os.fstat(opened)
-        if (seen.st_dev, seen.st_ino) != (held.st_dev, held.st_ino):
-            raise Refused(f"{path} was exchanged while it was looked at")
-    except BaseException:
-        os.close(opened)
-        raise
-    return opened
-
-
-def _make(path: str) -> None:
-    """Make the folder and those above it, each for the owner only whatever the umask allows."""
-    if os.path.exists(path):
-        return
-    _make(os.path.dirname(path))
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path, mode=0o700)
+def _homes(usable: bool) -> Iterator[str]:
+    """Yield where there may be folders to compile in, the cache first if it is usable."""
+    if usable:
+        yield root()
+    yield tempfile.gettempdir()
+    yield "/dev/shm"
 
 
 def _name(key: str) -> str:
@@ -369,31 +306,3 @@ def _write(folder: int, name: str, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary, dir_fd=folder)
         raise
-
-
-def _first_made(homes: list[Path]) -> Path:
-    """Return a new private folder in the first place that allows one; raises the last OSError."""
-    for home in homes[:-1]:
-        with contextlib.suppress(OSError):
-            return pathlib.Path(tempfile.mkdtemp(prefix="build-", dir=home))
-    return pathlib.Path(tempfile.mkdtemp(prefix="build-", dir=homes[-1]))
-
-
-def _remove_leftovers(path: Path, before: float) -> None:
-    for found in path.iterdir():
-        if found.lstat().st_mtime < before:
-            if found.name.startswith("build-"):
-                shutil.rmtree(found, ignore_errors=True)
-            elif found.suffix == ".tmp":
-                found.unlink(missing_ok=True)
-
-
-def _remove_oldest(path: Path, limit: int) -> None:
-    """Remove the entries written first until the rest takes less than `limit` bytes."""
-    entries = sorted((x.lstat().st_mtime, x.lstat().st_size, x) for x in path.glob("*.entry"))
-    excess = sum(size for _, size, _ in entries) - limit
-    for _, size, entry in entries:
-        if excess <= 0:
-            break
-        entry.unlink(missing_ok=True)
-        excess -= size

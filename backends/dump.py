@@ -15,16 +15,23 @@ from __future__ import annotations
 import re
 import sys
 import time
-from difflib import unified_diff
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..lowering import settings
 from ..lowering.diagnostic import CdBackendError, Diagnostic
 from ..lowering.ir.loops import Program
 from ..lowering.ir.printer import print_program
 from ..lowering.ir.walk import statements
+from ..lowering.later import Later
 from ..lowering.pipeline import Observer
 from ..lowering.placement import Placement
+
+if TYPE_CHECKING:
+    import difflib
+    import pathlib
+    from pathlib import Path
+else:
+    difflib, pathlib = Later("difflib", None), Later("pathlib", None)
 
 
 def tell(level: int, text: str) -> None:
@@ -69,7 +76,7 @@ class _Watch:
         """Return the first stage whole, later ones as a difference, none where all is the same."""
         if not self.number:
             return text
-        lines = unified_diff(
+        lines = difflib.unified_diff(
             self.text.splitlines(), text.splitlines(), "before", f"after {stage}", "", "", 1, ""
         )
         return "\n".join(lines) or f"{stage} changed nothing"
@@ -94,7 +101,7 @@ def save(name: str, ending: str, text: str) -> str:
     chosen = settings.current().dump_dir
     if not chosen:
         return ""
-    folder = Path(chosen).expanduser()
+    folder = pathlib.Path(chosen).expanduser()
     return write_text(folder, f"{_safe(name)}-{ending}", text)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from . import __version__
-from .backends import cache, registry
+from .backends import cache, folders, registry
 from .backends.cc import compiler, inspection, toolchain
 from .lowering import settings
 from .lowering.diagnostic import CdError
@@ -76,7 +76,7 @@ def _backends() -> Facts:
 def _compiler() -> Facts:
     command = toolchain.find()
     with tempfile.TemporaryDirectory() as scratch:
-        found = inspection.inspect(command, Path(scratch))
+        found = inspection.inspect(command, scratch)
     kept = " ".join(found.environment)
     return [
         ("command", " ".join(found.command)),
@@ -88,13 +88,13 @@ def _compiler() -> Facts:
 
 
 def _cache() -> Facts:
-    root = cache.root()
+    root = Path(cache.root())
     if not root.exists():
         return [("path", str(root)), ("state", "not there yet; made by the first compilation")]
     status = root.stat()
     entries = [path for path in root.iterdir() if path.is_file() and path.stat().st_size]
     size = sum(path.stat().st_size for path in entries)
-    why = cache.distrust(root)
+    why = folders.distrust(str(root))
     return [
         ("path", str(root)),
         ("owner", _owner(root)),

@@ -47,7 +47,7 @@ backends/cc: __init__ backend warm stream compiler code threads library inspecti
 backends: interpreter registry
 backends/emit: __init__ c_syntax order parts polls frame vectors source heads units c_expression
 backends/emit: eager names dialect layout prelude record
-backends: cache dump interface
+backends: cache lock folders dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks lockstep predicate deferred kinds split
 lowering/schedule: tensor_tiles device_tiles segments scatter owners chunks team scan tree points
@@ -87,7 +87,7 @@ TUTORIAL_LINES = 250
 LAZY_PACKAGES = {
     "astor": "listings only; 40 ms of start-up",
     "cuda": "the driver is missing on most machines",
-    "filelock": "only when something is compiled",
+    "filelock": "only where the system has no lock of its own for it",
     "matplotlib": "pictures only",
     "ml_dtypes": "only for bfloat16 arrays; 60 ms of start-up",
     "platformdirs": "only when something is compiled",

@@ -16,8 +16,8 @@ from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.later import Later
 from ..cache import Cache, Entry, content_key
 from . import toolchain
-from .compiler import build, flags
-from .host import target
+from .compiler import Ahead, Trial, built, flags
+from .host import processors, target
 from .library import Broken, Library
 from .toolchain import Toolchain
 from .warm import ShortWay
@@ -61,6 +61,8 @@ class CompiledC:
         self._libraries: WeakValueDictionary[str, Library] = WeakValueDictionary()
         self._threads: dict[Library, threads.Threads] = {}
         """The run-time libraries, one for each compiler that was used."""
+        self._ahead: dict[str, Ahead] = {}
+        """What is compiled before it is asked for, by key."""
         self.after_fork()
 
     def unavailable(self) -> CdBackendError | None:
@@ -90,6 +92,14 @@ class CompiledC:
                         command, self.cache.scratch()
                     )
 
+    def prepare(self) -> None:
+        """Begin to compile what calls may want, beside the lowering of the first of them, as far
+        as there are processors for that; raises CdBackendError."""
+        if self.shares()[0] > 1:
+            self._begin_threads()
+        if processors() > 2:
+            self.short_way.begin(self.toolchain)
+
     def compile(self, procedure: Procedure) -> code.CompiledCode:
         """Return code for the procedure; raises CdBackendError where it cannot be compiled."""
         (code,) = self.compile_all((procedure,))
@@ -99,8 +109,11 @@ class CompiledC:
         """Return code for procedures of one text, which is compiled once; raises CdBackendError."""
         started, called = time.perf_counter(), ", ".join(one.name for one in procedures)
         sources = texts.joined([translate(one) for one in _named_apart(procedures)])
+        asks = any(source.asks for source in sources)
+        if asks:
+            self._begin_threads()
         library, origin = self.load(sources[0], called)
-        shared = self.threads() if any(source.asks for source in sources) else None
+        shared = self.threads() if asks else None
         took = 1000 * (time.perf_counter() - started)
         dump.tell(1, f"plusequals: {called}: cc, {origin}, {took:.1f} ms")
         return tuple(
@@ -126,7 +139,7 @@ class CompiledC:
         """
         library = self.kept(key, threads.ENTRY) if key else None
         if library is None:
-            library, _ = self.load(threads.source(), "the run-time library")
+            library, _ = self.load(threads.source(), *threads.LOADED)
         with self._locks[0]:
             found = self._threads.get(library)
             if found is None:
@@ -138,18 +151,21 @@ class CompiledC:
         machine = target()
         return machine.threads, machine.parallel_from
 
-    def load(self, source: Source, name: str) -> tuple[Library, Origin]:
+    def load(
+        self, source: Source, name: str, optimize: settings.Effort | None = None
+    ) -> tuple[Library, Origin]:
         """Return the library of generated text and where it came from; raises CdBackendError."""
         compiler = self.toolchain()
-        key = content_key(text=source.text, flags=flags(compiler), compiler=asdict(compiler))
-        with self._locks[int(key[:4], 16) % (_LOCKS - 1) + 1]:
+        chosen = flags(compiler, optimize)
+        key = _key(source, compiler, chosen)
+        with self._lock_of(key):
             library = self._libraries.get(key)
             if library is not None:
                 return library, "memory"
             library = self._from_disk(key, source.entry)
             origin: Origin = "disk"
             if library is None:
-                library, origin = self._made(key, source, name, compiler)
+                library, origin = self._made(key, source, name, compiler, chosen)
             self._libraries[key] = library
             return library, origin
 
@@ -176,7 +192,7 @@ class CompiledC:
 
     def kept(self, key: str, entry: str) -> Library | None:
         """Return the library of a key with that entry, from memory or disk; None for none."""
-        with self._locks[int(key[:4], 16) % (_LOCKS - 1) + 1]:
+        with self._lock_of(key):
             library = self._libraries.get(key) or self._from_disk(key, entry)
             if library is not None:
                 self._libraries[key] = library
@@ -194,15 +210,38 @@ class CompiledC:
             )
             return None
 
+    def _begin_threads(self) -> None:
+        """Begin to compile the run-time library beside what is done next, where it is not known
+        and there is a processor for that."""
+        compiler, source = self.toolchain(), threads.source()
+        name, optimize = threads.LOADED
+        chosen = flags(compiler, optimize)
+        key = _key(source, compiler, chosen)
+        with self._lock_of(key):
+            known = key in self._libraries or key in self._ahead
+            if known or processors() < 2 or self.cache.get(key) is not None:
+                return
+
+            def keep(code: bytes) -> None:
+                if code:
+                    self.cache.put(key, _entry(source, name, compiler, code))
+
+            self._ahead[key] = Ahead(source.text, "threads.c", compiler, chosen, self.cache, keep)
+
     def _made(
-        self, key: str, source: Source, name: str, compiler: Toolchain
+        self, key: str, source: Source, name: str, compiler: Toolchain, chosen: Sequence[str]
     ) -> tuple[Library, Origin]:
         """Compile, unless another process does: then wait for what it puts on disk."""
         with self.cache.building(key):
             library = self._from_disk(key, source.entry)
             if library is not None:
                 return library, "disk"
-            made = build(source.text, name, compiler, source.line_map.get, self.cache)
+            begun = self._ahead.get(key)
+            if begun is not None and begun.is_ours():
+                trial: Trial = self._ahead.pop(key)
+            else:
+                trial = Trial(source.text, "kernel.c", compiler, chosen, self.cache)
+            made = built(trial, source.text, name, source.line_map.get)
             try:
                 library = _loaded(made, source.entry, key)
             except Broken as why:
@@ -212,9 +251,12 @@ class CompiledC:
                         "CD0813", message, helps=("the setting `compiler` names another one",)
                     )
                 ) from None
-            metadata = {"name": name, "entry": source.entry, "compiler": compiler.version}
-            self.cache.put(key, Entry(metadata, source.text, made))
+            if not isinstance(trial, Ahead):
+                self.cache.put(key, _entry(source, name, compiler, made))
             return library, "compiled"
+
+    def _lock_of(self, key: str) -> threading.Lock:
+        return self._locks[int(key[:4], 16) % (_LOCKS - 1) + 1]
 
     def after_fork(self) -> None:
         """Make the locks, again in a forked child: those of before may be held by no thread."""
@@ -251,6 +293,15 @@ def translate(procedure: Procedure) -> Source:
     if chosen.debug >= 3:
         dump.show_end(procedure.name, program, placement, source.text, saved)
     return source
+
+
+def _key(source: Source, compiler: Toolchain, chosen: Sequence[str]) -> str:
+    return content_key(text=source.text, flags=chosen, compiler=asdict(compiler))
+
+
+def _entry(source: Source, name: str, compiler: Toolchain, made: bytes) -> Entry:
+    metadata = {"name": name, "entry": source.entry, "compiler": compiler.version}
+    return Entry(metadata, source.text, made)
 
 
 def _loaded(made: bytes, entry: str, key: str) -> Library:

@@ -6,8 +6,10 @@ a report file beside the text it is about; the error names the user's line and t
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
+import os
 import platform
 import re
 from collections.abc import Callable, Sequence
@@ -22,7 +24,6 @@ from .toolchain import Ran, Toolchain, first_line, start
 
 if TYPE_CHECKING:
     import tempfile
-    from pathlib import Path
 else:
     tempfile = Later("tempfile", None)
 
@@ -39,26 +40,15 @@ def flags(toolchain: Toolchain, optimize: settings.Effort | None = None) -> tupl
     return (*toolchain.flags, f"-O{level}", "-shared")
 
 
-def build(text: str, name: str, toolchain: Toolchain, places: Places, cache: Cache) -> bytes:
+def built(trial: Trial, text: str, name: str, places: Places) -> bytes:
     """Return the shared object that the compiler makes of C text.
 
     Raises CdBackendError: CD0802 where it refuses the text, CD0812 where it fails by itself.
     """
-    chosen = flags(toolchain)
-    code, ran = tried(text, toolchain, chosen, cache)
+    code, ran = trial.ended()
     if not code:
-        raise _complaint(ran, text, name, toolchain, _command(toolchain, chosen), places)
+        raise _complaint(ran, text, name, trial.toolchain, trial.command, places)
     return code
-
-
-def tried(
-    text: str, toolchain: Toolchain, chosen: Sequence[str], cache: Cache
-) -> tuple[bytes, Ran]:
-    """Return the shared object that the compiler makes of C text with flags, and how that ended.
-
-    It is empty where there is none. Raises CdBackendError CD0814 where no file can be written.
-    """
-    return Trial(text, "kernel.c", toolchain, chosen, cache).ended()
 
 
 class Trial:
@@ -69,11 +59,15 @@ class Trial:
     ) -> None:
         """Begin it, with the text in a file of that name; raises CdBackendError as `start` does,
         and CD0814 where no file can be written."""
+        self.toolchain, self.command = toolchain, _command(toolchain, chosen, name)
         with contextlib.ExitStack() as stack:
             self._folder = stack.enter_context(cache.scratch())
             try:
-                (self._folder / name).write_text(text, encoding="ascii", newline="\n")
-                self._running = start(_command(toolchain, chosen, name), self._folder)
+                with open(
+                    os.path.join(self._folder, name), "w", encoding="ascii", newline="\n"
+                ) as file:
+                    file.write(text)
+                self._running = start(self.command, self._folder)
             except OSError as why:
                 raise _no_place(self._folder, why) from None
             self._stack = stack.pop_all()
@@ -85,17 +79,53 @@ class Trial:
     def ended(self) -> tuple[bytes, Ran]:
         """Return the shared object, empty where there is none, and how the compiler ended."""
         with self._stack:
-            ran, made = self._running.ended(), self._folder / "kernel.so"
+            ran, code = self._running.ended(), b""
             try:
-                code = made.read_bytes() if ran.status == 0 and made.exists() else b""
+                if ran.status == 0:
+                    with open(os.path.join(self._folder, "kernel.so"), "rb") as file:
+                        code = file.read()
+            except FileNotFoundError:
+                pass
             except OSError as why:
                 raise _no_place(self._folder, why) from None
         return (code if library.unsound(code) is None else b""), ran
 
 
-def _command(
-    toolchain: Toolchain, chosen: Sequence[str], name: str = "kernel.c"
-) -> tuple[str, ...]:
+class Ahead(Trial):
+    """One that is begun before anybody asks for what it makes, and that is kept, at the end of the
+    process if nobody has asked: for processes to come."""
+
+    def __init__(
+        self,
+        text: str,
+        name: str,
+        toolchain: Toolchain,
+        chosen: Sequence[str],
+        cache: Cache,
+        keep: Callable[[bytes], object],
+    ) -> None:
+        super().__init__(text, name, toolchain, chosen, cache)
+        self._keep, self._process = keep, os.getpid()
+        atexit.register(self._at_exit)
+
+    def is_ours(self) -> bool:
+        """Whether this process has begun it: that of a parent is the parent's."""
+        return self._process == os.getpid()
+
+    def ended(self) -> tuple[bytes, Ran]:
+        """Return what `Trial.ended` does, and keep it."""
+        atexit.unregister(self._at_exit)
+        code, ran = super().ended()
+        self._keep(code)
+        return code, ran
+
+    def _at_exit(self) -> None:
+        if self.is_ours():
+            with contextlib.suppress(CdBackendError):
+                self.ended()
+
+
+def _command(toolchain: Toolchain, chosen: Sequence[str], name: str) -> tuple[str, ...]:
     return (*toolchain.command, *chosen, "-o", "kernel.so", name, "-lm")
 
 
@@ -140,7 +170,7 @@ def _report(name: str, text: str, ran: Ran, toolchain: Toolchain, command: tuple
     return "no file, for no folder could be written"
 
 
-def _no_place(folder: Path, why: OSError) -> CdBackendError:
+def _no_place(folder: str, why: OSError) -> CdBackendError:
     full = why.errno in (errno.ENOSPC, errno.EDQUOT)
     message = f"nothing can be compiled in {folder}: {why.strerror or why}"
     helps = (

@@ -37,7 +37,7 @@ def processor() -> str:
 def facts() -> list[object]:
     """Return all that `target` makes of this machine, beside the settings."""
     sizes = map(_cache_bytes, _LEVELS.values())
-    return [platform.machine(), *_described(), *sizes, _processors()]
+    return [platform.machine(), *_described(), *sizes, processors()]
 
 
 def target() -> Target:
@@ -47,7 +47,7 @@ def target() -> Target:
     bits = 512 if wide else 256 if "avx2" in words else 128
     known = {name: size for name, level in _LEVELS.items() if (size := _cache_bytes(level))}
     chosen = settings.current()
-    threads = min(chosen.threads or _processors(), MOST_THREADS)
+    threads = min(chosen.threads or processors(), MOST_THREADS)
     registers = 32 if wide or platform.machine() in ("aarch64", "arm64") else 16
     return targets.Target(
         "cc", bits, registers, threads, chosen.parallel_from,
@@ -58,7 +58,7 @@ def target() -> Target:
     )  # fmt: skip
 
 
-def _processors() -> int:
+def processors() -> int:
     """How many processors this process may run on."""
     with contextlib.suppress(AttributeError):
         return len(os.sched_getaffinity(0))

@@ -1,7 +1,8 @@
 """What a compiler is and takes, found by running it a few times.
 
-Asked at once are its version, what it takes this machine's processor to have, and whether it takes
-all flags that are wished for. Compilers that know others are asked one thing after the other.
+Asked at once are its version, and what it takes this machine's processor to have under all flags
+that are wished for, which says that it takes them. Compilers that know others, or no such question,
+are asked one thing after the other.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 
 from .host import processor
 from .toolchain import (
@@ -37,17 +37,15 @@ class Inspection:
 
     __slots__ = ("_folder", "_questions", "_stack", "command", "process")
 
-    def __init__(self, command: tuple[str, ...], empty: AbstractContextManager[Path]) -> None:
+    def __init__(self, command: tuple[str, ...], empty: AbstractContextManager[str]) -> None:
         """Ask, in an empty folder that is left then. Raises CdBackendError where it cannot run."""
         self.command, self.process = command, os.getpid()
         with contextlib.ExitStack() as stack:
             folder = self._folder = stack.enter_context(empty)
-            (folder / "probe.c").write_text("int probe(void) { return 0; }\n")
             self._questions: list[Running] = []
             for said, flags in (
                 ("version", ("--version",)),
-                ("target", (NATIVE[0], *_TARGET)),
-                ("takes", (*MEANING, NATIVE[0], *_wished(command), *_PROBE)),
+                ("target", (*MEANING, NATIVE[0], *_wished(command), *_TARGET)),
             ):
                 self._questions.append(start((*command, *flags), folder, said))
                 stack.callback(self._questions[-1].stop)
@@ -61,17 +59,19 @@ class Inspection:
             version = next(asked)
             if version.status != 0:
                 raise failed(self.command, f"does not answer --version: {first_line(version)}")
-            target, takes = asked
-            if _is_told(target) and takes.status == 0:
+            (target,) = asked
+            if _is_told(target):
                 digest, flags = _digest(target.said), (NATIVE[0], *_wished(self.command))
             else:
+                with open(os.path.join(self._folder, "probe.c"), "w", encoding="ascii") as file:
+                    file.write("int probe(void) { return 0; }\n")
                 native, digest = _target(self.command, self._folder)
                 flags = _admitted(self.command, (*native, *_wished(self.command)), self._folder)
         said = version.said.strip()
         return Toolchain(self.command, said, digest, (*MEANING, *flags), environment())
 
 
-def inspect(command: tuple[str, ...], folder: Path) -> Toolchain:
+def inspect(command: tuple[str, ...], folder: str) -> Toolchain:
     """Return what a compiler is, found in an empty folder. Raises CdBackendError as above."""
     return Inspection(command, contextlib.nullcontext(folder)).ended()
 
@@ -91,7 +91,7 @@ def _is_told(answer: Ran) -> bool:
     return answer.status == 0 and "-m" in answer.said
 
 
-def _target(command: tuple[str, ...], scratch: Path) -> tuple[tuple[str, ...], str]:
+def _target(command: tuple[str, ...], scratch: str) -> tuple[tuple[str, ...], str]:
     """Return the flag for this very processor, and a digest of what it resolves to."""
     for native in NATIVE:
         gcc = run((*command, native, *_TARGET), scratch)
@@ -108,7 +108,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256((processor() + text).encode()).hexdigest()
 
 
-def _admitted(command: tuple[str, ...], wished: tuple[str, ...], scratch: Path) -> tuple[str, ...]:
+def _admitted(command: tuple[str, ...], wished: tuple[str, ...], scratch: str) -> tuple[str, ...]:
     """Return those flags that the compiler takes, tried together, then one by one."""
 
     def takes(*flags: str) -> Ran:

@@ -13,6 +13,7 @@ import weakref
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ...lowering import settings
 from ...lowering.later import Later
 from .library import Library, ffi
 
@@ -25,6 +26,8 @@ else:  # what only compiling needs
     prelude, texts = Later("..emit.prelude", __package__), Later("..emit.source", __package__)
 
 ENTRY = "pe_threads"
+LOADED: tuple[str, settings.Effort] = ("the run-time library", 1)
+"""What it is called, and how well it is compiled: it computes nothing."""
 _TEXT = os.path.join(os.path.dirname(__file__), "csrc", "threads.c")
 _ASK: Any = ffi.typeof("int(*)(void)")
 _NUMBERS: Any = ffi.typeof("int64_t[]")
@@ -37,7 +40,7 @@ def source() -> texts.Source:
     """Return the C text of the library."""
     with open(_TEXT, encoding="ascii") as file:
         text = file.read()
-    head = "#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n"
+    head = "#include <stddef.h>\n#include <stdint.h>\n"
     pieces = "\n".join(prelude.needed(text))
     none = buffers.Memory((), (), (), ())
     return texts.Source("\n".join((head, pieces, text)), ENTRY, {}, (), (), none, 0)

@@ -27,15 +27,18 @@ if TYPE_CHECKING:
     import shutil
     import signal
     import subprocess
-    from pathlib import Path
 else:
     importing, shlex = Later("importlib.util", None), Later("shlex", None)
     select, signal = Later("select", None), Later("signal", None)
     shutil, subprocess = Later("shutil", None), Later("subprocess", None)
 
 NAMES = ("cc", "gcc", "clang")
-MEANING = ("-std=gnu11", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off")
-"""Flags that results depend on: a compiler that lacks one of them is refused. There is no
+MEANING = (
+    "-std=gnu11", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off",
+    "-Werror=implicit-function-declaration",
+)  # fmt: skip
+"""Flags that results depend on: a compiler that lacks one of them is refused. A function that is
+not declared would be taken to return an `int`. There is no
 `-ffast-math`: linked with it, a library switches its whole process to flush-to-zero."""
 SPEED = ("-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-mprefer-vector-width=512")
 """Without the last, compilers make vectors of half the width of what the processor has."""
@@ -156,15 +159,15 @@ class Running:
         self.said.close()
 
 
-def start(command: Sequence[str], folder: Path, said: str = "said") -> Running:
+def start(command: Sequence[str], folder: str, said: str = "said") -> Running:
     """Start a command in a folder with a closed input and a small environment; return it.
 
     It is a process group of its own; what it says goes to a file of that name. Raises
     CdBackendError where it cannot be started.
     """
     given = settings.variables(_KEPT, _KEPT_STARTS)
-    given |= {"LC_ALL": "C", "TMPDIR": str(folder)}
-    file = open(folder / f"{said}.txt", "wb+")
+    given |= {"LC_ALL": "C", "TMPDIR": folder}
+    file = open(os.path.join(folder, f"{said}.txt"), "wb+")
     try:
         process = subprocess.Popen(
             command, cwd=folder, env=given, stdin=subprocess.DEVNULL, stdout=file,
@@ -176,7 +179,7 @@ def start(command: Sequence[str], folder: Path, said: str = "said") -> Running:
     return Running(command, process, file)
 
 
-def run(command: Sequence[str], folder: Path) -> Ran:
+def run(command: Sequence[str], folder: str) -> Ran:
     """Run a command as `start` does, and to its end; return how it ended."""
     return start(command, folder).ended()
 

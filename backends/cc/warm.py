@@ -7,7 +7,6 @@ memory as it takes for granted, every call goes the long way, as all do that no 
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import os
 import struct
@@ -16,16 +15,18 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...lowering import settings
 from ..cache import Cache, Entry, content_key
-from ..interface import Array
-from .compiler import Trial, flags
+from .compiler import Ahead, flags
 from .library import Broken, module
 from .toolchain import Toolchain
+
+if TYPE_CHECKING:
+    from ..interface import Array
 
 VALUES, ARRAYS, RESULTS, RANK = 64, 64, 16, 64
 """The most that a plan may have of values, of arrays given to code, of results, and of axes."""
@@ -126,10 +127,8 @@ class ShortWay:
         self._lock = threading.Lock()
         self._asked = False
         self._code = b""
-        self._trial: tuple[str, str, Trial] | None = None
-        """The key and the text of what is being compiled."""
-        self._process = 0
-        """The one that compiles it."""
+        self._coming: Ahead | None = None
+        """What compiles it."""
         self.caller: type | None = None
         """The class whose objects are called in the short way, None until there is one."""
         self._empty: Callable[..., Array] | None = None
@@ -149,7 +148,7 @@ class ShortWay:
     @property
     def is_coming(self) -> bool:
         """Whether the library is being compiled."""
-        return self._trial is not None
+        return self._coming is not None
 
     def wanted(
         self, toolchain: Callable[[], Toolchain], watching: list[object], wait: bool = True
@@ -196,20 +195,18 @@ class ShortWay:
         if entry is not None:
             self._code = entry.object
             return
-        self._trial = key, text, Trial(text, "warm.c", compiler, chosen, self._cache)
-        self._process = os.getpid()
-        atexit.register(self._end)  # for processes to come
 
-    def _end(self, wait: bool = True) -> None:
-        """Keep the library that was being compiled; also that there is none."""
-        if self._trial is None or self._process != os.getpid():  # it is a forked child's parent's
-            return
-        if not wait and not self._trial[2].is_over():
-            return
-        atexit.unregister(self._end)
-        (key, text, trial), self._trial = self._trial, None
-        self._code, _ = trial.ended()
-        self._cache.put(key, Entry({"name": "warm"}, text, self._code))
+        def keep(code: bytes) -> None:  # also that there is none
+            self._cache.put(key, Entry({"name": "warm"}, text, code))
+
+        self._coming = Ahead(text, "warm.c", compiler, chosen, self._cache, keep)
+
+    def _end(self, wait: bool) -> None:
+        """Take the library that was being compiled, if it is there or is to be waited for."""
+        coming = self._coming
+        if coming is not None and coming.is_ours() and (wait or coming.is_over()):
+            self._coming = None
+            self._code, _ = coming.ended()
 
 
 def _read(path: str) -> str:

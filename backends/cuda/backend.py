@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from ...lowering import settings
 from ...lowering.dataclass import dataclass
@@ -181,7 +182,7 @@ class CompiledCuda:
             if code is not None:
                 return code, "disk"
             try:
-                code = compiler.build(made.text.text, target, folder)
+                code = compiler.build(made.text.text, target, Path(folder))
             except Failed as why:
                 raise _refused(made, name, compiler.name, str(why)) from None
             self.cache.put(key, Entry({"name": name, "log": code.log}, made.text.text, code.code))

@@ -210,7 +210,7 @@ class Nvcc:
         """Return the code that it makes of a text in an empty folder; raises Failed."""
         (folder / "kernels.cu").write_text(text, encoding="ascii")
         command = (self.command, *self.flags(target), "-o", "kernels.cubin", "kernels.cu")
-        ran = run(command, folder)
+        ran = run(command, str(folder))
         made = folder / "kernels.cubin"
         if ran.status or not made.exists():
             raise Failed(ran.said.strip() or f"it ended with {ran.status}")
@@ -252,6 +252,6 @@ def _asked() -> tuple[str, ...]:
 
 
 def _version_of(command: str) -> str:
-    said = run((command, "--version"), Path(command).parent).said
+    said = run((command, "--version"), str(Path(command).parent)).said
     release = re.search(r"release (\S+), (\S+)", said)
     return f"nvcc {release[2].lstrip('V')}" if release else f"nvcc {said.strip()[-40:]}"

@@ -147,8 +147,7 @@ _CASTS = {
 
 C = Dialect(
     name="C",
-    header="#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <stdlib.h>\n"
-    "#include <string.h>",
+    header="#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>",
     types=MappingProxyType(_TYPES),
     literals=MappingProxyType({
         dtypes.uint32: "{}u", dtypes.uint64: "{}ull",

@@ -45,12 +45,12 @@ def poll_of(loop: For | While, is_outermost: bool, sizes: frozenset[Symbol]) -> 
     """
     if isinstance(loop, For) and loop.kind == "vector":
         return None  # lanes are few, and nothing leaves them
-    work = work_of(loop, sizes)
     if isinstance(loop, While):
-        return Counted(work + 1)  # a round with nothing in it is one, too
+        return Counted(work_of(loop, sizes) + 1)  # a round with nothing in it is one, too
     total = total_of(loop).constant
     if total is not None and total < LONG:
         return None
+    work = work_of(loop, sizes)
     nested = any(_is_loop(stmt) for stmt in statements(loop.body))
     if nested or is_left(loop.body) or work.constant is None:
         return Counted(work + 1)

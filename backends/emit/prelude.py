@@ -7,20 +7,20 @@ whatever other pieces its text names, so there is no list to forget.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 
-_FOLDER = Path(__file__).parent.parent
+_FOLDER = os.path.dirname(os.path.dirname(__file__))
 SHARED = tuple(
     f"cc/csrc/{name}.h" for name in ("complexes", "integers", "casts", "reals", "memory")
 )
 """The files of C that other languages take as well, in the folder of the backends."""
-_OF_C = "bits exponentials logarithms angles arcs powers erf".split()
+_OF_C = "library bits exponentials logarithms angles arcs powers erf".split()
 _APART = "choices threads vectors".split()
 OF_C = (
     tuple(f"cc/csrc/{name}.h" for name in _OF_C)
@@ -72,7 +72,8 @@ def pieces(files: tuple[str, ...] = OF_C) -> Pieces:
 
 def _pieces_of(file: str) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
-    _, *parts = re.split(r"^//! ", (_FOLDER / file).read_text("ascii"), flags=re.MULTILINE)
+    with open(os.path.join(_FOLDER, file), encoding="ascii") as text:
+        _, *parts = re.split(r"^//! ", text.read(), flags=re.MULTILINE)
     for part in parts:
         head, _, body = part.partition("\n")
         name, _, types = head.partition(":")

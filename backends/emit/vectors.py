@@ -72,7 +72,7 @@ class _Shape:
             case Comment():
                 return True
             case Store(Access(node, ()), value):
-                self.named.add(node.id)
+                self.note(stmt)
                 return self.is_real(node.dtype) and self.can(value)
             case Store(Access(node, index), value):
                 return self.is_real(node.dtype) and self.step(node, index) == 1 and self.can(value)
@@ -80,6 +80,11 @@ class _Shape:
                 return self.is_real(node.dtype) and self.step(node, index) == 1 and self.can(value)
             case _:
                 return False
+
+    def note(self, stmt: Stmt) -> None:
+        """Note what a statement that fits makes, without a look at whether it does."""
+        if isinstance(stmt, Store) and not stmt.access.index:
+            self.named.add(stmt.access.node.id)
 
     def is_real(self, dtype: DType) -> bool:
         self.bits.add(dtype.bits)
@@ -262,7 +267,7 @@ class Writer:
         for first in range(0, rounds, width):
             piece = _Piece(self, _Shape(loop.symbol), loop.symbol, first, width)
             for stmt in loop.body:
-                piece.shape.fits(stmt)
+                piece.shape.note(stmt)
                 if isinstance(stmt, Store | Update):
                     yield Line(piece.line(stmt), stmt.span)
             self.bound += piece.named.values()
@@ -320,11 +325,8 @@ class _Piece:
         """Return a subscript for the first lane."""
         if not isinstance(index, Affine):
             return index
-        return (
-            index
-            - var(self.lane) * index.coefficient(self.lane)
-            + (index.coefficient(self.lane) * self.first)
-        )
+        step = index.coefficient(self.lane)
+        return index - var(self.lane) * step + step * self.first
 
     def either(self, expr: Expr) -> Text:
         """Return a vector, or a number that stands for all lanes."""

@@ -86,7 +86,7 @@ def prepare(backend: str | None = None, runtime: Runtime = RUNTIME) -> None:
     with contextlib.suppress(CdError):  # it is raised where it stands in the way
         found = runtime.backend(backend)
         if isinstance(found, CompiledC):
-            found.short_way.begin(found.toolchain)
+            found.prepare()
 
 
 def unfit(parameter: Parameter, array: Array) -> str | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-
-from ...lowering.diagnostic import CdNameError, CdTypeError, Span
+from ...lowering.diagnostic import CdNameError, CdTypeError, Span, nearest
 from ...lowering.ir.expressions import Position
 from ...lowering.ir.indexing import Symbol, var
 from .. import surface as s
@@ -107,8 +105,8 @@ def is_letter(frame: Frame, name: s.Name) -> bool:
 def unknown(frame: Frame, name: s.Name) -> CdNameError:
     """Return the error for a name that is nothing, with the nearest known name."""
     pool = {*frame.names, *frame.locals, *WORDS}
-    near = difflib.get_close_matches(name.id, sorted(pool), 1)
-    helps = (f"did you mean `{near[0]}`?",) if near else ()
+    near = nearest(name.id, sorted(pool))
+    helps = (f"did you mean `{near}`?",) if near else ()
     if LETTER.fullmatch(name.id):
         helps = ("index letters stand inside subscripts: `x[i]`", *helps)
     made = error("CD0201", CdNameError, f"`{name.id}` is not defined", name.span, helps=helps)

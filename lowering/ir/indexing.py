@@ -26,6 +26,11 @@ class Symbol:
     name: str
     serial: int
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Symbol):
+            return NotImplemented
+        return self.serial == other.serial and self.name == other.name
+
     def __hash__(self) -> int:
         return self.serial
 
@@ -109,7 +114,10 @@ class Affine:
 
     def coefficient(self, symbol: Symbol) -> int:
         """The factor of a symbol at top level; 0 where it does not appear there."""
-        return next((k for atom, k in self.terms if atom == symbol), 0)
+        for atom, k in self.terms:
+            if atom is symbol or atom == symbol:
+                return k
+        return 0
 
     def __repr__(self) -> str:
         return show(self)

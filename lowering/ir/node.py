@@ -64,9 +64,7 @@ class Node:
         """Elements between neighbours along each axis (row-major unless a layout was given)."""
         if self.strides is not None:
             return tuple(const(stride) for stride in self.strides)
-        out: list[Affine] = []
-        step = const(1)
-        for extent in reversed(self.shape):
-            out.append(step)
-            step = multiply(step, extent)
+        out = [const(1)] if self.shape else []
+        for extent in self.shape[:0:-1]:
+            out.append(multiply(out[-1], extent))
         return tuple(reversed(out))

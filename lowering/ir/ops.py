@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ..dataclass import dataclass
+from ..later import Later
+
+if TYPE_CHECKING:
+    import fractions
+else:
+    fractions = Later("fractions", None)
 
 Result = Literal["same", "bool", "real", "complex"]
 Side = Literal["both", "right", "none"]
@@ -92,17 +97,18 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
     """Rounds once: the exact result, of which a float64 keeps in its last bit that it is not."""
     if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c)):
         return a * b + c
-    exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+    fraction = fractions.Fraction
+    exact = fraction(float(a)) * fraction(float(b)) + fraction(float(c))
     if exact == 0:
         return a * b + c
     try:
         near = float(exact)
     except OverflowError:
         return type(a)(math.inf if exact > 0 else -math.inf)
-    if type(a) is not np.float64 and Fraction(near) != exact:
+    if type(a) is not np.float64 and fraction(near) != exact:
         bits = np.float64(near).view(np.int64)
         if bits % 2 == 0:
-            near = math.nextafter(near, math.inf if exact > Fraction(near) else -math.inf)
+            near = math.nextafter(near, math.inf if exact > fraction(near) else -math.inf)
     return type(a)(near)
 
 

@@ -11,7 +11,7 @@ from math import gcd
 
 from ..clash import extreme, symbols_of
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position
-from ..ir.indexing import Affine, QuasiOp, Range, Symbol, const, sides, substitute, var
+from ..ir.indexing import Affine, Quasi, QuasiOp, Range, Symbol, const, sides, substitute, var
 from ..ir.loops import For, Stmt
 from ..ir.node import Node
 
@@ -149,11 +149,14 @@ def stride(node: Node, index: tuple[Index, ...], symbol: Symbol) -> int | None:
         if isinstance(at, Dynamic):
             if symbol in symbols_of(at.value):
                 return None
-        elif symbol in at.symbols():
-            factor = at.coefficient(symbol)
-            if step.constant is None or symbol in (at - var(symbol) * factor).symbols():
-                return None
-            total += factor * step.constant
+            continue
+        functions = [atom for atom, _ in at.terms if isinstance(atom, Quasi)]
+        if any(symbol in (one.left.symbols() | one.right.symbols()) for one in functions):
+            return None
+        factor = at.coefficient(symbol)
+        if factor and step.constant is None:
+            return None
+        total += factor * (step.constant or 0)
     return total
 
 

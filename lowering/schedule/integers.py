@@ -165,7 +165,7 @@ def _eliminated(rows: Iterable[Affine]) -> list[_Step] | Literal["none", "unclea
             return steps
         if len(kept) > ROWS:
             return "unclear"
-        step = min((_step(symbol, kept) for symbol in _symbols(kept)), key=_pairs)
+        step = min(_steps(kept), key=_pairs)
         steps.append(step)
         rest = [row for row in kept if not row.coefficient(step.symbol)]
         rows = rest + [
@@ -190,14 +190,17 @@ def _tight(rows: Iterable[Affine]) -> list[Affine] | None:
     return [Affine(terms, offset) for terms, offset in tightest.items()]
 
 
-def _symbols(rows: Iterable[Affine]) -> list[Symbol]:
-    return list(dict.fromkeys(cast(Symbol, s) for row in rows for s, _ in row.terms))
-
-
-def _step(symbol: Symbol, rows: Sequence[Affine]) -> _Step:
-    above = [row for row in rows if row.coefficient(symbol) > 0]
-    below = [row for row in rows if row.coefficient(symbol) < 0]
-    return _Step(symbol, above, below)
+def _steps(rows: Iterable[Affine]) -> Iterable[_Step]:
+    """Return the step that would take each symbol out, in the order in which they appear."""
+    found: dict[Symbol, _Step] = {}
+    for row in rows:
+        for atom, k in row.terms:
+            symbol = cast(Symbol, atom)
+            step = found.get(symbol)
+            if step is None:
+                step = found[symbol] = _Step(symbol, [], [])
+            (step.above if k > 0 else step.below).append(row)
+    return found.values()
 
 
 def _pairs(step: _Step) -> int:

@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import math
 import pickle
+import weakref
 from collections.abc import Callable
 from dataclasses import field
 from typing import Any
@@ -98,6 +99,42 @@ def apart(dataclass: Any) -> Any:
     return Apart
 
 
+def posted(dataclass: Any) -> Any:
+    @dataclass(slots=True)
+    class Posted:
+        x: int
+        twice: int = field(init=False)
+
+        def __post_init__(self) -> None:
+            self.twice = 2 * self.x
+
+    return Posted
+
+
+def held(dataclass: Any) -> Any:
+    @dataclass(slots=True)
+    class Above:
+        x: int = 1
+
+    @dataclass(eq=False)
+    class Held(Above):
+        """One that has a dictionary, and a field that is made."""
+
+        made: list[int] = field(default_factory=list)
+        y: int = field(default=2)
+
+    return Held
+
+
+def named(dataclass: Any) -> Any:
+    @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
+    class Named:
+        x: int = 1
+        y: int = 2
+
+    return Named
+
+
 MAKE = [
     (point, [(1,), (1, "q"), (1, "q", [2]), (2,)], [{}, {"depth": 3}]),
     (one, [(1,), (NAN,), (float("nan"),), ((1, 2),)], [{}]),
@@ -107,6 +144,9 @@ MAKE = [
     (own, [(1,), (2,)], [{}]),
     (derived, [(1,), (1, 2), (2, 1)], [{}]),
     (apart, [(1,), (1,)], [{}]),
+    (posted, [(1,), (2,)], [{}]),
+    (held, [(1,), (1,)], [{}, {"y": 3}]),
+    (named, [()], [{}, {"x": 3}, {"y": 3}]),
 ]
 Make = Callable[[Any], Any]
 
@@ -124,15 +164,33 @@ def test_it_is_what_the_library_makes(make: Make, args: list[Any], keywords: lis
     ]
     some = [(ours(*a, **k), theirs(*a, **k)) for a in args for k in keywords]
     for one, other in some:
-        if make is not apart:
+        if make not in (apart, held):
             assert repr(one) == repr(other)
         assert dataclasses.asdict(one) == dataclasses.asdict(other)
         assert hasattr(one, "__dict__") == hasattr(other, "__dict__")
         assert (type(one).__hash__ is None) == (type(other).__hash__ is None)
         for two, another in some:
             assert (one == two) == (other == another)
-            if type(one).__hash__ is not None and one == two and make not in (apart, own):
+            if type(one).__hash__ is not None and one == two and make not in (apart, held, own):
                 assert hash(one) == hash(two)
+
+
+def test_a_method_of_a_class_above_is_called_as_its_own() -> None:
+    base = mutable(quick.dataclass)
+
+    class Below(base):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(5)
+
+    assert (Below().x, base(6).x, Below().y) == (5, 6, [])
+    assert dataclasses.asdict(Below()) == {"x": 5, "y": []}
+
+
+def test_what_is_made_later_is_made_once() -> None:
+    made = named(quick.dataclass)
+    assert weakref.ref(kept := made())() is kept
+    assert made.__dataclass_fields__ is made.__dataclass_fields__
+    assert made.__init__ is made.__init__
 
 
 def test_nothing_of_it_can_be_set() -> None:

@@ -19,7 +19,9 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cache import CacheWarning
+from plusequals.backends.cc import backend as cc_backend
 from plusequals.backends.cc.backend import CompiledC
+from plusequals.backends.cc.warm import ShortWay
 from plusequals.lowering import settings
 from plusequals.lowering.diagnostic import CdBackendError
 from plusequals.lowering.ir.assignments import Procedure
@@ -55,6 +57,63 @@ def test_compiled_then_memory_then_disk(cc: CompiledC) -> None:
     assert doubled(cc) == ("disk", RIGHT)
     with settings.override(cache=False):
         assert doubled(CompiledC()) == ("compiled", RIGHT)
+
+
+@pytest.fixture
+def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine has two, whatever it has."""
+    monkeypatch.setattr(cc_backend, "processors", lambda: 2)
+    monkeypatch.setattr(CompiledC, "shares", lambda self: (2, 0))
+
+
+@pytest.mark.usefixtures("two_processors")
+def test_the_run_time_library_is_compiled_beside_other_things(
+    cc: CompiledC, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cc.prepare()
+    cc.prepare()
+    assert len(cc._ahead) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(cc_backend, "Trial", None)  # nothing else is begun
+        library = cc.threads()
+    assert not cc._ahead
+    assert cc.threads() is library
+    other = CompiledC()
+    other.prepare()
+    assert not other._ahead, "it is on disk"
+    assert other.threads().key == library.key
+
+
+@pytest.mark.usefixtures("two_processors")
+def test_what_nobody_asked_for_is_kept_at_the_end_of_the_process(cc: CompiledC) -> None:
+    cc.prepare()
+    ((key, begun),) = cc._ahead.items()
+    begun._process = -1  # it is a parent's
+    begun._at_exit()
+    assert cc.cache.get(key) is None
+    library = cc.threads()
+    assert library.key == key and cc._ahead == {key: begun}
+    begun._process = os.getpid()
+    begun._at_exit()
+    entry = cc.cache.get(key)
+    assert entry is not None and entry.metadata["entry"] == "pe_threads"
+
+
+def test_where_there_is_one_processor_nothing_is_begun(
+    cc: CompiledC, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cc_backend, "processors", lambda: 1)
+    monkeypatch.setattr(CompiledC, "shares", lambda self: (2, 0))
+    cc.prepare()
+    assert not cc._ahead and not cc.short_way.is_coming
+    monkeypatch.setattr(cc_backend, "processors", lambda: 3)
+    cc.prepare()
+    assert cc._ahead and cc.short_way.is_coming
+    for begun in (*cc._ahead.values(), cc.short_way._coming):
+        assert begun is not None
+        begun._at_exit()
+    assert all(cc.cache.get(key) is not None for key in cc._ahead)
+    assert ShortWay(cc.cache).wanted(cc.toolchain, []) is not None
 
 
 def test_what_decides_the_code_decides_the_key(cc: CompiledC) -> None:

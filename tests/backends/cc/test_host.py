@@ -65,7 +65,7 @@ def test_facts_say_what_decides_schedules(describe: Path, monkeypatch: pytest.Mo
     describe.write_text(CPUINFO.format(800).replace("avx512f", ""))
     assert host.facts() != before
     describe.write_text(CPUINFO.format(800))
-    for name in ("_processors", "_cache_bytes"):
+    for name in ("processors", "_cache_bytes"):
         with monkeypatch.context() as patch:
             patch.setattr(host, name, lambda *_: 7)
             assert host.facts() != before

@@ -11,7 +11,7 @@ import pytest
 
 from plusequals.backends.cc import library
 from plusequals.backends.cc.backend import CompiledC
-from plusequals.backends.cc.compiler import build
+from plusequals.backends.cc.compiler import Trial, flags
 from plusequals.backends.cc.library import Broken, Library, ffi
 from plusequals.lowering import settings
 
@@ -25,11 +25,12 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
         pytest.skip("no C compiler on this machine")
     with settings.override(cache_dir=str(tmp_path_factory.mktemp("cache")), optimize=0):
         cc = CompiledC()
-        return [
-            build(f"int f(void **args) {{ (void)args; return {number}; }}\n", "f",
-                  cc.toolchain(), {}.get, cc.cache)
-            for number in (40, 41, 42)
-        ]  # fmt: skip
+        compiler = cc.toolchain()
+        texts = (
+            f"int f(void **args) {{ (void)args; return {number}; }}\n" for number in (40, 41, 42)
+        )
+        trials = [Trial(text, "kernel.c", compiler, flags(compiler), cc.cache) for text in texts]
+        return [trial.ended()[0] for trial in trials]
 
 
 def test_equal_names_are_different_libraries(codes: list[bytes]) -> None:

@@ -59,9 +59,8 @@ def test_it_is_not_waited_for_and_kept_when_the_process_ends(
             assert one.wanted(cc.toolchain, [], wait=False) is None
             assert one.is_coming and one.caller is None
         (tmp_path / "go").touch()
-        short._end()  # as at the end of the process
-        assert not short.is_coming
-        assert short.wanted(cc.toolchain, [], wait=False) is not None
+        assert short._coming is not None
+        short._coming._at_exit()  # as at the end of the process
         assert asked(cc) is not None
         while other.is_coming:
             other.wanted(cc.toolchain, [], wait=False)
@@ -71,9 +70,11 @@ def test_it_is_not_waited_for_and_kept_when_the_process_ends(
 def test_a_forked_child_leaves_its_parents_compilation_alone(cc: CompiledC) -> None:
     short = ShortWay(cc.cache)
     short.begin(cc.toolchain)
-    short._process = -1
+    assert short._coming is not None
+    short._coming._process = -1
+    short._coming._at_exit()
     assert short.wanted(cc.toolchain, []) is None and short.is_coming
-    short._process = os.getpid()
+    short._coming._process = os.getpid()
     assert short.wanted(cc.toolchain, []) is not None
 
 

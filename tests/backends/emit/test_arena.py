@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from plusequals.lowering.target import HOST
 from .harness import FFI, load, needs_compiler
 
 COUNTING = """
+#include <stdlib.h>
 static struct { void *at; int64_t bytes; } counted[64];
 static int64_t counted_now, counted_most;
 static inline void *counted_in(void *at, int64_t bytes)
@@ -117,7 +119,8 @@ def test_what_is_allocated_is_what_peak_says(name: str, is_open: bool) -> None:
     source = emit(program, placement)
     plan = source.memory
     assert bool(plan.sizes) == is_open
-    head, mark, rest = source.text.rpartition("#include <string.h>\n")
+    head, mark, rest = source.text.rpartition("#include <stdint.h>\n")
+    rest = re.sub(r"^void \*?(calloc|aligned_alloc|free)\(.*\);$", "", rest, flags=re.MULTILINE)
     declared = f"int {source.entry}(void **); int64_t pe_now(void); int64_t pe_most(void);"
     library = load(head + mark + COUNTING + rest, declared)
     y, x = np.zeros((size, size)), np.random.default_rng(1).random((size, size))

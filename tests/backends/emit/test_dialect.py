@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from plusequals.backends.emit import prelude
 from plusequals.backends.emit.dialect import C
 from plusequals.lowering.ir import dtypes
 
@@ -23,8 +24,9 @@ def test_the_compiler_reads_every_literal_back() -> None:
     u64 = [0, 2**63, 2**64 - 1]
     ints = ", ".join(C.literal(v, dtypes.int64) for v in i64)
     unsigned = ", ".join(C.literal(v, dtypes.uint64) for v in u64)
+    infinity = prelude.pieces()["INFINITY"]
     text = (
-        f"{C.header}\nconst double d[] = {{{f64}}};\nconst float f[] = {{{f32}}};\n"
+        f"{C.header}\n{infinity}\nconst double d[] = {{{f64}}};\nconst float f[] = {{{f32}}};\n"
         f"const int64_t i[] = {{{ints}}};\nconst uint64_t u[] = {{{unsigned}}};\n"
     )
     count = len(FLOATS)

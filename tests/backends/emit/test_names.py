@@ -39,7 +39,8 @@ def test_an_ordinary_label_stays_as_it_is() -> None:
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc on this machine")
 def test_everything_that_the_headers_declare_is_reserved_or_differs_from_our_functions() -> None:
-    text = "#define _GNU_SOURCE\n" + C.header
+    system = "".join(f"#include <{name}.h>\n" for name in ("math", "stdlib", "string"))
+    text = f"#define _GNU_SOURCE\n{system}{C.header}\n"
     done = subprocess.run(
         ["gcc", "-E", "-P", "-"], input=text, capture_output=True, text=True, check=True
     )

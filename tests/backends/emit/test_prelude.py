@@ -25,7 +25,7 @@ def test_every_cast_function_of_the_dialect_exists() -> None:
 def test_pieces_come_after_what_they_need_and_only_once() -> None:
     assert prelude.needed("y = 2 * x; /* exp_f32 */ // exp_f32") == ()
     found = prelude.needed("recip_c64(x); div_c64(x, y); max_f32(a, b);")
-    defined = ["} pe_c64;", " div_c64(", " recip_c64(", " max_f32("]
+    defined = ["} pe_c64;", "float fabsf(", " div_c64(", " recip_c64(", " max_f32("]
     assert len(found) == len(defined)
     assert all(name in text for name, text in zip(defined, found))
 
@@ -36,3 +36,12 @@ def test_the_whole_prelude_compiles_without_a_warning() -> None:
     assert len(whole) == len(prelude.pieces())
     text = "\n".join([C.header, *whole, "int unit(void) { return 1; }"])
     load(text, "int unit(void);", ["-Wno-psabi"])
+
+
+@needs_compiler
+def test_what_the_c_library_has_is_declared_as_it_has_it() -> None:
+    own = prelude.pieces(("cc/csrc/library.h",))
+    system = "".join(f"#include <{name}.h>\n" for name in ("math", "stdlib", "string"))
+    declared = [text for text in own.values() if not text.startswith("#define")]
+    text = "\n".join([C.header, system, *declared, "int unit(void) { return 1; }"])
+    assert load(text, "int unit(void);", ["-Wall", "-Werror"]).unit() == 1

@@ -1,8 +1,6 @@
-#include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int nearest_body(const double *restrict d, int64_t *restrict label)
 {

@@ -1,14 +1,14 @@
-#include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 static inline void record_int(int64_t *at, int64_t type, int64_t value)
 {
     at[0] = type;
     at[1] = value;
 }
+
+void *memcpy(void *restrict to, const void *restrict from, size_t size);
 
 static inline void record_real(int64_t *at, int64_t type, double value)
 {

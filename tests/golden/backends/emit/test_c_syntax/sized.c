@@ -1,8 +1,6 @@
-#include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 static inline int64_t bytes_of(int64_t count, int64_t extent)
 {
@@ -10,6 +8,12 @@ static inline int64_t bytes_of(int64_t count, int64_t extent)
     if (extent <= 0 || count == 0) return 0;
     return __builtin_mul_overflow(count, extent, &bytes) ? INT64_MAX : bytes;
 }
+
+void *memset(void *array, int value, size_t size);
+
+void free(void *array);
+
+void *calloc(size_t count, size_t size);
 
 static inline void *zeroed(int64_t bytes)
 {
@@ -24,6 +28,8 @@ static inline void *grown(void *array, int64_t *room, int64_t bytes)
     *room = array ? bytes : 0;
     return array;
 }
+
+void *aligned_alloc(size_t alignment, size_t size);
 
 static inline void *aligned(int64_t bytes)
 {

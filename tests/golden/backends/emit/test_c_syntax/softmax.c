@@ -1,8 +1,8 @@
-#include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+
+#define INFINITY __builtin_inff()
 
 static inline float max_f32(float a, float b) { return a >= b || a != a ? a : b; }
 
@@ -24,6 +24,8 @@ inlined float mad_f32(float a, float b, float c)
 #define ln2_low_f32 0x1.7f7d1cp-20f
 
 #define ln2_high_f32 0x1.62e4p-1f
+
+void *memcpy(void *restrict to, const void *restrict from, size_t size);
 
 inlined float of_bits_f32(uint32_t bits)
 {
@@ -81,10 +83,14 @@ inlined float exp_f32(float x)
     return mid_exp_f32(pick_f32(x > 89, 89, pick_f32(x < -104, -104, x)));
 }
 
+void *aligned_alloc(size_t alignment, size_t size);
+
 static inline void *aligned(int64_t bytes)
 {
     return bytes < INT64_MAX / 2 ? aligned_alloc(64, (size_t)bytes) : NULL;
 }
+
+void free(void *array);
 
 static int softmax_body(float *restrict y, const float *restrict x, float *restrict e)
 {

@@ -1,13 +1,17 @@
-#include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+
+void *memcpy(void *restrict to, const void *restrict from, size_t size);
+
+void *aligned_alloc(size_t alignment, size_t size);
 
 static inline void *aligned(int64_t bytes)
 {
     return bytes < INT64_MAX / 2 ? aligned_alloc(64, (size_t)bytes) : NULL;
 }
+
+void free(void *array);
 
 static int swapped_body(double *u, double *v)
 {

@@ -1,13 +1,15 @@
-#include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+
+void *aligned_alloc(size_t alignment, size_t size);
 
 static inline void *aligned(int64_t bytes)
 {
     return bytes < INT64_MAX / 2 ? aligned_alloc(64, (size_t)bytes) : NULL;
 }
+
+void free(void *array);
 
 /* Runs the rounds first..last-1 of a loop; a status that is not 0 ends it, see `shared_run`. */
 typedef int (*shared_part)(const void *with, int64_t first, int64_t last, int64_t *fault);

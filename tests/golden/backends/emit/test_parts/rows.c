@@ -1,8 +1,6 @@
-#include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Runs the rounds first..last-1 of a loop; a status that is not 0 ends it, see `shared_run`. */
 typedef int (*shared_part)(const void *with, int64_t first, int64_t last, int64_t *fault);

@@ -1,0 +1,78 @@
+"""Folders for their owner only: what is made, what is not trusted, and what is removed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from plusequals.backends import folders
+from plusequals.backends.folders import Refused
+
+
+def test_what_is_made_is_its_owners_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        held = folders.open_folder(str(tmp_path / "a" / "b"), create=True)
+        made = folders.first_made((str(tmp_path),), "build-")
+    finally:
+        os.umask(before)
+    assert os.path.samestat(os.fstat(held), (tmp_path / "a" / "b").stat())
+    os.close(held)
+    for path in (tmp_path / "a", tmp_path / "a" / "b", Path(made)):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert Path(made).parent == tmp_path and Path(made).name.startswith("build-")
+
+
+def test_the_first_place_that_allows_it_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    made = folders.first_made(map(str, (tmp_path / "no", tmp_path / "file", tmp_path)), "x")
+    assert Path(made).parent == tmp_path
+    with pytest.raises(NotADirectoryError):
+        folders.first_made(map(str, (tmp_path / "no", tmp_path / "file")), "x")
+    with pytest.raises(OSError, match="no place"):
+        folders.first_made((), "x")
+
+
+def test_what_others_can_change_is_not_trusted(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir(mode=0o700)
+    assert folders.distrust(str(inner)) is None
+    (tmp_path / "link").symlink_to(inner)
+    (tmp_path / "file").write_text("")
+    said = {name: folders.distrust(str(tmp_path / name)) for name in ("link", "file")}
+    assert said["link"] == f"{tmp_path / 'link'} is a link"
+    assert said["file"] == f"{tmp_path / 'file'} is not a folder"
+    inner.chmod(0o770)
+    with pytest.raises(Refused, match="others can write to .*inner"):
+        folders.open_folder(str(inner), create=False)
+
+
+def test_a_folder_is_removed_with_all_in_it_and_nothing_beside_it(tmp_path: Path) -> None:
+    kept, gone = tmp_path / "kept", tmp_path / "gone"
+    for folder in (kept, gone / "deep" / "deeper"):
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("")
+    (gone / "link").symlink_to(kept)
+    (gone / "nowhere").symlink_to(tmp_path / "none")
+    folders.remove(str(gone))
+    folders.remove(str(gone))
+    assert not gone.exists()
+    assert (kept / "file").exists()
+
+
+def test_old_leftovers_are_swept_and_old_files_give_way(tmp_path: Path) -> None:
+    for age, name in enumerate(("a.x", "b.x", "c.x", "d.tmp", "e.txt")):
+        (tmp_path / name).write_bytes(bytes(100))
+        os.utime(tmp_path / name, (1000 - age, 1000 - age))
+    for name, made in (("build-1", 10), ("build-2", 2000)):
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (made, made))
+    folders.sweep(str(tmp_path), 1500, "build-", ".tmp")
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["a.x", "b.x", "build-2", "c.x", "e.txt"]
+    folders.shrink(str(tmp_path), 200, ".x")
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["a.x", "b.x", "build-2", "e.txt"]

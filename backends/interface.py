@@ -135,6 +135,14 @@ class PrintsLog(Protocol):
         """Run code as `Code.run` does, to its end; before each line of its log stands the mark."""
 
 
+@runtime_checkable
+class CanPrint(Protocol):
+    """A backend whose devices can print what they record, where that is asked for."""
+
+    def printing(self, code: Any, run_number: int) -> Code:
+        """Return code for one run; its lines are `!@#`, the number, `: ` and a print's record."""
+
+
 class Backend(Protocol):
     """Something that runs procedures."""
 

@@ -131,6 +131,10 @@ class CompiledCuda:
             origin, device, loaded.made.figures, loaded.module,
         )  # fmt: skip
 
+    def printing(self, code: CudaCode, run_number: int) -> CudaCode:
+        """Return code whose device prints what it logs, each line with that number."""
+        return code.printing(run_number)
+
     def memory_left(self, ordinal: int = 0) -> int:
         """Return how many bytes of a device nobody uses."""
         return self.opened(ordinal).context.free_memory()
@@ -211,6 +215,10 @@ class OnDevice:
     def compile(self, procedure: Procedure) -> CudaCode:
         """Return code for the procedure on the device; raises CdBackendError."""
         return self.cuda.compile(procedure, self.device)
+
+    def printing(self, code: CudaCode, run_number: int) -> CudaCode:
+        """Return code whose device prints what it logs, each line with that number."""
+        return code.printing(run_number)
 
     def memory_left(self) -> int:
         """Return how many bytes of the device nobody uses."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -43,6 +44,12 @@ class Callee:
             code = self._code = self._make()
             self.seconds = time.perf_counter() - started
         return code
+
+    def running(self, code: Code) -> Callee:
+        """Return other code for the same arrays, ready to call."""
+        made = copy.copy(self)
+        made._code = code
+        return made
 
     def __call__(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
         """Run on arrays for the parameters; return new arrays, one for each result.

@@ -41,8 +41,8 @@ backends: __init__
 backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
 backends/runtime: device checks transfer direct field chosen state order filled stored
 backends/runtime: memory queue asked arrays timeline bindings printed
-backends/cuda: __init__ backend code run turns device pool staging resident shared dlpack plan
-backends/cuda: kernels nvrtc dialect driver through_pycuda through_bindings verbs protocols
+backends/cuda: __init__ backend code run turns device pool staging resident foreign shared dlpack
+backends/cuda: plan kernels nvrtc dialect driver through_pycuda through_bindings verbs protocols
 backends/cc: __init__ backend warm stream compiler code threads library inspection toolchain host
 backends: interpreter registry
 backends/emit: __init__ c_syntax order parts polls frame vectors source heads units c_expression

@@ -264,10 +264,10 @@ def target_of(device: Properties) -> Target:
 
 
 def packed(procedure: Procedure) -> Procedure:
-    """Return the procedure with every array in C order, as it is on a device."""
+    """Return the procedure with every array as it is on a device: in C order what is copied."""
     moved = {
         p.node.id: replace(p.node, strides=None)
-        for p in procedure.parameters if p.node.strides is not None
+        for p in procedure.parameters if p.node.strides is not None and not p.node.placed
     }  # fmt: skip
     if not moved:
         return procedure

@@ -116,7 +116,8 @@ def unfit(parameter: Parameter, array: Array) -> str | None:
     if array.ndim != node.rank or (shape is not None and array.shape != shape):
         return f"has shape {array.shape}, compiled for {shape}"
     if isinstance(array, Placed):
-        return None  # how it lies was looked at where it was found
+        lies = array.strides if array.size else node.strides
+        return None if lies == node.strides else f"has strides {lies}, compiled for {node.strides}"
     flags = array.flags
     if node.strides is None and not flags.c_contiguous:
         return "is not in C order, compiled for that"

@@ -39,10 +39,11 @@ dsl: front failing definition parse loops refused surface identity recipe source
 dsl: listing edited idx __init__
 backends: __init__
 backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
-backends/runtime: device checks transfer direct field chosen state order filled stored
-backends/runtime: memory queue asked arrays timeline bindings printed
-backends/cuda: __init__ backend code run turns device pool staging resident foreign shared dlpack
-backends/cuda: plan kernels nvrtc dialect driver through_pycuda through_bindings verbs protocols
+backends/runtime: device checks transfer ahead direct field chosen state order filled stored
+backends/runtime: memory queue failure asked arrays timeline bindings printed
+backends/cuda: __init__ backend code straight run turns device pool staging resident foreign
+backends/cuda: shared dlpack plan kernels nvrtc dialect driver through_pycuda through_bindings
+backends/cuda: verbs protocols
 backends/cc: __init__ backend warm stream compiler code threads library inspection toolchain host
 backends: interpreter registry
 backends/emit: __init__ c_syntax order parts polls frame vectors source heads units c_expression

@@ -18,6 +18,7 @@ from .nvrtc import Figures
 from .plan import Plan
 from .run import Run
 from .shared import DeviceArray
+from .straight import straight
 from .verbs import DriverError, Handle
 
 
@@ -100,3 +101,17 @@ class CudaCode:
     def bind(self, arrays: Sequence[Any]) -> Callable[[], tuple[Any, ...]]:
         """Return the run on these arrays, which can be repeated."""
         return lambda: self.run(arrays)
+
+    def ahead(self, arrays: Sequence[Any]) -> Callable[[], None] | None:
+        """Return what queues the run on these arrays behind what is queued on its stream."""
+        return None if self.lane is None else straight(self, arrays, self.lane)
+
+    def finish(self) -> None:
+        """Return when all that is queued on its stream is done; raises CdBackendError CD0884."""
+        with self.device.working(self.name, self.span, self.lane) as stream:
+            self.device.wait(stream)
+
+    def is_finished(self) -> bool:
+        """Whether all that is queued on its stream is done; raises CdBackendError CD0884."""
+        with self.device.working(self.name, self.span, self.lane) as stream:
+            return self.device.is_idle(stream)

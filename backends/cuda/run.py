@@ -47,7 +47,7 @@ from .plan import (
 from .shared import DeviceArray, Placed
 from .staging import Transfers
 from .turns import after, before
-from .verbs import Handle
+from .verbs import Handle, Shape
 
 _FLAG, _RECORD = ANSWERS, ANSWERS + 2 + PLACES
 """Where in the numbers that a run reports, behind answers, it says whether it failed, and how."""
@@ -172,6 +172,11 @@ class Run:
         self.reports = self.take("what is reported", 8 * (ANSWERS + FAULTS))
         device.context.clear(self.reports, 8 * (ANSWERS + FAULTS), self.stream)
         self.places[code.plan.answers.id] = self.reports
+        self.place(given)
+
+    def place(self, given: Sequence[Any]) -> None:
+        """Have every array on the device, and know the sizes."""
+        code = self.code
         for symbol, at, axis in sizes_of(code.plan.program):
             self.symbols[symbol] = given[at].shape[axis]
         for parameter, array in zip(code.parameters, given, strict=True):
@@ -257,7 +262,7 @@ class Run:
                 self.launch(launch)
                 self.symbols.update(zip(symbols, self.report().tolist()))
             case Clear(node):
-                self.code.device.context.clear(self.places[node.id], node.bytes, self.stream)
+                self.clear(self.places[node.id], node.bytes)
             case Give(node):
                 self.give(node)
             case Exchange(nodes, sources):
@@ -283,19 +288,31 @@ class Run:
     def launch(self, step: Launch, *behind: int) -> None:
         """Queue a kernel; one whose loops have no round is left out."""
         kernel = self.text.kernels[step.kernel]
-        rounds = [evaluate(size, self.symbols) for size in step.grid]
-        if min(rounds) <= 0:
+        shape = self.grid(step)
+        if shape is None:
             return
-        grid = [min(size, most) for size, most in zip(rounds, MOST_BLOCKS)]
-        grid += [1] * (3 - len(grid))
         arguments = [self.places[node.id] for node in kernel.nodes]
         arguments += [self.symbols[symbol] for symbol in kernel.symbols]
         self.launches += 1
         arguments += [self.reports + 8 * _FLAG, self.launches] * kernel.checks
         arguments += behind
-        function = self.code.functions[step.kernel]
-        shape = grid[0], grid[1], grid[2]
-        self.code.device.context.launch(function, shape, step.threads, arguments, self.stream)
+        self.start(self.code.functions[step.kernel], shape, step.threads, arguments)
+
+    def grid(self, step: Launch) -> Shape | None:
+        """Return how many blocks a launch has along each axis, None where there is no round."""
+        rounds = [evaluate(size, self.symbols) for size in step.grid]
+        if min(rounds) <= 0:
+            return None
+        x, y, z, *_ = (*(min(size, most) for size, most in zip(rounds, MOST_BLOCKS)), 1, 1)
+        return x, y, z
+
+    def start(self, function: Handle, grid: Shape, block: Shape, arguments: list[int]) -> None:
+        """Queue a kernel."""
+        self.code.device.context.launch(function, grid, block, arguments, self.stream)
+
+    def clear(self, address: int, size: int) -> None:
+        """Queue the filling of memory with zeros."""
+        self.code.device.context.clear(address, size, self.stream)
 
     def ask(self, asked: Asked) -> int:
         """Return a value that the host has to know."""
@@ -331,7 +348,7 @@ class Run:
             size *= extent
         self.shapes[node.id] = shape
         address = self.places[node.id] = self.take(node.label, size)
-        self.code.device.context.clear(address, size, self.stream)
+        self.clear(address, size)
 
     def show(self, step: Show) -> None:
         """Print what a kernel finds the values to be."""

@@ -108,7 +108,7 @@ def allocate(node: Node) -> Array | None:
     return None if shape is None else np.zeros(shape, node.dtype.numpy)
 
 
-def unfit(parameter: Parameter, array: Array) -> str | None:
+def unfit(parameter: Parameter, array: Array | Placed) -> str | None:
     """Return how an array differs from the node it is for, None where it does not."""
     node, shape = parameter.node, parameter.node.static_shape
     if array.dtype != node.dtype.numpy:
@@ -116,8 +116,11 @@ def unfit(parameter: Parameter, array: Array) -> str | None:
     if array.ndim != node.rank or (shape is not None and array.shape != shape):
         return f"has shape {array.shape}, compiled for {shape}"
     if isinstance(array, Placed):
-        lies = array.strides if array.size else node.strides
-        return None if lies == node.strides else f"has strides {lies}, compiled for {node.strides}"
+        if array.strides == node.strides or not array.size:
+            return None
+        strides = array.strides, node.strides
+        ways = ("C order" if one is None else f"strides {one}" for one in strides)
+        return "lies in {}, compiled for {}".format(*ways)
     flags = array.flags
     if node.strides is None and not flags.c_contiguous:
         return "is not in C order, compiled for that"

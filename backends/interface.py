@@ -126,6 +126,20 @@ class HasLanes(Protocol):
 
 
 @runtime_checkable
+class RunsAhead(Protocol):
+    """Code for a stream of a device, which does runs in order while the host goes on."""
+
+    def ahead(self, arrays: Sequence[Any]) -> Callable[[], None] | None:
+        """Return what queues the run on these arrays and does not wait; None where it has to."""
+
+    def finish(self) -> None:
+        """Return when all that is queued on the stream is done; raises CdBackendError."""
+
+    def is_finished(self) -> bool:
+        """Whether all that is queued on the stream is done; raises CdBackendError."""
+
+
+@runtime_checkable
 class PrintsLog(Protocol):
     """A backend whose devices cannot record: where a log is wanted their code prints it."""
 
@@ -133,6 +147,14 @@ class PrintsLog(Protocol):
         self, code: Code, arrays: Sequence[Array | None], mark: str
     ) -> tuple[Array, ...]:
         """Run code as `Code.run` does, to its end; before each line of its log stands the mark."""
+
+
+@runtime_checkable
+class CanPrint(Protocol):
+    """A backend whose devices can print what they record, where that is asked for."""
+
+    def printing(self, code: Any, run_number: int) -> Code:
+        """Return code for one run; its lines are `!@#`, the number, `: ` and a print's record."""
 
 
 class Backend(Protocol):

@@ -23,7 +23,7 @@ from .definition import Definition
 
 if TYPE_CHECKING:
     from ..backends.cc.warm import Packed
-    from ..backends.cuda import shared
+    from ..backends.cuda import foreign
     from ..backends.runtime.routine import Compiled
     from ..backends.runtime.tensor import Tensor
     from ..lowering.ir.assignments import Procedure
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .tracing import log
 else:
     compiled, explain = Later(".compiled", __package__), Later(".explain", __package__)
-    shared = Later("..backends.cuda.shared", __package__)
+    foreign = Later("..backends.cuda.foreign", __package__)
     front, log = Later(".front", __package__), Later(".tracing.log", __package__)
     plan, remember = Later(".plan", __package__), Later(".remember", __package__)
     recipe, results = Later(".recipe", __package__), Later(".results", __package__)
@@ -218,7 +218,7 @@ class CdFunction(_LongWay):
         for name, value in arguments.items():
             if may_be_there(value):
                 try:
-                    arguments[name] = shared.found(value, name) or value
+                    arguments[name] = foreign.found(value, name) or value
                 except CdTypeError as problem:
                     raise specialise.placed(problem, self.surface, name) from None
         return arguments

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..backends.cuda.shared import Placed
 from ..backends.runtime.codes import Codes
 from ..backends.runtime.inlined import inlined
 from ..backends.runtime.routine import Compiled
@@ -15,7 +16,7 @@ from ..backends.runtime.slots import Fleeting, Given, Resident, Slot
 from ..lowering.ir.assignments import Parameter, Procedure
 from .elaborate.inputs import MERGED
 from .elaborate.values import Path
-from .forms import Arguments, Specialisation
+from .forms import Arguments, Getter, Specialisation
 from .results import returned
 from .tracing.recording import recording_of
 
@@ -35,10 +36,22 @@ def compiled(
     )
     made = Compiled(
         name, form.codes, slots,
-        lambda results: returned(form.typed.returns, results, arguments, form.find),
+        partial(_returned, form, arguments),
         tuple(_fleeting(form, arguments)),
     )  # fmt: skip
     return made if inline is None else inlined(made, inline, _codes)
+
+
+def _returned(
+    form: Specialisation, arguments: Arguments, results: Sequence[Any], given: Mapping[str, Any]
+) -> Any:
+    """Return what Python gets of a call: of an argument the one that the call gave."""
+
+    def find(path: Path) -> Getter:
+        name = str(path)
+        return (lambda _: given[name]) if name in given else form.find(path)
+
+    return returned(form.typed.returns, results, arguments, find)
 
 
 def _codes(procedure: Procedure) -> Codes:
@@ -63,5 +76,6 @@ def _slot(form: Specialisation, arguments: Arguments, path: Path, parameter: Par
         return Resident(tensor.field(name.removesuffix(MERGED)), name.endswith(MERGED))
     value: Any = form.find(path)(arguments)
     if path.captured or path.steps or not parameter.node.shape:
-        return Given(str(path), value if isinstance(value, np.ndarray) else np.asarray(value))
+        known = isinstance(value, np.ndarray | Placed)
+        return Given(str(path), value if known else np.asarray(value))
     return Given(str(path))

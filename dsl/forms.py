@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..backends.cuda.shared import found, place
+from ..backends.cuda.foreign import found, place
 from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
 from ..backends.runtime.codes import Codes

@@ -8,7 +8,8 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from ..backends.cuda.shared import Placed, found
+from ..backends.cuda.foreign import found
+from ..backends.cuda.shared import Placed
 from ..backends.runtime.arrays import describe
 from ..backends.runtime.tensor import Tensor
 from ..lowering.ir import dtypes
@@ -53,7 +54,7 @@ def quick_key(value: Any, static: bool) -> object:
         return value
     if kind is Placed:
         aligned = value.address % value.dtype.alignment == 0
-        lies = value.ordinal, value.strides, value.writable, aligned
+        lies = value.ordinal, value.strides, value.writable, value.whole and aligned
         return Placed, value.dtype, value.shape, lies
     if kind is Tensor:
         return Tensor, value.dtype, value.shape, value.fields, value.constant, value.memory
@@ -77,7 +78,8 @@ def _array_spec(value: object, name: str) -> ArraySpec | None:
     """Return the layout that code is compiled for, None for what is no array."""
     there = found(value, name)
     if there is not None:
-        return ArraySpec(dtypes.from_numpy(there.dtype) or dtypes.float64, there.shape, None)
+        dtype, strides = dtypes.from_numpy(there.dtype) or dtypes.float64, there.strides
+        return ArraySpec(dtype, there.shape, strides, placed=strides is not None)
     if not looks_like_array(value):
         return None
     layout = describe(value, name)

@@ -140,14 +140,17 @@ def _array_changes(name: str, now: ArraySpec, before: ArraySpec) -> Iterator[str
         yield f"{name} has rank {len(now.shape)}, and had rank {len(before.shape)}"
     elif now.shape != before.shape:
         yield f"{name} has shape {now.shape}, and had {before.shape}"
-    elif now.strides != before.strides:
+    elif (now.strides, now.placed) != (before.strides, before.placed):
         yield f"{name} lies in memory {_layout(now)}, and lay {_layout(before)}"
     if now.listed != before.listed:
         yield f"{name} is a list, and was none" if now.listed else f"{name} was a list, and is none"
 
 
 def _layout(spec: ArraySpec) -> str:
-    return "in C order" if spec.strides is None else f"with strides {spec.strides} in elements"
+    where = " on a device" if spec.placed else ""
+    if spec.strides is None:
+        return "in C order"
+    return f"with strides {spec.strides} in elements{where}"
 
 
 def _is_number(spec: ConstantSpec) -> bool:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.cuda.shared import DeviceArray, Placed, found, place, usable
-from ..backends.runtime.arrays import as_array, overlaps, prepare, relaid
+from ..backends.cuda.foreign import found, place, usable
+from ..backends.cuda.shared import DeviceArray, Placed
+from ..backends.runtime.arrays import as_array, overlaps, prepare, refuse_shared, relaid
 from ..backends.runtime.state import RUNTIME
 from ..backends.runtime.tensor import Tensor
 from ..lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, Label, Span
@@ -112,6 +113,8 @@ def prepared(
         if isinstance(value, Placed):
             try:
                 arrays.append(usable(value, parameter.written, str(path), backend))
+                if parameter.written and value.strides is not None:
+                    refuse_shared(value.shadow, str(path))
             except CdError as problem:
                 raise _placed(problem, span) from None
             continue
@@ -255,7 +258,7 @@ def _ours(value: Placed) -> DeviceArray:
     opened = backend.cuda.opened(ordinal)
     return DeviceArray(
         opened, value.address, value.shape, value.dtype, opened.plain, value.holder,
-        writable=value.writable,
+        value.strides, value.writable,
     )  # fmt: skip
 
 

@@ -66,8 +66,8 @@ def fits(spec: Spec, wanted: Spec) -> bool:
     """Whether a call's specification is one that a form with run-time sizes was made for."""
     if not isinstance(spec, ArraySpec) or not isinstance(wanted, ArraySpec):
         return spec == wanted
-    same = (spec.dtype, spec.strides, spec.listed, len(spec.shape)) == (
-        wanted.dtype, wanted.strides, wanted.listed, len(wanted.shape),
+    same = (spec.dtype, spec.strides, spec.listed, spec.placed, len(spec.shape)) == (
+        wanted.dtype, wanted.strides, wanted.listed, wanted.placed, len(wanted.shape),
     )  # fmt: skip
     return same and all(
         size == other or other is None and size is not None and size >= 2

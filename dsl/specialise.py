@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from ..backends.cc.warm import Packed
-from ..backends.cuda.shared import place
+from ..backends.cuda.foreign import place
 from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
 from ..backends.runtime.codes import Codes

@@ -79,6 +79,9 @@ class Settings:
     debug_log_to_stream_files: bool = _setting(
         False, "append the logs of a stream to one file, instead of one file for each routine"
     )
+    debug_log_by_printf: bool = _setting(
+        False, "on `cuda`, the device prints its log line by line, and records nothing"
+    )
     pipeline: Literal["whole", "short"] = _setting(
         "whole", "`short` runs only passes that decide bits: compiled sooner, for slower code"
     )

@@ -23,7 +23,7 @@ dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why producers recorded terms
 dsl: remember plan results specialise
-dsl/tracing: log records points recording quick instrument rows columns boxes where sites
+dsl/tracing: log records points recording quick printing instrument rows columns boxes where sites
 dsl: forms sizes reasons keys words build checked fitting
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
 dsl/elaborate: carried leaving
@@ -39,10 +39,11 @@ dsl: front failing definition parse loops refused surface identity recipe source
 dsl: listing edited idx __init__
 backends: __init__
 backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
-backends/runtime: device checks transfer direct field chosen state order filled stored
-backends/runtime: memory queue asked arrays timeline bindings printed
-backends/cuda: __init__ backend code turns device pool staging resident shared dlpack plan kernels
-backends/cuda: nvrtc dialect driver through_pycuda through_bindings verbs protocols
+backends/runtime: device checks transfer ahead direct field chosen state order filled stored
+backends/runtime: memory queue failure asked arrays timeline bindings printed
+backends/cuda: __init__ backend code straight run turns device pool staging resident foreign
+backends/cuda: shared dlpack plan kernels nvrtc dialect driver through_pycuda through_bindings
+backends/cuda: verbs protocols
 backends/cc: __init__ backend warm stream compiler code threads library inspection toolchain host
 backends: interpreter registry
 backends/emit: __init__ c_syntax order parts polls frame vectors source heads units c_expression

@@ -132,6 +132,10 @@ class CompiledCuda:
             origin, device, loaded.made.figures, loaded.module,
         )  # fmt: skip
 
+    def printing(self, code: CudaCode, run_number: int) -> CudaCode:
+        """Return code whose device prints what it logs, each line with that number."""
+        return code.printing(run_number)
+
     def memory_left(self, ordinal: int = 0) -> int:
         """Return how many bytes of a device nobody uses."""
         return self.opened(ordinal).context.free_memory()
@@ -213,6 +217,10 @@ class OnDevice:
         """Return code for the procedure on the device; raises CdBackendError."""
         return self.cuda.compile(procedure, self.device)
 
+    def printing(self, code: CudaCode, run_number: int) -> CudaCode:
+        """Return code whose device prints what it logs, each line with that number."""
+        return code.printing(run_number)
+
     def memory_left(self) -> int:
         """Return how many bytes of the device nobody uses."""
         return self.cuda.memory_left(self.device)
@@ -257,10 +265,10 @@ def target_of(device: Properties) -> Target:
 
 
 def packed(procedure: Procedure) -> Procedure:
-    """Return the procedure with every array in C order, as it is on a device."""
+    """Return the procedure with every array as it is on a device: in C order what is copied."""
     moved = {
         p.node.id: replace(p.node, strides=None)
-        for p in procedure.parameters if p.node.strides is not None
+        for p in procedure.parameters if p.node.strides is not None and not p.node.placed
     }  # fmt: skip
     if not moved:
         return procedure

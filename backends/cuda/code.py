@@ -1,60 +1,25 @@
-"""Compiled kernels with the plan of the host: arrays in, results and faults out.
-
-A run takes memory of the device for every array of the host, copies what is given to it, does the
-steps of the plan, waits, and copies back what was written. Where a check failed nothing is copied
-back. Arrays that are on the device are used where they are; if all are, and nothing can fail, a run
-does not wait: what it makes is ordered by streams.
-"""
+"""Compiled kernels with the plan of the host: arrays in, results and faults out; see `run`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
-from math import prod
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import Span
-from ...lowering.ir.assignments import Break, Continue, Parameter
-from ...lowering.ir.evaluate import State, value_of
-from ...lowering.ir.faults import raise_fault
-from ...lowering.ir.indexing import Symbol, evaluate
+from ...lowering.ir.assignments import Parameter
 from ...lowering.ir.loops import Program
 from ...lowering.ir.node import Node
-from ...lowering.passes.buffers import sizes_of
-from ..emit import record
-from ..interface import Array, KernelRow, Origin
+from ..interface import KernelRow, Origin
 from .device import Opened
-from .kernels import FAULTS, PLACES, Text
 from .nvrtc import Figures
-from .plan import (
-    ANSWERS,
-    MOST_BLOCKS,
-    Again,
-    Asked,
-    Bind,
-    Choose,
-    Clear,
-    Exchange,
-    Give,
-    Known,
-    Launch,
-    Learn,
-    Plan,
-    Repeat,
-    Show,
-    Step,
-)
-from .shared import DeviceArray, Placed
-from .staging import Transfers
-from .turns import after, before
+from .plan import Plan
+from .run import Run
+from .shared import DeviceArray
+from .straight import straight
 from .verbs import DriverError, Handle
-
-_FLAG, _RECORD = ANSWERS, ANSWERS + 2 + PLACES
-"""Where in the numbers that a run reports, behind answers, it says whether it failed, and how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +39,16 @@ class CudaCode:
     """Kept here, since letting go of it takes the kernels away."""
     lane: Handle = None
     """The stream of its runs, which then wait for it; None for that of plain calls."""
+    run_number: int = 0
+    """What the lines of its log are told by."""
 
     def in_lane(self, lane: Handle) -> CudaCode:
         """Return the same code for arrays that stay on the device, on a stream of their own."""
         return replace(self, lane=lane)
+
+    def printing(self, run_number: int) -> CudaCode:
+        """Return the same code for one run, whose log is told by that number."""
+        return replace(self, run_number=run_number)
 
     @property
     def text(self) -> str:
@@ -117,7 +88,7 @@ class CudaCode:
         """
         arrays = [one.settled if isinstance(one, DeviceArray) else one for one in arrays]
         with self.device.working(self.name, self.span, self.lane) as stream:
-            run = _Run(self, stream)
+            run = Run(self, stream)
             try:
                 return run(arrays)
             except BaseException:
@@ -131,260 +102,16 @@ class CudaCode:
         """Return the run on these arrays, which can be repeated."""
         return lambda: self.run(arrays)
 
+    def ahead(self, arrays: Sequence[Any]) -> Callable[[], None] | None:
+        """Return what queues the run on these arrays behind what is queued on its stream."""
+        return None if self.lane is None else straight(self, arrays, self.lane)
 
-class _Failed(Exception):
-    """A check failed: what follows is not done."""
+    def finish(self) -> None:
+        """Return when all that is queued on its stream is done; raises CdBackendError CD0884."""
+        with self.device.working(self.name, self.span, self.lane) as stream:
+            self.device.wait(stream)
 
-
-@dataclass(slots=True)
-class _Run:
-    """One run: where each array is, and what the host knows."""
-
-    code: CudaCode
-    stream: Handle
-    places: dict[int, int] = field(default_factory=dict)
-    """The address of each node's array."""
-    state: State = field(default_factory=lambda: State(lambda text: None))
-    taken: list[int] = field(default_factory=list)
-    """The addresses of memory that is given back at the end."""
-    shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """Those of arrays whose size only the run knows."""
-    copies: Transfers = field(init=False)
-    reports: int = 0
-    launches: int = 0
-
-    def __post_init__(self) -> None:
-        self.copies = self.code.device.transfers(self.stream)
-
-    @property
-    def text(self) -> Text:
-        return self.code.plan.text
-
-    @property
-    def symbols(self) -> dict[Symbol, int]:
-        return self.state.symbols
-
-    def __call__(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """Do everything; the results are the arrays that were given for them, or new ones."""
-        code = self.code
-        count = len(code.parameters)
-        given = [array for array in arrays[:count] if array is not None]
-        theirs = [array for array in given if isinstance(array, Placed)]
-        before(code.device, theirs, self.stream)
-        self.begin(given)
-        try:
-            self.steps(code.plan.steps)
-            if self.asks:
-                self.report()
-        except _Failed:
-            self.logs_home(given)
-            self.fail()
-        homes = [k for k, p in enumerate(code.parameters)
-                 if p.written and p.log is None and not isinstance(given[k], Placed)]  # fmt: skip
-        for k in homes:
-            self.copies.download(given[k], self.places[code.parameters[k].node.id])
-        results = tuple(
-            self.kept(node) if theirs and array is None and node.rank
-            else self.taken_home(node, array)
-            for node, array in zip(code.results, arrays[count:], strict=True)
-        )  # fmt: skip
-        if after(code.device, theirs, self.stream, code.name) or self.copies.busy or not theirs:
-            self.copies.finish()
-        self.logs_home(given)
-        return results
-
-    def logs_home(self, given: Sequence[Any]) -> None:
-        """Copy back what was filled of logs, whose counters are the last parameter."""
-        code = self.code
-        logs = [(k, p.node, p.log) for k, p in enumerate(code.parameters) if p.log is not None]
-        if not logs:
-            return
-        counters = given[-1]
-        self.copies.download(counters, self.places[code.parameters[-1].node.id])
-        self.copies.finish()
-        for k, node, place in logs:
-            self.copies.download(given[k][: counters[place]], self.places[node.id])
-        self.copies.finish()
-
-    @property
-    def asks(self) -> bool:
-        """Whether a check may have failed."""
-        return any(kernel.checks for kernel in self.text.kernels)
-
-    def begin(self, given: Sequence[Any]) -> None:
-        """Take memory and fill it."""
-        code, device = self.code, self.code.device
-        self.reports = self.take("what is reported", 8 * (ANSWERS + FAULTS))
-        device.context.clear(self.reports, 8 * (ANSWERS + FAULTS), self.stream)
-        self.places[code.plan.answers.id] = self.reports
-        for symbol, at, axis in sizes_of(code.plan.program):
-            self.symbols[symbol] = given[at].shape[axis]
-        for parameter, array in zip(code.parameters, given, strict=True):
-            self.given(parameter, array)
-        for node in (*code.plan.device, *code.results):
-            if node.static_shape is not None:
-                self.places[node.id] = self.take(node.label, node.bytes)
-
-    def take(self, label: str, size: int) -> int:
-        """Return the address of memory for the run."""
-        address = self.code.device.pool.take(size, label, self.code.name, self.stream)
-        self.taken.append(address)
-        return address
-
-    def given(self, parameter: Parameter, array: Any) -> None:
-        """Have an argument on the device: where it is, or a copy in C order; a log is zeros."""
-        node = parameter.node
-        if isinstance(array, Placed):
-            self.places[node.id] = array.address
-            return
-        address = self.places[node.id] = self.take(node.label, array.nbytes)
-        if parameter.log is None:
-            self.copies.upload(address, array)
-        else:
-            self.code.device.context.clear(address, array.nbytes, self.stream)
-
-    def kept(self, node: Node) -> DeviceArray:
-        """Return a result where it is, in memory that is its own from now on."""
-        address = self.places[node.id]
-        shape = self.shapes.get(node.id, node.static_shape)
-        assert shape is not None, "its storage was given, and so its shape"
-        if address in self.taken:
-            self.taken.remove(address)
-        else:  # two results in one place, or an argument's: it needs memory of its own
-            mine = self.code.device.pool.take(
-                node.dtype.itemsize * prod(shape), node.label, self.code.name, self.stream
-            )
-            size = node.dtype.itemsize * prod(shape)
-            self.code.device.copy(mine, address, size, self.stream)
-            address = mine
-        return DeviceArray(self.code.device, address, shape, node.dtype.numpy, self.stream)
-
-    def taken_home(self, node: Node, array: Array | None) -> Array:
-        """Queue the copy of a result into an array, a new one where none is given."""
-        if array is None:
-            shape = self.shapes.get(node.id, node.static_shape)
-            assert shape is not None, "its storage was given, and so its shape"
-            array = np.empty(shape, node.dtype.numpy)
-        self.copies.download(array, self.places[node.id])
-        return array
-
-    def end(self) -> None:
-        """Give back the memory of the run: what is queued so far may still use it."""
-        self.copies.drop()
-        self.code.device.pool.give_back(self.taken, self.stream)
-
-    # ------------------------------------------------------------------------- steps
-
-    def steps(self, steps: Sequence[Step]) -> str:
-        """Do steps; return `break` or `continue` where one of them was that."""
-        for step in steps:
-            signal = self.step(step)
-            if signal:
-                return signal
-        return ""
-
-    def step(self, step: Step) -> str:
-        match step:
-            case Launch():
-                self.launch(step)
-            case Repeat():
-                return self.repeat(step)
-            case Again(prelude, test, body):
-                while self.steps(prelude) != "break" and self.ask(test):
-                    if self.steps(body) == "break":
-                        break
-            case Choose(test, then, other):
-                return self.steps(then if self.ask(test) else other)
-            case Bind(symbol, value):
-                self.symbols[symbol] = int(value_of(value)(self.state))
-            case Learn(symbols, launch):
-                self.launch(launch)
-                self.symbols.update(zip(symbols, self.report().tolist()))
-            case Clear(node):
-                self.code.device.context.clear(self.places[node.id], node.bytes, self.stream)
-            case Give(node):
-                self.give(node)
-            case Exchange(nodes, sources):
-                found = [self.places[source.id] for source in sources]
-                self.places.update(zip((node.id for node in nodes), found, strict=True))
-            case Show():
-                self.show(step)
-            case Break():
-                return "break"
-            case Continue():
-                return "continue"
-        return ""
-
-    def repeat(self, step: Repeat) -> str:
-        lo, hi = evaluate(step.lo, self.symbols), evaluate(step.hi, self.symbols)
-        for value in range(lo, hi, step.step):
-            self.symbols[step.symbol] = value
-            if self.steps(step.body) == "break":
-                break
-        return ""
-
-    def launch(self, step: Launch, *behind: int) -> None:
-        """Queue a kernel; one whose loops have no round is left out."""
-        kernel = self.text.kernels[step.kernel]
-        rounds = [evaluate(size, self.symbols) for size in step.grid]
-        if min(rounds) <= 0:
-            return
-        grid = [min(size, most) for size, most in zip(rounds, MOST_BLOCKS)]
-        grid += [1] * (3 - len(grid))
-        arguments = [self.places[node.id] for node in kernel.nodes]
-        arguments += [self.symbols[symbol] for symbol in kernel.symbols]
-        self.launches += 1
-        arguments += [self.reports + 8 * _FLAG, self.launches] * kernel.checks
-        arguments += behind
-        function = self.code.functions[step.kernel]
-        shape = grid[0], grid[1], grid[2]
-        self.code.device.context.launch(function, shape, step.threads, arguments, self.stream)
-
-    def ask(self, asked: Asked) -> int:
-        """Return a value that the host has to know."""
-        if isinstance(asked, Known):
-            return int(value_of(asked.value)(self.state))
-        self.launch(asked)
-        return int(self.report()[0])
-
-    def report(self) -> Array:
-        """Return what was reported so far, when all that was queued is done."""
-        found = np.zeros(ANSWERS + 1, np.int64)
-        self.code.device.download(found, self.reports, self.stream)
-        self.code.device.wait(self.stream)
-        if found[_FLAG]:
-            raise _Failed
-        return found
-
-    def fail(self) -> None:
-        """Raise what the first check that failed names."""
-        found = np.zeros(ANSWERS + FAULTS, np.int64)
-        self.code.device.download(found, self.reports, self.stream)
-        self.code.device.wait(self.stream)
-        values = found[_RECORD : _RECORD + record.SLOTS].tolist()
-        fault, span = self.text.faults[values[0]]
-        known = [value.item() for value in record.decode(values)]
-        raise_fault(fault, [*known, *["..."] * record.SLOTS], span)
-
-    def give(self, node: Node) -> None:
-        """Give an array its storage, of its size now, filled with zeros."""
-        shape = tuple(max(0, evaluate(extent, self.symbols)) for extent in node.shape)
-        size = node.dtype.itemsize
-        for extent in shape:
-            size *= extent
-        self.shapes[node.id] = shape
-        address = self.places[node.id] = self.take(node.label, size)
-        self.code.device.context.clear(address, size, self.stream)
-
-    def show(self, step: Show) -> None:
-        """Print what a kernel finds the values to be."""
-        kernel = self.text.kernels[step.launch.kernel]
-        address = self.take("what is printed", 8 * kernel.prints)
-        self.launch(step.launch, address)
-        found = np.zeros(kernel.prints, np.int64)
-        self.code.device.download(found, address, self.stream)
-        self.report()
-        statement = self.text.prints[step.number]
-        self.code.device.show(
-            statement.text(value.item() for value in record.decode([*found.tolist(), 0, 0]))
-        )
+    def is_finished(self) -> bool:
+        """Whether all that is queued on its stream is done; raises CdBackendError CD0884."""
+        with self.device.working(self.name, self.span, self.lane) as stream:
+            return self.device.is_idle(stream)

@@ -88,6 +88,13 @@ class Opened:
                 for name in told:
                     self._unsettled.pop(name, None)
 
+    def is_idle(self, stream: Handle) -> bool:
+        """Whether everything queued on a stream is done."""
+        _, event = self._events[id(stream)]
+        with self._lock:
+            self.context.record(event, stream)
+            return self.context.query(event)
+
     def after(self, stream: Handle, other: Handle) -> None:
         """Let a stream wait for what is queued so far on another one; the host does not wait."""
         if stream is not other:

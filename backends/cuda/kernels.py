@@ -33,8 +33,10 @@ PLACES = 8
 """Numbers of a fault's place in the program that are compared."""
 FAULTS = 2 + PLACES + 2 * record.SLOTS
 """Numbers that the record of faults takes; see `faults.h`."""
+LINE = 16
+"""Numbers of a record that a device shows in one line; see `logs.h`."""
 _OURS = frozenset(
-    "faults launch place failed met printed blockIdx threadIdx blockDim gridDim".split()
+    "faults launch place failed met printed run blockIdx threadIdx blockDim gridDim".split()
 )
 
 
@@ -49,6 +51,8 @@ class Kernel:
     """Whether it is given where faults are recorded."""
     prints: int
     """The slots of a print's record that it is given; 0 for none."""
+    logs: bool
+    """Whether it shows that record itself, and is given the number of the run instead."""
     loop: For
     shared: int
     """Bytes of memory that a block of it has."""
@@ -90,6 +94,8 @@ class KernelFrame:
     """Whether threads that fail have to tell those that wait for them."""
     copies: bool
     """Whether threads copy what has to be there when they have met."""
+    logs: bool
+    """Whether prints are shown by the device."""
     dialect: Dialect = CUDA
 
     def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
@@ -107,12 +113,15 @@ class KernelFrame:
         yield "return;"
 
     def printing(self, number: int, slots: int) -> Iterator[str]:
-        """Yield nothing: the record is the host's."""
-        yield from ()
+        """Yield the room for the record of a line of a log; other records are the host's."""
+        if self.logs:
+            assert slots <= LINE, "a line of a log has few values"
+            yield f"int64_t printed[{LINE}] = {{{number}}};"
 
     def printed(self, number: int) -> Iterator[str]:
-        """Yield nothing: the host prints."""
-        yield from ()
+        """Yield how a line of a log is shown; the host shows what is none."""
+        if self.logs:
+            yield "logged(run, printed);"
 
     def meeting(self) -> Iterator[str]:
         """Yield how the threads of a block wait for each other, and end where one failed.
@@ -184,7 +193,8 @@ def _kernel(
     slots = [_slots(stmt) for stmt in inside if isinstance(stmt, Print)]
     shared = sum(node.bytes for node in used if spaces.get(node.id) == "shared")
     prints = max(slots, default=0)
-    return Kernel(name, nodes, symbols, checks, prints, loop, shared, threads)
+    logs = any(isinstance(stmt, Print) and stmt.logs for stmt in inside)
+    return Kernel(name, nodes, symbols, checks, prints, logs, loop, shared, threads)
 
 
 def _slots(stmt: Print) -> int:
@@ -204,7 +214,7 @@ def _frame(kernel: Kernel, spaces: Mapping[int, Space]) -> KernelFrame:
     inside = statements(_body(loop))
     meets = any(isinstance(stmt, Barrier) for stmt in inside) and _checks(inside)
     copies = any(isinstance(stmt, For) and stmt.kind == "packed" for stmt in inside)
-    return KernelFrame(scope, names, meets, copies)
+    return KernelFrame(scope, names, meets, copies, kernel.logs)
 
 
 def _of_one_thread(loop: For, spaces: Mapping[int, Space]) -> For:
@@ -256,9 +266,9 @@ def _head(kernel: Kernel, frame: KernelFrame, bounds: str) -> str:
         name = f"{name}_at" if node.id in frame.scope.by_value else name
         parameters.append(f"{const}{CUDA.types[node.dtype]} *{CUDA.restrict} {name}")
     parameters += (f"int64_t {frame.scope.symbols[symbol]}" for symbol in kernel.symbols)
-    parameters += ["int64_t *faults", "int64_t launch"] * kernel.checks + ["int64_t *printed"] * (
-        kernel.prints > 0
-    )
+    parameters += ["int64_t *faults", "int64_t launch"] * kernel.checks
+    if kernel.prints:
+        parameters.append("int64_t run" if kernel.logs else "int64_t *printed")
     head = CUDA.entry.format(f"__launch_bounds__({bounds}) {kernel.name}")
     return f"{head}({', '.join(parameters)})"
 

@@ -143,7 +143,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """A kernel writes the values of a print; the host shows them."""
+    """A kernel writes the values of a print, and the host shows them; a line of a log it shows."""
 
     launch: Launch
     number: int

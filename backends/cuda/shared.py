@@ -1,7 +1,6 @@
 """Arrays in the memory of devices: what calls return, and what other packages hand to them.
 
-    found(value)            the array of another package on a device, where it is one
-    usable(array, ...)      the same where a kernel may use it in place; errors where it may not
+    Placed                  an array of whatever package, where it is and how it lies
     DeviceArray             ours: other packages read it without a copy, NumPy by one
 
 Who uses an array of another package waits for its work by that package's stream, and has that
@@ -18,11 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdTypeError, CdValueError, Diagnostic
+from ...lowering.diagnostic import CdValueError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.later import Later
 from ..interface import Array
-from .protocols import may_be_there
 
 if TYPE_CHECKING:
     from . import dlpack
@@ -56,6 +54,8 @@ class Placed:
     """The object that the caller has."""
     holder: object = None
     """Keeps the memory alive."""
+    whole: bool = True
+    """Whether elements are whole elements apart; if not, nothing can use it as it lies."""
 
     @property
     def ndim(self) -> int:
@@ -271,119 +271,3 @@ def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
         steps.append(step)
         step *= max(extent, 1)
     return tuple(reversed(steps))
-
-
-def found(value: Any, name: str = "the argument") -> Placed | None:
-    """Return the array that a value is on a device, None where it is none.
-
-    Raises CdTypeError CD0701 where the package does not give it away, or it has elements of a
-    type that is none of ours.
-    """
-    if isinstance(value, Placed):
-        return value
-    if isinstance(value, DeviceArray):
-        return value.on_device
-    if not may_be_there(value):
-        return None
-    try:
-        interface = getattr(value, "__cuda_array_interface__", None)
-        device = value.__dlpack_device__() if hasattr(value, "__dlpack_device__") else (0, 0)
-        if isinstance(interface, dict):
-            if lacks := [key for key in ("typestr", "shape", "data") if key not in interface]:
-                raise KeyError(f"its interface lacks {', '.join(map(repr, lacks))}")
-            dtype = _dtype(str(interface["typestr"]))
-            if dtype is None or "stream" not in interface:  # DLPack says more
-                interface = None if device[0] in (CUDA, MANAGED) else interface
-        if isinstance(interface, dict):
-            return _by_interface(value, interface, name)
-        return _by_dlpack(value) if device[0] in (CUDA, MANAGED) else None
-    except CdTypeError:
-        raise
-    except Exception as why:  # what packages raise where they do not share an array varies
-        helps = (f"pass what the package says, or a copy on the host as `{name}`",)
-        said = why.args[0] if isinstance(why, KeyError) and why.args else why
-        message = f"`{name}` ({type(value).__name__}) is not shared: {said}"
-        raise CdTypeError(Diagnostic("CD0701", message, helps=helps)) from None
-
-
-def _by_interface(value: Any, interface: dict[str, Any], name: str) -> Placed:
-    dtype = _dtype(str(interface["typestr"]))
-    if dtype is None:
-        what = interface["typestr"]
-        helps = (f'convert it: `{name}.astype("float32")`',)
-        message = f"`{name}` has elements of type {what}, which is none of ours"
-        raise CdTypeError(Diagnostic("CD0701", message, helps=helps))
-    address, read_only = interface["data"]
-    shape, steps = tuple(map(int, interface["shape"])), interface.get("strides")
-    order: Order = "unknown"
-    if "stream" in interface:
-        order = "done" if interface["stream"] is None else int(interface["stream"])
-    strides = None if steps is None else _in_elements(tuple(steps), shape, dtype.itemsize)
-    return Placed(
-        int(address or 0), shape, dtype, _ordinal(value), strides, not read_only, order, value,
-        (value, interface),
-    )  # fmt: skip
-
-
-def _by_dlpack(value: Any) -> Placed:
-    taken = dlpack.taken(value, LEGACY)
-    dtype, strides = np.dtype(taken.dtype), taken.strides
-    if strides is not None:
-        strides = _in_elements(strides, taken.shape, 1)
-    return Placed(
-        taken.address, taken.shape, dtype, taken.device[1], strides, taken.writable, "legacy",
-        value, (value, taken.holder),
-    )  # fmt: skip
-
-
-def _in_elements(
-    steps: tuple[int, ...], shape: tuple[int, ...], size: int
-) -> tuple[int, ...] | None:
-    """Return strides in elements, None where the array is in C order without gaps."""
-    pairs = zip(steps, c_strides(shape), shape, strict=True)
-    if 0 in shape or all(step == c * size for step, c, n in pairs if n > 1):
-        return None
-    return tuple(step // size if step % size == 0 else 0 for step in steps)
-
-
-def _dtype(typestr: str) -> np.dtype[Any] | None:
-    dtype = np.dtype(typestr)
-    return None if dtypes.from_numpy(dtype) is None or not dtype.isnative else dtype
-
-
-def _ordinal(value: Any) -> int | None:
-    """Return the number of the device of an array, as its package says it."""
-    device = value.__dlpack_device__() if hasattr(value, "__dlpack_device__") else None
-    return int(device[1]) if device is not None and device[0] == CUDA else None
-
-
-def place(value: Any) -> Any:
-    """Return what stands for an array where it is asked which of them share memory."""
-    return value.shadow if isinstance(value, Placed) else value
-
-
-def usable(array: Placed, written: bool, name: str, backend: str) -> Placed:
-    """Return an array for code of a backend, which uses it in place.
-
-    Raises CdTypeError CD0886 where the code runs elsewhere, CdValueError CD0887 where the array is
-    not in C order, and CD0703 where it is read-only and written.
-    """
-    base, _, number = backend.partition(":")
-    if base != "cuda":
-        message = f"`{name}` lies in the memory of a GPU, and the function runs on `{backend}`"
-        helps = ('run it there: `f.on("cuda:0")(...)`', "or copy it to the host first")
-        raise CdTypeError(Diagnostic("CD0886", message, helps=helps))
-    here = int(number or 0)
-    if array.ordinal not in (None, here):
-        message = f"`{name}` lies on cuda:{array.ordinal}, and the function runs on cuda:{here}"
-        helps = (f'run it there: `f.on("cuda:{array.ordinal}")(...)`', "or copy the array")
-        raise CdTypeError(Diagnostic("CD0886", message, helps=helps))
-    if array.strides is not None or array.address % array.dtype.alignment:
-        given = "steps over elements" if array.strides is not None else "is not aligned"
-        message = f"`{name}` {given}: arrays of a device are used in place, in C order"
-        contiguous = "`cupy.ascontiguousarray(x)`, `x.contiguous()` in PyTorch"
-        raise CdValueError(Diagnostic("CD0887", message, helps=(f"pass a copy: {contiguous}",)))
-    if written and not array.writable:
-        message = f"`{name}` is read-only, and the function writes it"
-        raise CdValueError(Diagnostic("CD0703", message, helps=("pass a copy of it",)))
-    return array

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -192,6 +192,26 @@ class BindingsContext:
         """Queue a kernel, given its arguments as 64-bit integers."""
         packed = tuple(arguments), (ctypes.c_int64,) * len(arguments)
         self._ask("cuLaunchKernel", function, *grid, *block, 0, stream, packed, 0)
+
+    def prepared(
+        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int], stream: Handle
+    ) -> Callable[[], None]:
+        """Return what queues a kernel with these arguments, each time that it is called."""
+        api, context = self.api, self.context
+        values = (ctypes.c_int64 * max(len(arguments), 1))(*arguments)
+        places = range(ctypes.addressof(values), ctypes.addressof(values) + len(arguments) * 8, 8)
+        pointers = (ctypes.c_void_p * max(len(arguments), 1))(*places)
+        enter, launch, fine = api.cuCtxSetCurrent, api.cuLaunchKernel, api.CUresult.CUDA_SUCCESS
+        given = (function, *grid, *block, 0, stream, ctypes.addressof(pointers), 0)
+
+        def start(held: object = (values, pointers)) -> None:
+            status = enter(context)[0]
+            if status == fine:
+                status = launch(*given)[0]
+            if status != fine:
+                _require(api, status, "cuLaunchKernel")
+
+        return start
 
 
 def _asked(api: Any, verb: str, *given: Any) -> Any:

@@ -6,6 +6,7 @@ import ctypes
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -228,3 +229,9 @@ class PyCudaContext:
         """Queue a kernel, given its arguments as 64-bit integers."""
         with self._current():
             function.prepared_async_call(grid, block, stream, *arguments)
+
+    def prepared(
+        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int], stream: Handle
+    ) -> Callable[[], None]:
+        """Return what queues a kernel with these arguments, each time that it is called."""
+        return partial(self.launch, function, grid, block, tuple(arguments), stream)

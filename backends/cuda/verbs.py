@@ -9,7 +9,7 @@ Addresses, and all values that kernels are given, are 64-bit integers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -126,6 +126,11 @@ class Context(Protocol):
         self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int], stream: Handle
     ) -> None:
         """Queue a kernel, given its arguments as 64-bit integers."""
+
+    def prepared(
+        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int], stream: Handle
+    ) -> Callable[[], None]:
+        """Return what queues a kernel with these arguments, each time that it is called."""
 
 
 class Driver(Protocol):

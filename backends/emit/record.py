@@ -19,6 +19,8 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 
 SLOTS = 16
+MARK = "!@#"
+"""What a line that a device prints begins with, before the number of the run and `: `."""
 
 
 def tag(dtype: DType) -> int:
@@ -34,6 +36,15 @@ def width(dtype: DType) -> int:
 def decode(record: Sequence[int]) -> tuple[Any, ...]:
     """Return the values of a record as NumPy scalars of their own types."""
     return tuple(_decode(record))
+
+
+def printed(line: str) -> tuple[Any, ...]:
+    """Return the values of a print from the line in which a device showed its record.
+
+    >>> printed("0 4 7 0")
+    (7,)
+    """
+    return decode([*map(int, line.split()), 0])
 
 
 def _decode(record: Sequence[int]) -> Iterator[Any]:

@@ -209,7 +209,13 @@ def _writable(array: Array, name: str) -> None:
                 helps=(f"pass a copy, `{name}.copy()`", f"or `{name}.flags.writeable = True`"),
             )
         )
-    if not array.flags.c_contiguous and overlaps_itself(array):
+    if not array.flags.c_contiguous:
+        refuse_shared(array, name)
+
+
+def refuse_shared(array: Array, name: str) -> None:
+    """Raise CdValueError CD0704 where elements of an array that is written share memory."""
+    if overlaps_itself(array):
         raise CdValueError(
             Diagnostic(
                 "CD0704",

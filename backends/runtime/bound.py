@@ -6,7 +6,7 @@ What is wrong with a context is found here before anything is made in it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...lowering.dataclass import dataclass
@@ -37,8 +37,8 @@ class Bound:
     codes: Codes
     slots: tuple[Slot, ...]
     """What each parameter of the procedure is."""
-    returned: Callable[[Sequence[Array]], Any]
-    """Makes what Python gets of the results."""
+    returned: Callable[[Sequence[Array], Mapping[str, Any]], Any]
+    """Makes what Python gets of the results, and of what a call gives by name."""
     fleeting: tuple[Fleeting, ...] = ()
     """What it has of tensors only while it runs."""
     sources: tuple[Source, ...] = ()

@@ -19,9 +19,10 @@ from typing import Protocol
 
 from ...lowering.dataclass import dataclass
 from . import order
+from .failure import Failure
 from .field import Field
 from .memory import Buffer
-from .queue import DONE, Event, Failure, Queue, Worker
+from .queue import DONE, Event, Queue, Worker
 from .state import RUNTIME
 
 Pairs = Sequence[tuple[Field, Buffer]]
@@ -125,9 +126,9 @@ def _freedom(worker: Worker, context: Living, uses: Uses) -> Callable[[], bool]:
             and worker.direct.done
             and not (runtime.is_recording or runtime.timeline)
             and not any(field.host_tick > buffer.tick for field, buffer in loads)
-            and all(_is_over(buffer.writer) for buffer in used)
+            and all(is_over(buffer.writer) for buffer in used)
             and not any(buffer.lent for buffer in writes)
-            and all(_is_over(one) for buffer in writes for one in buffer.readers.values())
+            and all(is_over(one) for buffer in writes for one in buffer.readers.values())
         )
 
     return is_free
@@ -165,6 +166,6 @@ def queued(
     return step
 
 
-def _is_over(event: Event) -> bool:
+def is_over(event: Event) -> bool:
     """Whether an event is done, and somebody was told where that failed."""
     return event.done and (event.failure is None or event.failure.told)

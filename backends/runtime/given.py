@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,11 @@ from ...lowering.diagnostic import CdTypeError, CdValueError, Diagnostic, Label,
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Parameter
 from ...lowering.ir.dtypes import DType
+from ..cuda.foreign import found, place, usable
+from ..cuda.protocols import may_be_there
+from ..cuda.shared import Placed
 from ..interface import Array
-from .arrays import as_array, overlaps, relaid
+from .arrays import as_array, overlaps, refuse_shared, relaid
 from .link import unfit
 from .memory import room
 
@@ -27,7 +30,8 @@ def by_name(
 ) -> dict[str, Any]:
     """Return a value for each name that a routine takes: given by place, by name, or bound.
 
-    Raises CdTypeError CD0436 where one is missing or nobody takes it.
+    Arrays of other packages on devices are asked for once. Raises CdTypeError CD0436 where one is
+    missing or nobody takes it.
     """
     values = {**bound, **dict(zip(names, args, strict=False)), **kwargs}
     unknown = [name for name in kwargs if name not in names]
@@ -40,16 +44,20 @@ def by_name(
                 (f"give it what it lacks: {', '.join(missing)}",) if missing else (),
             )
         )  # fmt: skip
-    return values
+    there = {name: found(one, name) for name, one in values.items() if may_be_there(one)}
+    return values | {name: one for name, one in there.items() if one is not None}
 
 
-def fitting(name: str, value: Any, parameter: Parameter) -> Array:
+def fitting(name: str, value: Any, parameter: Parameter, backend: str) -> Array | Placed:
     """Return what a call gives for a parameter as the array that the code was compiled for.
 
-    What is only read is copied: the caller may change it before the routine runs. Raises
-    CdTypeError CD0702 where the code is for other arrays, or another kind of number.
+    What is only read is copied: the caller may change it before the routine runs. Arrays of a
+    device are used where they are. Raises CdTypeError CD0702 where the code is for other arrays, or
+    another kind of number, and what `usable` raises.
     """
     node = parameter.node
+    if isinstance(value, Placed):
+        return _there(name, usable(value, parameter.written, name, backend), parameter)
     if not node.shape and not parameter.written:
         return _number(name, value, node.dtype)
     array = as_array(value, name)
@@ -59,6 +67,15 @@ def fitting(name: str, value: Any, parameter: Parameter) -> Array:
             array = relaid(array.astype(node.dtype.numpy), node.strides)
     if why := unfit(parameter, array):
         raise _other(name, why, "such an array")
+    return array
+
+
+def _there(name: str, array: Placed, parameter: Parameter) -> Placed:
+    """Return an array of a device as it is; CdTypeError CD0702, CdValueError CD0704."""
+    if why := unfit(parameter, array):
+        raise _other(name, why, "such an array")
+    if parameter.written:
+        refuse_shared(array.shadow, name)
     return array
 
 
@@ -72,16 +89,16 @@ def _number(name: str, value: Any, dtype: DType) -> Array:
     array = as_array(value, name)
     if array.shape:
         raise _other(name, f"has shape {array.shape}, compiled for a number", "such an array")
-    found = dtypes.from_numpy(array.dtype)
-    if found is None:
+    kind = dtypes.from_numpy(array.dtype)
+    if kind is None:
         why = f"is a {type(value).__name__}, compiled for {dtype.name}"
         raise CdTypeError(Diagnostic("CD0702", f"`{name}` {why}", helps=("give a number",)))
-    if found is dtype:
+    if kind is dtype:
         return np.array(array, dtype.numpy)
-    if found.kind in "iu":
+    if kind.kind in "iu":
         return _whole(name, int(array), dtype)
-    if found.kind == "b" or not np.can_cast(found.numpy, dtype.numpy, "safe"):
-        raise _other(name, f"is of type {found.name}, compiled for {dtype.name}", "such a number")
+    if kind.kind == "b" or not np.can_cast(kind.numpy, dtype.numpy, "safe"):
+        raise _other(name, f"is of type {kind.name}, compiled for {dtype.name}", "such a number")
     return np.array(array, dtype.numpy)
 
 
@@ -105,9 +122,9 @@ def _other(name: str, why: str, what: str) -> CdTypeError:
     return CdTypeError(Diagnostic("CD0702", f"`{name}` {why}", helps=(fix,)))
 
 
-def require_apart(arrays: Sequence[Array], routine: str) -> None:
+def require_apart(arrays: Sequence[Any], routine: str) -> None:
     """Raise CdValueError CD0708 where arrays that one call gives share memory."""
-    if overlaps(arrays):
+    if overlaps([place(array) for array in arrays]):
         raise CdValueError(
             Diagnostic(
                 "CD0708",
@@ -115,3 +132,11 @@ def require_apart(arrays: Sequence[Array], routine: str) -> None:
                 helps=("give it copies of what it only reads",),
             )
         )
+
+
+def require_on_host(arrays: Iterable[Any], routine: str, span: Span) -> None:
+    """Raise CdTypeError CD0886 where a call that is recorded is given an array of a device."""
+    if any(isinstance(array, Placed) for array in arrays):
+        message = f"the routine `{routine}` is given an array of a GPU, and a trace is taken"
+        helps = ("give it a copy on the host",)
+        raise CdTypeError(Diagnostic("CD0886", message, (Label(span),), helps=helps))

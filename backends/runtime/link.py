@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -41,6 +42,12 @@ class Callee:
             code = self._code = self._make()
             self.seconds = time.perf_counter() - started
         return code
+
+    def running(self, code: Code) -> Callee:
+        """Return other code for the same arrays, ready to call."""
+        made = copy.copy(self)
+        made._code = code
+        return made
 
     def __call__(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
         """Run on arrays for the parameters; return new arrays, one for each result.
@@ -89,7 +96,7 @@ def prepare(backend: str | None = None, runtime: Runtime = RUNTIME) -> None:
             found.prepare()
 
 
-def unfit(parameter: Parameter, array: Array) -> str | None:
+def unfit(parameter: Parameter, array: Array | Placed) -> str | None:
     """Return how an array differs from the node it is for, None where it does not."""
     node, shape = parameter.node, parameter.node.static_shape
     if array.dtype != node.dtype.numpy:
@@ -97,7 +104,11 @@ def unfit(parameter: Parameter, array: Array) -> str | None:
     if array.ndim != node.rank or (shape is not None and array.shape != shape):
         return f"has shape {array.shape}, compiled for {shape}"
     if isinstance(array, Placed):
-        return None  # how it lies was looked at where it was found
+        if array.strides == node.strides or not array.size:
+            return None
+        strides = array.strides, node.strides
+        ways = ("C order" if one is None else f"strides {one}" for one in strides)
+        return "lies in {}, compiled for {}".format(*ways)
     flags = array.flags
     if node.strides is None and not flags.c_contiguous:
         return "is not in C order, compiled for that"

@@ -19,8 +19,9 @@ from contextlib import contextmanager
 from dataclasses import field
 
 from ...lowering.dataclass import dataclass
+from ..emit import record
 
-_MARK = b"!@#"
+_MARK = record.MARK.encode()
 _LINE = re.compile(rb"!@#(\d{1,18}): (.*)", re.S)
 _BEGINNING = re.compile(rb"!(@(#(\d{1,18}(:( .*)?)?)?)?)?", re.S)
 _CHUNK = 1 << 16
@@ -28,10 +29,15 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class PrintingRun:
-    """A run that prints: what each of its lines has to begin with, and those that came."""
+    """A run that prints: its number, and the lines of it that came."""
 
-    mark: str
+    number: int
     lines: list[str] = field(default_factory=list)
+
+    @property
+    def mark(self) -> str:
+        """What each of its lines has to begin with."""
+        return f"{record.MARK}{self.number}: "
 
 
 class Printed:
@@ -51,7 +57,7 @@ class Printed:
         """
         with self._lock:
             self._last += 1
-            number, run = self._last, PrintingRun(f"{_MARK.decode()}{self._last}: ")
+            number, run = self._last, PrintingRun(self._last)
             self._runs[number] = run
             if self._reader is None:
                 self._reader = _Reader(self._taken)

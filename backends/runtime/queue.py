@@ -13,62 +13,19 @@ queues, is dropped.
 
 from __future__ import annotations
 
-import copy
-import sys
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from typing import Any
+
+from .failure import Failure
 
 _MOMENT = 0.005
 """Seconds after which who waits for a thread that is at work looks again whether it is done."""
 CAPACITY = 4096
 """Steps that may wait in a queue; who submits more waits."""
-
-
-class Failure:
-    """What went wrong in a step, and whether anybody was told.
-
-    It may be kept for as long as a queue is, so it holds no frames: they hold whatever was in use.
-    Where nobody is left who could be told, it is written to the standard error; not where it is
-    `quiet`.
-    """
-
-    __slots__ = ("error", "quiet", "told", "when")
-
-    def __init__(self, error: BaseException, quiet: bool = False) -> None:
-        self.quiet = quiet
-        self.error = error
-        link: BaseException | None = error
-        while link is not None and link.__traceback__ is not None:
-            link.__traceback__ = None
-            link = link.__cause__ or link.__context__
-        self.told = False
-        self.when = 0
-        """When it was told: work submitted later is not dropped because of it."""
-
-    def tell(self) -> BaseException:
-        """Return the error, which is to be raised; it counts as told."""
-        self.when = time.monotonic_ns()
-        self.told = True
-        error = self.error
-        with suppress(Exception):  # of classes of the user's, which may take other arguments
-            self.error = copy.copy(error)  # the one that is raised will have frames
-        return error.with_traceback(None)
-
-    def say(self) -> None:
-        """Write what went wrong to the standard error, unless somebody was told."""
-        if self.told or self.quiet:
-            return
-        self.told = True
-        what = f"{type(self.error).__name__}: {self.error}"
-        print(f"plusequals: work failed, and nothing waited for it\n{what}", file=sys.stderr)
-
-    def __del__(self) -> None:
-        with suppress(Exception):  # what it needs may be gone when the process ends
-            self.say()
 
 
 class Event:
@@ -140,6 +97,8 @@ class Worker:
         self.latest = DONE
         self.direct = DONE
         """Of the last step that was not queued; see `direct`."""
+        self.lane: Any = None
+        """What a device of its own has of its work, in front of all tasks; see `ahead`."""
         self.thread: threading.Thread | None = None
         self.closed = False
         self._renew()
@@ -188,15 +147,21 @@ class Worker:
         """Whether the caller is a step that this thread does."""
         return threading.current_thread() is self.thread
 
-    def _watch(self, reached: Callable[[], bool]) -> None:
-        """Return when the thread has done enough."""
+    def _watch(self, reached: Callable[[], bool], most: float | None = None) -> None:
+        """Return when the thread has done enough, or so many seconds are over."""
         with self._lock:
             self._waiting += 1
             try:
-                while not reached():
-                    self._ended.wait()
+                self._ended.wait_for(reached, most)
             finally:
                 self._waiting -= 1
+
+    def rests(self) -> bool:
+        """Whether the thread has done all that is queued so far, or does it in a moment."""
+        latest = self.latest
+        if not latest.done and not self._is_me():
+            self._watch(latest.query, _MOMENT)
+        return latest.done
 
     def reach(self, event: Event) -> None:
         """Return when an event of this worker is done; without a thread, do what is before it."""
@@ -251,7 +216,9 @@ class Worker:
         """Do the tasks of a thread; what is done is not kept until the next one comes."""
         while (task := self._taken()) is not None:
             _, _, event, _ = task
-            failure = _failure_of(task)
+            failure = None if self.lane is None else self.lane.before(task[3])
+            if failure is None:
+                failure = _failure_of(task)
             del task  # while no lock is held: what it kept alive may be another queue
             self._end(event, failure)
 
@@ -314,6 +281,8 @@ class Worker:
         The locks of the parent may be held by threads that are not here, so they are not asked.
         """
         self._renew()
+        if self.lane is not None:
+            self.lane.give_up(failure)
         queued = (event for _, _, event, _ in self.tasks)
         given_up = [event for event in (*self.running, *queued, self.direct) if not event.done]
         self.running, self.tasks, self.thread = [], deque(), None
@@ -378,7 +347,7 @@ class Queue:
 
     def query(self) -> bool:
         """Whether everything submitted so far is done."""
-        return self.worker.latest.done
+        return self.worker.latest.query()
 
     def synchronize(self) -> None:
         """Return when everything submitted so far is done; raises what failed, once."""

@@ -15,15 +15,17 @@ from typing import Any
 from ...lowering import settings
 from ...lowering.diagnostic import CdError, CdValueError, Diagnostic, Label
 from ..cuda.resident import on_host
-from ..interface import Array, HasLanes
+from ..cuda.shared import Placed
+from ..interface import Array, HasLanes, RunsAhead
 from . import order
+from .ahead import ahead
 from .bindings import Bindings
 from .bound import Bound
 from .checks import expect_merge, field_of
 from .device import Context
 from .direct import Uses, direct, queued
 from .field import Field
-from .given import by_name, fitting, require_apart
+from .given import by_name, fitting, require_apart, require_on_host
 from .memory import Buffer
 from .queue import Event
 from .runs import Ran
@@ -145,7 +147,11 @@ class Routine:
             stream.flush(self._schedule(run, self.reads))
             return None
         results: list[Array] = []
-        given, waited = self._given(args, kwargs)
+        values = by_name(
+            self.name, self.compiled.names, self._bindings, args, kwargs,
+            self.compiled.procedure.span,
+        )  # fmt: skip
+        given, waited = self._given(values)
         filler = () if self._source is None else (self._source.stream,)
         with scheduling(*filler, stream):
             self._require_order()
@@ -167,7 +173,7 @@ class Routine:
             failure = event.settle()
             if failure is not None:  # also where another thread was told: there are no results
                 raise failure.tell()
-        return self.compiled.returned(results)
+        return self.compiled.returned(results, values)
 
     def merge_from_host(self, field: Any) -> None:
         """Fill the merge buffer of the stream with the host's version of a field.
@@ -181,17 +187,17 @@ class Routine:
         with scheduling(stream):
             merge_copy(stream, field, field.host, once=False)
 
-    def _given(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> tuple[dict[int, Array], bool]:
-        """Return arrays for the parameters that a call gives, and whether any is written."""
-        compiled, found, waited = self.compiled, dict[int, Array](), False
-        span = compiled.procedure.span
-        values = by_name(self.name, compiled.names, self._bindings, args, kwargs, span)
+    def _given(self, values: Mapping[str, Any]) -> tuple[dict[int, Any], bool]:
+        """Return arrays for the parameters that a call gives, and whether it is waited for.
+
+        It is where one is written, or is on a device: its owner goes on using it behind the call.
+        """
+        compiled, found, waited = self.compiled, dict[int, Any](), False
+        backend = self.context.device.code
         for at, (slot, parameter) in enumerate(compiled.parameters):
             if isinstance(slot, Given):
-                found[at] = fitting(slot.name, values[slot.name], parameter)
-                waited = waited or parameter.written
+                found[at] = fitting(slot.name, values[slot.name], parameter, backend)
+                waited = waited or parameter.written or isinstance(found[at], Placed)
         if waited:
             require_apart(list(found.values()), self.name)
         return found, waited
@@ -236,8 +242,17 @@ class Routine:
     def _step(self, run: Callable[[], object]) -> Callable[[], bool]:
         """Return what runs or queues the routine where nothing has to be done before that."""
         stream = self.context.stream
-        make = queued if stream.threaded else direct
-        return make(stream, run, self.context, Uses(self.reads, self._loads, self._ticks))
+        uses = Uses(self.reads, self._loads, self._ticks)
+        if not stream.threaded:
+            return direct(stream, run, self.context, uses)
+        by_thread, code = queued(stream, run, self.context, uses), self._code
+        if not isinstance(code, RunsAhead):
+            return by_thread
+        start = code.ahead([self._arrays[at] for at in range(len(self._arrays))])
+        if start is None:
+            return by_thread
+        at_once = ahead(stream, self.name, code, start, self.context, uses)
+        return lambda: at_once() or by_thread()
 
     def _schedule(self, run: Callable[[], object], reads: Sequence[Buffer]) -> Event:
         """Queue a step in order with everything that uses the same arrays."""
@@ -261,18 +276,19 @@ class Routine:
             if held.host_tick > buffer.tick:
                 self.context.refresh(held, buffer)
 
-    def _call(self, arrays: Mapping[int, Array]) -> Callable[[], Any]:
+    def _call(self, arrays: Mapping[int, Any]) -> Callable[[], Any]:
         """Return the call of the code with arrays for its parameters; results are made for it."""
         recorder, stream = RUNTIME.recording(self._logged), self.context.stream
         if recorder is None:
             return self._plain(arrays)
+        require_on_host(arrays.values(), self.name, self.compiled.procedure.span)
         given = [arrays[at] for at in range(len(arrays))]
         title = self.name, stream.device.code, stream.name
         codes = self.compiled.codes
         run = on_host(given, lambda held: recorder.step(codes, held, title))
         return self._named(run) if stream.threaded else run
 
-    def _plain(self, arrays: Mapping[int, Array]) -> Callable[[], Any]:
+    def _plain(self, arrays: Mapping[int, Any]) -> Callable[[], Any]:
         """Return the call of the code that records nothing."""
         made = (None for _ in self.compiled.procedure.results)
         run = self._code.bind([*(arrays[at] for at in range(len(arrays))), *made])

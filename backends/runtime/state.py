@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from .. import cache, interface
     from ..cache import Cache
     from ..interface import Array, Backend, Code
-    from . import queue
+    from . import failure, queue
     from .queue import Worker
     from .timeline import Timeline
 else:
     cache, interface = Later("..cache", __package__), Later("..interface", __package__)
-    queue = Later(".queue", __package__)
+    failure, queue = Later(".failure", __package__), Later(".queue", __package__)
 
 Step = Callable[[], Any]
 
@@ -223,25 +223,25 @@ class Runtime:
         """Replace the locks: in the parent a thread that the child lacks may hold them."""
         self._lock = threading.Lock()
         self.scheduling.renew()
-        failure = given_up()  # the same one for all: it is told once
+        given = given_up()  # the same one for all: it is told once
         for worker in list(self.workers):
-            worker.after_fork(failure)
+            worker.after_fork(given)
         for backend in {**self._begun, **self._backends}.values():
             backend.after_fork()
 
     def _finish(self) -> None:
         """Let work in flight end before the process does: it uses memory that goes with it."""
         for worker in list(self.workers):
-            failure = worker.drain()
-            if failure is not None:
-                failure.say()
+            found = worker.drain()
+            if found is not None:
+                found.say()
 
 
-def given_up() -> queue.Failure:
+def given_up() -> failure.Failure:
     """Return the failure of work that a forked child does not do."""
     what = "what the parent of this process had queued is not done here"
     helps = ("call `device.synchronize()` before the process forks",)
-    return queue.Failure(CdBackendError(Diagnostic("CD0841", what, helps=helps)), quiet=True)
+    return failure.Failure(CdBackendError(Diagnostic("CD0841", what, helps=helps)), quiet=True)
 
 
 RUNTIME = Runtime()

@@ -45,6 +45,8 @@ class ArraySpec:
     strides: tuple[int, ...] | None
     listed: bool = False
     """Whether a list was given: `+` and `*` mean something else for those in Python."""
+    placed: bool = False
+    """Whether a device has it, in another order than that of C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,9 +267,9 @@ class Inputs:
     def _value(self, ctx: Context, path: Path, spec: Spec, given: Any, span: Span) -> Value:
         """Return the value of an input that is given, and of its specification."""
         match spec:
-            case ArraySpec(dtype, shape, strides, listed):
+            case ArraySpec(dtype, shape, strides, listed, placed):
                 label = _label(path)
-                node = self.node(ctx, path, label, dtype, shape, strides)
+                node = self.node(ctx, path, label, dtype, shape, strides, placed)
                 return replace(ctx.whole(node, span), listed=listed)
             case NumberSpec(kind):
                 return self._number(ctx, path, kind, span)
@@ -292,6 +294,7 @@ class Inputs:
         dtype: DType,
         shape: tuple[int | None, ...],
         strides: tuple[int, ...] | None,
+        placed: bool = False,
     ) -> Node:
         """Return the parameter node of a path, that of its alias where it has one."""
         path = self.alias.get(path, path)
@@ -301,7 +304,7 @@ class Inputs:
                 const(n) if n is not None else ctx.size(f"{label}_{axis}")
                 for axis, n in enumerate(shape)
             )
-            node = Node(ctx.serial, label, extents, dtype, strides)
+            node = Node(ctx.serial, label, extents, dtype, strides, placed=placed)
             self.nodes[path] = node
             ctx.parameters[path] = Parameter(node, False)
         return self.nodes[path]

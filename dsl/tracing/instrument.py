@@ -141,11 +141,16 @@ class _Work:
         if self.wanted.terms and isinstance(one, Assign):
             for reduce, guard in reductions(one):
                 row = self.row(Site(len(self.sites), one, path, symbols, reduce), fits, guard)
-                yield from (*row.begin(), *row.end())
+                yield from (*row.begin(), *row.end(), *self.printed(row))
         row = self.row(Site(len(self.sites), one, path, symbols), fits, None)
         yield from row.begin()
         yield one
-        yield from row.end()
+        yield from (*row.end(), *self.printed(row))
+
+    def printed(self, row: Row) -> Iterator[Statement]:
+        """Yield what prints a row, where that is wanted."""
+        if self.wanted.printed:
+            yield from row.printed()
 
     def row(self, site: Site, fits: Fits, guard: Expr | None) -> Row:
         """Return how a site is recorded, which joins the others."""

@@ -21,7 +21,7 @@ from dataclasses import field
 from pathlib import Path
 
 from ...backends.dump import made_folder, write_text
-from ...backends.interface import Array, PrintsLog
+from ...backends.interface import Array, CanPrint, PrintsLog
 from ...backends.runtime.printed import Printed
 from ...backends.runtime.state import RUNTIME, Recordable
 from ...lowering import settings
@@ -210,7 +210,8 @@ class Logger:
         made_folder(_folder(chosen))  # an error comes before the run, not after it
         if isinstance(made, PrintsLog):
             return self._printing(made, codes, arrays, title)
-        recorder = Recorder(Wanted(), 1 << 40)
+        prints = chosen.debug_log_by_printf and isinstance(made, CanPrint)
+        recorder = Recorder(Wanted(printed=prints), 1 << 40, self._printed if prints else None)
         run = recorder.step(codes, arrays, title)
 
         def logged() -> tuple[Array, ...]:

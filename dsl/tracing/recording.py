@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ...backends.interface import Array, HasMemory
+from ...backends.interface import Array, CanPrint, HasMemory
 from ...backends.runtime import link
+from ...backends.runtime.printed import Printed
 from ...backends.runtime.state import RUNTIME, Recordable
 from ...lowering import settings
 from ...lowering.dataclass import dataclass
@@ -19,6 +20,7 @@ from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.indexing import Symbol
 from . import sites as s
 from .instrument import instrument
+from .printing import buffers_of
 from .quick import is_quick
 from .sites import Layout, Wanted
 
@@ -68,8 +70,9 @@ class Run:
 class Recorder:
     """Where runs are kept while a trace is taken; any thread may add one."""
 
-    def __init__(self, wanted: Wanted, limit: int) -> None:
+    def __init__(self, wanted: Wanted, limit: int, printed: Printed | None = None) -> None:
         self.wanted, self.limit = wanted, limit
+        self._printed = printed
         self._lock = threading.Lock()
         self._runs: list[Run | None] = []
         self._shown: tuple[Run, ...] = ()
@@ -106,15 +109,34 @@ class Recorder:
                 if array.nbytes <= KEPT
             }
             error, sizes = "", dict(_sizes(recording.callee.parameters, arrays))
+            lines: list[str] = []
             try:
+                if self._printed is not None:
+                    return self._printing(recording, (*arrays, *buffers), title[1], lines)
                 return recording.callee((*arrays, *buffers))
             except Exception as problem:
                 error = str(problem)
                 raise
             finally:
+                if self._printed is not None:
+                    buffers = buffers_of(lines, recording.layout.width, buffers[-1])
                 self._runs[place] = _taken(title, recording, buffers, sizes, given, error)
 
         return run
+
+    def _printing(
+        self, recording: Recording, arrays: Sequence[Array], backend: str, lines: list[str]
+    ) -> tuple[Array, ...]:
+        """Run code whose device prints what it records, and add the lines, also where it fails."""
+        made = RUNTIME.backend(backend)
+        assert self._printed is not None and isinstance(made, CanPrint), "else it records"
+        run = None
+        try:
+            with self._printed.run() as run:
+                code = made.printing(recording.callee.code, run.number)
+                return recording.callee.running(code)(arrays)
+        finally:
+            lines += () if run is None else run.lines
 
     def _left(self, place: int) -> int:
         """Return how many points a run may record at most, as far as is known when it begins.

@@ -6,7 +6,7 @@ Row     := [site, first float, first int, symbols...]   of the table, see `sites
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ...lowering.ir import dtypes
@@ -18,6 +18,7 @@ from ...lowering.ir.assignments import (
     Let,
     Parameter,
     Permute,
+    Print,
     Statement,
 )
 from ...lowering.ir.expressions import (
@@ -44,6 +45,12 @@ _TABLE = (
     ("trace_table", dtypes.int64), ("trace_floats", dtypes.float64), ("trace_ints", dtypes.int64),
     ("trace_used", dtypes.int64),
 )  # fmt: skip
+
+
+ROW, REST, POINT = range(3)
+"""What the values of a printed line are: a row of the table, what did not fit, or of a point."""
+VALUES = 6
+"""At most so many are in one line: what a device prints at once is limited."""
 
 
 class Buffers:
@@ -284,6 +291,30 @@ class Row:
         some = _compare("gt", var(found), const(0))
         yield Branch(some, (*self.used(Position(var(found))), stop), ())
 
+    def printed(self) -> Iterator[Statement]:
+        """Yield what prints the row, see `printing`, and leaves its place to the next one."""
+        yield Branch(_compare("eq", var(self.go), const(1)), tuple(self.lines()), ())
+
+    def lines(self) -> Iterator[Statement]:
+        """Yield the prints of the row, then of each of its points, and what empties the buffers."""
+        site, number = self.site, self.buffers.symbol("number")
+        symbols = [Position(var(symbol)) for symbol in site.symbols]
+        yield from _lines(ROW, [Position(const(site.number)), *symbols])
+        point = [
+            *(self.number(False, number, place) for place in range(site.floats)),
+            *(self.number(True, number, place) for place in range(site.ints)),
+        ]
+        if point:
+            yield For(number, const(0), self.size, 1, tuple(_lines(POINT, point)))
+        for counter in (s.ROWS, s.FLOATS, s.INTS):
+            yield Assign(self.buffers.place(counter), None, False, Position(const(0)), Domain())
+
+    def number(self, is_int: bool, point: Symbol, place: int) -> Expr:
+        """Return a number of a point as it was recorded."""
+        if is_int:
+            return Read(self.buffers.ints, (var(point) * self.site.ints + place,))
+        return Read(self.buffers.floats, (var(point) * self.site.floats + place,))
+
     def used(self, points: Expr) -> Iterator[Statement]:
         """Yield the counting of what a row used."""
         size, site, count = self.size, self.site, self.buffers.count
@@ -312,6 +343,13 @@ class Row:
         )
         at = var(first) + self.flat * per_point + place
         return Assign(Access(node, (at,)), None, False, value, points)
+
+
+def _lines(kind: int, values: Sequence[Expr]) -> Iterator[Print]:
+    """Yield prints of a few values each, behind what they are."""
+    for at in range(0, len(values), VALUES):
+        what = REST if at and kind == ROW else kind
+        yield Print((Position(const(what)), *values[at : at + VALUES]), logs=True)
 
 
 def _compare(op: str, left: Affine | Expr, right: Affine | Expr) -> Expr:

@@ -136,6 +136,8 @@ class Wanted:
     """Whether there is a limit that a single statement may pass."""
     terms: bool = False
     """Whether each term of a reduction is recorded."""
+    printed: bool = False
+    """Whether each row is printed when it is complete; then the next one takes its place."""
 
 
 def called(node: Node, names: Names) -> str:

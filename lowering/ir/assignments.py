@@ -172,6 +172,8 @@ class Print(Remembers):
     formats: tuple[str, ...] = ()
     """The format of each value, in order; all are plain where there are none."""
     end: str = "\n"
+    logs: bool = False
+    """Whether it is a line of a log, which a device shows by itself."""
 
     def text(self, values: Iterable[object]) -> str:
         """Return what is shown for the values of the pieces that are no texts."""

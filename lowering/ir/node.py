@@ -36,6 +36,8 @@ class Node:
     """The memory mode that the user asked for, None where everything is left open."""
     purpose: Purpose = ""
     """What a schedule made it for."""
+    placed: bool = False
+    """Whether a device has it already, and uses it as `strides` say; else it gets a packed copy."""
 
     def __hash__(self) -> int:
         return self.id

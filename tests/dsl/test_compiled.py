@@ -55,6 +55,22 @@ def test_a_method_is_compiled_for_its_object() -> None:
     assert other.w.numpy().tolist() == [1.5] * 3 and net.w.numpy().tolist() == [3, 3, 3]
 
 
+def test_an_argument_that_comes_back_is_that_of_the_call() -> None:
+    p, shift = pe.tensor("p", 3, dtype="float64", init=1.0), np.ones(3)
+
+    @cd
+    def step(p, x, pair):
+        p[i] += x[i]
+        return x, pair[1][::2], shift, p.sum()
+
+    code = step.compile(p, np.ones(3), (np.zeros(3), np.zeros(3)))
+    routine = code.link(pe.device("cc").stream().context())
+    x, y = np.arange(3.0), np.arange(3.0) + 5
+    same, part, captured, total = routine(x, **{"pair[1]": y})
+    assert same is x and np.shares_memory(part, y) and part.tolist() == [5.0, 7.0]
+    assert captured is shift and total == 6.0
+
+
 def test_what_is_compiled_is_of_no_backend_and_runs_on_every_one() -> None:
     p = pe.tensor("p", 2, dtype="float64", init=1.0)
 

@@ -58,9 +58,9 @@ def array_on_a_device() -> object:
 
 
 def steps_on_a_device() -> object:
-    """Give every second element of an array of a device."""
+    """Give an array of a device whose elements are one and a half of them apart."""
     with installed(backend(compiler=Nothing)) as made:
-        x = Theirs(made.opened(0), np.ones(3), strides=(16,))
+        x = Theirs(made.opened(0), np.ones(3), strides=(12,))
         return pe.cd_from_source(SOURCE, backend="cuda")(np.ones(3), x)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,10 @@ class Theirs:
 
     def __init__(
         self, device: Opened, array: Any, stream: Any = 77, read_only: bool = False,
-        strides: tuple[int, ...] | None = None,
+        strides: tuple[int, ...] | None = None, see: Callable[[Array], Array] = np.asarray,
     ) -> None:  # fmt: skip
-        self.opened, self.like = device, np.array(array, order="C")
+        """Give an array, or the part of it that `see` returns, which may lie in any way."""
+        self.opened, self.like, self.see = device, np.array(array, order="C"), see
         self.stream, self.read_only, self.strides = stream, read_only, strides
         self.address = device.context.allocate(max(self.like.nbytes, 1), self.queue)
         if self.like.nbytes:
@@ -35,14 +37,23 @@ class Theirs:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
+        seen = self.see(self.like)
+        strides = seen.strides if seen is not self.like else self.strides
         found: dict[str, Any] = {
-            "version": 3, "shape": self.like.shape, "typestr": self.like.dtype.str,
-            "data": (self.address, self.read_only), "strides": self.strides,
+            "version": 3, "shape": seen.shape, "typestr": seen.dtype.str,
+            "data": (self.address + self.offset, self.read_only), "strides": strides,
         }  # fmt: skip
         return found if self.stream is NEVER else {**found, "stream": self.stream}
 
+    @property
+    def offset(self) -> int:
+        """Where the first element is that is seen, in bytes."""
+        seen = self.see(self.like)
+        first, whole = (one.__array_interface__["data"][0] for one in (seen, self.like))
+        return int(first - whole) if seen.size else 0
+
     def get(self) -> Array:
-        """A copy of what it holds now."""
+        """A copy of what the whole array holds now."""
         out = np.empty_like(self.like)
         if out.nbytes:
             self.opened.context.download(out, self.address, self.queue)
@@ -54,8 +65,11 @@ class Capsules(Theirs):
 
     __cuda_array_interface__ = None  # type: ignore[assignment]
 
-    def __init__(self, device: Opened, array: Any, kind: int = CUDA) -> None:
-        super().__init__(device, array, stream=1)
+    def __init__(
+        self, device: Opened, array: Any, kind: int = CUDA,
+        see: Callable[[Array], Array] = np.asarray,
+    ) -> None:  # fmt: skip
+        super().__init__(device, array, stream=1, see=see)
         self.kind = kind
         self.asked: list[Any] = []
 
@@ -64,7 +78,11 @@ class Capsules(Theirs):
 
     def __dlpack__(self, stream: Any = None) -> Any:
         self.asked.append(stream)
-        shape = self.like.shape
+        seen = self.see(self.like)
+        steps = c_strides(seen.shape)
+        if seen is not self.like:
+            steps = tuple(step // seen.itemsize for step in seen.strides)
         return dlpack.capsule(
-            self, self.address, self.__dlpack_device__(), shape, c_strides(shape), self.like.dtype
-        )
+            self, self.address + self.offset, self.__dlpack_device__(), seen.shape, steps,
+            seen.dtype,
+        )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -228,6 +228,12 @@ class CpuContext:
             raise DriverError(f"{name}: {ffi.string(said).decode()}")
         self.inspect(name)
 
+    def prepared(
+        self, function: Any, grid: Any, block: Any, arguments: Sequence[int], stream: Any
+    ) -> Callable[[], None]:
+        given = tuple(arguments)
+        return lambda: self.launch(function, grid, block, given, stream)
+
     def inspect(self, name: str) -> None:
         """Raise DriverError where something was written past an array."""
         for held in self.arrays.values():
@@ -253,10 +259,14 @@ def backend(driver: CpuDriver | None = None, compiler: Any = Gxx) -> CompiledCud
 def installed(made: CompiledCuda | None = None) -> Iterator[CompiledCuda]:
     """Let `cuda` be such a backend inside the `with`."""
     made = made or backend()
-    before = dict(RUNTIME._backends)
+    before, devices = dict(RUNTIME._backends), dict(RUNTIME.devices)
     RUNTIME._backends["cuda"] = made
+    for key in [key for key in devices if key[0] == "cuda"]:
+        del RUNTIME.devices[key]
     try:
         yield made
     finally:
         RUNTIME._backends.clear()
         RUNTIME._backends.update(before)
+        RUNTIME.devices.clear()
+        RUNTIME.devices.update(devices)

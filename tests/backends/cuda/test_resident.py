@@ -15,6 +15,7 @@ from plusequals.backends.cuda.resident import copy, first_part, on_host, snapsho
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.lowering.diagnostic import CdBackendError, CdError, CdMemoryError
 
+from .foreign import Capsules, Theirs
 from .late import LateDriver
 from .on_cpu import backend, installed, needs_gxx
 
@@ -132,6 +133,54 @@ def test_what_a_call_gives_and_what_comes_back(made: CompiledCuda) -> None:
     y = np.zeros(4)
     assert routine(np.arange(4.0), y, 0.5) == 1.0
     assert np.array_equal(y, [1.0, 0.5, 0.0, -0.5])
+
+
+@pytest.mark.parametrize("threaded", [True, False])
+def test_what_a_call_gives_may_be_on_the_device(made: CompiledCuda, threaded: bool) -> None:
+    p, opened = p_of(4), made.opened(0)
+    text = "def f(p, x, y):\n    p[i] += x[i]\n    y[i] = p[i] * 2\n    return y, x + 1, p.sum()\n"
+    stream = pe.device("cuda").stream(threaded)
+    x, y = Theirs(opened, np.arange(4.0)), Theirs(opened, np.zeros((4, 3)), see=lambda a: a[:, 1])
+    routine = on(text).compile(p, x, y).link(stream.context())
+    routine(x, y)
+    log = opened.context.driver.log  # type: ignore[attr-defined]
+    log.clear()
+    same, more, total = routine(x, y)
+    assert not [what for what in log if what[1] in ("upload", "download") and what[2] > 8]
+    assert same is y and total == 16.0
+    assert np.array_equal(more.numpy(), np.arange(4.0) + 1)
+    assert np.array_equal(y.get()[:, 1], 2 * (1 + 2 * np.arange(4.0)))
+    assert not y.get()[:, ::2].any()
+    routine(more, y)
+    assert np.array_equal(p.numpy(), 2 + 3 * np.arange(4.0))
+
+
+def test_arrays_of_a_device_are_given_as_the_routine_takes_them(made: CompiledCuda) -> None:
+    p, opened = p_of(4), made.opened(0)
+    x = Theirs(opened, np.arange(8.0), see=lambda a: a[::2])
+    code = on("def f(p, x):\n    p[i] += x[i]\n").compile(p, x)
+    routine = code.link(pe.device("cuda:0").stream().context())
+    routine.bindings["x"] = x
+    routine()
+    assert np.array_equal(p.numpy(), 1 + 2 * np.arange(4.0))
+    rows: list[tuple[Any, Any, str]] = [
+        (routine, Theirs(opened, np.ones(4)), "CD0702"),
+        (routine, Theirs(opened, np.ones(4, "f4")), "CD0702"),
+        (routine, Capsules(made.opened(1), np.ones(8), see=lambda a: a[::2]), "CD0886"),
+        (code.link(pe.device("cc").stream().context()), x, "CD0886"),
+    ]
+    for one, given, error in rows:
+        with pytest.raises(CdError) as caught:
+            one(given)
+            one.context.stream.synchronize()
+        assert caught.value.code == error, str(caught.value)
+    with pytest.raises(CdError, match="a trace is taken"), pe.trace():
+        routine(x)
+    with pytest.raises(CdError, match="CD0708"):
+        y = Theirs(opened, np.arange(8.0), see=lambda a: a[::2])
+        both = on("def g(p, x, y):\n    y[i] = x[i] + p[i]\n").compile(p, x, y)
+        y.address = x.address + 16
+        both.link(pe.device("cuda:0").stream().context())(x, y)
 
 
 def test_a_failure_names_the_routine_its_stream_and_the_line(made: CompiledCuda) -> None:

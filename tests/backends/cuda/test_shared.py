@@ -13,7 +13,8 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cuda.device import Opened
-from plusequals.backends.cuda.shared import CUDA, DeviceArray, Placed, found, usable
+from plusequals.backends.cuda.foreign import found, usable
+from plusequals.backends.cuda.shared import CUDA, DeviceArray, Placed
 from plusequals.lowering.diagnostic import CdError, CdTypeError, CdValueError
 
 from .foreign import NEVER, Capsules, Theirs
@@ -168,8 +169,9 @@ def test_what_cannot_be_used_in_place_is_refused(untouched: Opened, driver: CpuD
     f = on("def f(y, x):\n    y[i] += x[i]\n")
     y = Theirs(untouched, np.ones(4))
     rows: list[tuple[Any, Any, str]] = [
-        (y, Theirs(untouched, np.ones(4), strides=(16,)), "CD0887"),
-        (y, Theirs(untouched, np.ones(4), strides=(-8,)), "CD0887"),
+        (y, Theirs(untouched, np.ones(4), strides=(4,)), "CD0887"),
+        (y, Theirs(untouched, np.ones(4), strides=(-12,)), "CD0887"),
+        (Theirs(untouched, np.ones(4), strides=(0,)), y, "CD0704"),
         (Theirs(untouched, np.ones(4), read_only=True), y, "CD0703"),
         (y, Theirs(untouched, np.ones(4, ">f8")), "CD0701"),
         (y, Theirs(untouched, np.zeros(4, "M8[s]")), "CD0701"),

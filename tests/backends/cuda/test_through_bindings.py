@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from types import SimpleNamespace
 from typing import Any
 
@@ -68,6 +69,22 @@ def test_arguments_are_64_bits_each() -> None:
     assert (shared, stream, extra) == (0, "stream", 0)
     assert packed[0] == (8, -1)
     assert [kind(-1).value for kind in packed[1]] == [-1, -1]
+
+
+def test_what_is_prepared_is_given_again_each_time() -> None:
+    api = Api()
+    start = BindingsContext(api, "context").prepared("f", (1, 2, 3), (4, 5, 6), [8, -1], "stream")
+    assert not api.calls
+    for _ in range(2):
+        start()
+        assert api.calls[-2] == ("cuCtxSetCurrent", "context")
+        verb, function, *shape, shared, stream, at, extra = api.calls[-1]
+        assert (verb, function, shape) == ("cuLaunchKernel", "f", [1, 2, 3, 4, 5, 6])
+        assert (shared, stream, extra) == (0, "stream", 0)
+        places = (ctypes.c_void_p * 2).from_address(at)
+        assert [ctypes.c_int64.from_address(one or 0).value for one in places] == [8, -1]
+    with pytest.raises(DriverError, match="words of 5"):
+        BindingsContext(Api(cuLaunchKernel=(5,)), None).prepared("f", (1,) * 3, (1,) * 3, [], "s")()
 
 
 def test_what_the_driver_says_is_the_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,7 @@ def context_of(api: Api) -> PyCudaContext:
 def test_verbs_run_while_the_context_is_current() -> None:
     api = Api()
     context = context_of(api)
+    Held.freed.clear()
     address = context.allocate(100, "stream")
     context.clear(address, 100, "stream")
     context.copy(1, 2, 3, "stream")
@@ -147,3 +149,13 @@ def test_what_the_library_refuses_is_an_error_and_its_event_goes() -> None:
     assert raw.calls[-1][0] == "cuEventDestroy_v2"
     with pytest.raises(DriverError, match="cuPointerGetAttribute"):
         PyCudaContext(api, api, lambda: Raw(cuPointerGetAttribute=1)).where(4096)
+
+
+def test_what_is_prepared_is_given_again_each_time() -> None:
+    given: list[tuple[Any, ...]] = []
+    function = SimpleNamespace(prepared_async_call=lambda *one: given.append(one))
+    api = Api()
+    start = context_of(api).prepared(function, (1, 2, 3), (4, 5, 6), [8, -1], "stream")
+    start(), start()
+    assert given == [((1, 2, 3), (4, 5, 6), "stream", 8, -1)] * 2
+    assert api.depth == 0

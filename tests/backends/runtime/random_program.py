@@ -60,7 +60,8 @@ class Program:
             grad = serial.Field(np.zeros(size), False, self.automatic)
             self.fields.append({"value": value, "grad": grad})
         count = rng.randint(1, 3)
-        devices = [(pe.device(f"{backend}:{n}"), serial.Device(n)) for n in range(count)]
+        apart = backend == "cuda"  # its first device does not use arrays of the host
+        devices = [(pe.device(f"{backend}:{n}"), serial.Device(n + apart)) for n in range(count)]
         self.contexts: list[tuple[Any, serial.Context]] = []
         self.routines: list[Linked] = []
         self.events: list[Any] = []

@@ -27,12 +27,12 @@ def test_what_is_given_comes_before_what_is_bound() -> None:
 
 def test_what_is_only_read_is_copied_and_what_is_written_is_not() -> None:
     array = np.arange(3.0)
-    assert fitting("x", array, parameter(True)) is array
-    copy = fitting("x", array, parameter(False))
+    assert fitting("x", array, parameter(True), "cc") is array
+    copy = fitting("x", array, parameter(False), "cc")
     assert not np.shares_memory(copy, array) and copy.tolist() == [0, 1, 2]
     for other in (np.arange(4.0), np.arange(3)):
         with pytest.raises(TypeError, match="CD0702"):
-            fitting("x", other, parameter(False))
+            fitting("x", other, parameter(False), "cc")
 
 
 def test_arrays_of_one_call_are_apart() -> None:
@@ -65,7 +65,7 @@ def number(dtype: dtypes.DType) -> Parameter:
     ],
 )
 def test_a_number_is_given_exactly(dtype: dtypes.DType, given: object, expected: object) -> None:
-    array = fitting("s", given, number(dtype))
+    array = fitting("s", given, number(dtype), "cc")
     assert array.dtype == dtype.numpy and array.shape == () and array == expected
     assert array.dtype.isnative and array is not given
 
@@ -96,4 +96,4 @@ def test_a_number_that_would_become_another_is_refused(
     dtype: dtypes.DType, given: object, why: str
 ) -> None:
     with pytest.raises(TypeError, match=f"CD0702.*`s` {why}"):
-        fitting("s", given, number(dtype))
+        fitting("s", given, number(dtype), "cc")

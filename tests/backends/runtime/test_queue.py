@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from plusequals.backends.runtime import queue as queues
-from plusequals.backends.runtime.queue import DONE, Event, Failure, Queue
+from plusequals.backends.runtime.failure import Failure
+from plusequals.backends.runtime.queue import DONE, Event, Queue
 
 BOTH = pytest.mark.parametrize("threaded", [False, True])
 

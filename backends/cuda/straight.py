@@ -1,0 +1,96 @@
+"""Runs of which the host knows everything before: what queues them, prepared once.
+
+Such a run has its arrays on the device already, and nothing that the host has to wait for: no
+check, no value that a kernel finds, no result. What it asks of the driver is the same each time, so
+it is written down when the arrays are known, and a call repeats that.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from typing import Any
+
+from ...lowering.dataclass import dataclass
+from ...lowering.ir.node import Node
+from ..interface import Array
+from .plan import Show
+from .run import Run, Runs
+from .shared import DeviceArray
+from .verbs import DriverError, Handle, Shape
+
+CALLS = 64
+"""Runs of more steps are not written down."""
+KEPT = 1 << 20
+"""Bytes of temporaries that a run keeps from call to call, at most."""
+
+
+class _Waits(Exception):
+    """The host has to know something on the way."""
+
+
+def straight(code: Runs, arrays: Sequence[Any], lane: Handle) -> Callable[[], None] | None:
+    """Return what queues a run on arrays of a stream, and does not wait for it; None for others.
+
+    Raises CdMemoryError CD0880 where there is no room for temporaries; what it returns raises
+    CdBackendError CD0884.
+    """
+    theirs = all(isinstance(one, DeviceArray) and one.home[1] is lane for one in arrays)
+    checks = any(kernel.checks for kernel in code.plan.text.kernels)
+    if not theirs or checks or code.results or sum(n.bytes for n in code.plan.device) > KEPT:
+        return None
+    run = _Straight(code, lane)
+    try:
+        run.place([one.settled for one in arrays])
+        run.steps(code.plan.steps)
+    except _Waits:
+        run.end()
+        return None
+    calls, device = tuple(run.calls), code.device
+
+    def start() -> None:
+        try:
+            for call in calls:
+                call()
+        except DriverError as why:
+            raise device.failed(code.name, why, code.plan.program.span) from None
+
+    for address in run.taken:
+        weakref.finalize(start, device.pool.returned, address, lane, False).atexit = False
+    return start
+
+
+@dataclass(slots=True)
+class _Straight(Run):
+    """Such a run, which is not done: what it would ask of the driver, in order."""
+
+    calls: list[Callable[[], None]] = field(default_factory=list)
+
+    def note(self, call: Callable[[], None]) -> None:
+        """Add a call; raises where there are too many."""
+        if len(self.calls) == CALLS:
+            raise _Waits
+        self.calls.append(call)
+
+    def start(self, function: Handle, grid: Shape, block: Shape, arguments: list[int]) -> None:
+        """Note a kernel."""
+        context = self.code.device.context
+        self.note(context.prepared(function, grid, block, arguments, self.stream))
+
+    def clear(self, address: int, size: int) -> None:
+        """Note the filling of memory with zeros."""
+        context, stream = self.code.device.context, self.stream
+        self.note(lambda: context.clear(address, size, stream))
+
+    def give(self, node: Node) -> None:
+        """Raise: storage is given when its size is known."""
+        raise _Waits
+
+    def report(self) -> Array:
+        """Raise: there is nothing that could be reported before it runs."""
+        raise _Waits
+
+    def show(self, step: Show) -> None:
+        """Raise: what is printed is not known before it runs."""
+        raise _Waits

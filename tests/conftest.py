@@ -5,6 +5,7 @@ with `--update-golden` it writes the file instead. A test that takes `backend` r
 `--backend` given, by default once for each in `DEFAULT_BACKENDS`.
 """
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,6 +42,15 @@ def verified(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with settings.override(verify=True):
         yield
+
+
+@pytest.fixture
+def frozen() -> Iterator[None]:
+    """What was there before the test is not looked through where it collects garbage."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture

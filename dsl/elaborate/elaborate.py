@@ -166,6 +166,11 @@ def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:
                 f"`{name}` is an array around the function, and is assigned here",
                 span,
                 helps=(
+                    "use another name for what is assigned here",
+                    f"or pass the array, to write it: `def {function.name}({name}, ...)`",
+                )
+                if name in plain
+                else (
                     f"pass it as an argument to write it: `def {function.name}({name}, ...)`",
                     "or use another name for the local array",
                 ),

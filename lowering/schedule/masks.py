@@ -1,9 +1,10 @@
 r"""Rounds side by side that branch, or leave a loop inside, each at a time of its own.
 
 Changes: a loop whose rounds need nothing of each other. Branches in it that data decides become
-choices (`predicate`), so that it can become vectors. Where a round has a loop inside that it may
-leave early, neighbouring rounds become lanes: each statement of the round is one loop over lanes;
-the loop inside runs while one lane is on, and what a lane has left stays as it was when it left.
+choices (`predicate`), so that it can become vectors; so do branches of a loop that only counts.
+Where a round has a loop inside that it may leave early, neighbouring rounds become lanes: each
+statement of the round is one loop over lanes; the loop inside runs while one lane is on, and what a
+lane has left stays as it was when it left.
 
     for c:                               for c step 32:
         u = x[c]                             for l: u[l] = x[c + l]; on[l] = 1
@@ -26,21 +27,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial, reduce
 
 from ..ir.assignments import Continue
-from ..ir.expressions import Expr, Position, reads, walk
+from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select, reads, walk
 from ..ir.indexing import Range, Symbol
-from ..ir.loops import For, If, Program, Stmt, Store, Update, While
+from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update, While
+from ..ir.node import Node
+from ..ir.ops import OPS
+from ..ir.rewrite import Rewrite, rewrite
 from ..ir.walk import expressions_of, own_writes, statements, writes
 from ..passes.cells import ranges, stride
 from ..passes.cost import cost
 from ..passes.decision import Decided, Decision, Reason
+from ..passes.reading import negated
 from ..passes.summary import summary
 from ..target import Target
 from .legal import independent, private
 from .lockstep import can_be_lanes, in_lockstep, may_leave
 from .outermost import Outermost
-from .predicate import fits, is_number, straight
+from .predicate import eager, fits, is_number, straight
 
 Body = tuple[Stmt, ...]
 FEW = 4
@@ -53,6 +59,7 @@ class Masked(Reason):
     """Why rounds are done side by side."""
 
     BRANCH = "what its branches guard is cheap, and can be done where they do not hold"
+    COUNT = "it only counts, and 0 can be added where it does not"
     LEAVE = "each round may leave a loop inside by itself, and needs nothing of the others"
 
 
@@ -79,6 +86,9 @@ class _Work(Outermost):
         known = ranges((*outer, loop))
         if not all(is_number(node) for stmt in statements(loop.body) for node in own_writes(stmt)):
             return None
+        if (counted := _counted(loop, known)) is not None:
+            self.told(Masked.COUNT, writes(loop.body)[0], loop)
+            return (counted,)
         early = any(may_leave(stmt) for stmt in loop.body)
         changed = writes(loop.body)
         can = can_be_lanes if early else _can_be_straight
@@ -91,11 +101,70 @@ class _Work(Outermost):
         ):
             return None
         node = next((node for node in changed if node.id not in mine), changed[0])
-        why, name = Masked.LEAVE if early else Masked.BRANCH, loop.symbol.name
-        self.decisions.append(Decision("masked", why, node, span=loop.span, variable=name))
+        self.told(Masked.LEAVE if early else Masked.BRANCH, node, loop)
         if early:
             return (in_lockstep(loop, self.fresh, mine, known),)
         return (replace(loop, body=straight(loop.body, self.fresh, {}, known).body),)
+
+    def told(self, why: Masked, node: Node, loop: For) -> None:
+        """Note what was decided of a loop."""
+        name = loop.symbol.name
+        self.decisions.append(Decision("masked", why, node, span=loop.span, variable=name))
+
+
+def _counted(loop: For, known: tuple[Range, ...]) -> For | None:
+    """Return a loop that does nothing but count where tests hold, counting 0 where they do not;
+    None for others: zeros change no sum of whole numbers."""
+    inside = [stmt for stmt in statements(loop.body) if not isinstance(stmt, Comment)]
+    kept = all(isinstance(stmt, If) or _counts(stmt) is not None for stmt in inside)
+    if not kept or not fits(loop.body, (), known) or sum(map(cost, _values(loop.body))) > DEAR:
+        return None
+    taken = {stmt.access.node.id for stmt in inside if isinstance(stmt, Store)}
+    values = [stmt.test for stmt in inside if isinstance(stmt, If)]
+    values += [value for stmt in inside if (value := _counts(stmt)) is not None]
+    if any(read.node.id in taken for value in values for read in reads(value)):
+        return None
+
+    def body(stmts: Body, tests: tuple[Expr, ...]) -> Iterator[Stmt]:
+        for stmt in stmts:
+            if isinstance(stmt, If):
+                yield from body(stmt.then, (*tests, stmt.test))
+                yield from body(stmt.other, (*tests, negated(stmt.test)))
+            elif isinstance(stmt, Store) and tests:
+                yield replace(stmt, value=_where(stmt, tests))
+            else:
+                yield stmt
+
+    made = tuple(body(loop.body, ()))
+    return replace(loop, body=rewrite(made, Rewrite(expr=partial(eager, known=known))))
+
+
+def _counts(stmt: Stmt) -> Expr | None:
+    """Return what a statement adds to a number; None where it does something else."""
+    match stmt:
+        case Store(access, Apply(op, (Read() as old, value))) if (
+            not access.index
+            and old.node == access.node
+            and op.name in ("add", "sub")
+            and access.node.dtype.kind in "iu"
+        ):
+            return value
+        case _:
+            return None
+
+
+def _where(stmt: Store, tests: tuple[Expr, ...]) -> Expr:
+    """Return the number with what is added to it where all tests hold.
+
+    What is not the same in every round is multiplied: gcc 12 makes no vectors of such choices.
+    """
+    assert isinstance(stmt.value, Apply)
+    old, value = stmt.value.args
+    test = reduce(lambda one, two: Apply(OPS["bitand"], (one, two), two.dtype), tests)
+    chosen: Expr = Select(test, value, Const(0, value.dtype))
+    if not isinstance(value, Const):
+        chosen = Apply(OPS["mul"], (value, Cast(test, value.dtype)), value.dtype)
+    return replace(stmt.value, args=(old, chosen))
 
 
 def _can_be_straight(loop: For, known: tuple[Range, ...]) -> bool:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
-from plusequals.lowering.schedule.masks import Masked
+import plusequals as pe
+from plusequals.lowering.ir.loops import If
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.pipeline import optimize
+from plusequals.lowering.schedule.masks import Masked, masked
 
-from .masked import decided, each, same_bits
+from ..passes.shown import lowered
+from .masked import TARGET, arrays, decided, each, same_bits
+from .scheduled import function
 
 BRANCHES = {
     "one side": "if x[i] > 0:\n    y[i] = x[i] * 2",
@@ -64,6 +71,57 @@ def test_what_is_dear_stays() -> None:
     dear = " + ".join(f"exp(x[i] * {n})" for n in range(9))
     assert not decided(f"if x[i] > 0:\n    y[i] = {dear}")
     assert decided("if x[i] > 0:\n    y[i] = exp(x[i])")
+
+
+COUNTS = {
+    "one": "if x[i] > 0:\n    n += 1",
+    "both and": "if x[i] > 0 and z[i] > x[i]:\n    n += 1",
+    "several": (
+        "if x[i] > 0:\n    n += 1\n    if z[i] > x[i]:\n        m += i\n"
+        "    elif z[i] > 0:\n        m -= 3\nelse:\n    m -= 2 * i\nn += 5"
+    ),
+    "of data": "if x[i] > 0:\n    n += int(p[i])\nelse:\n    m -= p[i] * 3",
+}
+NO_COUNTS = {
+    "of floats": "if x[i] > 0:\n    u += 1.0",
+    "by what it counts": "if n < 5:\n    n += 1",
+    "of what it counts": "if x[i] > 0:\n    n += m\n    m += 1",
+    "times": "if x[i] > 0:\n    n *= 2",
+    "divided": "if x[i] > 0:\n    n += 7 // p[i]",
+    "further on": "if i + 1 < len(x) and x[i] > 0:\n    n += p[i + 1]",
+    "until": "if x[i] > 1:\n    break\nn += 1",
+}
+
+
+def counting(body: str) -> str:
+    """Return a function that counts over elements."""
+    lines = "        " + body.replace("\n", "\n        ")
+    start = "    n = 0\n    m = 0\n    u = 0.0\n    for i in range(len(x)):\n"
+    return f"def f(x, z, p):\n{start}{lines}\n    return n, m, u\n"
+
+
+@pytest.mark.parametrize("body", [*COUNTS.values(), *NO_COUNTS.values()])
+def test_counts_are_those_of_the_branches(body: str) -> None:
+    made = function(counting(body))
+    for size in (0, 1, 48, 1000):
+        x, z, _, _ = arrays(size)
+        p = np.arange(size, dtype="i4") * 77777777 + 1
+        expected = made.on("numpy")(x, z, p)
+        with pe.settings.override(schedule=True):
+            assert made.on("cc")(x, z, p) == expected
+
+
+@pytest.mark.parametrize("body", [*COUNTS.values(), *NO_COUNTS.values()])
+def test_loops_that_only_count_have_no_branches(body: str) -> None:
+    text = "\n".join(line[4:] for line in counting(body).split("\n")[1:])
+    program, _ = optimize(
+        lowered(text, x="f32[48]", z="f32[48]", p="i32[48]"), TARGET, stop_after="rounds"
+    )
+    found = masked(program, TARGET)
+    assert bool(found.decisions) is (body in COUNTS.values())
+    assert all(decision.reason is Masked.COUNT for decision in found.decisions)
+    inside = (s for kernel in found.program.kernels for s in statements(kernel.body))
+    assert any(isinstance(stmt, If) for stmt in inside) is (body not in COUNTS.values())
 
 
 # ------------------------------------------------------------------------------------ at random

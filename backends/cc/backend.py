@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -186,7 +186,7 @@ class CompiledC:
             del self._inspections[command]
         found, stamp = begun.ended(), toolchain.stamp(command)
         if stamp:
-            self.cache.put(content_key(toolchain=stamp), Entry(asdict(found), "", b""))
+            self.cache.put(content_key(toolchain=stamp), Entry(found.written(), "", b""))
         return found
 
     def kept(self, key: str, entry: str) -> Library | None:
@@ -295,7 +295,7 @@ def translate(procedure: Procedure) -> Source:
 
 
 def _key(source: Source, compiler: Toolchain, chosen: Sequence[str]) -> str:
-    return content_key(text=source.text, flags=chosen, compiler=asdict(compiler))
+    return content_key(text=source.text, flags=chosen, compiler=compiler.written())
 
 
 def _entry(source: Source, name: str, compiler: Toolchain, made: bytes) -> Entry:

@@ -13,7 +13,6 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -175,7 +174,7 @@ class ShortWay:
         with open(_TEXT, encoding="ascii") as file:
             text = file.read()
         chosen = flags(compiler, _OPTIMIZE)
-        key = content_key(warm=text, flags=chosen, compiler=asdict(compiler))
+        key = content_key(warm=text, flags=chosen, compiler=compiler.written())
         entry = self._cache.get(key)
         if entry is not None:
             self._code = entry.object

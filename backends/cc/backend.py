@@ -95,7 +95,7 @@ class CompiledC:
     def prepare(self) -> None:
         """Begin to compile what calls may want, beside the lowering of the first of them, as far
         as there are processors for that; raises CdBackendError."""
-        if self.shares()[0] > 1:
+        if self.shares()[0] > 1 and settings.current().cache:  # or each process would make its own
             self._begin_threads()
         if processors() > 2:
             self.short_way.begin(self.toolchain)

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from types import CellType, CodeType, FunctionType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import (
@@ -29,8 +29,13 @@ from ..lowering.diagnostic import (
     Source,
     Span,
 )
-from . import blocks
+from ..lowering.later import Later
 from .edited import is_edited
+
+if TYPE_CHECKING:
+    from . import blocks
+else:
+    blocks = Later(".blocks", __package__)
 
 Tree = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 

@@ -16,7 +16,6 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -153,7 +152,7 @@ def keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Sequence[str]
 def _keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Iterator[str]:
     toolchain = cc.toolchain()
     world = [
-        *_versions(), repr(settings.current()), asdict(toolchain), flags(toolchain), facts(),
+        *_versions(), repr(settings.current()), toolchain.written(), flags(toolchain), facts(),
     ]  # fmt: skip
     arrays = [value for value in arguments.values() if isinstance(value, np.ndarray)]
     alike = [min(n for n, one in enumerate(arrays) if one is array) for array in arrays]

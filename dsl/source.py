@@ -14,11 +14,10 @@ import functools
 import inspect
 import linecache
 import re
-import tokenize
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from types import CellType, CodeType, FunctionType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import (
@@ -30,7 +29,13 @@ from ..lowering.diagnostic import (
     Source,
     Span,
 )
+from ..lowering.later import Later
 from .edited import is_edited
+
+if TYPE_CHECKING:
+    from . import blocks
+else:
+    blocks = Later(".blocks", __package__)
 
 Tree = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -135,18 +140,15 @@ def _locate(code: CodeType, lines: list[str]) -> FunctionSource | None:
 
 def _locate_block(code: CodeType, lines: list[str]) -> FunctionSource | None:
     """Read only the lines of the definition: cheap, and right for nearly everything."""
-    first = code.co_firstlineno
-    try:
-        tree = _parse_block("".join(inspect.getblock(lines[first - 1 :])), first)
-    except (SyntaxError, IndexError, tokenize.TokenError):
-        return None
-    is_found = len(tree) == 1 and _is_definition(tree[0], code)
-    return _function_source(code, tree[0], lines) if is_found else None
+    for tree in blocks.found(lines, code.co_firstlineno):
+        if len(tree) == 1 and _is_definition(tree[0], code):
+            return _function_source(code, tree[0], lines)
+    return None
 
 
 def _locate_def(code: CodeType, lines: list[str]) -> FunctionSource | None:
     """Read the whole file: for decorators that only a parser can get past."""
-    for node in ast.walk(_parse_file(lines)):
+    for node in ast.walk(blocks.parse_file(lines)):
         if _is_definition(node, code):
             return _function_source(code, node, lines)
     return None
@@ -172,7 +174,7 @@ def _locate_lambda(code: CodeType, lines: list[str]) -> FunctionSource | None:
     """
     named = [
         node
-        for node in ast.walk(_parse_file(lines))
+        for node in ast.walk(blocks.parse_file(lines))
         if isinstance(node, ast.Lambda)
         and node.lineno == code.co_firstlineno
         and _parameter_names(node.args) == _argument_names(code)
@@ -183,27 +185,6 @@ def _locate_lambda(code: CodeType, lines: list[str]) -> FunctionSource | None:
         return None
     innermost = min(holding, key=lambda node: len(ast.unparse(node))) if places else holding[0]
     return _function_source(code, innermost, lines)
-
-
-def _parse_file(lines: list[str]) -> ast.Module:
-    try:
-        return ast.parse("".join(lines))
-    except SyntaxError:
-        return ast.Module(body=[], type_ignores=[])
-
-
-def _parse_block(text: str, first_line: int) -> list[ast.stmt]:
-    """Parse lines that may be indented; columns stay those of the file, lines become absolute."""
-    if text[:1] in (" ", "\t"):
-        module = ast.parse("if 1:\n" + text)
-        block = module.body[0]
-        assert isinstance(block, ast.If)
-        body, shift = block.body, first_line - 2
-    else:
-        body, shift = ast.parse(text).body, first_line - 1
-    for statement in body:
-        ast.increment_lineno(statement, shift)
-    return body
 
 
 def _function_source(code: CodeType, node: ast.AST, lines: list[str]) -> FunctionSource:
@@ -263,7 +244,7 @@ def source_from_text(text: str, name: str = "<text>") -> FunctionSource:
     source = Source(name, 1, text)
     skipped = len(text) - len(text.lstrip("\n"))
     try:
-        body = _parse_block(text[skipped:], 1 + skipped)
+        body = blocks.parse_block(text[skipped:], 1 + skipped)
     except SyntaxError as error:
         raise _not_python(error, source, skipped) from None
     except (RecursionError, MemoryError, ValueError):

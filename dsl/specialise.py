@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,10 +29,10 @@ from ..lowering.collector import paused
 from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label
 from ..lowering.ir.assignments import Procedure
+from ..lowering.later import Later
 from ..lowering.settings import Settings
 from . import surface as s
 from .build import build
-from .checked import add_checks
 from .elaborate.elaborate import elaborate
 from .elaborate.inputs import ArraySpec, Spec
 from .elaborate.typed import Typed
@@ -50,7 +51,13 @@ from .forms import (
 from .keys import describe_input, quick_key
 from .reasons import Situation, why
 from .sizes import SIZES, SizesSeen, Specs, fits, opened_axes
-from .tracing.recording import recording_of
+
+if TYPE_CHECKING:
+    from . import checked
+    from .tracing import recording
+else:  # what few programs need
+    checked = Later(".checked", __package__)
+    recording = Later(".tracing.recording", __package__)
 
 
 @dataclass
@@ -254,7 +261,7 @@ class Specialisations:
             typed=typed,
             procedure=procedure,
             routine=routine,
-            codes=Codes(procedure, partial(recording_of, typed.procedure, _built)),
+            codes=Codes(procedure, partial(_recording, typed.procedure)),
             inputs=tuple(
                 find(path, use="write" if parameter.written else "read")
                 for path, parameter in zip(typed.passed, procedure.parameters, strict=True)
@@ -379,4 +386,8 @@ def _built(procedure: Procedure) -> Procedure:
     if not chosen.checked:
         return built
     made = built.locals[len(procedure.locals) :]
-    return add_checks(built, chosen.checked_overflow, made)
+    return checked.add_checks(built, chosen.checked_overflow, made)
+
+
+def _recording(procedure: Procedure, wanted: Any, backend: str) -> Any:
+    return recording.recording_of(procedure, _built, wanted, backend)

@@ -64,7 +64,7 @@ def _made(
     elif eq:
         members["__hash__"] = None
     if repr:
-        members["__repr__"] = _shown
+        members["__repr__"] = _showing([name for name, f in declared.items() if f.repr])
     members |= {name: value for name, value in vars(cls).items() if not _is_implied(cls, name)}
     members |= {
         "__doc__": cls.__doc__ or cls.__name__,
@@ -245,7 +245,12 @@ def _restore(self: Any, state: list[Any]) -> None:
         object.__setattr__(self, f.name, value)
 
 
-@recursive_repr("...")
-def _shown(self: Any) -> str:
-    shown = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.repr)
-    return f"{type(self).__qualname__}({', '.join(shown)})"
+def _showing(names: list[str]) -> Callable[[object], str]:
+    """Return the method that shows the values of fields."""
+
+    @recursive_repr("...")
+    def __repr__(self: object) -> str:
+        shown = (f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{type(self).__qualname__}({', '.join(shown)})"
+
+    return __repr__

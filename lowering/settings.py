@@ -12,11 +12,12 @@ A value is taken from the last of these that gives one: the default below, the e
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field, fields, replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from .dataclass import dataclass
@@ -100,6 +101,9 @@ class _Process:
         self.settings: Settings | None = None
 
 
+_NAMES = tuple(Settings.__annotations__)
+
+
 class _Override(NamedTuple):
     """The changes of the enclosing `with` blocks, and what they made of the process's settings."""
 
@@ -119,7 +123,7 @@ def current() -> Settings:
     """
     base = _process.settings
     if base is None:
-        base = _process.settings = replace(Settings(), **from_environment(os.environ))
+        base = _process.settings = Settings(**from_environment(os.environ))
     over = _overrides.get()
     if over is None:
         return base
@@ -133,7 +137,7 @@ def use(backend: str | None = None, **changes: Any) -> Settings:
     """
     if backend is not None:
         changes["backend"] = backend
-    base = _process.settings or replace(Settings(), **from_environment(os.environ))
+    base = _process.settings or Settings(**from_environment(os.environ))
     _process.settings = replace(base, **_checked(changes))
     return current()
 
@@ -175,9 +179,9 @@ def from_environment(environment: Mapping[str, str]) -> Changes:
     for variable in sorted(environment):
         if variable.startswith(PREFIX):
             name = variable[len(PREFIX) :].lower()
-            if name not in _hints():
-                raise _unknown(variable, [PREFIX + known.upper() for known in _hints()])
-            changes[name] = _read(variable, environment[variable], _hints()[name])
+            if name not in _NAMES:
+                raise _unknown(variable, [PREFIX + known.upper() for known in _NAMES])
+            changes[name] = _read(variable, environment[variable], _hint(name))
     return changes
 
 
@@ -193,11 +197,13 @@ def variables(names: tuple[str, ...], prefixes: tuple[str, ...] = ()) -> dict[st
 
 
 @cache
-def _hints() -> dict[str, Any]:
-    return get_type_hints(Settings)
+def _hint(name: str) -> Any:
+    """Return the type of a setting; those of all of them would take a millisecond."""
+    written = SimpleNamespace(__annotations__={name: Settings.__annotations__[name]})
+    return get_type_hints(written, globals())[name]
 
 
-def _unknown(name: str, known: list[str]) -> CdNameError:
+def _unknown(name: str, known: Sequence[str]) -> CdNameError:
     near = nearest(name, known)
     return CdNameError(
         Diagnostic(
@@ -252,9 +258,9 @@ def _checked(changes: dict[str, Any]) -> Changes:
     from typeguard import TypeCheckError, check_type  # costs start-up, and only used here
 
     for name, value in changes.items():
-        if name not in _hints():
-            raise _unknown(name, list(_hints()))
-        hint = _hints()[name]
+        if name not in _NAMES:
+            raise _unknown(name, _NAMES)
+        hint = _hint(name)
         try:
             check_type(value, hint)
         except TypeCheckError:

@@ -36,7 +36,7 @@ dsl/elaborate: sorting creation joining python_reductions averages reductions el
 dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arrays adapting
 dsl/elaborate: context proof values types ways_out
 dsl: front failing definition parse loops refused surface identity recipe source
-dsl: listing edited idx __init__
+dsl: listing edited blocks idx __init__
 backends: __init__
 backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
 backends/runtime: device checks transfer ahead direct field chosen state order filled stored

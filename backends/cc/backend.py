@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -95,7 +95,7 @@ class CompiledC:
     def prepare(self) -> None:
         """Begin to compile what calls may want, beside the lowering of the first of them, as far
         as there are processors for that; raises CdBackendError."""
-        if self.shares()[0] > 1:
+        if self.shares()[0] > 1 and settings.current().cache:  # or each process would make its own
             self._begin_threads()
         if processors() > 2:
             self.short_way.begin(self.toolchain)
@@ -187,7 +187,7 @@ class CompiledC:
             del self._inspections[command]
         found, stamp = begun.ended(), toolchain.stamp(command)
         if stamp:
-            self.cache.put(content_key(toolchain=stamp), Entry(asdict(found), "", b""))
+            self.cache.put(content_key(toolchain=stamp), Entry(found.written(), "", b""))
         return found
 
     def kept(self, key: str, entry: str) -> Library | None:
@@ -296,7 +296,7 @@ def translate(procedure: Procedure) -> Source:
 
 
 def _key(source: Source, compiler: Toolchain, chosen: Sequence[str]) -> str:
-    return content_key(text=source.text, flags=chosen, compiler=asdict(compiler))
+    return content_key(text=source.text, flags=chosen, compiler=compiler.written())
 
 
 def _entry(source: Source, name: str, compiler: Toolchain, made: bytes) -> Entry:

@@ -77,10 +77,14 @@ class Toolchain:
 
     @classmethod
     def of(cls, written: dict[str, Any]) -> Toolchain:
-        """Return the toolchain that `asdict` made a dictionary of."""
+        """Return the toolchain that `written` made a dictionary of."""
         lists = {k: tuple(v) if isinstance(v, list) else v for k, v in written.items()}
         values: dict[str, Any] = lists
         return cls(**values)
+
+    def written(self) -> dict[str, Any]:
+        """Return all of it as a dictionary."""
+        return {name: getattr(self, name) for name in self.__match_args__}
 
     @property
     def name(self) -> str:

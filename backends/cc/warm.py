@@ -13,7 +13,6 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -190,7 +189,7 @@ class ShortWay:
             return
         text = "\n".join(map(_read, _TEXTS))
         chosen = flags(compiler, _OPTIMIZE)
-        key = content_key(warm=text, flags=chosen, compiler=asdict(compiler))
+        key = content_key(warm=text, flags=chosen, compiler=compiler.written())
         entry = self._cache.get(key)
         if entry is not None:
             self._code = entry.object

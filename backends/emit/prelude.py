@@ -78,7 +78,7 @@ def _pieces_of(file: str) -> dict[str, tuple[str, str]]:
         head, _, body = part.partition("\n")
         name, _, types = head.partition(":")
         for short in types.split() or ("",):
-            own = _filled(name.strip(), _words_of(short)) if short else name.strip()
+            own = _named(name.strip(), _words_of(short)) if short else name.strip()
             assert own not in found, f"two pieces define {own}"
             found[own] = body.strip() + "\n", short
     return found
@@ -103,6 +103,12 @@ def _collect(text: str, known: Mapping[str, str], order: dict[str, str]) -> None
             others = re.sub(rf"\b{word}\b", " ", piece)
             _collect(others, known, order)
             order[word] = piece
+
+
+def _named(name: str, words: Mapping[str, str]) -> str:
+    """Return a name with its placeholders filled in, of one letter each."""
+    first, *others = name.split("$")
+    return first + "".join(words[other[0]] + other[1:] for other in others)
 
 
 def _filled(text: str, words: Mapping[str, str]) -> str:

@@ -7,11 +7,14 @@ what is known and refused. The meanings are in the modules beside this one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...lowering.diagnostic import CdTypeError
-from . import numpy_functions, python_functions
+from ...lowering.later import Later
+from . import python_functions
 from .attributes import attribute
 from .context import error
 from .creation import finfo
@@ -21,19 +24,33 @@ from .refusals import METHOD_REFUSALS, refusal
 from .site import Handler, Site, Word, dtype_object, static_int, static_shape
 from .values import Value
 
+if TYPE_CHECKING:
+    from . import numpy_functions
+else:  # what only functions of NumPy need
+    numpy_functions = Later(".numpy_functions", __package__)
+
 __all__ = [
     "LIBRARY_SCOPE", "WORDS", "Handler", "Site", "Word", "arithmetic", "attribute",
     "dtype_object", "elementwise_name", "lookup", "method", "reduction_of", "refusal",
     "special_subscript", "static_int", "static_shape",
 ]  # fmt: skip
 
-_HANDLERS: dict[object, Handler] = {
-    **dict(numpy_functions.handlers()),
-    **dict(python_functions.handlers()),
-    np.finfo: finfo(np.finfo),
-    np.iinfo: finfo(np.iinfo),
-}
-_METHODS: dict[str, Handler] = dict(numpy_functions.methods())
+_HANDLERS: dict[object, Handler] = dict(python_functions.handlers())
+
+
+@cache
+def _of_numpy() -> dict[object, Handler]:
+    return {
+        **dict(numpy_functions.handlers()),
+        np.finfo: finfo(np.finfo),
+        np.iinfo: finfo(np.iinfo),
+    }
+
+
+@cache
+def _methods() -> dict[str, Handler]:
+    return dict(numpy_functions.methods())
+
 
 WORDS: dict[str, Value] = python_functions.words()
 """What a bare name is where it is neither bound, captured nor an index letter."""
@@ -45,7 +62,7 @@ LIBRARY_SCOPE: dict[str, object] = {"np": np}
 def lookup(function: object) -> Handler | None:
     """Return the meaning of a function object, None where the table does not know it."""
     try:
-        return _HANDLERS.get(function)
+        return _HANDLERS.get(function) or _of_numpy().get(function)
     except TypeError:  # an object without a hash is no function of ours
         return None
 
@@ -57,7 +74,7 @@ def method(name: str) -> Handler | None:
     """
     if name in METHOD_REFUSALS:
         return _refusing(*METHOD_REFUSALS[name])
-    return _METHODS.get(name)
+    return _methods().get(name)
 
 
 def _refusing(message: str, way_out: str) -> Handler:

@@ -50,7 +50,8 @@ class World:
         array = self.arrays[at % len(self.arrays)]
         match what:
             case "resize":
-                if array.flags.owndata and array.flags.c_contiguous:
+                fresh = array.flags.owndata and array.flags.c_contiguous
+                if fresh and array.flags.writeable:  # or NumPy leaves what is new as it finds it
                     array.resize(2 + value % 4, refcheck=False)
             case "shape":
                 if array.size == 4 and array.flags.c_contiguous:

@@ -70,6 +70,9 @@ def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_run_time_library_is_compiled_beside_other_things(
     cc: CompiledC, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with settings.override(cache=False):
+        cc.prepare()
+        assert not cc._ahead
     cc.prepare()
     cc.prepare()
     assert len(cc._ahead) == 1

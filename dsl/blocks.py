@@ -1,0 +1,60 @@
+"""Lines of a file that are one definition, read without the rest of the file."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import tokenize
+from collections.abc import Iterator
+
+
+def found(lines: list[str], first: int) -> Iterator[list[ast.stmt]]:
+    """Yield what Python reads of the lines that may be the definition from line `first` on.
+
+    Where indentation seems to end it is tried first: if that is inside of a text or of brackets,
+    what is before it is no Python. To read the tokens takes much of a short compilation.
+    """
+    for block in (indented, inspect.getblock):
+        try:
+            tree = parse_block("".join(block(lines[first - 1 :])), first)
+        except (SyntaxError, IndexError, tokenize.TokenError):
+            continue
+        yield tree
+
+
+def indented(lines: list[str]) -> list[str]:
+    """Return the lines up to the first one behind `def` that begins no further right.
+
+    >>> indented(["@cd", "def f(x):", "    return x", "# a comment", "", "y = 1"])
+    ['@cd', 'def f(x):', '    return x', '# a comment', '']
+    """
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    is_inside = False
+    for at, line in enumerate(lines):
+        text = line.lstrip()
+        if is_inside and text and text[0] != "#" and len(line) - len(text) <= indent:
+            return lines[:at]
+        is_inside = is_inside or text.startswith(("def ", "async def "))
+    return lines
+
+
+def parse_file(lines: list[str]) -> ast.Module:
+    """Return what Python reads of a whole file, nothing where it cannot."""
+    try:
+        return ast.parse("".join(lines))
+    except SyntaxError:
+        return ast.Module(body=[], type_ignores=[])
+
+
+def parse_block(text: str, first_line: int) -> list[ast.stmt]:
+    """Parse lines that may be indented; columns stay those of the file, lines become absolute."""
+    if text[:1] in (" ", "\t"):
+        module = ast.parse("if 1:\n" + text)
+        block = module.body[0]
+        assert isinstance(block, ast.If)
+        body, shift = block.body, first_line - 2
+    else:
+        body, shift = ast.parse(text).body, first_line - 1
+    for statement in body:
+        ast.increment_lineno(statement, shift)
+    return body

@@ -51,8 +51,8 @@ backends/emit: eager names dialect layout prelude record
 backends: cache dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks lockstep predicate deferred kinds split
-lowering/schedule: tensor_tiles device_tiles segments scatter owners chunks team scan tree points
-lowering/schedule: meet elsewhere
+lowering/schedule: tensor_tiles device_tiles device_contraction segments scatter owners chunks
+lowering/schedule: team scan tree points meet elsewhere
 lowering/schedule: sweeps streams checks best nests abreast jam outer edges
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
 lowering/schedule: accumulation lanes

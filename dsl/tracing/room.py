@@ -10,7 +10,7 @@ row its floats and ints. A loop that the data decides leaves it open.
 >>> text = "def f(x):\\n    for t in range(50):\\n        x[i] += t\\n"
 >>> procedure = pe.cd_from_source(text).procedure(np.zeros(10))
 >>> room_of(instrument(procedure, Wanted()).layout, {})
-Room(rows=50, floats=1500, ints=0)
+Room(rows=50, floats=1000, ints=0)
 """
 
 from __future__ import annotations

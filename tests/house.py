@@ -23,7 +23,8 @@ dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why producers recorded terms
 dsl: remember plan results specialise
-dsl/tracing: log records points recording quick printing instrument rows columns boxes where sites
+dsl/tracing: log records points recording quick room printing instrument rows columns boxes
+dsl/tracing: where sites
 dsl: forms sizes reasons keys words build checked fitting
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
 dsl/elaborate: carried leaving
@@ -51,8 +52,8 @@ backends/emit: eager names dialect layout prelude record
 backends: cache lock folders dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks lockstep predicate deferred kinds split
-lowering/schedule: tensor_tiles device_tiles segments scatter owners chunks team scan tree points
-lowering/schedule: meet elsewhere
+lowering/schedule: tensor_tiles device_tiles device_contraction segments scatter owners chunks
+lowering/schedule: team scan tree points meet elsewhere
 lowering/schedule: sweeps streams checks best terms nests abreast jam outer edges
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
 lowering/schedule: accumulation lanes

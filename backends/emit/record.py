@@ -41,8 +41,8 @@ def decode(record: Sequence[int]) -> tuple[Any, ...]:
 def printed(line: str) -> tuple[Any, ...]:
     """Return the values of a print from the line in which a device showed its record.
 
-    >>> printed("0 4 7 0")
-    (7,)
+    >>> [value.item() for value in printed("0 5 7 0")]
+    [7]
     """
     return decode([*map(int, line.split()), 0])
 

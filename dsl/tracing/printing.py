@@ -1,8 +1,8 @@
 """What a device printed instead of keeping it: the lines of a run as the buffers of its records.
 
-    0 4 ROW 4 site 4 t 0        a row of the table: its site, then the values of its symbols
-    0 4 REST 4 k 0              more of them, where there are many
-    0 4 POINT 2 bits 4 3 0      its points, one after another: their floats, then their ints
+    0 5 ROW 5 site 5 t 0        a row of the table: its site, then the values of its symbols
+    0 5 REST 5 k 0              more of them, where there are many
+    0 5 POINT 13 bits 5 3 0     its points, one after another: their floats, then their ints
 
 A line is the record of a print as `record` reads it, filled up with zeros.
 

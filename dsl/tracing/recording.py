@@ -22,12 +22,15 @@ from . import sites as s
 from .instrument import instrument
 from .printing import buffers_of
 from .quick import is_quick
+from .room import Room, room_of
 from .sites import Layout, Wanted
 
 Ints = npt.NDArray[np.int64]
 _ROOM = 1 << 24, 1 << 28, 1 << 27
 """Rows, floats and ints: the most that a run records. Memory that is never written is free."""
 _LEAST = 1 << 12
+_OPEN = 1 << 28
+"""Bytes of a device for records of which nobody knows how many there are going to be."""
 _ALL = 1 << 62
 SHARE = 4
 """So many times as much as is recorded there a device has to have."""
@@ -59,6 +62,10 @@ class Run:
     points: int
     dropped: int
     """How many wanted points, and terms, there was no room for."""
+    asked: int
+    """Bytes that it records at most, where that is known before; else 0."""
+    room: int
+    """Bytes that there was room for."""
     sizes: Mapping[Symbol, int]
     """The sizes of arguments that only the run knew."""
     given: Mapping[int, Array]
@@ -102,13 +109,16 @@ class Recorder:
             self._runs.append(None)
 
         def run() -> tuple[Array, ...]:
-            buffers = _buffers(recording.layout, self._left(place), _room(title[1]))
+            sizes = dict(_sizes(recording.callee.parameters, arrays))
+            asked = room_of(recording.layout, sizes, self.wanted.printed)
+            buffers = _buffers(recording.layout, self._left(place), asked, _room(title[1]))
+            room = sum(one.nbytes for one in buffers)
             given = {
                 parameter.node.id: np.array(array)
                 for parameter, array in zip(recording.callee.parameters, arrays, strict=False)
                 if array.nbytes <= KEPT
             }
-            error, sizes = "", dict(_sizes(recording.callee.parameters, arrays))
+            error = ""
             lines: list[str] = []
             try:
                 if self._printed is not None:
@@ -120,7 +130,10 @@ class Recorder:
             finally:
                 if self._printed is not None:
                     buffers = buffers_of(lines, recording.layout.width, buffers[-1])
-                self._runs[place] = _taken(title, recording, buffers, sizes, given, error)
+                most = 0 if asked is None else asked.bytes(recording.layout.width)
+                self._runs[place] = _taken(
+                    title, recording, buffers, sizes, given, error, (most, room)
+                )
 
         return run
 
@@ -225,20 +238,26 @@ def _room(backend: str) -> int:
     return made.memory_left() // SHARE if isinstance(made, HasMemory) else _ALL
 
 
-def _buffers(layout: Layout, limit: int, most: int = _ALL) -> tuple[Array, ...]:
-    """Return the table, floats, ints and counters, of at most so many bytes in all."""
-    rows, floats, ints = _ROOM
+def _buffers(
+    layout: Layout, limit: int, asked: Room | None = None, most: int = _ALL
+) -> tuple[Array, ...]:
+    """Return the table, floats, ints and counters: what is asked for, of at most so many bytes.
+
+    Where it is not known how much that is, a device gives less than it could.
+    """
+    room = Room(*_ROOM) if asked is None else asked.within(Room(*_ROOM))
+    most = min(most, _OPEN) if asked is None and most < _ALL else most
     used = np.zeros(s.COUNTERS, np.int64)
     used[s.LIMIT] = limit
     while True:
         try:
-            if 8 * (rows * layout.width + floats + ints) > most:
+            if room.bytes(layout.width) > most:
                 raise MemoryError
-            table = np.zeros((rows, layout.width), np.int64)
-            return table, np.zeros(floats), np.zeros(ints, np.int64), used
+            table = np.zeros((room.rows, layout.width), np.int64)
+            return table, np.zeros(room.floats), np.zeros(room.ints, np.int64), used
         except MemoryError:
-            rows, floats, ints = rows // 2, floats // 2, ints // 2
-            if rows < _LEAST:
+            room = Room(*(-(-one // 2) for one in room))
+            if room.bytes(layout.width) < _LEAST:
                 message = "there is not enough memory to record anything"
                 raise CdMemoryError(Diagnostic("CD0705", message)) from None
 
@@ -250,6 +269,7 @@ def _taken(
     sizes: Mapping[Symbol, int],
     given: Mapping[int, Array],
     error: str,
+    room: tuple[int, int],
 ) -> Run:
     table, floats, ints, used = buffers
     return Run(
@@ -261,6 +281,7 @@ def _taken(
         ints[: used[s.INTS]].copy(),
         int(used[s.POINTS]),
         int(used[s.DROPPED]),
+        *room,
         sizes,
         given,
         error,

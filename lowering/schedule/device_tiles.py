@@ -15,7 +15,8 @@ Any number of loops may stand for each of `i`, `j` and `k`, as in a convolution,
 what both factors depend on. Every element is summed in the order of `k`, so with `exact` results
 are those of the program, bit by bit; otherwise products and sums are fused, if no loop was written
 for the terms. Needs a band whose
-points start a scalar from zero, sum products of a factor of each side, and go on without loops.
+points start a scalar, from zero or from what they read, sum products of a factor of each side, and
+go on without loops. Products may be added in a wider type than their own, as those of int32 are.
 What a thread reads of a tile at once are neighbours, and rows of tiles are as far apart as a
 multiple of them: a device loads four numbers of 32 bits by one instruction, from all banks.
 
@@ -32,30 +33,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil, prod
+from math import ceil
 
 from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access
-from ..ir.expressions import Apply, Cast, Const, Dynamic, Expr, Index, Position, Read, Select
-from ..ir.expressions import reads as reads_of
+from ..ir.expressions import Apply, Cast, Const, Expr, Index, Position, Read, Select
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, floordiv, mod, var
-from ..ir.loops import Comment, For, If, Stmt, Store, Update
+from ..ir.loops import For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import substitute, substitute_expr
-from ..ir.walk import free_symbols, reads, statements, writes
+from ..ir.walk import reads, writes
+from .device_contraction import (
+    DEPTH,
+    SIDE,
+    Contraction,
+    contraction,
+    points_of,
+    started,
+)  # fmt: skip
 from .elsewhere import Place, elsewhere
 from .meet import met
-from .nests import Band, Facts, around, fails, favours, nest_of, trips
+from .nests import Band, Facts, around, favours, trips
 from .points import Made, Space
-from .tree import is_counted, zero_of
+from .tree import zero_of
 
-SIDE = 64
-"""Rows and columns of a tile."""
-DEPTH = 16
-"""Terms that are staged at once."""
 ACROSS = 16
 """Threads along each side of a tile."""
 NEIGHBOURS = 4
@@ -64,113 +68,6 @@ ENOUGH = 128
 """So many tiles are work for all of a device."""
 LARGE = ENOUGH * 2 * SIDE * 2 * SIDE
 """With so many elements there are tiles of twice both sides for all of it."""
-LEAST = 16 * 16 * 16
-"""A contraction with fewer products is left to other kernels."""
-
-
-@dataclass(frozen=True, slots=True)
-class Contraction:
-    """What a band contracts."""
-
-    rows: tuple[For, ...]
-    """The loops on which only the first factor depends, of those that may be dealt out."""
-    columns: tuple[For, ...]
-    both: tuple[For, ...]
-    terms: tuple[For, ...]
-    """The loops of the sum."""
-    total: Node
-    """The scalar that is summed."""
-    first: Expr
-    second: Expr
-    rest: tuple[Stmt, ...]
-    """What is done with the sum."""
-    own: frozenset[int]
-    """The temporaries that each point has of its own."""
-    counted: bool
-    """Whether the terms are only counted: then it is left open how they are rounded."""
-
-
-def contraction(found: Band) -> Contraction | None:
-    """Return what a band contracts, None where it does something else."""
-    body = [stmt for stmt in found.inner if not isinstance(stmt, Comment)]
-    if found.serial or len(body) < 2 or fails(body):
-        return None
-    start, loop, *rest = body
-    if not isinstance(start, Store) or not isinstance(loop, For) or start.access.node.rank:
-        return None
-    total = start.access.node
-    terms, inner = nest_of(loop)
-    inside = [stmt for stmt in inner if not isinstance(stmt, Comment)]
-    if len(inside) != 1 or not isinstance(inside[0], Update) or not _is_zero(start.value):
-        return None
-    update = inside[0]
-    factors = _factors(update, total)
-    if factors is None or any(isinstance(s, For) for stmt in rest for s in statements((stmt,))):
-        return None
-    used = [node for node in (*reads(rest), *writes(rest)) if node.id in found.private]
-    if total.id not in found.private or any(node.rank for node in used):
-        return None
-    counted = is_counted(update, frozenset(one.symbol for one in terms))
-    made = _sided(found, terms, total, factors, tuple(rest))
-    return None if made is None else replace(made, counted=counted)
-
-
-def _factors(update: Update, total: Node) -> tuple[Expr, Expr] | None:
-    if update.access.node != total or update.op.name != "add" or update.pair is not None:
-        return None
-    match update.value:
-        case Apply(op, (first, second), _) if op.name == "mul":
-            return first, second
-        case _:
-            return None
-
-
-def _is_zero(value: Expr) -> bool:
-    return isinstance(value, Const) and value.value == 0
-
-
-def _sided(
-    found: Band, terms: tuple[For, ...], total: Node, factors: tuple[Expr, Expr],
-    rest: tuple[Stmt, ...],
-) -> Contraction | None:  # fmt: skip
-    """Return a contraction with each loop where it belongs, None where that is not clear."""
-    first, second = factors
-    loops = (*found.free, *terms)
-    symbols = {loop.symbol for loop in loops}
-    bounds = {s for loop in loops for s in (loop.lo - loop.hi).symbols()}
-    if bounds & symbols or any(loop.step != 1 for loop in loops):
-        return None
-    sides = [free_symbols(one) & symbols for one in factors]
-    own = found.private
-    if any(r.node.id in own or _is_dynamic(r) for one in factors for r in reads_of(one)):
-        return None
-    rows = tuple(x for x in found.free if x.symbol in sides[0] and x.symbol not in sides[1])
-    columns = tuple(x for x in found.free if x.symbol in sides[1] and x.symbol not in sides[0])
-    both = tuple(x for x in found.free if x not in rows and x not in columns)
-    if rows and columns and found.free.index(rows[-1]) > found.free.index(columns[-1]):
-        rows, columns, first, second = columns, rows, second, first
-    if not rows or not columns or len(both) > 1:
-        return None
-    made = Contraction(rows, columns, both, terms, total, first, second, rest, own, False)
-    groups = (rows, columns, terms)
-    flat = all(len(g) == 1 or all(trips(x) is not None for x in g) for g in groups)
-    return made if flat and _is_large(made) else None
-
-
-def _is_dynamic(read: Read) -> bool:
-    return any(isinstance(index, Dynamic) for index in read.index)
-
-
-def _is_large(made: Contraction) -> bool:
-    sizes = [points_of(group) for group in (made.rows, made.columns, made.terms)]
-    known = [SIDE if size is None else size for size in sizes]
-    return min(known) >= DEPTH // 2 and prod(known) >= LEAST
-
-
-def points_of(loops: Sequence[For]) -> int | None:
-    """Return how many rounds loops have together, None where that is only known in the run."""
-    counts = [trips(loop) for loop in loops]
-    return None if None in counts else prod(count or 0 for count in counts)
 
 
 def extents(what: Contraction) -> tuple[int, int]:
@@ -257,8 +154,8 @@ class _Tiling:
 
     def __init__(self, what: Contraction, exact: bool, fresh: Fresh) -> None:
         self.what, self.fresh = what, fresh
-        dtype = what.total.dtype
-        self.fused = what.counted and not exact and dtype.kind == "f"
+        dtype, product = what.total.dtype, what.product
+        self.fused = what.counted and not exact and dtype.kind == "f" and product is dtype
         self.rows = Side(what.rows, fresh, "row")
         self.columns = Side(what.columns, fresh, "column")
         self.terms = Side(what.terms, fresh, "term")
@@ -269,7 +166,7 @@ class _Tiling:
         shape = (ACROSS, ACROSS, *self.blocks)
         self.total = fresh.array(f"{what.total.label}_block", shape, dtype)
         self.first, self.second = (
-            fresh.array(name, (DEPTH, extent + NEIGHBOURS), dtype)
+            fresh.array(name, (DEPTH, extent + NEIGHBOURS), product)
             for name, extent in zip(("first_tile", "second_tile"), self.extents, strict=True)
         )
 
@@ -324,7 +221,26 @@ class _Tiling:
 
     def cleared(self) -> Stmt:
         """Return what starts all sums."""
-        return self.threads(self.each((Store(self.place, zero(self.total)),)))
+        value = started(self.what, self.here, self.tests, zero(self.total))
+        return self.threads(self.each((Store(self.place, value),)))
+
+    @property
+    def here(self) -> dict[Symbol, Affine]:
+        """What the loops of the rows and columns are for an element of a thread."""
+        row, column = self.at
+        return self.rows.values(row) | self.columns.values(column)
+
+    @property
+    def at(self) -> tuple[Affine, Affine]:
+        """The row and column of an element of a thread."""
+        row = var(self.rows.tile) * self.extents[0] + self.of(self.y, self.r)
+        return row, var(self.columns.tile) * self.extents[1] + self.of(self.x, self.s)
+
+    @property
+    def tests(self) -> list[Expr]:
+        """What says that these are in range."""
+        (row, column), (high, broad) = self.at, self.extents
+        return [*self.rows.tests(row, high), *self.columns.tests(column, broad)]
 
     def stage(self, tile: Node, value: Expr, side: Side, extent: int) -> _Stage:
         """Return how a tile is filled: neighbouring threads read neighbours in memory."""
@@ -377,19 +293,16 @@ class _Tiling:
             total = Read(self.total, self.place.index)
             one = Store(self.place, Apply(OPS["fma"], (first, second, total), dtype))
         else:
-            one = Update(self.place, OPS["add"], Apply(OPS["mul"], (first, second), dtype))
+            product: Expr = Apply(OPS["mul"], (first, second), self.what.product)
+            product = product if product.dtype is dtype else Cast(product, dtype)
+            one = Update(self.place, OPS["add"], product)
         loop = For(deep, const(0), const(DEPTH), 1, self.each((one,)))
         return self.threads((loop,))
 
     def rest(self) -> Stmt:
         """Return what is done with the sums, where they are in range."""
-        high, broad = self.extents
-        row = var(self.rows.tile) * high + self.of(self.y, self.r)
-        column = var(self.columns.tile) * broad + self.of(self.x, self.s)
-        values = self.rows.values(row) | self.columns.values(column)
-        body = elsewhere(substitute(self.what.rest, values), self.moved)
-        tests = (*self.rows.tests(row, high), *self.columns.tests(column, broad))
-        for test in tests:
+        body = elsewhere(substitute(self.what.rest, self.here), self.moved)
+        for test in self.tests:
             body = (If(test, body),)
         return self.threads(self.each(body))
 

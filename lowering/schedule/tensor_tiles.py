@@ -41,13 +41,14 @@ from ..ir.assignments import Access
 from ..ir.dtypes import DType
 from ..ir.expressions import Apply, Cast, Expr, Index, Position, Read, Select
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, const, floordiv, mod, var
+from ..ir.indexing import Affine, Symbol, const, floordiv, mod, var
 from ..ir.loops import Barrier, For, If, Stmt, Store
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import substitute, substitute_expr
 from ..ir.walk import reads, writes
-from .device_tiles import ACROSS, Contraction, Side, contraction, extents, points_of, zero
+from .device_contraction import Contraction, contraction, points_of, started
+from .device_tiles import ACROSS, Side, extents, zero
 from .elsewhere import Place, elsewhere
 from .meet import met
 from .nests import Band, Facts, around, distance_of, favours, trips
@@ -69,6 +70,8 @@ def tensor_tiles(found: Band, facts: Facts, fresh: Fresh, types: Collection[str]
     """Return the kernel of a band that is a contraction of factors of these types, else None."""
     made = contraction(found) if types and not facts.exact else None
     if made is None or not made.counted or made.total.dtype is not dtypes.float32:
+        return None
+    if made.product is not dtypes.float32:
         return None
     factors = [_narrow(one) for one in (made.first, made.second)]
     dtype = factors[0].dtype
@@ -206,7 +209,26 @@ class _Tiling:
 
     def cleared(self) -> Stmt:
         """Return what starts all sums."""
-        return self.threads(self.each((Store(self.place, zero(self.total)),)))
+        value = started(self.what, self.here, self.in_range, zero(self.total))
+        return self.threads(self.each((Store(self.place, value),)))
+
+    @property
+    def here(self) -> dict[Symbol, Affine]:
+        """What the loops of the rows and columns are for an element of a thread."""
+        row, column = self.at
+        return self.rows.values(row) | self.columns.values(column)
+
+    @property
+    def at(self) -> tuple[Affine, Affine]:
+        """The row and column of an element of a thread."""
+        row = var(self.rows.tile) * self.high + self.row
+        return row, var(self.columns.tile) * self.broad + self.column
+
+    @property
+    def in_range(self) -> list[Expr]:
+        """What says that these are in range."""
+        row, column = self.at
+        return [*self.rows.tests(row, self.high), *self.columns.tests(column, self.broad)]
 
     def filled(self, factors: tuple[_Factor, ...], which: int, tile: Affine) -> tuple[Stmt, ...]:
         """Return how a thread fills its part of tiles with those of a number."""
@@ -283,11 +305,8 @@ class _Tiling:
 
     def rest(self) -> Stmt:
         """Return what is done with the sums, where they are in range."""
-        row = var(self.rows.tile) * self.high + self.row
-        column = var(self.columns.tile) * self.broad + self.column
-        values = self.rows.values(row) | self.columns.values(column)
-        body = elsewhere(substitute(self.what.rest, values), self.moved)
-        for test in (*self.rows.tests(row, self.high), *self.columns.tests(column, self.broad)):
+        body = elsewhere(substitute(self.what.rest, self.here), self.moved)
+        for test in self.in_range:
             body = (If(test, body),)
         return self.threads(self.each(body))
 

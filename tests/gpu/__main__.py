@@ -21,7 +21,7 @@ from pathlib import Path
 from plusequals.backends.cuda import nvrtc
 from plusequals.backends.runtime.state import RUNTIME
 
-from . import nests, sanitizer
+from . import nests, sanitizer, tensors
 from .machine import Cuda, NoDevice
 from .measure import copy_rate, into, rows, table
 from .peers import PEERS
@@ -95,12 +95,15 @@ def inside(what: str) -> int:
         sanitizer.plant(what.removeprefix("wrong "))
     else:
         print(f"{nests.run(sizes=(5, 37))} programs", flush=True)
+        products = tensors.run(sizes=((65, 63, 66), (16, 17, 200)))
+        print(f"{products} products by tensor cores", flush=True)
     return 0
 
 
 def tests() -> bool:
     """Whether tests pass on the device."""
     print(f"{nests.run()} programs compute what the interpreter does, the same in each run")
+    print(f"{tensors.run()} products by tensor cores are what NumPy says, the same in each run")
     for test, why in OTHERWISE.items():
         print(f"left out: {test}: {why}", flush=True)
     left_out = [f"--deselect={test}" for test in OTHERWISE]

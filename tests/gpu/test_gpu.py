@@ -6,19 +6,21 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import plusequals as pe
 from benchmarks.cell import Case
 from tests.backends.cuda.on_cpu import CpuDriver, Gxx, backend, installed, needs_gxx
 from tests.backends.cuda.test_nests import ARCHITECTURES
 from tests.backends.cuda.test_nvrtc import needed, needs_nvrtc
 
 from . import __main__ as command
-from . import machine, measure, nests, peers, sanitizer
+from . import machine, measure, nests, peers, sanitizer, tensors
 from .kernels import LeftOut, prepared
 from .machine import Facts
 from .measure import BEGIN, END, Row, copy_rate, into, rows, table
@@ -249,3 +251,23 @@ def test_loops_of_every_kind_are_compared(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(nests, "NESTS", few)
     with installed(backend(CpuDriver(memory=1 << 26))):
         assert nests.run(sizes=(5,)) == 3
+
+
+@needs_gxx
+def test_products_by_tensor_cores_are_compared() -> None:
+    with installed(backend(CpuDriver(memory=1 << 26, seed=2))):
+        assert tensors.run(sizes=((17, 18, 33), (65, 16, 20))) == 30
+
+
+@needs_gxx
+def test_products_that_are_wrong_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = tensors.PRODUCTS["plain"]
+    wrong = replace(right, meaning=lambda c, a, b: a @ b + 2.0**-9)
+    monkeypatch.setitem(tensors.PRODUCTS, "plain", wrong)
+    with installed(backend(CpuDriver(memory=1 << 26))):
+        with pytest.raises(AssertionError, match="plain, float16, .*: off by"):
+            tensors.run(sizes=((17, 18, 33),), names=("plain",))
+        monkeypatch.setitem(tensors.PRODUCTS, "plain", right)
+        monkeypatch.setattr(tensors, "settings_of", lambda kind: pe.override(profile="strict"))
+        with pytest.raises(AssertionError, match="tensor cores are not used"):
+            tensors.run(sizes=((17, 18, 33),), names=("plain",))

@@ -75,6 +75,53 @@ def test_wide_tiles_compute_what_narrow_ones_do(
     assert found[0] == found[1], "each element is summed in the order of its terms"
 
 
+WHOLE = {
+    "into": "def f(c, a, b):\n    c[i, j] += a[i, k] * b[k, j]\n",
+    "sum": "def f(c, a, b):\n    c[i, j] = sum[k](a[i, k] * b[k, j])\n",
+    "matmul": "def f(c, a, b):\n    c[:] = a @ b\n",
+    "less": "def f(c, a, b):\n    c[i, j] -= a[i, k] * b[k, j]\n",
+}
+
+
+@needs_gxx
+@pytest.mark.parametrize("dtype", ["i4", "i8", "u4", "i2", "u1"])
+def test_whole_numbers_wrap_and_keep_every_bit(dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    info, names = np.iinfo(dtype), ["into", "sum", "matmul"]
+    a, b, c = (
+        rng.integers(info.min, info.max, size, dtype=dtype, endpoint=True)
+        for size in ((70, 37), (37, 65), (70, 65))
+    )
+    kinds = dict.fromkeys(names, dtype)
+    kinds["sum"] = {"i": "i8", "u": "u8"}[dtype[0]]
+    given = [[c.astype(kinds[name]), a.copy(), b.copy()] for name in names]
+    made = [pe.cd_from_source(WHOLE[name].replace("def f", f"def {name}")).procedure(*args)
+            for name, args in zip(names, given, strict=True)]  # fmt: skip
+    codes = compiled(made, CpuDriver(seed=9))
+    assert all("first_tile" in code.text for code in codes)
+    with np.errstate(over="ignore"):
+        products = a[:, :, None] * b[None, :, :]
+        want = [(c + products.sum(1, dtype=dtype)).astype(dtype),
+                products.sum(1, dtype=kinds["sum"]), a @ b]  # fmt: skip
+    for code, args, one in zip(codes, given, want, strict=True):
+        code.run(args)
+        assert np.array_equal(args[0], one), code.name
+
+
+@needs_gxx
+@pytest.mark.parametrize("profile", ["default", "strict"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "c8"])
+def test_sums_that_start_from_an_array(dtype: str, profile: str) -> None:
+    rng = np.random.default_rng(6)
+    a, b, c = (rng.integers(-4, 5, n).astype(dtype) for n in ((66, 33), (33, 65), (66, 65)))
+    function, given = pe.cd_from_source(WHOLE["into"]), [c.copy(), a, b]
+    with settings.override(profile=profile):
+        (code,) = compiled([function.procedure(*given)], CpuDriver(seed=3))
+        code.run(given)
+    assert "first_tile" in code.text
+    assert np.array_equal(given[0], c + a @ b), "whole numbers are exact in any order"
+
+
 @needs_gxx
 @pytest.mark.parametrize("shape", [(300, 20), (17, 129)])
 @pytest.mark.parametrize("profile", ["default", "strict"])
@@ -143,6 +190,13 @@ def test_nothing_of_wide_tiles_is_spilled(architecture: str, tmp_path: Path) -> 
         function = pe.cd_from_source(TEXTS["plain"].replace("def f", f"def f{len(made)}"))
         with settings.override(verify=False):
             made.append(translate(function.procedure(*arrays), CpuDriver().properties(0)))
+    for dtype, n in (("f4", 4096), ("f4", 2001), ("i4", 2001), ("i8", 700), ("f8", 700)):
+        for name in ("into", "sum"):
+            arrays = [np.zeros((n, n), "i8" if name == "sum" and dtype == "i4" else dtype)]
+            arrays += [np.zeros((n, n), dtype) for _ in range(2)]
+            function = pe.cd_from_source(WHOLE[name].replace("def f", f"def f{len(made)}"))
+            with settings.override(verify=False):
+                made.append(translate(function.procedure(*arrays), CpuDriver().properties(0)))
     built = needed().build(joined(made), architecture, tmp_path)
     assert "warning" not in built.log
     assert len(built.figures) == len(made)

@@ -34,6 +34,7 @@ PRODUCTS = {
     "each": ("c[n, i, j] = sum[k](a[n, i, k] * b[n, k, j])", (2, 17, 65), (2, 17, 16), (2, 16, 65)),
     "window": ("c[i, j] = sum[p, k](a[i + p, k] * b[p, k, j])", (66, 24), (68, 8), (3, 8, 24)),
     "far": ("c[i, j] = sum[k](a[i, 2 * k] * (b[k, j] + 1))", (19, 33), (19, 60), (30, 33)),
+    "into": ("c[i, j] += a[i, k] * b[k, j]", (35, 66), (35, 17), (17, 66)),
     "odd": ("c[i, j] = sum[k](a[i, k + 1] * b[k, j])", (20, 31), (20, 33), (32, 31)),
 }  # fmt: skip
 NONE = {("far", "f16"), ("far", "bf16")}
@@ -86,7 +87,8 @@ def test_blocks_of_elements_compute_what_the_program_does(
         assert ("multiplied<" in code.text) == ((name, kind) not in NONE), name
         for driver.seed in (3, 4):
             got = arguments(name, kind)
-            got[0][...] = np.nan
+            if name != "into":
+                got[0][...] = np.nan
             code.run(got)
             assert got[0].tobytes() == expected(name).astype(TYPES[kind]).tobytes(), name
 
@@ -160,7 +162,7 @@ def test_sizes_and_places_of_the_run() -> None:
 def test_nothing_is_spilled(architecture: str, tmp_path: Path) -> None:
     plans = []
     for kind, n in (("f16", 4096), ("bf16", 2001), ("f16", 512), ("tf32", 4096), ("tf32", 2001)):
-        for name in ("plain", "turned"):
+        for name in ("plain", "turned", "into"):
             held = [np.zeros((n, n), TYPES[kind]) for _ in range(3)]
             function = pe.cd_from_source(TEXTS[name].replace("def f", f"def f{len(plans)}"))
             with settings.override(verify=False, tf32=kind == "tf32"):

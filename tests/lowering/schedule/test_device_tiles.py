@@ -6,8 +6,9 @@ import pytest
 
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements
-from plusequals.lowering.schedule import device_tiles
-from plusequals.lowering.schedule.device_tiles import contraction, tiles
+from plusequals.lowering.schedule import device_contraction, device_tiles
+from plusequals.lowering.schedule.device_contraction import contraction
+from plusequals.lowering.schedule.device_tiles import tiles
 from plusequals.lowering.schedule.nests import band
 from plusequals.lowering.schedule.points import Made
 
@@ -25,7 +26,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         ("LEAST", 65),
         ("LARGE", 17 * 16),
     ):
-        monkeypatch.setattr(device_tiles, name, size)
+        for module in (device_tiles, device_contraction):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, size)
 
 
 def tiled(case: Case) -> Made:
@@ -82,6 +85,23 @@ def test_whole_numbers_too() -> None:
     sizes = {"c": "i64[9, 9]", "a": "i64[9, 9]", "b": "i64[9, 9]"}
     case = Case("c[i, j] = sum[k](a[i, k] * b[k, j])", **sizes)
     case.assert_same(tiled(case).body)
+
+
+@pytest.mark.parametrize("kind", ["i32", "u8", "i64", "f64"])
+@pytest.mark.parametrize("sizes", [(8, 4, 8), (9, 5, 7), (16, 10, 17)])
+def test_sums_that_start_from_an_array(sizes: tuple[int, int, int], kind: str) -> None:
+    m, k, n = sizes
+    case = Case("c[i, j] += a[i, k] * b[k, j]", True, c=f"{kind}[{m}, {n}]", a=f"{kind}[{m}, {k}]",
+                b=f"{kind}[{k}, {n}]")  # fmt: skip
+    case.assert_same(tiled(case).body)
+
+
+def test_products_that_are_added_in_a_wider_type() -> None:
+    case = Case("c[i, j] = sum[k](a[i, k] * b[k, j])", c="i64[9, 9]", a="i32[9, 9]", b="i32[9, 9]")
+    made = tiled(case)
+    case.assert_same(made.body)
+    tiles_ = {n.label: n.dtype.short for n in case.fresh.nodes if "tile" in n.label}
+    assert set(tiles_.values()) == {"i32"}
 
 
 def test_sums_are_in_registers_of_each_thread() -> None:

@@ -1,0 +1,83 @@
+"""How much a run records at most: what its buffers have to hold, from loops and sizes alone.
+
+Each site takes a row for each round of the loops around it, and of each point in the ranges of a
+row its floats and ints. A loop that the data decides leaves it open.
+
+>>> from plusequals.dsl.tracing.instrument import instrument
+>>> from plusequals.dsl.tracing.sites import Wanted
+>>> import numpy as np
+>>> import plusequals as pe
+>>> text = "def f(x):\\n    for t in range(50):\\n        x[i] += t\\n"
+>>> procedure = pe.cd_from_source(text).procedure(np.zeros(10))
+>>> room_of(instrument(procedure, Wanted()).layout, {})
+Room(rows=50, floats=1000, ints=0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ...lowering.ir.assignments import For, While
+from ...lowering.ir.bounds import Bounds
+from ...lowering.ir.indexing import Range, Symbol
+from .sites import Layout, Site
+
+
+class Room(NamedTuple):
+    """Rows of the table, floats and ints."""
+
+    rows: int
+    floats: int
+    ints: int
+
+    def bytes(self, width: int) -> int:
+        """Return how much memory that is, of a table that is so wide."""
+        return 8 * (self.rows * width + self.floats + self.ints)
+
+    def within(self, most: Room) -> Room:
+        """Return no more than some other room of anything, and something of everything."""
+        return Room(*(max(1, min(one, other)) for one, other in zip(self, most, strict=True)))
+
+
+def room_of(layout: Layout, sizes: Mapping[Symbol, int], one_by_one: bool = False) -> Room | None:
+    """Return what a run with arguments of such sizes records at most, None where data decides.
+
+    With `one_by_one` each row takes the place of the one before it.
+    """
+    known = Bounds({symbol: (size, size) for symbol, size in sizes.items()})
+    found = [_of_site(site, known) for site in layout.sites]
+    if one_by_one:
+        found = [one and Room(1, *(n // max(1, one.rows) for n in one[1:])) for one in found]
+    rooms = [one for one in found if one is not None]
+    if len(rooms) < len(found):
+        return None
+    return Room(*(_in_all((one[at] for one in rooms), one_by_one) for at in range(3)))
+
+
+def _in_all(counts: Iterable[int], one_by_one: bool) -> int:
+    return max(counts, default=0) if one_by_one else sum(counts)
+
+
+def _of_site(site: Site, known: Bounds) -> Room | None:
+    """Return what a site takes, None where data decides how often it is reached."""
+    rounds = 1
+    for level in site.path:
+        if isinstance(level, While):
+            return None
+        if isinstance(level, For):
+            gap = level.hi - level.lo if level.step > 0 else level.lo - level.hi
+            most = known.most(gap)
+            if most is None:
+                return None
+            rounds *= max(0, -(-most // abs(level.step)))
+            up = level.step > 0
+            lo, hi = (level.lo, level.hi) if up else (level.hi + 1, level.lo + 1)
+            known = known.inside(Range(level.symbol, lo, hi))
+    points = rounds
+    for axis in site.axes:
+        most = known.most(axis.extent)
+        if most is None:
+            return None
+        points *= max(0, most)
+    return Room(rounds, points * site.floats, points * site.ints)

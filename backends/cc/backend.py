@@ -236,12 +236,11 @@ class CompiledC:
             library = self._from_disk(key, source.entry)
             if library is not None:
                 return library, "disk"
-            begun = self._ahead.get(key)
-            if begun is not None and begun.is_ours():
-                trial: Trial = self._ahead.pop(key)
-            else:
+            made = self._taken(key)
+            is_kept = made is not None
+            if made is None:
                 trial = Trial(source.text, "kernel.c", compiler, chosen, self.cache)
-            made = built(trial, source.text, name, source.line_map.get)
+                made = built(trial, source.text, name, source.line_map.get)
             try:
                 library = _loaded(made, source.entry, key)
             except Broken as why:
@@ -251,9 +250,20 @@ class CompiledC:
                         "CD0813", message, helps=("the setting `compiler` names another one",)
                     )
                 ) from None
-            if not isinstance(trial, Ahead):
+            if not is_kept:
                 self.cache.put(key, _entry(source, name, compiler, made))
             return library, "compiled"
+
+    def _taken(self, key: str) -> bytes | None:
+        """Return what was compiled ahead; None where nothing was, or where that went wrong, as when
+        its folder was removed."""
+        begun = self._ahead.get(key)
+        if begun is None or not begun.is_ours():
+            return None
+        del self._ahead[key]
+        with contextlib.suppress(CdBackendError):
+            return begun.ended()[0] or None
+        return None
 
     def _lock_of(self, key: str) -> threading.Lock:
         return self._locks[int(key[:4], 16) % (_LOCKS - 1) + 1]

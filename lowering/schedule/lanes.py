@@ -184,7 +184,7 @@ class _Spread:
         }
         out = list(self.blocks(rounds, levels, nodes))
         if is_extreme(mine[0].update):
-            return (*out, *self.extreme(mine[0], nodes[id(mine[0].update)][0]))
+            return (*out, *(s for one in mine for s in self.extreme(one, nodes[id(one.update)][0])))
         for one in mine:
             last = nodes[id(one.update)][-1]
             if not one.is_alone:

@@ -92,10 +92,10 @@ def is_extreme(update: Update) -> bool:
 
 
 def _is_light(one: Sum) -> bool:
-    """Whether terms are so cheap that accumulating them takes most of the time of the loop."""
+    """Whether a loop finds extremes alone, of terms so cheap that this takes most of its time."""
     inside = [stmt for stmt in statements(one.innermost.body) if not isinstance(stmt, Comment)]
     return all(
-        isinstance(stmt, Update) and stmt.over and is_regrouped(stmt)
+        isinstance(stmt, Update) and is_extreme(stmt) and is_regrouped(stmt)
         and all(map(_is_cheap, walk(stmt.value))) for stmt in inside
     )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -333,3 +334,12 @@ def test_trap_each_element_is_chosen_by_its_own_test(dtype: str, shape: tuple[in
         want = eval(text, {"np": np, "m": m, "b": b, "c": c})
         with settings.override(optimize=3):
             np.testing.assert_allclose(f(m, b, c), want, rtol=1e-5 if "sum" in text else 0)
+
+
+@pytest.mark.usefixtures("two_processors")
+def test_what_was_begun_and_went_wrong_is_compiled_again(cc: CompiledC) -> None:
+    cc.prepare()
+    ((key, begun),) = cc._ahead.items()
+    shutil.rmtree(begun._folder, ignore_errors=True)  # as where somebody empties the cache
+    assert cc.threads().key == key
+    assert not cc._ahead and cc.cache.get(key) is not None

@@ -12,6 +12,7 @@ from plusequals.lowering import settings
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule.lanes import BLOCK, BLOCKS, LANES
+from tests.compare import assert_same
 
 from .scheduled import LIKE_C, function, interpreted, of_any_size, scheduled
 
@@ -248,3 +249,34 @@ def test_explain_says_what_is_in_lanes() -> None:
         for kernel in scheduled(made.procedure(np.ones(99, "f4"))).kernels
         for stmt in statements(kernel.body)
     )
+
+
+EXTREMES = {
+    "two": "return x.max(), x.min()",
+    "three": "return np.max(x), np.min(x), np.max(x * x)",
+    "with a sum": "return np.max(x), np.sum(x), np.min(x)",
+    "two of one": "a = max[j in range(len(x))](x[j])\nreturn a, max[j in range(len(x))](-x[j])",
+    "written": (
+        "a = -np.inf\nb = np.inf\nfor v in x:\n    a = max(a, v)\n    b = min(b, v)\nreturn a, b"
+    ),
+    "histogram": "return np.histogram(x, 6)[0]",
+    "by rows": "y = np.stack([x, x * 2])\nreturn np.stack([y.max(axis=1), y.min(axis=1)])",
+}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", EXTREMES)
+def test_several_extremes_of_one_loop(name: str, dtype: str) -> None:
+    lines = EXTREMES[name].replace("\n", "\n    ")
+    made = function(f"def f(x):\n    {lines}\n")
+    for size in (1, 31, 63, 64, 65, 100, 300):
+        for seed in range(3):
+            x = np.random.default_rng(seed + size).standard_normal(size).astype(dtype)
+            if seed == 1:
+                x[:] = np.where(x > 0, 0.0, -0.0)
+            expected, found = made.on("numpy")(x), made.on("cc")(x)
+            for one, other in zip(np.atleast_1d(expected), np.atleast_1d(found), strict=True):
+                if name == "with a sum":
+                    np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+                else:
+                    assert_same(one, other)

@@ -40,7 +40,7 @@ def source() -> texts.Source:
     """Return the C text of the library."""
     with open(_TEXT, encoding="ascii") as file:
         text = file.read()
-    head = "#include <stddef.h>\n#include <stdint.h>\n"
+    head = "#define _GNU_SOURCE\n#include <stddef.h>\n#include <stdint.h>\n"
     pieces = "\n".join(prelude.needed(text))
     none = buffers.Memory((), (), (), ())
     return texts.Source("\n".join((head, pieces, text)), ENTRY, {}, (), (), none, 0)

@@ -18,6 +18,7 @@
 #endif
 
 #ifdef PE_THREADS
+#include <sched.h>
 #include <pthread.h>
 #include <signal.h>
 #endif
@@ -207,6 +208,27 @@ static void start(int wanted)
     pthread_attr_destroy(&with);
 }
 
+#ifdef __linux__
+static int home = -1, kept_off; /* where the caller was, and how many workers are kept off there */
+
+/* Keep workers off the caller's processor: a system may leave a thread that wakes up where the one
+   that woke it runs on, beside processors that do nothing. The lock is held. */
+static void keep_off(void)
+{
+    const int here = sched_getcpu();
+    cpu_set_t allowed;
+    if (here < 0 || (here == home && kept_off == started)) return;
+    if (pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed)) return;
+    if (CPU_COUNT(&allowed) < 2) return;
+    CPU_CLR(here, &allowed);
+    for (int k = 0; k < started; k++) pthread_setaffinity_np(workers[k], sizeof allowed, &allowed);
+    home = here;
+    kept_off = started;
+}
+#else
+static void keep_off(void) {}
+#endif
+
 /* Wait until no worker has the job any more, and ask meanwhile. Returns whether that will be. */
 static bool await(job *one)
 {
@@ -267,6 +289,7 @@ static int parallel(
     }
     shared = &one;
     start((int)threads - 1);
+    keep_off();
     atomic_fetch_add(&posted, 1);
     for (int k = 0; k < one.wanted && k < sleeping; k++) pthread_cond_signal(&come);
     const unsigned then = forks;
@@ -295,6 +318,9 @@ static void in_child(void)
     gone = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     shared = NULL;
     started = sleeping = 0;
+#ifdef __linux__
+    home = -1;
+#endif
     forks++;
     asker = pthread_self();
 }

@@ -11,7 +11,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -61,7 +61,14 @@ def test_compiled_then_memory_then_disk(cc: CompiledC) -> None:
 
 
 @pytest.fixture
-def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_known(tmp_path: Path) -> Iterator[None]:
+    """Nothing is on disk, nor what other tests have compiled."""
+    with settings.override(cache_dir=str(tmp_path / "nothing")):
+        yield
+
+
+@pytest.fixture
+def two_processors(monkeypatch: pytest.MonkeyPatch, nothing_known: None) -> None:
     """The machine has two, whatever it has."""
     monkeypatch.setattr(cc_backend, "processors", lambda: 2)
     monkeypatch.setattr(CompiledC, "shares", lambda self: (2, 0))
@@ -103,6 +110,7 @@ def test_what_nobody_asked_for_is_kept_at_the_end_of_the_process(cc: CompiledC) 
     assert entry is not None and entry.metadata["entry"] == "pe_threads"
 
 
+@pytest.mark.usefixtures("nothing_known")
 def test_where_there_is_one_processor_nothing_is_begun(
     cc: CompiledC, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ for i in 0..9:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
 
@@ -117,12 +117,17 @@ def _counted(loop: For, known: tuple[Range, ...]) -> For | None:
     None for others: zeros change no sum of whole numbers."""
     inside = [stmt for stmt in statements(loop.body) if not isinstance(stmt, Comment)]
     kept = all(isinstance(stmt, If) or _counts(stmt) is not None for stmt in inside)
-    if not kept or not fits(loop.body, (), known) or sum(map(cost, _values(loop.body))) > DEAR:
-        return None
     taken = {stmt.access.node.id for stmt in inside if isinstance(stmt, Store)}
     values = [stmt.test for stmt in inside if isinstance(stmt, If)]
     values += [value for stmt in inside if (value := _counts(stmt)) is not None]
-    if any(read.node.id in taken for value in values for read in reads(value)):
+    if (
+        not kept
+        or not taken
+        or not _is_up_to_data(inside)
+        or any(read.node.id in taken for value in values for read in reads(value))
+        or not fits(loop.body, (), known)
+        or sum(map(cost, values)) > DEAR
+    ):
         return None
 
     def body(stmts: Body, tests: tuple[Expr, ...]) -> Iterator[Stmt]:
@@ -170,12 +175,11 @@ def _where(stmt: Store, tests: tuple[Expr, ...]) -> Expr:
 def _can_be_straight(loop: For, known: tuple[Range, ...]) -> bool:
     """Whether a loop has branches that are better choices."""
     inside, rounds = statements(loop.body), (loop.hi - loop.lo).constant
-    tests = [stmt.test for stmt in inside if isinstance(stmt, If)]
     guarded = (e for s in loop.body if isinstance(s, If) for e in _values((s,)))
     return (
         (rounds is None or rounds > FEW)
         and not any(isinstance(stmt, For | While) for stmt in inside)
-        and all(reads(test) and not _asks_where(test) for test in tests)
+        and _is_up_to_data(inside)
         and all(_is_near(stmt, loop.symbol) for stmt in inside)
         and fits(loop.body, (Continue,), known)
         and sum(map(cost, guarded)) <= DEAR
@@ -186,8 +190,13 @@ def _values(body: Body) -> Iterator[Expr]:
     return (value for stmt in statements(body) for value in expressions_of(stmt))
 
 
-def _asks_where(test: Expr) -> bool:
-    return any(isinstance(part, Position) for part in walk(test))
+def _is_up_to_data(inside: Iterable[Stmt]) -> bool:
+    """Whether tests ask for data, and not for where they stand, which loops can be cut by."""
+    tests = [stmt.test for stmt in inside if isinstance(stmt, If)]
+    return all(
+        reads(test) and not any(isinstance(part, Position) for part in walk(test))
+        for test in tests
+    )  # fmt: skip
 
 
 def _is_near(stmt: Stmt, symbol: Symbol) -> bool:

@@ -209,7 +209,7 @@ class _Work:
         for key in dict.fromkeys((*one, *two)):
             yes, no = one.get(key), two.get(key)
             if yes is None or no is None or yes == no:
-                out[key] = yes if yes is not None else no  # type: ignore[assignment]
+                out[key] = one[key] if key in one else two[key]
             elif key == _ON:
                 out[key] = self.named(Node(-1, "on", (), dtypes.bool_), choice(test, yes, no), span)
             else:

@@ -89,6 +89,7 @@ NO_COUNTS = {
     "times": "if x[i] > 0:\n    n *= 2",
     "divided": "if x[i] > 0:\n    n += 7 // p[i]",
     "further on": "if i + 1 < len(x) and x[i] > 0:\n    n += p[i + 1]",
+    "where it is": "if i > 3:\n    n += 1",
     "until": "if x[i] > 1:\n    break\nn += 1",
 }
 

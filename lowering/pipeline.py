@@ -20,6 +20,7 @@ from .passes.buffers import Memory, exchanged, memory
 from .passes.cse import cse
 from .passes.dead import dead
 from .passes.decision import Decided, Decision
+from .passes.exchange import decide_exchange, exchange
 from .passes.fuse import fuse, fused
 from .passes.gather import gather
 from .passes.hoist import hoist
@@ -98,6 +99,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("fuse", lambda program, _: fuse(program), _alone(fused)),  # the nests that are left
     Pass("sink", lambda program, _: sink(program), _alone(sunk)),  # sums that it left apart
     Pass("shrink", lambda program, _: shrink(program), _alone(shrunk)),  # rounds need less at once
+    Pass("exchange", lambda program, _: exchange(program), _alone(decide_exchange)),
     Pass("inplace", lambda program, _: inplace(program), _alone(decide_inplace)),
     Pass("simplify again", lambda program, _: simplify(program)),  # what came together by moving
     Pass("cse", lambda program, _: cse(program)),  # the others count equal work as one
@@ -215,7 +217,7 @@ def place(
         if node.id in apart:
             places[node.id] = Place("private", "each thread that runs its loop has its own")
             continue
-        because = "; ".join(why.get(node.id, ()))
+        because = "; ".join(dict.fromkeys(why.get(node.id, ())))
         if not because and node.id not in filled:
             because = "nothing writes it: only its zeros are read"
         places[node.id] = _local(node, node.id in moving, because, plan)

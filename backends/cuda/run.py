@@ -100,6 +100,8 @@ class Run:
     state: State = field(default_factory=lambda: State(lambda text: None))
     taken: list[int] = field(default_factory=list)
     """The addresses of memory that is given back at the end."""
+    callers: dict[int, int] = field(default_factory=dict)
+    """Where the arguments are on the device, whatever traded places with them."""
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Those of arrays whose size only the run knows."""
     copies: Transfers = field(init=False)
@@ -134,10 +136,9 @@ class Run:
         except _Failed:
             self.logs_home(given)
             self.fail()
-        homes = [k for k, p in enumerate(code.parameters)
-                 if p.written and p.log is None and not isinstance(given[k], Placed)]  # fmt: skip
-        for k in homes:
-            self.copies.download(given[k], self.places[code.parameters[k].node.id])
+        for parameter, array in zip(code.plan.program.parameters, given, strict=True):
+            if parameter.written and parameter.log is None:
+                self.returned(parameter, array)
         results = tuple(
             self.kept(node) if theirs and array is None and node.rank
             else self.taken_home(node, array)
@@ -147,6 +148,16 @@ class Run:
             self.copies.finish()
         self.logs_home(given)
         return results
+
+    def returned(self, parameter: Parameter, array: Any) -> None:
+        """Queue the copy of a written argument to where the caller has it."""
+        node = parameter.node
+        mine = self.callers[node.id]
+        last = self.places[node.id] if parameter.returns else mine
+        if not isinstance(array, Placed):
+            self.copies.download(array, last)
+        elif last != mine:
+            self.code.device.copy(mine, last, node.bytes, self.stream)
 
     def logs_home(self, given: Sequence[Any]) -> None:
         """Copy back what was filled of logs, whose counters are the last parameter."""
@@ -195,9 +206,10 @@ class Run:
         """Have an argument on the device: where it is, or a copy in C order; a log is zeros."""
         node = parameter.node
         if isinstance(array, Placed):
-            self.places[node.id] = array.address
+            self.places[node.id] = self.callers[node.id] = array.address
             return
-        address = self.places[node.id] = self.take(node.label, array.nbytes)
+        address = self.take(node.label, array.nbytes)
+        self.places[node.id] = self.callers[node.id] = address
         if parameter.log is None:
             self.copies.upload(address, array)
         else:

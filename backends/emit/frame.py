@@ -151,7 +151,7 @@ class Frame:
             yield f"{self.ctype(node)} *{self.name(node)} = NULL;"
         for name in self.rooms.values():
             yield f"int64_t {name} = 0;"
-        for node in self.program.results:
+        for node in self.arguments:
             if node.id in self.homes:
                 yield f"{self.ctype(node)} *const {self.homes[node.id]} = {self.name(node)};"
         if self.chains:
@@ -160,7 +160,7 @@ class Frame:
             yield "int status = 0;"
 
     def closing(self) -> Iterator[str]:
-        """Yield what comes after the last statement: results brought home, memory freed."""
+        """Yield what comes after the last statement: arrays brought home, memory freed."""
         yield from self._settled()
         for node in self.program.results:
             if node.id in self.blocks:
@@ -309,8 +309,8 @@ class Frame:
             yield f"{self.ctype(node)} *{self.name(node)} = {name};"
 
     def _settled(self) -> Iterator[str]:
-        """Yield the copies that bring moved results home; several may stand in a ring."""
-        moved = [node for node in self.program.results if node.id in self.homes]
+        """Yield the copies that bring the caller's arrays home; several may stand in a ring."""
+        moved = [node for node in self.arguments if node.id in self.homes]
         if len(moved) == 1:
             (node,) = moved
             home = self.homes[node.id]
@@ -324,7 +324,7 @@ class Frame:
                 yield f"memcpy({self.homes[node.id]}, {self.name(kept)}, {node.bytes});"
 
     def _homecoming(self) -> list[Node]:
-        """Return the buffers through which moved results come home."""
+        """Return the buffers through which arrays of the caller that moved come home."""
         own = {node.id for node in self.program.locals}
         return [buffer.node for buffer in self.memory.arena if buffer.node.id not in own]
 
@@ -358,6 +358,7 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
     function = names.fresh(f"{program.name}_body")
     moving = exchanged(program)
     parameters = tuple(p.node for p in program.parameters)
+    returning = tuple(p.node for p in program.parameters if p.returns)
     memory = placement.memory
     nodes = (*parameters, *program.results, *program.locals, *(b.node for b in memory.arena))
     by_id: dict[int, str] = {}
@@ -381,7 +382,7 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
         blocks={n.id: names.fresh(f"{by_id[n.id]}_out") for n in program.results if n in growing},
         homes={
             n.id: names.fresh(f"{by_id[n.id]}_home")
-            for n in (*memory.stack, *program.results) if n.id in moving - {g.id for g in growing}
+            for n in (*memory.stack, *returning, *program.results) if n.id in moving - late
         },
         registers=registers,
         privates=privates,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from . import indexing, rewrite, walk
-from .assignments import Parameter, Procedure
+from .assignments import Procedure
 from .indexing import Symbol, var
 from .loops import AnyStatement, Program
 from .node import Node
@@ -37,7 +37,7 @@ def canonical(program: P, *, names: bool = True) -> P:
     new = replace(
         program,
         name=program.name if names else "",
-        parameters=tuple(Parameter(nodes[p.node.id], p.written, p.log) for p in program.parameters),
+        parameters=tuple(replace(p, node=nodes[p.node.id]) for p in program.parameters),
         locals=tuple(nodes[node.id] for node in program.locals),
         results=tuple(nodes[node.id] for node in program.results),
     )

@@ -209,6 +209,9 @@ class Parameter:
     log: int | None = None
     """Of an array that the body fills from its start, as zeros before: its place in the counters,
     the last parameter, of how much it filled of the first axis. A run that fails keeps it, too."""
+    returns: bool = False
+    """Whether the array that it is at the end, where it traded places, is copied to the caller's.
+    Other parameters that do are names of the function, and the caller's arrays are where they are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,9 @@ def _run(
             state.arrays[node.id] = np.zeros(node.static_shape, node.dtype.numpy)
     with np.errstate(all="ignore"):
         _body(body)(state)
+    for parameter, array in zip(parameters, given, strict=False):
+        if parameter.returns:
+            _hand_over(state, (parameter.node,), (array,))
     return _hand_over(state, results, given[len(parameters) :])
 
 

@@ -97,12 +97,16 @@ def _header(
     results: tuple[Node, ...],
     scope: Scope,
 ) -> list[Line]:
-    given = [_declare(p.node, scope) + (" written" if p.written else "") for p in parameters]
+    given = [_declare(p.node, scope) + _marks(p) for p in parameters]
     lines = _fit(f"{word} {name}({', '.join(given)}):", 0)
     for role, nodes in (("local", locals_), ("result", results)):
         for node in nodes:
             lines += _fit(f"{role} {_declare(node, scope)}", 1)
     return lines
+
+
+def _marks(parameter: Parameter) -> str:
+    return " written" * parameter.written + " and brought home" * parameter.returns
 
 
 def _declare(node: Node, scope: Scope) -> str:

@@ -341,8 +341,9 @@ def _count(body: Iterable[AnyStatement]) -> int:
 
 
 def _homecoming(program: Program, moving: frozenset[int], end: int) -> list[Buffer]:
-    """Return the places through which several results whose arrays moved are brought home."""
-    moved = [n for n in program.results if n.id in moving and n.static_shape is not None]
+    """Return the places through which several arrays of the caller that moved come home."""
+    mine = (*(p.node for p in program.parameters if p.returns), *program.results)
+    moved = [n for n in mine if n.id in moving and n.static_shape is not None]
     if len(moved) < 2:
         return []
     lowest = min((node.id for node in (*program.locals, *moved)), default=0)

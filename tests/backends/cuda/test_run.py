@@ -19,6 +19,7 @@ from plusequals.lowering.diagnostic import CdError
 from tests.dsl.tracing.functions import CALLS
 from tests.dsl.tracing.test_log import logs, without_addresses
 
+from .foreign import Theirs
 from .on_cpu import CpuContext, CpuDriver, backend, installed, needs_gxx
 from .test_nvrtc import needed, needs_nvrtc
 
@@ -171,3 +172,38 @@ def test_kernels_that_print_are_compiled_without_a_warning(
     assert 'printf("!@#%lld: %lld' in text and "logged(run, printed);" in text
     built = needed().build(text, device.target, tmp_path)
     assert "warning" not in built.log, built.log
+
+
+SWAPS = {
+    "names of arguments": """
+def f(u, v):
+    for t in range(3):
+        v[1:-1] = u[:-2] + u[2:]
+        u, v = v, u
+""",
+    "an array that an argument takes": """
+def f(out, a):
+    u, v = a.copy(), a.copy()
+    for t in range(3):
+        v[1:-1] = u[:-2] + u[2:]
+        u, v = v, u
+    out[...] = u
+""",
+}
+
+
+@needs_gxx
+@pytest.mark.parametrize("name", SWAPS)
+def test_what_trades_places_ends_in_the_array_of_the_caller(name: str) -> None:
+    one, other = (np.arange(k, k + 40.0) for k in (1, 7))
+    here, there = (one.copy(), other.copy()), (one.copy(), other.copy())
+    with installed(backend(CpuDriver(seed=3))) as made:
+        function = pe.cd_from_source(SWAPS[name]).on("cuda")
+        function(*there)
+        placed = [Theirs(made.opened(0), array) for array in (one, other)]
+        function(*placed)
+        found = [array.get() for array in placed]
+    pe.cd_from_source(SWAPS[name]).on("numpy")(*here)
+    for expected, *results in zip(here, there, found, strict=True):
+        for result in results:
+            np.testing.assert_array_equal(result, expected)

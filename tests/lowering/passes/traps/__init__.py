@@ -8,6 +8,7 @@ from . import (
     buffers,
     cse,
     dead,
+    exchange,
     fuse,
     gather,
     hoist,
@@ -31,7 +32,7 @@ TRAPS = {
         "fuse": fuse.FUSE | past.PAST, "virtualize": virtualize.VIRTUALIZE, "shrink": shrink.SHRINK,
         "hoist": hoist.HOIST, "cse": cse.CSE, "dead": dead.DEAD, "buffers": buffers.BUFFERS,
         "gather": gather.GATHER, "simplify": simplify.SIMPLIFY, "sink": sink.SINK,
-        "inplace": inplace.INPLACE, "repeated": repeated.REPEATED,
+        "inplace": inplace.INPLACE, "exchange": exchange.EXCHANGE, "repeated": repeated.REPEATED,
         "overwritten": overwritten.OVERWRITTEN, "zeros": overwritten.ZEROS,
     }.items()
     for name, body in table.items()

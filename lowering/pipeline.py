@@ -32,6 +32,7 @@ from .passes.settled import settled
 from .passes.shrink import shrink, shrunk
 from .passes.simplify import simplify
 from .passes.sink import sink, sunk
+from .passes.unroll import unroll
 from .passes.virtualize import virtualize, virtualized
 from .placement import Place, Placement
 from .requests import settle
@@ -90,6 +91,7 @@ def _alone(decide: Callable[[Program], Decided]) -> Callable[[Program, Target], 
 
 PASSES: tuple[Pass, ...] = (
     Pass("order", lambda program, t: order(program, t.fma), when=_reorders),  # as it was written
+    Pass("unroll", lambda program, _: unroll(program)),
     Pass("simplify", lambda program, _: simplify(program), when=_always),
     Pass("gather", lambda program, _: gather(program)),  # before what it would look up is inlined
     Pass("repeated", lambda program, _: repeated(program)),  # before it is spread by inlining
@@ -128,12 +130,9 @@ PASSES: tuple[Pass, ...] = (
 
 @paused()
 def optimize(
-    program: Program,
-    target: Target,
-    observe: Observer | None = None,
-    verify: Callable[[Program], None] | None = None,
-    stop_after: str = "",
-) -> tuple[Program, Placement]:
+    program: Program, target: Target, observe: Observer | None = None,
+    verify: Callable[[Program], None] | None = None, stop_after: str = "",
+) -> tuple[Program, Placement]:  # fmt: skip
     """Return the program after every pass, and where its nodes live.
 
     `verify` is called on the program before the first pass and after each, and raises where an

@@ -58,7 +58,7 @@ lowering/schedule: sweeps streams checks best terms nests abreast jam outer edge
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
 lowering/schedule: accumulation lanes
 lowering/schedule: outermost order sums legal integers
-lowering/passes: __init__ settled exchange
+lowering/passes: __init__ settled exchange unroll
 lowering/passes: virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access reading products cost summary
 lowering/passes: cells comments noticed decision

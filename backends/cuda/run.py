@@ -136,9 +136,7 @@ class Run:
         except _Failed:
             self.logs_home(given)
             self.fail()
-        for parameter, array in zip(code.plan.program.parameters, given, strict=True):
-            if parameter.written and parameter.log is None:
-                self.returned(parameter, array)
+        self.returned(given)
         results = tuple(
             self.kept(node) if theirs and array is None and node.rank
             else self.taken_home(node, array)
@@ -149,15 +147,18 @@ class Run:
         self.logs_home(given)
         return results
 
-    def returned(self, parameter: Parameter, array: Any) -> None:
-        """Queue the copy of a written argument to where the caller has it."""
-        node = parameter.node
-        mine = self.callers[node.id]
-        last = self.places[node.id] if parameter.returns else mine
-        if not isinstance(array, Placed):
-            self.copies.download(array, last)
-        elif last != mine:
-            self.code.device.copy(mine, last, node.bytes, self.stream)
+    def returned(self, given: Sequence[Any]) -> None:
+        """Queue the copies of written arguments to where the caller has them."""
+        for parameter, array in zip(self.code.plan.program.parameters, given, strict=True):
+            if not parameter.written or parameter.log is not None:
+                continue
+            node = parameter.node
+            mine = self.callers[node.id]
+            last = self.places[node.id] if parameter.returns else mine
+            if not isinstance(array, Placed):
+                self.copies.download(array, last)
+            elif last != mine:
+                self.copy(mine, last, node.bytes)
 
     def logs_home(self, given: Sequence[Any]) -> None:
         """Copy back what was filled of logs, whose counters are the last parameter."""
@@ -227,7 +228,7 @@ class Run:
                 node.dtype.itemsize * prod(shape), node.label, self.code.name, self.stream
             )
             size = node.dtype.itemsize * prod(shape)
-            self.code.device.copy(mine, address, size, self.stream)
+            self.copy(mine, address, size)
             address = mine
         return DeviceArray(self.code.device, address, shape, node.dtype.numpy, self.stream)
 
@@ -325,6 +326,10 @@ class Run:
     def clear(self, address: int, size: int) -> None:
         """Queue the filling of memory with zeros."""
         self.code.device.context.clear(address, size, self.stream)
+
+    def copy(self, address: int, source: int, size: int) -> None:
+        """Queue a copy within the device."""
+        self.code.device.copy(address, source, size, self.stream)
 
     def ask(self, asked: Asked) -> int:
         """Return a value that the host has to know."""

@@ -42,8 +42,10 @@ def straight(code: Runs, arrays: Sequence[Any], lane: Handle) -> Callable[[], No
         return None
     run = _Straight(code, lane)
     try:
-        run.place([one.settled for one in arrays])
+        placed = [one.settled for one in arrays]
+        run.place(placed)
         run.steps(code.plan.steps)
+        run.returned(placed)
     except _Waits:
         run.end()
         return None
@@ -82,6 +84,11 @@ class _Straight(Run):
         """Note the filling of memory with zeros."""
         context, stream = self.code.device.context, self.stream
         self.note(lambda: context.clear(address, size, stream))
+
+    def copy(self, address: int, source: int, size: int) -> None:
+        """Note a copy within the device."""
+        device, stream = self.code.device, self.stream
+        self.note(lambda: device.copy(address, source, size, stream))
 
     def give(self, node: Node) -> None:
         """Raise: storage is given when its size is known."""

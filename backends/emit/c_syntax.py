@@ -218,7 +218,7 @@ class _Walk:
             return
         lo, hi = self.scope.affine(loop.lo).text, self.scope.affine(loop.hi).within(SHIFT)
         name = self.bind(loop.symbol)
-        if (hook := self.dialect.loop_hooks.get(loop.kind)) is not None:
+        if hook := self.dialect.loop_hooks.get(loop.kind) or self.vectors.hook(loop):
             self.line(hook)
         self.path.append(heads.place(loop, name))
         if loop.kind in self.dialect.spread:

@@ -114,8 +114,7 @@ class Frame:
     @property
     def growing(self) -> tuple[Node, ...]:
         """Nodes that take memory of their own when they get their size."""
-        results = (node for node in self.program.results if node.id in self.blocks)
-        return (*self.memory.growing, *results)
+        return (*self.memory.growing, *(n for n in self.program.results if n.id in self.blocks))
 
     @property
     def arguments(self) -> tuple[Node, ...]:

@@ -27,7 +27,7 @@ from ...lowering.ir.indexing import Affine, Symbol, const, evaluate, var
 from ...lowering.ir.loops import Comment, For, Program, Stmt, Store, Update, While
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import substitute
-from ...lowering.ir.walk import bodies, expressions_of, free_symbols, own_writes, parts
+from ...lowering.ir.walk import bodies, expressions_of, free_symbols, own_writes, parts, statements
 from ...lowering.passes.cells import stride
 from .c_expression import POSTFIX, UNARY, Scope, Text, behind_zero, infix
 from .names import Names
@@ -39,6 +39,10 @@ _KNOWN = frozenset((*_INFIX, "max", "min", "fma"))
 _REALS = (dtypes.float32, dtypes.float64)
 MOST_UNROLLED = 32
 """How many rounds of a loop are written out, at most."""
+PEELED = 16
+"""Loops of so many rounds compilers write out by themselves."""
+NARROW, MANY = 256, 8
+"""Where vectors are no wider there are 16 registers, and with so many sums few are left."""
 
 
 def width_of(loop: For, bits: int) -> int:
@@ -253,6 +257,19 @@ class Writer:
         """End the names of arrays that were declared."""
         for node in nodes:
             self.texts.release(self.names.pop(node.id))
+
+    def hook(self, loop: For) -> str | None:
+        """Return what keeps the rounds of a short loop whose variables nearly fill the registers
+        from being written out: compilers would keep what they have in common, and no variable."""
+        rounds = (loop.hi - loop.lo).constant
+        if rounds is None or rounds > PEELED or self.plan.bits > NARROW:
+            return None
+        inside = tuple(statements(loop.body))
+        used = {node.id for stmt in inside for node in own_writes(stmt)} & self.names.keys()
+        loops = (stmt.kind for stmt in inside if isinstance(stmt, For))
+        many = sum(len(self.names[number]) for number in used) >= MANY
+        inner = all(kind in ("unrolled", "vector") for kind in loops)
+        return "#pragma GCC unroll 1" if many and inner else None
 
     def written(self, loop: For) -> Iterator[Line | tuple[Stmt, ...]] | None:
         """Return the lines of a loop, or its rounds one by one; None where it stays a loop."""

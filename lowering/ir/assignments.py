@@ -211,7 +211,7 @@ class Parameter:
     the last parameter, of how much it filled of the first axis. A run that fails keeps it, too."""
     returns: bool = False
     """Whether the array that it is at the end, where it traded places, is copied to the caller's.
-    Other parameters that do are names of the function, and the caller's arrays are where they are."""
+    Others that do are names of the function, and the arrays of the caller stay where they are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ values are brought to the caller's memory at the end, as those of results are.
 ... ''', y="f32[8]", x="f32[8]")
 for i in 0..8:
     y[i] = x[i]
+for i in 0..8:
     v[i] = x[i]
 for t in 0..5:
     for i in 0..6:
         v[i + 1] = y[i] + y[i + 2]
-    y, v = v, y
+    permute y, v = v, y
 """
 
 from __future__ import annotations

@@ -150,15 +150,34 @@ class _Fusion:
             shared = self.known(first).written_for(self.known(second))
             if not any(n in self.own and self.reads[n] == times for n, times in shared.items()):
                 continue
+            pair = Pair(self.known(first), self.known(second), self.own, outer)
             parted = _parted(out[at + 1 :], second)
             if parted is None:
-                return False
-            pair = Pair(self.known(first), self.known(second), self.own, outer)
+                return self.joined_later(out, at, pair)
             if pair.refusal(parted.needed)[0] is None:
                 both = self.both(first, parted.comments, second)
                 out[at:] = [*parted.needed, both, *parted.others]
                 return True
         return False
+
+    def joined_later(self, out: list[Stmt], at: int, pair: Pair) -> bool:
+        """Put both nests where the second is, the first past what is between them; or return False.
+
+        What is between may start what the second writes: only the first can pass that.
+        """
+        first, second = pair.first.loop, pair.second.loop
+        start = at
+        while start and isinstance(out[start - 1], Comment):
+            start -= 1
+        between = out[at + 1 :]
+        if not all(_may_pass(first, stmt) for stmt in between) or pair.refusal([])[0] is not None:
+            return False
+        heads = [stmt for stmt in out[start:at] if isinstance(stmt, Comment)]
+        last = next((n for n, s in enumerate(reversed(between)) if not isinstance(s, Comment)), 0)
+        comments = [s for s in between[len(between) - last :] if isinstance(s, Comment)]
+        both = self.both(first, tuple(comments), second)
+        out[start:] = [*between[: len(between) - last], *heads, both]
+        return True
 
     def both(self, first: For, between: tuple[Comment, ...], second: For) -> For:
         """Return one nest for two."""
@@ -236,6 +255,14 @@ def _parted(between: list[Stmt], second: For) -> _Parted | None:
         needed.append(stmt)
         reads, written = reads | theirs.reads, written | theirs.writes
     return _Parted(tuple(needed[::-1]), tuple(comments), tuple(others[::-1]))
+
+
+def _may_pass(stmt: Stmt, other: Stmt) -> bool:
+    """Whether a statement may as well happen after one that comes after it."""
+    ours, theirs = summary(stmt), summary(other)
+    if not (ours.kinds | theirs.kinds).isdisjoint(_FIXED):
+        return False
+    return ours.writes.isdisjoint(theirs.touches) and ours.reads.isdisjoint(theirs.writes)
 
 
 _FIXED = frozenset((Check, Print, Break, Continue, Permute))

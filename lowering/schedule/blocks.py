@@ -35,8 +35,9 @@ LONG = 4 * DEPTH
 """Up to so many terms are added at once where rows are read in place."""
 SUMS = 5 << 19
 """So many bytes of sums wait for further terms at a time, at most: each thread has its own."""
-FEW = 8
-"""With fewer sums at a time each waits for the one before it."""
+FEW = 10
+"""With fewer sums at a time each waits for the one before it: multiply-adds take 4 cycles, of which
+two begin in each, and there is something in the way now and then."""
 UNEVEN = 4
 """So many blocks of rows for each thread where some have more elements than others."""
 NARROW = 2

@@ -78,6 +78,22 @@ def test_a_kernel_is_one_call_of_the_driver(made: CompiledCuda) -> None:
     assert stream.query()
 
 
+@pytest.mark.parametrize("rounds", [2, 3])
+def test_an_argument_that_trades_places_comes_home(made: CompiledCuda, rounds: int) -> None:
+    p, q = p_of(40), p_of(40, "q", 0.0)
+    text = (
+        f"def f(q, p):\n    u, v = p.copy(), p.copy()\n    for t in range({rounds}):\n"
+        "        v[1:-1] = u[:-2] + u[2:] * (t + 1)\n        u, v = v, u\n    q[...] = u\n"
+    )
+    routine = on(text).compile(q, p).link(pe.device("cuda").stream().context())
+    want = np.zeros(40)
+    on(text).on("numpy")(want, np.ones(40))
+    for _ in range(3):
+        routine()
+    assert is_ahead(routine)
+    assert np.array_equal(q.numpy(), want)
+
+
 def test_temporaries_are_kept_and_cleared_for_each_run(made: CompiledCuda) -> None:
     p, q = p_of(100), p_of(100, "q", 0.0)
     text = (

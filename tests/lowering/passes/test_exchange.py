@@ -29,7 +29,7 @@ TAKEN = {
 
 
 def loops(name: str) -> Program:
-    return lowered(EXCHANGE[name].replace("\n        ", "\n").strip(), **ARRAYS)
+    return lowered(EXCHANGE[name], **ARRAYS)
 
 
 def test_one_array_less() -> None:
@@ -49,7 +49,6 @@ def test_only_what_takes_all_of_it_and_is_touched_by_nothing_else(name: str) -> 
     after = exchange(before)
     taken = [node.label for node in before.locals if node not in after.locals]
     assert taken == TAKEN.get(name, []), text_of(after)
-
 
 
 @pytest.mark.parametrize("name", EXCHANGE)

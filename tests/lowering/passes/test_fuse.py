@@ -273,3 +273,33 @@ def test_past_others_a_nest_takes_its_heading_along(text: str, is_behind: bool) 
     last = [stmt for stmt in made.kernels[0].body if isinstance(stmt, For | Comment)][-1]
     assert isinstance(last, Comment) == is_behind
     assert sum(isinstance(stmt, For) for stmt in made.kernels[0].body) == 2
+
+
+def _later(between: For) -> list[Stmt]:
+    """Return what two nests become with a nest between them that starts what the second writes."""
+    i, j = symbols("i j")
+    y, x, t = node(0, "y", 9), node(1, "x", 9), node(2, "t", 8)
+    first = For(i, const(0), const(8), 1, (Store(at(t, i), read(x, i)),))
+    second = For(j, const(0), const(8), 1, (Store(at(y, j), read(t, j)),))
+    body = (Comment("first"), first, Comment("zeros"), between, Comment("second"), second)
+    before = program((y, x), (), *body, local=(t,))
+    made = assert_agrees(before, fuse, [np.ones(9, np.float32), np.arange(9, dtype=np.float32)])
+    return list(made.kernels[0].body)
+
+
+def test_the_first_goes_past_what_starts_the_array_of_the_second() -> None:
+    y = node(0, "y", 9)
+    zeros, *heads, both = _later(_longer(y))[1:]
+    assert isinstance(zeros, For) and zeros.hi == const(9)
+    assert [head.text for head in heads if isinstance(head, Comment)] == ["first"]
+    assert isinstance(both, For) and len(both.body) == 3, "the heading of the second is inside"
+
+
+@pytest.mark.parametrize("stored", ["what the first reads", "what the first writes"])
+def test_the_first_stays_before_what_has_to_do_with_it(stored: str) -> None:
+    k = Symbol("k", 8)
+    y, x, t = node(0, "y", 9), node(1, "x", 9), node(2, "t", 8)
+    other = Store(at(x, k), num(2.0)) if "reads" in stored else Store(at(x, 0), read(t, k))
+    zeros = Store(at(y, k), num(1.0))
+    between = For(k, const(0), const(7), 1, (zeros, other))
+    assert sum(isinstance(stmt, For) for stmt in _later(between)) == 3

@@ -19,6 +19,7 @@ from . import (
     shrink,
     simplify,
     sink,
+    unroll,
     virtualize,
 )
 
@@ -32,7 +33,8 @@ TRAPS = {
         "fuse": fuse.FUSE | past.PAST, "virtualize": virtualize.VIRTUALIZE, "shrink": shrink.SHRINK,
         "hoist": hoist.HOIST, "cse": cse.CSE, "dead": dead.DEAD, "buffers": buffers.BUFFERS,
         "gather": gather.GATHER, "simplify": simplify.SIMPLIFY, "sink": sink.SINK,
-        "inplace": inplace.INPLACE, "exchange": exchange.EXCHANGE, "repeated": repeated.REPEATED,
+        "inplace": inplace.INPLACE, "exchange": exchange.EXCHANGE,
+        "unroll": unroll.UNROLL, "repeated": repeated.REPEATED,
         "overwritten": overwritten.OVERWRITTEN, "zeros": overwritten.ZEROS,
     }.items()
     for name, body in table.items()

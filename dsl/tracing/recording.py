@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...backends.cuda.shared import Placed
 from ...backends.interface import Array, CanPrint, HasMemory
 from ...backends.runtime import link
+from ...backends.runtime.given import copied
 from ...backends.runtime.printed import Printed
 from ...backends.runtime.state import RUNTIME, Recordable
 from ...lowering import settings
@@ -97,7 +100,7 @@ class Recorder:
         return self._shown
 
     def step(
-        self, codes: Recordable, arrays: Sequence[Array], title: tuple[str, str, str]
+        self, codes: Recordable, arrays: Sequence[Any], title: tuple[str, str, str]
     ) -> Callable[[], tuple[Array, ...]]:
         """Return the run of code that records on arrays for its parameters.
 
@@ -114,9 +117,9 @@ class Recorder:
             buffers = _buffers(recording.layout, self._left(place), asked, _room(title[1]))
             room = sum(one.nbytes for one in buffers)
             given = {
-                parameter.node.id: np.array(array)
+                parameter.node.id: copied(array)
                 for parameter, array in zip(recording.callee.parameters, arrays, strict=False)
-                if array.nbytes <= KEPT
+                if (array.reach if isinstance(array, Placed) else array.nbytes) <= KEPT
             }
             error = ""
             lines: list[str] = []
@@ -138,7 +141,7 @@ class Recorder:
         return run
 
     def _printing(
-        self, recording: Recording, arrays: Sequence[Array], backend: str, lines: list[str]
+        self, recording: Recording, arrays: Sequence[Any], backend: str, lines: list[str]
     ) -> tuple[Array, ...]:
         """Run code whose device prints what it records, and add the lines, also where it fails."""
         made = RUNTIME.backend(backend)
@@ -222,9 +225,7 @@ def recording_of(
         return Recording(link.link(build(made.procedure), backend), made.layout)
 
 
-def _sizes(
-    parameters: Sequence[Parameter], arrays: Sequence[Array]
-) -> Iterator[tuple[Symbol, int]]:
+def _sizes(parameters: Sequence[Parameter], arrays: Sequence[Any]) -> Iterator[tuple[Symbol, int]]:
     """Yield what the sizes of arguments are that only the run knows."""
     for parameter, array in zip(parameters, arrays, strict=False):
         for extent, size in zip(parameter.node.shape, array.shape, strict=True):

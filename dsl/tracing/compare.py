@@ -46,8 +46,10 @@ class Comparison:
     def __str__(self) -> str:
         if self.difference is not None:
             return str(self.difference)
-        count = len(self.traces[0])
-        return f"{' and '.join(self.backends)} agree in all of {count} assignments"
+        count, names = min(map(len, self.traces)), " and ".join(self.backends)
+        if dropped := max(trace.dropped for trace in self.traces):
+            return f"{names} agree in {count} assignments; up to {dropped} more were dropped"
+        return f"{names} agree in all of {count} assignments"
 
 
 def compare(

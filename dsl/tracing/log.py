@@ -163,7 +163,8 @@ def log_of(run: Run, arrays: Sequence[Any]) -> tuple[LogEntry, ...]:
             stack[-1].inner += _assigned(points[site.number], number)
     while len(stack) > 1:
         _close(stack)
-    last = [f"error: {run.error}"] if run.error else []
+    last = [run.lost] if run.dropped else []
+    last += [f"error: {run.error}"] if run.error else []
     return (*head, Comment(run.name, (*stack[0].inner, *last)))
 
 

@@ -54,7 +54,7 @@ class CompiledCuda:
     def __init__(
         self,
         find: Callable[[], Driver] = driver.find,
-        compiler: Callable[[], Compiler] = nvrtc.find,
+        compiler: Callable[[], Compiler] | None = None,
     ) -> None:
         self.cache = Cache()
         self._find, self._compiler = find, compiler
@@ -96,11 +96,15 @@ class CompiledCuda:
         """Return what compiles; raises CdBackendError CD0885 where there is none that fits."""
         with self._lock:
             if self._made is None:
+                newest, _ = self.driver().version()
                 try:
-                    self._made = self._compiler()
+                    self._made = nvrtc.find(newest) if self._compiler is None else self._compiler()
                 except Failed as why:
                     message = f"CUDA cannot be compiled: {why}"
-                    helps = ("`pip install nvidia-cuda-nvrtc==13.0.*`",)
+                    package = (
+                        "nvidia-cuda-nvrtc==13.0.*" if newest > 12 else "nvidia-cuda-nvrtc-cu12"
+                    )
+                    helps = (f"`pip install {package}`",)
                     raise CdBackendError(Diagnostic("CD0885", message, helps=helps)) from None
             return self._made
 

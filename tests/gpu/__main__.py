@@ -124,7 +124,8 @@ def sanitized() -> bool:
 
 def benchmark(given: argparse.Namespace) -> bool:
     """Whether every cell could be measured; shows the table, and puts it into a page."""
-    machine, compiler = Cuda(), nvrtc.find()
+    machine = Cuda()
+    compiler = nvrtc.find(machine.facts.newest)
     rate, facts = copy_rate(machine), machine.facts
     found = []
     for row in rows(machine, compiler, given.cells, PEERS):

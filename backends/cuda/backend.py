@@ -25,7 +25,7 @@ from ..dump import observer, save, tell
 from ..interface import API_VERSION, Origin
 from . import driver, nvrtc
 from .code import CudaCode
-from .device import Opened, failed
+from .device import Opened, failed, forked, unusable
 from .nvrtc import Compiler, Failed, Made
 from .plan import Plan, plan
 from .resident import Memory
@@ -78,15 +78,12 @@ class CompiledCuda:
         """Return the way to the devices; raises CdBackendError CD0882 where there is none."""
         with self._lock:
             if self._lost:
-                raise _unusable(
-                    "a forked process cannot use the devices of its parent",
-                    'start processes with `multiprocessing.get_context("spawn")`',
-                )
+                raise forked()
             if self._driver is None:
                 try:
                     self._driver = self._find()
                 except Missing as why:
-                    raise _unusable(
+                    raise unusable(
                         f"no CUDA device can be used: {why}",
                         "`docs/cuda.md` says what has to be installed",
                     ) from None
@@ -199,7 +196,9 @@ class CompiledCuda:
     def after_fork(self) -> None:
         """Give the devices up in a forked child: they are its parent's."""
         self._lock = threading.RLock()
-        self._lost = bool(self._opened)
+        self._lost = self._lost or bool(self._opened)
+        for one in self._opened.values():
+            one.lost = True
         self._driver = None
         self._opened, self._loaded = {}, {}
 
@@ -299,7 +298,3 @@ def _refused(made: Plan, name: str, compiler: str, said: str) -> CdBackendError:
     span = made.program.span
     labels = () if span is NOWHERE else (Label(span),)
     return CdBackendError(Diagnostic("CD0881", message, labels, notes, helps))
-
-
-def _unusable(message: str, help_: str) -> CdBackendError:
-    return CdBackendError(Diagnostic("CD0882", message, helps=(help_, 'backend="cc" needs none')))

@@ -119,8 +119,10 @@ def tensors() -> None:
     streams = [pe.device(f"cuda:{k}").stream() for k in (0, 1)]
     code = on("def step(p):\n    p[i] = p[i] * 2\n").compile(p)
     one, two = (code.link(stream.context()) for stream in streams)
+    Bindings()._ask("cuCtxSetCurrent", None)
     for _ in range(3):
         one()
+    assert int(Bindings()._ask("cuCtxGetCurrent")) == 0, "what is current is the caller's"
     two.context.copy_from(one.context, p)
     two()
     assert np.array_equal(two.context.numpy(p), np.full(5, 16.0))

@@ -2,6 +2,7 @@
 
     python -m tests.gpu                           all of it
     python -m tests.gpu tests sanitizer           some of it: tests, sanitizer, benchmark
+    python -m tests.gpu sanitizer --tools racecheck
     python -m tests.gpu benchmark --cells softmax,gemm_f32_4096 --into docs/performance.md
 
 `tests` runs every test that takes a backend on the device, and loops of every kind against the
@@ -57,7 +58,8 @@ def main(words: Sequence[str]) -> int:
         print(f"not run: {why}", flush=True)
         return 0
     done: dict[str, Callable[[], bool]] = {
-        "tests": tests, "sanitizer": sanitized, "benchmark": lambda: benchmark(given),
+        "tests": tests, "sanitizer": lambda: sanitized(given.tools),
+        "benchmark": lambda: benchmark(given),
     }  # fmt: skip
     failed = [part for part in given.parts or PARTS if not ended_well(done[part])]
     print(f"failed: {', '.join(failed)}" if failed else "nothing failed", flush=True)
@@ -72,6 +74,7 @@ def options(words: Sequence[str]) -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument("parts", nargs="*", help="tests, sanitizer, benchmark; without any all")
     parser.add_argument("--cells", default="", help="names of workloads, with commas")
+    parser.add_argument("--tools", default="", help="names of the sanitizer's tools, with commas")
     parser.add_argument("--into", type=Path, help="a page whose table is replaced")
     parser.add_argument("--inside", default="", help=argparse.SUPPRESS)
     given = parser.parse_args(words)
@@ -81,6 +84,9 @@ def options(words: Sequence[str]) -> argparse.Namespace:
     given.cells = [what for what in MEASURED if not names or what.workload.name in names]
     if unknown := set(names) - {what.workload.name for what in MEASURED}:
         parser.error(f"there is no workload {', '.join(sorted(unknown))}")
+    given.tools = [name for name in given.tools.split(",") if name] or sanitizer.TOOLS
+    if unknown := set(given.tools) - set(sanitizer.TOOLS):
+        parser.error(f"there is no tool {', '.join(sorted(unknown))}")
     return given
 
 
@@ -148,10 +154,10 @@ def _abreast() -> list[str]:
     return ["-n", str(min(ABREAST, os.cpu_count() or 1)), "--dist", "worksteal"]
 
 
-def sanitized() -> bool:
+def sanitized(tools: Sequence[str]) -> bool:
     """Whether no tool of compute-sanitizer reports anything."""
     clean = True
-    for tool in sanitizer.TOOLS:
+    for tool in tools:
         passed, said = sanitizer.checked(tool, ROOT)
         print(said, flush=True)
         clean = clean and passed

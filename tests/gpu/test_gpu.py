@@ -202,7 +202,7 @@ def test_a_part_that_breaks_off_does_not_end_the_others(
 
     monkeypatch.setattr(command, "missing", lambda: "")
     monkeypatch.setattr(command, "tests", broken)
-    monkeypatch.setattr(command, "sanitized", lambda: True)
+    monkeypatch.setattr(command, "sanitized", lambda tools: True)
     monkeypatch.setattr(command, "benchmark", broken)
     assert command.main([]) == 2
     told = capsys.readouterr()
@@ -247,7 +247,9 @@ def test_what_is_left_out_is_there() -> None:
 def test_what_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert [what.workload.name for what in command.options(["--cells", "nbody"]).cells] == ["nbody"]
     assert len(command.options([]).cells) == len(MEASURED)
-    for words in (["tets"], ["--cells", "nothing"]):
+    assert command.options(["--tools", "racecheck"]).tools == ["racecheck"]
+    assert command.options([]).tools == sanitizer.TOOLS
+    for words in (["tets"], ["--tools", "none"], ["--cells", "nothing"]):
         with pytest.raises(SystemExit):
             command.options(words)
     assert "there is no workload nothing" in capsys.readouterr().err

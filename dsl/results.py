@@ -10,6 +10,7 @@ import numpy as np
 from ..backends.cuda.foreign import found, place, usable
 from ..backends.cuda.shared import DeviceArray, Placed
 from ..backends.runtime.arrays import as_array, overlaps, prepare, refuse_shared, relaid
+from ..backends.runtime.given import ours
 from ..backends.runtime.state import RUNTIME
 from ..backends.runtime.tensor import Tensor
 from ..lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, Label, Span
@@ -43,7 +44,6 @@ def _run(match: Match, arguments: Arguments) -> Any:
     try:
         if recorder is not None:
             arrays, after = prepared(known, given, arguments)
-            _refuse_traced(arrays, known)
             _separate(arrays, given, known)
             title = known.procedure.name, known.situation.backend, ""
             results = recorder.step(known.codes, arrays, title)()
@@ -137,17 +137,6 @@ def prepared(
     return arrays, after
 
 
-def _refuse_traced(arrays: Sequence[Any], known: Specialisation) -> None:
-    for path, array in zip(known.typed.passed, arrays, strict=True):
-        if isinstance(array, Placed):
-            raise CdTypeError(
-                Diagnostic(
-                    "CD0886", f"`{path}` lies in the memory of a GPU, and a trace is taken",
-                    (Label(known.procedure.span),), helps=("give it a copy on the host",),
-                )
-            )  # fmt: skip
-
-
 def _placed(problem: CdError, span: Span) -> CdError:
     """Return the error about an argument with the place of the function."""
     return type(problem)(
@@ -231,7 +220,7 @@ def returned(
         case Argument(path, view):
             value = find(path)(arguments)
             if isinstance(value, Placed):
-                return value.given if view is None else _seen(_ours(value), view)
+                return value.given if view is None else _seen(ours(value), view)
             return value if view is None else _viewed(as_array(value, str(path)), view)
         case New(number, view, kind):
             array = results[number]
@@ -246,20 +235,7 @@ def returned(
         case Part(item, name):
             whole = returned(item, results, arguments, find)
             there = found(whole)
-            return getattr(np.asarray(whole), name) if there is None else _ours(there).part(name)
-
-
-def _ours(value: Placed) -> DeviceArray:
-    """Return an array on a device as one of ours, which it may be."""
-    if isinstance(value.given, DeviceArray):
-        return value.given
-    ordinal = value.ordinal or 0
-    backend: Any = RUNTIME.backend(f"cuda:{ordinal}")
-    opened = backend.cuda.opened(ordinal)
-    return DeviceArray(
-        opened, value.address, value.shape, value.dtype, opened.plain, value.holder,
-        value.strides, value.writable,
-    )  # fmt: skip
+            return getattr(np.asarray(whole), name) if there is None else ours(there).part(name)
 
 
 def _seen(array: DeviceArray, view: Strided) -> DeviceArray:

@@ -23,8 +23,8 @@ dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why producers recorded terms
 dsl: remember plan results specialise
-dsl/tracing: log records points recording quick room printing instrument rows columns boxes
-dsl/tracing: where sites
+dsl/tracing: log records points recording quick room printing instrument rows buffers columns
+dsl/tracing: boxes where sites
 dsl: forms sizes reasons keys words build checked fitting
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
 dsl/elaborate: carried leaving

@@ -25,7 +25,7 @@ from ..dump import observer, save, tell
 from ..interface import API_VERSION, Origin
 from . import driver, nvrtc
 from .code import CudaCode
-from .device import Opened, failed
+from .device import Opened, failed, forked, unusable
 from .nvrtc import Compiler, Failed, Made
 from .plan import Plan, plan
 from .resident import Memory
@@ -54,7 +54,7 @@ class CompiledCuda:
     def __init__(
         self,
         find: Callable[[], Driver] = driver.find,
-        compiler: Callable[[], Compiler] = nvrtc.find,
+        compiler: Callable[[], Compiler] | None = None,
     ) -> None:
         self.cache = Cache()
         self._find, self._compiler = find, compiler
@@ -78,15 +78,12 @@ class CompiledCuda:
         """Return the way to the devices; raises CdBackendError CD0882 where there is none."""
         with self._lock:
             if self._lost:
-                raise _unusable(
-                    "a forked process cannot use the devices of its parent",
-                    'start processes with `multiprocessing.get_context("spawn")`',
-                )
+                raise forked()
             if self._driver is None:
                 try:
                     self._driver = self._find()
                 except Missing as why:
-                    raise _unusable(
+                    raise unusable(
                         f"no CUDA device can be used: {why}",
                         "`docs/cuda.md` says what has to be installed",
                     ) from None
@@ -96,11 +93,15 @@ class CompiledCuda:
         """Return what compiles; raises CdBackendError CD0885 where there is none that fits."""
         with self._lock:
             if self._made is None:
+                newest, _ = self.driver().version()
                 try:
-                    self._made = self._compiler()
+                    self._made = nvrtc.find(newest) if self._compiler is None else self._compiler()
                 except Failed as why:
                     message = f"CUDA cannot be compiled: {why}"
-                    helps = ("`pip install nvidia-cuda-nvrtc==13.0.*`",)
+                    package = (
+                        "nvidia-cuda-nvrtc==13.0.*" if newest > 12 else "nvidia-cuda-nvrtc-cu12"
+                    )
+                    helps = (f"`pip install {package}`",)
                     raise CdBackendError(Diagnostic("CD0885", message, helps=helps)) from None
             return self._made
 
@@ -195,7 +196,9 @@ class CompiledCuda:
     def after_fork(self) -> None:
         """Give the devices up in a forked child: they are its parent's."""
         self._lock = threading.RLock()
-        self._lost = bool(self._opened)
+        self._lost = self._lost or bool(self._opened)
+        for one in self._opened.values():
+            one.lost = True
         self._driver = None
         self._opened, self._loaded = {}, {}
 
@@ -295,7 +298,3 @@ def _refused(made: Plan, name: str, compiler: str, said: str) -> CdBackendError:
     span = made.program.span
     labels = () if span is NOWHERE else (Label(span),)
     return CdBackendError(Diagnostic("CD0881", message, labels, notes, helps))
-
-
-def _unusable(message: str, help_: str) -> CdBackendError:
-    return CdBackendError(Diagnostic("CD0882", message, helps=(help_, 'backend="cc" needs none')))

@@ -31,6 +31,8 @@ class Opened:
         """Each stream with its event: of the latest point that somebody asked for."""
         self._unsettled: dict[str, None] = {}
         """The names of what was queued and not waited for, since the device was last idle."""
+        self.lost = False
+        """Whether this process is a fork of the one that uses it."""
         self.pool = Pool(context, self.name, self.after)
         self.staging = Staging(context)
 
@@ -58,7 +60,10 @@ class Opened:
     def working(
         self, name: str, span: Span = NOWHERE, stream: Handle | None = None
     ) -> Iterator[Handle]:
-        """Give a stream to run something of that name; raises CD0884 where the device fails."""
+        """Give a stream to run something of that name; raises CD0884 where the device fails, and
+        CD0882 in a forked process."""
+        if self.lost:
+            raise forked()
         try:
             yield self.plain if stream is None else stream
         except DriverError as why:
@@ -66,6 +71,8 @@ class Opened:
 
     def failed(self, name: str, why: DriverError, span: Span = NOWHERE) -> CdBackendError:
         """Return the error CD0884 of something that failed, or of what nobody waited for."""
+        if self.lost:  # in the parent a thread may hold the lock
+            return forked()
         with self._lock:
             others = [f"`{one}`" for one in self._unsettled if one != name]
             self._unsettled.clear()
@@ -127,6 +134,19 @@ class Opened:
     def show(self, text: str) -> None:
         """Print text where Python prints now."""
         sys.stdout.write(text)
+
+
+def unusable(message: str, help_: str) -> CdBackendError:
+    """Return the error CD0882 of no device that can be used here."""
+    return CdBackendError(Diagnostic("CD0882", message, helps=(help_, 'backend="cc" needs none')))
+
+
+def forked() -> CdBackendError:
+    """Return the error CD0882 of a process that was forked."""
+    return unusable(
+        "a forked process cannot use the devices of its parent",
+        'start processes with `multiprocessing.get_context("spawn")`',
+    )
 
 
 def failed(

@@ -93,20 +93,35 @@ class Compiler(Protocol):
         """Return the code that it makes of a text; raises Failed."""
 
 
-def find() -> Compiler:
-    """Return the compiler to use; raises Failed where there is none."""
+def find(most: int = MAJORS[0]) -> Compiler:
+    """Return the compiler to use; raises Failed where there is none.
+
+    `most` is the newest version of CUDA whose code the driver takes: that of newer ones it does
+    not.
+    """
     said = []
     for path in candidates():
         try:
-            return Nvrtc(path)
+            found = Nvrtc(path)
         except OSError as why:
             if os.sep in path:
                 said.append(str(why))
+            continue
+        if found.version[0] <= most:
+            return found
+        said.append(_too_new(found.name, most))
     nvcc = shutil.which("nvcc")
     if nvcc is not None:
-        return Nvcc(nvcc)
+        command = Nvcc(nvcc)
+        if _number(r"nvcc (\d+)\.", command.name) <= most:
+            return command
+        said.append(_too_new(command.name, most))
     said.append("there is neither NVRTC (`pip install nvidia-cuda-nvrtc`) nor nvcc")
     raise Failed("; ".join(said))
+
+
+def _too_new(name: str, most: int) -> str:
+    return f"{name} makes code that the driver, of CUDA {most}, does not take"
 
 
 def candidates() -> Iterator[str]:

@@ -48,6 +48,8 @@ from .kernels import Text, emit_kernels
 
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 """How many blocks a launch may have along each axis."""
+DEEPEST = 64
+"""How many threads a block may have along its last axis."""
 WARP = 32
 ANSWERS = 8
 """So many values the host asks for at once."""
@@ -318,6 +320,7 @@ def _threads(loop: For, known: Bounds) -> tuple[int, int, int]:
     _widen(loop, known, most)
     if most[0] > 1 == most[1]:
         most[0] = -(-most[0] // WARP) * WARP
+    most[2] = min(most[2], DEEPEST)
     while most[0] * most[1] * most[2] > 1024:
         at = most.index(max(most))
         most[at] = (most[at] + 1) // 2

@@ -92,28 +92,3 @@ def first_part(memory: Lying, like: Array) -> Lying:
         return memory[: like.nbytes].view(like.dtype).reshape(like.shape)
     opened, stream = memory.home
     return DeviceArray(opened, memory.address, like.shape, like.dtype, stream, memory)
-
-
-def on_host(
-    arrays: Sequence[Lying], begin: Callable[[list[Array]], Callable[[], Any]]
-) -> Callable[[], Any]:
-    """Return a run that works on copies on the host of what is on a device, and writes them back.
-
-    `begin` is given the arrays now and returns the run.
-    """
-    held = [one if isinstance(one, np.ndarray) else np.empty(one.shape, one.dtype)
-            for one in arrays]  # fmt: skip
-    moved = [pair for pair in zip(held, arrays, strict=True) if pair[0] is not pair[1]]
-    run = begin(held)
-    if not moved:
-        return run
-
-    def there_and_back() -> Any:
-        for here, there in moved:
-            copy(here, there)
-        found = run()
-        for here, there in moved:
-            copy(there, here)
-        return found
-
-    return there_and_back

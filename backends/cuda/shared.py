@@ -78,6 +78,12 @@ class Placed:
         return self.size * self.itemsize
 
     @property
+    def reach(self) -> int:
+        """Bytes from the lowest element to the end of the highest one."""
+        low, high = reach(self.shape, self.strides)
+        return (high - low) * self.itemsize
+
+    @property
     def shadow(self) -> Array:
         """An array of NumPy's at the same address, to compare places; nobody reads it."""
         if not self.size:
@@ -169,6 +175,26 @@ class DeviceArray:
                 self._opened.context.copy_from(there.context, *ends, stream)
             self._opened.wait(stream)
 
+    def copy(self) -> DeviceArray:
+        """Return a copy on the device that lies as this one does, when all work on it is done."""
+        low, high = reach(self.shape, self.strides)
+        size, opened, stream = self.dtype.itemsize, self._opened, self._stream
+        with opened.working("a copy"):
+            opened.context.finish()
+            address = opened.pool.take((high - low) * size, "a copy", opened.name, stream)
+            whole = DeviceArray(opened, address, (high - low,), self.dtype, stream)
+            opened.copy(address, self.address + low * size, whole.nbytes, stream)
+            opened.wait(stream)
+        return DeviceArray(
+            opened, address - low * size, self.shape, self.dtype, stream, whole, self.strides,
+        )  # fmt: skip
+
+    def __copy__(self) -> DeviceArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> DeviceArray:
+        return self.copy()
+
     def numpy(self) -> Array:
         """Return a copy on the host, when it has been computed; raises CD0884 where that failed."""
         with self._opened.working("a copy to the host"):
@@ -182,9 +208,8 @@ class DeviceArray:
             whole = np.empty(self.shape, self.dtype)
             self._read(whole, self.address)
             return whole
-        reach = [(n - 1) * step for n, step in zip(self.shape, self.strides, strict=True)]
-        low, high = sum(min(0, one) for one in reach), sum(max(0, one) for one in reach)
-        held, size = np.empty(high - low + 1, self.dtype), self.dtype.itemsize
+        low, high = reach(self.shape, self.strides)
+        held, size = np.empty(high - low, self.dtype), self.dtype.itemsize
         self._read(held, self.address + low * size)
         steps = tuple(step * size for step in self.strides)
         return np.lib.stride_tricks.as_strided(held[-low:], self.shape, steps)
@@ -262,6 +287,19 @@ class DeviceArray:
 
 def _back(opened: Any, address: int, stream: Handle, loan: list[bool]) -> None:
     opened.pool.returned(address, stream, loan[0])
+
+
+def reach(shape: Sequence[int], strides: Sequence[int] | None) -> tuple[int, int]:
+    """Return where the lowest element is and where the highest one ends, seen from the first.
+
+    >>> reach((3, 2), (-4, 1)), reach((3, 0), None)
+    ((-8, 2), (0, 0))
+    """
+    if 0 in shape:
+        return 0, 0
+    steps = c_strides(shape) if strides is None else strides
+    ends = [(n - 1) * step for n, step in zip(shape, steps, strict=True)]
+    return sum(min(0, one) for one in ends), sum(max(0, one) for one in ends) + 1
 
 
 def c_strides(shape: Sequence[int]) -> tuple[int, ...]:

@@ -68,18 +68,20 @@ class Transfers:
         self._staging, self._stream, self._wait = staging, stream, wait
         self._queued: deque[tuple[Array, Callable[[], None] | None]] = deque()
         """Pieces in use, with what unpacks them."""
+        self._lent = False
+        """Whether arrays of the caller are copied from or to as they are, which may be pinned."""
 
     @property
     def busy(self) -> bool:
-        """Whether pieces are in use."""
-        return bool(self._queued)
+        """Whether pieces are in use, or arrays of the caller."""
+        return self._lent or bool(self._queued)
 
     def upload(self, address: int, array: Array) -> None:
         """Queue a copy of an array, however it lies, to a place in C order."""
         context = self._staging.context
         if array.nbytes <= SMALL:
-            if array.nbytes:
-                context.upload(address, np.ascontiguousarray(array), self._stream)
+            if array.nbytes:  # a copy, since of pinned memory the driver reads later
+                context.upload(address, np.array(array, order="C"), self._stream)
             return
         for at, part in _parts(np.ascontiguousarray(array)):
             piece = self._piece(part.nbytes)
@@ -88,6 +90,7 @@ class Transfers:
                 source = piece[: part.nbytes]
                 np.copyto(source, part)
                 self._queued.append((piece, None))
+            self._lent = self._lent or piece is None
             context.upload(address + at, source, self._stream)
 
     def download(self, array: Array, address: int) -> None:
@@ -103,6 +106,7 @@ class Transfers:
     def _fetch(self, part: Array, address: int) -> None:
         context, piece = self._staging.context, self._piece(part.nbytes)
         if piece is None:
+            self._lent = True
             context.download(part, address, self._stream)
             return
         held = piece[: part.nbytes]
@@ -135,6 +139,7 @@ class Transfers:
     def finish(self) -> None:
         """Return when all that is queued is done, and what was fetched is where it belongs."""
         self._wait()
+        self._lent = False
         while self._queued:
             piece, unpack = self._queued.popleft()
             if unpack is not None:

@@ -13,17 +13,18 @@ from dataclasses import field
 from typing import Any
 
 from ...lowering.dataclass import dataclass
+from ...lowering.diagnostic import CdMemoryError
 from ...lowering.ir.node import Node
 from ..interface import Array
 from .plan import Show
 from .run import Run, Runs
-from .shared import DeviceArray
+from .shared import DeviceArray, Placed
 from .verbs import DriverError, Handle, Shape
 
 CALLS = 64
 """Runs of more steps are not written down."""
 KEPT = 1 << 20
-"""Bytes of temporaries that a run keeps from call to call, at most."""
+"""Bytes of temporaries that a run keeps from call to call, at most; more are taken by each call."""
 
 
 class _Waits(Exception):
@@ -38,17 +39,17 @@ def straight(code: Runs, arrays: Sequence[Any], lane: Handle) -> Callable[[], No
     """
     theirs = all(isinstance(one, DeviceArray) and one.home[1] is lane for one in arrays)
     checks = any(kernel.checks for kernel in code.plan.text.kernels)
-    if not theirs or checks or code.results or sum(n.bytes for n in code.plan.device) > KEPT:
+    if not theirs or checks or code.results:
         return None
+    placed = [one.settled for one in arrays]
     run = _Straight(code, lane)
     try:
-        placed = [one.settled for one in arrays]
-        run.place(placed)
-        run.steps(code.plan.steps)
-        run.returned(placed)
+        run.write(placed)
     except _Waits:
         run.end()
         return None
+    if sum(node.bytes for node in code.plan.device) > KEPT:
+        return _borrowing(run, placed)
     calls, device = tuple(run.calls), code.device
 
     def start() -> None:
@@ -63,11 +64,64 @@ def straight(code: Runs, arrays: Sequence[Any], lane: Handle) -> Callable[[], No
     return start
 
 
+def _borrowing(run: _Straight, placed: Sequence[Placed]) -> Callable[[], None]:
+    """Return what queues a run whose temporaries are taken by each call, and given back at once.
+
+    What comes next in its stream may have them. They are mostly where they were, so that what was
+    written down holds.
+    """
+    code, lane, device = run.code, run.stream, run.code.device
+    known, calls, labels = list(run.taken), run.calls, run.labels
+    run.end()
+
+    def queue(taken: list[int]) -> None:
+        nonlocal known, calls
+        for label, size in labels:
+            taken.append(device.pool.take(size, label, code.name, lane))
+        if taken != known:
+            again = _Straight(code, lane, borrowed=list(taken))
+            again.write(placed)
+            known, calls = list(taken), again.calls
+        for call in calls:
+            call()
+
+    def start() -> None:
+        taken: list[int] = []
+        try:
+            queue(taken)
+        except DriverError as why:
+            raise device.failed(code.name, why, code.plan.program.span) from None
+        except CdMemoryError:  # what is queued is not lost: it ends before anybody is told
+            device.wait(lane)
+            raise
+        finally:
+            device.pool.give_back(taken, lane)
+
+    return start
+
+
 @dataclass(slots=True)
 class _Straight(Run):
     """Such a run, which is not done: what it would ask of the driver, in order."""
 
     calls: list[Callable[[], None]] = field(default_factory=list)
+    borrowed: list[int] = field(default_factory=list)
+    """The addresses of its temporaries, in order, where somebody else takes them."""
+    labels: list[tuple[str, int]] = field(default_factory=list)
+    """What it takes otherwise, and how much."""
+
+    def write(self, placed: Sequence[Placed]) -> None:
+        """Write down the run on arrays of the device; raises where the host has to wait."""
+        self.place(placed)
+        self.steps(self.code.plan.steps)
+        self.returned(placed)
+
+    def take(self, label: str, size: int) -> int:
+        """Return the address of memory for the run."""
+        if self.borrowed:
+            return self.borrowed.pop(0)
+        self.labels.append((label, size))
+        return Run.take(self, label, size)
 
     def note(self, call: Callable[[], None]) -> None:
         """Add a call; raises where there are too many."""

@@ -1,4 +1,7 @@
-"""The driver through `cuda.bindings`: every call sets the context of its thread first."""
+"""The driver through `cuda.bindings`: every call is made in the context of its device.
+
+Where there is one device its context stays current; with several, that of the caller does.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,10 @@ import numpy as np
 
 from ..interface import Array
 from .verbs import Context, DriverError, Handle, OutOfMemory, Properties, Shape, bytes_of
+
+
+class NotReady(DriverError):
+    """What is asked for is not done."""
 
 
 class Bindings:
@@ -57,21 +64,32 @@ class Bindings:
         found = self._ask("cuDeviceGet", device)
         pools = self.api.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
         has_pools = bool(self._ask("cuDeviceGetAttribute", pools, found))
-        return BindingsContext(self.api, self._ask("cuDevicePrimaryCtxRetain", found), has_pools)
+        context = self._ask("cuDevicePrimaryCtxRetain", found)
+        return BindingsContext(self.api, context, has_pools, self.count() > 1)
 
 
 class BindingsContext:
     """A device through `cuda.bindings`."""
 
-    def __init__(self, api: Any, context: Any, pools: bool = False) -> None:
+    def __init__(
+        self, api: Any, context: Any, pools: bool = False, has_others: bool = False
+    ) -> None:
         self.api = api
         self.context = context
         self.has_pools = pools
         """Whether memory can be taken and given back in the order of a stream."""
+        self.has_others = has_others
+        """Whether the thread may be using another device, whose context has to stay current."""
 
     def _ask(self, verb: str, *given: Any) -> Any:
-        _asked(self.api, "cuCtxSetCurrent", self.context)
-        return _asked(self.api, verb, *given)
+        if not self.has_others:
+            _asked(self.api, "cuCtxSetCurrent", self.context)
+            return _asked(self.api, verb, *given)
+        _asked(self.api, "cuCtxPushCurrent", self.context)
+        try:
+            return _asked(self.api, verb, *given)
+        finally:
+            _asked(self.api, "cuCtxPopCurrent")
 
     def allocate(self, size: int, stream: Handle) -> int:
         """Return the address of new memory, of use in a stream's order; raises OutOfMemory."""
@@ -167,11 +185,10 @@ class BindingsContext:
 
     def query(self, event: Handle) -> bool:
         """Whether an event is reached."""
-        _asked(self.api, "cuCtxSetCurrent", self.context)
-        (status,) = self.api.cuEventQuery(event)
-        if status == self.api.CUresult.CUDA_ERROR_NOT_READY:
+        try:
+            self._ask("cuEventQuery", event)
+        except NotReady:
             return False
-        _require(self.api, status, "cuEventQuery")
         return True
 
     def synchronize(self, event: Handle) -> None:
@@ -204,6 +221,9 @@ class BindingsContext:
         enter, launch, fine = api.cuCtxSetCurrent, api.cuLaunchKernel, api.CUresult.CUDA_SUCCESS
         given = (function, *grid, *block, 0, stream, ctypes.addressof(pointers), 0)
 
+        def start_there(held: object = (values, pointers)) -> None:
+            self._ask("cuLaunchKernel", *given)
+
         def start(held: object = (values, pointers)) -> None:
             status = enter(context)[0]
             if status == fine:
@@ -211,7 +231,7 @@ class BindingsContext:
             if status != fine:
                 _require(api, status, "cuLaunchKernel")
 
-        return start
+        return start_there if self.has_others else start
 
 
 def _asked(api: Any, verb: str, *given: Any) -> Any:
@@ -226,5 +246,7 @@ def _require(api: Any, status: Any, verb: str) -> None:
         return
     _, said = api.cuGetErrorString(status)
     text = f"{verb}: {said.decode() if said else status}"
+    if status == api.CUresult.CUDA_ERROR_NOT_READY:
+        raise NotReady(text)
     out_of_memory = status == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY
     raise OutOfMemory(text) if out_of_memory else DriverError(text)

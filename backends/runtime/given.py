@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,12 @@ from ...lowering.ir.assignments import Parameter
 from ...lowering.ir.dtypes import DType
 from ..cuda.foreign import found, place, usable
 from ..cuda.protocols import may_be_there
-from ..cuda.shared import Placed
+from ..cuda.shared import DeviceArray, Placed
 from ..interface import Array
 from .arrays import as_array, overlaps, refuse_shared, relaid
 from .link import unfit
 from .memory import room
+from .state import RUNTIME
 
 
 def by_name(
@@ -79,6 +80,26 @@ def _there(name: str, array: Placed, parameter: Parameter) -> Placed:
     return array
 
 
+def ours(array: Placed) -> DeviceArray:
+    """Return an array on a device as one of ours, which it may be."""
+    if isinstance(array.given, DeviceArray):
+        return array.given
+    backend: Any = RUNTIME.backend("cuda")
+    ordinal = array.ordinal
+    if ordinal is None:
+        ordinal = backend.opened().context.where(array.address) if array.size else 0
+    opened = backend.opened(ordinal)
+    return DeviceArray(
+        opened, array.address, array.shape, array.dtype, opened.plain, array.holder,
+        array.strides, array.writable,
+    )  # fmt: skip
+
+
+def copied(array: Array | Placed) -> Array:
+    """Return a copy on the host, when all is done that was queued on an array of a device."""
+    return ours(array).numpy() if isinstance(array, Placed) else array.copy(order="K")
+
+
 def _number(name: str, value: Any, dtype: DType) -> Array:
     """Return a number as an array of the type that the code was compiled for, exactly itself.
 
@@ -132,11 +153,3 @@ def require_apart(arrays: Sequence[Any], routine: str) -> None:
                 helps=("give it copies of what it only reads",),
             )
         )
-
-
-def require_on_host(arrays: Iterable[Any], routine: str, span: Span) -> None:
-    """Raise CdTypeError CD0886 where a call that is recorded is given an array of a device."""
-    if any(isinstance(array, Placed) for array in arrays):
-        message = f"the routine `{routine}` is given an array of a GPU, and a trace is taken"
-        helps = ("give it a copy on the host",)
-        raise CdTypeError(Diagnostic("CD0886", message, (Label(span),), helps=helps))

@@ -14,8 +14,7 @@ from typing import Any
 
 from ...lowering import settings
 from ...lowering.diagnostic import CdError, CdValueError, Diagnostic, Label
-from ..cuda.resident import on_host
-from ..cuda.shared import Placed
+from ..cuda.shared import DeviceArray, Placed
 from ..interface import Array, HasLanes, RunsAhead
 from . import order
 from .ahead import ahead
@@ -25,7 +24,7 @@ from .checks import expect_merge, field_of
 from .device import Context
 from .direct import Uses, direct, queued
 from .field import Field
-from .given import by_name, fitting, require_apart, require_on_host
+from .given import by_name, fitting, require_apart
 from .memory import Buffer
 from .queue import Event
 from .runs import Ran
@@ -281,11 +280,10 @@ class Routine:
         recorder, stream = RUNTIME.recording(self._logged), self.context.stream
         if recorder is None:
             return self._plain(arrays)
-        require_on_host(arrays.values(), self.name, self.compiled.procedure.span)
         given = [arrays[at] for at in range(len(arrays))]
+        given = [one.settled if isinstance(one, DeviceArray) else one for one in given]
         title = self.name, stream.device.code, stream.name
-        codes = self.compiled.codes
-        run = on_host(given, lambda held: recorder.step(codes, held, title))
+        run = recorder.step(self.compiled.codes, given, title)
         return self._named(run) if stream.threaded else run
 
     def _plain(self, arrays: Mapping[int, Any]) -> Callable[[], Any]:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...backends.cc import host
+from ...backends.cuda.shared import Placed
 from ...backends.interface import Array
+from ...backends.runtime.given import copied, ours
 from ...backends.runtime.state import RUNTIME
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdError
@@ -25,6 +27,7 @@ from .differences import alike
 from .records import element, shown
 
 Made = Callable[[Sequence[Array | None]], tuple[Array, ...]]
+Given = Sequence[Array | Placed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,8 @@ def bisected(
             return Bisection(name, why, told, print_program(now))
         before = now
     code = RUNTIME.compile(procedure, known.situation.backend)
-    if why := _unlike(procedure, expected, _outcome(code.run, procedure, given), rtol, atol):
+    found = _outcome(code.run, procedure, given, _there)
+    if why := _unlike(procedure, expected, found, rtol, atol):
         told = "" if before is None else print_program(before)
         return Bisection("compile", why, told, code.text)
     return None
@@ -82,21 +86,26 @@ def _quiet(text: str) -> None:
     """Show nothing: a function that prints is run many times."""
 
 
+def _there(array: Array | Placed) -> Any:
+    """Return a copy where an array is, which lies as it does."""
+    return ours(array).copy() if isinstance(array, Placed) else copied(array)
+
+
 def _outcome(
-    run: Made, procedure: Procedure, given: Sequence[Array]
+    run: Made, procedure: Procedure, given: Given, copy: Callable[[Any], Any] = copied
 ) -> tuple[tuple[str, Array], ...] | str:
     """Return what a run leaves in written arrays and results, by name; the text of an error."""
-    arrays = [array.copy(order="K") for array in given]
+    arrays = [copy(array) for array in given]
     try:
         results = run((*arrays, *(None for _ in procedure.results)))
     except CdError as error:
         return str(error)
     written = [
-        (parameter.node.label, array)
+        (parameter.node.label, np.asarray(array))
         for parameter, array in zip(procedure.parameters, arrays, strict=True)
         if parameter.written
     ]
-    named = zip((node.label for node in procedure.results), results, strict=True)
+    named = zip((node.label for node in procedure.results), map(np.asarray, results), strict=True)
     return (*written, *named)
 
 
@@ -113,11 +122,11 @@ def _unlike(
             return ""
         told = one if isinstance(one, str) else other
         return f"whether the call of `{procedure.name}` raises: {str(told).splitlines()[0]}"
-    for (label, ours), (_, theirs) in zip(one, other, strict=True):
-        if ours.shape != theirs.shape:
-            return f"the shape of `{label}`: {ours.shape} became {theirs.shape}"
-        wrong = np.argwhere(~alike(ours, theirs, rtol, atol))
+    for (label, own), (_, theirs) in zip(one, other, strict=True):
+        if own.shape != theirs.shape:
+            return f"the shape of `{label}`: {own.shape} became {theirs.shape}"
+        wrong = np.argwhere(~alike(own, theirs, rtol, atol))
         if len(wrong):
             at = tuple(map(int, wrong[0]))
-            return f"{element(label, at)}: {shown(ours[at])} became {shown(theirs[at])}"
+            return f"{element(label, at)}: {shown(own[at])} became {shown(theirs[at])}"
     return ""

@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.cuda.foreign import found, usable
+from ...backends.cuda.protocols import may_be_there
 from ...backends.runtime.field import Field
+from ...backends.runtime.given import ours
 from ...backends.runtime.tensor import FleetingTensor, Tensor
 from ...lowering import settings
 from ...lowering.dataclass import dataclass
@@ -43,8 +46,10 @@ class Comparison:
     def __str__(self) -> str:
         if self.difference is not None:
             return str(self.difference)
-        count = len(self.traces[0])
-        return f"{' and '.join(self.backends)} agree in all of {count} assignments"
+        count, names = min(map(len, self.traces)), " and ".join(self.backends)
+        if dropped := max(trace.dropped for trace in self.traces):
+            return f"{names} agree in {count} assignments; up to {dropped} more were dropped"
+        return f"{names} agree in all of {count} assignments"
 
 
 def compare(
@@ -57,8 +62,9 @@ def compare(
 ) -> Comparison:
     """Run a function on copies of its arguments on each backend, and compare every assignment.
 
-    A plain Python function is run with each backend as the default: all calls and routines in it
-    are compared. Arguments and tensors stay as they are, those among them that it captures or that
+    Arrays of a device are copied there for backends of devices, and to the host for others. A plain
+    Python function is run with each backend as the default: all calls and routines in it are
+    compared. Arguments and tensors stay as they are, those among them that it captures or that
     attributes lead to; tensors that a plain function finds in other ways do not, and would differ
     from backend to backend. Without tolerances every bit counts, and the calls have the profile
     `strict`, in which backends compute the same. `wanted` are filters of `trace`. Raises what the
@@ -66,16 +72,32 @@ def compare(
     """
     traces, results = [], []
     for name in backends:
-        given = copy.deepcopy(tuple(args), {id(one): one for one in _tensors(args)})
+        given = copy.deepcopy(tuple(args), _copies(args, name))
         chosen = settings.override(backend=name, **_profile(rtol, atol))
         with chosen, _kept(function, name, given) as call:
             with trace(**wanted) as taken:
                 results.append(call(*given))
         traces.append(taken)
-    found = None
+    apart = None
     for other in traces[1:]:
-        found = found or difference(traces[0], other, rtol, atol)
-    return Comparison(tuple(backends), tuple(traces), tuple(results), found)
+        apart = apart or difference(traces[0], other, rtol, atol)
+    return Comparison(tuple(backends), tuple(traces), tuple(results), apart)
+
+
+def _copies(args: Sequence[Any], backend: str) -> dict[int, Any]:
+    """Return what stands for values in copies of arguments for a backend: tensors for themselves,
+    arrays of a device for copies there, or on the host where the backend is elsewhere."""
+    made: dict[int, Any] = {}
+    for one in _reached(args, lambda one: isinstance(one, Tensor) or may_be_there(one)):
+        there = None if isinstance(one, Tensor) else found(one)
+        if isinstance(one, Tensor):
+            made[id(one)] = one
+        elif there is not None:
+            held = ours(there)
+            usable(there, False, "argument", held.device)
+            stays = backend.partition(":")[0] == held.device.partition(":")[0]
+            made[id(one)] = held.copy() if stays else held.numpy()
+    return made
 
 
 def _profile(rtol: float, atol: float) -> dict[str, str]:
@@ -121,7 +143,12 @@ def bisect(
 
 
 def _tensors(value: Any, home: object = None) -> Iterator[Tensor]:
-    """Yield the tensors with arrays that a value leads to: by items, attributes, and captured names
+    """Yield the tensors with arrays that a value leads to."""
+    return _reached(value, lambda one: isinstance(one, Tensor), home)
+
+
+def _reached(value: Any, is_wanted: Callable[[object], bool], home: object = None) -> Iterator[Any]:
+    """Yield what is wanted of all that a value leads to: by items, attributes, and captured names
     of `@cd` functions and of functions of the module that `home` is the namespace of."""
     todo, seen = [value], dict[int, object]()
     while todo:
@@ -129,7 +156,7 @@ def _tensors(value: Any, home: object = None) -> Iterator[Tensor]:
         if isinstance(one, _LEAVES) or id(one) in seen:
             continue
         seen[id(one)] = one
-        if isinstance(one, Tensor):
+        if is_wanted(one):
             yield one
         else:
             todo += _next(one, home)

@@ -15,6 +15,7 @@ from .records import Record, record_at, shown
 from .why import Why, chain
 
 _DEPTH, _TERMS = 4, 4
+_NEVER = 1 << 62, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ def difference(
 ) -> Difference | None:
     """Return the first assignment after which an element differs, None where none does.
 
-    Without tolerances every bit counts, but not which NaN it is. Runs are compared in order.
+    Without tolerances every bit counts, but not which NaN it is. Runs are compared in order, each
+    up to where records of either were dropped.
     Raises CdValueError CD0874 for traces of different functions, or of different things.
     """
     for number, (run, theirs) in enumerate(zip(one.runs, other.runs, strict=False)):
@@ -102,6 +104,7 @@ def _first(run: Run, other: Run, rtol: float, atol: float) -> Found | None:
     Rows are held against each other by their statements: what a loop variable or a number is that
     only the run knows matters where another element is written, or another value.
     """
+    known = min(_known(run), _known(other))
     common = min(len(run.table), len(other.table))
     apart = np.flatnonzero(run.table[:common, 0] != other.table[:common, 0])
     end = int(apart[0]) if len(apart) else common
@@ -110,15 +113,35 @@ def _first(run: Run, other: Run, rtol: float, atol: float) -> Found | None:
         if not site.is_assignment:
             continue
         ours, theirs = points_of(run, site), points_of(other, other.layout.sites[site.number])
-        found = _mismatch(ours, theirs, end, rtol, atol)
+        found = _mismatch(_within(ours, known), _within(theirs, known), end, rtol, atol)
         if found is not None and (best is None or found[0] < best[0]):
             best = found
     if best is not None:
         return (best[0][0], best[0][0]), best[1]
-    if end < max(len(run.table), len(other.table)):
+    if end < max(len(run.table), len(other.table)) and (end < common or (end, 0) < known):
         (one, first), (two, second) = _start(run, end), _start(other, end)
         return (one, two), (first, second)
     return None
+
+
+def _known(run: Run) -> tuple[int, int]:
+    """Return the first place, by row and number of a point, from which on a run has no records
+    because they were dropped; one behind all places where none was."""
+    if not run.dropped:
+        return _NEVER
+    ends = [
+        (int(points.row[-1]), int(points.number[-1]) + 1)
+        for site in run.layout.sites
+        if site.is_assignment and len(points := points_of(run, site))
+    ]
+    return max(ends, default=(0, 0))
+
+
+def _within(points: Points, known: tuple[int, int]) -> Points:
+    """Return the points in front of a place."""
+    row, number = known
+    kept = (points.row < row) | ((points.row == row) & (points.number < number))
+    return points if kept.all() else points.where(kept)
 
 
 def _start(run: Run, row: int) -> tuple[int, int | None]:

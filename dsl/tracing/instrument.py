@@ -33,8 +33,9 @@ from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import binds, statements
 from . import sites as s
+from .buffers import Buffers
 from .columns import reductions
-from .rows import Buffers, Row
+from .rows import Row
 from .sites import Layout, Level, Site, Wanted
 from .where import Fits, fitted, parsed
 

@@ -19,7 +19,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
+from typing import Any
 
+from ...backends.cuda.shared import Placed
 from ...backends.dump import made_folder, write_text
 from ...backends.interface import Array, CanPrint, PrintsLog
 from ...backends.runtime.printed import Printed
@@ -130,7 +132,7 @@ class _Open:
     inner: list[LogEntry] = field(default_factory=list)
 
 
-def log_of(run: Run, arrays: Sequence[Array]) -> tuple[LogEntry, ...]:
+def log_of(run: Run, arrays: Sequence[Any]) -> tuple[LogEntry, ...]:
     """Return what a run recorded as the tree of its log."""
     head = list(_parameters(run.parameters, arrays))
     stack = [_Open(run.name)]
@@ -161,14 +163,17 @@ def log_of(run: Run, arrays: Sequence[Array]) -> tuple[LogEntry, ...]:
             stack[-1].inner += _assigned(points[site.number], number)
     while len(stack) > 1:
         _close(stack)
-    last = [f"error: {run.error}"] if run.error else []
+    last = [run.lost] if run.dropped else []
+    last += [f"error: {run.error}"] if run.error else []
     return (*head, Comment(run.name, (*stack[0].inner, *last)))
 
 
-def _parameters(parameters: Sequence[Parameter], arrays: Sequence[Array]) -> Iterator[str]:
+def _parameters(parameters: Sequence[Parameter], arrays: Sequence[Any]) -> Iterator[str]:
     """Yield what a log tells of the arguments: type, name, shape and address."""
     for parameter, array in zip(parameters, arrays, strict=False):
-        node, address = parameter.node, array.__array_interface__["data"][0]
+        node = parameter.node
+        there = isinstance(array, Placed)
+        address = array.address if there else array.__array_interface__["data"][0]
         yield f"{node.dtype.short} *{node.label} &{list(array.shape)} = {address:#x}"
 
 
@@ -203,7 +208,7 @@ class Logger:
         self._printed = Printed()
 
     def step(
-        self, codes: Recordable, arrays: Sequence[Array], title: tuple[str, str, str]
+        self, codes: Recordable, arrays: Sequence[Any], title: tuple[str, str, str]
     ) -> Callable[[], tuple[Array, ...]]:
         """Return the run of code that records, whose log is written when it is done."""
         chosen, made = settings.current(), RUNTIME.backend(title[1])
@@ -226,7 +231,7 @@ class Logger:
         self,
         made: PrintsLog,
         codes: Recordable,
-        arrays: Sequence[Array],
+        arrays: Sequence[Any],
         title: tuple[str, str, str],
     ) -> Callable[[], tuple[Array, ...]]:
         """Return the run of code that prints its log, which is taken out of the output."""

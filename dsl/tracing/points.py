@@ -42,6 +42,18 @@ class Points:
     def __len__(self) -> int:
         return len(self.row)
 
+    def where(self, kept: npt.NDArray[np.bool_]) -> Points:
+        """Return some of the points."""
+        return replace(
+            self,
+            row=self.row[kept],
+            number=self.number[kept],
+            symbols={symbol: values[kept] for symbol, values in self.symbols.items()},
+            values=tuple(values[kept] for values in self.values),
+            known=tuple(None if one is None else one[kept] for one in self.known),
+            repeats=None if self.repeats is None else self.repeats[kept],
+        )
+
     def column(self, what: s.What) -> Values:
         """Return the values of the one column of a kind."""
         return next(
@@ -118,6 +130,9 @@ def points_of(run: Run, site: Site) -> Points:
     sizes = np.ones(len(rows), np.int64)
     for extent in extents:
         sizes = sizes * extent
+    for column, per_point, kept in ((1, site.floats, run.floats), (2, site.ints, run.ints)):
+        if per_point:  # the last row ends where the room does
+            sizes = np.minimum(sizes, (len(kept) - table[:, column]) // per_point)
     at = np.repeat(np.arange(len(rows)), sizes)
     number = np.arange(len(at)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     floats = table[at, 1] + number * site.floats

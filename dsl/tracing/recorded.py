@@ -152,7 +152,10 @@ class Recorded:
         return found, sum(count_at(group.points, record) for group in groups) - len(found)
 
     def first_nonfinite(self) -> Record | None:
-        """Return the first record whose element became NaN or infinite, None where none did."""
+        """Return the first record whose element became NaN or infinite, None where none did.
+
+        Where records were `dropped`, they are not known.
+        """
         first: tuple[tuple[int, int, int], Group, int] | None = None
         for group in self.groups:
             after = group.points.column("after")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...backends.cuda.shared import Placed
 from ...backends.interface import Array, CanPrint, HasMemory
 from ...backends.runtime import link
+from ...backends.runtime.given import copied
 from ...backends.runtime.printed import Printed
 from ...backends.runtime.state import RUNTIME, Recordable
 from ...lowering import settings
@@ -44,6 +48,8 @@ class Recording:
 
     callee: link.Callee
     layout: Layout
+    scarce: bool
+    """Whether it may be given less room than what it records takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +74,23 @@ class Run:
     """Bytes that there was room for."""
     sizes: Mapping[Symbol, int]
     """The sizes of arguments that only the run knew."""
+    full: bool
+    """Whether the room was not enough: what is there are the first records."""
     given: Mapping[int, Array]
     """The arguments as they were before, by node; those that are too large are left out."""
     error: str = ""
     """What the run raised, empty for nothing."""
+
+    @property
+    def lost(self) -> str:
+        """How many records are not there, and why, where there was no room for all of them."""
+        told = f"{self.dropped} records were dropped"
+        if not self.full:
+            return told
+        more = self.asked > self.room
+        much = f"all of them take up to {self.asked:,} bytes, and " if more else ""
+        less = "; `arrays=` and `statements=` record less"
+        return f"{told}: {much}there was room for {self.room:,}{'' if more else ' bytes'}{less}"
 
 
 class Recorder:
@@ -97,26 +116,31 @@ class Recorder:
         return self._shown
 
     def step(
-        self, codes: Recordable, arrays: Sequence[Array], title: tuple[str, str, str]
+        self, codes: Recordable, arrays: Sequence[Any], title: tuple[str, str, str]
     ) -> Callable[[], tuple[Array, ...]]:
         """Return the run of code that records on arrays for its parameters.
 
         What it raises is raised when what was recorded until then is kept.
         """
-        recording: Recording = codes.recording(self.wanted, title[1])
+        made: Recording = codes.recording(self.wanted, title[1])
+        chosen = copy_context()
         with self._lock:
             place = len(self._runs)
             self._runs.append(None)
 
         def run() -> tuple[Array, ...]:
-            sizes = dict(_sizes(recording.callee.parameters, arrays))
-            asked = room_of(recording.layout, sizes, self.wanted.printed)
-            buffers = _buffers(recording.layout, self._left(place), asked, _room(title[1]))
-            room = sum(one.nbytes for one in buffers)
+            recording = made
+            sizes = dict(_sizes(made.callee.parameters, arrays))
+            asked = room_of(made.layout, sizes, self.wanted.printed)
+            buffers = _buffers(made.layout, self._left(place), asked, _room(title[1]))
+            if not made.scarce and asked is not None and not _holds(buffers, asked):
+                scarce = replace(self.wanted, scarce=True)
+                recording = chosen.run(codes.recording, scarce, title[1])
+            room = sum(one.nbytes for one in buffers[:-1])
             given = {
-                parameter.node.id: np.array(array)
+                parameter.node.id: copied(array)
                 for parameter, array in zip(recording.callee.parameters, arrays, strict=False)
-                if array.nbytes <= KEPT
+                if (array.reach if isinstance(array, Placed) else array.nbytes) <= KEPT
             }
             error = ""
             lines: list[str] = []
@@ -138,7 +162,7 @@ class Recorder:
         return run
 
     def _printing(
-        self, recording: Recording, arrays: Sequence[Array], backend: str, lines: list[str]
+        self, recording: Recording, arrays: Sequence[Any], backend: str, lines: list[str]
     ) -> tuple[Array, ...]:
         """Run code whose device prints what it records, and add the lines, also where it fails."""
         made = RUNTIME.backend(backend)
@@ -214,17 +238,19 @@ def recording_of(
     It is compiled quickly, as it will not run often; how hard the compiler tries changes no bit.
     """
     made, now = instrument(procedure, wanted), settings.current()
+    sizes = [x for p in procedure.parameters for extent in p.node.shape for x in extent.symbols()]
+    if not wanted.scarce and room_of(made.layout, dict.fromkeys(sizes, 1)) is None:
+        wanted = replace(wanted, scarce=True)  # the data decides how much it is
+        made = instrument(procedure, wanted)
     profile = "strict" if wanted.terms else now.profile
     quick = is_quick(procedure)
     effort: settings.Effort = 0 if quick or now.optimize == 0 else "g"
     passes = "short" if quick else now.pipeline
     with settings.override(profile=profile, optimize=effort, pipeline=passes):
-        return Recording(link.link(build(made.procedure), backend), made.layout)
+        return Recording(link.link(build(made.procedure), backend), made.layout, wanted.scarce)
 
 
-def _sizes(
-    parameters: Sequence[Parameter], arrays: Sequence[Array]
-) -> Iterator[tuple[Symbol, int]]:
+def _sizes(parameters: Sequence[Parameter], arrays: Sequence[Any]) -> Iterator[tuple[Symbol, int]]:
     """Yield what the sizes of arguments are that only the run knows."""
     for parameter, array in zip(parameters, arrays, strict=False):
         for extent, size in zip(parameter.node.shape, array.shape, strict=True):
@@ -245,21 +271,25 @@ def _buffers(
 
     Where it is not known how much that is, a device gives less than it could.
     """
-    room = Room(*_ROOM) if asked is None else asked.within(Room(*_ROOM))
+    whole = Room(*_ROOM) if asked is None else asked.within(Room(*_ROOM))
     most = min(most, _OPEN) if asked is None and most < _ALL else most
     used = np.zeros(s.COUNTERS, np.int64)
     used[s.LIMIT] = limit
     while True:
+        room = whole.shrunk(most, layout.width)
         try:
-            if room.bytes(layout.width) > most:
-                raise MemoryError
             table = np.zeros((room.rows, layout.width), np.int64)
             return table, np.zeros(room.floats), np.zeros(room.ints, np.int64), used
         except MemoryError:
-            room = Room(*(-(-one // 2) for one in room))
-            if room.bytes(layout.width) < _LEAST:
+            most = room.bytes(layout.width) // 2
+            if most < _LEAST:
                 message = "there is not enough memory to record anything"
                 raise CdMemoryError(Diagnostic("CD0705", message)) from None
+
+
+def _holds(buffers: Sequence[Array], asked: Room) -> bool:
+    """Whether buffers have the room that is asked for."""
+    return all(len(one) >= count for one, count in zip(buffers, asked, strict=False))
 
 
 def _taken(
@@ -272,7 +302,8 @@ def _taken(
     room: tuple[int, int],
 ) -> Run:
     table, floats, ints, used = buffers
-    return Run(
+    full = recording.scarce and not used[s.LIMIT]
+    run = Run(
         *title,
         recording.layout,
         recording.callee.parameters[: -len(buffers)],
@@ -283,6 +314,17 @@ def _taken(
         int(used[s.DROPPED]),
         *room,
         sizes,
+        bool(full),
         given,
         error,
     )
+    return _without_last_terms(run) if full else run
+
+
+def _without_last_terms(run: Run) -> Run:
+    """Return a run without the terms at its end, which are of a record that had no room."""
+    end = len(run.table)
+    while end and run.layout.sites[int(run.table[end - 1, 0])].reduce is not None:
+        end -= 1
+    dropped = sum(_terms(run, number) for number in range(end, len(run.table)))
+    return replace(run, table=run.table[:end], dropped=run.dropped + dropped)

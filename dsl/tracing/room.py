@@ -39,6 +39,22 @@ class Room(NamedTuple):
         """Return no more than some other room of anything, and something of everything."""
         return Room(*(max(1, min(one, other)) for one, other in zip(self, most, strict=True)))
 
+    def shrunk(self, most: int, width: int) -> Room:
+        """Return what of it fits into so many bytes: rows of a table that is so wide first, up to a
+        quarter, and as much of the others as each asks for.
+
+        >>> Room(2, 90, 10).shrunk(8 * (8 + 50), 4)
+        Room(rows=2, floats=45, ints=5)
+        """
+        whole = self.bytes(width)
+        if whole <= most:
+            return self
+        rows = min(self.rows, max(most // 4, most * self.rows * width * 8 // whole) // (8 * width))
+        left, asked = most // 8 - rows * width, self.floats + self.ints
+        return Room(
+            rows, *(max(left, 0) * one // max(asked, 1) for one in (self.floats, self.ints))
+        )
+
 
 def room_of(layout: Layout, sizes: Mapping[Symbol, int], one_by_one: bool = False) -> Room | None:
     """Return what a run with arguments of such sizes records at most, None where data decides.

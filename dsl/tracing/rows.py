@@ -6,7 +6,7 @@ Row     := [site, first float, first int, symbols...]   of the table, see `sites
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...lowering.ir import dtypes
@@ -16,13 +16,13 @@ from ...lowering.ir.assignments import (
     Branch,
     For,
     Let,
-    Parameter,
     Permute,
     Print,
     Statement,
 )
 from ...lowering.ir.expressions import (
     Apply,
+    Const,
     Domain,
     Dynamic,
     Expr,
@@ -31,64 +31,30 @@ from ...lowering.ir.expressions import (
     Reduce,
     Select,
 )
-from ...lowering.ir.indexing import Affine, Range, Symbol, const, mod, multiply, var
-from ...lowering.ir.node import Node
+from ...lowering.ir.indexing import (
+    Affine,
+    Range,
+    Symbol,
+    const,
+    floordiv,
+    minimum,
+    mod,
+    multiply,
+    var,
+)
 from ...lowering.ir.ops import OPS
 from ..checked import is_nan
 from . import sites as s
 from .boxes import axes_of, is_uneven
+from .buffers import Buffers, all_of, compare, number_of
 from .columns import Cell, Columns
 from .sites import Site, Wanted
 from .where import Fits
-
-_TABLE = (
-    ("trace_table", dtypes.int64), ("trace_floats", dtypes.float64), ("trace_ints", dtypes.int64),
-    ("trace_used", dtypes.int64),
-)  # fmt: skip
-
 
 ROW, REST, POINT = range(3)
 """What the values of a printed line are: a row of the table, what did not fit, or of a point."""
 VALUES = 6
 """At most so many are in one line: what a device prints at once is limited."""
-
-
-class Buffers:
-    """The arrays that a procedure records into, and new symbols for it."""
-
-    def __init__(self, serial: int, node: int) -> None:
-        self.serial = serial
-        rows, width, floats, ints = map(self.symbol, ("rows", "width", "floats", "ints"))
-        self.room = {s.ROWS: var(rows), s.FLOATS: var(floats), s.INTS: var(ints)}
-        shapes = ((var(rows), var(width)), (var(floats),), (var(ints),), (const(s.COUNTERS),))
-        self.nodes = [
-            Node(node + n, label, shape, dtype)
-            for n, ((label, dtype), shape) in enumerate(zip(_TABLE, shapes, strict=True), 1)
-        ]
-        self.table, self.floats, self.ints, self.used = self.nodes
-
-    @property
-    def parameters(self) -> Iterator[Parameter]:
-        """The arrays as what the caller of a procedure provides last."""
-        for node, place in zip(self.nodes, (s.ROWS, s.FLOATS, s.INTS, None), strict=True):
-            yield Parameter(node, True, place)
-
-    def symbol(self, name: str) -> Symbol:
-        """Return a new symbol."""
-        self.serial += 1
-        return Symbol(name, self.serial)
-
-    def place(self, number: int) -> Access:
-        """Return a counter, to be written."""
-        return Access(self.used, (const(number),))
-
-    def counter(self, number: int) -> Expr:
-        """Return a counter's value."""
-        return Read(self.used, (const(number),))
-
-    def count(self, number: int, by: Expr) -> Assign:
-        """Return what adds to a counter."""
-        return Assign(self.place(number), OPS["add"], False, by, Domain())
 
 
 class Row:
@@ -103,8 +69,8 @@ class Row:
         guard: Expr | None = None,
     ) -> None:
         self.buffers, self.outer = buffers, fits.outer
-        self.row, self.first_float, self.first_int, self.want, self.go = map(
-            buffers.symbol, ("row", "first_float", "first_int", "want", "go")
+        self.row, self.first_float, self.first_int, self.want, self.go, self.fit = map(
+            buffers.symbol, ("row", "first_float", "first_int", "want", "go", "fit")
         )
         one, reduce = site.statement, site.reduce
         self.ranges: tuple[Range, ...] = fits.ranges
@@ -115,8 +81,11 @@ class Row:
         """What has to hold at a point for it to be wanted."""
         self.left: Expr | None = None
         """Whether a point is within the limit, where its number tells that."""
+        self.inside: Expr | None = None
+        """Whether there is room for a point, where there may be none."""
         self.is_ranked = False
         """Whether points are counted one by one to tell which are within the limit."""
+        self.is_scarce = wanted.scarce
         self.columns = Columns()
         self.after: tuple[Cell, ...] = ()
         self.site = site
@@ -127,6 +96,8 @@ class Row:
             self.ranges = (*fits.ranges, *reduce.domain.ranges)
             self.axes = tuple(axes_of(self.ranges))
         self.limit(wanted)
+        if wanted.scarce:
+            self.inside = compare("lt", self.flat, var(self.fit))
         masked = self.asked is not None or self.left is not None or self.is_ranked
         masked = masked or self.first_nan or is_uneven(self.ranges)
         self.columns.of(one, reduce, masked)
@@ -139,11 +110,11 @@ class Row:
     def ask(self, one: Assign, wanted: Wanted, fits: Fits, guard: Expr | None) -> None:
         """Find what has to hold at a point; the axes are those of the assignment."""
         step = wanted.sample
-        sampled = () if step == 1 else (_compare("eq", mod(self.flat, const(step)), const(0)),)
+        sampled = () if step == 1 else (compare("eq", mod(self.flat, const(step)), const(0)),)
         reduce = self.site.reduce
         tests = [one.free.where, *fits.inner, *sampled, guard]
         tests.append(None if reduce is None else reduce.domain.where)
-        self.asked = _all(test for test in tests if test is not None)
+        self.asked = all_of(test for test in tests if test is not None)
 
     def limit(self, wanted: Wanted) -> None:
         """Find how a limit is kept: by the number of a point where all are wanted, else one by
@@ -153,7 +124,7 @@ class Row:
         self.is_ranked = self.asked is not None or is_uneven(self.ranges)
         if not self.is_ranked:
             counters = (self.buffers.counter(s.LIMIT), self.buffers.counter(s.POINTS))
-            self.left = _compare("lt", self.flat, Apply(OPS["sub"], counters, dtypes.int64))
+            self.left = compare("lt", self.flat, Apply(OPS["sub"], counters, dtypes.int64))
 
     def becomes(self, one: Assign, reduce: Reduce | None) -> Expr:
         """Return what a point comes to: the element that is written, or a term."""
@@ -188,12 +159,20 @@ class Row:
         return Read(self.buffers.ints, (var(self.first_int) + self.flat * ints + place,))
 
     @property
+    def room(self) -> Affine:
+        """How many points of a row there is room for: the first ones."""
+        return var(self.fit) if self.is_scarce else self.size
+
+    @property
     def points(self) -> Domain:
         """The points that are recorded, once it is known which."""
         if not self.site.masked:
-            return Domain(self.ranges)
+            return Domain(self.ranges, self.inside)
         mask = self.kept_int(self.site.ints, 0)
-        return Domain(self.ranges, Apply(OPS["eq"], (mask, Position(const(1))), dtypes.bool_))
+        kept: Expr = Apply(OPS["eq"], (mask, Position(const(1))), dtypes.bool_)
+        if self.inside is not None:  # what has no room has no mask
+            kept = Select(self.inside, kept, Const(False, dtypes.bool_))
+        return Domain(self.ranges, kept)
 
     def begin(self) -> Iterator[Statement]:
         """Yield what records the state before the statement."""
@@ -202,24 +181,44 @@ class Row:
             (self.row, s.ROWS), (self.first_float, s.FLOATS), (self.first_int, s.INTS),
         ):  # fmt: skip
             yield Let(symbol, buffers.counter(place))
-        size, site = self.size, self.site
-        wanted = (*self.outer, _compare("eq", buffers.counter(s.STOPPED), const(0)))
-        yield Let(self.want, _number(_all(wanted)))
+        site = self.site
+        wanted = (*self.outer, compare("eq", buffers.counter(s.STOPPED), const(0)))
+        yield Let(self.want, number_of(all_of(wanted)))
         tests = [
-            _compare("eq", var(self.want), const(1)),
-            _compare("lt", var(self.row), buffers.room[s.ROWS]),
-            _compare("lt", buffers.counter(s.POINTS), buffers.counter(s.LIMIT)),
+            compare("eq", var(self.want), const(1)),
+            compare("lt", var(self.row), buffers.room[s.ROWS]),
+            compare("lt", buffers.counter(s.POINTS), buffers.counter(s.LIMIT)),
         ]
-        for first, per_point, place in (
-            (self.first_float, site.floats, s.FLOATS), (self.first_int, site.ints, s.INTS),
-        ):  # fmt: skip
-            if per_point:
-                needed = var(first) + size * per_point
-                tests.append(_compare("le", needed, buffers.room[place]))
-        yield Let(self.go, _number(_all(tests)))
+        needs = [
+            (var(first), per_point, buffers.room[place])
+            for first, per_point, place in (
+                (self.first_float, site.floats, s.FLOATS), (self.first_int, site.ints, s.INTS),
+            ) if per_point
+        ]  # fmt: skip
+        if self.is_scarce:
+            yield Let(self.fit, Position(self.fitting(needs)))
+            tests.append(compare("ge", var(self.fit), minimum(self.size, const(1))))
+        else:
+            tests += [compare("le", first + self.size * n, room) for first, n, room in needs]
+        yield Let(self.go, number_of(all_of(tests)))
         missed = buffers.count(s.DROPPED, self.counted(Domain(self.ranges, self.asked)))
-        other = Branch(_compare("eq", var(self.want), const(1)), (missed,), ())
-        yield Branch(_compare("eq", var(self.go), const(1)), tuple(self.before()), (other,))
+        other = Branch(compare("eq", var(self.want), const(1)), (missed, *self.full()), ())
+        yield Branch(compare("eq", var(self.go), const(1)), tuple(self.before()), (other,))
+
+    def fitting(self, needs: Sequence[tuple[Affine, int, Affine]]) -> Affine:
+        """Return how many points there is room for, given what is used of each buffer, how much of
+        it a point takes, and how large it is."""
+        fit = self.size
+        for first, per_point, room in needs:
+            fit = minimum(fit, floordiv(room - first, const(per_point)))
+        return fit
+
+    def full(self) -> Iterator[Statement]:
+        """Yield, where room may lack, what lets nothing more be recorded: the first records are
+        there."""
+        if self.is_scarce:
+            none = Position(const(0))
+            yield Assign(self.buffers.place(s.LIMIT), None, False, none, Domain())
 
     def before(self) -> Iterator[Statement]:
         """Yield the row of the table, and all columns but the last."""
@@ -227,21 +226,27 @@ class Row:
         for column, value in enumerate((*first, *map(var, self.site.symbols))):
             place = Access(self.buffers.table, (var(self.row), const(column)))
             yield Assign(place, None, False, Position(value), Domain())
-        wanted = [test for test in (self.asked, self.left) if test is not None]
-        points = Domain(self.ranges, _all(wanted))
+        wanted = [test for test in (self.asked, self.left, self.inside) if test is not None]
+        points = Domain(self.ranges, all_of(wanted))
+        yield from self.missed()
         if self.site.masked:
             yield from self.mask(points)
         for _, cells in self.columns.cells:
             yield from (self.store(x, self.points if self.is_ranked else points) for x in cells)
 
+    def missed(self) -> Iterator[Statement]:
+        """Yield what counts the points that a limit by numbers, and the room, leave out."""
+        within = all_of(test for test in (self.left, self.inside) if test is not None)
+        if within is not None:
+            beyond = Apply(OPS["logical_not"], (within,), dtypes.bool_)
+            asked = all_of(test for test in (self.asked, beyond) if test is not None)
+            yield self.buffers.count(s.DROPPED, self.counted(Domain(self.ranges, asked)))
+
     def mask(self, points: Domain) -> Iterator[Statement]:
-        """Yield what says which points are recorded, and counts those that a limit leaves out."""
+        """Yield what says which points are recorded, and counts those beyond a limit by ranks."""
         if self.first_nan:  # a row that made none left its numbers here
             yield self.unmasked()
         yield self.store((False, 0, Position(const(1))), points)
-        if self.left is not None:
-            beyond = Apply(OPS["logical_not"], (self.left,), dtypes.bool_)
-            yield self.buffers.count(s.DROPPED, self.counted(Domain(self.ranges, beyond)))
         if self.is_ranked:
             yield from self.ranked()
 
@@ -249,7 +254,7 @@ class Row:
         """Return what says that no point is recorded."""
         number = self.buffers.symbol("number")
         at = var(self.first_int) + var(number) * self.site.ints
-        box = Domain((Range(number, const(0), self.size),))
+        box = Domain((Range(number, const(0), self.room),))
         return Assign(Access(self.buffers.ints, (at,)), None, False, Position(const(0)), box)
 
     def ranked(self) -> Iterator[Statement]:
@@ -263,17 +268,17 @@ class Row:
             buffers.count(s.DROPPED, Position(const(1))),
         )
         kept = Branch(
-            _compare("lt", rank, buffers.counter(s.LIMIT)),
+            compare("lt", rank, buffers.counter(s.LIMIT)),
             (buffers.count(s.RANK, Position(const(1))),),
             dropped,
         )
-        asked = Branch(_compare("eq", Read(buffers.ints, at), const(1)), (kept,), ())
+        asked = Branch(compare("eq", Read(buffers.ints, at), const(1)), (kept,), ())
         yield Assign(buffers.place(s.RANK), None, False, Position(const(0)), Domain())
-        yield For(number, const(0), self.size, 1, (asked,))
+        yield For(number, const(0), self.room, 1, (asked,))
 
     def end(self) -> Iterator[Statement]:
         """Yield what records the state after the statement, and counts what was used."""
-        yield Branch(_compare("eq", var(self.go), const(1)), tuple(self.behind()), ())
+        yield Branch(compare("eq", var(self.go), const(1)), tuple(self.behind()), ())
 
     def behind(self) -> Iterator[Statement]:
         """Yield the last column and the counts."""
@@ -281,19 +286,26 @@ class Row:
         yield from (self.store(cell, points) for cell in self.after)
         if not self.first_nan:
             yield from self.used(self.counted(points))
+            yield from self.ended()
             return
         after = self.site.columns[-1].expr
         assert after is not None
-        yield self.store((False, 0, _number(is_nan(after))), points)
+        yield self.store((False, 0, number_of(is_nan(after))), points)
         found = self.buffers.symbol("found")
         yield Let(found, self.counted(points))
         stop = Assign(self.buffers.place(s.STOPPED), None, False, Position(const(1)), Domain())
-        some = _compare("gt", var(found), const(0))
+        some = compare("gt", var(found), const(0))
         yield Branch(some, (*self.used(Position(var(found))), stop), ())
+        yield from self.ended()
+
+    def ended(self) -> Iterator[Statement]:
+        """Yield what lets nothing more be recorded where not all of the row had room."""
+        if self.is_scarce:
+            yield Branch(compare("lt", var(self.fit), self.size), tuple(self.full()), ())
 
     def printed(self) -> Iterator[Statement]:
         """Yield what prints the row, see `printing`, and leaves its place to the next one."""
-        yield Branch(_compare("eq", var(self.go), const(1)), tuple(self.lines()), ())
+        yield Branch(compare("eq", var(self.go), const(1)), tuple(self.lines()), ())
 
     def lines(self) -> Iterator[Statement]:
         """Yield the prints of the row, then of each of its points, and what empties the buffers."""
@@ -305,7 +317,7 @@ class Row:
             *(self.number(True, number, place) for place in range(site.ints)),
         ]
         if point:
-            yield For(number, const(0), self.size, 1, tuple(_lines(POINT, point)))
+            yield For(number, const(0), self.room, 1, tuple(_lines(POINT, point)))
         for counter in (s.ROWS, s.FLOATS, s.INTS):
             yield Assign(self.buffers.place(counter), None, False, Position(const(0)), Domain())
 
@@ -317,7 +329,7 @@ class Row:
 
     def used(self, points: Expr) -> Iterator[Statement]:
         """Yield the counting of what a row used."""
-        size, site, count = self.size, self.site, self.buffers.count
+        size, site, count = self.room, self.site, self.buffers.count
         yield count(s.ROWS, Position(const(1)))
         if site.floats:
             yield count(s.FLOATS, Position(size * site.floats))
@@ -350,22 +362,3 @@ def _lines(kind: int, values: Sequence[Expr]) -> Iterator[Print]:
     for at in range(0, len(values), VALUES):
         what = REST if at and kind == ROW else kind
         yield Print((Position(const(what)), *values[at : at + VALUES]), logs=True)
-
-
-def _compare(op: str, left: Affine | Expr, right: Affine | Expr) -> Expr:
-    sides = tuple(Position(x) if isinstance(x, Affine) else x for x in (left, right))
-    return Apply(OPS[op], sides, dtypes.bool_)
-
-
-def _all(tests: Iterable[Expr]) -> Expr | None:
-    """Return the test that all hold, an earlier one before a later one; None for none."""
-    found: Expr | None = None
-    for test in tests:
-        found = test if found is None else Apply(OPS["and"], (found, test), dtypes.bool_)
-    return found
-
-
-def _number(test: Expr | None) -> Expr:
-    """Return 1 where a test holds, else 0."""
-    assert test is not None
-    return Select(test, Position(const(1)), Position(const(0)))

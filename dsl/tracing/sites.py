@@ -138,6 +138,8 @@ class Wanted:
     """Whether each term of a reduction is recorded."""
     printed: bool = False
     """Whether each row is printed when it is complete; then the next one takes its place."""
+    scarce: bool = False
+    """Whether there may be too little room, so that a row ends where the room does."""
 
 
 def called(node: Node, names: Names) -> str:

@@ -77,7 +77,7 @@ class _Run:
     def _content(self, rows: Ints) -> Iterator[Branch]:
         yield from self.level(rows, 0)
         if self.run.dropped:
-            yield Branch("folded", _lost(self.run), NOWHERE, _none)
+            yield Branch("folded", self.run.lost, NOWHERE, _none)
         if self.run.error:
             yield Branch("error", self.run.error.splitlines()[0], NOWHERE, _none)
 
@@ -185,17 +185,6 @@ class _Run:
         same = compound[self.run.table[rows[1:], 0]] & (place[1:] == place[:-1])
         again = (place[1:] <= place[:-1]) & ~same
         return np.split(rows, np.flatnonzero(again) + 1)
-
-
-def _lost(run: Run) -> str:
-    """Return how many records are not there, and why, where there was no room for all of them."""
-    told = f"{run.dropped} records were dropped"
-    if run.asked <= run.room:
-        return told
-    return (
-        f"{told}: all of them take up to {run.asked:,} bytes, and there was room for "
-        f"{run.room:,}; `arrays=` and `statements=` record less"
-    )
 
 
 def _identity(site: Site, depth: int) -> int:

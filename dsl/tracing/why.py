@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -131,13 +132,23 @@ def chain_of(
     end = (len(producers.of.table), 0)
     found = [record for node in fitting if (record := producers.last((node.id, index), end))]
     if not found:
-        raise _unwritten(element(array, index), [group.array for group in producers.groups])
-    return chain(trace, max(found, key=lambda record: record.order), depth, terms)
+        named = [group.array for group in producers.groups]
+        raise _unwritten(element(array, index), named, producers.of.dropped)
+    made = chain(trace, max(found, key=lambda record: record.order), depth, terms)
+    if not producers.of.dropped:
+        return made
+    return replace(made, note="; ".join(filter(None, (made.note, _cut(producers.of.dropped)))))
 
 
-def _unwritten(text: str, labels: Sequence[str]) -> CdIndexError:
+def _cut(dropped: int) -> str:
+    """Return what has to be said where the last records of a run are not there."""
+    return f"{dropped:,} later records of the run were dropped, which may have written it again"
+
+
+def _unwritten(text: str, labels: Sequence[str], dropped: int) -> CdIndexError:
     names = ", ".join(f"`{label}`" for label in dict.fromkeys(labels)) or "nothing"
-    notes = (f"recorded are assignments to {names}",)
+    lost = f"{dropped:,} records of the run were dropped, which may have written it"
+    notes = (f"recorded are assignments to {names}", *(lost,) * (dropped > 0))
     helps = ("where several calls were recorded, `run=` says which one is asked",)
     return CdIndexError(Diagnostic("CD0872", f"no record writes `{text}`", (), notes, helps))
 

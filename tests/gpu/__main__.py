@@ -2,6 +2,7 @@
 
     python -m tests.gpu                           all of it
     python -m tests.gpu tests sanitizer           some of it: tests, sanitizer, benchmark
+    python -m tests.gpu sanitizer --tools racecheck
     python -m tests.gpu benchmark --cells softmax,gemm_f32_4096 --into docs/performance.md
 
 `tests` runs every test that takes a backend on the device, and loops of every kind against the
@@ -13,9 +14,12 @@ CuPy and JAX where they can be imported, and against a copy within the device.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from plusequals.backends.cuda import nvrtc
@@ -28,6 +32,8 @@ from .peers import PEERS
 from .work import MEASURED
 
 ROOT = Path(__file__).resolve().parents[2]
+ABREAST = 8
+"""So many processes share the device, at most."""
 PARTS = ("tests", "sanitizer", "benchmark")
 TESTED = ("tests/dsl", "tests/language", "tests/test_language_page.py")
 """Where tests are that take a backend."""
@@ -52,9 +58,10 @@ def main(words: Sequence[str]) -> int:
         print(f"not run: {why}", flush=True)
         return 0
     done: dict[str, Callable[[], bool]] = {
-        "tests": tests, "sanitizer": sanitized, "benchmark": lambda: benchmark(given),
+        "tests": tests, "sanitizer": lambda: sanitized(given.tools),
+        "benchmark": lambda: benchmark(given),
     }  # fmt: skip
-    failed = [part for part in given.parts or PARTS if not done[part]()]
+    failed = [part for part in given.parts or PARTS if not ended_well(done[part])]
     print(f"failed: {', '.join(failed)}" if failed else "nothing failed", flush=True)
     return len(failed)
 
@@ -67,6 +74,7 @@ def options(words: Sequence[str]) -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument("parts", nargs="*", help="tests, sanitizer, benchmark; without any all")
     parser.add_argument("--cells", default="", help="names of workloads, with commas")
+    parser.add_argument("--tools", default="", help="names of the sanitizer's tools, with commas")
     parser.add_argument("--into", type=Path, help="a page whose table is replaced")
     parser.add_argument("--inside", default="", help=argparse.SUPPRESS)
     given = parser.parse_args(words)
@@ -76,6 +84,9 @@ def options(words: Sequence[str]) -> argparse.Namespace:
     given.cells = [what for what in MEASURED if not names or what.workload.name in names]
     if unknown := set(names) - {what.workload.name for what in MEASURED}:
         parser.error(f"there is no workload {', '.join(sorted(unknown))}")
+    given.tools = [name for name in given.tools.split(",") if name] or sanitizer.TOOLS
+    if unknown := set(given.tools) - set(sanitizer.TOOLS):
+        parser.error(f"there is no tool {', '.join(sorted(unknown))}")
     return given
 
 
@@ -89,10 +100,30 @@ def missing() -> str:
     return "" if found is None else str(found).splitlines()[0]
 
 
+def ended_well(part: Callable[[], bool]) -> bool:
+    """Whether a part passed; one that breaks off is told, and does not end the others."""
+    try:
+        return part()
+    except Exception:
+        traceback.print_exc()
+        return False
+
+
 def inside(what: str) -> int:
-    """Do what a sanitizer looks at."""
+    """Do, in a process of its own, a part of the tests, or what a sanitizer looks at."""
     if what.startswith("wrong "):
         sanitizer.plant(what.removeprefix("wrong "))
+    elif what == "programs":
+        count = nests.run()
+        print(
+            f"{count} programs compute what the interpreter does, the same in each run", flush=True
+        )
+    elif what == "products":
+        count = tensors.run()
+        print(
+            f"{count} products by tensor cores are what NumPy says, the same in each run",
+            flush=True,
+        )
     else:
         print(f"{nests.run(sizes=(5, 37))} programs", flush=True)
         products = tensors.run(sizes=((65, 63, 66), (16, 17, 200)))
@@ -101,21 +132,32 @@ def inside(what: str) -> int:
 
 
 def tests() -> bool:
-    """Whether tests pass on the device."""
-    print(f"{nests.run()} programs compute what the interpreter does, the same in each run")
-    print(f"{tensors.run()} products by tensor cores are what NumPy says, the same in each run")
+    """Whether tests pass on the device; each kind in a process of its own, since a device that has
+    failed once refuses everything of its process."""
+    python = (sys.executable, "-m")
+    passed = [_passes(*python, "tests.gpu", "--inside", what) for what in ("programs", "products")]
     for test, why in OTHERWISE.items():
         print(f"left out: {test}: {why}", flush=True)
     left_out = [f"--deselect={test}" for test in OTHERWISE]
     chosen = ["-k", "cuda", "--backend", "cuda", *left_out, *TESTED]
-    command = [sys.executable, "-m", "pytest", "-q", *chosen]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    return _passes(*python, "pytest", "-q", *_abreast(), *chosen) and all(passed)
 
 
-def sanitized() -> bool:
+def _passes(*words: str) -> bool:
+    return subprocess.run(words, cwd=ROOT, check=False).returncode == 0
+
+
+def _abreast() -> list[str]:
+    """Return how tests are run side by side, where that can be done: most of it is compiling."""
+    if find_spec("xdist") is None:
+        return []
+    return ["-n", str(min(ABREAST, os.cpu_count() or 1)), "--dist", "worksteal"]
+
+
+def sanitized(tools: Sequence[str]) -> bool:
     """Whether no tool of compute-sanitizer reports anything."""
     clean = True
-    for tool in sanitizer.TOOLS:
+    for tool in tools:
         passed, said = sanitizer.checked(tool, ROOT)
         print(said, flush=True)
         clean = clean and passed
@@ -124,7 +166,8 @@ def sanitized() -> bool:
 
 def benchmark(given: argparse.Namespace) -> bool:
     """Whether every cell could be measured; shows the table, and puts it into a page."""
-    machine, compiler = Cuda(), nvrtc.find()
+    machine = Cuda()
+    compiler = nvrtc.find(machine.facts.newest)
     rate, facts = copy_rate(machine), machine.facts
     found = []
     for row in rows(machine, compiler, given.cells, PEERS):

@@ -33,6 +33,11 @@ class Facts:
     target: str
     driver: str
 
+    @property
+    def newest(self) -> int:
+        """The newest version of CUDA whose code it takes."""
+        return int(self.driver.split(".")[0])
+
 
 class Machine(Protocol):
     """A device that runs kernels, one after the other."""

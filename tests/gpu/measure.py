@@ -126,9 +126,14 @@ def table(found: Sequence[Row], rate: float, peers: Sequence[str]) -> str:
             f"`{row.name}`", NOTHING if mine is None else seconds(mine), _rate(row), moved, *times,
             ratio,
         ]))  # fmt: skip
-    said = dict.fromkeys(
-        f"* {peer}, `{row.name}`: {why}" for row in found for peer, why in row.why.items()
-    )
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for row in found:
+        for peer, why in row.why.items():
+            reasons.setdefault((peer, why), []).append(f"`{row.name}`")
+    said = [
+        f"* {peer}{'' if 1 < len(names) == len(found) else ', ' + ', '.join(names)}: {why}"
+        for (peer, why), names in reasons.items()
+    ]
     return "\n".join([*lines, *(["", "Not measured:", "", *said] if said else [])])
 
 

@@ -32,21 +32,31 @@ def programs(sizes: Iterable[int] = SIZES) -> Iterator[tuple[str, int, Any, list
 def run(backend: str = "cuda", sizes: Iterable[int] = SIZES) -> int:
     """Return how many programs computed on a backend what the interpreter does.
 
-    Raises AssertionError where one does not, or has other bits in a second run or when traced.
+    Raises AssertionError, when all have run, where one does not, or has other bits in a second run
+    or when traced.
     """
-    count = 0
+    count, wrong = 0, []
     for name, size, function, arguments in programs(sizes):
-        right = [a.copy() for a in arguments]
-        function(*right)
-        runs = []
-        for is_traced in (False, False, True):
-            held = [a.copy() for a in arguments]
-            with pe.trace() if is_traced else contextlib.nullcontext():
-                function.on(backend)(*held)
-            runs.append([a.tobytes() for a in held])
-            for got, want in zip(held, right, strict=True):
-                np.testing.assert_allclose(got, want, 1e-5, 1e-5, err_msg=f"{name}, {size}")
-        assert runs[0] == runs[1], f"{name}, {size}: differs from run to run"
-        assert runs[0] == runs[2], f"{name}, {size}: differs when it is traced"
+        try:
+            compare(function, arguments, backend)
+        except Exception as why:  # the others are run all the same
+            wrong.append(f"{name}, {size}: {type(why).__name__}: {str(why).strip()}")
         count += 1
+    assert not wrong, f"{len(wrong)} of {count} programs:\n" + "\n".join(wrong)
     return count
+
+
+def compare(function: Any, arguments: list[Array], backend: str) -> None:
+    """Raise AssertionError where a program does not compute what the interpreter does."""
+    right = [a.copy() for a in arguments]
+    function(*right)
+    runs = []
+    for is_traced in (False, False, True):
+        held = [a.copy() for a in arguments]
+        with pe.trace() if is_traced else contextlib.nullcontext():
+            function.on(backend)(*held)
+        runs.append([a.tobytes() for a in held])
+        for got, want in zip(held, right, strict=True):
+            np.testing.assert_allclose(got, want, 1e-5, 1e-5)
+    assert runs[0] == runs[1], "it differs from run to run"
+    assert runs[0] == runs[2], "it differs when it is traced"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -99,6 +100,7 @@ def cupy(what: Measured, case: Case) -> Ready:
 
 def jax(what: Measured, case: Case) -> Ready:
     """Return JAX's compiled functions; its streams are its own, so the host's clock is taken."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # it would take most memory
     library = _module("jax")
     if all(device.platform == "cpu" for device in library.devices()):
         raise LeftOut("this JAX has no CUDA")

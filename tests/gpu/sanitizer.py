@@ -17,6 +17,8 @@ from .machine import Cuda
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 STATUS = 66
 """How a run ends in which something was reported."""
+PATIENCE = 3600
+"""Seconds that a run under a tool may take."""
 WRONG = {
     "memcheck": 'extern "C" __global__ void wrong(float *x) { x[1 << 28] = 1.0f; }',
     "racecheck": """
@@ -29,7 +31,7 @@ extern "C" __global__ void wrong(float *x)
     "synccheck": """
 extern "C" __global__ void wrong(float *x)
 {
-    if (threadIdx.x < 32 + (int)x[0]) { __syncthreads(); return; }
+    if (threadIdx.x < 48 + (int)x[0]) { __syncthreads(); return; }
     x[threadIdx.x] = 1.0f;
     __syncthreads();
     x[threadIdx.x] = 2.0f;
@@ -44,7 +46,9 @@ def plant(tool: str) -> None:
     """Do what is wrong, on the device."""
     machine = Cuda()
     with tempfile.TemporaryDirectory(prefix="plusequals-") as folder:
-        made = nvrtc.find().build(WRONG[tool], machine.facts.target, Path(folder))
+        made = nvrtc.find(machine.facts.newest).build(
+            WRONG[tool], machine.facts.target, Path(folder)
+        )
     x = machine.allocate(4096)
     if tool != "initcheck":
         machine.clear(x, 4096)
@@ -64,7 +68,7 @@ def checked(tool: str, root: Path) -> tuple[bool, str]:
     if shutil.which("compute-sanitizer") is None:
         return True, f"{tool}: not run, compute-sanitizer is not installed"
     planted = _run(command(tool, f"wrong {tool}"), root)
-    if not planted.returncode:
+    if planted.returncode != STATUS:
         return False, f"{tool}: a planted fault was not noticed\n{planted.stdout[-5000:]}"
     done = _run(command(tool, "nests"), root)
     if done.returncode:
@@ -73,6 +77,12 @@ def checked(tool: str, root: Path) -> tuple[bool, str]:
 
 
 def _run(words: list[str], root: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
+    """Return how a command ended and what it said; one that hangs is ended."""
+    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    try:
+        return subprocess.run(words, cwd=root, **pipe, text=True, check=False, timeout=PATIENCE)
+    except subprocess.TimeoutExpired as late:
+        said = (
+            late.stdout.decode(errors="replace") if isinstance(late.stdout, bytes) else late.stdout
+        )
+        return subprocess.CompletedProcess(words, 124, f"{said or ''}\nit took {PATIENCE} seconds")

@@ -172,6 +172,9 @@ def test_the_table_and_the_page() -> None:
         "| `c:3` | – | – |  | – | – | – |",
         "", "Not measured:", "", "* Q, `b:2`: it is not there", "* plusequals, `c:3`: wrong",
     ]  # fmt: skip
+    for row in found:
+        row.why = {"R": "it is nowhere"}
+    assert table(found, 4e12, []).endswith("Not measured:\n\n* R: it is nowhere")
     page = f"before\n{BEGIN}\nold\n{END}\nbehind\n"
     assert into(page, text) == f"before\n{BEGIN}\n\n{text}\n\n{END}\nbehind\n"
     with pytest.raises(ValueError, match="has no"):
@@ -189,6 +192,40 @@ def test_without_a_device_it_is_said_that_nothing_was_run(
     monkeypatch.setattr(machine, "LIBRARY", "no-such-library.so")
     assert command.main([]) == 0
     assert capsys.readouterr().out.startswith("not run: there is no driver: no-such-library.so")
+
+
+def test_a_part_that_breaks_off_does_not_end_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(given: object = None) -> bool:
+        raise RuntimeError("the device is lost")
+
+    monkeypatch.setattr(command, "missing", lambda: "")
+    monkeypatch.setattr(command, "tests", broken)
+    monkeypatch.setattr(command, "sanitized", lambda tools: True)
+    monkeypatch.setattr(command, "benchmark", broken)
+    assert command.main([]) == 2
+    told = capsys.readouterr()
+    assert told.out == "failed: tests, benchmark\n"
+    assert told.err.count("RuntimeError: the device is lost") == 2
+
+
+def test_each_kind_of_tests_has_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[list[str]] = []
+
+    def run(words: list[str], cwd: Path, check: bool) -> subprocess.CompletedProcess[str]:
+        ran.append([*words])
+        return subprocess.CompletedProcess(words, "products" in words)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert not command.tests()
+    assert [words[2:5] for words in ran[:2]] == [
+        ["tests.gpu", "--inside", "programs"], ["tests.gpu", "--inside", "products"],
+    ]  # fmt: skip
+    assert ran[2][2] == "pytest" and {*command.TESTED, "cuda"} <= {*ran[2]}
+    assert len([word for word in ran[2] if word.startswith("--deselect=")]) == 3
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    assert command._abreast() == []
 
 
 def test_as_a_command() -> None:
@@ -210,7 +247,9 @@ def test_what_is_left_out_is_there() -> None:
 def test_what_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert [what.workload.name for what in command.options(["--cells", "nbody"]).cells] == ["nbody"]
     assert len(command.options([]).cells) == len(MEASURED)
-    for words in (["tets"], ["--cells", "nothing"]):
+    assert command.options(["--tools", "racecheck"]).tools == ["racecheck"]
+    assert command.options([]).tools == sanitizer.TOOLS
+    for words in (["tets"], ["--tools", "none"], ["--cells", "nothing"]):
         with pytest.raises(SystemExit):
             command.options(words)
     assert "there is no workload nothing" in capsys.readouterr().err
@@ -251,6 +290,15 @@ def test_loops_of_every_kind_are_compared(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(nests, "NESTS", few)
     with installed(backend(CpuDriver(memory=1 << 26))):
         assert nests.run(sizes=(5,)) == 3
+
+
+def test_all_programs_that_are_wrong_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = dict(list(nests.NESTS.items())[:3])
+    monkeypatch.setattr(nests, "NESTS", few)
+    monkeypatch.setattr(nests, "compare", lambda function, arguments, backend: 1 / 0)
+    with pytest.raises(AssertionError, match="3 of 3 programs") as caught:
+        nests.run(sizes=(5,))
+    assert all(f"{name}, 5: ZeroDivisionError" in str(caught.value) for name in few)
 
 
 @needs_gxx

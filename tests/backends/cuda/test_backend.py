@@ -86,6 +86,22 @@ def test_a_forked_child_gives_devices_up() -> None:
     why = made.unavailable()
     assert isinstance(why, CdBackendError)
     assert "a forked process cannot use the devices of its parent" in str(why)
+    made.after_fork()
+    assert made.unavailable() is not None, "nor can a fork of that one"
+
+
+def test_what_was_compiled_before_a_fork_says_why_it_does_not_run() -> None:
+    with installed(backend(compiler=Nothing)) as made:
+        function, p = pe.cd_from_source(TEXT, backend="cuda"), pe.tensor("p", (4,), "float32")
+        function(np.ones(4), np.ones(4))
+        stream = pe.device("cuda").stream(threaded=False)
+        step = pe.cd_from_source("def g(p):\n    p[i] += 1\n").compile(p)
+        routine = step.link(stream.context())
+        made.after_fork()
+        for call in (lambda: function(np.ones(4), np.ones(4)), routine):
+            with pytest.raises(CdBackendError, match="a forked process cannot") as caught:
+                call()
+            assert caught.value.code == "CD0882"
 
 
 def test_nothing_is_probed_before_it_is_asked_for() -> None:

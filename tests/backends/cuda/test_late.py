@@ -122,3 +122,24 @@ def test_one_array_of_the_host_among_those_of_the_device(made: CompiledCuda) -> 
         r = f(y, x)
     assert np.array_equal(y, 1 + 2 * np.arange(9000.0))
     assert np.array_equal(r.numpy(), np.arange(9000.0) * y)
+
+
+@pytest.mark.parametrize("n", [40, 3000])
+@pytest.mark.parametrize("limit", [0, staging.LIMIT])
+def test_arrays_of_the_host_that_the_device_reaches_directly(
+    made: CompiledCuda, monkeypatch: pytest.MonkeyPatch, n: int, limit: int
+) -> None:
+    monkeypatch.setattr(staging, "SMALL", 8 * 100)
+    device = made.opened(0)
+    device.staging = staging.Staging(device.context, limit)
+    f = on("def f(y, x):\n    y[i] += x[i]\n")
+    pinned = [device.context.pinned(8 * n).view(np.float64) for _ in range(2)]
+    for given, one in ((pinned[0], np.arange(float(n))), (pinned[1], np.ones(n))):
+        given[:] = one
+    y, x = Theirs(device, np.zeros(n)), pinned[0]
+    f(y, x)
+    x[:] = -1  # at once
+    assert np.array_equal(y.get(), np.arange(float(n)))
+    z, x = pinned[1], Theirs(device, np.arange(float(n)))
+    f(z, x)
+    assert np.array_equal(z, 1 + np.arange(float(n))), "it is there when the call ends"

@@ -86,6 +86,27 @@ def test_without_a_library_and_a_command_it_is_said_what_to_install(
         nvrtc.find()
 
 
+@needs_nvrtc
+def test_code_that_the_driver_does_not_take_is_not_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(nvrtc.shutil, "which", lambda name: None)
+    if isinstance(needed(), Nvrtc):
+        newest = needed().version[0]  # type: ignore[attr-defined]
+        assert nvrtc.find(newest).name == needed().name
+        monkeypatch.setattr(nvrtc, "MAJORS", (newest,))
+        with pytest.raises(Failed, match=f"{newest - 1}, does not take; there is neither"):
+            nvrtc.find(newest - 1)
+    command = tmp_path / "nvcc"
+    command.write_text('#!/bin/sh\necho "release 13.0, V13.0.88"\n')
+    command.chmod(0o755)
+    monkeypatch.setattr(nvrtc, "candidates", lambda: iter(()))
+    monkeypatch.setattr(nvrtc.shutil, "which", lambda name: str(command))
+    assert nvrtc.find(13).name == "nvcc 13.0.88"
+    with pytest.raises(Failed, match="nvcc 13.0.88 makes code that the driver, of CUDA 12, does"):
+        nvrtc.find(12)
+
+
 def test_a_library_that_does_not_load_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvrtc, "candidates", lambda: iter(["/nowhere/libnvrtc.so.13"]))
     monkeypatch.setattr(nvrtc.shutil, "which", lambda name: None)

@@ -83,6 +83,14 @@ def test_a_grid_is_as_large_as_its_loops_innermost_first() -> None:
     assert "blockIdx.y" in planned(kernel).text.text
 
 
+def test_a_block_is_no_deeper_than_a_device_takes() -> None:
+    inner = loop(T, 0, 2, "thread", set_x())
+    kernel = loop(B, 0, 1, "block", loop(K, 0, 500, "thread", loop(C, 0, 2, "thread", inner)))
+    (launch,) = planned(kernel).steps
+    assert isinstance(launch, Launch)
+    assert launch.threads == (2, 2, 64)
+
+
 def test_what_depends_on_another_loop_of_the_grid_is_bounded() -> None:
     triangle = loop(B, 0, 8, "block", For(C, const(0), var(B), 1, (alone_body(),), "block"))
     (launch,) = planned(triangle).steps

@@ -239,11 +239,6 @@ def test_a_device_with_a_number_is_that_device() -> None:
         usable(there, True, "x", "cuda")
 
 
-def test_a_trace_has_them_on_the_host(untouched: Opened) -> None:
-    with pytest.raises(CdTypeError, match="and a trace is taken"), pe.trace():
-        on(AXPY)(np.ones(3), Theirs(untouched, np.ones(3)), 1.0)
-
-
 # ---------------------------------------------------------------- results
 
 

@@ -54,6 +54,20 @@ def test_every_verb_sets_the_context_first() -> None:
     ]
 
 
+def test_with_several_devices_the_context_of_the_caller_stays_current() -> None:
+    api = Api(cuEventRecord=(700,))
+    context = BindingsContext(api, "context", has_others=True)
+    context.copy(1, 2, 3, "stream")
+    context.prepared("f", (1, 1, 1), (1, 1, 1), [4], "stream")()
+    assert context.query("event")
+    with pytest.raises(DriverError):
+        context.record("event", "stream")
+    verbs = [call[0] for call in api.calls]
+    assert verbs[1::3] == ["cuMemcpyDtoDAsync", "cuLaunchKernel", "cuEventQuery", "cuEventRecord"]
+    assert api.calls[::3] == [("cuCtxPushCurrent", "context")] * 4
+    assert api.calls[2::3] == [("cuCtxPopCurrent",)] * 4
+
+
 def test_copies_give_addresses_and_sizes() -> None:
     api = Api()
     array = np.arange(6.0)

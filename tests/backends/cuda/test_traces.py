@@ -179,8 +179,25 @@ def test_what_has_no_room_on_a_device_is_counted() -> None:
     n = 200_000
     with device(memory=1 << 24):
         trace = traced(function, "cuda", np.zeros(n, np.float32), np.ones(n, np.float32))
-    assert (len(trace), trace.dropped) == (0, n)
-    assert "200000 records were dropped: all of them take up to 4,800,024 bytes" in str(trace)
+    assert (1 << 22) / 24 - 200 < len(trace) < (1 << 22) / 24
+    assert trace.dropped == n - len(trace)
+    assert [record.index for record in trace[-2:]] == [(len(trace) - 2,), (len(trace) - 1,)]
+    lost = f"{trace.dropped} records were dropped: all of them take up to 4,800,024 bytes"
+    assert lost in str(trace)
+
+
+@pytest.mark.parametrize(
+    "wanted", [{}, {"where": "i != 1"}, {"limit": 9}, {"terms": True}], ids=str
+)
+def test_what_fits_is_what_fits_on_cc(wanted: dict[str, Any]) -> None:
+    function, make = CALLS["steps"]
+    for name, size in (("floats", 30), ("ints", 20), ("floats", 77)):
+        room = tuple(size if one == name else 1 << 13 for one in ("rows", "floats", "ints"))
+        with device(), pe.override(profile="strict"), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(recording, "_ROOM", room)
+            here, there = (traced(function, name, *make(), **wanted) for name in ("cuda", "cc"))
+        assert (len(here), here.dropped) == (len(there), there.dropped)
+        assert [str(r) for r in here] == [str(r) for r in there]
 
 
 def test_a_large_routine_asks_for_what_it_records_and_no_more() -> None:

@@ -69,7 +69,7 @@ def test_sizes_of_the_run_are_known_when_it_begins() -> None:
         with pe.trace() as trace:
             f(np.zeros(n), np.ones(n))
         (run,) = trace.runs
-        assert run.asked == 8 * (3 + 3 * n) and run.room == run.asked + 8 * 8 + 8
+        assert run.asked == 8 * (3 + 3 * n) and run.room == run.asked + 8
 
 
 def test_rows_that_take_turns_need_room_for_one() -> None:

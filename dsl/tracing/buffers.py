@@ -1,0 +1,76 @@
+"""The arrays that a procedure records into, and the tests and numbers that recording is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Access, Assign, Parameter
+from ...lowering.ir.expressions import Apply, Domain, Expr, Position, Read, Select
+from ...lowering.ir.indexing import Affine, Symbol, const, var
+from ...lowering.ir.node import Node
+from ...lowering.ir.ops import OPS
+from . import sites as s
+
+_TABLE = (
+    ("trace_table", dtypes.int64), ("trace_floats", dtypes.float64), ("trace_ints", dtypes.int64),
+    ("trace_used", dtypes.int64),
+)  # fmt: skip
+
+
+class Buffers:
+    """The arrays that a procedure records into, and new symbols for it."""
+
+    def __init__(self, serial: int, node: int) -> None:
+        self.serial = serial
+        rows, width, floats, ints = map(self.symbol, ("rows", "width", "floats", "ints"))
+        self.room = {s.ROWS: var(rows), s.FLOATS: var(floats), s.INTS: var(ints)}
+        shapes = ((var(rows), var(width)), (var(floats),), (var(ints),), (const(s.COUNTERS),))
+        self.nodes = [
+            Node(node + n, label, shape, dtype)
+            for n, ((label, dtype), shape) in enumerate(zip(_TABLE, shapes, strict=True), 1)
+        ]
+        self.table, self.floats, self.ints, self.used = self.nodes
+
+    @property
+    def parameters(self) -> Iterator[Parameter]:
+        """The arrays as what the caller of a procedure provides last."""
+        for node, place in zip(self.nodes, (s.ROWS, s.FLOATS, s.INTS, None), strict=True):
+            yield Parameter(node, True, place)
+
+    def symbol(self, name: str) -> Symbol:
+        """Return a new symbol."""
+        self.serial += 1
+        return Symbol(name, self.serial)
+
+    def place(self, number: int) -> Access:
+        """Return a counter, to be written."""
+        return Access(self.used, (const(number),))
+
+    def counter(self, number: int) -> Expr:
+        """Return a counter's value."""
+        return Read(self.used, (const(number),))
+
+    def count(self, number: int, by: Expr) -> Assign:
+        """Return what adds to a counter."""
+        return Assign(self.place(number), OPS["add"], False, by, Domain())
+
+
+def compare(op: str, left: Affine | Expr, right: Affine | Expr) -> Expr:
+    """Return the comparison of two values, or indices."""
+    sides = tuple(Position(x) if isinstance(x, Affine) else x for x in (left, right))
+    return Apply(OPS[op], sides, dtypes.bool_)
+
+
+def all_of(tests: Iterable[Expr]) -> Expr | None:
+    """Return the test that all hold, an earlier one before a later one; None for none."""
+    found: Expr | None = None
+    for test in tests:
+        found = test if found is None else Apply(OPS["and"], (found, test), dtypes.bool_)
+    return found
+
+
+def number_of(test: Expr | None) -> Expr:
+    """Return 1 where a test holds, else 0."""
+    assert test is not None
+    return Select(test, Position(const(1)), Position(const(0)))

@@ -8,57 +8,123 @@ SORT_ROWS = """
 def sort_rows(x, w):
     rows, n = x.shape
     for r in range(rows):
-        width = 1
+        for start in range(0, n, 16):
+            for k in range(start + 1, min(start + 16, n)):
+                q = x[r, k]
+                at = k
+                while at > start:
+                    p = x[r, clamp(at - 1)]
+                    if not (q < p or (p != p and q == q)):
+                        break
+                    x[r, clamp(at)] = p
+                    at -= 1
+                x[r, clamp(at)] = q
+        width = 16
         while width < n:
             start = 0
             while start < n:
-                a = start
                 middle = min(start + width, n)
-                b = middle
                 stop = min(start + 2 * width, n)
-                for k in range(start, stop):
-                    left = a < middle
-                    if left and b < stop:
+                a = start
+                b = middle
+                if stop - start == 2 * width:
+                    c = middle - 1
+                    d = stop - 1
+                    for k in range(start, middle):
                         p = x[r, clamp(a)]
                         q = x[r, clamp(b)]
-                        left = not (q < p or (p != p and q == q))
-                    if left:
-                        w[r, k] = x[r, clamp(a)]
-                        a += 1
-                    else:
-                        w[r, k] = x[r, clamp(b)]
-                        b += 1
+                        step = int((q < p) | ((p != p) & (q == q)))
+                        w[r, k] = x[r, clamp(a + step * (b - a))]
+                        a += 1 - step
+                        b += step
+                        e = x[r, clamp(c)]
+                        f = x[r, clamp(d)]
+                        back = int((f < e) | ((e != e) & (f == f)))
+                        w[r, clamp(stop - 1 - k + start)] = x[r, clamp(d - back * (d - c))]
+                        c -= back
+                        d -= 1 - back
+                else:
+                    for k in range(start, stop):
+                        left = a < middle
+                        if left and b < stop:
+                            p = x[r, clamp(a)]
+                            q = x[r, clamp(b)]
+                            left = not (q < p or (p != p and q == q))
+                        if left:
+                            w[r, k] = x[r, clamp(a)]
+                            a += 1
+                        else:
+                            w[r, k] = x[r, clamp(b)]
+                            b += 1
                 start = stop
             for k in range(n):
                 x[r, k] = w[r, k]
             width = 2 * width
 """
-"""Merge sort of each row in place, bottom up, NaN last; `w` is scratch of the same shape."""
+"""Merge sort of each row in place, bottom up, NaN last; `w` is scratch of the same shape.
+
+Runs of 16 are made by insertion. Two runs of one length are merged from both ends at once, each end
+as many steps as a run has elements, so that neither run ends before; and without a branch.
+"""
 
 ARGSORT_ROWS = """
 def argsort_rows(x, order, w):
     rows, n = x.shape
     for r in range(rows):
-        width = 1
+        for start in range(0, n, 16):
+            for k in range(start + 1, min(start + 16, n)):
+                here = order[r, k]
+                q = x[r, clamp(here)]
+                at = k
+                while at > start:
+                    there = order[r, clamp(at - 1)]
+                    p = x[r, clamp(there)]
+                    if not (q < p or (p != p and q == q)):
+                        break
+                    order[r, clamp(at)] = there
+                    at -= 1
+                order[r, clamp(at)] = here
+        width = 16
         while width < n:
             start = 0
             while start < n:
-                a = start
                 middle = min(start + width, n)
-                b = middle
                 stop = min(start + 2 * width, n)
-                for k in range(start, stop):
-                    left = a < middle
-                    if left and b < stop:
-                        p = x[r, clamp(order[r, clamp(a)])]
-                        q = x[r, clamp(order[r, clamp(b)])]
-                        left = not (q < p or (p != p and q == q))
-                    if left:
-                        w[r, k] = order[r, clamp(a)]
-                        a += 1
-                    else:
-                        w[r, k] = order[r, clamp(b)]
-                        b += 1
+                a = start
+                b = middle
+                if stop - start == 2 * width:
+                    c = middle - 1
+                    d = stop - 1
+                    for k in range(start, middle):
+                        i = order[r, clamp(a)]
+                        j = order[r, clamp(b)]
+                        p = x[r, clamp(i)]
+                        q = x[r, clamp(j)]
+                        step = int((q < p) | ((p != p) & (q == q)))
+                        w[r, k] = i + step * (j - i)
+                        a += 1 - step
+                        b += step
+                        i = order[r, clamp(c)]
+                        j = order[r, clamp(d)]
+                        p = x[r, clamp(i)]
+                        q = x[r, clamp(j)]
+                        back = int((q < p) | ((p != p) & (q == q)))
+                        w[r, clamp(stop - 1 - k + start)] = j - back * (j - i)
+                        c -= back
+                        d -= 1 - back
+                else:
+                    for k in range(start, stop):
+                        left = a < middle
+                        if left and b < stop:
+                            p = x[r, clamp(order[r, clamp(a)])]
+                            q = x[r, clamp(order[r, clamp(b)])]
+                            left = not (q < p or (p != p and q == q))
+                        if left:
+                            w[r, k] = order[r, clamp(a)]
+                            a += 1
+                        else:
+                            w[r, k] = order[r, clamp(b)]
+                            b += 1
                 start = stop
             for k in range(n):
                 order[r, k] = w[r, k]

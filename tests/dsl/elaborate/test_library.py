@@ -12,15 +12,24 @@ from plusequals.dsl.elaborate import library
 
 
 def _python(text: str) -> Callable[..., Any]:
-    """Return a library function as plain Python; `clamp` keeps a position as it is."""
-    scope: dict[str, Any] = {"np": np, "clamp": lambda position: position}
+    """Return a library function as plain Python; a position that `clamp` marks is in range."""
+
+    def clamp(position: int) -> int:
+        assert position >= 0, "it would count from the end"
+        return position
+
+    scope: dict[str, Any] = {"np": np, "clamp": clamp}
     exec(text, scope)
     found = scope[text.split("def ")[1].split("(")[0]]
     assert callable(found)
     return found  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 8, 33])
+SIZES = [0, 1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 47, 48, 64, 65, 100, 128, 131]
+"""Below and above runs of 16, of equal and of other lengths."""
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_rows_are_sorted_with_nan_last(size: int) -> None:
     x = np.random.default_rng(size).integers(0, 9, (2, size)).astype(float)
     x[:, ::5] = np.nan
@@ -29,7 +38,7 @@ def test_rows_are_sorted_with_nan_last(size: int) -> None:
     np.testing.assert_array_equal(x, expected)
 
 
-@pytest.mark.parametrize("size", [0, 1, 5, 16, 21])
+@pytest.mark.parametrize("size", SIZES)
 def test_equal_keys_keep_their_order(size: int) -> None:
     x = np.random.default_rng(size).integers(0, 4, (3, size))
     order = np.tile(np.arange(size), (3, 1))

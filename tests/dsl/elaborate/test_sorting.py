@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import plusequals as pe
@@ -73,3 +74,17 @@ def test_it_is_what_numpy_says(body: str) -> None:
 def test_what_cannot_be_ordered_or_counted_is_an_error(body: str, message: str) -> None:
     with pytest.raises(pe.CdError, match=message):
         compiled(body)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1", "?"])
+def test_rows_of_any_length_and_type_in_order(dtype: str) -> None:
+    text = "def f(x):\n    return np.sort(x), np.argsort(x), np.sort(x, axis=0)\n"
+    function = pe.cd_from_source(text, {"np": np})
+    for size in (1, 15, 16, 17, 32, 33, 48, 100, 256, 259):
+        x = np.random.default_rng(size).integers(0, 30, (3, size)).astype(dtype)
+        if x.dtype.kind == "f":
+            x[:, ::7], x[:, 1::9], x[:, 2::9], x[:, 3::9] = np.nan, np.inf, -0.0, -np.inf
+        rows, places, columns = function(x)
+        np.testing.assert_array_equal(rows, np.sort(x))
+        np.testing.assert_array_equal(places, np.argsort(x, kind="stable"))
+        np.testing.assert_array_equal(columns, np.sort(x, axis=0))

@@ -98,6 +98,8 @@ class Run:
     places: dict[int, int] = field(default_factory=dict)
     """The address of each node's array."""
     state: State = field(default_factory=lambda: State(lambda text: None))
+    homes: dict[int, int] = field(default_factory=dict)
+    """The address of the copy of each argument of the host, also where arrays trade places."""
     taken: list[int] = field(default_factory=list)
     """The addresses of memory that is given back at the end."""
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -137,7 +139,7 @@ class Run:
         homes = [k for k, p in enumerate(code.parameters)
                  if p.written and p.log is None and not isinstance(given[k], Placed)]  # fmt: skip
         for k in homes:
-            self.copies.download(given[k], self.places[code.parameters[k].node.id])
+            self.copies.download(given[k], self.homes[code.parameters[k].node.id])
         results = tuple(
             self.kept(node) if theirs and array is None and node.rank
             else self.taken_home(node, array)
@@ -198,6 +200,7 @@ class Run:
             self.places[node.id] = array.address
             return
         address = self.places[node.id] = self.take(node.label, array.nbytes)
+        self.homes[node.id] = address
         if parameter.log is None:
             self.copies.upload(address, array)
         else:

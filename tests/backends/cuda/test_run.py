@@ -171,3 +171,20 @@ def test_kernels_that_print_are_compiled_without_a_warning(
     assert 'printf("!@#%lld: %lld' in text and "logged(run, printed);" in text
     built = needed().build(text, device.target, tmp_path)
     assert "warning" not in built.log, built.log
+
+
+@needs_gxx
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_arguments_that_trade_places_come_back_as_they_are_called(rounds: int) -> None:
+    text = (
+        f"def f(u, v):\n    for t in range({rounds}):\n        v[1:] = u[:-1]\n"
+        "        u, v = v, u\n    return u * 1\n"
+    )
+    plain: dict[str, Any] = {}
+    exec(text, plain)
+    with installed():
+        mine, pythons = ([np.arange(4.0), np.arange(4.0) * 3 + 1] for _ in range(2))
+        got = pe.cd_from_source(text, backend="cuda")(*mine)
+    assert np.array_equal(got, plain["f"](*pythons))
+    for one, other in zip(mine, pythons, strict=True):
+        assert np.array_equal(one, other)

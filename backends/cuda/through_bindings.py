@@ -139,7 +139,8 @@ class BindingsContext:
 
     def clear(self, address: int, size: int, stream: Handle) -> None:
         """Queue the filling of memory with zeros."""
-        self._ask("cuMemsetD8Async", address, 0, size, stream)
+        if size:
+            self._ask("cuMemsetD8Async", address, 0, size, stream)
 
     def stream(self) -> Handle:
         """Return a new stream."""

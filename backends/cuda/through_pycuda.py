@@ -159,8 +159,9 @@ class PyCudaContext:
 
     def clear(self, address: int, size: int, stream: Handle) -> None:
         """Queue the filling of memory with zeros."""
-        with self._current() as api:
-            api.memset_d8_async(address, 0, size, stream)
+        if size:
+            with self._current() as api:
+                api.memset_d8_async(address, 0, size, stream)
 
     def stream(self) -> Handle:
         """Return a new stream."""

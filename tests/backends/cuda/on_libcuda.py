@@ -41,7 +41,7 @@ class Shaped(Gxx):
 
 
 def _shape(bounds: str, name: str, parameters: str) -> str:
-    names = [one.strip() for one in parameters.split(",")]
+    names = [one.strip() for one in parameters.split(",") if one.strip()]
     faults = next((at for at, one in enumerate(names) if one.endswith("*faults")), -1)
     most = bounds.split(",")[0] or 0
     return f'extern "C" {{ int {name}_shape[3] = {{{len(names)}, {faults}, {most}}}; }}\n'

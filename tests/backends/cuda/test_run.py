@@ -207,3 +207,20 @@ def test_what_trades_places_ends_in_the_array_of_the_caller(name: str) -> None:
     for expected, *results in zip(here, there, found, strict=True):
         for result in results:
             np.testing.assert_array_equal(result, expected)
+
+
+@needs_gxx
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_arguments_that_trade_places_come_back_as_they_are_called(rounds: int) -> None:
+    text = (
+        f"def f(u, v):\n    for t in range({rounds}):\n        v[1:] = u[:-1]\n"
+        "        u, v = v, u\n    return u * 1\n"
+    )
+    plain: dict[str, Any] = {}
+    exec(text, plain)
+    with installed():
+        mine, pythons = ([np.arange(4.0), np.arange(4.0) * 3 + 1] for _ in range(2))
+        got = pe.cd_from_source(text, backend="cuda")(*mine)
+    assert np.array_equal(got, plain["f"](*pythons))
+    for one, other in zip(mine, pythons, strict=True):
+        assert np.array_equal(one, other)

@@ -42,6 +42,7 @@ def test_every_verb_sets_the_context_first() -> None:
     context = BindingsContext(api, "context")
     assert context.allocate(100, "stream") == 7
     context.clear(7, 100, "stream")
+    context.clear(7, 0, "stream")
     context.copy(1, 2, 3, "stream")
     context.wait("stream", "event")
     others = [call for call in api.calls if call[0] != "cuCtxSetCurrent"]

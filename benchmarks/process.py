@@ -8,12 +8,15 @@ import selectors
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 LIMIT = 600.0
 """Seconds that one answer may take; compiling is the longest of them."""
+PATIENCE = 20.0
+"""Seconds that a process may take to end."""
 
 
 class Died(Exception):
@@ -62,11 +65,18 @@ class Process:
         return answer
 
     def close(self) -> None:
-        """End the process, and return when it has ended."""
+        """End the process, and return when it has ended.
+
+        It has some time to end as any program does: what is put on disk then counts later.
+        """
         assert self._process.stdin and self._process.stdout, "they were opened as pipes"
-        self._process.kill()
-        self._process.wait()
-        self._process.stdin.close()
+        with suppress(OSError):  # it is gone already
+            self._process.stdin.close()
+        try:
+            self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._process.stdout.close()
 
     def __enter__(self) -> Self:

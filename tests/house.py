@@ -47,8 +47,8 @@ backends/cuda: shared dlpack plan kernels nvrtc dialect driver through_pycuda th
 backends/cuda: verbs protocols
 backends/cc: __init__ backend warm stream compiler code threads library inspection toolchain host
 backends: interpreter registry
-backends/emit: __init__ c_syntax order parts polls frame vectors source heads units c_expression
-backends/emit: eager names dialect layout prelude record
+backends/emit: __init__ c_syntax order parts polls frame vectors division source heads units
+backends/emit: c_expression eager names dialect layout prelude record
 backends: cache lock folders dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks lockstep predicate deferred kinds split

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...lowering.ir import verify
     from ...lowering.ir.assignments import Procedure
     from .. import dump
-    from ..emit import c_syntax, names
+    from ..emit import c_syntax, division, names
     from ..emit import source as texts
     from ..emit.source import Source
     from ..interface import Origin
@@ -39,11 +39,15 @@ else:  # what only compiling needs
     )
     verify, dump = Later("...lowering.ir.verify", __package__), Later("..dump", __package__)
     c_syntax, names = Later("..emit.c_syntax", __package__), Later("..emit.names", __package__)
-    texts = Later("..emit.source", __package__)
+    texts, division = (
+        Later("..emit.source", __package__),
+        Later("..emit.division", __package__),
+    )
     code, threads = Later(".code", __package__), Later(".threads", __package__)
     inspection = Later(".inspection", __package__)
 
 _LOCKS = 16
+_FILE = "kernel.c"
 
 
 class CompiledC:
@@ -239,7 +243,8 @@ class CompiledC:
             made = self._taken(key)
             is_kept = made is not None
             if made is None:
-                trial = Trial(source.text, "kernel.c", compiler, chosen, self.cache)
+                parts = division.divided(source, processors(), _FILE)
+                trial = Trial(parts, _FILE, compiler, chosen, self.cache)
                 made = built(trial, source.text, name, source.line_map.get)
             try:
                 library = _loaded(made, source.entry, key)

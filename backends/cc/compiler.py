@@ -20,13 +20,14 @@ from ...lowering.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, S
 from ...lowering.later import Later
 from ..cache import Cache
 from . import library
-from .toolchain import Ran, Toolchain, first_line, start
+from .toolchain import Ran, Running, Toolchain, first_line, run, start
 
 if TYPE_CHECKING:
     import tempfile
 else:
     tempfile = Later("tempfile", None)
 
+_SHARED = "-shared"
 Places = Callable[[int], Span | None]
 """From a line of generated text, 1-based, to the user's place that it comes from."""
 
@@ -37,7 +38,7 @@ def flags(toolchain: Toolchain, optimize: settings.Effort | None = None) -> tupl
     All are part of the key.
     """
     level = settings.current().optimize if optimize is None else optimize
-    return (*toolchain.flags, f"-O{level}", "-shared")
+    return (*toolchain.flags, f"-O{level}", _SHARED)
 
 
 def built(trial: Trial, text: str, name: str, places: Places) -> bytes:
@@ -55,31 +56,61 @@ class Trial:
     """A compilation that was begun; `ended` waits for its end, which may be asked for once."""
 
     def __init__(
-        self, text: str, name: str, toolchain: Toolchain, chosen: Sequence[str], cache: Cache
+        self,
+        texts: Sequence[str],
+        name: str,
+        toolchain: Toolchain,
+        chosen: Sequence[str],
+        cache: Cache,
     ) -> None:
-        """Begin it, with the text in a file of that name; raises CdBackendError as `start` does,
-        and CD0814 where no file can be written."""
+        """Begin it, with the text in a file of that name, several side by side.
+
+        Raises CdBackendError as `start` does, and CD0814 where no file can be written.
+        """
         self.toolchain, self.command = toolchain, _command(toolchain, chosen, name)
+        self._objects = [f"{at}.o" for at in range(len(texts))] if len(texts) > 1 else []
+        self._link = _command(toolchain, chosen, *self._objects)
         with contextlib.ExitStack() as stack:
             self._folder = stack.enter_context(cache.scratch())
+            self._running: list[Running] = []
+            stack.callback(self._stop)
             try:
-                with open(
-                    os.path.join(self._folder, name), "w", encoding="ascii", newline="\n"
-                ) as file:
-                    file.write(text)
-                self._running = start(self.command, self._folder)
+                for at, text in enumerate(texts):
+                    self._start(at, text, name, chosen)
             except OSError as why:
                 raise _no_place(self._folder, why) from None
             self._stack = stack.pop_all()
 
+    def _start(self, at: int, text: str, name: str, chosen: Sequence[str]) -> None:
+        """Start the compiler of one of the texts, for an object file if there are several."""
+        name, command, said = f"{at or ''}{name}", self.command, f"said{at or ''}"
+        with open(os.path.join(self._folder, name), "w", encoding="ascii", newline="\n") as file:
+            file.write(text)
+        if self._objects:
+            alone = [flag for flag in chosen if flag != _SHARED]
+            command = (*self.toolchain.command, *alone, "-c", "-o", self._objects[at], name)
+        self._running.append(start(command, self._folder, said))
+
+    def _stop(self) -> None:
+        """End what is still running."""
+        for one in self._running:
+            one.stop()
+
     def is_over(self) -> bool:
-        """Whether it has ended."""
-        return self._running.process.poll() is not None
+        """Whether all compilers have ended."""
+        return all(one.process.poll() is not None for one in self._running)
+
+    def _ran(self) -> Ran:
+        """Return how the first ended that went wrong, or else the last."""
+        for one in self._running:
+            if (ran := one.ended()).status:
+                return ran
+        return run(self._link, self._folder) if self._objects else ran
 
     def ended(self) -> tuple[bytes, Ran]:
         """Return the shared object, empty where there is none, and how the compiler ended."""
         with self._stack:
-            ran, code = self._running.ended(), b""
+            ran, code = self._ran(), b""
             try:
                 if ran.status == 0:
                     with open(os.path.join(self._folder, "kernel.so"), "rb") as file:
@@ -104,7 +135,7 @@ class Ahead(Trial):
         cache: Cache,
         keep: Callable[[bytes], object],
     ) -> None:
-        super().__init__(text, name, toolchain, chosen, cache)
+        super().__init__((text,), name, toolchain, chosen, cache)
         self._keep, self._process = keep, os.getpid()
         atexit.register(self._at_exit)
 
@@ -125,8 +156,9 @@ class Ahead(Trial):
                 self.ended()
 
 
-def _command(toolchain: Toolchain, chosen: Sequence[str], name: str) -> tuple[str, ...]:
-    return (*toolchain.command, *chosen, "-o", "kernel.so", name, "-lm")
+def _command(toolchain: Toolchain, chosen: Sequence[str], *names: str) -> tuple[str, ...]:
+    """Return the command that makes the shared object of files."""
+    return (*toolchain.command, *chosen, "-o", "kernel.so", *names, "-lm")
 
 
 def _complaint(

@@ -63,7 +63,7 @@ from .frame import LIBRARY, WORK, Around, Frame, frame_of
 from .layout import STEP, broken, comment, laid_out, words
 from .names import identifier
 from .order import is_in_danger
-from .parts import Part, part_of
+from .parts import Part, Written, part_of, stacked
 from .polls import Counted, Cut, Poll, poll_of
 from .source import Body, Source, above
 
@@ -107,8 +107,8 @@ class _Walk:
     """The place in the program: numbers of statements and, of loops, how far they have come."""
     part: Part | None = None
     """The parallel loop whose function is written."""
-    parts: list[tuple[list[str], dict[int, Span]]] = field(default_factory=list)
-    """The functions of parallel loops, with the statement behind each line, counted from 0."""
+    parts: list[tuple[Written, dict[int, Span]]] = field(default_factory=list)
+    """The functions of parallel loops, with the statement behind each line of the loop."""
     loops: int = 0
     """How many loops of the function are around."""
 
@@ -306,7 +306,7 @@ class _Walk:
         inner, spans = self.lines, self.spans
         self.lines, self.spans, self.depth, self.loops, self.part = outside
         written = part.written(inner)
-        self.parts.append((written.lines, {written.shift + at: s for at, s in spans.items()}))
+        self.parts.append((written, spans))
         names = [one.name for one in written.held]
         fault = "fault" if written.reports else "NULL"
         self.call(part, names, f"{rounds}, {work}, {fault}", loop.span)
@@ -481,11 +481,7 @@ class _Walk:
             opening.append(f"{STEP}int64_t {WORK} = 0;")
         reports, asks = "fault" in used, LIBRARY in used
         head, calling = frame.entry(entry, reports, bool(self.prints), asks)
-        before: list[str] = []
-        spans: dict[int, Span] = {}
-        for lines, inside in self.parts:
-            spans |= {len(before) + at: span for at, span in inside.items()}
-            before += lines
+        before, spans, parts = stacked(self.parts)
         before += (*broken(frame.head(reports, bool(self.prints), asks), 0), "{", *opening)
         spans |= {len(before) + at: span for at, span in self.spans.items()}
         after = [*closing, "}", "", head, "{", *laid_out(calling), "}"]
@@ -502,4 +498,5 @@ class _Walk:
             asks,
             frozenset(at for at, node in enumerate(program.results) if node.id in program.whole),
             frozenset(at for at, node in enumerate(program.results) if node.id in frame.blocks),
+            tuple(part.down(top.count("\n")) for part in parts),
         )

@@ -19,15 +19,17 @@ What a loop uses comes as parameters, since compilers believe only these that th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...lowering.dataclass import dataclass
+from ...lowering.diagnostic import Span
 from ...lowering.ir.loops import For
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import own_reads, own_writes, statements
 from .frame import WORK, Frame, Held, way_out
 from .layout import STEP, broken, laid_out, words
+from .source import Apart
 
 ROOM = 32 * 1024
 """How many bytes of temporaries a thread keeps on its stack."""
@@ -114,7 +116,9 @@ class Part:
             *opening,
         ]
         after = [*closing, "}", "", *self.calling([one.name for one in held], reports), "}", ""]
-        return Written([*before, *loop, *after], len(before), held, reports)
+        lines = [*before, *loop, *after]
+        apart = Apart(1, 1 + len(struct) * bool(held), len(lines), self.caller)
+        return Written(lines, len(before), held, reports, apart)
 
     def head(self, name: str, parameters: Sequence[str]) -> list[str]:
         """Return the head of a function."""
@@ -141,6 +145,23 @@ class Written(NamedTuple):
     """What it is given."""
     reports: bool
     """Whether it may fail."""
+    apart: Apart
+    """Which of the lines are what."""
+
+
+def stacked(
+    every: Sequence[tuple[Written, Mapping[int, Span]]],
+) -> tuple[list[str], dict[int, Span], list[Apart]]:
+    """Return the lines of functions, the statements behind lines of their loops, counted from 0,
+    as those that come with them are, and which lines are whose."""
+    lines: list[str] = []
+    spans: dict[int, Span] = {}
+    places: list[Apart] = []
+    for one, inside in every:
+        spans |= {len(lines) + one.shift + at: span for at, span in inside.items()}
+        places.append(one.apart.down(len(lines)))
+        lines += one.lines
+    return lines, spans, places
 
 
 def part_of(loop: For, frame: Frame) -> Part:

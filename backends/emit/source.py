@@ -23,6 +23,23 @@ class Body(NamedTuple):
     prints: list[Print]
 
 
+class Apart(NamedTuple):
+    """The lines of text, from 1, of a parallel loop's functions, which only its caller is told."""
+
+    first: int
+    """Where what it is given is declared."""
+    functions: int
+    """Where its functions begin."""
+    last: int
+    name: str
+    """The function that the run-time library calls."""
+
+    def down(self, lines: int) -> Apart:
+        """Return the same with lines added above."""
+        first, functions, last, name = self
+        return Apart(first + lines, functions + lines, last + lines, name)
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Generated text, and what its numbers mean."""
@@ -44,6 +61,8 @@ class Source:
     """The numbers of the results that may be anything before: it writes all of them."""
     makes: frozenset[int] = frozenset()
     """The numbers of the results that it makes itself, whose shape only the run knows."""
+    parts: tuple[Apart, ...] = ()
+    """What may stand in a file of its own, in the order of the text."""
 
 
 def above(code: str, dialect: Dialect = C) -> str:
@@ -57,14 +76,16 @@ def above(code: str, dialect: Dialect = C) -> str:
 def joined(sources: Sequence[Source], dialect: Dialect = C) -> tuple[Source, ...]:
     """Return sources that share one text, in which each has the functions that it had before.
 
-    Their entries have different names.
+    Their entries have different names; the parts of each are those of all.
     """
     codes = [source.text.split("\n", source.above)[-1] for source in sources]
     top = above("\n".join(codes), dialect)
     text, line, out = top + "\n".join(codes), top.count("\n"), []
+    parts: list[Apart] = []
     for source, code in zip(sources, codes, strict=True):
         shift = line - source.above
         spans = {at + shift: span for at, span in source.line_map.items()}
         out.append(replace(source, text=text, line_map=spans, above=top.count("\n")))
+        parts += [part.down(shift) for part in source.parts]
         line += code.count("\n") + 1
-    return tuple(out)
+    return tuple(replace(source, parts=tuple(parts)) for source in out)

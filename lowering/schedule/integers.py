@@ -16,7 +16,7 @@ It changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 from math import gcd
 from typing import Literal, NamedTuple, cast
@@ -231,16 +231,21 @@ class _Search:
 
 def _interval(step: _Step, found: Solution) -> tuple[int | None, int | None]:
     """Return the least and the greatest value of a symbol where the others have theirs."""
-    lows, highs = [], []
-    for row in step.above + step.below:
-        k = row.coefficient(step.symbol)
-        rest = row - var(step.symbol) * k
-        number = evaluate(rest, {s: found.get(s, 0) for s in rest.symbols()})
-        if k > 0:
-            lows.append(-(number // k))
-        else:
-            highs.append(number // -k)
+    lows = [-(number // k) for k, number in _apart(step.above, step.symbol, found)]
+    highs = [number // -k for k, number in _apart(step.below, step.symbol, found)]
     return max(lows, default=None), min(highs, default=None)
+
+
+def _apart(rows: Iterable[Affine], symbol: Symbol, found: Solution) -> Iterator[tuple[int, int]]:
+    """Yield the factor of a symbol in each row, and what the rest is worth."""
+    for row in rows:
+        factor, rest = 0, row.offset
+        for atom, k in row.terms:
+            if atom == symbol:
+                factor = k
+            else:
+                rest += k * found.get(cast(Symbol, atom), 0)
+        yield factor, rest
 
 
 def _between(lo: int | None, hi: int | None) -> Iterable[int]:

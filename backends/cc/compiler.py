@@ -57,7 +57,7 @@ class Trial:
 
     def __init__(
         self,
-        texts: Sequence[str],
+        texts: tuple[str, ...],
         name: str,
         toolchain: Toolchain,
         chosen: Sequence[str],

@@ -17,7 +17,7 @@ G depends on the number of rounds only, so every device gives the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, prod
 
@@ -25,7 +25,7 @@ from ..ir import dtypes
 from ..ir.assignments import Access, Let, Pair
 from ..ir.expressions import Apply, Const, Index, Read
 from ..ir.fresh import Fresh
-from ..ir.indexing import Symbol, const, floordiv, minimum, multiply, var
+from ..ir.indexing import Affine, Symbol, const, floordiv, minimum, multiply, var
 from ..ir.loops import For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
@@ -68,15 +68,17 @@ def apart(
     group = fresh.symbol("part")
     outer, inner = loops[:at], loops[at + 1 :]
     part, body = chunk(loops[at], group, count, body, fresh)
-    own: list[_Own] = [_Own(one, fresh, count, point) for one in found]
-    moved = elsewhere(around((*outer, part, *inner), body), _Moved(own))
-    facts.tell(moved, facts.only_in(loop))
+    at_point = () if point is None else (var(point.symbol) - point.lo,)
+    shape = (count,) if point is None else (trips(point) or 1, count)
+    own = [Own(one, fresh, shape, lambda number: (*at_point, number)) for one in found]
+    summed = moved(around((*outer, part, *inner), body), own)
+    facts.tell(summed, facts.only_in(loop))
     starts = tuple(stmt for one in own for stmt in one.start())
     ends = tuple(stmt for one in own for stmt in one.end(group))
     scalars = [node for one in own for node in one.scalars]
     private = facts.private(loop) | {node.id for node in scalars}
     known = {**nodes, **{node.id: node for node in scalars}}
-    made = together((*starts, *moved, *ends), private, facts, fresh, known)
+    made = together((*starts, *summed, *ends), private, facts, fresh, known)
     if made is None:
         return None
     threads = frozenset(n for n, space in made.spaces.items() if space == "private")
@@ -104,13 +106,15 @@ def chunk(
     return chunk, with_value(body, loop.symbol, value)
 
 
-class _Own:
-    """What each block accumulates into, and where all blocks put it."""
+class Own:
+    """What each block or thread accumulates into, and where all of them put it."""
 
-    def __init__(self, one: Sum, fresh: Fresh, count: int, point: For | None) -> None:
-        self.sum = one
-        self.at = () if point is None else (var(point.symbol) - point.lo,)
-        shape = (count,) if point is None else (trips(point) or 1, count)
+    def __init__(
+        self, one: Sum, fresh: Fresh, shape: tuple[int, ...],
+        place: Callable[[Affine], tuple[Affine, ...]],
+    ) -> None:  # fmt: skip
+        """`place` says where in an array of that shape the part of a number is."""
+        self.sum, self.place = one, place
         label = one.access.node.label
         self.best = fresh.scalar(f"{label}_chunk", one.dtype)
         self.bests = fresh.array(f"{label}_chunks", shape, one.dtype)
@@ -136,7 +140,7 @@ class _Own:
 
     def end(self, group: Symbol) -> tuple[Stmt, ...]:
         """Return the statements that keep a part."""
-        here = (*self.at, var(group))
+        here = self.place(var(group))
         out: tuple[Stmt, ...] = (Store(Access(self.bests, here), Read(self.best, ())),)
         if self.found is not None and self.founds is not None:
             out += (Store(Access(self.founds, here), Read(self.found, ())),)
@@ -145,7 +149,7 @@ class _Own:
     def whole(self, fresh: Fresh, count: int) -> Stmt:
         """Return the loop that sums the parts, in their order."""
         group = fresh.symbol("part")
-        here = (*self.at, var(group))
+        here = self.place(var(group))
         one, best = self.sum, Read(self.bests, here)
         if self.founds is None or one.pair is None:
             body: tuple[Stmt, ...] = (Update(one.access, one.op, best, over=(var(group),)),)
@@ -157,10 +161,15 @@ class _Own:
         return For(group, const(0), const(count), 1, (If(some, taken),))
 
 
+def moved(body: tuple[Stmt, ...], own: Sequence[Own]) -> tuple[Stmt, ...]:
+    """Return statements that accumulate into what is a block's or a thread's own."""
+    return elsewhere(body, _Moved(own))
+
+
 class _Moved:
     """Accesses of accumulators become those of a block."""
 
-    def __init__(self, own: Sequence[_Own]) -> None:
+    def __init__(self, own: Sequence[Own]) -> None:
         self.nodes: dict[int, Node] = {}
         for one in own:
             self.nodes[one.sum.access.node.id] = one.best

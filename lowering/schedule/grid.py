@@ -3,7 +3,8 @@
     products of matrices and the like  tiles of them: `tensor_tiles`, `device_tiles`
     independent points                 each thread one: `points`
     points that have loops in them     each block one, its threads together: `team`
-    sums over many rounds              in parts, by many blocks: `chunks`, `segments`
+    sums over many rounds              in parts, by many blocks: `chunks`, `segments`; along columns
+                                       by many threads: `columns`
     running totals                     in pieces: `scan`
     writes to where data says          each thread its own elements, in pieces if exact: `owners`;
                                        where it is asked for by atomic operations: `scatter`
@@ -39,6 +40,7 @@ from ..ir.walk import bodies, reads, statements, writes
 from ..passes.access import accesses
 from ..target import Target
 from .chunks import apart, blocks_for
+from .columns import columns
 from .device_tiles import tiles
 from .meet import leaves
 from .nests import Band, Facts, band, facts_of, favours, trips, uses_of
@@ -132,7 +134,12 @@ class _Placing:
             parts = segments(found, self.facts, self.fresh, self.nodes)
             if parts is not None:
                 return self.apart(parts)
-            made = self.of_band(found)
+            made = self.tiled(found)
+            if made is None:
+                nests = columns(found, self.facts, self.fresh, self.nodes)
+                if nests is not None:
+                    return self.in_order(nests)
+                made = self.of_band(found)
         else:
             own = self.facts.private(stmt)
             accumulators = sums(stmt, own, self.facts)
@@ -186,12 +193,25 @@ class _Placing:
         self.facts.tell((stmt,), frozenset(n for n in used if not made[n].rank))
         return self.nest(stmt)
 
+    def in_order(self, nests: Sequence[Made | For]) -> tuple[Stmt, ...]:
+        """Return the kernels of nests, some of which are kernels already."""
+        out: list[Stmt] = []
+        self.nodes |= self.known()
+        for nest in nests:
+            if isinstance(nest, Made):
+                self.spaces |= nest.spaces
+                out += nest.body
+            else:
+                out += self.nest(nest)
+        return tuple(out)
+
+    def tiled(self, found: Band) -> Made | None:
+        """Return the kernel of a band by tiles, None where it has none."""
+        made = tensor_tiles(found, self.facts, self.fresh, self.target.tensors)
+        return made or tiles(found, self.facts, self.fresh)
+
     def of_band(self, found: Band) -> Made | None:
-        """Return the kernel of a band: by tiles, by blocks or by threads."""
-        tiled = tensor_tiles(found, self.facts, self.fresh, self.target.tensors)
-        tiled = tiled or tiles(found, self.facts, self.fresh)
-        if tiled is not None:
-            return tiled
+        """Return the kernel of a band: by blocks or by threads."""
         by_block = self.prefers_rows(found)
         for rowwise in (by_block, not by_block):
             if rowwise:

@@ -70,18 +70,18 @@ def segments(
         return None
     facts.tell(body, found.private)
     cuts = _cuts([bool(_long(stmt, facts, count)) for stmt in body])
-    if _shares_symbols([body[lo:hi] for lo, hi in cuts]):
+    if shares_symbols([body[lo:hi] for lo, hi in cuts]):
         return None
-    carried = _carried([body[lo:hi] for lo, hi in cuts], found.private)
-    large = [nodes[number] for number in sorted(carried)]
+    crossing = carried([body[lo:hi] for lo, hi in cuts], found.private)
+    large = [nodes[number] for number in sorted(crossing)]
     moved = expanded(body, large, free, fresh) if large else body
     if moved is None:
         return None
-    facts.tell(moved, found.private - carried)
+    facts.tell(moved, found.private - crossing)
     out = []
     for lo, hi in cuts:
         point = replace(free[0], body=moved[lo:hi])
-        facts.tell((point,), found.private - carried)
+        facts.tell((point,), found.private - crossing)
         out.append(Segment(point, _long(moved[lo], facts, count) if hi == lo + 1 else ()))
     return tuple(out)
 
@@ -108,7 +108,7 @@ def _cuts(alone: Sequence[bool]) -> list[tuple[int, int]]:
     return out
 
 
-def _shares_symbols(parts: list[tuple[Stmt, ...]]) -> bool:
+def shares_symbols(parts: list[tuple[Stmt, ...]]) -> bool:
     """Whether a part uses a number that another one finds, as the bound of a loop that is data."""
     bound = [{stmt.symbol for stmt in part if isinstance(stmt, Let)} for part in parts]
     used = [{symbol for stmt in statements(part) for symbol in uses(stmt)} for part in parts]
@@ -118,7 +118,7 @@ def _shares_symbols(parts: list[tuple[Stmt, ...]]) -> bool:
     )  # fmt: skip
 
 
-def _carried(parts: Sequence[tuple[Stmt, ...]], private: frozenset[int]) -> frozenset[int]:
+def carried(parts: Sequence[tuple[Stmt, ...]], private: frozenset[int]) -> frozenset[int]:
     """Return which temporaries of a point more than one part uses."""
     used = Counter(number for part in parts for number in uses_of(part).keys() & private)
     return frozenset(number for number, times in used.items() if times > 1)

@@ -29,7 +29,7 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
         texts = (
             f"int f(void **args) {{ (void)args; return {number}; }}\n" for number in (40, 41, 42)
         )
-        trials = [Trial(text, "kernel.c", compiler, flags(compiler), cc.cache) for text in texts]
+        trials = [Trial((text,), "kernel.c", compiler, flags(compiler), cc.cache) for text in texts]
         return [trial.ended()[0] for trial in trials]
 
 

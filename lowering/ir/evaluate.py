@@ -6,7 +6,11 @@ An access outside its array is our bug and raises `CdInternalError`.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import operator
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import Any, assert_never
@@ -70,16 +74,12 @@ def value_of(expr: Expr) -> Eval:
             constant = dtype.numpy.type(value)
             return lambda state: constant
         case Read(node, index):
-            return _element(place_of(Access(node, index)))
+            return _element(Access(node, index))
         case Position(index):
             number = number_of(index)
             return lambda state: np.int64(number(state))
         case Apply(op, args, _):
-            meaning, operands = meaning_of(op, args[0].dtype), [value_of(arg) for arg in args]
-            if len(operands) == 2:  # the most frequent by far
-                left, right = operands
-                return lambda state: meaning(left(state), right(state))
-            return lambda state: meaning(*[operand(state) for operand in operands])
+            return _applied(meaning_of(op, args[0].dtype), [value_of(arg) for arg in args])
         case Cast(value, dtype):
             inner, convert = value_of(value), _conversion(value.dtype, dtype)
             return lambda state: convert(inner(state))
@@ -92,12 +92,16 @@ def value_of(expr: Expr) -> Eval:
             assert_never(expr)
 
 
-def _element(place: Callable[[State], Place]) -> Eval:
-    def read(state: State) -> Any:
-        array, cell = place(state)
-        return array[cell]
-
-    return read
+def _applied(meaning: Callable[..., Any], operands: list[Eval]) -> Eval:
+    match operands:
+        case [one]:
+            return lambda state: meaning(one(state))
+        case [left, right]:
+            return lambda state: meaning(left(state), right(state))
+        case [a, b, c]:
+            return lambda state: meaning(a(state), b(state), c(state))
+        case _:
+            return lambda state: meaning(*[operand(state) for operand in operands])
 
 
 def _reduce(expr: Reduce) -> Eval:
@@ -140,7 +144,18 @@ def meaning_of(op: Op, dtype: DType) -> Callable[..., Any]:
         return _real_power
     if op.name == "pow" and dtype.kind in "iu":
         return _integer_power
-    return _complex_product if op.name == "mul" and dtype.kind == "c" else op.meaning
+    if dtype.kind == "c":
+        return _complex_product if op.name == "mul" else op.meaning
+    return _OF_SCALARS.get(op.name, op.meaning)
+
+
+_OF_SCALARS: dict[str, Callable[..., Any]] = {
+    "neg": operator.neg, "add": operator.add, "sub": operator.sub, "mul": operator.mul,
+    "product": operator.mul, "div": operator.truediv, "eq": operator.eq, "ne": operator.ne,
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "bitand": operator.and_, "bitor": operator.or_, "bitxor": operator.xor,
+}  # fmt: skip
+"""What computes the same of scalars without the search of a universal function for its loop."""
 
 
 def _complex_product(a: Any, b: Any) -> Any:
@@ -210,17 +225,69 @@ def points_of(domain: Domain) -> Callable[[State], Iterator[None]]:
 
 def place_of(access: Access) -> Callable[[State], Place]:
     """Return the function from a state to the array and the cell; raises where it leaves it."""
-    node, indices = access.node, [_subscript(index) for index in access.index]
+    return _found(access, "array, cell")
 
-    def place(state: State) -> Place:
-        array = state.array(node)
-        cell = tuple([index(state) for index in indices])
-        for number, size in zip(cell, array.shape, strict=True):
-            if not 0 <= number < size:
-                raise broken(f"{node} of shape {array.shape} is accessed at {cell}")
-        return array, cell
 
-    return place
+def _element(access: Access) -> Eval:
+    return _found(access, "array[cell]")
+
+
+def _found(access: Access, what: str) -> Callable[[State], Any]:
+    """Return the function from a state to something of an array and a cell of it."""
+    known: list[Any] = []
+    written = [_written(index, known) for index in access.index]
+    node = access.node
+
+    def leaves(cell: tuple[int, ...], array: Array) -> CdInternalError:
+        return broken(f"{node} of shape {array.shape} is accessed at {cell}")
+
+    return _finder(tuple(written), what)(node, leaves, known)
+
+
+def _written(index: Index, known: list[Any]) -> str:
+    """Return the Python of an index, with `?` for each of what is known, which is added."""
+    terms = () if isinstance(index, Dynamic) else index.terms
+    if isinstance(index, Dynamic) or not all(isinstance(atom, Symbol) for atom, _ in terms):
+        known.append(_subscript(index))
+        return "?(state)"
+    parts = []
+    for symbol, factor in terms:
+        known += (symbol,) if factor == 1 else (symbol, factor)
+        parts.append("symbols[?]" if factor == 1 else "symbols[?] * ?")
+    if index.offset or not parts:
+        known.append(index.offset)
+        parts.append("?")
+    return " + ".join(parts)
+
+
+@functools.cache
+def _finder(indices: tuple[str, ...], what: str) -> Callable[..., Callable[[State], Any]]:
+    """Return the maker of functions that find what they return at indices written in Python.
+
+    One text does for all accesses of a form, so that few are compiled.
+    """
+    numbers = itertools.count()
+    held = [re.sub(r"\?", lambda _: f"k{next(numbers)}", index) for index in indices]
+    cell = "".join(f"{index}, " for index in held)
+    within = " and ".join(f"0 <= cell[{at}] < shape[{at}]" for at in range(len(held)))
+    names = "".join(f"k{at}, " for at in range(next(numbers)))
+    text = f"""\
+def made(node, leaves, known):
+    key, ({names}) = node.id, known
+    def find(state):
+        symbols, array = state.symbols, state.arrays.get(key)
+        if array is None:
+            array = state.array(node)
+        cell, shape = ({cell}), array.shape
+        if not ({within or True}):
+            raise leaves(cell, array)
+        return {what}
+    return find
+"""
+    scope: dict[str, Any] = {}
+    exec(text, scope)  # noqa: S102 - the text above, of which the parts are written here
+    made: Callable[..., Callable[[State], Any]] = scope["made"]
+    return made
 
 
 def _subscript(index: Index) -> Callable[[State], int]:
@@ -234,11 +301,17 @@ def number_of(index: Affine) -> Callable[[State], int]:
     """Return the function from a state to the number of an index expression."""
     terms = [(_atom(atom), factor) for atom, factor in index.terms]
     offset = index.offset
-    if not terms:
-        return lambda state: offset
-    if offset == 0 and len(terms) == 1 and terms[0][1] == 1:
-        return terms[0][0]
-    return lambda state: offset + sum(factor * atom(state) for atom, factor in terms)
+    match terms:
+        case []:
+            return lambda state: offset
+        case [(atom, 1)] if offset == 0:
+            return atom
+        case [(atom, factor)]:
+            return lambda state: offset + factor * atom(state)
+        case [(left, by), (right, times)]:
+            return lambda state: offset + by * left(state) + times * right(state)
+        case _:
+            return lambda state: offset + sum([factor * atom(state) for atom, factor in terms])
 
 
 def _atom(atom: Symbol | Quasi) -> Callable[[State], int]:

@@ -116,6 +116,8 @@ def _hand_over(
 
 def _body(statements: tuple[AnyStatement, ...]) -> Run:
     runs = [_statement(statement) for statement in statements]
+    if len(runs) == 1:
+        return runs[0]
 
     def run(state: State) -> Signal:
         for one in runs:
@@ -158,7 +160,7 @@ def _statement(statement: AnyStatement) -> Run:
         case loops.Store(access, value):
             return _store(place_of(access), value_of(value))
         case loops.Update(access, op, value, pair):
-            return _effect(_contribution(access, op, value_of(value), pair))
+            return _update(access, op, value_of(value), pair)
         case loops.Fill(node, value):
             return _fill(node, value_of(value))
         case loops.Comment() | loops.Barrier():
@@ -167,12 +169,26 @@ def _statement(statement: AnyStatement) -> Run:
             assert_never(statement)
 
 
-def _effect(contribution: Callable[[State], Callable[[], None]]) -> Run:
-    def run(state: State) -> Signal:
-        contribution(state)()
+def _update(access: Access, op: Op | None, value: Eval, pair: Pair | None) -> Run:
+    """What one point does at once; see `_contribution`."""
+    if op is None:
+        return _store(place_of(access), value)
+    if pair is not None:
+        contribution = _contribution(access, op, value, pair)
+
+        def run(state: State) -> Signal:
+            contribution(state)()
+            return None
+
+        return run
+    place, meaning = place_of(access), meaning_of(op, access.node.dtype)
+
+    def accumulate(state: State) -> Signal:
+        array, cell = place(state)
+        array[cell] = meaning(array[cell], value(state))
         return None
 
-    return run
+    return accumulate
 
 
 def _assign(assign: Assign) -> Run:
@@ -265,9 +281,12 @@ def _pair_contribution(
 def _for(loop: assignments.For | loops.For) -> Run:
     lo, hi, body = number_of(loop.lo), number_of(loop.hi), _body(loop.body)
 
+    symbol, step = loop.symbol, loop.step
+
     def run(state: State) -> Signal:
-        for value in range(lo(state), hi(state), loop.step):
-            state.symbols[loop.symbol] = value
+        symbols = state.symbols
+        for value in range(lo(state), hi(state), step):
+            symbols[symbol] = value
             if body(state) == "break":
                 break
         return None
@@ -342,7 +361,12 @@ def _print(statement: assignments.Print) -> Run:
 
 
 def _store(place: Callable[[State], Place], value: Eval) -> Run:
-    return _effect(_put(place, value))
+    def run(state: State) -> Signal:
+        array, cell = place(state)
+        array[cell] = value(state)
+        return None
+
+    return run
 
 
 def _fill(node: Node, value: Eval) -> Run:

@@ -94,9 +94,33 @@ def _fmin(a: Any, b: Any) -> Any:
 
 
 def _fma(a: Any, b: Any, c: Any) -> Any:
-    """Rounds once: the exact result, of which a float64 keeps in its last bit that it is not."""
-    if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c)):
+    """Rounds once, what is exact in a wider type or in fractions."""
+    return _fma_in_doubles(a, b, c) if type(a) is np.float32 else _fma_in_fractions(a, b, c)
+
+
+def _fma_in_doubles(a: Any, b: Any, c: Any) -> Any:
+    """Round once: the product is a float64, and what its sum leaves (Knuth's TwoSum) decides ties.
+
+    Source: D. E. Knuth, The Art of Computer Programming 2, 4.2.2, theorem B.
+    """
+    product, addend = float(a) * float(b), float(c)
+    near = product + addend
+    back = near - product
+    left = (product - (near - back)) + (addend - back)
+    if left and not math.isnan(left):
+        rounded = float(np.float32(near))
+        other = 2 * near - rounded
+        if rounded != near and float(np.float32(other)) == other:  # halfway between two
+            near = math.nextafter(near, math.copysign(math.inf, left))
+    return np.float32(near)
+
+
+def _fma_in_fractions(a: Any, b: Any, c: Any) -> Any:
+    """Round the exact result, of which a float64 keeps in its last bit that it is not."""
+    if not (np.isfinite(a) and np.isfinite(b)):
         return a * b + c
+    if not np.isfinite(c):
+        return c
     fraction = fractions.Fraction
     exact = fraction(float(a)) * fraction(float(b)) + fraction(float(c))
     if exact == 0:

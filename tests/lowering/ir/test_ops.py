@@ -9,7 +9,14 @@ import pytest
 
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.dtypes import DType
-from plusequals.lowering.ir.ops import OPS, PAIR_OPS, Op, neutral_of
+from plusequals.lowering.ir.ops import (
+    OPS,
+    PAIR_OPS,
+    Op,
+    _fma_in_doubles,
+    _fma_in_fractions,
+    neutral_of,
+)
 
 COMPUTE = [dtype for dtype in dtypes.ALL if dtype is dtype.compute]
 SAMPLES = {
@@ -115,8 +122,25 @@ def test_fma_rounds_once(kind: type) -> None:
         assert fma(largest, kind(2), -largest) == largest
         assert fma(largest, kind(2), largest) == np.inf
         assert np.isnan(fma(kind(np.inf), kind(0), one))
+        assert fma(largest, largest, kind(-np.inf)) == -np.inf
     assert np.signbit(fma(kind(-0.0), one, kind(-0.0)))
     assert not np.signbit(fma(one, one, -one))
+
+
+@np.errstate(all="ignore")
+def test_fma_of_doubles_is_that_of_fractions() -> None:
+    rng = np.random.default_rng(7)
+    bits = rng.integers(0, 1 << 32, (3, 2000), dtype=np.uint64).astype(np.uint32).view(np.float32)
+    units = np.ldexp(rng.integers(-(1 << 24), 1 << 24, (3, 6000)), rng.integers(-30, 0, (3, 6000)))
+    halves = rng.integers(1 << 23, 1 << 24, 2000) * 2.0 ** rng.integers(-3, 4, 2000)
+    ties = np.stack([1 + 2.0 ** rng.integers(-23, 2, 2000), rng.choice([-0.5, 0.5], 2000), halves])
+    ended = 0
+    for a, b, c in np.concatenate([bits, units.astype(np.float32), ties], 1, dtype=np.float32).T:
+        if np.isfinite(a) and np.isfinite(b) and np.isfinite(c):
+            got, exact = _fma_in_doubles(a, b, c), _fma_in_fractions(a, b, c)
+            assert got.tobytes() == exact.tobytes(), (a, b, c)
+            ended += float(got) != float(a) * float(b) + float(c)
+    assert ended > 1000
 
 
 def test_fma_of_float32_is_not_rounded_twice() -> None:

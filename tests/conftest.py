@@ -34,6 +34,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("backend", chosen)
 
 
+def pytest_collection_finish() -> None:
+    """Let what tens of thousands of tests are stay out of every collection of garbage."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def verified(request: pytest.FixtureRequest) -> Iterator[None]:
     """Check the invariants of every stage between passes, but in tests of the settings."""
@@ -42,15 +48,6 @@ def verified(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with settings.override(verify=True):
         yield
-
-
-@pytest.fixture
-def frozen() -> Iterator[None]:
-    """What was there before the test is not looked through where it collects garbage."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture

@@ -55,14 +55,13 @@ class Seen:
         if cell not in self.written.get(node, ()):
             self.read.setdefault(node, set()).add(cell)
 
-    def reading(self, place_of: Callable[..., Any], access: Any) -> Any:
-        """Return the place of an access, which is loaded from wherever it is asked for."""
-        place = place_of(access)
+    def reading(self, element: Callable[..., Any], access: Any) -> Any:
+        """Return the value of an element, which is loaded from wherever it is asked for."""
+        value, place = element(access), evaluate.place_of(access)
 
         def at(state: Any) -> Any:
-            here = place(state)
-            self.loads_cell(access.node.id, here[1])
-            return here
+            self.loads_cell(access.node.id, place(state)[1])
+            return value(state)
 
         return at
 
@@ -95,18 +94,37 @@ class Seen:
 
         return at_point
 
-    def acting(self, effect: Callable[..., Any], statement: Any) -> Any:
-        """Return a statement after which what it wrote is written."""
-        run = effect(statement)
+    def updating(
+        self, update: Callable[..., Any], access: Any, op: Any, value: Any, pair: Any
+    ) -> Any:
+        """Return an accumulation that is a statement; of a pair the contribution tells."""
+        run = update(access, op, value, pair)
 
         def at(state: Any) -> Any:
             signal = run(state)
-            while self.coming:
-                node, cell = self.coming.pop()
-                self.written.setdefault(node, set()).add(cell)
+            for node, cell in self.coming if op is not None and pair is None else ():
+                self.loads_cell(node, cell)
+            self.ended()
             return signal
 
         return at
+
+    def storing(self, store: Callable[..., Any], place: Any, value: Any) -> Any:
+        """Return a store, after which what it wrote is written."""
+        run = store(place, value)
+
+        def at(state: Any) -> Any:
+            signal = run(state)
+            self.ended()
+            return signal
+
+        return at
+
+    def ended(self) -> None:
+        """Note that what a statement was to write is written."""
+        while self.coming:
+            node, cell = self.coming.pop()
+            self.written.setdefault(node, set()).add(cell)
 
     def filling(self, fill: Callable[..., Any], node: Any, value: Any) -> Any:
         """Return a statement that writes every cell."""
@@ -130,11 +148,12 @@ def observed(patch: pytest.MonkeyPatch) -> Seen:
             module, "meaning_of", lambda op, dtype: seen.counted(op.name, meaning(op, dtype))
         )
     patch.setattr(evaluate, "_conversion", lambda *kinds: seen.counted("cast", convert(*kinds)))
-    patch.setattr(evaluate, "place_of", partial(seen.reading, evaluate.place_of))
+    patch.setattr(evaluate, "_element", partial(seen.reading, evaluate._element))
     patch.setattr(interpret, "place_of", partial(seen.writing, interpret.place_of))
     for name, method in (
         ("_contribution", seen.contributing),
-        ("_effect", seen.acting),
+        ("_update", seen.updating),
+        ("_store", seen.storing),
         ("_fill", seen.filling),
     ):
         patch.setattr(interpret, name, partial(method, getattr(interpret, name)))

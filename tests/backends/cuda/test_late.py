@@ -18,7 +18,7 @@ from .foreign import NEVER, Capsules, Theirs
 from .late import LateContext, LateDriver
 from .on_cpu import backend, installed, needs_gxx
 
-pytestmark = [needs_gxx, pytest.mark.usefixtures("frozen")]
+pytestmark = needs_gxx
 
 
 @pytest.fixture

@@ -80,7 +80,7 @@ def test_what_cannot_be_ordered_or_counted_is_an_error(body: str, message: str) 
 def test_rows_of_any_length_and_type_in_order(dtype: str) -> None:
     text = "def f(x):\n    return np.sort(x), np.argsort(x), np.sort(x, axis=0)\n"
     function = pe.cd_from_source(text, {"np": np})
-    for size in (1, 15, 16, 17, 32, 33, 48, 100, 256, 259):
+    for size in (1, 16, 17, 33, 48, 259):
         x = np.random.default_rng(size).integers(0, 30, (3, size)).astype(dtype)
         if x.dtype.kind == "f":
             x[:, ::7], x[:, 1::9], x[:, 2::9], x[:, 3::9] = np.nan, np.inf, -0.0, -np.inf

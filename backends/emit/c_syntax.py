@@ -131,6 +131,8 @@ class _Walk:
         held = self.vectors.plan.homes.get(id(body), ())
         for node in held:
             self.line(self.vectors.declared(node))
+        if self.vectors.fill(held):
+            self.line("free_registers();")
         for at, stmt in enumerate(body):
             self.path.append(str(at))
             self.statement(stmt)

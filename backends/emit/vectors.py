@@ -253,6 +253,11 @@ class Writer:
         self.names[node.id] = names
         return f"{type_of(node.dtype, width)} {', '.join(names)};"
 
+    def fill(self, nodes: tuple[Node, ...]) -> bool:
+        """Whether the variables of arrays take so many registers that few are left."""
+        many = sum(count(node, self.plan.held[node.id]) for node in nodes) >= MANY
+        return many and self.plan.bits <= NARROW
+
     def forget(self, nodes: tuple[Node, ...]) -> None:
         """End the names of arrays that were declared."""
         for node in nodes:

@@ -48,3 +48,14 @@ static inline f64x8 f64x8_of_f32x8(f32x8 x)
     return __builtin_convertvector(x, f64x8);
 #endif
 }
+
+//! free_registers
+/* No vector of the loops around stays in a register over what follows, whose sums fill them:
+   compilers keep a zero or a factor there that is used again, and then add in memory. */
+static inline void free_registers(void)
+{
+#ifdef __x86_64__
+    __asm__ volatile("" ::: "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+        "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+#endif
+}

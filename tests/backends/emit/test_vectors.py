@@ -187,3 +187,12 @@ def test_variables_are_declared_where_all_their_uses_are() -> None:
     at_ = next(n for n, line in enumerate(lines) if "f32x8 tile_0, tile_1" in line)
     assert lines[at_ - 1].strip().startswith("for (int64_t i = 0")
     assert "float tile[" not in "\n".join(lines)
+
+
+def test_registers_are_free_for_variables_that_fill_them() -> None:
+    found = [source_of(program(*BODIES["a tile"]), bits).text for bits in (128, 256, 512)]
+    assert ["free_registers" in text for text in found] == [True, False, False], "12, 6, 3 of 16"
+    lines = [line.strip() for line in found[0].splitlines()]
+    at_ = lines.index("free_registers();")
+    assert lines[at_ - 1].endswith("tile_11;")
+    assert lines[at_ + 1] == "tile_0 = all_f32x4(0.5f);"

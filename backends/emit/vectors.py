@@ -254,8 +254,9 @@ class Writer:
         return f"{type_of(node.dtype, width)} {', '.join(names)};"
 
     def fill(self, nodes: tuple[Node, ...]) -> bool:
-        """Whether the variables of arrays take so many registers that few are left."""
-        many = sum(count(node, self.plan.held[node.id]) for node in nodes) >= MANY
+        """Whether the variables of the tiles among arrays leave few registers."""
+        tiles = (node for node in nodes if node.purpose == "tile")
+        many = sum(count(node, self.plan.held[node.id]) for node in tiles) >= MANY
         return many and self.plan.bits <= NARROW
 
     def forget(self, nodes: tuple[Node, ...]) -> None:

@@ -14,7 +14,7 @@ Needs: rounds that are long beside what they add. Guarantees: not a bit changes:
 in which order, is what it was.
 
 >>> from plusequals.lowering.target import Target
->>> show(lambda program: defer(program, Target(threads=2, parallel_from=2_500)), '''
+>>> show(lambda program: defer(program, Target(threads=2, parallel_from=10_000)), '''
 ... s = 0.0
 ... for i in range(200):
 ...     s += max(x[i, j])
@@ -61,8 +61,6 @@ from .sums import is_extreme, is_regrouped
 Body = tuple[Stmt, ...]
 SHARE = 16
 """A round has so many times the work of adding the elements that it keeps, at least."""
-TIMES = 4
-"""So many times the work that is worth sharing it takes to be worth keeping something, too."""
 ROOM = 1 << 18
 """How many bytes the rounds of a loop keep at most."""
 UNKNOWN = 256
@@ -162,7 +160,7 @@ class _Work(Outermost):
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a loop without its accumulations and one that does these; the loop itself where
         it may be shared as it is; None where loops inside of it may."""
-        if loop.kind != "serial" or not is_worth(loop, TIMES * self.target.parallel_from):
+        if loop.kind != "serial" or not is_worth(loop, self.target.parallel_from):
             return None
         mine = private(loop, self.only()[id(loop)])
         if independent(loop, mine, self.own, ranges(outer)) is None:

@@ -35,7 +35,7 @@ from ..ir.indexing import (
 )
 from ..ir.loops import Barrier, Check, Comment, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
-from ..ir.walk import expressions_of
+from ..ir.walk import expressions_of, statements
 from ..passes.cost import READ, UNKNOWN, cost
 
 WRITE = 1
@@ -146,8 +146,10 @@ def _is_vector(loop: For) -> bool:
 
 
 def _is_beside(stmt: Store | Update, symbol: Symbol) -> bool:
-    """Whether the next round writes the next element, or the one before."""
+    """Whether the next round writes the next element, or the one before, or adds whole numbers."""
     node, index = stmt.access.node, stmt.access.index
+    if not index and isinstance(stmt, Update):
+        return node.dtype.kind in "iu" and stmt.pair is None
     if not index or node.strides is not None or not isinstance(index[-1], Affine):
         return False
     return index[-1].coefficient(symbol) in (1, -1)
@@ -171,6 +173,8 @@ def _one(stmt: Stmt, known: _Known, scale: int) -> Affine:
             return _product(rounds, _work(stmt.body, inside, _scale(stmt))) + SCALAR
         case While(prelude, _, body):
             return (own + _work(prelude + body, known, SCALAR)) * UNKNOWN
+        case If(_, then, other) if _looks_for_faults(then) and not other:
+            return own
         case If(_, then, other):
             return own + _larger(_work(then, known, scale), _work(other, known, scale))
         case Store(access, value) if _is_tile(access.node):
@@ -189,6 +193,15 @@ def _one(stmt: Stmt, known: _Known, scale: int) -> Affine:
             return own
         case _:
             assert_never(stmt)
+
+
+def _looks_for_faults(body: tuple[Stmt, ...]) -> bool:
+    """Whether statements do nothing but checks, and what these need: a test knew that one fails."""
+    inside = [stmt for stmt in statements(body) if not isinstance(stmt, For | Let | Comment)]
+    return any(isinstance(stmt, Check) for stmt in inside) and all(
+        isinstance(stmt, Check) or (isinstance(stmt, Store) and not stmt.access.index)
+        for stmt in inside
+    )
 
 
 def _size(node: Node, known: _Known) -> Affine:

@@ -8,7 +8,9 @@
    there is one works alone, and so does a loop inside of a loop. Which thread runs which chunk
    decides nothing, since rounds do not depend on each other.
 
-   Workers are started when first needed, spin for some microseconds after a job and then sleep.
+   Workers are started when first needed, spin for about as long after a job as it takes to wake one
+   up, and then sleep. For a job that is no longer than that they are woken up only where the one
+   before it has just ended: where calls come one by one, the caller is done before a worker comes.
    They never run Python and take no signals. A forked child has none, and starts its own. */
 
 #if defined(__has_include)
@@ -32,7 +34,9 @@ enum {
     CHUNKS = 4, /* for each thread: who is late gets fewer */
     LINE = 64, /* bytes that processors share, elements from which on chunks begin at multiples */
     LONG = 1024, /* rounds of chunks that do */
-    SPIN_NS = 10000,
+    SPIN_NS = 50000, /* about as long as a system takes to run a thread that it wakes up */
+    ASLEEP = 5, /* so many times the work is worth sharing with who is to be woken up first */
+    WAKES = 2, /* how many others one wakes up */
     ASK_NS = 50000000, /* how often somebody is asked whether the call is to end */
     INTERRUPTED = 3
 };
@@ -107,6 +111,7 @@ static job *shared; /* the job that workers may join */
 static pthread_t workers[MOST_THREADS];
 static int started, sleeping;
 static bool closing;
+static int64_t ended; /* when the last job was, whoever did it */
 static _Atomic unsigned posted; /* changes with every job */
 static unsigned forks;
 
@@ -124,6 +129,12 @@ static int64_t exactly(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Wake workers up for what is left to do of a job; each wakes others. The lock is held. */
+static void wake(const job *one)
+{
+    for (int k = 0; k < WAKES && k < one->wanted && k < sleeping; k++) pthread_cond_signal(&come);
 }
 
 /* Take chunks of a share and run them until none is left that matters. */
@@ -172,6 +183,7 @@ static void *worker(void *number)
         }
         one->wanted--;
         atomic_fetch_add(&one->active, 1);
+        wake(one);
         pthread_mutex_unlock(&lock);
         current = one;
         work_on(one, mine);
@@ -249,8 +261,21 @@ static bool await(job *one)
         if (forks != then) return false;
         pthread_mutex_lock(&lock);
     }
+    ended = exactly();
     pthread_mutex_unlock(&lock);
     return true;
+}
+
+static void has_ended(void)
+{
+    pthread_mutex_lock(&lock);
+    ended = exactly();
+    pthread_mutex_unlock(&lock);
+}
+
+static bool is_worth(int64_t worth, int64_t work, int64_t rounds)
+{
+    return work >= worth || rounds >= worth / work;
 }
 
 static int parallel(
@@ -260,8 +285,9 @@ static int parallel(
     if (rounds <= 0) return 0;
     if (work < 1) work = 1;
     int64_t threads = run->threads < MOST_THREADS ? run->threads : MOST_THREADS;
-    const bool is_worth = work >= run->worth || rounds >= run->worth / work;
-    if (threads < 2 || current || !is_worth) return alone(part, with, rounds, fault);
+    if (threads < 2 || current || !is_worth(run->worth, work, rounds)) {
+        return alone(part, with, rounds, fault);
+    }
 
     const int64_t least = run->worth / CHUNKS / work + 1; /* rounds of a chunk */
     int64_t chunks = rounds / least;
@@ -283,15 +309,19 @@ static int parallel(
     one.wanted = (int)threads - 1;
 
     pthread_mutex_lock(&lock);
-    if (shared || closing) {
+    const bool asleep = started - sleeping < one.wanted && exactly() - ended > SPIN_NS;
+    const int64_t much = run->worth < INT64_MAX / ASLEEP ? run->worth * ASLEEP : INT64_MAX;
+    if (shared || closing || (asleep && !is_worth(much, work, rounds))) {
         pthread_mutex_unlock(&lock);
-        return alone(part, with, rounds, fault);
+        const int status = alone(part, with, rounds, fault);
+        if (asleep) has_ended();
+        return status;
     }
     shared = &one;
     start((int)threads - 1);
     keep_off();
     atomic_fetch_add(&posted, 1);
-    for (int k = 0; k < one.wanted && k < sleeping; k++) pthread_cond_signal(&come);
+    wake(&one);
     const unsigned then = forks;
     pthread_mutex_unlock(&lock);
 

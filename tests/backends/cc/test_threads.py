@@ -122,6 +122,24 @@ def test_the_library_takes_its_workers_with_it() -> None:
     assert workers() == before
 
 
+@needs_proc
+def test_workers_are_woken_up_for_some_work_only_where_it_goes_on() -> None:
+    y, cc, before = np.zeros(SIZE), CompiledC(), workers()
+    with settings.override(parallel_from=800):
+        call = cc.compile(scale()).bind((y, np.arange(float(SIZE))))
+        call()
+        assert (workers(), y.tolist()) == (before, RIGHT), "who sleeps would come too late"
+        for _ in range(2000):
+            call()
+        assert workers() > before
+    with settings.override(parallel_from=100):
+        other = CompiledC()
+        now = workers()
+        other.compile(scale()).bind((y, np.arange(float(SIZE))))()
+        assert workers() > now, "it is long enough for those who have to be woken up"
+    assert y.tolist() == RIGHT
+
+
 def test_little_work_is_not_shared(cc: CompiledC) -> None:
     before = workers()
     with settings.override(parallel_from=1_000_000):

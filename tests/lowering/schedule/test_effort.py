@@ -140,6 +140,23 @@ def test_what_is_tested_and_indexed_with_counts_too() -> None:
     assert work_of_round(Check(test, Fault("CD0602", "CdIndexError", "no"))) == cost(test) * SCALAR
 
 
+def test_a_search_for_the_fault_that_a_test_has_seen_is_rare() -> None:
+    check = Check(ap("gt", read(X, i), num(0.0)), Fault("CD0602", "CdIndexError", "no"))
+
+    def search(*body: Stmt) -> int:
+        return work_of_round(If(num(True, bool_), (loop(j, 0, 64, *body),)))
+
+    assert search(Store(at(S), read(X, i)), check) == 0
+    assert search(COPY, check) > 64
+    assert search(COPY) > 64
+
+
+def test_whole_numbers_are_added_as_vectors() -> None:
+    whole, real = node(6, "whole", dtype=i64), Update(at(S), OPS["max"], read(X, i))
+    assert work_of_round(Update(at(whole), OPS["max"], read(P, i))) == 2
+    assert work_of_round(real) == 2 * SCALAR
+
+
 def test_of_two_sides_the_dearer_one_counts() -> None:
     dear = Store(at(Y, 0), ap("exp", read(X, 0)))
     branch = If(num(True, bool_), (COPY,), (dear,))

@@ -34,7 +34,8 @@ dsl/elaborate: operators identity subscript_rules truth names frame inputs numpy
 dsl/elaborate: numpy_functions
 dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers
 dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views
-dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arrays adapting
+dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arrays
+dsl/elaborate: broadcasting adapting
 dsl/elaborate: context proof values types ways_out
 dsl: front failing definition parse loops refused surface identity recipe source
 dsl: listing edited blocks idx __init__

@@ -14,6 +14,7 @@ from ...lowering.ir.expressions import Cast, Const, Domain, Expr, Position, Read
 from ...lowering.ir.indexing import Affine, Range, const, multiply, var
 from ...lowering.ir.ops import OPS, Op
 from .adapting import require_fits
+from .broadcasting import broadcast_shape, broadcast_to, shape_text
 from .context import Context, error
 from .types import Kind, apply, cast, join, kind_of_number, number
 from .values import (
@@ -131,58 +132,6 @@ def as_array(ctx: Context, value: Value, span: Span) -> Array:
 def strong(kind: Kind) -> Kind:
     """Return the kind of an array made of such numbers."""
     return Kind(kind.dtype)
-
-
-def broadcast_shape(
-    ctx: Context, shapes: Sequence[tuple[Affine, ...]], span: Span
-) -> tuple[Affine, ...]:
-    """Return the common shape, NumPy's rule. CdShapeError CD0302 where there is none."""
-    rank = max((len(shape) for shape in shapes), default=0)
-    out: list[Affine] = []
-    for axis in range(-rank, 0):
-        sizes = [shape[axis] for shape in shapes if len(shape) >= -axis]
-        wide = [size for size in sizes if size.constant != 1]
-        chosen = wide[0] if wide else const(1)
-        for size in wide[1:]:
-            if ctx.known.differ(chosen, size):
-                texts = " and ".join(shape_text(shape) for shape in shapes if shape)
-                raise error(
-                    "CD0302", CdShapeError, f"shapes {texts} do not broadcast together", span,
-                    label=f"axis {axis}: {chosen} against {size}",
-                )  # fmt: skip
-            ctx.equal_extents(chosen, size, "the shapes do not broadcast together", span)
-        out.append(chosen)
-    return tuple(out)
-
-
-def shape_text(shape: Sequence[Affine]) -> str:
-    """Return a shape as Python writes it: `(3,)`, `(3, 4)`."""
-    inner = ", ".join(str(extent) for extent in shape)
-    return f"({inner},)" if len(shape) == 1 else f"({inner})"
-
-
-def broadcast_to(ctx: Context, value: Array, shape: tuple[Affine, ...], span: Span) -> Array:
-    """Return the array repeated over size-1 and missing axes up to `shape`; it is not writable."""
-    if value.shape == shape:
-        return value
-    if len(value.shape) > len(shape):
-        raise error(
-            "CD0302",
-            CdShapeError,
-            f"shape {shape_text(value.shape)} does not broadcast to {shape_text(shape)}",
-            span,
-        )
-    axes = ctx.axes(len(shape))
-    index: list[Affine] = []
-    for own, wanted, axis in zip(
-        value.shape, shape[len(shape) - value.rank :], axes[len(shape) - value.rank :], strict=True
-    ):
-        stretched = own.constant == 1 and wanted.constant != 1
-        if not stretched:
-            what = f"shape {shape_text(value.shape)} does not broadcast to {shape_text(shape)}"
-            ctx.equal_extents(own, wanted, what, span)
-        index.append(const(0) if stretched else var(axis))
-    return Array(axes, shape, value.at(tuple(index)), value.kind, copied=True)
 
 
 def elementwise(

@@ -13,8 +13,9 @@ from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select
 from ...lowering.ir.indexing import Affine, const, floordiv, var
 from ...lowering.ir.ops import OPS
-from .arrays import as_scalar, broadcast_to, describe, stack
+from .arrays import as_scalar, describe, stack
 from .averages import stored_once
+from .broadcasting import broadcast_to
 from .context import compare, error
 from .elementwise import arithmetic, converted
 from .joining import own_type

@@ -10,7 +10,7 @@ from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
 from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import const, var
-from .arrays import broadcast_to
+from .broadcasting import broadcast_to
 from .context import error
 from .creation import arange, linspace
 from .elementwise import converted

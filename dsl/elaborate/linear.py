@@ -13,7 +13,8 @@ from ...lowering.diagnostic import CdShapeError, CdTypeError
 from ...lowering.ir.expressions import Apply, Domain, Expr, Reduce
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, var
 from ...lowering.ir.ops import OPS
-from .arrays import describe, elementwise, settled, shape_text, strong
+from .arrays import describe, elementwise, settled, strong
+from .broadcasting import shape_text
 from .context import error
 from .elementwise import arithmetic
 from .joining import stacked

@@ -247,16 +247,22 @@ def _lower(e: Affine, known: Known, fuel: list[int]) -> int | None:
     if fuel[0] <= 0:
         return None
     fuel[0] -= 1
-    for atom, factor in e.terms:
-        if isinstance(atom, Quasi):
-            rest = e - Affine(((atom, 1),), 0) * factor
-            return _lower_quasi(atom, factor, rest, known, fuel)
+    quasis = [(atom, factor) for atom, factor in e.terms if isinstance(atom, Quasi)]
+    if quasis:  # where one side is enough it is chosen last, for each side of the others
+        atom, factor = min(quasis, key=lambda one: _one_side_is_enough(*one))
+        rest = e - Affine(((atom, 1),), 0) * factor
+        return _lower_quasi(atom, factor, rest, known, fuel)
     symbol = max(e.symbols(), key=lambda s: s.serial)
     lo, hi = known.bounds.get(symbol, (None, None))
     bound = lo if e.coefficient(symbol) > 0 else hi
     if bound is None or symbol in bound.symbols():
         return None
     return _lower(e + (bound - var(symbol)) * e.coefficient(symbol), known, fuel)
+
+
+def _one_side_is_enough(quasi: Quasi, factor: int) -> bool:
+    """Whether a lower bound of either side is one of `factor * quasi`."""
+    return quasi.op in ("min", "max") and (quasi.op == "max") == (factor > 0)
 
 
 def _lower_quasi(
@@ -268,7 +274,7 @@ def _lower_quasi(
         case "min" | "max":
             sides = [_lower(side * factor + rest, known, fuel) for side in (left, right)]
             found = [side for side in sides if side is not None]
-            if (atom.op == "max") == (factor > 0):
+            if _one_side_is_enough(atom, factor):
                 return max(found, default=None)
             return min(found) if len(found) == 2 else None
         case "floordiv" if right.constant is not None and right.constant > 0:

@@ -25,7 +25,8 @@ from ...lowering.ir.indexing import (
     substitute,
     var,
 )
-from .arrays import count, shape_text
+from .arrays import count
+from .broadcasting import shape_text
 from .context import Context, error
 from .site import Site
 from .types import cast

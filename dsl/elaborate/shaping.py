@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from ...lowering.diagnostic import CdShapeError, CdTypeError
 from ...lowering.ir.indexing import Affine, Symbol, const, multiply, var
-from .arrays import broadcast_to, permuted
+from .arrays import permuted
+from .broadcasting import broadcast_to
 from .context import error
 from .reshaping import reshaped
 from .site import (

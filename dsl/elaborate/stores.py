@@ -7,7 +7,8 @@ from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Cast, Dynamic, Expr, Read
 from ...lowering.ir.indexing import Affine, const, var
 from ...lowering.ir.ops import OPS, Op
-from .arrays import as_array, broadcast_to, describe, same_mask, shape_text
+from .arrays import as_array, describe, same_mask
+from .broadcasting import broadcast_to, shape_text
 from .context import Context, error
 from .types import SIGNS, Kind, admit, cast, join, same_kind
 from .values import Array, Masked, Scalar, Static, Value

@@ -27,7 +27,8 @@ from ...lowering.ir.indexing import (
     var,
 )  # fmt: skip
 from ...lowering.ir.ops import OPS
-from .arrays import as_array, as_scalar, broadcast_shape, broadcast_to, describe
+from .arrays import as_array, as_scalar, describe
+from .broadcasting import broadcast_shape, broadcast_to
 from .context import Context, error
 from .positions import cut_of, edge_of, element_at, position_on
 from .types import both, cast, number

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...lowering.ir.assignments import Permute
+from ...lowering.ir.indexing import evaluate
 from ...lowering.ir.node import Node
 from . import sites as s
 from .recorded import Group, Recorded
@@ -46,6 +47,25 @@ class Producers:
             if any(s.means(name, one) for one in (group.array, group.statement.target.node.label))
         }
         return [node for node in nodes if node.id in once]
+
+    def shape(self, node: Node) -> tuple[int, ...]:
+        """Return an array's shape where it was written last, which may be that of a round.
+
+        A size that no record tells is one more than the largest index that was written.
+        """
+        rows = [
+            group for group in self.groups
+            if group.statement.target.node.id == node.id and len(group.points)
+        ]  # fmt: skip
+        known = dict(self.of.sizes)
+        if rows:
+            last = max(rows, key=lambda group: int(group.points.row[-1])).points
+            known |= {symbol: int(values[-1]) for symbol, values in last.symbols.items()}
+        return tuple(
+            evaluate(extent, known) if extent.symbols() <= known.keys()
+            else 1 + max(int(np.max(g.points.index(g.statement.target.index)[axis])) for g in rows)
+            for axis, extent in enumerate(node.shape)
+        )  # fmt: skip
 
     def given(self, node: Node, index: tuple[int, ...]) -> Any:
         """Return an element of an argument as it was before the run, None where it is not kept."""

@@ -125,9 +125,9 @@ def chain_of(
     nodes = producers.called(array)
     fitting = [node for node in nodes if node.rank == len(index)]
     if nodes and not fitting:
-        raise _wrong_rank(array, nodes[0], index, producers.of)
+        raise _wrong_rank(array, producers.shape(nodes[0]), index)
     if fitting:
-        sizes = [evaluate(extent, producers.of.sizes) for extent in fitting[0].shape]
+        sizes = producers.shape(fitting[0])
         index = tuple(n + size if n < 0 else n for n, size in zip(index, sizes, strict=True))
     end = (len(producers.of.table), 0)
     found = [record for node in fitting if (record := producers.last((node.id, index), end))]
@@ -153,8 +153,7 @@ def _unwritten(text: str, labels: Sequence[str], dropped: int) -> CdIndexError:
     return CdIndexError(Diagnostic("CD0872", f"no record writes `{text}`", (), notes, helps))
 
 
-def _wrong_rank(name: str, node: Node, index: tuple[int, ...], run: Run) -> CdIndexError:
-    shape = tuple(evaluate(extent, run.sizes) for extent in node.shape)
+def _wrong_rank(name: str, shape: tuple[int, ...], index: tuple[int, ...]) -> CdIndexError:
     given = f"{len(index)} indices are" if len(index) != 1 else "1 index is"
     message = f"`{name}` has shape {shape}, and {given} given"
     helps = (f"give one for each axis: `trace.why({name!r}, {(0,) * len(shape)})`",)

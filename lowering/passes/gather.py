@@ -27,6 +27,7 @@ from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Affine, Quasi, Symbol, const, var
 from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.ops import OPS
+from .summary import sizes_use
 
 Body = tuple[Stmt, ...]
 
@@ -66,6 +67,8 @@ def _looked_up(loop: For, before: list[Stmt], fresh: Fresh) -> Body | None:
         case If(test, then, ()) as branch:
             found = _match(test, loop.symbol)
             if found is None or _clobbers(found.number, then) or _leaves(then):
+                return None
+            if sizes_use(then, frozenset({loop.symbol})):
                 return None
             return _branch(loop, branch, found, fresh)
         case Update(Access(_, index), op, Select(test, yes, no), None) as update:

@@ -26,6 +26,7 @@ from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update, Wh
 from ..ir.ops import OPS
 from ..ir.rewrite import Rewrite
 from .comments import headed
+from .summary import sizes_use
 
 
 def simplify(program: Program) -> Program:
@@ -81,7 +82,7 @@ def _loop(loop: For, known: Bounds) -> tuple[Stmt, ...]:
     if high is not None and high <= 0:
         return ()
     if low is not None and 1 <= low and high is not None and high <= abs(loop.step):
-        if not any(_leaves(statement) for statement in loop.body):
+        if not any(map(_leaves, loop.body)) and not sizes_use(loop.body, frozenset({loop.symbol})):
             return _body(rewrite.substitute(loop.body, {loop.symbol: loop.lo}), known)
     body = _body(loop.body, known.inside(loop))
     if body and all(isinstance(s, Check | Comment) and _is_same(s, loop) for s in body):

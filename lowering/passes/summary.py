@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
+from ..ir.assignments import Alloc
 from ..ir.indexing import Symbol
 from ..ir.loops import Stmt
 from ..ir.remembers import keep
-from ..ir.walk import binds, bodies, own
+from ..ir.walk import binds, bodies, own, statements
 
 
 class Summary(NamedTuple):
@@ -69,6 +70,18 @@ def _summary(stmt: Stmt) -> Summary:
 def bound_in(body: Iterable[Stmt]) -> frozenset[Symbol]:
     """Return the symbols that some statements bind."""
     return frozenset[Symbol]().union(*(summary(stmt).bound for stmt in body))
+
+
+def sizes_use(body: Iterable[Stmt], symbols: frozenset[Symbol]) -> bool:
+    """Whether some statements make an array whose size uses one of these symbols.
+
+    Sizes belong to arrays, not to statements: nothing can stand for such a symbol there.
+    """
+    return any(
+        isinstance(stmt, Alloc) and any(symbols & extent.symbols() for extent in stmt.node.shape)
+        for outer in body if Alloc in summary(outer).kinds
+        for stmt in statements((outer,))
+    )  # fmt: skip
 
 
 def changed_where(

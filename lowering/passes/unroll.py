@@ -36,7 +36,7 @@ from ..ir.loops import Comment, For, If, Program, Stmt, Update
 from ..ir.rewrite import map_bodies, map_statements, over_kernels, rename, substitute
 from ..ir.walk import free_symbols, statements
 from .access import has_jumps
-from .summary import bound_in
+from .summary import bound_in, sizes_use
 
 ROUNDS = 5
 """Loops of more rounds stay."""
@@ -150,6 +150,8 @@ def _gains(loop: For) -> bool:
     inside = [stmt for stmt in statements(loop.body) if not isinstance(stmt, Comment)]
     if any(isinstance(stmt, Update) and stmt.over for stmt in inside):
         return False  # terms of one sum, whose order is open
+    if sizes_use(loop.body, bound_in((loop,))):
+        return False  # each round has an array of its own size
     return any(loop.symbol in symbols for symbols in _decided(loop, frozenset()))
 
 

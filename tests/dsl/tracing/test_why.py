@@ -136,3 +136,21 @@ def test_a_sum_of_more_terms_than_are_looked_at() -> None:
         f(np.zeros(1), np.ones(20))
         text = str(trace.why("y", 0))
     assert "(these are of the first 10 elements: `pe.trace(terms=True)` records" in text
+
+
+def test_an_array_whose_size_is_a_loop_variable_has_the_shape_of_the_last_round() -> None:
+    text = """def f(y, x):
+    n = len(x)
+    for k in range(n):
+        u = np.zeros(n - k)
+        u[i] = 2 * x[k + i]
+        y[k] = u.sum()
+"""
+    f = pe.cd_from_source(text, {"np": np})
+    with pe.trace() as trace:
+        f(np.zeros(4), np.arange(4.0))
+    last = trace.why("u", -1).record
+    assert (last.index, last.at["k"], last.after) == ((0,), 3, 6.0)
+    assert trace.why("u", 3).record.at["k"] == 0, "what an earlier round wrote"
+    with pytest.raises(IndexError, match=r"CD0873.*shape \(1,\), and 2 indices are given"):
+        trace.why("u", (0, 0))

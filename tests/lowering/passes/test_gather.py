@@ -64,3 +64,16 @@ def test_sums_of_floats_have_to_start_from_zero() -> None:
     assert after(gather, integers, **whole) == (
         "for n in 0..4:\n    y[n] += t[n, p[n]] if 0 <= p[n] and p[n] < 9 else 0"
     )
+
+
+def test_what_makes_an_array_whose_size_is_the_index_stays() -> None:
+    body = """
+    for c in range(4):
+        if c == p[0]:
+            u = np.zeros(4 - c)
+            for s in range(3):
+                u[1:] = u[:-1] + 1
+            y[c:] += u
+    """
+    assert after(gather, body, **TABLE).startswith("for c in 0..4:")
+    assert "let c = p[0]" in after(gather, body.replace("4 - c", "4").replace("[c:]", ""), **TABLE)

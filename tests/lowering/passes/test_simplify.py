@@ -127,3 +127,14 @@ def test_what_the_first_round_has_checked_is_not_checked_again() -> None:
     assert "for k in 0..8" in _checked("k")
     assert f"if 3 < n:\n        {CHECK.format(3)}" in _checked("i", 3, 99)
     assert f"if n < 3:\n        {CHECK.format(3)}" in _checked("i", 3, 99, -1)
+
+
+def test_a_loop_that_sizes_an_array_stays() -> None:
+    body = """
+    for k in range(1):
+        t = np.zeros(8 - k)
+        if x[k] > 0:
+            t = t + x[k:]
+        y[k:] += t
+    """
+    assert after(simplify, body, y="f32[8]", x="f32[8]").startswith("for k in 0..1:")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from plusequals.lowering.ir.loops import For, If, Store, Update
 from plusequals.lowering.ir.walk import binds, reads, statements, writes
-from plusequals.lowering.passes.summary import bound_in, changed_where, summary, touched
+from plusequals.lowering.passes.summary import bound_in, changed_where, sizes_use, summary, touched
 
 from .shown import lowered
 
@@ -51,3 +51,11 @@ def test_only_what_touches_a_node_is_changed() -> None:
     ids = touched(body)
     assert changed_where(ids, body, lambda part: ()) == tuple(s for s in body if not touched((s,)))
     assert changed_where((), body, lambda part: ()) == body
+
+
+def test_which_symbols_size_an_array() -> None:
+    body = "for k in range(3):\n    t = np.sort(x[k:])\n    y[k:] += t"
+    (loop,) = (s for s in lowered(body, y="f32[8]", x="f32[8]").kernels[0].body
+               if isinstance(s, For))  # fmt: skip
+    assert sizes_use((loop,), frozenset({loop.symbol}))
+    assert not sizes_use((loop,), bound_in(loop.body))

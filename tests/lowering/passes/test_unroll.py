@@ -90,3 +90,23 @@ def life(u):
         want = np.zeros_like(u)
         want[1:-1, 1:-1] = ((n == 3) | ((u == 1) & (n == 2)))[1:-1, 1:-1]
         np.testing.assert_array_equal(function(u), want)
+
+
+@pytest.mark.parametrize("size", ["4 - d", "n[d]"])
+def test_rounds_with_arrays_of_their_own_sizes(size: str) -> None:
+    function = pe.cd_from_source(
+        f"""
+def f(y, n):
+    for d in range(1, 4):
+        m = {size}
+        u = np.zeros(m)
+        for s in range(3):
+            u[1:] = u[:-1] + 1
+        if d != 2:
+            y[:m] += u
+""",
+        {"np": np},
+    )
+    y = np.zeros(4)
+    function(y, np.array([4, 3, 2, 1]))
+    assert y.tolist() == [0.0, 1.0, 2.0, 0.0]

@@ -2,8 +2,9 @@
 
 Changes: a loop over columns, in each of which others count the terms of an accumulation, becomes a
 loop over strips of columns. A strip keeps its sums in vector registers while it runs down the rows,
-so that memory is read in its order; what is left of the columns runs as before. Where no cache
-holds all rows, strips are longer, with sums in the nearest one: memory gives long pieces sooner.
+so that memory is read in its order; what is left of the columns runs as before. Where the nearest
+caches do not hold all rows, strips are longer, with sums in the first one, and take a few rows at a
+time: memory gives long pieces sooner, and a sum is loaded and stored once for these rows.
 
     strip[c] = start(j + c);  for k: strip[c] += term(j + c, k);  rest(j + c)       0 <= c < C
 
@@ -38,12 +39,14 @@ from functools import partial
 from math import prod
 
 from ..clash import symbols_of
+from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access
 from ..ir.expressions import Apply, Cast, Expr, Read
+from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, var
 from ..ir.loops import For, Program, Stmt, Store
-from ..ir.node import Purpose
+from ..ir.node import Node, Purpose
 from ..ir.rewrite import substitute
 from ..passes.cells import is_in_range, ranges, stride
 from ..passes.decision import Decided, Decision, Reason
@@ -52,6 +55,11 @@ from .accumulation import Accumulation, Body, accumulation
 from .contraction import ON_VECTORS
 from .legal import independent, private
 from .outermost import Outermost
+
+ROWS = 4
+"""How many rows a strip whose sums are in memory takes at a time."""
+UNKNOWN = 8
+"""How many pieces such a strip has where only the run knows how many columns there are."""
 
 
 class Down(Reason):
@@ -88,44 +96,43 @@ class _Work(Outermost):
         end = self.end(loop, outer)
         widths = (4 * lanes, lanes) if end.constant is None else (4 * lanes, 2 * lanes, lanes)
         widths = (*self.long(nest, 4 * lanes), *widths)
-        return self.cut(loop, end, widths, partial(self.strip, loop, nest))
+        return self.cut(loop, end, widths, partial(self.strip, loop, nest, 4 * lanes))
 
-    def long(self, nest: Accumulation, least: int) -> tuple[int, ...]:
-        """Return the width of strips whose sums are in memory, if there should be such strips."""
+    def long(self, nest: Accumulation, piece: int) -> tuple[int, ...]:
+        """Return the width of strips whose sums are in memory, if there should be such strips.
+
+        They are as wide as the first cache allows, and at least as many as there are threads.
+        """
         counts = [(one.hi - one.lo).constant for one in (*nest.chain, *nest.depth)]
-        known = [count for count in counts if count is not None]
         size = nest.acc.dtype.itemsize
-        if len(known) < len(counts) or prod(known) * size <= self.target.l2_bytes:
+        known = [count for count in counts if count is not None]
+        if len(known) == len(counts) and prod(known) * size <= self.target.l2_bytes // 4:
             return ()
-        most = min(self.target.l1_bytes // (2 * size), known[0] // self.target.threads)
-        width = 1 << max(most, 1).bit_length() - 1
-        return (width,) if width > least else ()
+        columns = counts[0] or UNKNOWN * piece * self.target.threads
+        most = max(1, self.target.l1_bytes // (2 * size))
+        many = max(self.target.threads, -(-columns // most))
+        width = columns // many // piece * piece
+        return (width,) if width > piece else ()
 
-    def strip(self, loop: For, nest: Accumulation, width: int, first: Affine, last: Affine) -> Stmt:
-        """Return the loop over strips of a width."""
-        at, span = self.fresh.symbol(loop.symbol.name), nest.update.span
-        long = width > 4 * self.target.lanes(nest.acc.dtype.bits)
+    def strip(
+        self, loop: For, nest: Accumulation, piece: int, width: int, first: Affine, last: Affine
+    ) -> Stmt:
+        """Return the loop over strips of a width; they go by pieces where they are wider."""
+        long = width > piece
+        at = self.fresh.symbol(loop.symbol.name)
         purpose: Purpose = "panel" if long else "tile"
         node = self.fresh.array("strip", (width,), nest.acc.dtype, purpose)
-
-        def each(made: Callable[[Access], Body]) -> Stmt:
-            lane = self.fresh.symbol("column")
-            body = substitute(made(Access(node, (var(lane),))), {loop.symbol: var(at) + var(lane)})
-            return For(lane, const(0), const(width), 1, body, "vector", span)
-
-        def begun(sum_: Access) -> Body:
-            if len(nest.start) == 1 and nest.place is None:
-                return (replace(nest.start[0], access=sum_),)
-            return (*nest.start, Store(sum_, Read(nest.acc, ()), span))
-
-        def done(sum_: Access) -> Body:
-            value = Read(node, sum_.index)
-            return (*nest.again, Store(Access(nest.acc, ()), value, span), *nest.rest)
-
-        added = each(lambda sum_: (replace(nest.update, access=sum_),))
-        for one in reversed(nest.depth):
-            added = replace(one, body=(added,))
-        return For(at, first, last, width, (each(begun), added, each(done)), span=loop.span)
+        strip = _Strip(self.fresh, nest, node, var(at), width, min(width, piece))
+        *others, inner = nest.depth
+        rows = replace(inner, body=(strip.added(inner.symbol, 1),))
+        summed: Body = (rows,)
+        if long:
+            end = self.end(inner, (*nest.chain, *others))
+            summed = self.cut(rows, end, (ROWS,), partial(strip.some, inner))
+        for one in reversed(others):
+            summed = (replace(one, body=summed),)
+        body = (strip.begun(), *summed, strip.done())
+        return For(at, first, last, width, body, span=loop.span)
 
     def is_strip(self, nest: Accumulation, lanes: int, outer: tuple[For, ...]) -> bool:
         """Whether terms of neighbouring columns lie side by side, and columns are independent."""
@@ -143,6 +150,61 @@ class _Work(Outermost):
             return False
         mine = private(loop, self.only()[id(loop)])
         return independent(loop, mine, self.own, ranges(outer)) is None
+
+
+@dataclass(frozen=True, slots=True)
+class _Strip:
+    """A strip of columns, and what is done to all of its sums."""
+
+    fresh: Fresh
+    nest: Accumulation
+    node: Node
+    """Has the sums."""
+    first: Affine
+    """The first column."""
+    width: int
+    piece: int
+    """So many sums fit into registers."""
+
+    def each(self, made: Callable[[Access], Body]) -> Stmt:
+        """Return what does to each sum what `made` does to one, piece after piece."""
+        column, span = self.nest.chain[0].symbol, self.nest.update.span
+        lane, at = self.fresh.symbol("column"), self.fresh.symbol("piece")
+        is_one = self.width == self.piece
+        here = var(lane) if is_one else var(at) + var(lane)
+        body = substitute(made(Access(self.node, (here,))), {column: self.first + here})
+        piece = For(lane, const(0), const(self.piece), 1, body, "vector", span)
+        if is_one:
+            return piece
+        return For(at, const(0), const(self.width), self.piece, (piece,), span=span)
+
+    def begun(self) -> Stmt:
+        """Return what starts the sums."""
+        nest = self.nest
+        if len(nest.start) == 1 and nest.place is None:
+            return self.each(lambda sum_: (replace(nest.start[0], access=sum_),))
+        acc = Read(nest.acc, ())
+        return self.each(lambda sum_: (*nest.start, Store(sum_, acc, nest.update.span)))
+
+    def added(self, row: Symbol, rows: int) -> Stmt:
+        """Return what adds the terms of some rows to the sums, in their order."""
+        nest, symbol = self.nest, self.nest.depth[-1].symbol
+        return self.each(lambda sum_: tuple(
+            one for n in range(rows)
+            for one in substitute((replace(nest.update, access=sum_),), {symbol: var(row) + n})
+        ))  # fmt: skip
+
+    def some(self, loop: For, rows: int, lo: Affine, hi: Affine) -> For:
+        """Return a loop over rows that takes some at a time."""
+        row = self.fresh.symbol(loop.symbol.name)
+        return replace(loop, symbol=row, lo=lo, hi=hi, step=rows, body=(self.added(row, rows),))
+
+    def done(self) -> Stmt:
+        """Return what is done with the sums."""
+        nest, span = self.nest, self.nest.update.span
+        return self.each(lambda sum_: (
+            *nest.again, Store(Access(nest.acc, ()), Read(self.node, sum_.index), span), *nest.rest,
+        ))  # fmt: skip
 
 
 def _fits(value: Expr, column: Symbol) -> bool:

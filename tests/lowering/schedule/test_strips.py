@@ -128,10 +128,10 @@ def test_four_vectors_then_fewer_then_each_column(columns: int) -> None:
     assert found == WIDTHS[columns]
 
 
-def test_sizes_of_the_run_get_two_widths() -> None:
+def test_sizes_of_the_run_get_three_widths() -> None:
     program = shrink(lower(of_any_size(_made("y[j] = sum(x[i, j])"), *_arrays("y[x[", (7, 21)))))
     after = strips(program, TINY)
-    assert [step for _, _, step in bounds_in(after)] == [16, 4, 1]
+    assert [step for _, _, step in bounds_in(after)] == [128, 16, 4, 1]
     assert "max(" not in print_program(after), "a size is not below zero"
 
 

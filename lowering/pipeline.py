@@ -45,6 +45,7 @@ from .schedule.kinds import parallel, privates
 from .schedule.lanes import in_lanes, lanes
 from .schedule.masks import masked, masks
 from .schedule.order import order
+from .schedule.pieces import in_pieces, pieces
 from .schedule.rounding import fused_products
 from .schedule.rounds import noted
 from .schedule.stencil import in_time, stencil
@@ -121,6 +122,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("lanes", lambda program, _: lanes(program), _alone(in_lanes), _reorders),
     Pass("rounding", lambda program, _: fused_products(program), when=_reorders),
     Pass("defer", defer, deferred, _schedules),
+    Pass("pieces", pieces, in_pieces, _schedules),
     Pass("streams", streams, in_streams, _schedules),
     Pass("checks", checks, in_blocks, _schedules),
     Pass("stencil", stencil, in_time, _schedules),
@@ -201,8 +203,7 @@ def place(
     """Return where each node of a finished program lives, and why; those without array too."""
     moving = exchanged(program)
     places = {p.node.id: Place("parameter", "the caller provides it") for p in program.parameters}
-    for node in program.results:
-        places[node.id] = Place("result", "it is handed to the caller")
+    places |= {n.id: Place("result", "it is handed to the caller") for n in program.results}
     why: dict[int, list[str]] = {}
     for made in decisions:
         if made.node is not None and made.outcome in ("virtual", "stored", "shrunk", "whole"):

@@ -52,7 +52,8 @@ backends/emit: __init__ c_syntax order parts polls frame vectors division source
 backends/emit: c_expression eager names dialect layout prelude record
 backends: cache lock folders dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
-lowering/schedule: __init__ grid presets stencil masks lockstep predicate deferred kinds split
+lowering/schedule: __init__ grid presets stencil masks lockstep predicate pieces deferred kinds
+lowering/schedule: split
 lowering/schedule: tensor_tiles device_tiles device_contraction columns segments scatter owners
 lowering/schedule: chunks
 lowering/schedule: team scan tree points meet elsewhere
@@ -66,7 +67,7 @@ lowering/passes: inplace overwritten repeated dead buffers access reading produc
 lowering/passes: cells comments noticed decision
 lowering: lower extents clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
-lowering/ir: alpha fresh bounds rewrite walk faults
+lowering/ir: alpha fresh bounds intervals rewrite walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers
 lowering: target settings diagnostic later collector dataclass
 """

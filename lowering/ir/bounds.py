@@ -7,17 +7,23 @@ nothing is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from ..dataclass import dataclass
-from .expressions import Apply, Const, Expr, Position, Select
+from . import intervals
+from .dtypes import DType
+from .expressions import Apply, Cast, Const, Expr, Position, Select
 from .indexing import Affine, Quasi, Range, Symbol, const, var
+from .intervals import UNKNOWN, Interval, both, greater, smaller
 from .loops import For
 from .node import Node
 
-Interval = tuple[int | None, int | None]
-UNKNOWN: Interval = (None, None)
+COMPARED = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
+CHOSEN = frozenset(("mod", "min", "max", "bitand"))
+"""What gives no number that its type does not have."""
+WIDE = 64
+"""Of numbers of so many bits nothing is known from their type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,10 @@ class Bounds:
             known = known._knowing(fact)
         return known
 
+    def holding(self, symbol: Symbol, values: Interval) -> Bounds:
+        """Return what is known where a symbol has one of these values."""
+        return Bounds({**self.intervals, symbol: values}, self.ranges)
+
     def least(self, index: Affine) -> int | None:
         """Return a number that the expression is never below, None where nothing is known."""
         return self.interval(index)[0]
@@ -60,9 +70,30 @@ class Bounds:
             return index.constant, index.constant
         lo, hi = self._plain(index)
         if len(index.terms) > 1 or any(isinstance(atom, Quasi) for atom, _ in index.terms):
-            lo = _greater(lo, self._plain(self._extreme(index, -1))[0])
-            hi = _smaller(hi, self._plain(self._extreme(index, 1))[1])
+            lo = greater(lo, self._plain(self._extreme(index, -1))[0])
+            hi = smaller(hi, self._plain(self._extreme(index, 1))[1])
         return lo, hi
+
+    def value(self, expr: Expr) -> Interval:
+        """Return least and greatest value of a whole number, as far as they are known.
+
+        What may wrap around is as large as its type.
+        """
+        match expr:
+            case Const(bool() | int() as number):
+                return int(number), int(number)
+            case Position(index):
+                return self.interval(index)
+            case Select(test, yes, no):
+                one, two = self.where(test).value(yes), self.where(test, False).value(no)
+                return both(min, one[0], two[0]), both(max, one[1], two[1])
+            case Cast(inner, dtype) if inner.dtype.kind in "biu":
+                return _wrapped(self.value(inner), dtype)
+            case Apply(op, args, dtype) if all(arg.dtype.kind in "iu" for arg in args):
+                found = _computed(op.name, [self.value(arg) for arg in args])
+                return found if op.name in CHOSEN else _wrapped(found, dtype)
+            case _:
+                return _of(expr.dtype)
 
     def _extreme(self, index: Affine, sign: int) -> Affine:
         """Return the expression with each loop variable at the end that makes it extreme.
@@ -92,15 +123,15 @@ class Bounds:
         left, right = self.interval(atom.left), self.interval(atom.right)
         match atom.op:
             case "min":
-                return _both(min, left[0], right[0]), _smaller(left[1], right[1])
+                return both(min, left[0], right[0]), smaller(left[1], right[1])
             case "max":
-                return _greater(left[0], right[0]), _both(max, left[1], right[1])
+                return greater(left[0], right[0]), both(max, left[1], right[1])
             case "mod":
-                return _mod(left, right)
+                return intervals.mod(left, right)
             case "floordiv":
-                return _floordiv(left, right)
+                return intervals.floordiv(left, right)
             case "mul":
-                return _product(left, right)
+                return intervals.product(left, right)
 
     def _knowing(self, fact: Affine) -> Bounds:
         """Return what is known where the expression is not negative."""
@@ -110,9 +141,9 @@ class Bounds:
                 rest = self.most(fact - var(atom) * k)
                 lo, hi = new.get(atom, UNKNOWN)
                 if rest is not None and k > 0:
-                    new[atom] = _greater(lo, -(rest // k)), hi
+                    new[atom] = greater(lo, -(rest // k)), hi
                 elif rest is not None:
-                    new[atom] = lo, _smaller(hi, rest // -k)
+                    new[atom] = lo, smaller(hi, rest // -k)
         return Bounds(new, self.ranges)
 
 
@@ -136,7 +167,7 @@ def as_index(expr: Expr) -> Affine | None:
 def difference(test: Expr) -> tuple[str, Affine] | None:
     """Return a comparison of positions as `0 op right - left`; None for all other tests."""
     match test:
-        case Apply(op, (one, two), _) if op.name in ("lt", "le", "gt", "ge", "eq", "ne"):
+        case Apply(op, (one, two), _) if op.name in COMPARED:
             left, right = as_index(one), as_index(two)
             return None if left is None or right is None else (op.name, right - left)
         case _:
@@ -175,47 +206,49 @@ def _facts(test: Expr, holds: bool) -> list[Affine]:
             return []
 
 
-def _mod(left: Interval, right: Interval) -> Interval:
-    if right[0] is None or right[0] <= 0:
-        return UNKNOWN
-    top = None if right[1] is None else right[1] - 1
-    if left[0] is not None and left[0] >= 0:
-        top = _smaller(top, left[1])
-    return 0, top
+def _computed(op: str, args: list[Interval]) -> Interval:
+    """Return the results of an operation on whole numbers, if nothing wraps around."""
+    match op, args:
+        case "add", (left, right):
+            return intervals.total(left, right)
+        case "sub", (left, right):
+            return intervals.total(left, intervals.negative(right))
+        case "mul", (left, right):
+            return intervals.product(left, right)
+        case "neg", (one,):
+            return intervals.negative(one)
+        case "mod", (left, right):
+            return intervals.mod(left, right)
+        case "floordiv", (left, right):
+            return intervals.floordiv(left, right)
+        case "min", (left, right):
+            return both(min, left[0], right[0]), smaller(left[1], right[1])
+        case "max", (left, right):
+            return greater(left[0], right[0]), both(max, left[1], right[1])
+        case "bitand", (left, right):
+            tops = [top for low, top in (left, right) if low is not None and low >= 0]
+            return (0, smaller(tops[0], tops[-1])) if tops else UNKNOWN
+        case _:
+            return UNKNOWN
 
 
-def _floordiv(left: Interval, right: Interval) -> Interval:
-    if right[0] is None or right[0] <= 0:
-        return UNKNOWN
-    by = [right[0]] if right[1] is None else [right[0], right[1]]
-    lo, hi = left
-    low = None if lo is None else min(lo // b for b in by)
-    high = None if hi is None else max(hi // b for b in by)
-    if right[1] is None:  # the quotient goes to 0 or -1 as the divisor grows
-        low = low if low is None or low < 0 else 0
-        high = high if high is None or high >= 0 else -1
-    return low, high
+def _of(dtype: DType) -> Interval:
+    """Return all values of a type, as far as they say something."""
+    match dtype.kind:
+        case "b":
+            return 0, 1
+        case "u":
+            return 0, 2**dtype.bits - 1 if dtype.bits < WIDE else None
+        case "i" if dtype.bits < WIDE:
+            return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
+        case _:
+            return UNKNOWN
 
 
-def _product(left: Interval, right: Interval) -> Interval:
-    if None in left or None in right:
-        if (left[0] or 0) >= 0 and (right[0] or 0) >= 0 and None not in (left[0], right[0]):
-            return (left[0] or 0) * (right[0] or 0), None
-        return UNKNOWN
-    ends = [a * b for a in left for b in right if a is not None and b is not None]
-    return min(ends), max(ends)
-
-
-def _greater(one: int | None, two: int | None) -> int | None:
-    """The tighter of two lower bounds."""
-    return two if one is None else one if two is None else max(one, two)
-
-
-def _smaller(one: int | None, two: int | None) -> int | None:
-    """The tighter of two upper bounds."""
-    return two if one is None else one if two is None else min(one, two)
-
-
-def _both(choose: Callable[[int, int], int], one: int | None, two: int | None) -> int | None:
-    """A bound that needs both sides to be known."""
-    return None if one is None or two is None else choose(one, two)
+def _wrapped(found: Interval, dtype: DType) -> Interval:
+    """Return the values of a type that is given others: all of them, where these may not fit."""
+    if dtype.kind not in "iu" or found[0] is None or found[1] is None:
+        return _of(dtype)
+    low = -(2 ** (dtype.bits - 1)) if dtype.kind == "i" else 0
+    fits = low <= found[0] and found[1] < low + 2**dtype.bits
+    return found if fits else _of(dtype)

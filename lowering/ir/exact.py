@@ -11,10 +11,11 @@ from dataclasses import replace
 
 from . import dtypes, indexing
 from .algebra import FALSE, RULES, TRUE, folded
-from .bounds import Bounds, as_index, difference
+from .bounds import COMPARED, Bounds, as_index, difference
 from .dtypes import DType
 from .expressions import Apply, Cast, Const, Dynamic, Expr, Index, Position, Read, Select, rebuild
 from .indexing import Affine, Quasi, Symbol, const
+from .intervals import negative, total
 from .ops import OPS
 
 _SAFE = 1 << 62
@@ -131,12 +132,17 @@ def _once(expr: Expr, known: Bounds) -> Expr | None:
 
 
 def _proven(test: Apply, known: Bounds) -> Expr | None:
-    """A comparison of positions that the loops around it decide."""
+    """A comparison of whole numbers that loops around it, or their types, decide."""
     found = difference(test)
-    if found is None:
+    if found is not None:
+        name, (low, high) = found[0], known.interval(found[1])
+    elif test.op.name in COMPARED and test.args[0].dtype.kind in "iu":
+        if test.args[0].dtype is not test.args[1].dtype:
+            return None
+        left, right = map(known.value, test.args)
+        name, (low, high) = test.op.name, total(right, negative(left))
+    else:
         return None
-    name, gap = found
-    low, high = known.interval(gap)
     below = high is not None and high < 0
     above = low is not None and low > 0
     at_most, at_least = high is not None and high <= 0, low is not None and low >= 0

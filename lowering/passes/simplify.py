@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from ..clash import symbols_of
 from ..ir import dtypes, rewrite
-from ..ir.assignments import Access, Break, Continue
+from ..ir.assignments import Access, Break, Continue, Let
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.exact import simplified, simplified_index, static
 from ..ir.expressions import Apply, Const, Expr, Position, Read
@@ -40,9 +40,14 @@ def _body(body: Iterable[Stmt], known: Bounds) -> tuple[Stmt, ...]:
     by = _by(known)
     for statement in body:
         out += _statement(statement, known, by) or (None,)
-        if isinstance(statement, Check):
-            known = known.where(statement.test)  # nothing behind a check runs where it fails
-            by = _by(known)
+        match statement:
+            case Check(test):  # nothing behind a check runs where it fails
+                known = known.where(test)
+            case Let(symbol, value):
+                known = known.holding(symbol, known.value(value))
+            case _:
+                continue
+        by = _by(known)
     return headed(out)
 
 

@@ -104,7 +104,7 @@ def _shared(body: tuple[Stmt, ...], taken: frozenset[int], count: int, fresh: Fr
 def _pieces(loop: For, written: Sequence[Node]) -> int:
     """Return into how many pieces rounds are taken, 0 where they stay one."""
     sizes = [_elements(node) for node in written]
-    if None in sizes or any(_accumulates(loop, node) is None for node in written):
+    if None in sizes or any(accumulates(loop, node) is None for node in written):
         return 0
     count, elements = trips(loop), max(sum(size or 0 for size in sizes), 1)
     most = min(PIECES, PARTS_BYTES // max(sum(node.bytes for node in written), 1))
@@ -113,7 +113,7 @@ def _pieces(loop: For, written: Sequence[Node]) -> int:
     return most if most >= FEWEST else 0
 
 
-def _accumulates(loop: For, node: Node) -> Op | None:
+def accumulates(loop: For, node: Node) -> Op | None:
     """Return by what a loop accumulates into an array, None where the order matters."""
     ops = {
         stmt.op if isinstance(stmt, Update) else None for stmt in statements(loop.body)
@@ -146,7 +146,7 @@ class _Parts:
     """What all pieces accumulate into an array: its elements one after the other, of each."""
 
     def __init__(self, loop: For, node: Node, pieces: int, fresh: Fresh) -> None:
-        op = _accumulates(loop, node)
+        op = accumulates(loop, node)
         assert op is not None, "what is not accumulated is not taken apart"
         self.node, self.op, self.fresh, self.pieces = node, op, fresh, pieces
         self.size = _elements(node) or 0

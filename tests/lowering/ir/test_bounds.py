@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
+import numpy as np
 import pytest
 
-from plusequals.lowering.ir.bounds import Bounds, Interval, as_index, bounds_of, difference
-from plusequals.lowering.ir.expressions import Select
+from plusequals.lowering.ir.bounds import Bounds, as_index, bounds_of, difference
+from plusequals.lowering.ir.dtypes import uint8 as u8
+from plusequals.lowering.ir.evaluate import value_of
+from plusequals.lowering.ir.expressions import Cast, Select
 from plusequals.lowering.ir.indexing import (
     Affine,
     Range,
@@ -18,9 +23,11 @@ from plusequals.lowering.ir.indexing import (
     multiply,
     var,
 )
+from plusequals.lowering.ir.intervals import Interval
 from plusequals.lowering.ir.loops import For
 
-from .build import ap, f32, i64, node, num, pos, read
+from .build import ap, f32, i32, i64, node, num, pos, read
+from .random_expressions import COMPUTED, KNOWN, Maker, states
 
 i, j, n, u = Symbol("i", 0), Symbol("j", 1), Symbol("n", 2), Symbol("u", 3)
 TRIANGLE = (
@@ -93,3 +100,39 @@ def test_only_integers_without_reads_are_indices() -> None:
     assert as_index(read(x)) is None
     assert difference(ap("lt", pos(i), pos(n))) == ("lt", var(n) - var(i))
     assert difference(ap("lt", read(x), read(x))) is None
+
+
+def test_whole_numbers_are_where_their_types_and_operations_put_them() -> None:
+    byte, number = read(node(0, "b", dtype=u8)), read(node(1, "k", dtype=i64))
+    known = TRIANGLE.value
+    assert known(byte) == (0, 255) and known(number) == (None, None)
+    assert known(Cast(byte, i64)) == known(Cast(Cast(byte, i32), i64)) == (0, 255)
+    assert known(ap("mod", number, num(9, i64))) == (0, 8)
+    assert known(ap("mod", number, number)) == (None, None)
+    assert known(ap("bitand", number, num(15, i64))) == (0, 15)
+    assert known(ap("bitand", number, num(-2, i64))) == (None, None)
+    assert known(ap("max", num(0, i64), ap("min", number, num(8, i64)))) == (0, 8)
+    assert known(ap("min", num(8, i64), ap("max", number, num(0, i64)))) == (0, 8)
+    assert known(ap("floordiv", Cast(byte, i64), num(16, i64))) == (0, 15)
+    assert known(ap("add", Cast(byte, i64), pos(i))) == (0, 264)
+    assert known(ap("add", byte, num(1, u8))) == (0, 255), "it may wrap around"
+    assert known(Cast(ap("sub", Cast(byte, i64), num(1, i64)), u8)) == (0, 255)
+    assert known(ap("lt", number, num(1, i64))) == (0, 1)
+    assert known(Select(ap("lt", pos(i), num(4, i64)), pos(i), num(20, i64))) == (0, 20)
+    assert known(read(node(2, "x", dtype=f32))) == (None, None)
+    assert TRIANGLE.holding(u, (3, None)).value(pos(u)) == (3, None)
+
+
+def test_random_expressions_have_values_in_their_intervals() -> None:
+    rng = random.Random(5)
+    maker, points, told = Maker(rng), list(states(rng, 40)), 0
+    with np.errstate(all="ignore"):
+        for _ in range(3000):
+            expr = maker.expression(rng.choice([t for t in COMPUTED if t.kind in "biu"]), 4)
+            low, high = KNOWN.value(expr)
+            told += low is not None or high is not None
+            at = value_of(expr)
+            for state in rng.sample(points, 4):
+                found = int(at(state))
+                assert (low is None or low <= found) and (high is None or found <= high)
+    assert told > 1000

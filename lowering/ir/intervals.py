@@ -1,0 +1,87 @@
+"""Least and greatest values of whole numbers, and what arithmetic makes of them.
+
+None stands for a side of which nothing is known. All is sound, not exact.
+
+>>> total((0, 7), (1, None)), negative((0, None)), greater(None, 3), both(min, 3, None)
+((1, None), (None, 0), 3, None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Interval = tuple[int | None, int | None]
+UNKNOWN: Interval = (None, None)
+
+
+def total(left: Interval, right: Interval) -> Interval:
+    """Return the sums."""
+    low = None if left[0] is None or right[0] is None else left[0] + right[0]
+    return low, None if left[1] is None or right[1] is None else left[1] + right[1]
+
+
+def negative(one: Interval) -> Interval:
+    """Return the values with the other sign."""
+    low, high = one
+    return None if high is None else -high, None if low is None else -low
+
+
+def mod(left: Interval, right: Interval) -> Interval:
+    """Return what is left of a division by what is positive: 0 or more.
+
+    >>> mod((-5, 100), (1, 9)), mod((0, 3), (8, 8)), mod((0, 3), (None, 8))
+    ((0, 8), (0, 3), (None, None))
+    """
+    if right[0] is None or right[0] <= 0:
+        return UNKNOWN
+    top = None if right[1] is None else right[1] - 1
+    if left[0] is not None and left[0] >= 0:
+        top = smaller(top, left[1])
+    return 0, top
+
+
+def floordiv(left: Interval, right: Interval) -> Interval:
+    """Return the quotients by what is positive, rounded down.
+
+    >>> floordiv((-5, 100), (2, 4)), floordiv((3, 9), (2, None))
+    ((-3, 50), (0, 4))
+    """
+    if right[0] is None or right[0] <= 0:
+        return UNKNOWN
+    by = [right[0]] if right[1] is None else [right[0], right[1]]
+    lo, hi = left
+    low = None if lo is None else min(lo // b for b in by)
+    high = None if hi is None else max(hi // b for b in by)
+    if right[1] is None:  # the quotient goes to 0 or -1 as the divisor grows
+        low = low if low is None or low < 0 else 0
+        high = high if high is None or high >= 0 else -1
+    return low, high
+
+
+def product(left: Interval, right: Interval) -> Interval:
+    """Return the products.
+
+    >>> product((-5, 3), (2, 4)), product((1, None), (2, 4)), product((None, 1), (2, 4))
+    ((-20, 12), (2, None), (None, None))
+    """
+    if None in left or None in right:
+        if (left[0] or 0) >= 0 and (right[0] or 0) >= 0 and None not in (left[0], right[0]):
+            return (left[0] or 0) * (right[0] or 0), None
+        return UNKNOWN
+    ends = [a * b for a in left for b in right if a is not None and b is not None]
+    return min(ends), max(ends)
+
+
+def greater(one: int | None, two: int | None) -> int | None:
+    """Return the tighter of two lower bounds."""
+    return two if one is None else one if two is None else max(one, two)
+
+
+def smaller(one: int | None, two: int | None) -> int | None:
+    """Return the tighter of two upper bounds."""
+    return two if one is None else one if two is None else min(one, two)
+
+
+def both(choose: Callable[[int, int], int], one: int | None, two: int | None) -> int | None:
+    """Return a bound that needs both sides to be known."""
+    return None if one is None or two is None else choose(one, two)

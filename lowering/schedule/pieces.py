@@ -1,0 +1,180 @@
+"""Accumulations to where data says, shared among threads: each has elements of its own.
+
+Changes: a loop that only accumulates into an array, by what is exact in any order as sums of whole
+numbers are, is taken in as many pieces as there are threads. Each accumulates into a copy of the
+array that starts from what changes nothing; behind them the copies are put together.
+
+    for i: h[k[i]] += w[i]    becomes    for piece: parts[piece, :] = 0
+                                             for i in the piece: parts[piece, k[i]] += w[i]
+                                         for e: for piece: h[e] += parts[piece, e]
+
+Needs: an array of a known size that a loop neither reads nor writes otherwise, and that is small
+beside what the loop does; rounds that need nothing else of each other, and check nothing: where a
+check fails, what was written before is there. Guarantees: not a bit changes.
+
+>>> from plusequals.lowering.passes.simplify import simplify
+>>> show(lambda program: pieces(simplify(program), Target(threads=2, parallel_from=10_000)),
+...      "h[k[i]] += 1", h="i64[256]", k="u8[9000]")
+for piece in 0..2:
+    for at in 0..256:
+        h_parts[piece, at] = 0
+    for i in 4500*piece..min(4500*piece + 4500, 9000):
+        h_parts[piece, i64(k[i])] += 1
+for at in 0..256:
+    for piece in 0..2:
+        h[at] += h_parts[piece, at]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..dataclass import dataclass
+from ..ir import dtypes
+from ..ir.assignments import Access
+from ..ir.expressions import Apply, Const, Index, Position, Read
+from ..ir.fresh import Fresh
+from ..ir.indexing import Symbol, const, var
+from ..ir.loops import For, If, Program, Stmt, Store, Update
+from ..ir.node import Node
+from ..ir.ops import OPS, Op
+from ..passes.cells import ranges
+from ..passes.decision import Decided, Decision, Reason
+from ..target import Target
+from .chunks import chunk
+from .effort import SCALAR, total_of
+from .elsewhere import Place, elsewhere
+from .kinds import is_worth
+from .legal import independent, private
+from .nests import around
+from .outermost import Outermost
+from .owners import accumulates, only_written
+from .tree import neutral
+
+Body = tuple[Stmt, ...]
+SHARE = 4
+"""A loop has so many times the work of all copies, at least."""
+
+
+class Apart(Reason):
+    """Why threads have elements of their own."""
+
+    EXACT = "nothing else keeps the rounds from being shared, and their order changes no bit"
+
+
+def pieces(program: Program, target: Target) -> Program:
+    """Return the program with accumulations to where data says in pieces."""
+    return in_pieces(program, target).program
+
+
+def in_pieces(program: Program, target: Target) -> Decided:
+    """Return the program with accumulations to where data says in pieces, and which these are."""
+    if target.threads < 2:
+        return Decided(program, ())
+    return _Work.on(program, target)
+
+
+class _Work(Outermost):
+    """The work on one program."""
+
+    __slots__ = ()
+
+    def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
+        """Return a loop in pieces; the loop itself where it may be shared as it is; None where
+        loops inside of it may."""
+        if loop.kind != "serial" or not is_worth(loop, self.target.parallel_from):
+            return None
+        mine, known = private(loop, self.only()[id(loop)]), ranges(outer)
+        if independent(loop, mine, self.own, known) is None:
+            return (loop,)
+        copied = self.copied(loop, mine)
+        taken = frozenset(copy.node.id for copy in copied)
+        if not copied or independent(loop, mine | taken, self.own, known) is not None:
+            return None
+        least = (
+            SHARE * SCALAR * sum(copy.parts.bytes // copy.node.dtype.itemsize for copy in copied)
+        )
+        total = total_of(loop)
+        if total.constant is not None and total.constant < least:
+            return None
+        for copy in copied:
+            name = loop.symbol.name
+            self.decisions.append(
+                Decision("deferred", Apart.EXACT, copy.node, span=loop.span, variable=name)
+            )
+        made = self.made(loop, copied)
+        if total.constant is not None:
+            return made
+        least = max(least, self.target.parallel_from)
+        sides = Position(total), Const(least, dtypes.int64)
+        return (If(Apply(OPS["ge"], sides, dtypes.bool_), made, (loop,), loop.span),)
+
+    def copied(self, loop: For, mine: frozenset[int]) -> list[_Copy]:
+        """Return the arrays that a loop accumulates into; none where one of them is too large."""
+        written = only_written(loop, mine)
+        ops = [accumulates(loop, node) for node in written]
+        fits = all(
+            node.static_shape is not None and 0 < node.bytes <= self.target.l2_bytes // 2
+            for node in written
+        )
+        if not fits or None in ops:
+            return []
+        return [
+            _Copy.of(node, op, self.target.threads, self.fresh)
+            for node, op in zip(written, ops, strict=True) if op is not None
+        ]  # fmt: skip
+
+    def made(self, loop: For, copied: Sequence[_Copy]) -> Body:
+        """Return the loop over pieces, and those that put their elements together."""
+        piece, by_id = self.fresh.symbol("piece"), {copy.node.id: copy for copy in copied}
+
+        def moved(node: Node, index: tuple[Index, ...]) -> Place:
+            copy = by_id.get(node.id)
+            return (node, index) if copy is None else (copy.parts, (var(piece), *index))
+
+        part, body = chunk(loop, piece, self.target.threads, loop.body, self.fresh)
+        starts = (copy.start(piece) for copy in copied)
+        each = (*starts, *elsewhere(around((part,), body), moved))
+        end = const(self.target.threads)
+        whole = For(piece, const(0), end, 1, each, span=loop.span)
+        return (whole, *(copy.whole() for copy in copied))
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """An array, and what pieces accumulate in its place."""
+
+    fresh: Fresh
+    node: Node
+    op: Op
+    parts: Node
+
+    @classmethod
+    def of(cls, node: Node, op: Op, count: int, fresh: Fresh) -> _Copy:
+        """Return the copies of an array for so many pieces."""
+        shape = (count, *(node.static_shape or ()))
+        return cls(fresh, node, op, fresh.array(f"{node.label}_parts", shape, node.dtype, "kept"))
+
+    def axes(self) -> list[Symbol]:
+        """Return new symbols for the axes of the array."""
+        return [self.fresh.symbol("at") for _ in self.node.shape]
+
+    def start(self, piece: Symbol) -> Stmt:
+        """Return the loops that start the copy of a piece."""
+        axes = self.axes()
+        place = Access(self.parts, (var(piece), *map(var, axes)))
+        return self.loops(axes, Store(place, neutral(self.op, self.node.dtype)))
+
+    def whole(self) -> Stmt:
+        """Return the loops that put the elements of all pieces together."""
+        axes, piece = self.axes(), self.fresh.symbol("piece")
+        parts = Read(self.parts, (var(piece), *map(var, axes)))
+        update = Update(Access(self.node, tuple(map(var, axes))), self.op, parts)
+        count = self.parts.shape[0]
+        return self.loops(axes, For(piece, const(0), count, 1, (update,)))
+
+    def loops(self, axes: Sequence[Symbol], stmt: Stmt) -> Stmt:
+        """Return a statement for all elements of the array."""
+        shape = zip(axes, self.node.shape, strict=True)
+        (made,) = around([For(at, const(0), extent, 1, ()) for at, extent in shape], (stmt,))
+        return made

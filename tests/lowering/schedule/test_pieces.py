@@ -1,0 +1,144 @@
+"""Accumulations to where data says in pieces: not a bit changes, whatever the order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plusequals.lowering import settings
+from plusequals.lowering.ir.loops import For, If, Program
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule.pieces import Apart, in_pieces
+
+from ..passes.shown import lowered
+from .scheduled import MODEST, function, interpreted, of_any_size, scheduled
+
+EAGER = replace(MODEST, threads=3, parallel_from=1000)
+TAKEN = {
+    "counts": "h[k[i]] += 1",
+    "weights": "h[k[i]] += w[i]",
+    "greatest": "h[k[i]] = max(h[k[i]], w[i])",
+    "least": "h[k[i]] = min(h[k[i]], w[i])",
+    "bits": "h[k[i]] |= w[i]",
+    "turned bits": "h[k[i]] ^= w[i]",
+    "computed": "h[(3 * k[i] + w[i]) % 9] += 1",
+    "under a test": "for i in range(len(k)):\n    if w[i] > 0:\n        h[k[i] % 9] += w[i]",
+    "backwards": "for i in range(len(k) - 1, -1, -1):\n    h[k[i] % 9] += w[i]",
+    "of two axes": "g[k[i] % 3, k[i] // 3 % 3] += w[i]",
+    "two at once": "for i in range(len(k)):\n    h[k[i] % 9] += 1\n    b[k[i] % 4] |= w[i]",
+    "with a loop inside": "for i in range(len(k)):\n    g[k[i] % 3] += w[i]",
+}
+STAY = {
+    "sums of reals": "r[k[i]] += w[i]",
+    "differences": "h[k[i]] -= w[i]",
+    "read as well": "for i in range(len(k)):\n    h[k[i] % 9] += h[0]",
+    "in two ways": "for i in range(len(k)):\n    h[k[i] % 9] += 1\n    h[k[i] % 4] |= w[i]",
+    "stored": "for i in range(len(k)):\n    h[k[i] % 9] = w[i]",
+    "left early": "for i in range(len(k)):\n    if w[i] > 90:\n        break\n    h[k[i] % 9] += 1",
+    "one after the other": "for i in range(1, len(k)):\n    h[k[i] % 9] += 1\n    w[i] += w[i - 1]",
+    "checked as it goes": "for i in range(len(k)):\n    h[k[i]] += 1",
+}
+SHAPES = {"h": (9,), "g": (3, 3), "b": (4,), "r": (9,)}
+
+
+def _arrays(text: str, size: int) -> list[Any]:
+    random = np.random.default_rng(size)
+    made = {name: random.integers(-9, 9, shape) for name, shape in SHAPES.items()}
+    made["r"] = made["r"].astype("f8")
+    made |= {"k": random.integers(0, 9, size), "w": random.integers(-99, 99, size)}
+    return [made[name] for name in _names(text)]
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in (*SHAPES, "k", "w") if f"{name}[" in text]
+
+
+def _made(text: str) -> Any:
+    inside = text.replace("\n", "\n    ")
+    return function(f"def f({', '.join(_names(text))}):\n    {inside}\n")
+
+
+def _are_pieces(program: Program) -> bool:
+    return any(node.label.endswith("_parts") for node in program.locals)
+
+
+@pytest.mark.parametrize("size", [0, 1, 500, 4099])
+@pytest.mark.parametrize("name", TAKEN)
+def test_not_a_bit_changes(name: str, size: int) -> None:
+    arrays = _arrays(TAKEN[name], size)
+    procedure = _made(TAKEN[name]).procedure(*arrays)
+    made = scheduled(procedure, EAGER)
+    alone = scheduled(procedure, replace(EAGER, threads=1))
+    assert _are_pieces(made) == (size > 1) and not _are_pieces(alone)
+    after, before = interpreted(made, *arrays), interpreted(alone, *arrays)
+    assert [one.tolist() for one in after] == [one.tolist() for one in before]
+    if size > 1:
+        loops = (s for kernel in made.kernels for s in statements(kernel.body))
+        assert any(
+            isinstance(s, For) and s.hi.constant == 3 and s.kind == "parallel" for s in loops
+        )
+
+
+@pytest.mark.parametrize("size", [3, 4099])
+@pytest.mark.parametrize("name", ["counts", "bits"])
+def test_the_run_decides_where_it_knows_the_size(name: str, size: int) -> None:
+    arrays = _arrays(TAKEN[name], size)
+    made = _made(TAKEN[name])
+    with settings.override("numpy"):
+        for more in (2, 3, 4, 5):
+            made.specialise(*(np.resize(a, size + more) if len(a) == size else a for a in arrays))
+        procedure = made.procedure(*arrays)
+    program = scheduled(procedure, EAGER)
+    assert _are_pieces(program)
+    found = [s for kernel in program.kernels for s in statements(kernel.body) if isinstance(s, If)]
+    assert any(len(one.then) > 1 and len(one.other) == 1 for one in found), "both are there"
+    alone = interpreted(scheduled(procedure, replace(EAGER, threads=1)), *arrays)
+    assert [a.tolist() for a in interpreted(program, *arrays)] == [a.tolist() for a in alone]
+
+
+@pytest.mark.parametrize("name", STAY)
+def test_what_stays(name: str) -> None:
+    arrays = _arrays(STAY[name], 4099)
+    assert not _are_pieces(scheduled(_made(STAY[name]).procedure(*arrays), EAGER))
+
+
+def test_what_has_to_be_worth_it() -> None:
+    def labels(rounds: int, cells: int, **target: int) -> int:
+        program = lowered("h[k[i]] += 1", h=f"i64[{cells}]", k=f"u8[{rounds}]")
+        found = in_pieces(program, replace(EAGER, **target)).decisions  # type: ignore[arg-type]
+        assert {one.reason for one in found} <= {Apart.EXACT}
+        return len(found)
+
+    assert labels(9000, 256) == 1
+    assert labels(400, 256) == 0, "as much as the copies"
+    assert labels(9000, 256, threads=1) == 0
+    assert labels(9000, 256, parallel_from=10**9) == 0
+    assert labels(9000, 256, l2_bytes=4000) == 0, "no cache has the copies"
+
+
+def test_sizes_of_copies_are_known() -> None:
+    made = _made("h[k[i]] += 1")
+    assert not _are_pieces(scheduled(of_any_size(made, *_arrays("h[k[", 500)), EAGER))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_c_counts_alike_with_any_number_of_threads(threads: int) -> None:
+    k = np.random.default_rng(3).integers(0, 200, 300_000, dtype="u1")
+    made = _made("h[k[i]] += 1").on("cc")
+    h = np.zeros(256, "i8")
+    with settings.override(threads=threads):
+        made(h, k)
+        made(h, k)
+    assert h.tolist() == (2 * np.bincount(k, minlength=256)).tolist()
+
+
+def test_what_is_wrong_is_found_before_anything_is_counted() -> None:
+    k = np.zeros(300_000, "i4")
+    k[200_000] = 256
+    h = np.zeros(256, "i8")
+    with pytest.raises(IndexError, match="index 256 is out of range"):
+        _made("h[k[i]] += 1").on("cc")(h, k)
+    assert not h.any()

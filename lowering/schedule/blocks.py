@@ -38,6 +38,8 @@ SUMS = 5 << 19
 FEW = 10
 """With fewer sums at a time each waits for the one before it: multiply-adds take 4 cycles, of which
 two begin in each, and there is something in the way now and then."""
+FULL = 3
+"""So many multiply-adds more a tile of 12 sums takes that leaves no register beside its factors."""
 UNEVEN = 4
 """So many blocks of rows for each thread where some have more elements than others."""
 NARROW = 2
@@ -130,7 +132,7 @@ def _shape(
     that take the least time for all.
 
     >>> _shape([1024], [1024], 16, 32), _shape([257], [129], 16, 32), _shape([64], [None], 8, 16)
-    (((6,), (64,)), ((7,), (48,)), ((4,), (24,)))
+    (((6,), (64,)), ((7,), (48,)), ((6,), (16,)))
     >>> _shape([7], [96], 16, 32), _shape([16, 16], [16, 16], 16, 32)
     (((7,), (48,)), ((1, 8), (2, 16)))
     """
@@ -142,7 +144,9 @@ def _shape(
         height, vectors = prod(row), -(-prod(column) // lanes)
         tiles = _tiles(rows, row) * _tiles(columns, column)
         loads = 0.3 * height + 0.75 * vectors  # what waits for the caches now and then
-        return tiles * (max(height * vectors, height + vectors, FEW) + loads)
+        sums = height * vectors
+        full = sums + vectors + 1 >= registers  # compilers then load columns anew for each row
+        return tiles * (max(sums, sums + FULL if full else height + vectors, FEW) + loads)
 
     shapes = (
         (row, column)

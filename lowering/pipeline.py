@@ -6,17 +6,14 @@ the observer is shown the program and, where asked, the invariants are checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
 from .collector import paused
 from .diagnostic import CdValueError, Diagnostic, nearest
-from .ir.assignments import Alloc
 from .ir.loops import Program
-from .ir.node import Node, Purpose
-from .ir.walk import bodies, statements, writes
-from .passes.buffers import Memory, exchanged, memory
+from .ir.node import Node
 from .passes.cse import cse
 from .passes.dead import dead
 from .passes.decision import Decided, Decision
@@ -34,25 +31,26 @@ from .passes.simplify import simplify
 from .passes.sink import sink, sunk
 from .passes.unroll import unroll
 from .passes.virtualize import virtualize, virtualized
-from .placement import Place, Placement
+from .placement import Placement, place
 from .requests import settle
 from .schedule.abreast import abreast, rounds_abreast
 from .schedule.best import best, by_blocks
 from .schedule.checks import checks, in_blocks
 from .schedule.deferred import defer, deferred, put_off, sums_put_off
 from .schedule.edges import edges
-from .schedule.kinds import parallel, privates
+from .schedule.kinds import parallel
 from .schedule.lanes import in_lanes, lanes
 from .schedule.masks import masked, masks
 from .schedule.order import order
 from .schedule.pieces import in_pieces, pieces
 from .schedule.rounding import fused_products
 from .schedule.rounds import noted
+from .schedule.stages import in_stages, stages
 from .schedule.stencil import in_time, stencil
 from .schedule.streams import in_streams, streams
 from .schedule.strips import in_strips, strips
 from .schedule.tiles import in_tiles, tiles
-from .target import HOST, Target
+from .target import Target
 
 Observer = Callable[[str, Program], None]
 """Called with the name of a stage and the program after it."""
@@ -125,6 +123,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("pieces", pieces, in_pieces, _schedules),
     Pass("streams", streams, in_streams, _schedules),
     Pass("checks", checks, in_blocks, _schedules),
+    Pass("stages", stages, in_stages, _schedules),
     Pass("stencil", stencil, in_time, _schedules),
     Pass("parallel", parallel, when=_schedules),  # the finished nests
 )
@@ -195,56 +194,3 @@ def _stages(stop_after: str) -> tuple[Pass, ...]:
             )
         )
     return stages[: names.index(stop_after) + 1] if stop_after else stages
-
-
-def place(
-    program: Program, decisions: tuple[Decision, ...] = (), stack_bytes: int = HOST.stack_bytes
-) -> Placement:
-    """Return where each node of a finished program lives, and why; those without array too."""
-    moving = exchanged(program)
-    places = {p.node.id: Place("parameter", "the caller provides it") for p in program.parameters}
-    places |= {n.id: Place("result", "it is handed to the caller") for n in program.results}
-    why: dict[int, list[str]] = {}
-    for made in decisions:
-        if made.node is not None and made.outcome in ("virtual", "stored", "shrunk", "whole"):
-            why.setdefault(made.node.id, []).append(str(made))
-        if made.node is not None and made.outcome in ("virtual", "removed", "reused"):
-            places[made.node.id] = Place(made.outcome, str(made))
-    apart = privates(program)
-    plan = memory(program, stack_bytes, apart)
-    filled = {node.id for node in _filled(program)}
-    for node in program.locals:
-        if node.id in apart:
-            places[node.id] = Place("private", "each thread that runs its loop has its own")
-            continue
-        because = "; ".join(dict.fromkeys(why.get(node.id, ())))
-        if not because and node.id not in filled:
-            because = "nothing writes it: only its zeros are read"
-        places[node.id] = _local(node, node.id in moving, because, plan)
-    return Placement(places, decisions, plan)
-
-
-def _filled(program: Program) -> tuple[Node, ...]:
-    """Return the nodes that get values, which their storage is not."""
-    body = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
-    return writes(stmt for stmt in body if not isinstance(stmt, Alloc) and not bodies(stmt))
-
-
-def _local(node: Node, moving: bool, why: str, plan: Memory) -> Place:
-    if node.static_shape is None and node not in (buffer.node for buffer in plan.arena):
-        return Place("runtime", "its size is known only during the run")
-    if node.rank == 0 and not moving:
-        return Place("register", why or "it is a scalar that only this function uses")
-    if node.rank == 0:
-        return Place("scratch", "it is a scalar that trades places with another array")
-    known = why or _MADE.get(node.purpose, "it is read after its loops have ended")
-    return Place("scratch", known, plan.said(node))
-
-
-_MADE: Mapping[Purpose, str] = {
-    "lanes": "it has the partial results of a loop, lane by lane",
-    "tile": "it has the elements of a product that are computed at once",
-    "panel": "it has what tiles need, side by side",
-    "kept": "it has what rounds of a loop add, until all of them have run",
-}
-"""What schedules make arrays for."""

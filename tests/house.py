@@ -53,7 +53,7 @@ backends/emit: c_expression eager names dialect layout prelude record
 backends: cache lock folders dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks lockstep predicate pieces deferred kinds
-lowering/schedule: split
+lowering/schedule: split stages
 lowering/schedule: tensor_tiles device_tiles device_contraction columns segments scatter owners
 lowering/schedule: chunks
 lowering/schedule: team scan tree points meet elsewhere

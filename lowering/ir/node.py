@@ -15,7 +15,7 @@ from .dtypes import DType
 from .indexing import Affine, const, multiply
 from .memory_mode import Decision
 
-Purpose = Literal["", "lanes", "tile", "panel", "kept"]
+Purpose = Literal["", "lanes", "tile", "panel", "kept", "stage"]
 """Small arrays that nothing but one nest uses, which writes each element before it reads it."""
 
 

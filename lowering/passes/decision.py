@@ -15,7 +15,7 @@ from ..ir.node import Node
 Outcome = Literal[
     "virtual", "stored", "shrunk", "whole", "register", "fused", "apart", "removed", "skipped",
     "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles", "abreast",
-    "deferred", "checked", "skewed", "masked",
+    "deferred", "checked", "skewed", "masked", "staged",
 ]  # fmt: skip
 
 
@@ -90,6 +90,8 @@ class Decision:
                 return f"what is looked up by {array} is checked for many rounds at once"
             case "skewed":
                 return f"the loop over `{self.variable}` does several rounds for a piece of rows"
+            case "staged":
+                return f"the loop over `{self.variable}` computes its functions one after the other"
             case "masked":
                 return f"the rounds of the loop over `{self.variable}` are done side by side"
             case "abreast":

@@ -184,7 +184,7 @@ def _clash(loop: For, sites: tuple[Site, ...], outer: tuple[Range, ...]) -> Refu
 _LATER = Symbol("later", -(2**30))
 """By how many rounds one round is behind another."""
 Names = dict[Symbol, Affine]
-_FILLED = ("tile", "panel", "lanes")
+_FILLED = ("tile", "panel", "lanes", "stage")
 """What each round fills before it uses it: the schedules that make such arrays see to that."""
 
 

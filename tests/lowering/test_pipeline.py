@@ -12,7 +12,9 @@ from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Const
 from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.lower import lower
-from plusequals.lowering.pipeline import PASSES, exchanged, optimize, place
+from plusequals.lowering.passes.buffers import exchanged
+from plusequals.lowering.pipeline import PASSES, optimize
+from plusequals.lowering.placement import place
 from plusequals.lowering.target import HOST
 
 from ..backends.emit.programs import node, procedure, softmax, symbols

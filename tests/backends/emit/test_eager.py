@@ -18,7 +18,7 @@ from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.ir.loops import Comment, For, If, Stmt, Store, Update
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.lower import lower
-from plusequals.lowering.pipeline import place
+from plusequals.lowering.placement import place
 
 from .programs import apply, assign, node, over, procedure, read, symbols
 

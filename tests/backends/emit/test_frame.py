@@ -12,7 +12,7 @@ from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Cast
 from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.lower import lower
-from plusequals.lowering.pipeline import place
+from plusequals.lowering.placement import place
 
 from .harness import FFI, compiled, needs_compiler
 from .programs import apply, assign, at, node, number, over, position, procedure, read, symbols

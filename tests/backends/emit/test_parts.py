@@ -16,7 +16,8 @@ from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Check, For, Kernel, Program, Store, Update
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.lower import lower
-from plusequals.lowering.pipeline import optimize, place
+from plusequals.lowering.pipeline import optimize
+from plusequals.lowering.placement import place
 from plusequals.lowering.schedule.kinds import parallel
 from plusequals.lowering.target import Target
 

@@ -17,7 +17,7 @@ from plusequals.lowering.ir.indexing import Affine, Symbol, maximum
 from plusequals.lowering.ir.loops import For, If, Kernel, Program, Stmt, Store, Update, While
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.lower import lower
-from plusequals.lowering.pipeline import place
+from plusequals.lowering.placement import place
 from plusequals.lowering.target import Target
 
 from . import programs as p

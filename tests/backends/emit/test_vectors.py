@@ -19,7 +19,7 @@ from plusequals.lowering.ir.loops import For, Kernel, Program, Stmt, Store, Upda
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.verify import verify_program
-from plusequals.lowering.pipeline import place
+from plusequals.lowering.placement import place
 
 from ...lowering.ir.build import ap, at, f32, f64, num, pos, read, symbols
 from ...lowering.ir.build import node as array

@@ -1,0 +1,129 @@
+"""Chains of functions in stages: not a bit changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plusequals.lowering import settings
+from plusequals.lowering.ir.loops import For, Program
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule.stages import Chained, in_stages
+
+from ..passes.shown import lowered
+from .scheduled import LIKE_C, MODEST, function, interpreted, of_any_size, scheduled
+
+STAGED = {
+    "one of another": "y[i] = exp(sin(x[i]))",
+    "through arithmetic": "y[i] = log(1 + exp(-x[i])) * z[i]",
+    "through scalars": "t[i] = exp(x[i])\ny[i] = sin(t[i] + z[i]) - t[i]",
+    "two at each depth": "y[i] = exp(sin(x[i])) - cos(tanh(z[i]) + sin(x[i]))",
+    "three deep": "y[i] = sin(exp(sin(x[i])) + z[i])",
+    "in place": "x[i] = exp(x[i])\ny[i] = sin(x[i]) + exp(z[i])\nx[i] = cos(x[i] * y[i])",
+    "read before it is written": "y[i] = sin(exp(x[i]) + z[i])\nz[i] = exp(x[i])",
+    "written twice": "y[i] = exp(sin(x[i]))\ny[i] += exp(z[i])",
+    "two results": "y[i] = exp(sin(x[i]))\nz[i] = y[i] + sin(z[i])",
+    "added to": "y[i] += exp(sin(x[i]))",
+    "rows": "q[i, j] = exp(sin(q[i, j]))",
+}
+STAY = {
+    "under a test": "y[i] = exp(sin(x[i])) if z[i] > 0 else exp(sin(z[i])) + sin(exp(z[i]))",
+    "one function": "y[i] = exp(x[i]) + z[i]",
+    "side by side": "y[i] = exp(x[i]) * sin(z[i]) + cos(x[i])",
+    "one after the other": ("for i in range(1, len(x)):\n    y[i] = exp(sin(y[i - 1]) + x[i])"),
+    "a sum": "y[0] = sum(exp(sin(x[i])))",
+    "left early": (
+        "for i in range(len(x)):\n    if x[i] > 5:\n        break\n    y[i] = exp(sin(x[i]))"
+    ),
+}
+KEPT_APART = "for i in range(len(x)):\n    y[i] = exp(sin(x[i - 1] if i > 0 else 0.0))"
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in "yxzq" if f"{name}[" in text]
+
+
+def _arrays(text: str, size: int, dtype: str = "f4") -> list[Any]:
+    random = np.random.default_rng(size)
+    shapes = {"q": (3, size)}
+    return [random.random(shapes.get(name, size)).astype(dtype) - 0.5 for name in _names(text)]
+
+
+def _made(text: str) -> Any:
+    inside = text.replace("\n", "\n    ")
+    return function(f"def f({', '.join(_names(text))}):\n    {inside}\n")
+
+
+def _stages(program: Program) -> int:
+    """Return the number of loops that use what stages hand on."""
+    kept = {node.id for node in program.locals if node.purpose == "stage"}
+    return sum(
+        isinstance(stmt, For) and any(
+            one.access.node.id in kept for one in stmt.body if hasattr(one, "access")
+        )
+        for kernel in program.kernels for stmt in statements(kernel.body)
+    )  # fmt: skip
+
+
+def _bytes(arrays: Any) -> list[bytes]:
+    return [one.tobytes() for one in arrays]
+
+
+@pytest.mark.parametrize("size", [0, 1, 40, 256, 600])
+@pytest.mark.parametrize("name", STAGED)
+def test_not_a_bit_changes(name: str, size: int) -> None:
+    arrays = _arrays(STAGED[name], size)
+    procedure = _made(STAGED[name]).procedure(*arrays)
+    plain = scheduled(procedure, replace(MODEST, schedule=False))
+    made = scheduled(procedure, MODEST)
+    assert bool(_stages(made)) == (size >= 40)
+    assert _bytes(interpreted(made, *arrays)) == _bytes(interpreted(plain, *arrays))
+
+
+@pytest.mark.parametrize("name", [name for name in STAGED if name != "in place"])
+def test_sizes_of_the_run_change_no_bit(name: str) -> None:
+    arrays, made = _arrays(STAGED[name], 300), _made(STAGED[name])
+    fixed = interpreted(scheduled(made.procedure(*arrays)), *arrays)
+    program = scheduled(of_any_size(made, *arrays))
+    assert _stages(program)
+    assert _bytes(fixed) == _bytes(interpreted(program, *arrays))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", STAGED)
+def test_c_gives_the_bits_of_loops_without_stages(name: str, dtype: str) -> None:
+    results = []
+    for options in ({"schedule": False}, {}, {"threads": 3, "parallel_from": 0}):
+        arrays = _arrays(STAGED[name], 1000, dtype)
+        with settings.override(**options):  # type: ignore[arg-type]
+            _made(STAGED[name]).on("cc")(*arrays)
+        results.append(_bytes(arrays))
+    assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize("name", STAY)
+def test_what_stays(name: str) -> None:
+    arrays = _arrays(STAY[name], 600)
+    assert not _stages(scheduled(_made(STAY[name]).procedure(*arrays)))
+
+
+def test_what_a_test_guards_stays_behind_it() -> None:
+    arrays = _arrays(KEPT_APART, 600)
+    made = scheduled(_made(KEPT_APART).procedure(*arrays), LIKE_C)
+    plain = scheduled(_made(KEPT_APART).procedure(*arrays), replace(LIKE_C, schedule=False))
+    assert _bytes(interpreted(made, *arrays)) == _bytes(interpreted(plain, *arrays))
+
+
+def test_the_first_cache_has_room_for_what_is_handed_on() -> None:
+    def bytes_of(l1_bytes: int) -> int:
+        text = "y[i] = exp(sin(x[i])) - cos(tanh(x[i]) + sin(x[i]))"
+        program = lowered(text, y="f64[4096]", x="f64[4096]")
+        made = in_stages(program, replace(MODEST, l1_bytes=l1_bytes))
+        assert [one.reason for one in made.decisions] == [Chained.LONG]
+        return sum(node.bytes for node in made.program.locals if node.purpose == "stage")
+
+    assert bytes_of(1 << 20) == 3 * 256 * 8
+    assert 0 < bytes_of(4096) <= 2048

@@ -1,19 +1,25 @@
-"""Accumulations to where data says, shared among threads: each has elements of its own.
+"""Loops whose rounds need each other, shared among threads in pieces.
 
-Changes: a loop that only accumulates into an array, by what is exact in any order as sums of whole
-numbers are, is taken in as many pieces as there are threads. Each accumulates into a copy of the
-array that starts from what changes nothing; behind them the copies are put together.
+Changes: where a loop inside needs nothing of its other rounds, whatever the rounds around it do,
+each thread does all rounds around it for a piece of its own of that loop:
+
+    for i: for j: t[k[i], j] += x[i, j]    becomes    for piece: for i: for j in the piece: ...
+
+A loop that only accumulates into an array, by what is exact in any order as sums of whole numbers
+are, is taken in as many pieces as there are threads. Each accumulates into a copy of the array that
+starts from what changes nothing; behind them the copies are put together.
 
     for i: h[k[i]] += w[i]    becomes    for piece: parts[piece, :] = 0
                                              for i in the piece: parts[piece, k[i]] += w[i]
                                          for e: for piece: h[e] += parts[piece, e]
 
-Needs: an array of a known size that a loop neither reads nor writes otherwise, and that is small
-beside what the loop does; rounds that need nothing else of each other, and check nothing: where a
-check fails, what was written before is there. Guarantees: not a bit changes.
+Needs: for copies an array of a known size that a loop neither reads nor writes otherwise, and that
+is small beside what the loop does; rounds that need nothing else of each other, and check nothing:
+where a check fails, what was written before is there. Guarantees: not a bit changes.
 
 >>> from plusequals.lowering.passes.simplify import simplify
->>> show(lambda program: pieces(simplify(program), Target(threads=2, parallel_from=10_000)),
+>>> target = Target(threads=2, parallel_from=10_000)
+>>> show(lambda program: pieces(simplify(program), target),
 ...      "h[k[i]] += 1", h="i64[256]", k="u8[9000]")
 for piece in 0..2:
     for at in 0..256:
@@ -23,23 +29,31 @@ for piece in 0..2:
 for at in 0..256:
     for piece in 0..2:
         h[at] += h_parts[piece, at]
+>>> show(lambda program: pieces(simplify(program), target),
+...      "t[k[i], j] += x[i, j]", t="f32[256, 64]", k="u8[900]", x="f32[900, 64]")
+for piece in 0..2:
+    for i in 0..900:
+        for j in 32*piece..min(32*piece + 32, 64):
+            t[i64(k[i]), j] += x[i, j]
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..dataclass import dataclass
 from ..ir import dtypes
-from ..ir.assignments import Access
+from ..ir.assignments import Access, Let
 from ..ir.expressions import Apply, Const, Index, Position, Read
 from ..ir.fresh import Fresh
-from ..ir.indexing import Symbol, const, var
-from ..ir.loops import For, If, Program, Stmt, Store, Update
+from ..ir.indexing import Range, Symbol, const, var
+from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS, Op
 from ..passes.cells import ranges
 from ..passes.decision import Decided, Decision, Reason
+from ..passes.summary import bound_in
 from ..target import Target
 from .chunks import chunk
 from .effort import SCALAR, total_of
@@ -52,6 +66,9 @@ from .owners import accumulates, only_written
 from .tree import neutral
 
 Body = tuple[Stmt, ...]
+WIDE, LONG = 16, 4
+"""A piece of a loop inside has so many rounds at least, and all have so many times the work that is
+worth sharing: short loops take longer for each round."""
 SHARE = 4
 """A loop has so many times the work of all copies, at least."""
 
@@ -60,15 +77,16 @@ class Apart(Reason):
     """Why threads have elements of their own."""
 
     EXACT = "nothing else keeps the rounds from being shared, and their order changes no bit"
+    INSIDE = "its own rounds need each other, those inside do not"
 
 
 def pieces(program: Program, target: Target) -> Program:
-    """Return the program with accumulations to where data says in pieces."""
+    """Return the program with loops in pieces whose rounds need each other."""
     return in_pieces(program, target).program
 
 
 def in_pieces(program: Program, target: Target) -> Decided:
-    """Return the program with accumulations to where data says in pieces, and which these are."""
+    """Return the program with loops in pieces whose rounds need each other, and which these are."""
     if target.threads < 2:
         return Decided(program, ())
     return _Work.on(program, target)
@@ -87,6 +105,9 @@ class _Work(Outermost):
         mine, known = private(loop, self.only()[id(loop)]), ranges(outer)
         if independent(loop, mine, self.own, known) is None:
             return (loop,)
+        cut = self.cut_inside(loop, known)
+        if cut is not None:
+            return cut
         copied = self.copied(loop, mine)
         taken = frozenset(copy.node.id for copy in copied)
         if not copied or independent(loop, mine | taken, self.own, known) is not None:
@@ -108,6 +129,34 @@ class _Work(Outermost):
         least = max(least, self.target.parallel_from)
         sides = Position(total), Const(least, dtypes.int64)
         return (If(Apply(OPS["ge"], sides, dtypes.bool_), made, (loop,), loop.span),)
+
+    def cut_inside(self, loop: For, known: tuple[Range, ...]) -> Body | None:
+        """Return a loop for each piece of the loop inside, None where these need each other."""
+        *before, inner = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
+        count = self.target.threads
+        if not isinstance(inner, For) or inner.kind != "serial" or inner.step != 1:
+            return None
+        if any(not isinstance(stmt, Let) and not _is_scalar(stmt) for stmt in before):
+            return None
+        rounds = (inner.hi - inner.lo).constant
+        least = self.target.parallel_from
+        if rounds is None or rounds < WIDE * count or is_worth(inner, least):
+            return None
+        if not is_worth(loop, LONG * least):
+            return None
+        if (inner.lo.symbols() | inner.hi.symbols()) & bound_in((loop,)):
+            return None
+        turned = replace(inner, body=(replace(loop, body=(*before, *inner.body)),))
+        mine = private(turned, self.only()[id(loop)])
+        if independent(turned, mine, self.own, known) is not None:
+            return None
+        name, span = inner.symbol.name, inner.span
+        self.decisions.append(Decision("parallel", Apart.INSIDE, span=span, variable=name))
+        piece = self.fresh.symbol("piece")
+        part, body = chunk(inner, piece, count, inner.body, self.fresh)
+        (cut,) = around((part,), body)
+        each = replace(loop, body=tuple(cut if stmt is inner else stmt for stmt in loop.body))
+        return (For(piece, const(0), const(count), 1, (each,), span=loop.span),)
 
     def copied(self, loop: For, mine: frozenset[int]) -> list[_Copy]:
         """Return the arrays that a loop accumulates into; none where one of them is too large."""
@@ -138,6 +187,11 @@ class _Work(Outermost):
         end = const(self.target.threads)
         whole = For(piece, const(0), end, 1, each, span=loop.span)
         return (whole, *(copy.whole() for copy in copied))
+
+
+def _is_scalar(stmt: Stmt) -> bool:
+    """Whether a statement does nothing but name a number."""
+    return isinstance(stmt, Store) and not stmt.access.index
 
 
 @dataclass(frozen=True, slots=True)

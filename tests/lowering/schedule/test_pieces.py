@@ -82,6 +82,51 @@ def test_not_a_bit_changes(name: str, size: int) -> None:
         )
 
 
+INSIDE = {
+    "rows added": "r[k[i], j] += v[i, j]",
+    "rows of differences": "r[k[i], j] -= 2 * v[i, j]",
+    "rows one after the other": "for i in range(1, len(v)):\n    v[i] = v[i - 1] * 0.5 + v[i]",
+    "rows of what is left": "for i in range(len(v)):\n    r[k[i] % 9] += v[i]",
+}
+NOT_INSIDE = {
+    "neighbours": "for i in range(1, len(v)):\n    v[i, 1:] = v[i - 1, :-1]",
+    "checked as it goes": "for i in range(len(v)):\n    r[k[i]] += v[i]",
+}
+
+
+def _rows(rows: int, columns: int) -> dict[str, Any]:
+    random = np.random.default_rng(rows)
+    return {
+        "r": random.random((9, columns)),
+        "v": random.random((rows, columns)),
+        "k": random.integers(0, 9, rows),
+    }
+
+
+def _are_cut(text: str, arrays: dict[str, Any]) -> bool:
+    given = {name: a for name, a in arrays.items() if f"{name}[" in text or f"({name})" in text}
+    inside = text.replace("\n", "\n    ")
+    procedure = function(f"def f({', '.join(given)}):\n    {inside}\n").procedure(*given.values())
+    made = scheduled(procedure, EAGER)
+    alone = scheduled(procedure, replace(EAGER, threads=1))
+    after, before = interpreted(made, *given.values()), interpreted(alone, *given.values())
+    assert [one.tobytes() for one in after] == [one.tobytes() for one in before]
+    loops = (s for kernel in made.kernels for s in statements(kernel.body))
+    return any(isinstance(s, For) and s.symbol.name == "piece" for s in loops)
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_the_loop_inside_is_cut(name: str) -> None:
+    assert _are_cut(INSIDE[name], _rows(40, 50))
+    assert not _are_cut(INSIDE[name], _rows(40, 40)), "fewer than 16 for each thread"
+    assert not _are_cut(INSIDE[name], _rows(3, 50)), "little to do"
+
+
+@pytest.mark.parametrize("name", NOT_INSIDE)
+def test_loops_inside_that_stay_whole(name: str) -> None:
+    assert not _are_cut(NOT_INSIDE[name], _rows(40, 50))
+
+
 @pytest.mark.parametrize("size", [3, 4099])
 @pytest.mark.parametrize("name", ["counts", "bits"])
 def test_the_run_decides_where_it_knows_the_size(name: str, size: int) -> None:

@@ -41,6 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..dataclass import dataclass
 from ..ir import dtypes
@@ -51,19 +52,22 @@ from ..ir.indexing import Range, Symbol, const, var
 from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS, Op
+from ..later import Later
 from ..passes.cells import ranges
 from ..passes.decision import Decided, Decision, Reason
 from ..passes.summary import bound_in
 from ..target import Target
-from .chunks import chunk
 from .effort import SCALAR, total_of
-from .elsewhere import Place, elsewhere
 from .kinds import is_worth
 from .legal import independent, private
 from .nests import around
 from .outermost import Outermost
-from .owners import accumulates, only_written
-from .tree import neutral
+
+if TYPE_CHECKING:
+    from . import chunks, elsewhere, owners, tree
+else:  # what few programs need
+    chunks, elsewhere = Later(".chunks", __package__), Later(".elsewhere", __package__)
+    owners, tree = Later(".owners", __package__), Later(".tree", __package__)
 
 Body = tuple[Stmt, ...]
 WIDE, LONG = 16, 4
@@ -153,15 +157,15 @@ class _Work(Outermost):
         name, span = inner.symbol.name, inner.span
         self.decisions.append(Decision("parallel", Apart.INSIDE, span=span, variable=name))
         piece = self.fresh.symbol("piece")
-        part, body = chunk(inner, piece, count, inner.body, self.fresh)
+        part, body = chunks.chunk(inner, piece, count, inner.body, self.fresh)
         (cut,) = around((part,), body)
         each = replace(loop, body=tuple(cut if stmt is inner else stmt for stmt in loop.body))
         return (For(piece, const(0), const(count), 1, (each,), span=loop.span),)
 
     def copied(self, loop: For, mine: frozenset[int]) -> list[_Copy]:
         """Return the arrays that a loop accumulates into; none where one of them is too large."""
-        written = only_written(loop, mine)
-        ops = [accumulates(loop, node) for node in written]
+        written = owners.only_written(loop, mine)
+        ops = [owners.accumulates(loop, node) for node in written]
         fits = all(
             node.static_shape is not None and 0 < node.bytes <= self.target.l2_bytes // 2
             for node in written
@@ -177,13 +181,13 @@ class _Work(Outermost):
         """Return the loop over pieces, and those that put their elements together."""
         piece, by_id = self.fresh.symbol("piece"), {copy.node.id: copy for copy in copied}
 
-        def moved(node: Node, index: tuple[Index, ...]) -> Place:
+        def moved(node: Node, index: tuple[Index, ...]) -> elsewhere.Place:
             copy = by_id.get(node.id)
             return (node, index) if copy is None else (copy.parts, (var(piece), *index))
 
-        part, body = chunk(loop, piece, self.target.threads, loop.body, self.fresh)
+        part, body = chunks.chunk(loop, piece, self.target.threads, loop.body, self.fresh)
         starts = (copy.start(piece) for copy in copied)
-        each = (*starts, *elsewhere(around((part,), body), moved))
+        each = (*starts, *elsewhere.elsewhere(around((part,), body), moved))
         end = const(self.target.threads)
         whole = For(piece, const(0), end, 1, each, span=loop.span)
         return (whole, *(copy.whole() for copy in copied))
@@ -217,7 +221,7 @@ class _Copy:
         """Return the loops that start the copy of a piece."""
         axes = self.axes()
         place = Access(self.parts, (var(piece), *map(var, axes)))
-        return self.loops(axes, Store(place, neutral(self.op, self.node.dtype)))
+        return self.loops(axes, Store(place, tree.neutral(self.op, self.node.dtype)))
 
     def whole(self) -> Stmt:
         """Return the loops that put the elements of all pieces together."""

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..ir.assignments import Access
 from ..ir.expressions import Apply, Expr, Index, Read, Select, rebuild, walk
@@ -38,14 +39,19 @@ from ..ir.loops import Comment, For, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import substitute
 from ..ir.walk import own_reads
+from ..later import Later
 from ..passes.cells import ranges
 from ..passes.cost import cost
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
 from .effort import DEAR
-from .elsewhere import Place, elsewhere
 from .legal import independent, private
 from .outermost import Outermost
+
+if TYPE_CHECKING:
+    from . import elsewhere
+else:  # what few programs need
+    elsewhere = Later(".elsewhere", __package__)
 
 Body = tuple[Stmt, ...]
 ROUNDS = 256
@@ -119,13 +125,13 @@ class _Work(Outermost):
         """Return a loop for each stage, over the same rounds."""
         kept = {n.id: self.fresh.array(n.label, (size,), n.dtype, "stage") for n in crossing}
 
-        def moved(node: Node, index: tuple[Index, ...]) -> Place:
+        def moved(node: Node, index: tuple[Index, ...]) -> elsewhere.Place:
             return (kept[node.id], (var(loop.symbol) - lo,)) if node.id in kept else (node, index)
 
         out: list[Stmt] = []
         for stage in found:
             symbol = self.fresh.symbol(loop.symbol.name)
-            body = substitute(elsewhere(stage, moved), {loop.symbol: var(symbol)})
+            body = substitute(elsewhere.elsewhere(stage, moved), {loop.symbol: var(symbol)})
             out.append(replace(loop, symbol=symbol, lo=lo, hi=hi, body=body))
         return tuple(out)
 

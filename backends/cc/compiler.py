@@ -12,6 +12,7 @@ import errno
 import os
 import platform
 import re
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,15 @@ else:
     tempfile = Later("tempfile", None)
 
 _SHARED = "-shared"
+_LIBRARIES = ("-lm",)
+_ALONE = ("-nostartfiles", "-nodefaultlibs", "-fno-use-linker-plugin", "-lgcc")
+"""What gcc is told on Linux where code calls nothing but what every process has: reading the tables
+of libraries takes as long as compiling a small function does."""
+_CALLS = re.compile(
+    r"pthread_atfork|\b__builtin_(c|fma)|\b(floor|ceil|trunc|rint|fabs|sqrt|fma|fmod|hypot|atan2"
+    r"|copysign)f?\("
+)
+"""What a library has that a process need not have loaded."""
 Places = Callable[[int], Span | None]
 """From a line of generated text, 1-based, to the user's place that it comes from."""
 
@@ -67,9 +77,10 @@ class Trial:
 
         Raises CdBackendError as `start` does, and CD0814 where no file can be written.
         """
-        self.toolchain, self.command = toolchain, _command(toolchain, chosen, name)
+        linked = _linked(toolchain, texts)
+        self.toolchain, self.command = toolchain, _command(toolchain, chosen, name, *linked)
         self._objects = [f"{at}.o" for at in range(len(texts))] if len(texts) > 1 else []
-        self._link = _command(toolchain, chosen, *self._objects)
+        self._link = _command(toolchain, chosen, *self._objects, *linked)
         with contextlib.ExitStack() as stack:
             self._folder = stack.enter_context(cache.scratch())
             self._running: list[Running] = []
@@ -157,8 +168,16 @@ class Ahead(Trial):
 
 
 def _command(toolchain: Toolchain, chosen: Sequence[str], *names: str) -> tuple[str, ...]:
-    """Return the command that makes the shared object of files."""
-    return (*toolchain.command, *chosen, "-o", "kernel.so", *names, "-lm")
+    """Return the command that makes the shared object of files and libraries."""
+    return (*toolchain.command, *chosen, "-o", "kernel.so", *names)
+
+
+def _linked(toolchain: Toolchain, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return what says which libraries texts are linked with."""
+    is_gcc = "Free Software Foundation" in toolchain.version and len(toolchain.command) == 1
+    if is_gcc and sys.platform == "linux" and not any(map(_CALLS.search, texts)):
+        return _ALONE
+    return _LIBRARIES
 
 
 def _complaint(

@@ -62,7 +62,7 @@ class Pieces(Mapping[str, str]):
 
 
 @cache
-def pieces(files: tuple[str, ...] = OF_C) -> Pieces:
+def pieces(files: tuple[str, ...]) -> Pieces:
     """Return every piece by the name that it defines, in the order of the files."""
     found: dict[str, tuple[str, str]] = {}
     for file in files:
@@ -86,7 +86,7 @@ def _pieces_of(file: str) -> dict[str, tuple[str, str]]:
 
 def is_piece(name: str) -> bool:
     """Whether the prelude defines that name."""
-    return name in pieces()
+    return name in pieces(OF_C)
 
 
 def needed(text: str, files: tuple[str, ...] = OF_C) -> tuple[str, ...]:

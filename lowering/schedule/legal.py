@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import combinations_with_replacement
+from typing import TYPE_CHECKING
 
 from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Let, Permute, Print
@@ -32,11 +33,16 @@ from ..ir.expressions import Index
 from ..ir.indexing import Affine, Range, Symbol, const, show, substitute, var
 from ..ir.loops import Check, For, If, Program, Stmt, While
 from ..ir.walk import bodies, own_reads, own_writes, statements
+from ..later import Later
 from ..passes.access import Site, accesses
 from ..passes.buffers import exchanged
 from ..passes.cells import are_apart, facts, ranges
 from ..passes.decision import Reason
-from .integers import solve
+
+if TYPE_CHECKING:
+    from . import integers
+else:  # what few programs need
+    integers = Later(".integers", __package__)
 
 
 class Dependent(Reason):
@@ -206,7 +212,7 @@ class _Meeting:
         later = _at(self.other.index, names)
         if are_apart(self.one.index, later, self.known(names)):
             return None
-        found = solve(*self.system(names, later))
+        found = integers.solve(*self.system(names, later))
         if found == "none":
             return None
         one, other = _spelled(self.one), _spelled(self.other)

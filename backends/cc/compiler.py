@@ -21,6 +21,7 @@ from ...lowering.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, S
 from ...lowering.later import Later
 from ..cache import Cache
 from . import library
+from .host import fuses
 from .toolchain import Ran, Running, Toolchain, first_line, run, start
 
 if TYPE_CHECKING:
@@ -34,10 +35,11 @@ _ALONE = ("-nostartfiles", "-nodefaultlibs", "-fno-use-linker-plugin", "-lgcc")
 """What gcc is told on Linux where code calls nothing but what every process has: reading the tables
 of libraries takes as long as compiling a small function does."""
 _CALLS = re.compile(
-    r"pthread_atfork|\b__builtin_(c|fma)|\b(floor|ceil|trunc|rint|fabs|sqrt|fma|fmod|hypot|atan2"
-    r"|copysign)f?\("
+    r"pthread_atfork|\b__builtin_c|\b(floor|ceil|trunc|rint|fabs|sqrt|fmod|hypot|atan2|copysign)f?\("
 )
 """What a library has that a process need not have loaded."""
+_FUSED = re.compile(r"\b(__builtin_)?fmaf?\(")
+"""What is an instruction where the processor has it."""
 Places = Callable[[int], Span | None]
 """From a line of generated text, 1-based, to the user's place that it comes from."""
 
@@ -77,7 +79,7 @@ class Trial:
 
         Raises CdBackendError as `start` does, and CD0814 where no file can be written.
         """
-        linked = _linked(toolchain, texts)
+        linked = _linked(toolchain, chosen, texts)
         self.toolchain, self.command = toolchain, _command(toolchain, chosen, name, *linked)
         self._objects = [f"{at}.o" for at in range(len(texts))] if len(texts) > 1 else []
         self._link = _command(toolchain, chosen, *self._objects, *linked)
@@ -172,10 +174,11 @@ def _command(toolchain: Toolchain, chosen: Sequence[str], *names: str) -> tuple[
     return (*toolchain.command, *chosen, "-o", "kernel.so", *names)
 
 
-def _linked(toolchain: Toolchain, texts: Sequence[str]) -> tuple[str, ...]:
+def _linked(toolchain: Toolchain, chosen: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
     """Return what says which libraries texts are linked with."""
     is_gcc = "Free Software Foundation" in toolchain.version and len(toolchain.command) == 1
-    if is_gcc and sys.platform == "linux" and not any(map(_CALLS.search, texts)):
+    calls = [_CALLS] if fuses() and "-O0" not in chosen else [_CALLS, _FUSED]
+    if is_gcc and sys.platform == "linux" and not any(c.search(t) for c in calls for t in texts):
         return _ALONE
     return _LIBRARIES
 

@@ -35,7 +35,8 @@ _ALONE = ("-nostartfiles", "-nodefaultlibs", "-fno-use-linker-plugin", "-lgcc")
 """What gcc is told on Linux where code calls nothing but what every process has: reading the tables
 of libraries takes as long as compiling a small function does."""
 _CALLS = re.compile(
-    r"pthread_atfork|\b__builtin_c|\b(floor|ceil|trunc|rint|fabs|sqrt|fmod|hypot|atan2|copysign)f?\("
+    r"pthread_atfork|\b__builtin_c"
+    r"|\b(floor|ceil|trunc|rint|fabs|sqrt|fmod|hypot|atan2|copysign)f?\("
 )
 """What a library has that a process need not have loaded."""
 _FUSED = re.compile(r"\b(__builtin_)?fmaf?\(")

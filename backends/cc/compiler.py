@@ -138,7 +138,8 @@ class Trial:
 
 class Ahead(Trial):
     """One that is begun before anybody asks for what it makes, and that is kept, at the end of the
-    process if nobody has asked: for processes to come."""
+    process if nobody has asked: for processes to come. Until it has what keeps it, it is a guess.
+    """
 
     def __init__(
         self,
@@ -147,11 +148,17 @@ class Ahead(Trial):
         toolchain: Toolchain,
         chosen: Sequence[str],
         cache: Cache,
-        keep: Callable[[bytes], object],
+        keep: Callable[[bytes], object] | None = None,
     ) -> None:
         super().__init__((text,), name, toolchain, chosen, cache)
-        self._keep, self._process = keep, os.getpid()
+        self.keep, self._process = keep, os.getpid()
         atexit.register(self._at_exit)
+
+    def is_as(self, toolchain: Toolchain) -> bool:
+        """Whether this process has begun it with that compiler and its flags."""
+        mine = self.toolchain
+        same = (mine.command, mine.flags) == (toolchain.command, toolchain.flags)
+        return same and self.is_ours()
 
     def is_ours(self) -> bool:
         """Whether this process has begun it: that of a parent is the parent's."""
@@ -161,11 +168,20 @@ class Ahead(Trial):
         """Return what `Trial.ended` does, and keep it."""
         atexit.unregister(self._at_exit)
         code, ran = super().ended()
-        self._keep(code)
+        if self.keep is not None:
+            self.keep(code)
         return code, ran
 
-    def _at_exit(self) -> None:
+    def drop(self) -> None:
+        """End it: nobody wants what it makes."""
+        atexit.unregister(self._at_exit)
         if self.is_ours():
+            self._stack.close()
+
+    def _at_exit(self) -> None:
+        if self.keep is None:
+            self.drop()
+        elif self.is_ours():
             with contextlib.suppress(CdBackendError):
                 self.ended()
 

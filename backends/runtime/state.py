@@ -197,7 +197,7 @@ class Runtime:
         made, timeline = self.backend(backend), self.timeline
         name = f"compile {', '.join(procedure.name for procedure in procedures)}"
         with nullcontext() if timeline is None else timeline.here(name, "compile"):
-            if isinstance(made, interface.CompilesTogether) and len(procedures) > 1:
+            if len(procedures) > 1 and isinstance(made, interface.CompilesTogether):
                 codes = made.compile_all(procedures)
             else:
                 codes = [made.compile(procedure) for procedure in procedures]

@@ -34,12 +34,10 @@ _LIBRARIES = ("-lm",)
 _ALONE = ("-nostartfiles", "-nodefaultlibs", "-fno-use-linker-plugin", "-lgcc")
 """What gcc is told on Linux where code calls nothing but what every process has: reading the tables
 of libraries takes as long as compiling a small function does."""
-_CALLS = re.compile(
-    r"pthread_atfork|\b__builtin_c"
-    r"|\b(floor|ceil|trunc|rint|fabs|sqrt|fmod|hypot|atan2|copysign)f?\("
-)
-"""What a library has that a process need not have loaded."""
-_FUSED = re.compile(r"\b(__builtin_)?fmaf?\(")
+_MATHS = "floor ceil trunc rint fabs sqrt fmod hypot atan2 copysign".split()
+_CALLS = ("pthread_atfork(", "__builtin_c", *(f"{n}{f}(" for n in _MATHS for f in ("", "f")))
+"""What a library has that a process need not have loaded, as it stands in a text."""
+_FUSED = ("fma(", "fmaf(")
 """What is an instruction where the processor has it."""
 Places = Callable[[int], Span | None]
 """From a line of generated text, 1-based, to the user's place that it comes from."""
@@ -194,8 +192,8 @@ def _command(toolchain: Toolchain, chosen: Sequence[str], *names: str) -> tuple[
 def _linked(toolchain: Toolchain, chosen: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
     """Return what says which libraries texts are linked with."""
     is_gcc = "Free Software Foundation" in toolchain.version and len(toolchain.command) == 1
-    calls = [_CALLS] if fuses() and "-O0" not in chosen else [_CALLS, _FUSED]
-    if is_gcc and sys.platform == "linux" and not any(c.search(t) for c in calls for t in texts):
+    calls = _CALLS if fuses() and "-O0" not in chosen else (*_CALLS, *_FUSED)
+    if is_gcc and sys.platform == "linux" and not any(c in t for t in texts for c in calls):
         return _ALONE
     return _LIBRARIES
 

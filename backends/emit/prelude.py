@@ -97,7 +97,7 @@ def needed(text: str, files: tuple[str, ...] = OF_C) -> tuple[str, ...]:
 
 
 def _collect(text: str, known: Mapping[str, str], order: dict[str, str]) -> None:
-    for word in _WORD.findall(_COMMENT.sub(" ", text)):
+    for word in dict.fromkeys(_WORD.findall(_COMMENT.sub(" ", text))):
         if word in known and word not in order:
             piece = known[word]
             others = re.sub(rf"\b{word}\b", " ", piece)

@@ -87,7 +87,7 @@ def _digest_of_sources(folders: Sequence[str]) -> str:
     digest = hashlib.sha256()
     for folder in folders or ("backends", "dsl", "lowering"):
         for found in _sources(os.path.join(_PACKAGE, folder)):
-            digest.update(os.path.relpath(found.path, _PACKAGE).encode() + b"\0")
+            digest.update(found.path.removeprefix(_PACKAGE + os.sep).encode() + b"\0")
             with open(found.path, "rb") as file:
                 digest.update(hashlib.sha256(file.read()).digest())
     return digest.hexdigest()
@@ -107,23 +107,22 @@ def is_unchanged() -> bool:
 
 
 def _stamp() -> str:
-    digest = hashlib.sha256()
+    stamps: list[object] = []
     for folder in ("backends", "dsl", "lowering"):
         for found in _sources(os.path.join(_PACKAGE, folder)):
             state = found.stat()
-            times = state.st_mtime_ns, state.st_ctime_ns
-            digest.update(repr((found.path, state.st_size, state.st_ino, *times)).encode())
-    return digest.hexdigest()
+            stamps += found.path, state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns
+    return hashlib.sha256(repr(stamps).encode()).hexdigest()
 
 
 def _sources(folder: str) -> Iterator[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:
-        if entry.is_dir():
-            yield from _sources(entry.path)
-        elif entry.name.endswith((".py", ".c", ".h", ".cu")):
+        if entry.name.endswith((".py", ".c", ".h", ".cu")):
             yield entry
+        elif entry.name != "__pycache__" and entry.is_dir():
+            yield from _sources(entry.path)
 
 
 def pack(key: str, entry: Entry) -> bytes:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..backends.cuda.protocols import may_be_there
 from ..backends.runtime.state import RUNTIME, Recorder
+from ..lowering.collector import paused
 from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
 from ..lowering.later import Later
 from . import source
@@ -61,7 +62,7 @@ class _LongWay:
             if match is None:
                 if self._is_found(arguments, len(args), tuple(kwargs)):
                     return self(*args, **kwargs)
-                match = self._forms.find(arguments)
+                match = self._made(arguments)
             result = results.run(match, arguments)
             if match.is_direct:
                 self._learn(match, arguments, len(args), tuple(kwargs))
@@ -99,6 +100,11 @@ class CdFunction(_LongWay):
     def surface(self) -> s.Function:
         """The function as the language has it."""
         return self.definition.surface
+
+    @paused()
+    def _made(self, arguments: dict[str, Any]) -> Match:
+        """Return the form for arguments, compiled where there is none."""
+        return self._forms.find(arguments)
 
     @functools.cached_property
     def _forms(self) -> Specialisations:

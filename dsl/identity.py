@@ -117,7 +117,7 @@ def text_around(code: CodeType, lines: Sequence[str]) -> str:
     at the end, may go on further to the left: then the lines make no whole definition.
     """
     first = code.co_firstlineno
-    ends = [end for inner in _codes(code) for end in _last_lines(inner)]
+    ends = {end for inner in _codes(code) for end in _last_lines(inner)}
     last = max((end for end in ends if end is not None), default=first)
     if not lines or last > len(lines):
         raise Unknown
@@ -198,8 +198,8 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _last_lines(code: CodeType) -> Iterator[int | None]:
-    """Yield where instructions end, None for one of which only the first line is known."""
-    for line, end, _, _ in code.co_positions():
+    """Yield where instructions end, None where of one only the first line is known."""
+    for line, end in {(line, end) for line, end, _, _ in code.co_positions()}:
         if line is not None:
             yield end if end is not None else line
             if end is None:

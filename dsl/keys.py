@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import types
 from functools import partial
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from ..backends.cuda.foreign import found
 from ..backends.cuda.shared import Placed
 from ..backends.runtime.arrays import describe
-from ..backends.runtime.tensor import Tensor
+from ..backends.runtime.stored import Refusing
 from ..lowering.ir import dtypes
+from ..lowering.later import Later
 from .elaborate.array_types import ArrayType
 from .elaborate.inputs import ArraySpec, Spec, spec_of
 from .recipe import FLAGS
 from .source import MISSING
+
+if TYPE_CHECKING:
+    from ..backends.runtime import tensor as tensors
+else:  # what few programs need
+    tensors = Later("..backends.runtime.tensor", __package__)
 
 _NUMBERS = frozenset(
     [float, complex, *(np.dtype(t.name).type for t in dtypes.ALL if t.name != "bfloat16")]
@@ -56,8 +62,8 @@ def quick_key(value: Any, static: bool) -> object:
         aligned = value.address % value.dtype.alignment == 0
         lies = value.ordinal, value.strides, value.writable, value.whole and aligned
         return Placed, value.dtype, value.shape, lies
-    if kind is Tensor:
-        return Tensor, value.dtype, value.shape, value.fields, value.constant, value.memory
+    if issubclass(kind, Refusing) and kind is tensors.Tensor:
+        return tensors.Tensor, value.dtype, value.shape, value.fields, value.constant, value.memory
     if kind is tuple:
         return (tuple, *[quick_key(item, True) for item in value])
     if has_arrays(value):
@@ -70,8 +76,8 @@ def has_arrays(value: object) -> TypeGuard[list[Any]]:
     return type(value) is list and any(isinstance(item, np.ndarray) for item in value)
 
 
-def _is_tensor(value: object) -> TypeGuard[Tensor]:
-    return isinstance(value, Tensor)
+def _is_tensor(value: object) -> TypeGuard[tensors.Tensor]:
+    return isinstance(value, Refusing) and isinstance(value, tensors.Tensor)
 
 
 def _array_spec(value: object, name: str) -> ArraySpec | None:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..backends.cc.backend import CompiledC
 from ..backends.cc.code import CompiledCode
 from ..backends.cc.warm import RANK, Check, New, Packed, Part, ShortWay, Source, Whole
-from ..backends.interface import Array
 from ..backends.runtime.state import RUNTIME
 from ..lowering import settings
 from ..lowering.dataclass import dataclass
@@ -31,6 +30,10 @@ from .forms import Arguments, Lookup, Match, Specialisation
 from .keys import describe_input
 from .recipe import Form, Recipe, Step, packed
 from .source import Scope
+
+if TYPE_CHECKING:
+    from ..backends.interface import Array
+
 
 _FIXED = (bool, str, bytes, int, float, complex, type(None), type(...), np.dtype, np.generic)
 """Types of constants that never change: the same object means the same value."""

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..backends.cuda.foreign import found, place, usable
 from ..backends.cuda.shared import DeviceArray, Placed
 from ..backends.runtime.arrays import as_array, overlaps, prepare, refuse_shared, relaid
-from ..backends.runtime.given import ours
 from ..backends.runtime.state import RUNTIME
-from ..backends.runtime.tensor import Tensor
 from ..lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, Label, Span
 from ..lowering.ir.assignments import Assign, Check, Let, Procedure
+from ..lowering.later import Later
 from .elaborate.typed import Argument, Constant, Many, New, Part, Return, Strided
 from .elaborate.values import Path
 from .forms import Getter, Match, Specialisation
 from .keys import has_arrays
+
+if TYPE_CHECKING:
+    from ..backends.runtime import given as passed
+    from ..backends.runtime.tensor import Tensor
+else:  # what few programs need
+    passed = Later("..backends.runtime.given", __package__)
 
 Arguments = Mapping[str, Any]
 _AS_THEY_ARE = (np.ndarray, Placed)
@@ -220,7 +225,7 @@ def returned(
         case Argument(path, view):
             value = find(path)(arguments)
             if isinstance(value, Placed):
-                return value.given if view is None else _seen(ours(value), view)
+                return value.given if view is None else _seen(passed.ours(value), view)
             return value if view is None else _viewed(as_array(value, str(path)), view)
         case New(number, view, kind):
             array = results[number]
@@ -235,7 +240,9 @@ def returned(
         case Part(item, name):
             whole = returned(item, results, arguments, find)
             there = found(whole)
-            return getattr(np.asarray(whole), name) if there is None else ours(there).part(name)
+            return (
+                getattr(np.asarray(whole), name) if there is None else passed.ours(there).part(name)
+            )
 
 
 def _seen(array: DeviceArray, view: Strided) -> DeviceArray:

@@ -2,9 +2,10 @@
 
 The library compiles six functions for each frozen class and looks at each field in several ways,
 about a millisecond in all; the first call of a function needs some two hundred such classes. Here
-one function is compiled, `__init__`, when the first object is made; the others are shared: they
-ask the class for its fields. Those are the library's, which makes them when they are first asked
-for, so that `fields`, `replace`, `asdict` and type checkers find what they always find.
+one function is compiled, `__init__`, when a second object is made, which there never is of many
+classes; the others are shared: they ask the class for its fields. Those are the library's, which
+makes them when they are first asked for, so that `fields`, `replace`, `asdict` and type checkers
+find what they always find.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from inspect import get_annotations
 from operator import attrgetter
 from reprlib import recursive_repr
@@ -53,7 +54,7 @@ def _made(
     """Return the class with its methods; one that it defines itself is kept."""
     declared = _declared(cls, kw_only)
     members: dict[str, Any] = {
-        "__init__": _Later(lambda made: _initial(made, declared, frozen)),
+        "__init__": _Initial(declared, frozen),
         "__replace__": dataclasses.replace,
     }  # fmt: skip
     if eq:
@@ -138,6 +139,44 @@ class _Later:
         setattr(self._owner, self._name, member)
         bind = getattr(type(member), "__get__", None)
         return member if bind is None else bind(member, one, kind)
+
+
+class _Initial(_Later):
+    """Stands for `__init__`: the first object is filled field by field."""
+
+    __slots__ = ("_declared", "_frozen", "_used")
+
+    def __init__(self, declared: _Declared, frozen: bool) -> None:
+        super().__init__(lambda made: _initial(made, declared, frozen))
+        self._declared, self._frozen, self._used = declared, frozen, False
+
+    def __get__(self, one: object, kind: type | None = None) -> Any:
+        if self._used or one is None or type(one) is not self._owner:
+            return super().__get__(one, kind)
+        self._used = True
+        return partial(self._fill, one)
+
+    def _fill(self, one: Any, /, *by_place: object, **by_name: object) -> None:
+        """Do what `__init__` does, which is called where arguments do not fit."""
+        given = {name: f for name, f in self._declared.items() if f.init}
+        places = [name for name, f in given.items() if not f.kw_only]
+        values = dict(zip(places, by_place, strict=False))
+        for name, f in given.items():
+            if name in values or name in by_name:
+                continue
+            if f.default_factory is not MISSING:
+                values[name] = f.default_factory()
+            elif f.default is not MISSING:
+                values[name] = f.default
+        twice = len(by_place) > len(places) or values.keys() & by_name.keys()
+        if twice or {*values, *by_name} != given.keys():
+            type(one).__init__(one, *by_place, **by_name)
+            return
+        put = object.__setattr__ if self._frozen else setattr
+        for name, value in (values | by_name).items():
+            put(one, name, value)
+        if hasattr(one, "__post_init__"):
+            one.__post_init__()
 
 
 def _library(cls: type, declared: _Declared) -> Any:

@@ -67,6 +67,8 @@ class CompiledC:
         """The run-time libraries, one for each compiler that was used."""
         self._ahead: dict[str, Ahead] = {}
         """What is compiled before it is asked for, by key."""
+        self._guess: Ahead | None = None
+        """The run-time library, compiled while nothing is known of the compiler."""
         self.after_fork()
 
     def unavailable(self) -> CdBackendError | None:
@@ -95,6 +97,15 @@ class CompiledC:
                     self._inspections[command] = inspection.Inspection(
                         command, self.cache.scratch()
                     )
+                    self._begin_guess(command)
+
+    def _begin_guess(self, command: tuple[str, ...]) -> None:
+        """Begin to compile the run-time library as a compiler will do that takes what it is asked
+        about: a small function is compiled sooner."""
+        if self.shares()[0] > 1 and processors() > 1:
+            compiler = Toolchain(command, "", "", inspection.asked(command), ())
+            chosen = flags(compiler, threads.LOADED[1])
+            self._guess = Ahead(threads.text(), "threads.c", compiler, chosen, self.cache)
 
     def prepare(self) -> None:
         """Begin to compile what calls may want, beside the lowering of the first of them, as far
@@ -222,15 +233,23 @@ class CompiledC:
         chosen = flags(compiler, optimize)
         key = _key(source, compiler, chosen)
         with self._lock_of(key):
+            begun, self._guess = self._guess, None
             known = key in self._libraries or key in self._ahead
-            if known or processors() < 2 or self.cache.get(key) is not None:
+            unwanted = known or processors() < 2 or self.cache.get(key) is not None
+            if begun is not None and (unwanted or not begun.is_as(compiler)):
+                begun.drop()
+                begun = None
+            if unwanted:
                 return
 
             def keep(code: bytes) -> None:
                 if code:
                     self.cache.put(key, _entry(source, name, compiler, code))
 
-            self._ahead[key] = Ahead(source.text, "threads.c", compiler, chosen, self.cache, keep)
+            if begun is None:
+                begun = Ahead(source.text, "threads.c", compiler, chosen, self.cache)
+            begun.keep = keep
+            self._ahead[key] = begun
 
     def _made(
         self, key: str, source: Source, name: str, compiler: Toolchain, chosen: Sequence[str]

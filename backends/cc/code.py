@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -19,16 +19,20 @@ from ...lowering.ir.node import Node
 from ..emit import record
 from ..emit.frame import MOST
 from ..emit.source import Source
-from ..interface import Array, Origin
 from .library import NUMBERS, Library, address, ffi, free, numbers
 from .threads import Threads
+
+if TYPE_CHECKING:
+    from ..interface import Array, Origin
+
+    Empty = Callable[[tuple[int, ...], np.dtype[Any]], Array]
+
 
 _POINTERS: Any = ffi.typeof("void *[]")
 _ADDRESS: Any = ffi.typeof("void *")
 _FAULT: Any = ffi.typeof(f"int64_t[{record.SLOTS}]")
 _ANYTHING = 0xA5
 """Each byte of a result that is written everywhere, where it is checked whether it is."""
-Empty = Callable[[tuple[int, ...], np.dtype[Any]], Array]
 _SHOW: Any = ffi.typeof("void(*)(int64_t, const int64_t *)")
 
 

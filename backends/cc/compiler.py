@@ -12,6 +12,7 @@ import errno
 import os
 import platform
 import re
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from ...lowering.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, S
 from ...lowering.later import Later
 from ..cache import Cache
 from . import library
+from .host import fuses
 from .toolchain import Ran, Running, Toolchain, first_line, run, start
 
 if TYPE_CHECKING:
@@ -28,6 +30,15 @@ else:
     tempfile = Later("tempfile", None)
 
 _SHARED = "-shared"
+_LIBRARIES = ("-lm",)
+_ALONE = ("-nostartfiles", "-nodefaultlibs", "-fno-use-linker-plugin", "-lgcc")
+"""What gcc is told on Linux where code calls nothing but what every process has: reading the tables
+of libraries takes as long as compiling a small function does."""
+_MATHS = "floor ceil trunc rint fabs sqrt fmod hypot atan2 copysign".split()
+_CALLS = ("pthread_atfork(", "__builtin_c", *(f"{n}{f}(" for n in _MATHS for f in ("", "f")))
+"""What a library has that a process need not have loaded, as it stands in a text."""
+_FUSED = ("fma(", "fmaf(")
+"""What is an instruction where the processor has it."""
 Places = Callable[[int], Span | None]
 """From a line of generated text, 1-based, to the user's place that it comes from."""
 
@@ -67,9 +78,10 @@ class Trial:
 
         Raises CdBackendError as `start` does, and CD0814 where no file can be written.
         """
-        self.toolchain, self.command = toolchain, _command(toolchain, chosen, name)
+        linked = _linked(toolchain, chosen, texts)
+        self.toolchain, self.command = toolchain, _command(toolchain, chosen, name, *linked)
         self._objects = [f"{at}.o" for at in range(len(texts))] if len(texts) > 1 else []
-        self._link = _command(toolchain, chosen, *self._objects)
+        self._link = _command(toolchain, chosen, *self._objects, *linked)
         with contextlib.ExitStack() as stack:
             self._folder = stack.enter_context(cache.scratch())
             self._running: list[Running] = []
@@ -124,7 +136,8 @@ class Trial:
 
 class Ahead(Trial):
     """One that is begun before anybody asks for what it makes, and that is kept, at the end of the
-    process if nobody has asked: for processes to come."""
+    process if nobody has asked: for processes to come. Until it has what keeps it, it is a guess.
+    """
 
     def __init__(
         self,
@@ -133,11 +146,17 @@ class Ahead(Trial):
         toolchain: Toolchain,
         chosen: Sequence[str],
         cache: Cache,
-        keep: Callable[[bytes], object],
+        keep: Callable[[bytes], object] | None = None,
     ) -> None:
         super().__init__((text,), name, toolchain, chosen, cache)
-        self._keep, self._process = keep, os.getpid()
+        self.keep, self._process = keep, os.getpid()
         atexit.register(self._at_exit)
+
+    def is_as(self, toolchain: Toolchain) -> bool:
+        """Whether this process has begun it with that compiler and its flags."""
+        mine = self.toolchain
+        same = (mine.command, mine.flags) == (toolchain.command, toolchain.flags)
+        return same and self.is_ours()
 
     def is_ours(self) -> bool:
         """Whether this process has begun it: that of a parent is the parent's."""
@@ -147,18 +166,36 @@ class Ahead(Trial):
         """Return what `Trial.ended` does, and keep it."""
         atexit.unregister(self._at_exit)
         code, ran = super().ended()
-        self._keep(code)
+        if self.keep is not None:
+            self.keep(code)
         return code, ran
 
-    def _at_exit(self) -> None:
+    def drop(self) -> None:
+        """End it: nobody wants what it makes."""
+        atexit.unregister(self._at_exit)
         if self.is_ours():
+            self._stack.close()
+
+    def _at_exit(self) -> None:
+        if self.keep is None:
+            self.drop()
+        elif self.is_ours():
             with contextlib.suppress(CdBackendError):
                 self.ended()
 
 
 def _command(toolchain: Toolchain, chosen: Sequence[str], *names: str) -> tuple[str, ...]:
-    """Return the command that makes the shared object of files."""
-    return (*toolchain.command, *chosen, "-o", "kernel.so", *names, "-lm")
+    """Return the command that makes the shared object of files and libraries."""
+    return (*toolchain.command, *chosen, "-o", "kernel.so", *names)
+
+
+def _linked(toolchain: Toolchain, chosen: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
+    """Return what says which libraries texts are linked with."""
+    is_gcc = "Free Software Foundation" in toolchain.version and len(toolchain.command) == 1
+    calls = _CALLS if fuses() and "-O0" not in chosen else (*_CALLS, *_FUSED)
+    if is_gcc and sys.platform == "linux" and not any(c in t for t in texts for c in calls):
+        return _ALONE
+    return _LIBRARIES
 
 
 def _complaint(

@@ -52,10 +52,16 @@ def target() -> Target:
     return targets.Target(
         "cc", bits, registers, threads, chosen.parallel_from,
         stack_bytes=chosen.stack_bytes, schedule=chosen.schedule,
-        reorders=chosen.profile == "default", fma="fma" in words or "asimd" in words,
+        reorders=chosen.profile == "default", fma=fuses(),
         short=chosen.pipeline == "short", tensors=(), atomics=False,
         **known,
     )  # fmt: skip
+
+
+def fuses() -> bool:
+    """Whether the processor multiplies and adds at once."""
+    words = {word for line in _described() for word in line.split()}
+    return "fma" in words or "asimd" in words
 
 
 def processors() -> int:

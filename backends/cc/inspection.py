@@ -45,7 +45,7 @@ class Inspection:
             self._questions: list[Running] = []
             for said, flags in (
                 ("version", ("--version",)),
-                ("target", (*MEANING, NATIVE[0], *_wished(command), *_TARGET)),
+                ("target", (*asked(command), *_TARGET)),
             ):
                 self._questions.append(start((*command, *flags), folder, said))
                 stack.callback(self._questions[-1].stop)
@@ -55,25 +55,30 @@ class Inspection:
         """Return what the compiler is. Raises CdBackendError where it does not answer, or cannot
         compile what results depend on."""
         with self._stack:
-            asked = (one.ended() for one in self._questions)
-            version = next(asked)
+            answers = (one.ended() for one in self._questions)
+            version = next(answers)
             if version.status != 0:
                 raise failed(self.command, f"does not answer --version: {first_line(version)}")
-            (target,) = asked
+            (target,) = answers
             if _is_told(target):
-                digest, flags = _digest(target.said), (NATIVE[0], *_wished(self.command))
+                digest, flags = _digest(target.said), asked(self.command)
             else:
                 with open(os.path.join(self._folder, "probe.c"), "w", encoding="ascii") as file:
                     file.write("int probe(void) { return 0; }\n")
                 native, digest = _target(self.command, self._folder)
-                flags = _admitted(self.command, (*native, *_wished(self.command)), self._folder)
-        said = version.said.strip()
-        return Toolchain(self.command, said, digest, (*MEANING, *flags), environment())
+                wished = (*native, *_wished(self.command))
+                flags = (*MEANING, *_admitted(self.command, wished, self._folder))
+        return Toolchain(self.command, version.said.strip(), digest, flags, environment())
 
 
 def inspect(command: tuple[str, ...], folder: str) -> Toolchain:
     """Return what a compiler is, found in an empty folder. Raises CdBackendError as above."""
     return Inspection(command, contextlib.nullcontext(folder)).ended()
+
+
+def asked(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the flags that a compiler is asked about at once, all of which gcc takes."""
+    return (*MEANING, NATIVE[0], *_wished(command))
 
 
 _TARGET = ("-Q", "--help=target")

@@ -36,14 +36,18 @@ _START, _FILL, _END = range(3)
 
 
 @cache
-def source() -> texts.Source:
-    """Return the C text of the library."""
+def text() -> str:
+    """Return the C of the library."""
     with open(_TEXT, encoding="ascii") as file:
-        text = file.read()
+        body = file.read()
     head = "#define _GNU_SOURCE\n#include <stddef.h>\n#include <stdint.h>\n"
-    pieces = "\n".join(prelude.needed(text))
-    none = buffers.Memory((), (), (), ())
-    return texts.Source("\n".join((head, pieces, text)), ENTRY, {}, (), (), none, 0)
+    return "\n".join((head, *prelude.needed(body), body))
+
+
+@cache
+def source() -> texts.Source:
+    """Return the C of the library with what its numbers mean."""
+    return texts.Source(text(), ENTRY, {}, (), (), buffers.Memory((), (), (), ()), 0)
 
 
 class Threads:

@@ -103,7 +103,8 @@ def find() -> tuple[str, ...]:
             return _asked(text.strip(), origin)
     for name in NAMES:
         if path := _which(name):
-            return (os.path.realpath(path),) if _is_itself(path) else (path,)
+            real = os.path.realpath(path)
+            return (real,) if _is_compiler(real) else (path,)
     if zig := _zig():
         return zig
     raise _missing("no C compiler was found: not " + ", ".join(NAMES) + " nor the package ziglang")
@@ -236,8 +237,12 @@ def _zig() -> tuple[str, ...] | None:
 
 def _is_itself(path: str) -> bool:
     """Whether a link may be followed: not where a wrapper (ccache) goes by the name it is given."""
-    real = os.path.basename(os.path.realpath(path))
-    return re.search(r"(^|-)(gcc|clang|cc)(-[\d.]+)?$", real) is not None
+    return _is_compiler(os.path.realpath(path))
+
+
+def _is_compiler(real: str) -> bool:
+    """Whether a path without links ends as the names of compilers do."""
+    return re.search(r"(^|-)(gcc|clang|cc)(-[\d.]+)?$", os.path.basename(real)) is not None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

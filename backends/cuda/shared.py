@@ -20,9 +20,9 @@ from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdValueError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.later import Later
-from ..interface import Array
 
 if TYPE_CHECKING:
+    from ..interface import Array
     from . import dlpack
     from .verbs import Handle
 else:

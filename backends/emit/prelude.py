@@ -62,7 +62,7 @@ class Pieces(Mapping[str, str]):
 
 
 @cache
-def pieces(files: tuple[str, ...] = OF_C) -> Pieces:
+def pieces(files: tuple[str, ...]) -> Pieces:
     """Return every piece by the name that it defines, in the order of the files."""
     found: dict[str, tuple[str, str]] = {}
     for file in files:
@@ -86,7 +86,7 @@ def _pieces_of(file: str) -> dict[str, tuple[str, str]]:
 
 def is_piece(name: str) -> bool:
     """Whether the prelude defines that name."""
-    return name in pieces()
+    return name in pieces(OF_C)
 
 
 def needed(text: str, files: tuple[str, ...] = OF_C) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def needed(text: str, files: tuple[str, ...] = OF_C) -> tuple[str, ...]:
 
 
 def _collect(text: str, known: Mapping[str, str], order: dict[str, str]) -> None:
-    for word in _WORD.findall(_COMMENT.sub(" ", text)):
+    for word in dict.fromkeys(_WORD.findall(_COMMENT.sub(" ", text))):
         if word in known and word not in order:
             piece = known[word]
             others = re.sub(rf"\b{word}\b", " ", piece)

@@ -11,10 +11,9 @@ Everything that cannot be done right is refused here, before anything runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.array_utils import byte_bounds
 
 from ...lowering.dataclass import dataclass
@@ -22,7 +21,10 @@ from ...lowering.diagnostic import CdTypeError, CdValueError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
 EFFORT = 100_000
 """How much work one pair may cost to find out whether it shares memory; beyond, it does."""
 _FEW = 1 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...lowering import settings
 from ...lowering.dataclass import dataclass
@@ -13,8 +13,10 @@ from ...lowering.ir.assignments import Procedure
 from ...lowering.lower import lower
 from ...lowering.passes.access import Accesses, accesses
 from ...lowering.settings import Settings
-from ..interface import Code
 from .state import RUNTIME
+
+if TYPE_CHECKING:
+    from ..interface import Code
 
 
 @dataclass(eq=False)

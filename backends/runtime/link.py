@@ -7,14 +7,17 @@ import copy
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ...lowering.diagnostic import CdError, CdInternalError, CdMemoryError, Diagnostic
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.node import Node
 from ..cc.backend import CompiledC
 from ..cuda.shared import Placed
-from ..interface import Array, Code
 from .state import RUNTIME, Runtime
+
+if TYPE_CHECKING:
+    from ..interface import Array, Code
 
 
 class Callee:

@@ -8,15 +8,18 @@ Refusing                         what has no `+=`, because it would write nothin
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from ...lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
-from ..interface import Array
 from .arrays import as_array, element_type
+
+if TYPE_CHECKING:
+    from ..interface import Array
+
 
 _ORDER = {"b": 1, "u": 1, "i": 1, "f": 2, "c": 3}
 _UPDATES = {

@@ -6,28 +6,31 @@ import functools
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ...lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Span
 from ...lowering.ir.assignments import Block, Let
+from ...lowering.later import later
 from .. import surface as s
 from ..parse import parse
 from ..source import read_source, scope_of, scope_of_namespace, source_from_text
 from . import numpy_table as table
 from .arrays import describe
-from .bindings import frozen, settled
 from .context import error
-from .control import bind_target
-from .declarations import dtype_of
-from .effects import LIBRARY
 from .expressions import elements, evaluate, tested
 from .frame import RESULT, Frame, own_names
-from .index_reductions import reduce_letters
 from .operators import now
-from .rounds import Rounds, round_count, rounds_of, static_items
 from .site import Site, Word
 from .statements import run
 from .types import Kind
 from .values import Array, Bound, Group, Handle, Lazy, Opaque, Path, Static, Unset, Value
+
+if TYPE_CHECKING:
+    from . import bindings, control, declarations, effects, rounds
+    from . import index_reductions as reductions
+else:  # what few programs need
+    bindings, control, declarations = later(__package__, ".bindings", ".control", ".declarations")
+    effects, reductions, rounds = later(__package__, ".effects", ".index_reductions", ".rounds")
 
 _DEPTH = 40
 _WRITTEN_OUT = 64
@@ -45,7 +48,7 @@ def call(frame: Frame, e: s.Call) -> Value:
     if frame.letters is not None and name is not None and len(e.args) == 1:
         accumulate = _accumulate(frame, e.keywords)
         if accumulate is not None or not e.keywords:
-            value = reduce_letters(frame, name, e.args[0], None, accumulate, e.span)
+            value = reductions.reduce_letters(frame, name, e.args[0], None, accumulate, e.span)
             if not isinstance(value, Array | Group | Handle):
                 return value
             return _call_value(frame, function, (value,), {}, e)
@@ -79,14 +82,14 @@ def _bound_reduction(frame: Frame, e: s.Call) -> Value | None:
             extra.span, helps=("only `acc=` is known here: `sum[k](x[i, k], acc=f64)`",),
         )  # fmt: skip
     accumulate = _accumulate(frame, e.keywords)
-    return reduce_letters(frame, name, e.args[0], e.function.items, accumulate, e.span)
+    return reductions.reduce_letters(frame, name, e.args[0], e.function.items, accumulate, e.span)
 
 
 def _accumulate(frame: Frame, keywords: tuple[s.Keyword, ...]) -> Kind | None:
     """Return the type that `acc=` names, None where it is not given."""
     for keyword in keywords:
         if keyword.name == "acc":
-            dtype = dtype_of(evaluate(frame, keyword.value))
+            dtype = declarations.dtype_of(evaluate(frame, keyword.value))
             if dtype is None:
                 raise error("CD0420", CdTypeError, "`acc=` names an element type", keyword.span)
             return Kind(dtype)
@@ -330,8 +333,8 @@ def bind_arguments(
 def settled_argument(frame: Frame, name: str, value: Value, span: Span) -> Value:
     """Return an argument that the body can refer to many times: expressions are computed once."""
     if isinstance(value, Array):
-        return settled(frame.ctx, value, name, span)
-    return frozen(frame, value, name, span)
+        return bindings.settled(frame.ctx, value, name, span)
+    return bindings.frozen(frame, value, name, span)
 
 
 def run_function(frame: Frame) -> Value:
@@ -346,7 +349,7 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
     outer = dict(frame.names)
     out: list[Value] = []
     for item in items:
-        bind_target(frame, e.target, item, e.span)
+        control.bind_target(frame, e.target, item, e.span)
         tests = [tested(frame, test) for test in e.tests]
         if any(not isinstance(test, Static) for test in tests):
             raise error(
@@ -360,18 +363,18 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
         if isinstance(e.element, s.Starred):
             out += elements(frame, evaluate(frame, e.element.value), e.span)
         else:
-            out.append(settled(frame.ctx, evaluate(frame, e.element), "item", e.span))
+            out.append(bindings.settled(frame.ctx, evaluate(frame, e.element), "item", e.span))
     frame.names = outer
     return Group(tuple(out), "list")
 
 
 def _items(frame: Frame, e: s.Comprehension) -> list[Value]:
     """Return what a comprehension goes over; CdTypeError CD0437 for too many items."""
-    source = rounds_of(frame, e.iterable, e.target)
-    if not isinstance(source, Rounds):
+    source = rounds.rounds_of(frame, e.iterable, e.target)
+    if not isinstance(source, rounds.Rounds):
         return source
     frame.ctx.require_static(source.hi - source.lo)
-    count = round_count(source)
+    count = rounds.round_count(source)
     if count is None or count > _WRITTEN_OUT:
         why = "how many only the run knows" if count is None else f"{count}"
         raise error(
@@ -380,7 +383,7 @@ def _items(frame: Frame, e: s.Comprehension) -> list[Value]:
             helps=(f"work on the whole array: `{e.iterable.span.text} * 2`",
                    "or fill one in a loop: `y = np.zeros(n)`, `for k in range(n): y[k] = ...`"),
         )  # fmt: skip
-    return list(static_items(frame, source))
+    return list(rounds.static_items(frame, source))
 
 
 def library_call(frame: Frame, text: str, args: tuple[Value, ...], span: Span) -> Value:
@@ -390,6 +393,6 @@ def library_call(frame: Frame, text: str, args: tuple[Value, ...], span: Span) -
         message = f"`{span.text}` needs an array of its own at every point of the index letters"
         raise error("CD0522", CdSyntaxError, message, span)
     if text not in parsed:
-        parsed[text] = parse(source_from_text(text, LIBRARY))
+        parsed[text] = parse(source_from_text(text, effects.LIBRARY))
     lookup = scope_of_namespace(table.LIBRARY_SCOPE).lookup
     return inline(frame, parsed[text], lookup, args, {}, span, None, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,10 +12,10 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Const
 from ...lowering.ir.ops import OPS
+from ...lowering.later import Later
 from .arrays import as_scalar, describe, elementwise
 from .context import error
 from .elementwise import converted
-from .powers import kind_of
 from .site import (
     NONE,
     ZERO,
@@ -30,11 +31,16 @@ from .types import WEAK_COMPLEX, WEAK_FLOAT, WEAK_INT, Kind, apply, cast
 from .ufuncs import Pair, combine_of, strong_of
 from .values import Array, Masked, Scalar, Value
 
+if TYPE_CHECKING:
+    from . import powers
+else:  # what few programs need
+    powers = Later(".powers", __package__)
+
 
 def rounded(site: Site, a: Value, decimals: Value = ZERO) -> Value:
     """Return `np.round`: halves to even, to a number of decimals."""
     digits = static_int(site, decimals, "the number of decimals")
-    kind = kind_of(site, a).dtype.kind
+    kind = powers.kind_of(site, a).dtype.kind
     if kind in "iu" and digits < 0:
         raise error(
             "CD0449", CdTypeError, "integers are not rounded to tens here", site.span,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,14 +25,13 @@ from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import Affine, const, recombined, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import statements, writes
+from ...lowering.later import later
 from .. import surface as s
 from ..source import MISSING
 from .arrays import describe
 from .called import called
 from .calls import call, comprehend, library_call, run_function
 from .context import Context, NeedStatic, NeedUnroll, error
-from .declarations import check_contract, declared
-from .effects import LIBRARY
 from .frame import Frame, Hooks, assigned_names, names_in, rebound_names
 from .inputs import Inputs, Spec
 from .merging import check_merges
@@ -39,6 +39,11 @@ from .sharing import check_sharing
 from .typed import Argument, Constant, Many, New, Part, Return, Strided, Typed
 from .types import Kind
 from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, Unset, Value
+
+if TYPE_CHECKING:
+    from . import declarations, effects
+else:  # what few programs need
+    declarations, effects = later(__package__, ".declarations", ".effects")
 
 _HOOKS = Hooks(call, comprehend)
 
@@ -189,7 +194,7 @@ def _refuse_captured_writes(
         if node not in written or not path.captured or any(isinstance(n, str) for n in path.steps):
             continue  # steps by name are fields of tensors, and attributes of objects
         places = [one.span for one in statements(body) if node in writes((one,))
-                  and hasattr(one, "span") and one.span.source.name != LIBRARY]  # fmt: skip
+                  and hasattr(one, "span") and one.span.source.name != effects.LIBRARY]  # fmt: skip
         raise error(
             "CD0207",
             CdNameError,
@@ -210,7 +215,7 @@ def _check_annotations(frame: Frame, function: s.Function) -> None:
         if not isinstance(note, s.Subscript) or not isinstance(value, Array):
             continue
         try:
-            base = declared(frame, note.value)
+            base = declarations.declared(frame, note.value)
         except CdError:
             continue  # an annotation for other readers
         shape: list[Affine] = []
@@ -229,8 +234,10 @@ def _check_annotations(frame: Frame, function: s.Function) -> None:
                 frame.ctx.equal_extents(value.shape[axis], size, what, param.span)
                 shape.append(value.shape[axis])
             else:
-                shape += declared(frame, s.Subscript(note.value, (item,), item.span))[1]
-        check_contract(frame, param.name, value, base[0], tuple(shape), param.span)
+                shape += declarations.declared(frame, s.Subscript(note.value, (item,), item.span))[
+                    1
+                ]
+        declarations.check_contract(frame, param.name, value, base[0], tuple(shape), param.span)
 
 
 def _is_size(frame: Frame, name: s.Name) -> bool:

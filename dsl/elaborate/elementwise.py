@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce as fold_left
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply
 from ...lowering.ir.indexing import maximum as index_max
 from ...lowering.ir.indexing import minimum as index_min
 from ...lowering.ir.ops import OPS
+from ...lowering.later import Later
 from .arrays import elementwise, operate
 from .context import error
-from .powers import kind_of, power
 from .site import (
     NONE,
     NOT_CONSTANT,
@@ -38,6 +39,11 @@ from .site import (
 from .types import WEAK_BOOL, WEAK_INT, Kind, cast, join, truth
 from .ufuncs import OPERATORS, Combine, Pair, combine_of, resolved, strong_of
 from .values import Array, Group, Scalar, Static, Value
+
+if TYPE_CHECKING:
+    from . import powers
+else:  # what few programs need
+    powers = Later(".powers", __package__)
 
 PYTHON: dict[str, Callable[..., object]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
@@ -69,7 +75,7 @@ def ufunc_handler(ufunc: np.ufunc, python: bool = False) -> Handler:
         if dtype is not None:
             args = tuple(converted(site, value, dtype) for value in args)
         if ufunc in (np.power, np.float_power):
-            return power(site, args[0], args[1], ufunc, python)
+            return powers.power(site, args[0], args[1], ufunc, python)
         return elementwise(site.ctx, combine, args, site.span)
 
     return with_out(folds(ufunc, handle) if not python else handle, ufunc.nin)
@@ -84,7 +90,7 @@ def arithmetic(site: Site, symbol: str, left: Value, right: Value) -> Value:
     if folded is not None:
         return folded
     if symbol == "**":
-        return power(site, left, right, np.power, True)
+        return powers.power(site, left, right, np.power, True)
     return elementwise(site.ctx, combine_of(OPERATORS[symbol], True), (left, right), site.span)
 
 
@@ -205,7 +211,7 @@ def select_list(site: Site, condlist: Value, choicelist: Value, default: Value =
             site.span,
             helps=("give one choice for each condition: `np.select([x > 0], [x])`",),
         )
-    kinds = [kind_of(site, choice) for choice in (*choices, default)]
+    kinds = [powers.kind_of(site, choice) for choice in (*choices, default)]
     default = converted(site, default, strong_of(fold_left(join, kinds)))
     for test, choice in zip(reversed(tests), reversed(choices), strict=True):
         default = where(site, test, choice, default)
@@ -214,14 +220,14 @@ def select_list(site: Site, condlist: Value, choicelist: Value, default: Value =
 
 def real(site: Site, val: Value) -> Value:
     """Return the real part; a real array is its own."""
-    if kind_of(site, val).dtype.kind != "c":
+    if powers.kind_of(site, val).dtype.kind != "c":
         return val
     return part_of(site, val, "real")
 
 
 def imag(site: Site, val: Value) -> Value:
     """Return the imaginary part, zeros for real values."""
-    if kind_of(site, val).dtype.kind != "c":
+    if powers.kind_of(site, val).dtype.kind != "c":
         return _zero_like(site, val)
     return part_of(site, val, "imag")
 
@@ -249,7 +255,7 @@ def part_of(site: Site, val: Value, name: str) -> Value:
 
 def angle(site: Site, z: Value, deg: Value = NONE) -> Value:
     """Return the angle of complex or real values."""
-    if kind_of(site, z).dtype.kind == "c":
+    if powers.kind_of(site, z).dtype.kind == "c":
         result = operate(site.ctx, "angle", [z], site.span)
     else:
         result = elementwise(site.ctx, combine_of(np.arctan2), [ZERO, z], site.span)
@@ -303,7 +309,7 @@ def fix(site: Site, x: Value) -> Value:
 
 def converted_float(site: Site, value: Value) -> Value:
     """Return integers as float64, everything else as it is."""
-    if kind_of(site, value).dtype.kind in "biu":
+    if powers.kind_of(site, value).dtype.kind in "biu":
         return converted(site, value, dtypes.float64)
     return value
 
@@ -334,7 +340,7 @@ def isclose(
 
 def nan_to_num(site: Site, x: Value, copy: Value = NONE, nan: Value = Static(0.0)) -> Value:
     """Return `np.nan_to_num`: NaN becomes `nan`, infinities the largest numbers of their type."""
-    dtype = strong_of(kind_of(site, x))
+    dtype = strong_of(powers.kind_of(site, x))
     if dtype.kind == "c":
         parts = [nan_to_num(site, part(site, x), copy, nan) for part in (real, imag)]
         return operate(site.ctx, "complex", parts, site.span)

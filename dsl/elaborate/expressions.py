@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
@@ -16,11 +16,11 @@ from ...lowering.diagnostic import (
     nearest,
 )  # fmt: skip
 from ...lowering.ir.expressions import Position
+from ...lowering.later import later
 from .. import surface as s
 from ..identity import is_fixed
 from . import numpy_table as table
 from .arrays import as_array, as_scalar, describe, elementwise, operate
-from .choices import as_if_open, one_of
 from .context import error
 from .frame import Frame
 from .merging import merge_of
@@ -37,7 +37,6 @@ from .operators import (
 )
 from .site import Site
 from .subscript_rules import refuse_captured_letters, refuse_mixed, spread_out
-from .truth import both, both_hold, is_bool, negation, settle_test, test_of
 from .types import BOOL, WEAK_BOOL, kind_of_number, negate
 from .values import (
     Array,
@@ -55,6 +54,11 @@ from .values import (
     Value,
 )
 from .views import subscript
+
+if TYPE_CHECKING:
+    from . import attributes, choices, truth
+else:  # what few programs need
+    attributes, choices, truth = later(__package__, ".attributes", ".choices", ".truth")
 
 
 def evaluate(frame: Frame, e: s.Expr) -> Value:
@@ -138,7 +142,7 @@ def elements(frame: Frame, value: Value, span: Span) -> list[Value]:
 
 def _unary(frame: Frame, e: s.Unary) -> Value:
     if e.op == "not":
-        return negation(frame, tested(frame, e.operand), e.operand.span)
+        return truth.negation(frame, tested(frame, e.operand), e.operand.span)
     operand = evaluate(frame, e.operand)
     if isinstance(operand, Static):
         return now(PYTHON_UNARY[e.op], (operand.value,), e.span)
@@ -168,7 +172,7 @@ def _compare(frame: Frame, e: s.Compare) -> Value:
                 e.span,
                 helps=("write `(a < b) & (b < c)`",),
             )
-        result = both_hold(frame, result, one, e.span)
+        result = truth.both_hold(frame, result, one, e.span)
     assert result is not None
     return result
 
@@ -176,7 +180,7 @@ def _compare(frame: Frame, e: s.Compare) -> Value:
 def tested(frame: Frame, e: s.Expr) -> Static | Scalar:
     """Return an expression as a test: known now, or a bool; of `and` and `or` only the truth."""
     value = _logical(frame, e, tested) if isinstance(e, s.Logical) else evaluate(frame, e)
-    return test_of(frame, value, e.span)
+    return truth.test_of(frame, value, e.span)
 
 
 def _logical(frame: Frame, e: s.Logical, of: Callable[[Frame, s.Expr], Value]) -> Value:
@@ -185,7 +189,7 @@ def _logical(frame: Frame, e: s.Logical, of: Callable[[Frame, s.Expr], Value]) -
     Later operands are elaborated under the earlier ones (short circuit).
     """
     first = of(frame, e.operands[0])
-    left = test_of(frame, first, e.operands[0].span)
+    left = truth.test_of(frame, first, e.operands[0].span)
     rest = e.operands[1:]
     tail = s.Logical(e.op, rest, e.span) if len(rest) > 1 else rest[0]
     stop = e.op == "or"
@@ -197,17 +201,17 @@ def _logical(frame: Frame, e: s.Logical, of: Callable[[Frame, s.Expr], Value]) -
             return of(frame, tail)
         with frame.ctx.under(negate(left.expr) if stop else left.expr):
             second = of(frame, tail)
-    right = test_of(frame, second, tail.span)
-    if is_bool(first) and is_bool(second):
+    right = truth.test_of(frame, second, tail.span)
+    if truth.is_bool(first) and truth.is_bool(second):
         strong = all(isinstance(x, Scalar) and x.kind != WEAK_BOOL for x in (first, second))
-        return both(left, right, stop, BOOL if strong else WEAK_BOOL)
+        return truth.both(left, right, stop, BOOL if strong else WEAK_BOOL)
     sides = (first, second) if stop else (second, first)
-    return one_of(frame.ctx, left.expr, *sides, e.span)
+    return choices.one_of(frame.ctx, left.expr, *sides, e.span)
 
 
 def _conditional(frame: Frame, e: s.Conditional) -> Value:
     found = tested(frame, e.test)
-    test, choice = settle_test(frame, found), frame.choice()
+    test, choice = truth.settle_test(frame, found), frame.choice()
 
     def side(holds: bool) -> Value:
         with frame.on_side(choice, holds):
@@ -217,12 +221,12 @@ def _conditional(frame: Frame, e: s.Conditional) -> Value:
         value = side(bool(test.value))
         if isinstance(found, Static) or not frame.ctx.pointwise:
             return value
-        return as_if_open(frame.ctx, value, lambda: side(not test.value), e.span)
+        return choices.as_if_open(frame.ctx, value, lambda: side(not test.value), e.span)
     with frame.ctx.under(test.expr):
         yes = side(True)
     with frame.ctx.under(negate(test.expr)):
         no = side(False)
-    return one_of(frame.ctx, test.expr, yes, no, e.span)
+    return choices.one_of(frame.ctx, test.expr, yes, no, e.span)
 
 
 def _subscript(frame: Frame, e: s.Subscript) -> Value:
@@ -326,7 +330,7 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
     match value:
         case Handle() if name == "merge" and name not in _fields(value):
             return frame.inputs.field(frame.ctx, value, "value", span, merged=True)
-        case Handle() if name in _fields(value) or table.attribute is None:
+        case Handle() if name in _fields(value):
             return frame.inputs.field(frame.ctx, value, name, span)
         case Handle() if table.method(name) is None and name not in _ARRAY_PROPERTIES:
             return frame.inputs.field(frame.ctx, value, name, span)
@@ -348,7 +352,7 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
         case Array() if name == "merge":
             return merge_of(frame, value, span)
         case Array() | Scalar() | Masked() | Static():
-            known = table.attribute(Site(frame.ctx, span), value, name)
+            known = attributes.attribute(Site(frame.ctx, span), value, name)
             if known is not None:
                 return known
             if table.method(name) is not None:

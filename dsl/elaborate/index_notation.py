@@ -6,6 +6,8 @@ thrown away; ranges follow from that (`ranges`); the second time every access is
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import (
     CdError,
@@ -20,20 +22,13 @@ from ...lowering.ir.assignments import Access, Assign
 from ...lowering.ir.expressions import Domain, Dynamic, Expr
 from ...lowering.ir.indexing import Range, const, var
 from ...lowering.ir.ops import OPS, Op
+from ...lowering.later import later
 from .. import surface as s
 from . import numpy_table as table
-from .accumulate import accumulate
 from .arrays import as_scalar, describe
 from .context import Use, error
 from .expressions import evaluate, subscript_value, tested
 from .frame import Frame, Guard, Letters, names_in, parts, target_names
-from .index_refusals import (
-    implied_sum,
-    no_place,
-    of_writing,
-    partial_target,
-    partials,
-)
 from .names import is_letter
 from .operators import value_of
 from .ranges import bounded, inferred, no_range, pinned, tighten, undecided
@@ -41,6 +36,11 @@ from .stores import part_updated, require_storable
 from .subscript_rules import refuse_captured_letters
 from .types import FALSE, TRUE, Kind, both, cast, negate
 from .values import Array, Handle, Scalar, Static, Value
+
+if TYPE_CHECKING:
+    from . import accumulate, index_refusals
+else:  # what few programs need
+    accumulate, index_refusals = later(__package__, ".accumulate", ".index_refusals")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,19 +167,19 @@ def _target(frame: Frame, target: s.Subscript, fresh: bool) -> _Target:
     try:
         place = subscript_value(frame, base, target, target.value)
     except CdIndexError as problem:
-        raise of_writing(problem, target.span) from None
+        raise index_refusals.of_writing(problem, target.span) from None
     if not isinstance(place, Array) or place.base is None or place.sealed:
-        raise no_place(target, base, place)
+        raise index_refusals.no_place(target, base, place)
     if place.rank:
         assert isinstance(base, Array)
-        raise partial_target(target, base, place.rank)
+        raise index_refusals.partial_target(target, base, place.rank)
     return _Target(place, name, ())
 
 
 def _value(frame: Frame, value: s.Expr) -> Scalar:
     found = value_of(evaluate(frame, value))
     if isinstance(found, Array):
-        named = partials(value)
+        named = index_refusals.partials(value)
         raise error(
             "CD0513",
             CdTypeError,
@@ -288,7 +288,7 @@ def _emit(
     outer = [Range(x, const(0), letters.extents[x]) for x in letters.outer.values()]
     right = [Range(x, const(0), letters.extents[x]) for x in letters.right.values()]
     if right and op is None:
-        raise implied_sum(frame, target, value, [r.symbol.name for r in right])
+        raise index_refusals.implied_sum(frame, target, value, [r.symbol.name for r in right])
     known, domain, conditions = ctx.known, ctx.domain, ctx.conditions
     try:
         ctx.domain = (*outer, *right)
@@ -345,7 +345,7 @@ def _emit_body(
         require_storable(scalar.kind, kind.dtype, shown, value.span)
         ctx.emit(Assign(access, None, False, cast(scalar.expr, kind.dtype), free, span=span))
         return
-    accumulate(frame, access, kind, op, scalar, free, reduced, span)
+    accumulate.accumulate(frame, access, kind, op, scalar, free, reduced, span)
 
 
 def _part_accumulated(target: s.Subscript) -> CdError:

@@ -1,6 +1,6 @@
 """The table: which operation of the language an object of Python or NumPy is, found by identity.
 
-`lookup` for functions, `method` and `attribute` for arrays, `WORDS` for bare names, `refusal` for
+`lookup` for functions, `method` for arrays, `WORDS` for bare names, `refusal` for
 what is known and refused. The meanings are in the modules beside this one.
 """
 
@@ -13,25 +13,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...lowering.diagnostic import CdTypeError
-from ...lowering.later import Later
+from ...lowering.later import Later, later
 from . import python_functions
-from .attributes import attribute
 from .context import error
-from .creation import finfo
 from .elementwise import arithmetic
-from .grids import SPECIAL
 from .refusals import METHOD_REFUSALS, refusal
 from .site import Handler, Site, Word, dtype_object, static_int, static_shape
 from .values import Value
 
 if TYPE_CHECKING:
-    from . import numpy_functions
+    from . import creation, grids, numpy_functions
 else:  # what only functions of NumPy need
+    creation, grids = later(__package__, ".creation", ".grids")
     numpy_functions = Later(".numpy_functions", __package__)
 
 __all__ = [
-    "LIBRARY_SCOPE", "WORDS", "Handler", "Site", "Word", "arithmetic", "attribute",
-    "dtype_object", "elementwise_name", "lookup", "method", "reduction_of", "refusal",
+    "LIBRARY_SCOPE", "WORDS", "Handler", "Site", "Word", "arithmetic", "dtype_object",
+    "elementwise_name", "lookup", "method", "reduction_of", "refusal",
     "special_subscript", "static_int", "static_shape",
 ]  # fmt: skip
 
@@ -42,8 +40,8 @@ _HANDLERS: dict[object, Handler] = dict(python_functions.handlers())
 def _of_numpy() -> dict[object, Handler]:
     return {
         **dict(numpy_functions.handlers()),
-        np.finfo: finfo(np.finfo),
-        np.iinfo: finfo(np.iinfo),
+        np.finfo: creation.finfo(np.finfo),
+        np.iinfo: creation.finfo(np.iinfo),
     }
 
 
@@ -86,7 +84,7 @@ def _refusing(message: str, way_out: str) -> Handler:
 
 def special_subscript(value: object) -> Callable[[Site, tuple[Value, ...]], Value] | None:
     """Return what subscripting an object such as `np.mgrid` means, None for other objects."""
-    return next((meaning for known, meaning in SPECIAL if known is value), None)
+    return next((meaning for known, meaning in grids.SPECIAL if known is value), None)
 
 
 def reduction_of(function: object) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,13 +17,12 @@ from ...lowering.diagnostic import (
 from ...lowering.ir import dtypes
 from ...lowering.ir.expressions import Const, Expr, Position, Select
 from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply
+from ...lowering.later import later
 from . import numpy_table as table
 from .arrays import describe, elementwise
 from .context import error
 from .frame import Frame
-from .identity import identity
 from .site import Site
-from .truth import both_hold, folded_test, negation, test_of
 from .types import (
     BOOL,
     TRUE,
@@ -42,6 +42,11 @@ from .values import (
     Static,
     Value,
 )
+
+if TYPE_CHECKING:
+    from . import identity, truth
+else:  # what few programs need
+    identity, truth = later(__package__, ".identity", ".truth")
 
 BINARY = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floordiv", "%": "mod", "**": "pow",
@@ -243,7 +248,7 @@ def inverted(pair: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
 def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value:
     """Return one comparison."""
     if op in ("is", "is not"):
-        return identity(frame, op, left, right, span)
+        return identity.identity(frame, op, left, right, span)
     first, second = as_python(left), as_python(right)
     if first is not None and second is not None:
         return now(PYTHON[op], (first.value, second.value), span)
@@ -254,8 +259,8 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
     if isinstance(left, Group) and isinstance(right, Group):
         same: Value = Static(len(left.items) == len(right.items))
         for one, other in zip(left.items, right.items, strict=False):
-            same = both_hold(frame, same, compare_values(frame, "==", one, other, span), span)
-        return same if op == "==" else negation(frame, same, span)
+            same = truth.both_hold(frame, same, compare_values(frame, "==", one, other, span), span)
+        return same if op == "==" else truth.negation(frame, same, span)
     unlike = any(isinstance(v, Static) and kind_of_number(v.value) is None for v in (left, right))
     if unlike and any(isinstance(v, Array) and v.rank for v in (left, right)):
         text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"
@@ -267,7 +272,7 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
         frame.ctx, lambda x, y: _compared(op, x, y), [left, right], span
     )  # fmt: skip
     if a is not None and b is not None and isinstance(result, Scalar):
-        folded = folded_test(frame, result.expr)
+        folded = truth.folded_test(frame, result.expr)
         if folded is not None and not frame.letters:
             return Static(folded)
     return result
@@ -289,15 +294,15 @@ def _compared(op: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> tup
 def _membership(frame: Frame, op: str, left: Value, right: Group, span: Span) -> Value:
     result: Value = Static(False)
     for item in right.items:
-        test = test_of(frame, compare_values(frame, "==", left, item, span), span)
-        one, so_far = test, test_of(frame, result, span)
+        test = truth.test_of(frame, compare_values(frame, "==", left, item, span), span)
+        one, so_far = test, truth.test_of(frame, result, span)
         if isinstance(so_far, Static):
             result = Static(True) if so_far.value else one
         elif isinstance(one, Static):
             result = Static(True) if one.value else so_far
         else:
             result = Scalar(Select(so_far.expr, TRUE, one.expr), WEAK_BOOL)
-    return result if op == "in" else negation(frame, result, span)
+    return result if op == "in" else truth.negation(frame, result, span)
 
 
 def as_python(value: Value) -> Static | None:

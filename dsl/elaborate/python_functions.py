@@ -7,17 +7,17 @@ import cmath
 import math
 import operator
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
+from ...lowering.later import later
 from . import casts
 from . import elementwise as e
 from . import python_reductions as p
-from .averages import mean
 from .context import error
-from .linear import matmul
 from .reductions import position_reducer, reducer
 from .site import (
     NONE,
@@ -36,6 +36,11 @@ from .site import (
 from .types import WEAK_BOOL, WEAK_FLOAT, WEAK_INT
 from .ufuncs import OP_OF, PYTHON_NAMES
 from .values import Group, Static, Value
+
+if TYPE_CHECKING:
+    from . import averages, linear
+else:  # what few programs need
+    averages, linear = later(__package__, ".averages", ".linear")
 
 OWN_OPS = (
     "erf", "erfc", "relu", "sat01", "recip", "recip_sqrt", "relu_gate", "sat01_gate", "fma",
@@ -106,10 +111,15 @@ def _of_python() -> Iterator[tuple[object, Handler]]:
     yield bool, folds(bool, takes("bool", casts.python_cast("bool", WEAK_BOOL, "x.astype(bool)")))
     yield complex, folds(complex, takes("complex", casts.python_complex))
     yield divmod, folds(divmod, takes("divmod", e.division_pair))
-    yield operator.matmul, takes("matmul", matmul)
+    yield operator.matmul, _taking("matmul", lambda: linear.matmul)
     yield slice, takes("slice", _slice)
     for kind in ("tuple", "list"):
         yield getattr(builtins, kind), takes(kind, _sequence(kind))
+
+
+def _taking(name: str, body: Callable[[], Callable[..., Value]]) -> Handler:
+    """Return what `takes` does of a body that is asked for when it is called."""
+    return lambda site, args, keywords: takes(name, body())(site, args, keywords)
 
 
 def _slice(site: Site, *ends: Value) -> Value:
@@ -184,7 +194,7 @@ def _of_words() -> Iterator[tuple[object, Handler]]:
     yield Word("imag"), takes("imag", e.imag)
     yield Word("angle"), takes("angle", e.angle)
     yield Word("prod"), takes("prod", reducer("prod"))
-    yield Word("mean"), takes("mean", mean)
+    yield Word("mean"), _taking("mean", lambda: averages.mean)
     for name in ("argmax", "argmin"):
         yield Word(name), takes(name, position_reducer(name))
     for dtype in dtypes.ALL:

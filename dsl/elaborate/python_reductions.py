@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ...lowering.diagnostic import CdTypeError, CdValueError
@@ -9,8 +11,8 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.expressions import Expr, Position, Read
 from ...lowering.ir.indexing import Affine
 from ...lowering.ir.ops import OPS
+from ...lowering.later import Later
 from .arrays import describe, elementwise
-from .averages import number_of_elements
 from .context import error
 from .elementwise import arithmetic, extremum
 from .reductions import (
@@ -31,6 +33,11 @@ from .site import (
 from .types import Kind
 from .ufuncs import combine_of
 from .values import Array, Masked, Scalar, Static, Value
+
+if TYPE_CHECKING:
+    from . import averages
+else:  # what few programs need
+    averages = Later(".averages", __package__)
 
 _CHAIN = 32
 """After so many items what there is so far is stored: expressions stay short."""
@@ -120,7 +127,7 @@ def python_len(site: Site, obj: Value) -> Value:
     if isinstance(obj, Static) and hasattr(obj.value, "__len__"):
         return Static(len(obj.value))
     if isinstance(obj, Masked):
-        return number_of_elements(
+        return averages.number_of_elements(
             site, obj.array, tuple(range(obj.array.rank)), operand(site, obj)[1]
         )
     array = array_of(site, obj)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from ...lowering.diagnostic import (
     CdNameError,
@@ -15,18 +15,14 @@ from ...lowering.diagnostic import (
 )  # fmt: skip
 from ...lowering.ir.assignments import Block, Break, Continue
 from ...lowering.ir.ops import OPS
+from ...lowering.later import later
 from .. import surface as s
-from . import branches, control
 from .arrays import as_array, describe
-from .bindings import bind, frozen, settled
 from .called import naming
 from .context import error
-from .declarations import declare
-from .effects import assertion, evaluate_any, evaluation, raising
 from .expressions import elements, evaluate, subscript_value
 from .frame import EXIT, RESULT, Frame, names_in
 from .index_notation import index_statement, scalar_statement, uses_letters
-from .leaving import endless, lasting, returns_inside, with_exits
 from .names import is_letter
 from .operators import BINARY, binary
 from .stores import assign, assign_product
@@ -44,6 +40,13 @@ from .values import (
     Value,
 )
 
+if TYPE_CHECKING:
+    from . import bindings, branches, control, declarations, effects, leaving
+else:  # what few programs need
+    branches, control, bindings, declarations, effects, leaving = later(
+        __package__, ".branches", ".control", ".bindings", ".declarations", ".effects", ".leaving"
+    )
+
 
 def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
     """Elaborate statements in order; what follows a `return` is not looked at."""
@@ -56,7 +59,7 @@ def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
                 branches.branch(frame, whole, run)
                 return
         if isinstance(statement, s.For | s.While) and frame.exits is None:
-            if returns_inside(statement.body):
+            if leaving.returns_inside(statement.body):
                 run(frame, (*_left(frame, statement), *body[at + 1 :]))
                 return
         try:
@@ -94,7 +97,7 @@ def step(frame: Frame, statement: s.Statement) -> None:
         case s.Declare(target, _, value) if value is not None:
             _assign(frame, s.Assign((target,), value, statement.span))
         case s.Declare():
-            declare(frame, statement)
+            declarations.declare(frame, statement)
         case s.For():
             control.loop(frame, statement, run)
         case s.While():
@@ -114,11 +117,11 @@ def step(frame: Frame, statement: s.Statement) -> None:
         case s.Return():
             _return(frame, statement)
         case s.Assert(test, message):
-            assertion(frame, test, message, statement.span)
+            effects.assertion(frame, test, message, statement.span)
         case s.Raise():
-            raising(frame, statement)
+            effects.raising(frame, statement)
         case s.Evaluate():
-            evaluation(frame, statement)
+            effects.evaluation(frame, statement)
         case s.Define(function):
             frame.names[function.name] = Lazy(function, frame)
         case s.Break():
@@ -137,7 +140,9 @@ def _assign(frame: Frame, statement: s.Assign) -> None:
         if len(statement.targets) > 1 or isinstance(statement.targets[0], s.Sequence):
             if not any(uses_letters(frame, target) for target in statement.targets):
                 _refuse_guarded(frame, span)
-                held = frozen(frame, evaluate_any(frame, statement.value), "value", span)
+                held = bindings.frozen(
+                    frame, effects.evaluate_any(frame, statement.value), "value", span
+                )
                 for one in statement.targets:
                     store_to(frame, one, held, span)
                 return
@@ -154,7 +159,9 @@ def _assign(frame: Frame, statement: s.Assign) -> None:
     _refuse_guarded(frame, span)
     value = evaluate(frame, statement.value)
     if len(statement.targets) > 1:
-        value = frozen(frame, value, "value", span) if not isinstance(value, Static) else value
+        value = (
+            bindings.frozen(frame, value, "value", span) if not isinstance(value, Static) else value
+        )
     for one in statement.targets:
         store_to(frame, one, value, span)
 
@@ -173,7 +180,7 @@ def _refuse_guarded(frame: Frame, span: Span) -> None:
 
 def _index_scalar(frame: Frame, target: s.Name, value: s.Expr, span: Span) -> None:
     """Assign a number made by reductions over all their letters: `s = sum(x[i] * y[i])`."""
-    bind(frame, target.id, scalar_statement(frame, value, span), span)
+    bindings.bind(frame, target.id, scalar_statement(frame, value, span), span)
 
 
 def store_to(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
@@ -181,7 +188,7 @@ def store_to(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
     match target:
         case s.Name(name):
             _refuse_lost_rebinding(frame, target, span)
-            bind(frame, name, value, span)
+            bindings.bind(frame, name, value, span)
         case s.Subscript():
             assign(frame.ctx, place_of(frame, target, rebinds=True), value, span)
         case s.Attribute(owner, name):
@@ -249,7 +256,8 @@ def _unpack(frame: Frame, items: tuple[s.Expr, ...], value: Value, span: Span) -
     labels = [item.id if isinstance(item, s.Name) else "part" for item in items]
     if len(parts) > 1:  # none of them changes before all have their names
         parts = [
-            frozen(frame, part, label, span) for part, label in zip(parts, labels, strict=True)
+            bindings.frozen(frame, part, label, span)
+            for part, label in zip(parts, labels, strict=True)
         ]
     for item, part in zip(items, parts, strict=True):
         store_to(frame, item, part, span)
@@ -296,7 +304,7 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
             if isinstance(place, Handle):
                 place = frame.inputs.field(frame.ctx, place, "value", target.span)
             if not isinstance(place, Array):
-                bind(frame, name, binary(frame, statement.op, place, value, span), span)
+                bindings.bind(frame, name, binary(frame, statement.op, place, value, span), span)
                 return
         case s.Subscript():
             place = place_of(frame, target)
@@ -319,7 +327,9 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
 
 
 def _return(frame: Frame, statement: s.Return) -> None:
-    value = Static(None) if statement.value is None else evaluate_any(frame, statement.value)
+    value = (
+        Static(None) if statement.value is None else effects.evaluate_any(frame, statement.value)
+    )
     match value:
         case Masked():
             as_array(frame.ctx, value, statement.span)
@@ -329,14 +339,14 @@ def _return(frame: Frame, statement: s.Return) -> None:
             text = f"{describe(value)} cannot be returned"
             raise error("CD0434", CdTypeError, text, statement.span)
         case Scalar() if frame.exits is None:
-            value = frozen(frame, value, "result", statement.span)
+            value = bindings.frozen(frame, value, "result", statement.span)
         case _ if frame.exits is None:
-            value = settled(frame.ctx, value, "result", statement.span)
+            value = bindings.settled(frame.ctx, value, "result", statement.span)
     if frame.exits is None:
         frame.names[RESULT] = value
         return
-    frame.exits.append(lasting(frame.ctx, value, statement.span))
-    bind(frame, EXIT, Static(len(frame.exits)), statement.span)
+    frame.exits.append(leaving.lasting(frame.ctx, value, statement.span))
+    bindings.bind(frame, EXIT, Static(len(frame.exits)), statement.span)
 
 
 def _left(frame: Frame, statement: s.For | s.While) -> tuple[s.Statement, ...]:
@@ -344,7 +354,7 @@ def _left(frame: Frame, statement: s.For | s.While) -> tuple[s.Statement, ...]:
     span = statement.span
     frame.names[EXIT], frame.exits = Static(0), []
     try:
-        run(frame, (replace(statement, body=with_exits(statement.body)),))
+        run(frame, (replace(statement, body=leaving.with_exits(statement.body)),))
         found = frame.exits
     finally:
         frame.exits = None
@@ -354,6 +364,6 @@ def _left(frame: Frame, statement: s.For | s.While) -> tuple[s.Statement, ...]:
         frame.names[name] = value
         here = s.Compare((s.Name(EXIT, span), s.Literal(n, span)), ("==",), span)
         back = s.Return(s.Name(name, span), span)
-        last = n == len(found) and endless(statement)
+        last = n == len(found) and leaving.endless(statement)
         out.append(back if last else s.If(here, (back,), (), span))
     return tuple(out)

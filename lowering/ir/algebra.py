@@ -11,14 +11,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from ..later import Later
 from . import dtypes
-from .evaluate import State, value_of
 from .expressions import Apply, Cast, Const, Expr
 from .ops import OPS
+
+if TYPE_CHECKING:
+    from . import evaluate
+else:  # what few programs need
+    evaluate = Later(".evaluate", __package__)
 
 Rule = Callable[[Apply], Expr | None]
 TRUE, FALSE = Const(True, dtypes.bool_), Const(False, dtypes.bool_)
@@ -43,7 +48,7 @@ def folded(expr: Apply | Cast) -> Const | None:
     if expr.dtype.kind == "c":
         return None
     with np.errstate(all="ignore"):
-        value = value_of(expr)(State(print)).item()
+        value = evaluate.value_of(expr)(evaluate.State(print)).item()
     if isinstance(value, float) and (math.isnan(value) or value == 0 and _is_extremum(expr)):
         return None
     return Const(value, expr.dtype)

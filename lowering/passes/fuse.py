@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
@@ -37,12 +38,17 @@ from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Upda
 from ..ir.rewrite import map_bodies, rename, with_bodies
 from ..ir.rewrite import substitute as substituted
 from ..ir.walk import BODIES, own_reads, statements
+from ..later import Later
 from .access import accesses
 from .cells import ranges
 from .decision import Decided, Decision, Reason
-from .pair import Apart, Nest, Pair, are_strangers, match, nest_of
 from .reading import nodes_of
 from .summary import bound_in, summary
+
+if TYPE_CHECKING:
+    from . import pair as pairs
+else:  # what few programs need
+    pairs = Later(".pair", __package__)
 
 BACK = 64
 """How many statements back a nest looks for one that computes an array for it alone."""
@@ -79,7 +85,7 @@ class _Fusion:
     """How often each node is read in the whole program."""
     fresh: Fresh
     decisions: list[Decision] = field(default_factory=list)
-    nests: dict[int, Nest] = field(default_factory=dict)
+    nests: dict[int, pairs.Nest] = field(default_factory=dict)
     """What was found out about loops, by their `id`; it keeps them alive."""
 
     def body(self, body: tuple[Stmt, ...], outer: tuple[Range, ...]) -> tuple[Stmt, ...]:
@@ -119,12 +125,12 @@ class _Fusion:
         moved = [stmt for stmt in between if not isinstance(stmt, Comment)]
         where = second.span, first.span, second.symbol.name
         if any(isinstance(stmt, If | While | Check | Permute | Print) for stmt in moved):
-            return Decision("apart", Apart.BETWEEN, None, "", *where)
-        if not match(first, second):
-            return Decision("apart", Apart.RANGES, None, "", *where)
-        if are_strangers(first, second):
-            return Decision("apart", Apart.NOTHING, None, "", *where)
-        pair = Pair(self.known(first), self.known(second), self.own, outer)
+            return Decision("apart", pairs.Apart.BETWEEN, None, "", *where)
+        if not pairs.match(first, second):
+            return Decision("apart", pairs.Apart.RANGES, None, "", *where)
+        if pairs.are_strangers(first, second):
+            return Decision("apart", pairs.Apart.NOTHING, None, "", *where)
+        pair = pairs.Pair(self.known(first), self.known(second), self.own, outer)
         refused, detail = pair.refusal(moved)
         if refused is not None:
             return Decision("apart", refused, None, detail, *where)
@@ -143,14 +149,14 @@ class _Fusion:
             first = out[at]
             if len(out) - at > BACK:
                 return False
-            if not isinstance(first, For) or not match(first, second):
+            if not isinstance(first, For) or not pairs.match(first, second):
                 continue
             if summary(first).writes.isdisjoint(summary(second).reads):
                 continue
             shared = self.known(first).written_for(self.known(second))
             if not any(n in self.own and self.reads[n] == times for n, times in shared.items()):
                 continue
-            pair = Pair(self.known(first), self.known(second), self.own, outer)
+            pair = pairs.Pair(self.known(first), self.known(second), self.own, outer)
             parted = _parted(out[at + 1 :], second)
             if parted is None:
                 return self.joined_later(out, at, pair)
@@ -160,7 +166,7 @@ class _Fusion:
                 return True
         return False
 
-    def joined_later(self, out: list[Stmt], at: int, pair: Pair) -> bool:
+    def joined_later(self, out: list[Stmt], at: int, pair: pairs.Pair) -> bool:
         """Put both nests where the second is, the first past what is between them; or return False.
 
         What is between may start what the second writes: only the first can pass that.
@@ -185,10 +191,10 @@ class _Fusion:
         self.decisions.append(Decision("fused", Together.SHARED, None, "", *where))
         return with_bodies(first, ((*first.body, *between, *self.renamed(first, second)),))
 
-    def known(self, loop: For) -> Nest:
+    def known(self, loop: For) -> pairs.Nest:
         """Return what is asked of a loop more than once, found once."""
         if id(loop) not in self.nests:
-            self.nests[id(loop)] = nest_of(loop)
+            self.nests[id(loop)] = pairs.nest_of(loop)
         return self.nests[id(loop)]
 
     def renamed(self, first: For, second: For) -> tuple[Stmt, ...]:

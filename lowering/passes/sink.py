@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ..clash import is_injective
 from ..dataclass import dataclass
@@ -34,11 +34,16 @@ from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, rewrite, substitute, with_bodies
 from ..ir.walk import bodies, expressions_of, parts, statements
+from ..later import Later
 from .access import Accesses, Site, accesses, place_in
 from .cells import is_inside, ranges, solve
 from .decision import Decided, Decision, Reason
-from .products import tiled
 from .summary import summary, touched
+
+if TYPE_CHECKING:
+    from . import products
+else:  # what few programs need
+    products = Later(".products", __package__)
 
 Body = tuple[Stmt, ...]
 
@@ -162,7 +167,7 @@ def _moved(body: Body, found: Accesses, made: _Sum) -> Body | Kept | None:
     whole = all(isinstance(stmt, For | If) for stmt in around)
     if len(uses) > 1 or not whole or not is_injective(use.index or (), ranges(around)):
         return Kept.AGAIN
-    if tiled(made.nest):
+    if products.tiled(made.nest):
         return Kept.TILES
     if _is_changed(found, made, use, depth):
         return Kept.CHANGED

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ..clash import is_injective
 from ..dataclass import dataclass
@@ -34,13 +34,18 @@ from ..ir.memory_mode import Mode, admits_virtual
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, rewrite, with_bodies
 from ..ir.walk import bodies, expressions_of, reads, statements
+from ..later import Later
 from .access import Accesses, Route, Site, accesses, place_in
 from .cells import are_apart, ranges
 from .cost import CHEAP, READ, STORE, cost, rounds
 from .decision import Decided, Decision, Reason
-from .definition import Layer, Unplaced, Unwritten, layer, value_at, zero_of
 from .reading import nodes_of
 from .summary import summary
+
+if TYPE_CHECKING:
+    from . import definition
+else:  # what few programs need
+    definition = Later(".definition", __package__)
 
 MAX_SIZE = 64
 """How many parts an expression may have after inlining."""
@@ -109,7 +114,7 @@ class _Made:
     """How a node is computed: the layers that store it, and where in their list they stand."""
 
     node: Node
-    layers: tuple[Layer, ...]
+    layers: tuple[definition.Layer, ...]
     places: tuple[int, ...]
     values: dict[tuple[Index, ...], Expr]
     """What is read at each index, by the index."""
@@ -147,12 +152,12 @@ class _Inlining:
         open_ = self.own - self.decided
         makers: dict[Node, list[int]] = {}
         for at, stmt in enumerate(body):
-            one = None if open_.isdisjoint(summary(stmt).writes) else layer(stmt)
+            one = None if open_.isdisjoint(summary(stmt).writes) else definition.layer(stmt)
             if one is not None:
                 makers.setdefault(one.node, []).append(at)
         for node, places in makers.items():
             self.decided.add(node.id)
-            layers = (layer(current[at]) for at in places)
+            layers = (definition.layer(current[at]) for at in places)
             made = _Made(node, tuple(one for one in layers if one), tuple(places), {})
             self.decide(made, current, route)
         out: list[Stmt] = []
@@ -219,19 +224,19 @@ class _Inlining:
     def unknown(self, made: _Made, uses: list[Site], depth: int) -> Stored | None:
         """Note what is read at each use, or return why that cannot be told."""
         starts = depth == 0 and made.node.static_shape is not None
-        below = zero_of(made.node.dtype) if starts else None
+        below = definition.zero_of(made.node.dtype) if starts else None
         for site in uses:
             if site.index is None:
                 return Stored.PLACE
             index = tuple(self.now_at(one) for one in site.index)
             known, tests = ranges(site.inside), tuple(map(self.now, site.tests))
             try:
-                value = value_at(made.layers, index, known, tests, below)
+                value = definition.value_at(made.layers, index, known, tests, below)
                 if made.values.setdefault(index, value) != value:
-                    made.values[index] = value_at(made.layers, index, known, (), below)
-            except Unplaced:
+                    made.values[index] = definition.value_at(made.layers, index, known, (), below)
+            except definition.Unplaced:
                 return Stored.PLACE
-            except Unwritten:
+            except definition.Unwritten:
                 return Stored.UNWRITTEN
         return None
 

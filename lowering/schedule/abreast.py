@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from ..dataclass import dataclass
 from ..ir.assignments import Access
@@ -52,13 +53,18 @@ from ..ir.loops import Comment, For, LoopKind, Program, Stmt, Store, Update
 from ..ir.node import Node, Purpose
 from ..ir.rewrite import substitute
 from ..ir.walk import expressions_of, statements, writes
+from ..later import Later
 from ..passes.cells import is_in_range, ranges, stride
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
-from .jam import jammed
 from .legal import independent, private
 from .outer import Outer, places, symbols_in
 from .outermost import Outermost
+
+if TYPE_CHECKING:
+    from . import jam
+else:  # what few programs need
+    jam = Later(".jam", __package__)
 
 Body = tuple[Stmt, ...]
 Place = tuple[int, tuple[Index, ...]]
@@ -105,7 +111,7 @@ class _Work(Outermost):
         node = next((node for node in changed if node.id not in mine), changed[0])
         self.decisions.append(Decision("abreast", Abreast.APART, node, span=loop.span))
         widths = self.widths(shape, mine, lanes)
-        whole, mine = jammed(loop, self.fresh, mine, self.only(), self.own, outer)
+        whole, mine = jam.jammed(loop, self.fresh, mine, self.only(), self.own, outer)
         shape = replace(shape, loop=whole)
 
         def strip(width: int, first: Affine, last: Affine) -> Stmt:

@@ -17,7 +17,7 @@ is a guess, and nothing but speed may depend on it. It changes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import assert_never
 
 from ..dataclass import dataclass
@@ -62,7 +62,7 @@ class _Known:
 
     def inside(self, symbol: Symbol, value: Affine) -> _Known:
         """Return what is known where a symbol is taken to be a value."""
-        return replace(self, values={**self.values, symbol: value})
+        return _Known(self.sizes, {**self.values, symbol: value})
 
     def rounds(self, loop: For) -> Affine:
         """Return how many rounds a loop has, at least 0."""
@@ -79,6 +79,8 @@ class _Known:
 def _most(loop: For, values: Mapping[Symbol, Affine]) -> Affine:
     """Return how many rounds a loop has, of a tile that may be cut off how many it has in whole."""
     if loop.step == 1:
+        if not loop.lo.terms and not loop.hi.terms:  # as most have
+            return const(loop.hi.offset - loop.lo.offset)
         los, his = sides(substitute(loop.lo, values), "max"), sides(loop.hi, "min")
         gaps = [(substitute(hi, values) - lo).constant for hi in his for lo in los]
         known = [gap for gap in gaps if gap is not None]
@@ -102,7 +104,8 @@ def work_of(loop: For | While, sizes: frozenset[Symbol] | None = None) -> Affine
     known = _Known(sizes)
     if isinstance(loop, While):
         return _work(loop.prelude + loop.body, known, SCALAR) + cost(loop.test) * SCALAR
-    return _work(loop.body, known.inside(loop.symbol, _middle(loop, known)), _scale(loop))
+    middle = _middle(loop, known, known.rounds(loop))
+    return _work(loop.body, known.inside(loop.symbol, middle), _scale(loop))
 
 
 def total_of(loop: For, sizes: frozenset[Symbol] | None = None) -> Affine:
@@ -168,9 +171,10 @@ def _one(stmt: Stmt, known: _Known, scale: int) -> Affine:
     own = const(sum(map(cost, expressions_of(stmt))) * scale)
     match stmt:
         case For():
-            inside = known.inside(stmt.symbol, _middle(stmt, known))
-            rounds = _in_registers(stmt, known.rounds(stmt))
-            return _product(rounds, _work(stmt.body, inside, _scale(stmt))) + SCALAR
+            rounds = known.rounds(stmt)
+            inside = known.inside(stmt.symbol, _middle(stmt, known, rounds))
+            work = _work(stmt.body, inside, _scale(stmt))
+            return _product(_in_registers(stmt, rounds), work) + SCALAR
         case While(prelude, _, body):
             return (own + _work(prelude + body, known, SCALAR)) * UNKNOWN
         case If(_, then, other) if _looks_for_faults(then) and not other:
@@ -211,11 +215,10 @@ def _size(node: Node, known: _Known) -> Affine:
     return size
 
 
-def _middle(loop: For, known: _Known) -> Affine:
-    """Return the value that the variable of a loop has in its middle round."""
-    rounds = known.rounds(loop).constant
-    if rounds is not None and loop.step == 1:
-        return substitute(loop.lo, known.values) + rounds // 2
+def _middle(loop: For, known: _Known, rounds: Affine) -> Affine:
+    """Return the value that the variable of a loop has in its middle round, of so many."""
+    if rounds.constant is not None and loop.step == 1:
+        return substitute(loop.lo, known.values) + rounds.constant // 2
     return floordiv(substitute(loop.lo + loop.hi, known.values), const(2))
 
 

@@ -19,11 +19,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 from math import gcd
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
-from ..ir.indexing import Affine, Atom, Quasi, Symbol, const, evaluate, floordiv, substitute, var
+from ..ir.indexing import Affine, Atom, Quasi, Symbol, const, evaluate, floordiv, var
 
 Solution = dict[Symbol, int]
+Row = tuple[int, ...]
+"""An expression: what each symbol is multiplied by, one column a symbol, then the offset."""
+Columns = dict[int, int]
+"""The values of symbols, by their columns."""
 ROWS = 160
 """With more inequalities than that at once it stays unclear."""
 TRIES = 400
@@ -33,10 +37,22 @@ TRIES = 400
 class _Step(NamedTuple):
     """A symbol that was taken out, and the inequalities that bound it."""
 
-    symbol: Symbol
-    above: list[Affine]
+    column: int
+    above: list[Row]
     """Those in which it has a positive factor: it is at least something."""
-    below: list[Affine]
+    below: list[Row]
+
+
+class _Value(NamedTuple):
+    """What a symbol is by an equation."""
+
+    symbol: Symbol
+    terms: list[tuple[Symbol, int]]
+    offset: int
+
+    def of(self, found: Solution) -> int:
+        """Return the number that it is; symbols that may be anything are taken to be zero."""
+        return self.offset + sum(k * found.setdefault(symbol, 0) for symbol, k in self.terms)
 
 
 def solve(zero: Iterable[Affine], least: Iterable[Affine]) -> Solution | Literal["none", "unclear"]:
@@ -47,25 +63,23 @@ def solve(zero: Iterable[Affine], least: Iterable[Affine]) -> Solution | Literal
     """
     plain = _Plain()
     wanted = tuple(zero), tuple(least)
-    zeros = [plain(one) for one in wanted[0]]
-    rows = [plain(one) for one in wanted[1]]
-    rows += plain.bounds
-    values = _substituted(zeros, rows)
+    equal = [plain(one) for one in wanted[0]]
+    above = [plain(one) for one in wanted[1]]
+    above += plain.bounds
+    table = _Table.of(equal, above)
+    values = table.substituted()
     if values is None:
         return "none"
-    for symbol, value in values:
-        rows = [substitute(row, {symbol: value}) for row in rows]
-    steps = _eliminated(rows)
+    steps = _eliminated(table.rows)
     if isinstance(steps, str):
         return steps
     search = _Search(steps)
-    found = search.run()
-    if found is None:
+    columns = search.run()
+    if columns is None:
         return "unclear" if search.left < 0 else "none"
-    for symbol, value in reversed(values):
-        missing = value.symbols() - found.keys()
-        found |= dict.fromkeys(missing, 0)
-        found[symbol] = evaluate(value, found)
+    found = {table.symbols[column]: number for column, number in columns.items()}
+    for value in reversed(values):
+        found[value.symbol] = value.of(found)
     if plain.symbols and not _solves(found, *wanted):
         return "unclear"
     return {symbol: found[symbol] for symbol in found if symbol.serial > _FRESH}
@@ -96,6 +110,8 @@ class _Plain:
 
     def __call__(self, index: Affine) -> Affine:
         """Return the expression with every function replaced."""
+        if all(isinstance(atom, Symbol) for atom, _ in index.terms):
+            return index
         out = const(index.offset)
         for atom, factor in index.terms:
             name = atom if isinstance(atom, Symbol) else self.named(atom)
@@ -127,84 +143,117 @@ class _Plain:
         return name
 
 
-def _substituted(zeros: list[Affine], rows: list[Affine]) -> list[tuple[Symbol, Affine]] | None:
-    """Return symbols with what they are by the equations, in order; None where they contradict."""
-    values: list[tuple[Symbol, Affine]] = []
-    while zeros:
-        row = zeros.pop()
-        if not row.terms:
-            if row.offset:
-                return None
-            continue
-        common = gcd(*[k for _, k in row.terms])
-        if row.offset % common:
-            return None
-        row = Affine(tuple((s, k // common) for s, k in row.terms), row.offset // common)
-        atom, k = min(row.terms, key=lambda term: abs(term[1]))
-        symbol = cast(Symbol, atom)
-        if abs(k) == 1:
-            value = (row - var(symbol) * k) * -k
-        else:
-            fresh = Symbol(symbol.name, _FRESH * 2 - len(values))
-            others = tuple((s, n // k) for s, n in row.terms if s != symbol)
-            value = var(fresh) - Affine(others, row.offset // k)
-            zeros.append(row)
-        values.append((symbol, value))
-        zeros = [substitute(one, {symbol: value}) for one in zeros]
-    return values
+class _Table:
+    """Equations and inequalities as rows of numbers, symbols in the order of their serials."""
+
+    __slots__ = ("rows", "symbols", "zeros")
+
+    def __init__(self, symbols: list[Symbol], zeros: list[Row], rows: list[Row]) -> None:
+        self.symbols, self.zeros, self.rows = symbols, zeros, rows
+
+    @classmethod
+    def of(cls, zeros: Sequence[Affine], rows: Sequence[Affine]) -> _Table:
+        """Return the table of expressions in which there are only symbols."""
+        used = {s for one in (*zeros, *rows) for s, _ in one.terms if isinstance(s, Symbol)}
+        symbols = sorted(used, key=lambda symbol: (symbol.serial, symbol.name))
+        column: dict[Atom, int] = {symbol: at for at, symbol in enumerate(symbols)}
+
+        def row(one: Affine) -> Row:
+            numbers = [0] * len(symbols)
+            for atom, k in one.terms:
+                numbers[column[atom]] = k
+            return (*numbers, one.offset)
+
+        return cls(symbols, list(map(row, zeros)), list(map(row, rows)))
+
+    def substituted(self) -> list[_Value] | None:
+        """Take symbols out by the equations; return what they are, in order, None where these
+        contradict."""
+        values: list[_Value] = []
+        while self.zeros:
+            *terms, offset = row = self.zeros.pop()
+            common = gcd(*terms)
+            if not common or offset % common:
+                if offset:
+                    return None
+                continue
+            row = tuple(number // common for number in row)
+            at = min((c for c, k in enumerate(terms) if k), key=lambda c: abs(terms[c]))
+            k = row[at]
+            if abs(k) == 1:
+                value = tuple(number * -k for number in row)
+            else:
+                self.zeros.append(row)
+                self.widen(Symbol(self.symbols[at].name, _FRESH * 2 - len(values)))
+                at, value = at + 1, (1, *(-(number // k) for number in row))
+            others = [(s, n) for s, n in zip(self.symbols, value, strict=False) if n]
+            mine = self.symbols[at]
+            values.append(_Value(mine, [one for one in others if one[0] is not mine], value[-1]))
+            self.zeros = [_replaced(one, at, value) for one in self.zeros]
+            self.rows = [_replaced(one, at, value) for one in self.rows]
+        return values
+
+    def widen(self, fresh: Symbol) -> None:
+        """Add a symbol that comes before all others."""
+        self.symbols = [fresh, *self.symbols]
+        self.zeros, self.rows = [(0, *one) for one in self.zeros], [(0, *one) for one in self.rows]
 
 
-def _eliminated(rows: Iterable[Affine]) -> list[_Step] | Literal["none", "unclear"]:
+def _replaced(row: Row, at: int, value: Row) -> Row:
+    """Return a row with what a symbol is in its place; the factor of that is -1 in its value."""
+    k = row[at]
+    return tuple([a + k * b for a, b in zip(row, value, strict=True)]) if k else row
+
+
+def _eliminated(rows: Iterable[Row]) -> list[_Step] | Literal["none", "unclear"]:
     """Return the steps that took every symbol out of inequalities, in order."""
     steps: list[_Step] = []
+    kept: list[Row] = []
     while True:
-        kept = _tight(rows)
-        if kept is None:
+        tight = _tight(kept, rows)
+        if tight is None:
             return "none"
-        if not kept:
+        if not tight:
             return steps
-        if len(kept) > ROWS:
+        if len(tight) > ROWS:
             return "unclear"
-        step = min(_steps(kept), key=_pairs)
-        steps.append(step)
-        rest = [row for row in kept if not row.coefficient(step.symbol)]
-        rows = rest + [
-            low * -high.coefficient(step.symbol) + high * low.coefficient(step.symbol)
-            for low in step.above
-            for high in step.below
-        ]
+        at = _cheapest(tight)
+        above, below = [r for r in tight if r[at] > 0], [r for r in tight if r[at] < 0]
+        steps.append(_Step(at, above, below))
+        kept = [row for row in tight if not row[at]]
+        rows = [_joined(low, -high[at], high, low[at]) for low in above for high in below]
 
 
-def _tight(rows: Iterable[Affine]) -> list[Affine] | None:
-    """Return inequalities rounded to integers, the tightest of each slope; None if one is false."""
-    tightest: dict[tuple[tuple[Atom, int], ...], int] = {}
+def _joined(one: Row, by: int, other: Row, times: int) -> Row:
+    return tuple([a * by + b * times for a, b in zip(one, other, strict=True)])
+
+
+def _tight(kept: Iterable[Row], rows: Iterable[Row]) -> list[Row] | None:
+    """Return inequalities rounded to integers, as those that are `kept` are, the tightest of each
+    slope; None if one is false."""
+    tightest = {row[:-1]: row[-1] for row in kept}
     for row in rows:
-        if not row.terms:
-            if row.offset < 0:
-                return None
-            continue
-        common = gcd(*[k for _, k in row.terms])
-        terms = tuple((s, k // common) for s, k in row.terms)
-        offset = row.offset // common
-        tightest[terms] = min(offset, tightest.get(terms, offset))
-    return [Affine(terms, offset) for terms, offset in tightest.items()]
+        terms, offset = row[:-1], row[-1]
+        common = gcd(*terms)
+        if common > 1:
+            terms, offset = tuple([k // common for k in terms]), offset // common
+        if common:
+            tightest[terms] = min(offset, tightest.get(terms, offset))
+        elif offset < 0:
+            return None
+    return [(*terms, offset) for terms, offset in tightest.items()]
 
 
-def _steps(rows: Iterable[Affine]) -> Iterable[_Step]:
-    """Return the step that would take each symbol out, in the order in which they appear."""
-    found: dict[Symbol, _Step] = {}
-    for row in rows:
-        for atom, k in row.terms:
-            symbol = cast(Symbol, atom)
-            step = found.get(symbol)
-            if step is None:
-                step = found[symbol] = _Step(symbol, [], [])
-            (step.above if k > 0 else step.below).append(row)
-    return found.values()
-
-
-def _pairs(step: _Step) -> int:
-    return len(step.above) * len(step.below) - len(step.above) - len(step.below)
+def _cheapest(rows: Sequence[Row]) -> int:
+    """Return the column whose symbol is taken out with the fewest new rows; of several the one
+    that is used first."""
+    found: list[tuple[int, int, int]] = []
+    for at, column in enumerate(list(zip(*rows, strict=True))[:-1]):
+        if any(column):
+            above, below = sum([k > 0 for k in column]), sum([k < 0 for k in column])
+            first = next(number for number, k in enumerate(column) if k)
+            found.append((above * below - above - below, first, at))
+    return min(found)[2]
 
 
 class _Search:
@@ -214,7 +263,7 @@ class _Search:
         self.steps = steps[::-1]
         self.left = TRIES
 
-    def run(self, at: int = 0, found: Solution | None = None) -> Solution | None:
+    def run(self, at: int = 0, found: Columns | None = None) -> Columns | None:
         """Return values that all inequalities admit; None where none was found."""
         found = found or {}
         if at == len(self.steps):
@@ -223,29 +272,23 @@ class _Search:
             self.left -= 1
             if self.left < 0:
                 return None
-            done = self.run(at + 1, {**found, self.steps[at].symbol: value})
+            done = self.run(at + 1, {**found, self.steps[at].column: value})
             if done is not None:
                 return done
         return None
 
 
-def _interval(step: _Step, found: Solution) -> tuple[int | None, int | None]:
+def _interval(step: _Step, found: Columns) -> tuple[int | None, int | None]:
     """Return the least and the greatest value of a symbol where the others have theirs."""
-    lows = [-(number // k) for k, number in _apart(step.above, step.symbol, found)]
-    highs = [number // -k for k, number in _apart(step.below, step.symbol, found)]
+    lows = [-(number // k) for k, number in _apart(step.above, step.column, found)]
+    highs = [number // -k for k, number in _apart(step.below, step.column, found)]
     return max(lows, default=None), min(highs, default=None)
 
 
-def _apart(rows: Iterable[Affine], symbol: Symbol, found: Solution) -> Iterator[tuple[int, int]]:
+def _apart(rows: Iterable[Row], at: int, found: Columns) -> Iterator[tuple[int, int]]:
     """Yield the factor of a symbol in each row, and what the rest is worth."""
     for row in rows:
-        factor, rest = 0, row.offset
-        for atom, k in row.terms:
-            if atom == symbol:
-                factor = k
-            else:
-                rest += k * found.get(cast(Symbol, atom), 0)
-        yield factor, rest
+        yield row[at], row[-1] + sum(row[c] * number for c, number in found.items())
 
 
 def _between(lo: int | None, hi: int | None) -> Iterable[int]:

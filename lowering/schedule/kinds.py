@@ -89,11 +89,11 @@ class _Known:
         """Return a statement that is parallel, or what is inside of it."""
         match stmt:
             case For(kind="serial"):
-                if is_worth(stmt, self.least) and self.refusal(stmt, outer) is None:
-                    return replace(stmt, kind="parallel")
                 total = total_of(stmt).constant
                 if total is not None and total < self.least:
                     return stmt  # nor is anything inside worth it
+                if _are_several(stmt) and self.refusal(stmt, outer) is None:
+                    return replace(stmt, kind="parallel")
                 outer = (*outer, *ranges((stmt,)))
             case If() | While():
                 pass
@@ -122,7 +122,13 @@ def is_worth(loop: For, least: int) -> bool:
     >>> is_worth(program.kernels[0].body[-1], 20), is_worth(program.kernels[0].body[-1], 30)
     (True, False)
     """
-    rounds, total = rounds_of(loop).constant, total_of(loop).constant
-    if rounds is not None and rounds < 2:
+    if not _are_several(loop):
         return False
+    total = total_of(loop).constant
     return total is None or total >= least
+
+
+def _are_several(loop: For) -> bool:
+    """Whether a loop may have more than one round."""
+    rounds = rounds_of(loop).constant
+    return rounds is None or rounds > 1

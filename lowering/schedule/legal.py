@@ -22,9 +22,9 @@ two rounds use the same element: `y[t]` in the round t = 1 and `y[t - 1]` in the
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import combinations_with_replacement
+from typing import TYPE_CHECKING
 
 from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Let, Permute, Print
@@ -32,11 +32,20 @@ from ..ir.expressions import Index
 from ..ir.indexing import Affine, Range, Symbol, const, show, substitute, var
 from ..ir.loops import Check, For, If, Program, Stmt, While
 from ..ir.walk import bodies, own_reads, own_writes, statements
+from ..later import Later
 from ..passes.access import Site, accesses
 from ..passes.buffers import exchanged
 from ..passes.cells import are_apart, facts, ranges
 from ..passes.decision import Reason
-from .integers import solve
+
+if TYPE_CHECKING:
+    from . import integers
+else:  # what few programs need
+    integers = Later(".integers", __package__)
+
+
+_Uses = dict[int, int]
+"""How often nodes are used, by their ids."""
 
 
 class Dependent(Reason):
@@ -108,11 +117,11 @@ def confined(program: Program) -> Mapping[int, frozenset[int]]:
     """Return by the `id` of each loop the ids of the temporaries that only its body uses."""
     moving = exchanged(program)
     own = {node.id for node in program.locals} - moving
-    total: Counter[int] = Counter()
-    inside: dict[int, Counter[int]] = {}
+    total: _Uses = {}
+    inside: dict[int, _Uses] = {}
     for kernel in program.kernels:
         for stmt in kernel.body:
-            total += _uses(stmt, own, inside)
+            _add(total, _uses(stmt, own, inside))
     return {
         loop: frozenset(number for number, times in uses.items() if times == total[number])
         for loop, uses in inside.items()
@@ -144,16 +153,23 @@ def _is_of_rounds(sites: tuple[Site, ...], symbols: set[Symbol]) -> bool:
     )
 
 
-def _uses(stmt: Stmt, own: set[int], inside: dict[int, Counter[int]]) -> Counter[int]:
+def _uses(stmt: Stmt, own: set[int], inside: dict[int, _Uses]) -> _Uses:
     """Return how often statements use each temporary; what loops do is kept by their `id`."""
-    uses = Counter(n.id for n in (*own_reads(stmt), *own_writes(stmt)) if n.id in own)
-    within: Counter[int] = Counter()
+    uses: _Uses = {}
     for body in bodies(stmt):
         for one in body:
-            within += _uses(one, own, inside)
+            _add(uses, _uses(one, own, inside))
     if isinstance(stmt, For):
-        inside[id(stmt)] = within
-    return uses + within
+        inside[id(stmt)] = {**uses}
+    for node in (*own_reads(stmt), *own_writes(stmt)):
+        if node.id in own:
+            uses[node.id] = uses.get(node.id, 0) + 1
+    return uses
+
+
+def _add(total: _Uses, more: _Uses) -> None:
+    for number, times in more.items():
+        total[number] = total.get(number, 0) + times
 
 
 def is_left(body: tuple[Stmt, ...]) -> bool:
@@ -206,7 +222,7 @@ class _Meeting:
         later = _at(self.other.index, names)
         if are_apart(self.one.index, later, self.known(names)):
             return None
-        found = solve(*self.system(names, later))
+        found = integers.solve(*self.system(names, later))
         if found == "none":
             return None
         one, other = _spelled(self.one), _spelled(self.other)

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
+from typing import TYPE_CHECKING
 
 from ..ir.assignments import Continue
 from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select, reads, walk
@@ -37,6 +38,7 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import Rewrite, rewrite
 from ..ir.walk import expressions_of, own_writes, statements, writes
+from ..later import later
 from ..passes.cells import ranges, stride
 from ..passes.cost import cost
 from ..passes.decision import Decided, Decision, Reason
@@ -44,9 +46,12 @@ from ..passes.reading import negated
 from ..passes.summary import summary
 from ..target import Target
 from .legal import independent, private
-from .lockstep import can_be_lanes, in_lockstep, may_leave
 from .outermost import Outermost
-from .predicate import eager, fits, is_number, straight
+
+if TYPE_CHECKING:
+    from . import lockstep, predicate
+else:  # what few programs need
+    lockstep, predicate = later(__package__, ".lockstep", ".predicate")
 
 Body = tuple[Stmt, ...]
 FEW = 4
@@ -84,14 +89,16 @@ class _Work(Outermost):
         if not kinds & {If, While} or loop.kind != "serial" or loop.step != 1:
             return None
         known = ranges((*outer, loop))
-        if not all(is_number(node) for stmt in statements(loop.body) for node in own_writes(stmt)):
+        if not all(
+            predicate.is_number(node) for stmt in statements(loop.body) for node in own_writes(stmt)
+        ):
             return None
         if (counted := _counted(loop, known)) is not None:
             self.told(Masked.COUNT, writes(loop.body)[0], loop)
             return (counted,)
-        early = any(may_leave(stmt) for stmt in loop.body)
+        early = any(lockstep.may_leave(stmt) for stmt in loop.body)
         changed = writes(loop.body)
-        can = can_be_lanes if early else _can_be_straight
+        can = lockstep.can_be_lanes if early else _can_be_straight
         if not changed or not can(loop, known):
             return None
         mine = private(loop, self.only()[id(loop)])
@@ -103,8 +110,8 @@ class _Work(Outermost):
         node = next((node for node in changed if node.id not in mine), changed[0])
         self.told(Masked.LEAVE if early else Masked.BRANCH, node, loop)
         if early:
-            return (in_lockstep(loop, self.fresh, mine, known),)
-        return (replace(loop, body=straight(loop.body, self.fresh, {}, known).body),)
+            return (lockstep.in_lockstep(loop, self.fresh, mine, known),)
+        return (replace(loop, body=predicate.straight(loop.body, self.fresh, {}, known).body),)
 
     def told(self, why: Masked, node: Node, loop: For) -> None:
         """Note what was decided of a loop."""
@@ -125,7 +132,7 @@ def _counted(loop: For, known: tuple[Range, ...]) -> For | None:
         or not taken
         or not _is_up_to_data(inside)
         or any(read.node.id in taken for value in values for read in reads(value))
-        or not fits(loop.body, (), known)
+        or not predicate.fits(loop.body, (), known)
         or sum(map(cost, values)) > DEAR
     ):
         return None
@@ -141,7 +148,7 @@ def _counted(loop: For, known: tuple[Range, ...]) -> For | None:
                 yield stmt
 
     made = tuple(body(loop.body, ()))
-    return replace(loop, body=rewrite(made, Rewrite(expr=partial(eager, known=known))))
+    return replace(loop, body=rewrite(made, Rewrite(expr=partial(predicate.eager, known=known))))
 
 
 def _counts(stmt: Stmt) -> Expr | None:
@@ -181,7 +188,7 @@ def _can_be_straight(loop: For, known: tuple[Range, ...]) -> bool:
         and not any(isinstance(stmt, For | While) for stmt in inside)
         and _is_up_to_data(inside)
         and all(_is_near(stmt, loop.symbol) for stmt in inside)
-        and fits(loop.body, (Continue,), known)
+        and predicate.fits(loop.body, (Continue,), known)
         and sum(map(cost, guarded)) <= DEAR
     )
 

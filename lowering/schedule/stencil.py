@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..ir import dtypes
 from ..ir.assignments import Let, Permute
@@ -51,12 +51,17 @@ from ..ir.indexing import Affine, Symbol, const, floordiv, maximum, minimum, var
 from ..ir.loops import For, If, LoopKind, Program, Stmt
 from ..ir.ops import OPS
 from ..ir.walk import own_reads, own_writes, statements
+from ..later import Later
 from ..passes.cells import ranges
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
 from .legal import private
 from .outermost import Outermost
-from .sweeps import Sweeps, sweeps_of
+
+if TYPE_CHECKING:
+    from . import sweeps
+else:  # what few programs need
+    sweeps = Later(".sweeps", __package__)
 
 Body = tuple[Stmt, ...]
 Rounds = Callable[[Callable[[Affine], tuple[Affine, Affine]]], Body]
@@ -114,7 +119,7 @@ class _Work(Outermost):
         used, caches = _bytes(loop), 2 * self.target.threads * self.target.l2_bytes
         if not any(isinstance(s, For) for s in loop.body) or used <= min(NEAR, caches):
             return None
-        found = sweeps_of(loop, self.only(), self.own, ranges(outer))
+        found = sweeps.sweeps_of(loop, self.only(), self.own, ranges(outer))
         if found is None or (found.reach and used <= caches):
             return None
         own = self.only()[id(loop)]
@@ -138,14 +143,14 @@ def _bytes(loop: For) -> int:
     return sum(node.bytes for node in known)
 
 
-def _rows(found: Sweeps) -> tuple[int, int]:
+def _rows(found: sweeps.Sweeps) -> tuple[int, int]:
     """Return the first row and the one behind the last."""
     los = [stage.loop.lo.constant or 0 for stage in found.stages]
     his = [stage.loop.hi.constant or 0 for stage in found.stages]
     return min(los), max(his)
 
 
-def _sizes(found: Sweeps, target: Target, rounds: int | None) -> _Sizes | None:
+def _sizes(found: sweeps.Sweeps, target: Target, rounds: int | None) -> _Sizes | None:
     """Return how a loop is cut so that what is in use stays in a cache; None if none is enough."""
     stages, period, reach = len(found.stages) * found.period, found.period, found.reach
     first, behind = _rows(found)
@@ -174,7 +179,7 @@ class _Tiles(NamedTuple):
     """The tiles of one loop."""
 
     work: Outermost
-    found: Sweeps
+    found: sweeps.Sweeps
     sizes: _Sizes
     end: Affine
     """Where the loop over rounds ends, not before it begins."""

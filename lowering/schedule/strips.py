@@ -37,6 +37,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import prod
+from typing import TYPE_CHECKING
 
 from ..clash import symbols_of
 from ..dataclass import dataclass
@@ -48,13 +49,18 @@ from ..ir.indexing import Affine, Symbol, const, var
 from ..ir.loops import For, Program, Stmt, Store
 from ..ir.node import Node, Purpose
 from ..ir.rewrite import substitute
+from ..later import Later
 from ..passes.cells import is_in_range, ranges, stride
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
 from .accumulation import Accumulation, Body, accumulation
-from .contraction import ON_VECTORS
 from .legal import independent, private
 from .outermost import Outermost
+
+if TYPE_CHECKING:
+    from . import contraction
+else:  # what few programs need
+    contraction = Later(".contraction", __package__)
 
 ROWS = 4
 """How many rows a strip whose sums are in memory takes at a time."""
@@ -215,7 +221,7 @@ def _fits(value: Expr, column: Symbol) -> bool:
         case Read(node, index, _):
             real = node.dtype in (dtypes.float32, dtypes.float64)
             return real and stride(node, index, column) == 1
-        case Apply(op, args, _) if op.name in ON_VECTORS:
+        case Apply(op, args, _) if op.name in contraction.ON_VECTORS:
             return all(_fits(arg, column) for arg in args)
         case Cast(inner, dtypes.float64) if inner.dtype is dtypes.float32:
             return _fits(inner, column)

@@ -175,6 +175,40 @@ def test_it_is_what_the_library_makes(make: Make, args: list[Any], keywords: lis
                 assert hash(one) == hash(two)
 
 
+@pytest.mark.parametrize(
+    ("make", "args", "keywords"), MAKE, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_the_first_object_is_as_the_others(
+    make: Make, args: list[Any], keywords: list[Any]
+) -> None:
+    for a, k in ((a, k) for a in args for k in keywords):
+        made, theirs = make(quick.dataclass), make(dataclasses.dataclass)
+        found = [dataclasses.asdict(one) for one in (made(*a, **k), made(*a, **k), theirs(*a, **k))]
+        assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    ("args", "keywords"), [((), {}), ((1, "q", [], 4), {}), ((1,), {"x": 1}), ((1,), {"z": 2})]
+)
+def test_the_first_object_takes_what_the_others_take(args: Any, keywords: Any) -> None:
+    made, said = point(quick.dataclass), []
+    for _ in range(2):
+        with pytest.raises(TypeError) as caught:
+            made(*args, **keywords)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
+def test_a_first_object_may_have_a_field_of_any_name() -> None:
+    @quick.dataclass
+    class Words:
+        self_: int
+        one: int
+        declared: int = 0
+
+    assert dataclasses.astuple(Words(self_=1, one=2)) == (1, 2, 0)
+
+
 def test_a_method_of_a_class_above_is_called_as_its_own() -> None:
     base = mutable(quick.dataclass)
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +109,34 @@ def test_what_nobody_asked_for_is_kept_at_the_end_of_the_process(cc: CompiledC) 
     begun._at_exit()
     entry = cc.cache.get(key)
     assert entry is not None and entry.metadata["entry"] == "pe_threads"
+
+
+@pytest.mark.usefixtures("two_processors")
+def test_the_run_time_library_is_compiled_while_the_compiler_is_looked_at(cc: CompiledC) -> None:
+    cc.begin()
+    begun = cc._guess
+    assert begun is not None and not cc._ahead
+    cc.prepare()
+    assert cc._guess is None and list(cc._ahead.values()) == [begun]
+    assert cc.threads().key not in cc._ahead
+
+
+@pytest.mark.usefixtures("two_processors")
+@pytest.mark.parametrize("flags", [(), ("-fwrapv",)])
+def test_what_was_compiled_by_a_wrong_guess_is_dropped(
+    cc: CompiledC, flags: tuple[str, ...]
+) -> None:
+    cc.begin()
+    begun = cc._guess
+    assert begun is not None
+    if flags:
+        begun.toolchain = replace(begun.toolchain, flags=flags)
+        cc.prepare()
+        assert cc._guess is None and begun not in cc._ahead.values()
+    else:
+        begun._at_exit()  # nobody has asked what the compiler is
+    assert not Path(begun._folder).exists()
+    assert all(one.process.poll() is not None for one in begun._running)
 
 
 @pytest.mark.usefixtures("nothing_known")

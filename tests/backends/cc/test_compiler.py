@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from plusequals.backends.cc import backend as cc_backend
+from plusequals.backends.cc import compiler
 from plusequals.backends.cc.backend import CompiledC, translate
+from plusequals.backends.emit import prelude
 from plusequals.backends.emit.source import Source
 from plusequals.lowering import diagnostic, settings
 from plusequals.lowering.diagnostic import CdBackendError, Span
@@ -79,3 +82,29 @@ def test_a_compiler_that_hangs_is_given_up(cc: CompiledC, fake: Fake) -> None:
         with settings.override(compiler_timeout=0.3), pytest.raises(CdBackendError) as caught:
             cc.compile(procedures.scale())
     assert "did not finish in 0.3 seconds" in str(caught.value)
+
+
+MEMORY = ("calloc", "aligned_alloc", "free", "memcpy", "memset")
+
+
+def test_what_libraries_have_is_known_by_its_call() -> None:
+    declared = prelude.pieces(("cc/csrc/library.h",))
+    functions = {name for name, text in declared.items() if not text.startswith("#define")}
+    calls = compiler._CALLS, compiler._FUSED
+    known = {name for name in functions for one in calls if f"{name}(" in one}
+    assert functions - known == {*MEMORY}
+
+
+@pytest.mark.parametrize("call", ["x = fmod(x, 2)", "x = __builtin_csqrt(x)", "pthread_atfork()"])
+def test_code_that_calls_libraries_is_linked_with_them(
+    cc: CompiledC, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = cc.toolchain()
+    assert compiler._linked(found, (), ["", f"{call};"]) == ("-lm",)
+    assert compiler._linked(replace(found, command=("gcc", "-g")), (), [""]) == ("-lm",)
+    gcc = replace(found, command=("gcc",), version="gcc 1\nFree Software Foundation")
+    assert ("-lm" in compiler._linked(gcc, (), ["free(x);"])) == (sys.platform != "linux")
+    for fused in ("x = fmaf(a, b, c);", "x = __builtin_fma(a, b, c);"):
+        assert compiler._linked(gcc, ("-O0",), [fused]) == ("-lm",)
+        monkeypatch.setattr(compiler, "fuses", lambda: False)
+        assert compiler._linked(gcc, (), [fused]) == ("-lm",)

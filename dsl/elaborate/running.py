@@ -251,9 +251,10 @@ def convolve(site: Site, a: Value, v: Value, mode: Value = Static("full")) -> Va
     kind = Kind(resolved(np.multiply, (left.kind, right.kind))[-1])
     dtype = kind.dtype.compute
     factors = (left.at((var(k),)), right.at((at - var(k),)))
-    product = Apply(OPS["mul"], (cast(factors[0], dtype), cast(factors[1], dtype)), dtype)
+    both, some = (OPS["and"], OPS["or"]) if dtype.kind == "b" else (OPS["mul"], OPS["add"])
+    product = Apply(both, (cast(factors[0], dtype), cast(factors[1], dtype)), dtype)
     window = Range(k, index_max(const(0), at - m + 1), index_min(n, at + 1))
-    total = Reduce(OPS["add"], Domain((window,)), product, dtype, span=site.span)
+    total = Reduce(some, Domain((window,)), product, dtype, span=site.span)
     return Array((out,), (size,), total, kind, copied=True)
 
 

@@ -31,6 +31,7 @@ EXPRESSIONS = (
     "np.convolve(w, v, 'same')",
     "np.convolve(w, v, 'valid')",
     "np.convolve(v, w, 'same')",
+    "np.convolve(v > 0, w > 0)",
     "np.trapezoid(x)",
     "np.trapezoid(x, v)",
     "np.trapezoid(v, dx=0.5)",

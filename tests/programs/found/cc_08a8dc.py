@@ -1,0 +1,25 @@
+"""CdInternalError: error[CD0901]: f0: operands fit: mul does not admit bool, in `total[."""
+
+from ..model import ArgSpec, Program
+from ..ways import Ways
+
+PROGRAM = Program(
+    """def f(a, b):
+    a[None,] = np.convolve(b[1:2], a[1,])
+""",
+    (
+        ArgSpec("a", "bool", shape=(2, 1), seed=1),
+        ArgSpec("b", "bool", shape=(2,), seed=1),
+    ),
+    reorders=False,
+    rounds=False,
+)
+WAYS = Ways(
+    passes=True,
+    plain=False,
+    profile="default",
+    stack_bytes=64,
+    threads=1,
+    parallel_from=0,
+    pipeline="short",
+)

@@ -19,7 +19,8 @@ from ...lowering.ir.loops import Program, Stmt, Store, Update
 from ...lowering.ir.walk import expressions_of, statements
 
 REALS = (dtypes.float32, dtypes.float64)
-_JOINING = frozenset(("add", "sub"))
+_OTHERS = frozenset(("add", "sub", "div", "min", "max", "floor", "ceil", "rint", "abs", "sqrt"))
+"""Operations that end with no product."""
 
 
 def alternates(program: Program) -> bool:
@@ -52,7 +53,7 @@ def _places(inside: list[Stmt]) -> Iterator[int]:
 
 def is_product(expr: Expr) -> bool:
     """Whether an expression is computed by what ends with a product, or may do so."""
-    return isinstance(expr, Apply) and expr.dtype in REALS and expr.op.name not in _JOINING
+    return isinstance(expr, Apply) and expr.dtype in REALS and expr.op.name not in _OTHERS
 
 
 def may_be_product(expr: Expr) -> bool:

@@ -39,6 +39,7 @@ def test_sums_and_differences_of_products_in_one_array_alternate() -> None:
 def test_what_ends_with_a_product_may_be_one() -> None:
     assert may_be_product(TIMES) and may_be_product(apply("exp", A)) and may_be_product(B)
     assert not may_be_product(A) and not may_be_product(LESS)
+    assert not may_be_product(apply("min", TIMES, B))
     whole = node(3, "k", (8,), dtypes.int64)
     assert not may_be_product(apply("mul", read(whole, I), read(whole, I)))
 

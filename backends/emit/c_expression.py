@@ -34,6 +34,7 @@ from ...lowering.ir.ops import Op
 from . import prelude
 from .dialect import Dialect
 from .eager import Storage, has_pick, may_be_vectors, without_branch
+from .products import is_product
 
 CHOOSE, OR, AND, BITOR, BITXOR, BITAND, EQUAL, RELATE, SHIFT, ADD, MUL, UNARY, POSTFIX = range(13)
 _INFIX = {
@@ -76,6 +77,8 @@ class Scope:
     """Where given: choices are computed without branches where that is harmless and helps."""
     straight: bool = False
     """Whether the text is inside of a loop that may become vectors."""
+    alternates: bool = False
+    """Whether products are rounded by a call before anything is done to them, see `products`."""
 
     def entered(self, loop: For) -> bool:
         """Note that the text of a loop's body begins; return what `straight` was before."""
@@ -186,6 +189,8 @@ class Scope:
             args = ", ".join(self.expression(arg).text for arg in expr.args)
             return Text(f"{self._called(f'{op.call}_{operand.short}')}({args})", POSTFIX)
         args_ = [self.expression(arg) for arg in expr.args]
+        if self.alternates and op.name in ("add", "sub", "neg"):
+            args_ = [_rounded(arg, text) for arg, text in zip(expr.args, args_, strict=True)]
         if operand is dtypes.int64 and all(_is_int(arg) for arg in expr.args):
             args_[0] = Text(f"(int64_t){args_[0].within(UNARY)}", UNARY)
         out = infix(self._operator(op.infix), args_)
@@ -193,6 +198,11 @@ class Scope:
         if narrow and op.infix in _WIDENED:
             return Text(f"({self.dialect.types[operand]}){out.within(UNARY)}", UNARY)
         return out
+
+    def stored(self, value: Expr) -> Text:
+        """Return what is stored somewhere, to which a compiler may see that something is added."""
+        text = self.expression(value)
+        return _rounded(value, text) if self.alternates else text
 
     def accumulated(self, access: Access, op: Op, value: Expr) -> Text:
         """Return what an element becomes when a value is accumulated into it."""
@@ -262,6 +272,11 @@ def infix(operator: str, args: list[Text]) -> Text:
     chained = args[0].level == level and level not in (EQUAL, RELATE)
     left = args[0].text if chained else args[0].within(least)
     return Text(f"{left} {operator} {args[1].within(least)}", level)
+
+
+def _rounded(expr: Expr, text: Text) -> Text:
+    """Return an expression that no compiler rounds together with what is done to it."""
+    return Text(f"rounded({text.text})", POSTFIX) if is_product(expr) else text
 
 
 def _converted(expr: Expr, dtype: DType) -> Expr:

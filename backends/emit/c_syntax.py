@@ -171,7 +171,7 @@ class _Walk:
             case If():
                 self.if_(stmt)
             case Store(access, value, span):
-                self.line(f"{self.element(access)} = {self.text(value)};", span)
+                self.line(f"{self.element(access)} = {self.scope.stored(value).text};", span)
             case Update():
                 if stmt.pair is None:
                     self.update(stmt)

@@ -17,6 +17,7 @@ from .c_expression import Scope
 from .dialect import Dialect
 from .eager import storage_of
 from .names import Names
+from .products import alternates
 from .vectors import Plan, plan_of
 
 MOST = 2**62
@@ -372,7 +373,7 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
     growing = [*memory.growing, *(n for n in program.results if _is_late(n, program))]
     late = frozenset(node.id for node in growing)
     storage = storage_of(program, by_value, late) if placement.picks else None
-    scope = Scope(dialect, by_id, by_value, {}, storage)
+    scope = Scope(dialect, by_id, by_value, {}, storage, alternates=alternates(program))
     for symbol, _, _ in memory.sizes:
         scope.symbols[symbol] = names.fresh(symbol.name)
     return Frame(
@@ -383,8 +384,7 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
             n.id: names.fresh(f"{by_id[n.id]}_home")
             for n in (*memory.stack, *returning, *program.results) if n.id in moving - late
         },
-        registers=registers,
-        privates=privates,
+        registers=registers, privates=privates,
         memory=memory,
         vectors=plan_of(program, placement.vector_bits),
         polls=placement.polls,

@@ -52,8 +52,9 @@ def reshaped(site: Site, value: Array, sizes: Sequence[Affine | None]) -> Array:
     sizes_now = [count(each, range(len(each))).constant for each in (value.shape, shape)]
     if None not in sizes_now and sizes_now[0] != sizes_now[1]:
         raise _mismatch(site, value.shape, shape)
-    if sizes_now[0] == 0:
-        return _copy(site, value, shape, ())
+    if sizes_now[0] == 0:  # any place will do: there is no element
+        nowhere = (const(0),) * value.rank
+        return Array(site.ctx.axes(len(shape)), shape, value.at(nowhere), value.kind, value.copied)
     value = _whole_again(site, value)
     if shape == value.shape:
         return value

@@ -158,7 +158,8 @@ def cov(
     turned = elementwise(site.ctx, combine_of(np.conjugate), [transpose(site, centred)], site.span)
     product = matmul(site, centred, turned)
     number = arithmetic(site, "-", as_number(table.shape[1]), Static(freedom))
-    factor = arithmetic(site, "/", Static(1.0), number)
+    number = elementwise(site.ctx, combine_of(np.maximum), [number, Static(0.0)], site.span)
+    factor = elementwise(site.ctx, combine_of(np.divide), [Static(1.0), number], site.span)
     return squeeze(site, arithmetic(site, "*", product, factor))
 
 

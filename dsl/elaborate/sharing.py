@@ -170,6 +170,14 @@ def _refusal(written: Node, at: Span, read: Node, where: Label, gets: bool) -> C
     if one == other:
         one, other = f"the array that {one} was", f"the one that {one} is now"
         one, other = (other, one) if gets else (one, other)
+    helps = [f"copy where one name gets the other's array: `{name} = {source}.copy()`"]
+    notes = []
+    if written.shape == read.shape and written.strides != read.strides:
+        strided = [node for node in (written, read) if node.strides is not None][0].label
+        notes = [
+            "they lie in memory in different orders: such arrays do not trade places in a loop"
+        ]
+        helps = [f"pass one that lies in C order: `np.ascontiguousarray({strided})`"]
     return error(
         "CD0208",
         CdTypeError,
@@ -177,7 +185,8 @@ def _refusal(written: Node, at: Span, read: Node, where: Label, gets: bool) -> C
         at,
         replace(where, text=f"{where.text} {one}" if where.text else f"then {one} is read"),
         label=f"{other} is written in place",
-        helps=(f"copy where one name gets the other's array: `{name} = {source}.copy()`",),
+        notes=tuple(notes),
+        helps=tuple(helps),
     )
 
 

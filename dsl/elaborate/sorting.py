@@ -60,7 +60,7 @@ def as_rows(site: Site, array: Array) -> Array:
     if array.rank == 1:
         axes = (site.ctx.symbol("r"), array.axes[0])
         return remap(array, axes, (const(1), array.shape[0]), (var(array.axes[0]),))
-    return reshaped(site, array, (None, array.shape[-1]))
+    return reshaped(site, array, (count(array.shape, range(array.rank - 1)), array.shape[-1]))
 
 
 def flat(site: Site, value: Value, label: str) -> Array:

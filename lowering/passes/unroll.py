@@ -79,9 +79,11 @@ class _Work:
         out: list[Stmt] = []
         for number, value in enumerate(_values(loop)):
             body = substitute(loop.body, {loop.symbol: const(value)})
+            body, bound = self.apart(body)
             if number:
                 body = map_statements(body, _without_comments)
             left = self.left(body)
+            self.seen |= bound
             if left is None:
                 return None
             out += left.body
@@ -111,15 +113,18 @@ class _Work:
                 case For() if _gains(stmt) and (made := self.unrolled(stmt)) is not None:
                     out += made
                     continue
-            out += self.apart(stmt)
+            out.append(stmt)
         return _Left(tuple(out))
 
-    def apart(self, stmt: Stmt) -> Body:
-        """Return a statement with symbols that no other copy of it binds."""
-        bound = bound_in((stmt,))
-        names = {old: self.fresh.symbol(old.name) for old in bound if old in self.seen}
-        self.seen |= bound
-        return rename((stmt,), names, {}) if names else (stmt,)
+    def apart(self, body: Body) -> tuple[Body, frozenset[Symbol]]:
+        """Return a round with symbols that no other copy of it binds, and what it bound.
+
+        It is renamed as a whole: what a `let` binds is used by the statements behind it.
+        """
+        bound = bound_in(body)
+        taken = sorted(bound & self.seen, key=lambda symbol: symbol.serial)
+        names = {old: self.fresh.symbol(old.name) for old in taken}
+        return (rename(body, names, {}) if names else body), bound
 
 
 def _without_comments(stmt: Stmt) -> Body:

@@ -32,6 +32,7 @@ from ..ir.loops import Comment, For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.walk import own_reads, statements, writes
 from ..passes.reading import nodes_of
+from .sums import is_extreme
 
 Body = tuple[Stmt, ...]
 ACCUMULATED = frozenset(("add", "max", "min", "mul"))
@@ -76,13 +77,16 @@ class Accumulation:
         return outer, tuple(one for one in needed if one not in outer)
 
 
-def accumulation(loop: For, fresh: Fresh) -> Accumulation | None:
+def accumulation(loop: For, fresh: Fresh, reorders: bool = False) -> Accumulation | None:
     """Return the parts of a nest of floats that accumulates; None for others.
 
-    Whether its loops may change places is for the caller to find out.
+    Whether its loops may change places is for the caller to find out. Where `reorders`, sums that
+    know where their terms stand are for `lanes`: they have its order wherever they are.
     """
     chain, names, body = _opened(loop)
     if body is None or body.update.op.name not in ACCUMULATED:
+        return None
+    if reorders and body.update.over and not is_extreme(body.update):
         return None
     node, span = body.update.access.node, body.update.span
     if node.dtype not in (dtypes.float32, dtypes.float64):

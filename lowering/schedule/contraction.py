@@ -99,12 +99,12 @@ class Contraction:
         return self.rows if side == "row" else self.columns
 
 
-def contraction(loop: For, fresh: Fresh) -> Contraction | None:
-    """Return the contraction that a nest is, None where it is none.
+def contraction(loop: For, fresh: Fresh, reorders: bool = False) -> Contraction | None:
+    """Return the contraction that a nest is, None where it is none, see `accumulation`.
 
     Whether its loops may change places is for the caller to find out.
     """
-    nest = accumulation(loop, fresh)
+    nest = accumulation(loop, fresh, reorders)
     if nest is None:
         return None
     for pair in _pairs(nest):

@@ -3,7 +3,8 @@
 Changes: an accumulation forgets where its terms stand in their ranges (`Update.over`), unless they
 lie side by side: then `lanes` adds them in independent partial sums. What was forgotten is added
 one term after the other, as it was written: products of matrices, where tiles keep many such sums
-busy; sums down columns, where neighbouring columns do; sums whose cells depend on the terms.
+busy; sums down columns, where neighbouring columns do, also in a `for` that was written; sums whose
+cells depend on the terms; sums whose rounds do something that has to find them up to date.
 
 Needs: the nests that `lower` makes. Guarantees: what passes do later changes no sum, so that fixed
 and run-time sizes, one thread and many, with a trace and without, give the same bits.
@@ -29,7 +30,7 @@ from ..ir.loops import For, Program, Stmt, Update
 from ..ir.ops import OPS
 from ..ir.rewrite import over_kernels, with_bodies
 from ..ir.walk import bodies, statements
-from .sums import is_regrouped
+from .sums import STAYS, counting_loop, is_regrouped
 
 
 def order(program: Program, fuses: bool = False) -> Program:
@@ -37,7 +38,7 @@ def order(program: Program, fuses: bool = False) -> Program:
 
     With `fuses`, terms that are products are marked: they are rounded together with their sum.
     """
-    return over_kernels(program, lambda body: _body(body, frozenset(), fuses))
+    return over_kernels(program, lambda body: _body(body, (), fuses))
 
 
 def updates(program: Program) -> Iterator[Update]:
@@ -48,19 +49,19 @@ def updates(program: Program) -> Iterator[Update]:
                 yield stmt
 
 
-def _body(body: tuple[Stmt, ...], bound: frozenset[Symbol], fuses: bool) -> tuple[Stmt, ...]:
-    return tuple(_statement(stmt, bound, fuses) for stmt in body)
+def _body(body: tuple[Stmt, ...], path: tuple[For, ...], fuses: bool) -> tuple[Stmt, ...]:
+    return tuple(_statement(stmt, path, fuses) for stmt in body)
 
 
-def _statement(stmt: Stmt, bound: frozenset[Symbol], fuses: bool) -> Stmt:
+def _statement(stmt: Stmt, path: tuple[For, ...], fuses: bool) -> Stmt:
     if isinstance(stmt, Update):
         if not stmt.over:
             return stmt
-        over = stmt.over if _stays(stmt, bound) else ()
+        over = stmt.over if _stays(stmt, path) else ()
         return replace(stmt, over=over, value=_marked(stmt) if fuses else stmt.value)
     if isinstance(stmt, For):
-        bound |= {stmt.symbol}
-    return with_bodies(stmt, tuple(_body(one, bound, fuses) for one in bodies(stmt)))
+        path = (*path, stmt)
+    return with_bodies(stmt, tuple(_body(one, path, fuses) for one in bodies(stmt)))
 
 
 def _marked(update: Update) -> Expr:
@@ -74,14 +75,22 @@ def _marked(update: Update) -> Expr:
             return value
 
 
-def _stays(update: Update, bound: frozenset[Symbol]) -> bool:
+def _stays(update: Update, path: tuple[For, ...]) -> bool:
     """Whether the terms of a sum lie side by side, and are used for no other sum."""
-    if not is_regrouped(update):
+    if not is_regrouped(update) or _is_looked_at(update, path):
         return False
+    bound = frozenset(loop.symbol for loop in path)
     free = symbols_of(Read(update.access.node, update.access.index)) & bound
     letters = frozenset[Symbol]().union(*(at.symbols() for at in update.over)) & bound - free
     terms = [read for read in reads(update.value) if _symbols(read) & letters]
-    return not _is_product(terms, free) and not _runs_down(terms, free, bound)
+    return not _is_product(terms, free) and not _runs_down(terms, free, letters, bound)
+
+
+def _is_looked_at(update: Update, path: tuple[For, ...]) -> bool:
+    """Whether rounds that count terms raise, print or end: what was added has to be there then."""
+    counting = (counting_loop(at, path) for at in update.over)
+    loop = next((loop for loop in counting if loop is not None), None)
+    return loop is not None and any(isinstance(stmt, STAYS) for stmt in statements((loop,)))
 
 
 def _is_product(terms: list[Read], free: frozenset[Symbol]) -> bool:
@@ -91,12 +100,15 @@ def _is_product(terms: list[Read], free: frozenset[Symbol]) -> bool:
     return any(not (one <= other or other <= one) for one, other in pairs)
 
 
-def _runs_down(terms: list[Read], free: frozenset[Symbol], bound: frozenset[Symbol]) -> bool:
-    """Whether neighbours in the largest operands belong to different cells of the target."""
+def _runs_down(
+    terms: list[Read], free: frozenset[Symbol], letters: frozenset[Symbol], bound: frozenset[Symbol]
+) -> bool:
+    """Whether neighbours in the largest operands belong to different cells of the target, or to
+    different rounds of the loops around the sum."""
     sizes = [len(_symbols(read) & bound) for read in terms]
     largest = [read for read, size in zip(terms, sizes, strict=True) if size == max(sizes)]
-    lasts = (read.index[-1] for read in largest)
-    return any(isinstance(last, Affine) and last.symbols() & free for last in lasts)
+    lasts = [read.index[-1].symbols() for read in largest if isinstance(read.index[-1], Affine)]
+    return any(last & free or (last & bound and not last & letters) for last in lasts)
 
 
 def _symbols(read: Read) -> frozenset[Symbol]:

@@ -92,7 +92,7 @@ class _Work(Outermost):
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return the loop over columns in strips, None where it is none or has to stay."""
         before = len(self.fresh.nodes)
-        nest = accumulation(loop, self.fresh)
+        nest = accumulation(loop, self.fresh, self.target.reorders)
         lanes = self.target.lanes(nest.acc.dtype.bits) if nest else 0
         if nest is None or not self.is_strip(nest, lanes, outer):
             del self.fresh.nodes[before:]

@@ -28,8 +28,10 @@ from ..ir.walk import bodies, statements
 from ..passes.access import accesses
 from ..passes.cells import is_in_range, ranges
 
-_STAYS = (Alloc, Break, Continue, Permute, Print, While, Check)
+STAYS = (Alloc, Break, Continue, Permute, Print, While, Check)
 """What a loop may not do whose sums are taken elsewhere: they would be missing after it."""
+_MOVES = (Alloc, Break, Continue, Permute, While)
+"""What of this no pass brings into a loop whose sums can be seen after an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def sums(loop: For, outer: tuple[For, ...]) -> list[Sum]:
         one for one in _found(loop.body, (*outer, loop), False)
         if one.letters and one.letters[0] is loop and is_regrouped(one.update)
     ]  # fmt: skip
-    if not found or any(isinstance(stmt, _STAYS) for stmt in statements((loop,))):
+    if not found or any(isinstance(stmt, _MOVES) for stmt in statements((loop,))):
         return []
     bound = frozenset(s.symbol for s in statements((loop,)) if isinstance(s, For | Let))
     sites, known = accesses((loop,)), ranges(outer)
@@ -120,7 +122,7 @@ def _found(body: tuple[Stmt, ...], path: tuple[For, ...], guarded: bool) -> list
     found: list[Sum] = []
     for stmt in body:
         if isinstance(stmt, Update) and stmt.over:
-            counting = [_counting(at, path) for at in stmt.over]
+            counting = [counting_loop(at, path) for at in stmt.over]
             letters = tuple(loop for loop in counting if loop is not None)
             letters = letters[-1:] if is_extreme(stmt) else letters
             found.append(Sum(stmt, letters, guarded or letters[-1:] != path[-1:]))
@@ -132,7 +134,7 @@ def _found(body: tuple[Stmt, ...], path: tuple[For, ...], guarded: bool) -> list
     return found
 
 
-def _counting(at: Affine, path: tuple[For, ...]) -> For | None:
+def counting_loop(at: Affine, path: tuple[For, ...]) -> For | None:
     """Return the loop that counts a range: the bounds of a range use loops further out only."""
     return next((loop for loop in reversed(path) if loop.symbol in at.symbols()), None)
 

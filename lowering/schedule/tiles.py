@@ -96,7 +96,7 @@ class _Work(Outermost):
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a nest in tiles, None where it is none or has to stay."""
         before = len(self.fresh.nodes)
-        found = contraction(loop, self.fresh)
+        found = contraction(loop, self.fresh, self.target.reorders)
         chosen = None if found is None else sizes(found, self.target)
         if found is None or chosen is None or not self.is_legal(found, outer):
             del self.fresh.nodes[before:]

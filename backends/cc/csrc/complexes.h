@@ -51,7 +51,8 @@ static inline pe_$t sub_$t(pe_$t a, pe_$t b) { return (pe_$t){a.re - b.re, a.im 
 //! mul_$t: c64 c128
 static inline pe_$t mul_$t(pe_$t a, pe_$t b)
 {
-    return (pe_$t){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    return (pe_$t){
+        rounded(a.re * b.re) - rounded(a.im * b.im), rounded(a.re * b.im) + rounded(a.im * b.re)};
 }
 
 //! div_$t: c64 c128
@@ -64,7 +65,8 @@ static inline pe_$t div_$t(pe_$t a, pe_$t b)
         return (pe_$t){(a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale};
     }
     const $R ratio = b.re / b.im, scale = 1 / (b.im + b.re * ratio);
-    return (pe_$t){(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
+    return (pe_$t){
+        (rounded(a.re * ratio) + a.im) * scale, (rounded(a.im * ratio) - a.re) * scale};
 }
 
 //! recip_$t: c64 c128

@@ -1,5 +1,17 @@
 // Real functions as NumPy defines them, all but the elementary ones.
 
+//! rounded
+/* x, which compilers do not join with what is done to it: gcc 12 rounds a product together with
+   the sum or difference of it where neighbouring elements of a vector are one each. */
+#if defined __has_builtin
+#if __has_builtin(__builtin_assoc_barrier)
+#define rounded(x) __builtin_assoc_barrier(x)
+#endif
+#endif
+#ifndef rounded
+#define rounded(x) (x)
+#endif
+
 //! abs_$t: f32 f64
 static inline $T abs_$t($T x) { return fabs$f(x); }
 

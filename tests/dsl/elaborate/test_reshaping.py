@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import plusequals as pe
@@ -42,3 +43,12 @@ def test_it_is_what_numpy_says(body: str) -> None:
 def test_sizes_that_do_not_fit_are_refused(body: str) -> None:
     with pytest.raises(pe.CdError, match="reshape|-1"):
         compiled(body)
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 8), (9, 0, 2)])
+def test_what_has_no_elements_is_a_view_of_any_shape(shape: tuple[int, ...]) -> None:
+    body = "r = x.reshape(4, 0)\nr[:] = 1\nr, x.T.reshape(0, 3, 2) + 1, np.sort(x), np.sort(x, 0)"
+    x = np.zeros(shape)
+    one, two, rows, columns = compiled(body, x)
+    assert one.shape == (4, 0) and two.shape == (0, 3, 2)
+    assert rows.shape == columns.shape == shape

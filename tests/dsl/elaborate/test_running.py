@@ -88,3 +88,12 @@ def test_nothing_is_not_convolved(body: str) -> None:
     with pytest.raises(pe.CdError, match="`convolve` of nothing") as caught:
         compiled(body, np.ones(3), np.ones(0))
     assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("columns", [0, 1])
+@pytest.mark.filterwarnings("ignore")
+def test_covariances_of_too_few_values_are_no_numbers(columns: int) -> None:
+    x = np.ones((3, columns))
+    got = compiled("return np.cov(x), np.cov(x, ddof=2), np.corrcoef(x)", x)
+    for mine, wanted in zip(got, (np.cov(x), np.cov(x, ddof=2), np.corrcoef(x))):
+        np.testing.assert_array_equal(mine, wanted)

@@ -298,5 +298,8 @@ def test_arrays_that_lie_differently_are_exchanged_or_refused(layouts: str, back
     if layouts == "FF":
         np.testing.assert_array_equal(np.array(function(*arrays)), np.array(scope["f"](*mine)))
     else:
-        with pytest.raises(CdError, match="CD0208"):
+        with pytest.raises(CdError, match="CD0208") as caught:
             function(*arrays)
+        told = "different orders: such arrays do not trade places in a loop" in str(caught.value)
+        assert told == ("C order: `np.ascontiguousarray(" in str(caught.value))
+        assert told == (layouts == "FC")  # else what was written lies as what is read

@@ -63,6 +63,39 @@ def test_random_programs_compute_the_same_traced_or_not(
     assert len(list(trace)) == len(trace)
 
 
+SUMS = {
+    "columns": (
+        "def f(y, x):\n    for j in range(y.shape[1]):\n        y[0, j] += x[:, 1] @ y[:, j]\n"
+    ),
+    "triangle": (
+        "def f(y, x):\n    for i in range(len(y)):\n        for j in range(y.shape[1]):\n"
+        "            y[i, j] += np.dot(x[i + 1:, i], y[i + 1:, j])\n"
+    ),
+    "rows": (
+        "def f(y, x):\n    for i in range(len(y)):\n        for j in range(y.shape[1]):\n"
+        "            y[i, j] = np.dot(x[i], x[j % 9])\n"
+    ),
+    "checks": (
+        "def f(y, x):\n    z = x[:7, :4] - np.log(np.exp(x[:7, :4]).sum(1, keepdims=True))\n"
+        "    w = np.eye(4)[K] * 0.9 + 0.025\n    return -(w * z).sum() / 7\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", SUMS.values(), ids=SUMS)
+@pytest.mark.parametrize("columns", [3, 11, 37])
+def test_sums_have_the_same_order_traced_or_not(text: str, columns: int) -> None:
+    function = pe.cd_from_source(text, {**NAMES, "K": np.arange(7) % 4})
+    draw = np.random.default_rng(1)
+    x, y = draw.normal(size=(9, 9)), draw.normal(size=(9, columns))
+    one, two = y.copy(), y.copy()
+    plain = function(one, x)
+    with pe.trace():
+        seen = function(two, x)
+    np.testing.assert_array_equal(one, two)
+    assert plain == seen
+
+
 def test_nothing_is_added_to_the_code_of_a_function_that_was_traced() -> None:
     function, make = CALLS["steps"]
     before = str(function.explain(*make()).code)

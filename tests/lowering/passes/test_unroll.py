@@ -18,6 +18,8 @@ from .traps.unroll import UNROLL
 LEFT = {
     "neighbours": ["i"],
     "neighbours in two loops": ["i", "j"],
+    "places that are computed": ["i"],
+    "places in two loops": ["i"],
     "all but one": ["i"],
     "up to one": ["i"],
     "one side or the other": [],
@@ -90,6 +92,30 @@ def life(u):
         want = np.zeros_like(u)
         want[1:-1, 1:-1] = ((n == 3) | ((u == 1) & (n == 2)))[1:-1, 1:-1]
         np.testing.assert_array_equal(function(u), want)
+
+
+def test_a_grid_that_wraps_around_where_only_the_run_knows_its_size() -> None:
+    function = pe.cd_from_source(
+        """
+def neighbours(out, u):
+    h, w = u.shape
+    for i in range(h):
+        for j in range(w):
+            n = 0
+            for di in range(-1, 2):
+                for dj in range(-1, 2):
+                    if di == 0 and dj == 0:
+                        continue
+                    n += u[(i + di) % h, (j + dj) % w]
+            out[i, j] = n
+"""
+    )
+    for size in (3, 4, 5, 6, 7, 1):
+        u = np.random.default_rng(1).integers(0, 9, (size, size + 1))
+        out = np.zeros_like(u)
+        function(out, u)
+        n = sum(np.roll(u, (a, b), (0, 1)) for a in (-1, 0, 1) for b in (-1, 0, 1) if a or b)
+        np.testing.assert_array_equal(out, n)
 
 
 @pytest.mark.parametrize("size", ["4 - d", "n[d]"])

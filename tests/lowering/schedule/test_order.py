@@ -45,6 +45,10 @@ CASES = {
     "y[i] = sum[j >= c](x[i, j])": "j - max(0, c)",
     "for t in range(8):\n    y[i] = sum(w[j] * x[t, i])": "j",  # nor is a loop around
     "for t in range(8):\n    y[t] = sum(x[i, t])": "",  # but where it is one of the target
+    "for t in range(8):\n    y[0] = sum(x[i, t])": "",  # or neighbours are of other rounds of it
+    "for t in range(8):\n    y[0] = sum(x[t, i] * x[i, t])": "",
+    "for t in range(8):\n    y[0] = sum(x[t, i] * w[i])": "i",
+    "y[0] = sum(x[i, 2])": "i",  # nobody uses the neighbours
     "for i in range(8):\n    for j in range(8):\n        y[i] += x[i, j]": "",  # as written
 }
 SPECS = {

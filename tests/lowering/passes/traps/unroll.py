@@ -17,6 +17,19 @@ UNROLL = {
                         if d != 0 or e != 0:
                             b[i, j] += a[i + d, j + e]
     """,
+    "places that are computed": """
+        for i in range(8):
+            for d in range(-1, 2):
+                if d != 0:
+                    y[i] += x[(p[i] + d) % 8]
+    """,
+    "places in two loops": """
+        for i in range(8):
+            for d in range(-1, 2):
+                for e in range(-1, 2):
+                    if d != 0 or e != 0:
+                        b[i, i] += a[(p[i] + d) % 8, (q[i] + e) % 8]
+    """,
     "all but one": """
         for i in range(1, 7):
             for d in range(-1, 2):

@@ -42,6 +42,7 @@ from ..target import Target
 from .chunks import apart, blocks_for
 from .columns import columns
 from .device_tiles import tiles
+from .distribution import distributed
 from .meet import leaves
 from .nests import Band, Facts, band, facts_of, favours, trips, uses_of
 from .owners import owners
@@ -136,7 +137,7 @@ class _Placing:
                 return self.apart(parts)
             made = self.tiled(found)
             if made is None:
-                nests = columns(found, self.facts, self.fresh, self.nodes)
+                nests = self.several(found)
                 if nests is not None:
                     return self.in_order(nests)
                 made = self.of_band(found)
@@ -192,6 +193,11 @@ class _Placing:
         used = uses_of((stmt,)).keys() & made.keys()
         self.facts.tell((stmt,), frozenset(n for n in used if not made[n].rank))
         return self.nest(stmt)
+
+    def several(self, found: Band) -> Sequence[Made | For] | None:
+        """Return the nests that a band becomes, None where it stays one."""
+        nests = distributed(found, self.facts, self.fresh, self.nodes)
+        return nests or columns(found, self.facts, self.fresh, self.nodes)
 
     def in_order(self, nests: Sequence[Made | For]) -> tuple[Stmt, ...]:
         """Return the kernels of nests, some of which are kernels already."""

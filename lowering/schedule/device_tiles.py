@@ -65,7 +65,7 @@ ACROSS = 16
 NEIGHBOURS = 4
 """Rows and columns of a thread that are side by side."""
 STEP = 2
-"""Terms for which a thread reads the tiles while it multiplies those before."""
+"""Terms that are multiplied without a loop: with more, registers do not suffice."""
 ENOUGH = 128
 """So many tiles are work for all of a device."""
 LARGE = ENOUGH * 2 * SIDE * 2 * SIDE

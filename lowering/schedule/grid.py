@@ -1,6 +1,7 @@
 """Programs as kernels for a device of many threads.
 
     products of matrices and the like  tiles of them: `tensor_tiles`, `device_tiles`
+                                       in parts where these are few: `device_parts`
     independent points                 each thread one: `points`
     points that have loops in them     each block one, its threads together: `team`
     sums over many rounds              in parts, by many blocks: `chunks`, `segments`; along columns
@@ -41,6 +42,7 @@ from ..passes.access import accesses
 from ..target import Target
 from .chunks import apart, blocks_for
 from .columns import columns
+from .device_parts import divided
 from .device_tiles import tiles
 from .distribution import distributed
 from .meet import leaves
@@ -135,6 +137,9 @@ class _Placing:
             parts = segments(found, self.facts, self.fresh, self.nodes)
             if parts is not None:
                 return self.apart(parts)
+            halves = divided(found, self.facts, self.fresh)
+            if halves is not None:
+                return self.in_order(halves)
             made = self.tiled(found)
             if made is None:
                 nests = self.several(found)

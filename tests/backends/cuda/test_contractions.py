@@ -98,6 +98,19 @@ def test_attention_is_products_by_tiles_where_there_is_work_for_them(rows: int) 
     np.testing.assert_allclose(y, p @ v / p.sum(3, keepdims=True), 1e-10, 1e-12)
 
 
+@needs_gxx
+@pytest.mark.parametrize("profile", ["default", "strict"])
+def test_many_terms_are_added_in_parts_where_their_order_is_open(profile: str) -> None:
+    rng = np.random.default_rng(8)
+    a, b = (rng.integers(-9, 10, shape) / 4 for shape in ((20, 512), (512, 18)))
+    given = [np.zeros((20, 18), "f4"), a.astype("f4"), b.astype("f4")]
+    with settings.override(profile=profile):
+        (code,) = compiled([pe.cd_from_source(TEXTS["plain"]).procedure(*given)], CpuDriver(seed=2))
+    assert ("_parts[" in code.text) == (profile == "default")
+    code.run(given)
+    assert np.array_equal(given[0], a @ b)
+
+
 WHOLE = {
     "into": "def f(c, a, b):\n    c[i, j] += a[i, k] * b[k, j]\n",
     "sum": "def f(c, a, b):\n    c[i, j] = sum[k](a[i, k] * b[k, j])\n",

@@ -100,7 +100,7 @@ class Workload:
 
     def right(self, case: Case) -> tuple[Array, ...]:
         """Return what the outputs have to be."""
-        wide = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in case.inputs]
+        wide = [a.astype(np.float64) if a.dtype.kind in "fV" else a for a in case.inputs]
         found = self.reference(*wide, *case.numbers)
         return found if isinstance(found, tuple) else (found,)
 

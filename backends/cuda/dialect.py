@@ -43,7 +43,16 @@ LIBRARY = (
     *prelude.SHARED,
     *(
         f"cuda/csrc/{name}.h"
-        for name in ("integers", "reals", "complexes", "faults", "tensors", "atomics", "logs")
+        for name in (
+            "integers",
+            "reals",
+            "complexes",
+            "faults",
+            "tensors",
+            "atomics",
+            "logs",
+            "launches",
+        )
     ),
 )
 """The prelude: that of C, with pieces of its own in the place of some."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import NOWHERE, Span
@@ -41,6 +42,15 @@ _OURS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """How many blocks and threads run a kernel, along each axis, x first."""
+
+    blocks: tuple[int, int, int]
+    """Zero where only the run knows."""
+    threads: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """A function of the text, and what a launch gives it, in this order."""
 
@@ -56,8 +66,12 @@ class Kernel:
     loop: For
     shared: int
     """Bytes of memory that a block of it has."""
-    threads: int
-    """Threads that a block of it has at most."""
+    shape: Shape
+
+    @property
+    def threads(self) -> int:
+        """Threads that a block of it has."""
+        return prod(self.shape.threads)
 
     @property
     def span(self) -> Span:
@@ -123,13 +137,13 @@ class KernelFrame:
         if self.logs:
             yield "logged(run, printed);"
 
-    def meeting(self) -> Iterator[str]:
+    def meeting(self, later: int) -> Iterator[str]:
         """Yield how the threads of a block wait for each other, and end where one failed.
 
         All end at the same barrier: one that is late does not see who fails behind it.
         """
         if self.copies:
-            yield "arrived();"
+            yield f"arrived<{later}>();"
         yield "__syncthreads();"
         if self.meets:
             yield "met++;"
@@ -141,12 +155,12 @@ def emit_kernels(
     loops: Sequence[For],
     spaces: Mapping[int, Space],
     checks: bool,
-    threads: Sequence[int],
+    shapes: Sequence[Shape],
 ) -> Text:
     """Return the text of kernels: loops of the kind `block`, in the order of their numbers.
 
-    `checks` says whether anything in the program may fail, `threads` how many threads a block of
-    each kernel has at most. Two blocks at once keep a multiprocessor busy where threads have rows.
+    `checks` says whether anything in the program may fail, `shapes` how many blocks and threads run
+    each kernel. Two blocks at once keep a multiprocessor busy where threads have rows.
     """
     lines: list[str] = []
     spans: dict[int, Span] = {}
@@ -156,9 +170,9 @@ def emit_kernels(
         blocks = 2 if any(spaces.get(node.id) == "rows" for node in _used(loop)) else 1
         loop = _of_one_thread(loop, spaces)
         called = f"pe_{identifier(name)}_{number}"
-        kernel = _kernel(called, loop, spaces, checks, threads[number])
+        kernel = _kernel(called, loop, spaces, checks, shapes[number])
         frame = _frame(kernel, spaces)
-        bounds = f"{threads[number]}, {blocks}" if blocks > 1 else f"{threads[number]}"
+        bounds = f"{kernel.threads}, {blocks}" if blocks > 1 else f"{kernel.threads}"
         head = _head(kernel, frame, bounds)
         top = [*broken(head, 0), "{", *_opening(kernel, frame, spaces)]
         body = emit_body(frame, (loop,), bodies)
@@ -181,7 +195,7 @@ def emit_kernels(
 
 
 def _kernel(
-    name: str, loop: For, spaces: Mapping[int, Space], checks: bool, threads: int
+    name: str, loop: For, spaces: Mapping[int, Space], checks: bool, shape: Shape
 ) -> Kernel:
     inside = statements(_body(loop))
     used = _used(loop)
@@ -194,7 +208,7 @@ def _kernel(
     shared = sum(node.bytes for node in used if spaces.get(node.id) == "shared")
     prints = max(slots, default=0)
     logs = any(isinstance(stmt, Print) and stmt.logs for stmt in inside)
-    return Kernel(name, nodes, symbols, checks, prints, logs, loop, shared, threads)
+    return Kernel(name, nodes, symbols, checks, prints, logs, loop, shared, shape)
 
 
 def _slots(stmt: Print) -> int:
@@ -275,6 +289,8 @@ def _head(kernel: Kernel, frame: KernelFrame, bounds: str) -> str:
 
 def _opening(kernel: Kernel, frame: KernelFrame, spaces: Mapping[int, Space]) -> Iterator[str]:
     """Yield the declarations of a kernel, and its end where an earlier one failed."""
+    sizes = ", ".join(map(str, (*kernel.shape.blocks, *kernel.shape.threads)))
+    yield f"{STEP}launched<{sizes}>();"
     if kernel.checks:
         yield f"{STEP}if (faults[0] && faults[0] != launch) return;"
     if frame.meets:

@@ -44,7 +44,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.walk import bodies, statements
 from ...lowering.schedule.grid import alone
 from ...lowering.schedule.points import THREADS, Space
-from .kernels import Text, emit_kernels
+from .kernels import Shape, Text, emit_kernels
 
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 """How many blocks a launch may have along each axis."""
@@ -188,7 +188,7 @@ def plan(program: Program, spaces: Mapping[int, Space], zeroed: frozenset[int]) 
         if node.static_shape is not None and node.id in zeroed
     )  # fmt: skip
     checks = any(isinstance(stmt, Check) for stmt in statements(body))
-    text = emit_kernels(program.name, made.loops, spaces, checks, made.threads)
+    text = emit_kernels(program.name, made.loops, spaces, checks, made.shapes)
     return Plan(program, (*cleared, *steps), text, answers, device)
 
 
@@ -199,7 +199,7 @@ class _Making:
     answers: Node
     bounds: Bounds
     loops: list[For] = field(default_factory=list)
-    threads: list[int] = field(default_factory=list)
+    shapes: list[Shape] = field(default_factory=list)
     prints: int = 0
 
     def steps(self, body: Iterable[Stmt]) -> tuple[Step, ...]:
@@ -262,7 +262,7 @@ class _Making:
         loops = _grid(loop)
         grid = tuple(_rounds(one, loops[:at:-1], self.bounds) for at, one in enumerate(loops))
         threads = _threads(loop, self.bounds)
-        self.threads.append(threads[0] * threads[1] * threads[2])
+        self.shapes.append(Shape(_known(grid), threads))
         return Launch(len(self.loops) - 1, grid, threads)
 
 
@@ -312,6 +312,15 @@ def _rounds(loop: For, outer: Iterable[For], known: Bounds) -> Affine:
         most = known.most(gap)
         gap = const(UNKNOWN_BLOCKS if most is None else most)
     return floordiv(gap + (abs(loop.step) - 1), const(abs(loop.step)))
+
+
+def _known(grid: tuple[Affine, ...]) -> tuple[int, int, int]:
+    """Return how many blocks each launch with a grid has, along each axis."""
+    x, y, z = (
+        0 if (size := one.constant) is None else min(max(size, 0), most)
+        for one, most in zip((*grid, *[const(1)] * (3 - len(grid))), MOST_BLOCKS, strict=True)
+    )
+    return x, y, z
 
 
 def _threads(loop: For, known: Bounds) -> tuple[int, int, int]:

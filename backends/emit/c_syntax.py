@@ -192,8 +192,8 @@ class _Walk:
                 self.print(stmt)
             case Comment(text):
                 self.lines.append(comment(text, self.depth))
-            case Barrier():
-                for text in self.frame.meeting():
+            case Barrier(later):
+                for text in self.frame.meeting(later):
                     self.line(text)
             case Break() | Continue():
                 self.line("break;" if isinstance(stmt, Break) else "continue;")

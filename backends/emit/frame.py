@@ -65,7 +65,7 @@ class Around(Protocol):
     def printed(self, number: int) -> Iterator[str]:
         """Yield what comes after the values of a print."""
 
-    def meeting(self) -> Iterator[str]:
+    def meeting(self, later: int) -> Iterator[str]:
         """Yield what makes the threads of a block wait for each other."""
 
 
@@ -192,7 +192,7 @@ class Frame:
         """Yield how the caller is shown it."""
         yield f"show({number}, printed);"
 
-    def meeting(self) -> Iterator[str]:
+    def meeting(self, later: int) -> Iterator[str]:
         """Yield nothing: there is one thread."""
         yield from ()
 

@@ -144,6 +144,9 @@ class Comment(Remembers):
 class Barrier(Remembers):
     """What the rounds of a thread loop wrote is there for those of the next; nothing otherwise."""
 
+    later: int = 0
+    """What was `packed` since the last so many barriers need not be there before later ones."""
+
 
 Stmt = (
     For | While | If | Store | Update | Fill | Check | Comment

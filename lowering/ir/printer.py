@@ -192,8 +192,8 @@ def _simple(
             return f"{left} {_sign(op)}= {expr_text(value, scope)}{at}"
         case loops.Fill(node, value):
             return f"{scope.node(node)}[...] = {expr_text(value, scope)}"
-        case loops.Barrier():
-            return "barrier"
+        case loops.Barrier(later):
+            return f"barrier, {later} later" if later else "barrier"
         case _:
             assert_never(statement)
 

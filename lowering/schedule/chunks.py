@@ -36,8 +36,8 @@ from .points import Made
 from .team import together
 from .tree import Sum, neutral, zero_of
 
-MOST = 256
-"""Blocks that sum parts."""
+MOST = 1024
+"""Blocks that sum parts: eight for each multiprocessor of a large device."""
 ROUNDS = 4096
 """A block sums at least so many."""
 

@@ -37,7 +37,7 @@ from .points import FEW, PRIVATE_BYTES, Made, dealt, expanded, normalised
 from .segments import carried, shares_symbols
 from .tree import sums
 
-THREADS = 1 << 17
+THREADS = 1 << 18
 """So many threads are enough for a device; with more points nothing is cut."""
 TERMS = 32
 """A thread sums at least so many terms."""

@@ -126,14 +126,14 @@ def _sided(
     both = tuple(x for x in found.free if x not in rows and x not in columns)
     if rows and columns and found.free.index(rows[-1]) > found.free.index(columns[-1]):
         rows, columns, first, second = columns, rows, second, first
-    if not rows or not columns or len(both) > 1:
+    if not rows or not columns:
         return None
     made = Contraction(
         rows, columns, both, terms, start.access.node, first, second, start.value, product, rest,
         own, False,
     )  # fmt: skip
-    groups = (rows, columns, terms)
-    flat = all(len(g) == 1 or all(trips(x) is not None for x in g) for g in groups)
+    groups = (rows, columns, terms, both)
+    flat = all(len(g) <= 1 or all(trips(x) is not None for x in g) for g in groups)
     return made if flat and _is_large(made) else None
 
 

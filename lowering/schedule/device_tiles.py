@@ -11,8 +11,8 @@
             acc[y, x, r, s] += a_tile[k, r] * b_tile[k, s]
         rest, where i and j are in range                  threads
 
-Any number of loops may stand for each of `i`, `j` and `k`, as in a convolution, and one more for
-what both factors depend on. Every element is summed in the order of `k`, so with `exact` results
+Any number of loops may stand for each of `i`, `j` and `k`, as in a convolution, and for what both
+factors depend on. Every element is summed in the order of `k`, so with `exact` results
 are those of the program, bit by bit; otherwise products and sums are fused, if no loop was written
 for the terms. Needs a band whose
 points start a scalar, from zero or from what they read, sum products of a factor of each side, and
@@ -31,7 +31,7 @@ multiple of them: a device loads four numbers of 32 bits by one instruction, fro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import ceil
 
@@ -64,6 +64,8 @@ ACROSS = 16
 """Threads along each side of a tile."""
 NEIGHBOURS = 4
 """Rows and columns of a thread that are side by side."""
+STEP = 2
+"""Terms that are multiplied without a loop: with more, registers do not suffice."""
 ENOUGH = 128
 """So many tiles are work for all of a device."""
 LARGE = ENOUGH * 2 * SIDE * 2 * SIDE
@@ -125,6 +127,24 @@ class Side:
 def _size(loops: Sequence[For]) -> Affine:
     count = points_of(loops)
     return const(count) if count is not None else loops[0].hi - loops[0].lo
+
+
+def in_blocks(
+    what: Contraction, sides: Iterable[tuple[Side, int]], body: tuple[Stmt, ...], fresh: Fresh
+) -> tuple[Stmt, ...]:
+    """Return what a block does in a loop of blocks for each tile, given how far a side of it goes.
+
+    All loops on which both factors depend are counted as one: a grid has three axes.
+    """
+    blocks = [replace(loop, kind="block", body=()) for loop in what.both]
+    if len(blocks) > 1:
+        both = Side(what.both, fresh, "both")
+        blocks = [For(both.tile, const(0), both.size, 1, (), "block")]
+        body = substitute(body, both.values(var(both.tile)))
+    for side, extent in sides:
+        count = floordiv(side.size + (extent - 1), const(extent))
+        blocks.append(For(side.tile, const(0), count, 1, (), "block"))
+    return around(blocks, body)
 
 
 def zero(node: Node) -> Const:
@@ -190,13 +210,12 @@ class _Tiling:
         rows = (self.total.id, *(one.ahead.id for one in stages))
         begun = self.threads(tuple(s for one in stages for s in self.fetched(one, const(0))))
         body = met((self.cleared(), begun, loop, self.rest()), frozenset((*rows, *own)), True)
-        blocks = [replace(loop, kind="block", body=()) for loop in self.what.both]
-        for side, extent in zip((self.rows, self.columns), self.extents, strict=True):
-            count = floordiv(side.size + (extent - 1), const(extent))
-            blocks.append(For(side.tile, const(0), count, 1, (), "block"))
         spaces: dict[int, Space] = dict.fromkeys(rows, "rows")
         spaces |= dict.fromkeys((self.first.id, self.second.id), "shared")
-        return Made(around(blocks, body), spaces | dict.fromkeys(own, "private"))
+        sides = zip((self.rows, self.columns), self.extents, strict=True)
+        return Made(
+            in_blocks(self.what, sides, body, self.fresh), spaces | dict.fromkeys(own, "private")
+        )
 
     def threads(self, body: tuple[Stmt, ...]) -> Stmt:
         """Return what each thread does."""
@@ -283,10 +302,11 @@ class _Tiling:
 
     def multiplied(self) -> Stmt:
         """Return what adds the products of two tiles to the sums."""
-        deep = self.fresh.symbol("k")
+        some, one_of = self.fresh.symbol("some"), self.fresh.symbol("k")
+        deep = var(some) * STEP + var(one_of)
         row, column = self.of(self.y, self.r), self.of(self.x, self.s)
-        first = Read(self.first, (var(deep), row))
-        second = Read(self.second, (var(deep), column))
+        first = Read(self.first, (deep, row))
+        second = Read(self.second, (deep, column))
         dtype = self.total.dtype
         one: Stmt
         if self.fused:
@@ -296,8 +316,8 @@ class _Tiling:
             product: Expr = Apply(OPS["mul"], (first, second), self.what.product)
             product = product if product.dtype is dtype else Cast(product, dtype)
             one = Update(self.place, OPS["add"], product)
-        loop = For(deep, const(0), const(DEPTH), 1, self.each((one,)))
-        return self.threads((loop,))
+        steps = For(one_of, const(0), const(STEP), 1, self.each((one,)), "unrolled")
+        return self.threads((For(some, const(0), const(DEPTH // STEP), 1, (steps,)),))
 
     def rest(self) -> Stmt:
         """Return what is done with the sums, where they are in range."""

@@ -1,6 +1,7 @@
 """Programs as kernels for a device of many threads.
 
     products of matrices and the like  tiles of them: `tensor_tiles`, `device_tiles`
+                                       in parts where these are few: `device_parts`
     independent points                 each thread one: `points`
     points that have loops in them     each block one, its threads together: `team`
     sums over many rounds              in parts, by many blocks: `chunks`, `segments`; along columns
@@ -41,7 +42,9 @@ from ..passes.access import accesses
 from ..target import Target
 from .chunks import apart, blocks_for
 from .columns import columns
+from .device_parts import divided
 from .device_tiles import tiles
+from .distribution import distributed
 from .meet import leaves
 from .nests import Band, Facts, band, facts_of, favours, trips, uses_of
 from .owners import owners
@@ -134,9 +137,12 @@ class _Placing:
             parts = segments(found, self.facts, self.fresh, self.nodes)
             if parts is not None:
                 return self.apart(parts)
+            halves = divided(found, self.facts, self.fresh)
+            if halves is not None:
+                return self.in_order(halves)
             made = self.tiled(found)
             if made is None:
-                nests = columns(found, self.facts, self.fresh, self.nodes)
+                nests = self.several(found)
                 if nests is not None:
                     return self.in_order(nests)
                 made = self.of_band(found)
@@ -192,6 +198,11 @@ class _Placing:
         used = uses_of((stmt,)).keys() & made.keys()
         self.facts.tell((stmt,), frozenset(n for n in used if not made[n].rank))
         return self.nest(stmt)
+
+    def several(self, found: Band) -> Sequence[Made | For] | None:
+        """Return the nests that a band becomes, None where it stays one."""
+        nests = distributed(found, self.facts, self.fresh, self.nodes)
+        return nests or columns(found, self.facts, self.fresh, self.nodes)
 
     def in_order(self, nests: Sequence[Made | For]) -> tuple[Stmt, ...]:
         """Return the kernels of nests, some of which are kernels already."""

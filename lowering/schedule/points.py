@@ -5,7 +5,8 @@
                                                          for j in tile*256..:          threads
                                                              body
 
-The loop whose neighbours are neighbours in memory goes to the threads. Loops with few rounds are
+The loop whose neighbours are neighbours in memory goes to the threads, which do four points each
+where there are very many. Loops with few rounds are
 counted as one, and their variables are quotients and remainders of it. Needs a band; whatever the
 order, every point computes the same. Temporaries that are larger than registers get an axis for
 each loop.
@@ -28,11 +29,15 @@ from math import ceil, prod
 from typing import Literal
 
 from ..dataclass import dataclass
-from ..ir.expressions import Index
+from ..ir import dtypes
+from ..ir.assignments import Let
+from ..ir.expressions import Apply, Index, Position
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, const, floordiv, minimum, mod, var
-from ..ir.loops import For, Stmt
+from ..ir.loops import Check, For, If, Stmt, While
 from ..ir.node import Node
+from ..ir.ops import OPS
+from ..ir.walk import statements
 from .elsewhere import Place, elsewhere
 from .nests import Band, around, fails, favours, normal, rounds_of, trips, with_value
 
@@ -40,6 +45,12 @@ Space = Literal["device", "shared", "private", "rows"]
 """Who has an array: the device, each block, each thread; of rows each thread has its own."""
 THREADS = 256
 """Threads of a block that does points."""
+EACH = 4
+"""Points of a thread where there are many."""
+MANY = 1 << 20
+"""So many points are work for a device with several for each thread."""
+MOST_OUTER = 2
+"""Loops around that of the tiles that blocks are dealt out of: a grid has three axes."""
 FEW = 64
 """A loop with fewer rounds is counted together with those around it."""
 PRIVATE_BYTES = 256
@@ -72,7 +83,49 @@ def points(found: Band, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
         if moved is None:
             return None
         body = moved
+    if not large and is_light(body) and is_many(free):
+        return Made((several(free, body, fresh),), spaces)
     return Made((dealt(free, body, fresh),), spaces)
+
+
+def is_light(body: tuple[Stmt, ...]) -> bool:
+    """Whether a point only moves and computes numbers, and none of that may fail."""
+    inside = statements(body)
+    return not any(isinstance(stmt, For | While | Check | Let) for stmt in inside)
+
+
+def is_many(free: list[For]) -> bool:
+    """Whether there are enough points for threads that do several, with few of them idle."""
+    counts = [trips(loop) for loop in free]
+    last = counts[-1]
+    if last is None or None in counts or len(free) > MOST_OUTER + 1:
+        return False
+    fits = last % (EACH * THREADS) == 0 or last >= 8 * EACH * THREADS
+    return last > 0 and fits and prod(count or 0 for count in counts) >= MANY
+
+
+def several(free: list[For], body: tuple[Stmt, ...], fresh: Fresh) -> For:
+    """Return loops as blocks and threads that do several points each, a block apart.
+
+    All reads of a thread are under way at once, and neighbouring threads still read neighbours.
+    The last block may have fewer points.
+    """
+    *outer, last = free
+    tile, thread, number = (fresh.symbol(name) for name in ("tile", "thread", "n"))
+    start = last.lo + var(tile) * (EACH * THREADS)
+    place = start + var(number) * THREADS + var(thread)
+    each = For(number, const(0), const(EACH), 1, with_value(body, last.symbol, place), "unrolled")
+    made: tuple[Stmt, ...] = (For(thread, const(0), const(THREADS), 1, (each,), "thread"),)
+    if (trips(last) or 0) % (EACH * THREADS):
+        end = start + EACH * THREADS
+        whole = Apply(OPS["le"], (Position(end), Position(last.hi)), dtypes.bool_)
+        rest = replace(last, lo=start, hi=minimum(last.hi, end), kind="thread", body=body)
+        made = (If(whole, made, (rest,)),)
+    tiles = floordiv(rounds_of(last) + (EACH * THREADS - 1), const(EACH * THREADS))
+    block = For(tile, const(0), tiles, 1, (), "block", last.span)
+    (loop,) = around((*(replace(one, kind="block") for one in outer), block), made)
+    assert isinstance(loop, For)
+    return loop
 
 
 def normalised(found: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...]]:
@@ -128,8 +181,8 @@ def dealt(free: list[For], body: tuple[Stmt, ...], fresh: Fresh) -> For:
     thread = replace(last, lo=start, hi=end, kind="thread", body=())
     tiles = floordiv(rounds_of(last) + (size - 1), const(size))
     block = For(tile, const(0), tiles, 1, (), "block", last.span)
-    blocks = [replace(loop, kind="block") for loop in outer[:2]]
-    (made,) = around((*blocks, block, thread, *outer[2:]), body)
+    blocks = [replace(loop, kind="block") for loop in outer[:MOST_OUTER]]
+    (made,) = around((*blocks, block, thread, *outer[MOST_OUTER:]), body)
     assert isinstance(made, For)
     return made
 

@@ -69,17 +69,17 @@ def segments(
     if len(free) > 1:
         return None
     facts.tell(body, found.private)
-    cuts = _cuts([bool(_long(stmt, facts, count)) for stmt in body])
-    if shares_symbols([body[lo:hi] for lo, hi in cuts]):
+    parts = cuts([bool(_long(stmt, facts, count)) for stmt in body])
+    if shares_symbols([body[lo:hi] for lo, hi in parts]):
         return None
-    crossing = carried([body[lo:hi] for lo, hi in cuts], found.private)
+    crossing = carried([body[lo:hi] for lo, hi in parts], found.private)
     large = [nodes[number] for number in sorted(crossing)]
     moved = expanded(body, large, free, fresh) if large else body
     if moved is None:
         return None
     facts.tell(moved, found.private - crossing)
     out = []
-    for lo, hi in cuts:
+    for lo, hi in parts:
         point = replace(free[0], body=moved[lo:hi])
         facts.tell((point,), found.private - crossing)
         out.append(Segment(point, _long(moved[lo], facts, count) if hi == lo + 1 else ()))
@@ -93,10 +93,10 @@ def _long(stmt: Stmt, facts: Facts, points: int) -> tuple[Sum, ...]:
     return sums(stmt, facts.private(stmt), facts)
 
 
-def _cuts(alone: Sequence[bool]) -> list[tuple[int, int]]:
+def cuts(alone: Sequence[bool]) -> list[tuple[int, int]]:
     """Return which statements stay together: those between others that are alone.
 
-    >>> _cuts([False, False, True, True, False])
+    >>> cuts([False, False, True, True, False])
     [(0, 2), (2, 3), (3, 4), (4, 5)]
     """
     out: list[tuple[int, int]] = []

@@ -3,13 +3,11 @@
     for i, j: total = 0; for k: total += a[i, k] * b[k, j]; rest
     becomes
     for im, jn:                                            blocks, each a tile of 64 by 64
-        acc[y, x, r, s] = 0                                threads, of 8 warps, or 128 by 128
-        a_one, b_one = a[...], b[...]                      threads, 16 bytes at once
-        for kt in 0..K/64:
-            a_two, b_two = a[...], b[...]                  threads, while the others are used
-            acc[y, x, r, s] += a_one[r, k] * b_one[k, s]   tensor
-            a_one, b_one = a[...], b[...]
-            acc[y, x, r, s] += a_two[r, k] * b_two[k, s]   tensor
+        acc[y, x, r, s] = 0                                threads, of 4 warps, or 128 by 128
+        a_tile[0..3], b_tile[0..3] = a[...], b[...]        threads, 16 bytes at once
+        for kt in 0..K/16:
+            a_tile[(kt + 3) % 4], ... = a[...], b[...]     threads, while others are used
+            acc[y, x, r, s] += a_tile[kt % 4, r, k] * b_tile[kt % 4, k, s]        tensor
         rest, where i and j are in range                   threads
 
 Needs what `device_tiles` needs, factors of a type that the device has units for, and that it is
@@ -26,7 +24,7 @@ takes for 8 of them to be in different banks.
 >>> found = band(program.kernels[0].body[1], facts)
 >>> made = tensor_tiles(found, facts, fresh_for(program), ("f16",))
 >>> [space for space in made.spaces.values()]
-['rows', 'shared', 'shared', 'shared', 'shared']
+['rows', 'shared', 'shared']
 """
 
 from __future__ import annotations
@@ -48,18 +46,23 @@ from ..ir.ops import OPS
 from ..ir.rewrite import substitute, substitute_expr
 from ..ir.walk import reads, writes
 from .device_contraction import Contraction, contraction, points_of, started
-from .device_tiles import ACROSS, Side, extents, zero
+from .device_tiles import ACROSS, Side, extents, in_blocks, zero
 from .elsewhere import Place, elsewhere
 from .meet import met
-from .nests import Band, Facts, around, distance_of, favours, trips
+from .nests import Band, Facts, distance_of, favours, trips
 from .points import Made, Space
 
 PIECE = 16
 """Bytes that a thread copies at once."""
-PIECES = 4
+PIECES = 2
 """So many of them are the terms that a tile has of each row and column."""
-DOWN, ALONG = 2, 4
-"""The warps of a block, along the rows and along the columns of a tile."""
+STAGES = 4
+"""Tiles of each factor: one is used, the others are filled meanwhile."""
+DOWN, ALONG = 2, 2
+"""The warps of a block, along the rows and along the columns of a tile: the larger the part of
+each, the less often a number is read from shared memory."""
+LINES = 2 * DOWN * ALONG
+"""Threads of a block along the other side: half a warp each."""
 UNIT = 8
 """Rows and columns that a unit's blocks of sums are made of."""
 LEAST = 16
@@ -91,7 +94,7 @@ def _narrow(factor: Expr) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class _Factor:
-    """A factor, and the tiles that it is staged in: one is filled while the other is used."""
+    """A factor, and the tiles that it is staged in, by turns."""
 
     value: Expr
     side: Side
@@ -99,13 +102,14 @@ class _Factor:
     """Rows, or columns, of a tile."""
     near: Side
     """What neighbours in a tile are: terms, or rows or columns."""
-    tiles: tuple[Node, Node]
+    tiles: Node
     whole: bool
     """Whether neighbours of a piece are neighbours in memory, too."""
 
-    def index(self, at: Affine, deep: Affine) -> tuple[Affine, Affine]:
-        """Return where a row or column has a term."""
-        return (deep, at) if self.near is self.side else (at, deep)
+    def index(self, tile: Affine, at: Affine, deep: Affine) -> tuple[Affine, Affine, Affine]:
+        """Return where a row or column has a term of a tile."""
+        held = mod(tile, const(STAGES))
+        return (held, deep, at) if self.near is self.side else (held, at, deep)
 
 
 class _Tiling:
@@ -122,7 +126,7 @@ class _Tiling:
         self.y, self.x = fresh.symbol("y"), fresh.symbol("x")
         self.r, self.s = fresh.symbol("r"), fresh.symbol("s")
         self.counts = self.high // DOWN // UNIT, 2 * (self.broad // ALONG // UNIT)
-        shape = (ACROSS, ACROSS, *self.counts)
+        shape = (LINES, ACROSS, *self.counts)
         self.total = fresh.array(f"{what.total.label}_block", shape, what.total.dtype)
         self.first = self.factor("first", what.first, self.rows, self.high)
         self.second = self.factor("second", what.second, self.columns, self.broad)
@@ -132,11 +136,11 @@ class _Tiling:
         flat = (Store(Access(self.what.total, ()), value),)
         sides = sorted((self.terms, side), key=lambda one: -favours(flat, one.loops[-1].symbol))
         near = next((one for one in sides if self.is_whole(value, one)), sides[0])
-        shape: tuple[int, int] = (extent, self.depth + self.piece)
+        shape = (STAGES, extent, self.depth + self.piece)
         if near is side:
-            shape = (self.depth, extent + UNIT)
-        one, two = (self.fresh.array(f"{name}_tile", shape, self.dtype) for _ in range(2))
-        return _Factor(value, side, extent, near, (one, two), self.is_whole(value, near))
+            shape = (STAGES, self.depth, extent + UNIT)
+        tiles = self.fresh.array(f"{name}_tiles", shape, self.dtype)
+        return _Factor(value, side, extent, near, tiles, self.is_whole(value, near))
 
     def is_whole(self, value: Expr, near: Side) -> bool:
         """Whether as many neighbours as a piece has are neighbours in memory."""
@@ -150,36 +154,33 @@ class _Tiling:
         )
 
     def made(self) -> Made:
-        """Return the kernel."""
-        depth = floordiv(self.terms.size + (self.depth - 1), const(self.depth))
-        factors = (self.first, self.second)
-        one, two = var(self.terms.tile) * 2 + 1, var(self.terms.tile) * 2 + 2
-        more, then = (Apply(OPS["lt"], (Position(at), Position(depth)), dtypes.bool_)
-                      for at in (one, two))  # fmt: skip
-        inner = (
-            self.threads((If(more, self.filled(factors, 1, one)),)),
-            self.threads((self.multiplied(0),)),
-            self.threads((If(then, self.filled(factors, 0, two)),)),
-            self.threads((If(more, (self.multiplied(1),)),)),
-        )
-        loop = For(self.terms.tile, const(0), floordiv(depth + 1, const(2)), 1, inner)
+        """Return the kernel. The tiles need no other barriers: one that all have used is filled."""
+        tile, ahead = var(self.terms.tile), STAGES - 1
+        inner = (Barrier(ahead - 1), self.filled(tile + ahead), self.multiplied(tile))
+        loop = For(self.terms.tile, const(0), self.count, 1, inner)
+        begun = [
+            stmt for at in range(ahead) for stmt in (self.filled(const(at)), Barrier(ahead))
+        ]  # fmt: skip
         used = {n.id for n in (*reads(self.what.rest), *writes(self.what.rest))}
         own = used & self.what.own - {self.total.id, self.what.total.id}
-        begun = self.threads(self.filled(factors, 0, const(0)))
-        parts = (self.cleared(), begun, Barrier(), loop, self.rest())
-        body = met(parts, frozenset((self.total.id, *own)), True)
-        blocks = [replace(loop, kind="block", body=()) for loop in self.what.both]
-        for side, extent in ((self.rows, self.high), (self.columns, self.broad)):
-            count = floordiv(side.size + (extent - 1), const(extent))
-            blocks.append(For(side.tile, const(0), count, 1, (), "block"))
-        spaces: dict[int, Space] = {self.total.id: "rows"}
-        spaces |= {tile.id: "shared" for factor in factors for tile in factor.tiles}
-        return Made(around(blocks, body), spaces | dict.fromkeys(own, "private"))
+        tiles = (self.first.tiles.id, self.second.tiles.id)
+        parts = (self.cleared(), *begun, loop, self.rest(), Barrier())
+        body = met(parts, frozenset((self.total.id, *tiles, *own)), True)
+        sides = ((self.rows, self.high), (self.columns, self.broad))
+        spaces: dict[int, Space] = {self.total.id: "rows", **dict.fromkeys(tiles, "shared")}
+        return Made(
+            in_blocks(self.what, sides, body, self.fresh), spaces | dict.fromkeys(own, "private")
+        )
+
+    @property
+    def count(self) -> Affine:
+        """How many tiles the terms make."""
+        return floordiv(self.terms.size + (self.depth - 1), const(self.depth))
 
     def threads(self, body: tuple[Stmt, ...]) -> Stmt:
         """Return what each thread does."""
         inner = For(self.x, const(0), const(ACROSS), 1, body, "thread")
-        return For(self.y, const(0), const(ACROSS), 1, (inner,), "thread")
+        return For(self.y, const(0), const(LINES), 1, (inner,), "thread")
 
     def each(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return what a thread does for each of its elements."""
@@ -195,7 +196,7 @@ class _Tiling:
     @property
     def row(self) -> Affine:
         """The row of a tile that a thread has."""
-        warp = floordiv(var(self.y), const(ACROSS // DOWN)) * (self.high // DOWN)
+        warp = floordiv(var(self.y), const(LINES // DOWN)) * (self.high // DOWN)
         lane = mod(var(self.y), const(2)) * 4 + floordiv(var(self.x), const(4))
         return warp + var(self.r) * UNIT + lane
 
@@ -230,46 +231,46 @@ class _Tiling:
         row, column = self.at
         return [*self.rows.tests(row, self.high), *self.columns.tests(column, self.broad)]
 
-    def filled(self, factors: tuple[_Factor, ...], which: int, tile: Affine) -> tuple[Stmt, ...]:
-        """Return how a thread fills its part of tiles with those of a number."""
-        return tuple(stmt for one in factors for stmt in self.pieces(one, one.tiles[which], tile))
+    def filled(self, tile: Affine) -> Stmt:
+        """Return how threads fill tiles with those of a number, where there are any."""
+        more = Apply(OPS["lt"], (Position(tile), Position(self.count)), dtypes.bool_)
+        filling = (*self.pieces(self.first, tile), *self.pieces(self.second, tile))
+        return self.threads((If(more, filling),))
 
-    def pieces(self, one: _Factor, into: Node, tile: Affine) -> tuple[Stmt, ...]:
+    def pieces(self, one: _Factor, tile: Affine) -> tuple[Stmt, ...]:
         """Return how a thread fills its pieces of a tile: neighbouring threads have neighbours."""
         number = self.fresh.symbol("m")
         size = self.depth if one.near is self.terms else one.extent
         across = const(size // self.piece)
-        flat = var(self.y) * ACROSS + var(self.x) + var(number) * (ACROSS * ACROSS)
+        flat = var(self.y) * ACROSS + var(self.x) + var(number) * (LINES * ACROSS)
         near, far = mod(flat, across) * self.piece, floordiv(flat, across)
         at, deep = (far, near) if one.near is self.terms else (near, far)
         each: tuple[Stmt, ...]
-        slow = self.element_by_element(one, into, tile, at, deep)
+        slow = self.element_by_element(one, tile, at, deep)
         if one.whole:
-            each = self.copied(one, into, tile, at, deep, (slow,))
+            each = self.copied(one, tile, at, deep, (slow,))
         else:
             each = (replace(slow, kind="unrolled"),)
-        rounds = one.extent * self.depth // self.piece // (ACROSS * ACROSS)
+        rounds = one.extent * self.depth // self.piece // (LINES * ACROSS)
         return (For(number, const(0), const(rounds), 1, each, "unrolled"),)
 
     def tests(self, one: _Factor, here: Affine, term: Affine) -> list[Expr]:
         """Return what says that a row or column, and a term, are in range."""
         return [*one.side.tests(here, one.extent), *self.terms.tests(term, self.depth)]
 
-    def element_by_element(
-        self, one: _Factor, into: Node, tile: Affine, at: Affine, deep: Affine
-    ) -> For:
+    def element_by_element(self, one: _Factor, tile: Affine, at: Affine, deep: Affine) -> For:
         """Return how a piece is filled: with zeros where there is nothing."""
         symbol = self.fresh.symbol("e")
         at, deep = _moved(one, at, deep, var(symbol))
         here, term = var(one.side.tile) * one.extent + at, tile * self.depth + deep
         found = substitute_expr(one.value, one.side.values(here) | self.terms.values(term))
         for test in self.tests(one, here, term):
-            found = Select(test, found, zero(into))
-        stmt = Store(Access(into, one.index(at, deep)), found)
+            found = Select(test, found, zero(one.tiles))
+        stmt = Store(Access(one.tiles, one.index(tile, at, deep)), found)
         return For(symbol, const(0), const(self.piece), 1, (stmt,))
 
     def copied(
-        self, one: _Factor, into: Node, tile: Affine, at: Affine, deep: Affine,
+        self, one: _Factor, tile: Affine, at: Affine, deep: Affine,
         other: tuple[Stmt, ...],
     ) -> tuple[Stmt, ...]:  # fmt: skip
         """Return how a piece is copied at once where all of it is in range."""
@@ -279,7 +280,8 @@ class _Tiling:
         last = one.near.loops[-1].symbol
         values[last] = values[last] + var(symbol)
         found = substitute_expr(one.value, values)
-        stmt = Store(Access(into, one.index(*_moved(one, at, deep, var(symbol)))), found)
+        place = one.index(tile, *_moved(one, at, deep, var(symbol)))
+        stmt = Store(Access(one.tiles, place), found)
         made = For(symbol, const(0), const(self.piece), 1, (stmt,), "packed")
         tests = self.tests(one, *_moved(one, here, term, const(self.piece - 1)))
         if not tests:
@@ -287,16 +289,17 @@ class _Tiling:
         test = reduce(lambda a, b: Apply(OPS["and"], (a, b), dtypes.bool_), tests)
         return (If(test, (made,), other),)
 
-    def multiplied(self, which: int) -> Stmt:
+    def multiplied(self, tile: Affine) -> Stmt:
         """Return what adds the products of two tiles to the sums."""
         deep = self.fresh.symbol("k")
         first, second = (
-            self.wide(Read(one.tiles[which], one.index(at, var(deep))))
+            self.wide(Read(one.tiles, one.index(tile, at, var(deep))))
             for one, at in ((self.first, self.row), (self.second, self.column))
         )
         total = Read(self.total, self.place.index)
         one = Store(self.place, Apply(OPS["fma"], (first, second, total), self.total.dtype))
-        return For(deep, const(0), const(self.depth), 1, self.each((one,)), "tensor")
+        loop = For(deep, const(0), const(self.depth), 1, self.each((one,)), "tensor")
+        return self.threads((loop,))
 
     def wide(self, value: Expr) -> Expr:
         """Return a factor in the type of the sums."""

@@ -6,7 +6,9 @@
         part = 0; for j in t..n step 256: part += f(j); parts[t] = part
     for t in 0..32:                               threads
         for m in t+32..256 step 32: parts[t] += parts[m]
-    whole = 0; for m in 0..32: whole += parts[m]
+    for t in 0..8:                                threads
+        for m in t+8..32 step 8: parts[t] += parts[m]
+    whole = 0; for m in 0..8: whole += parts[m]
     total += whole
 
 The order of the sum depends on the number of rounds only where that is known before the run, so
@@ -42,6 +44,8 @@ from .nests import Facts, around, favours, nest_of, trips
 from .points import THREADS, Space
 
 WARP = 32
+"""So many threads first add the shares of all others to theirs."""
+LAST = 8
 """So many shares are summed by all threads alike, after the others were added to them."""
 
 
@@ -194,9 +198,11 @@ def reduced(loop: For, found: Sequence[Sum], fresh: Fresh, spaces: dict[int, Spa
     starts = tuple(stmt for share in shares for stmt in _start(share))
     ends = tuple(stmt for share in shares for stmt in _put(share, thread))
     each = For(thread, const(0), const(size), 1, (*starts, *inner, *ends), "thread", loop.span)
-    few = min(WARP, size)
-    joined = (_joined(shares, few, size, fresh),) if size > few else ()
-    last = tuple(stmt for share in shares for stmt in _whole(share, few, fresh, spaces))
+    joined = tuple(
+        _joined(shares, few, many, fresh)
+        for few, many in ((WARP, size), (LAST, WARP)) if many > few
+    )  # fmt: skip
+    last = tuple(stmt for share in shares for stmt in _whole(share, LAST, fresh, spaces))
     return Parts((each, *joined), last)
 
 

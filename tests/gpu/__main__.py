@@ -25,10 +25,10 @@ from pathlib import Path
 from plusequals.backends.cuda import nvrtc
 from plusequals.backends.runtime.state import RUNTIME
 
-from . import nests, sanitizer, tensors
+from . import launching, nests, sanitizer, tensors
 from .machine import Cuda, NoDevice
 from .measure import copy_rate, into, rows, table
-from .peers import PEERS
+from .peers import PEERS, first_line
 from .work import MEASURED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -168,7 +168,7 @@ def benchmark(given: argparse.Namespace) -> bool:
     """Whether every cell could be measured; shows the table, and puts it into a page."""
     machine = Cuda()
     compiler = nvrtc.find(machine.facts.newest)
-    rate, facts = copy_rate(machine), machine.facts
+    rate, facts, host = copy_rate(machine), machine.facts, queued()
     found = []
     for row in rows(machine, compiler, given.cells, PEERS):
         found.append(row)
@@ -176,14 +176,26 @@ def benchmark(given: argparse.Namespace) -> bool:
     text = (
         f"{facts.name}, {facts.target}, driver of CUDA {facts.driver}, {compiler.name}. A copy\n"
         f"within the device reads and writes {rate / 1e9:,.0f} GB/s. Times are medians of runs\n"
-        "whose arguments are on the device, by its events (JAX: by the clock of the host).\n\n"
-        + table(found, rate, list(PEERS))
+        "whose arguments are on the device, by its events (JAX: by the clock of the host).\n"
+        f"{host}\n\n" + table(found, rate, list(PEERS))
     )
     print(f"\n{text}", flush=True)
     if given.into is not None:
         page = given.into.read_text(encoding="utf-8")
         given.into.write_text(into(page, text), encoding="utf-8")
     return all(row.ours is not None for row in found)
+
+
+def queued() -> str:
+    """Return a sentence on what the host spends on a linked routine of one kernel."""
+    try:
+        took = launching.seconds()
+    except Exception as why:  # the cells are measured all the same
+        return f"What the host spends on a routine was not measured: {first_line(why)}"
+    return (
+        f"The host spends {took * 1e6:.1f} microseconds on a linked routine of one kernel, which\n"
+        f"it queues, the median of {launching.ROUNDS} runs of {launching.CALLS} calls."
+    )
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def _torch(what: Measured, case: Case, compiled: bool) -> Ready:
     torch.set_grad_enabled(False)
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     functions = what.functions("torch")
-    tensors = [torch.from_numpy(array).cuda() for array in (*empty(case), *case.inputs)]
+    tensors = [_tensor(torch, array) for array in (*empty(case), *case.inputs)]
     layout = getattr(functions, f"layout_{what.called}", list)
     arguments = (*layout(tensors), *case.numbers)
     function = getattr(functions, what.called)
@@ -67,8 +67,22 @@ def _torch(what: Measured, case: Case, compiled: bool) -> Ready:
     outputs = arguments[: len(case.results)]
     return Ready(
         lambda: function(*arguments),
-        lambda found: [one.cpu().numpy() for one in _several(found, outputs)],
+        lambda found: [_array(torch, one) for one in _several(found, outputs)],
     )
+
+
+def _tensor(torch: Any, array: Array) -> Any:
+    """Return an array on the device; PyTorch takes those of bfloat16 by their bits."""
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16).cuda()
+    return torch.from_numpy(array).cuda()
+
+
+def _array(torch: Any, tensor: Any) -> Array:
+    """Return a tensor of the device as an array, of float32 where NumPy has no such type."""
+    wide = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+    found: Array = wide.cpu().numpy()
+    return found
 
 
 def triton(what: Measured, case: Case) -> Ready:
@@ -77,11 +91,11 @@ def triton(what: Measured, case: Case) -> Ready:
     torch, kernels = _module("torch"), _module(f"{__package__}.on_triton")
     if not hasattr(kernels, what.called):
         raise LeftOut("there is no kernel of it")
-    tensors = [torch.from_numpy(array).cuda() for array in (*empty(case), *case.inputs)]
+    tensors = [_tensor(torch, array) for array in (*empty(case), *case.inputs)]
     arguments, outputs = (*tensors, *case.numbers), tensors[: len(case.results)]
     return Ready(
         lambda: getattr(kernels, what.called)(*arguments),
-        lambda found: [one.cpu().numpy() for one in outputs],
+        lambda found: [_array(torch, one) for one in outputs],
     )
 
 

@@ -20,7 +20,7 @@ from tests.backends.cuda.test_nests import ARCHITECTURES
 from tests.backends.cuda.test_nvrtc import needed, needs_nvrtc
 
 from . import __main__ as command
-from . import machine, measure, nests, peers, sanitizer, tensors
+from . import launching, machine, measure, nests, peers, sanitizer, tensors
 from .kernels import LeftOut, prepared
 from .machine import Facts
 from .measure import BEGIN, END, Row, copy_rate, into, rows, table
@@ -102,6 +102,24 @@ def test_kernels_of_full_size_are_compiled_without_spills(tmp_path: Path) -> Non
         assert made.figures and "warning" not in made.log
         for name, figures in made.figures.items():
             assert figures.spilled == figures.stack == 0, (what.workload.name, name, str(figures))
+
+
+@needs_gxx
+def test_the_host_is_measured_by_routines_that_nobody_waits_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = CpuDriver()
+    monkeypatch.setattr(launching, "ROUNDS", 2)
+    monkeypatch.setattr(launching, "CALLS", 3)
+    with installed(backend(driver)):
+        assert launching.seconds() > 0
+        asked = [what for _, what, *_ in driver.log]
+        first = asked.index("launch")
+        assert asked[first : first + 3] == ["launch"] * 3
+        assert command.queued().startswith("The host spends ")
+    monkeypatch.setattr(launching, "TEXT", "def halved(p):\n    p.value[i] = p.value[i] * 2\n")
+    with installed(backend(driver)):
+        assert "not measured: it computes something else" in command.queued()
 
 
 @needs_gxx

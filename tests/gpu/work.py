@@ -8,6 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Literal
 
+import ml_dtypes  # noqa: F401 -- NumPy knows bfloat16 by it
 import numpy as np
 
 from benchmarks.cell import Array, Case, Cell, Result, Size, Tolerance, Workload, uniform
@@ -73,6 +74,7 @@ MEASURED: tuple[Measured, ...] = (
     _known("gemv", (8192, 8192), (70, 90), "bytes"),
     _product("gemm_f32_4096", "float32", 1e-4),
     _product("gemm_f16_4096", "float16", 2e-3),
+    _product("gemm_bf16_4096", "bfloat16", 1e-2),
     _known("conv_nchw", (32, 58, 64, 64), (2, 9, 5, 17), "operations"),
     _known("attention", (4, 16, 1024, 64), (1, 2, 33, 16), "operations"),
     _known("nbody", (8192,), (200,), "operations"),

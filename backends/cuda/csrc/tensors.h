@@ -14,15 +14,12 @@ static inline int lane_of()
 /* The address of what lies in shared memory, as instructions take it. */
 static inline uint32_t shared_at(const void *place)
 {
-    uint32_t at;
-    asm("{ .reg .u64 far; cvta.to.shared.u64 far, %1; cvt.u32.u64 %0, far; }"
-        : "=r"(at) : "l"(place));
-    return at;
+    return (uint32_t)__cvta_generic_to_shared(place);
 }
 #endif
 
 //! copied
-/* 16 bytes from the device to shared memory, there behind the next `arrived`: at once where they
+/* 16 bytes from the device to shared memory, there behind an `arrived`: at once where they
  * are aligned, else in four parts, else element by element. */
 template <class T> static inline void copied(T *to, const T *from)
 {
@@ -44,30 +41,34 @@ template <class T> static inline void copied(T *to, const T *from)
 }
 
 //! arrived
-/* What this thread has copied is there. */
-static inline void arrived()
+/* What this thread has copied is there, but for that since the last `LATER` calls of this. */
+template <int LATER> static inline void arrived()
 {
 #ifdef PE_ON_CPU
-    pe_arrived();
+    pe_arrived(LATER);
 #else
-    asm volatile("cp.async.wait_all;" : : : "memory");
+    asm volatile("cp.async.commit_group;\n\tcp.async.wait_group %0;" : : "n"(LATER) : "memory");
 #endif
 }
 
 //! fragment
 /* What a thread holds of 16 rows of 16 terms, or of columns: 8 parts of 2 terms each in 4 numbers.
- * `tile` is the first row of the warp, `NEXT` leads to the next row and `TERM` to the next term. */
-template <int NEXT, int TERM> static inline void fragment(uint32_t *held, const uint16_t *tile)
+ * `tile` is the first row of the warp, `NEXT` leads to the next row and `TERM` to the next term.
+ * Numbers that `mma` takes together are neighbours: of rows first the other 8 of them, by 1, of
+ * columns first their other 8 terms, by 2. */
+template <int NEXT, int TERM, int BY>
+static inline void fragment(uint32_t *held, const uint16_t *tile)
 {
     const int lane = lane_of();
 #ifdef PE_ON_CPU
     for (int part = 0; part < 4; part++) {
-        const int row = lane / 4 + part % 2 * 8, term = lane % 4 * 2 + part / 2 * 8;
+        const int row = lane / 4 + part / BY % 2 * 8;
+        const int term = lane % 4 * 2 + part / (3 - BY) % 2 * 8;
         const uint16_t *pair = tile + row * NEXT + term * TERM;
         held[part] = pair[0] | (uint32_t)pair[TERM] << 16;
     }
 #else
-    const int inner = lane % 8, one = lane / 8 % 2 * 8, other = lane / 16 * 8;
+    const int inner = lane % 8, one = lane / (8 * BY) % 2 * 8, other = lane / (24 - 8 * BY) % 2 * 8;
     if (TERM == 1) {
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                      : "=r"(held[0]), "=r"(held[1]), "=r"(held[2]), "=r"(held[3])
@@ -80,11 +81,11 @@ template <int NEXT, int TERM> static inline void fragment(uint32_t *held, const 
 #endif
 }
 /* The same of 8 terms of 32 bits, rounded to the 10 bits of a mantissa that are multiplied. */
-template <int NEXT, int TERM> static inline void fragment(uint32_t *held, const float *tile)
+template <int NEXT, int TERM, int BY> static inline void fragment(uint32_t *held, const float *tile)
 {
     const int lane = lane_of();
     for (int part = 0; part < 4; part++) {
-        const int row = lane / 4 + part % 2 * 8, term = lane % 4 + part / 2 * 4;
+        const int row = lane / 4 + part / BY % 2 * 8, term = lane % 4 + part / (3 - BY) % 2 * 4;
         const float x = tile[row * NEXT + term * TERM];
 #ifdef PE_ON_CPU
         memcpy(held + part, &x, sizeof x);
@@ -130,9 +131,9 @@ static inline void product_f16(float *sums, const uint32_t *rows, uint32_t one, 
     });
 #else
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-                 : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(one), "r"(other));
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(one), "r"(other));
 #endif
 }
 
@@ -148,9 +149,9 @@ static inline void product_bf16(float *sums, const uint32_t *rows, uint32_t one,
     });
 #else
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-                 : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(one), "r"(other));
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(one), "r"(other));
 #endif
 }
 
@@ -165,9 +166,9 @@ static inline void product_tf32(float *sums, const uint32_t *rows, uint32_t one,
     });
 #else
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-                 : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(one), "r"(other));
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(one), "r"(other));
 #endif
 }
 
@@ -187,17 +188,18 @@ static inline void multiplied(float *sums, const T *first, const T *second)
         uint32_t a[ROWS / 2][4], b[COLUMNS / 4][4];
         #pragma unroll
         for (int r = 0; r < ROWS / 2; r++)
-            fragment<ROW, ROW_TERM>(a[r], rows + r * 16 * ROW + term * ROW_TERM);
+            fragment<ROW, ROW_TERM, 1>(a[r], rows + r * 16 * ROW + term * ROW_TERM);
         #pragma unroll
         for (int s = 0; s < COLUMNS / 4; s++)
-            fragment<COLUMN, COLUMN_TERM>(b[s], columns + s * 16 * COLUMN + term * COLUMN_TERM);
+            fragment<COLUMN, COLUMN_TERM, 2>(
+                b[s], columns + s * 16 * COLUMN + term * COLUMN_TERM);
         #pragma unroll
         for (int r = 0; r < ROWS / 2; r++)
             #pragma unroll
             for (int s = 0; s < COLUMNS / 2; s++) {
                 float *upper = sums + r * 2 * COLUMNS + s * 2, *lower = upper + COLUMNS;
                 float four[4] = {upper[0], upper[1], lower[0], lower[1]};
-                UNIT(four, a[r], b[s / 2][s % 2], b[s / 2][s % 2 + 2]);
+                UNIT(four, a[r], b[s / 2][s % 2 * 2], b[s / 2][s % 2 * 2 + 1]);
                 upper[0] = four[0], upper[1] = four[1];
                 lower[0] = four[2], lower[1] = four[3];
             }

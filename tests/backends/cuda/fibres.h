@@ -97,23 +97,27 @@ static void pe_exchanged(const void *mine, int size, void *all)
     wait_at(__LINE__, AT_EXCHANGE);
 }
 
-/* Copies that are there behind the next pe_arrived, and not before. */
+/* Copies that are there behind a pe_arrived, and not before: all but those since the last `later`
+ * calls of it. */
 enum { MOST_COPIES = 64 };
-struct Copy { void *to; const void *from; int size; };
+struct Copy { void *to; const void *from; int size, group; };
 static Copy copies[MOST_THREADS][MOST_COPIES];
-static int copies_of[MOST_THREADS];
+static int copies_of[MOST_THREADS], groups_of[MOST_THREADS];
 static void pe_copied_later(void *to, const void *from, int size)
 {
     if (copies_of[current] == MOST_COPIES) abort();
-    copies[current][copies_of[current]++] = Copy{to, from, size};
+    copies[current][copies_of[current]++] = Copy{to, from, size, groups_of[current]};
 }
-static void pe_arrived()
+static void pe_arrived(int later)
 {
+    const int last = groups_of[current]++ - later;
+    int left = 0;
     for (int k = 0; k < copies_of[current]; k++) {
         const Copy copy = copies[current][k];
-        memcpy(copy.to, copy.from, copy.size);
+        if (copy.group <= last) memcpy(copy.to, copy.from, copy.size);
+        else copies[current][left++] = copy;
     }
-    copies_of[current] = 0;
+    copies_of[current] = left;
 }
 
 static void __threadfence() {}

@@ -75,6 +75,42 @@ def test_wide_tiles_compute_what_narrow_ones_do(
     assert found[0] == found[1], "each element is summed in the order of its terms"
 
 
+ATTENTION = """
+def f(y, q, k, v):
+    s[b, h, i, j] = sum[d](q[b, h, i, d] * k[b, h, j, d])
+    m[b, h, i] = max(s[b, h, i, j])
+    p[b, h, i, j] = exp(s[b, h, i, j] - m[b, h, i])
+    y[b, h, i, d] = sum(p[b, h, i, j] * v[b, h, j, d]) / sum(p[b, h, i, j])
+"""
+
+
+@needs_gxx
+@pytest.mark.parametrize("rows", [20, 66])
+def test_attention_is_products_by_tiles_where_there_is_work_for_them(rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    shape = (2, 2, rows, 9)
+    given = [np.zeros(shape), *(rng.standard_normal(shape) for _ in range(3))]
+    (code,) = compiled([pe.cd_from_source(ATTENTION).procedure(*given)], CpuDriver(seed=4))
+    assert (code.text.count("first_tile[") > 0) == (rows == 66)
+    code.run(given)
+    y, q, k, v = given
+    p = np.exp(q @ k.swapaxes(2, 3))
+    np.testing.assert_allclose(y, p @ v / p.sum(3, keepdims=True), 1e-10, 1e-12)
+
+
+@needs_gxx
+@pytest.mark.parametrize("profile", ["default", "strict"])
+def test_many_terms_are_added_in_parts_where_their_order_is_open(profile: str) -> None:
+    rng = np.random.default_rng(8)
+    a, b = (rng.integers(-9, 10, shape) / 4 for shape in ((20, 512), (512, 18)))
+    given = [np.zeros((20, 18), "f4"), a.astype("f4"), b.astype("f4")]
+    with settings.override(profile=profile):
+        (code,) = compiled([pe.cd_from_source(TEXTS["plain"]).procedure(*given)], CpuDriver(seed=2))
+    assert ("_parts[" in code.text) == (profile == "default")
+    code.run(given)
+    assert np.array_equal(given[0], a @ b)
+
+
 WHOLE = {
     "into": "def f(c, a, b):\n    c[i, j] += a[i, k] * b[k, j]\n",
     "sum": "def f(c, a, b):\n    c[i, j] = sum[k](a[i, k] * b[k, j])\n",

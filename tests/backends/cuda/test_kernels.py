@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from plusequals.backends.cuda.kernels import FAULTS, emit_kernels
+from plusequals.backends.cuda.kernels import FAULTS, Shape, emit_kernels
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access, Fault
 from plusequals.lowering.ir.indexing import const, var
@@ -15,6 +15,7 @@ from ..emit.programs import apply, node, number, position, read, symbols
 
 Golden = Callable[[str], Callable[[str], None]]
 B, T, K, N = symbols("b t k n")
+SHAPE = Shape((0, 1, 1), (64, 1, 1))
 
 
 def store(target: object, index: object, value: object) -> Store:
@@ -46,7 +47,7 @@ def rows() -> For:
 
 
 def test_a_kernel_with_barriers_and_checks(golden: Golden) -> None:
-    text = emit_kernels("rows", [rows()], {2: "shared", 3: "private"}, True, [64])
+    text = emit_kernels("rows", [rows()], {2: "shared", 3: "private"}, True, [SHAPE])
     (kernel,) = text.kernels
     assert [n.label for n in kernel.nodes] == ["x", "y"]
     assert kernel.symbols == (N,)
@@ -63,13 +64,13 @@ def test_parameters_are_64_bits_and_scalars_are_read_once(golden: Golden) -> Non
     scaled = store(y, var(T), apply("mul", read(a), read(x, T)))
     loop = For(B, const(0), const(1), 1, (For(T, const(0), const(9), 1, (scaled,), "thread"),),
                "block")  # fmt: skip
-    text = emit_kernels("scaled", [loop], {}, False, [32])
+    text = emit_kernels("scaled", [loop], {}, False, [Shape((1, 1, 1), (32, 1, 1))])
     golden("scaled.cu")(text.text.split("\n", text.above)[-1])
     assert text.kernels[0].arguments == 3
 
 
 def test_faults_and_lines_of_several_kernels_are_counted_on() -> None:
-    text = emit_kernels("rows", [rows(), rows()], {2: "shared", 3: "private"}, True, [64, 64])
+    text = emit_kernels("rows", [rows(), rows()], {2: "shared", 3: "private"}, True, [SHAPE, SHAPE])
     assert [kernel.name for kernel in text.kernels] == ["pe_rows_0", "pe_rows_1"]
     assert len(text.faults) == 2
     lines = text.text.splitlines()

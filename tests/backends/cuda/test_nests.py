@@ -140,7 +140,7 @@ def kind(kernel: Kernel) -> str:
 
 REGISTERS = {"tiles": 128, "block": 80, "points": 80, "alone": 255}
 """With so many a multiprocessor holds at least 512, 768 and 768 threads; one it holds anyway."""
-SPILLED = 16
+SPILLED = 24
 """Bytes that a thread may keep in memory: for sm_100 a counter of the compiler's own is kept so."""
 
 

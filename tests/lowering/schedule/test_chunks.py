@@ -37,4 +37,4 @@ def test_small_sums_are_one_blocks() -> None:
     assert blocks("4, 40") == 1
     assert blocks("64, 64") == 1
     assert blocks("64, 65") == 2
-    assert blocks("9000, 9000") == 256
+    assert blocks("9000, 9000") == 1024

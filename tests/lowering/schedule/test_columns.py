@@ -73,7 +73,7 @@ def test_what_needs_the_first_sum_comes_after_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("points", "rounds"), [(63, 90_000), (1024, 1000), (1 << 17, 64), (700_000, 64)]
+    ("points", "rounds"), [(63, 90_000), (1024, 1000), (1 << 18, 64), (700_000, 64)]
 )
 def test_few_points_and_many_and_short_sums_stay_whole(points: int, rounds: int) -> None:
     assert cut(Case(SUM, y=f"f32[{points}]", x=f"f32[{rounds}, {points}]")) is None

@@ -104,6 +104,18 @@ def test_products_that_are_added_in_a_wider_type() -> None:
     assert set(tiles_.values()) == {"i32"}
 
 
+def test_all_that_both_factors_depend_on_is_counted_as_one() -> None:
+    case = Case("c[b, h, i, j] = sum[k](x[b, h, i, k] * y[b, k, j])", True, c="f32[2, 3, 9, 10]",
+                x="f32[2, 3, 9, 11]", y="f32[2, 11, 10]")  # fmt: skip
+    case.assert_same(tiled(case).body)
+    case = Case("c[b, h, i, j] = sum[k](x[h, b, i, k] * y[b, h, j, k]) + b", True,
+                c="f32[2, 3, 9, 10]", x="f32[3, 2, 9, 11]", y="f32[2, 3, 10, 11]")  # fmt: skip
+    made = tiled(case)
+    case.assert_same(made.body)
+    blocks = [s for s in statements(made.body) if isinstance(s, For) and s.kind == "block"]
+    assert [(loop.hi - loop.lo).constant for loop in blocks] == [6, 1, 1]
+
+
 def test_sums_are_in_registers_of_each_thread() -> None:
     case = Case("c[i, j] = sum[k](a[i, k] * b[k, j])", c="f32[64, 64]", a="f32[64, 64]",
                 b="f32[64, 64]")  # fmt: skip

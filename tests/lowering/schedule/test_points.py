@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.lowering.ir.loops import For
+from plusequals.lowering.ir.loops import Check, For
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule import points as module
 from plusequals.lowering.schedule.nests import band
-from plusequals.lowering.schedule.points import Made, points, width
+from plusequals.lowering.schedule.points import Made, is_light, points, width
 
 from .kernels import Case
 
@@ -40,6 +40,34 @@ def test_axes_are_dealt_out_or_counted_as_one(shape: str) -> None:
     assert kinds(made).count("thread") == 1
     assert kinds(made).count("block") <= 3
     case.assert_same(made.body)
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_several"),
+    [("64", True), ("3, 16", True), ("2, 2, 64", True), ("129", True), ("70", False),
+     ("31", False), ("2, 2, 2, 64", False)],
+)  # fmt: skip
+def test_threads_do_several_of_very_many_points(
+    shape: str, is_several: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, size in (("THREADS", 4), ("MANY", 32), ("FEW", 2)):
+        monkeypatch.setattr(module, name, size)
+    letters = ", ".join("ijkl"[: shape.count(",") + 1])
+    text = "s[_] = x[_] * 2\ny[_] = s[_] + s[_] * y[_]".replace("_", letters)
+    case = Case(text, y=f"f32[{shape}]", x=f"f32[{shape}]")
+    made = made_of(case)
+    assert ("unrolled" in kinds(made)) is is_several
+    case.assert_same(made.body)
+
+
+def test_threads_do_one_point_where_it_sums_or_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("THREADS", 4), ("MANY", 32), ("FEW", 2)):
+        monkeypatch.setattr(module, name, size)
+    sums = Case("y[i] = sum[k](x[i, k])", y="f32[64]", x="f32[64, 3]")
+    checks = Case("y[i] = x[k[i]]", y="f32[64]", x="f32[9]", k="i64[64]")
+    assert "unrolled" not in kinds(made_of(sums))
+    assert "unrolled" in kinds(made_of(checks)), "what is looked up was checked before"
+    assert not is_light(tuple(s for s in statements(checks.body) if isinstance(s, Check)))
 
 
 def test_steps_and_directions() -> None:

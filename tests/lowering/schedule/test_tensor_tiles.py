@@ -41,17 +41,28 @@ def test_the_loops_mean_the_same(kind: str, text: str, shapes: tuple[str, ...]) 
     case.assert_same(made.body)
 
 
-def test_both_pairs_of_tiles_are_used_and_filled_between_two_barriers() -> None:
+def test_all_that_both_factors_depend_on_is_counted_as_one() -> None:
+    text = "c[b, h, i, j] = sum[k](a[b, h, i, k] * d[h, b, k, j])"
+    shapes = {"c": "f16[2, 2, 16, 17]", "a": "f16[2, 2, 16, 18]", "d": "f16[2, 2, 18, 17]"}
+    case = Case(text, **shapes)
+    made = made_of(case, "f16")
+    assert made is not None
+    case.assert_same(made.body)
+
+
+def test_tiles_are_filled_three_ahead_between_barriers() -> None:
     made = made_of(Case(TEXT, **sizes("f16", *["64, 64"] * 3)), "f16")
     assert made is not None
-    assert list(made.spaces.values()) == ["rows", "shared", "shared", "shared", "shared"]
+    assert list(made.spaces.values()) == ["rows", "shared", "shared"]
     (terms,) = (
         s for s in statements(made.body)
         if isinstance(s, For) and s.kind == "serial" and any(isinstance(x, Barrier) for x in s.body)
     )  # fmt: skip
-    assert sum(isinstance(stmt, Barrier) for stmt in terms.body) == 2
+    assert isinstance(terms.body[0], Barrier), "all have used the tile that is filled next"
+    barriers = [s.later for s in statements(made.body) if isinstance(s, Barrier)]
+    assert barriers == [3, 3, 3, 2, 0], "what is used next is there, what comes behind need not be"
     kinds = [s.kind for s in statements(made.body) if isinstance(s, For)]
-    assert kinds.count("tensor") == 2 and kinds.count("packed") == 6
+    assert kinds.count("tensor") == 1 and kinds.count("packed") == 8
 
 
 def test_what_is_none() -> None:

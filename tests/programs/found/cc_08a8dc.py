@@ -1,4 +1,4 @@
-"""CdInternalError: error[CD0901]: f0: operands fit: mul does not admit bool, in `total[."""
+"""truths were multiplied and added by `convolve`."""
 
 from ..model import ArgSpec, Program
 from ..ways import Ways

@@ -1,0 +1,18 @@
+// What a compiler may know of a launch.
+
+//! launched
+/* So many blocks and threads run the kernel, along each axis; zero where only the run knows. What
+ * loops over blocks or threads do once is no loop then. PE_ON_CPU runs other sizes, too: there
+ * nothing is taken for granted. */
+template <int BLOCKS_X, int BLOCKS_Y, int BLOCKS_Z, int X, int Y, int Z>
+static inline void launched()
+{
+#ifndef PE_ON_CPU
+    __builtin_assume(blockDim.x == X && threadIdx.x < X);
+    __builtin_assume(blockDim.y == Y && threadIdx.y < Y);
+    __builtin_assume(blockDim.z == Z && threadIdx.z < Z);
+    __builtin_assume(!BLOCKS_X || (gridDim.x == BLOCKS_X && blockIdx.x < BLOCKS_X));
+    __builtin_assume(!BLOCKS_Y || (gridDim.y == BLOCKS_Y && blockIdx.y < BLOCKS_Y));
+    __builtin_assume(!BLOCKS_Z || (gridDim.z == BLOCKS_Z && blockIdx.z < BLOCKS_Z));
+#endif
+}

@@ -59,7 +59,7 @@ from ..passes.summary import bound_in
 from ..target import Target
 from .effort import SCALAR, total_of
 from .kinds import is_worth
-from .legal import independent, private
+from .legal import independent, is_left, private
 from .nests import around
 from .outermost import Outermost
 
@@ -136,9 +136,11 @@ class _Work(Outermost):
 
     def cut_inside(self, loop: For, known: tuple[Range, ...]) -> Body | None:
         """Return a loop for each piece of the loop inside, None where these need each other."""
-        *before, inner = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
+        *before, inner = [stmt for stmt in loop.body if not isinstance(stmt, Comment)] or [loop]
         count = self.target.threads
         if not isinstance(inner, For) or inner.kind != "serial" or inner.step != 1:
+            return None
+        if inner is loop or is_left(inner.body):
             return None
         if any(not isinstance(stmt, Let) and not _is_scalar(stmt) for stmt in before):
             return None

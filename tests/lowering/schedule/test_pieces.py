@@ -12,6 +12,7 @@ from plusequals.lowering import settings
 from plusequals.lowering.ir.loops import For, If, Program
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule.pieces import Apart, in_pieces
+from plusequals.lowering.target import Target
 
 from ..passes.shown import lowered
 from .scheduled import MODEST, function, interpreted, of_any_size, scheduled
@@ -89,6 +90,11 @@ INSIDE = {
     "rows of what is left": "for i in range(len(v)):\n    r[k[i] % 9] += v[i]",
 }
 NOT_INSIDE = {
+    "left early": (
+        "for i in range(1, len(v)):\n    for j in range(50):\n        if v[i, j] > 0.9:\n"
+        "            break\n        v[i, j] += v[i - 1, j]"
+    ),
+    "what all read": "for i in range(1, len(v)):\n    v[i] += v[i - 1, 0]",
     "neighbours": "for i in range(1, len(v)):\n    v[i, 1:] = v[i - 1, :-1]",
     "checked as it goes": "for i in range(len(v)):\n    r[k[i]] += v[i]",
 }
@@ -103,12 +109,12 @@ def _rows(rows: int, columns: int) -> dict[str, Any]:
     }
 
 
-def _are_cut(text: str, arrays: dict[str, Any]) -> bool:
+def _are_cut(text: str, arrays: dict[str, Any], target: Target = EAGER) -> bool:
     given = {name: a for name, a in arrays.items() if f"{name}[" in text or f"({name})" in text}
     inside = text.replace("\n", "\n    ")
     procedure = function(f"def f({', '.join(given)}):\n    {inside}\n").procedure(*given.values())
-    made = scheduled(procedure, EAGER)
-    alone = scheduled(procedure, replace(EAGER, threads=1))
+    made = scheduled(procedure, target)
+    alone = scheduled(procedure, replace(target, threads=1))
     after, before = interpreted(made, *given.values()), interpreted(alone, *given.values())
     assert [one.tobytes() for one in after] == [one.tobytes() for one in before]
     loops = (s for kernel in made.kernels for s in statements(kernel.body))
@@ -125,6 +131,7 @@ def test_the_loop_inside_is_cut(name: str) -> None:
 @pytest.mark.parametrize("name", NOT_INSIDE)
 def test_loops_inside_that_stay_whole(name: str) -> None:
     assert not _are_cut(NOT_INSIDE[name], _rows(40, 50))
+    assert not _are_cut(NOT_INSIDE[name], _rows(120, 50), replace(EAGER, parallel_from=4000))
 
 
 @pytest.mark.parametrize("size", [3, 4099])

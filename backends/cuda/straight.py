@@ -16,7 +16,7 @@ from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdMemoryError
 from ...lowering.ir.node import Node
 from ..interface import Array
-from .plan import Show
+from .plan import Launch, Show
 from .run import Run, Runs
 from .shared import DeviceArray, Placed
 from .verbs import DriverError, Handle, Shape
@@ -122,6 +122,12 @@ class _Straight(Run):
             return self.borrowed.pop(0)
         self.labels.append((label, size))
         return Run.take(self, label, size)
+
+    def launch(self, step: Launch, *behind: int) -> None:
+        """Note a kernel; raises where the host has to know what it finds."""
+        if self.code.plan.answers in self.text.kernels[step.kernel].nodes:
+            raise _Waits
+        Run.launch(self, step, *behind)
 
     def note(self, call: Callable[[], None]) -> None:
         """Add a call; raises where there are too many."""

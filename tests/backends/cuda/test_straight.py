@@ -118,7 +118,8 @@ def test_temporaries_are_kept_and_cleared_for_each_run(made: CompiledCuda) -> No
     ("text", "why"),
     [
         ("def f(p):\n    p[i] = p[i] * 2 + 1\n    print(p[0])\n", "it prints"),
-        ("def f(p):\n    p[i] = p[int(p[0]) % 2]\n", "it may fail"),
+        ("def f(p):\n    p[i] = p[int(p[0]) % 4]\n", "it may fail"),
+        ("def f(p):\n    p[i] = p[int(p[0]) % 2]\n", "the host looks up where"),
     ],
     ids=lambda one: one if " " in one and "\n" not in one else "",
 )  # fmt: skip

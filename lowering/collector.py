@@ -2,8 +2,7 @@
 
 A compilation makes tens of thousands of small objects and hardly a cycle. Each few hundred of them
 the collector looks for cycles among those of late, now and then among all that are alive, to find
-nothing: a fifth of the time that the passes take. What it would have found it finds afterwards,
-when it looks among all: what a compilation leaves behind lives as long as its function does.
+nothing: a fifth of the time that the passes take. What it would have found it finds afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +22,4 @@ def paused() -> Iterator[None]:
     try:
         yield
     finally:
-        if gc.get_freeze_count() == 0:  # what others have set apart stays so
-            gc.freeze()
-            gc.unfreeze()  # together: all is old now, without having been looked at
         gc.enable()

@@ -222,8 +222,6 @@ def _block(counts: Counts, box: Sequence[int], most: int, threads: int) -> tuple
 
     >>> _block([1024], [12], 42, 2), _block([16, 16], [1, 8], 42, 2), _block([None], [12], 42, 2)
     ((264,), (8, 16), (252,))
-    >>> _block([5, 7], (5, 2), 1, 1)
-    (5, 2)
     """
     tiles = [-(-(840 if n is None else n) // size) for n, size in zip(counts, box, strict=True)]
     wanted = max(1, min(most, -(-prod(tiles) // threads)))

@@ -14,11 +14,12 @@ No bit depends on it. It changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
 from ..ir.expressions import reads
+from ..passes.cells import stride
 from ..passes.cost import cost
 from ..target import Target
 from .axes import Axis, rounds_of
@@ -68,7 +69,8 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     if all(size == 1 for size in rows) or all(size == 1 for size in columns):
         return None
     widest = NARROW if found.tests else 4
-    row_box, column_box = _shape(rows, columns, lanes, target.vector_registers, widest)
+    pairs = [] if _are_lines(found) else _of_two(rows, _sums(target.vector_registers))
+    row_box, column_box = _shape(rows, columns, lanes, target.vector_registers, widest, pairs)
     height, width = prod(row_box), _up(prod(column_box), lanes)
     size = bits // 8
     most = max(1, min(DEPTH, BYTES // size) // terms)
@@ -126,18 +128,24 @@ Counts = Sequence[int | None]
 
 
 def _shape(
-    rows: Counts, columns: Counts, lanes: int, registers: int, widest: int = 4
+    rows: Counts,
+    columns: Counts,
+    lanes: int,
+    registers: int,
+    widest: int = 4,
+    pairs: Iterable[tuple[int, ...]] = (),
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the rounds of rows and of columns in a tile: of tiles that fill the registers those
-    that take the least time for all.
+    that take the least time for all. `pairs` are further boxes of rows.
 
     >>> _shape([1024], [1024], 16, 32), _shape([257], [129], 16, 32), _shape([64], [None], 8, 16)
     (((6,), (64,)), ((7,), (48,)), ((6,), (16,)))
     >>> _shape([7], [96], 16, 32), _shape([16, 16], [16, 16], 16, 32)
     (((7,), (48,)), ((1, 8), (2, 16)))
     """
-    sums, most = (24, widest) if registers >= 32 else (12, min(3, widest))
+    sums, most = _sums(registers), widest if registers >= 32 else min(3, widest)
     heights = dict.fromkeys(_box(rows, height, 1) for height in range(min(sums, 16), 0, -1))
+    heights |= dict.fromkeys(pairs)
     widths = {vectors: _box(columns, vectors * lanes, lanes) for vectors in range(1, most + 1)}
 
     def effort(row: tuple[int, ...], column: tuple[int, ...]) -> float:
@@ -174,6 +182,35 @@ def _box(counts: Counts, most: int, unit: int) -> tuple[int, ...]:
     return tuple(box)
 
 
+def _sums(registers: int) -> int:
+    """Return how many vectors of sums a tile has at most."""
+    return 24 if registers >= 32 else 12
+
+
+def _are_lines(found: Contraction) -> bool:
+    """Whether neighbouring rows are windows of one line: more lines in a tile are more to load."""
+    row, counting = found.rows[-1].symbol, {loop.symbol for loop in found.nest.depth}
+    parts = [one for part in found.parts if part.side == "row" for one in reads(part.value)]
+    common = windows(parts, {row}, counting)
+    return bool(common) and any(stride(one.node, one.index, row) == 1 for one in parts)
+
+
+def _of_two(counts: Counts, most: int) -> Iterator[tuple[int, ...]]:
+    """Yield boxes of the two innermost loops, even along the outer one: fewer rounds are missing in
+    the last ones along the inner one.
+
+    >>> list(_of_two([8, 32, 56], 6))
+    [(1, 2, 1), (1, 2, 2), (1, 2, 3), (1, 4, 1)]
+    """
+    outer, inner = counts[-2:] if len(counts) > 1 else (None, None)
+    if outer is None or inner is None:
+        return
+    for one in range(2, most + 1):
+        for other in range(1, most // one + 1):
+            if outer % one == 0 and other <= inner:
+                yield (*(1 for _ in counts[:-2]), one, other)
+
+
 def _tiles(counts: Counts, box: Sequence[int]) -> int:
     """Return in how many boxes a number of rounds is, those that are not known taken for many."""
     return prod(-(-(count or 840) // size) for count, size in zip(counts, box, strict=True))
@@ -185,6 +222,8 @@ def _block(counts: Counts, box: Sequence[int], most: int, threads: int) -> tuple
 
     >>> _block([1024], [12], 42, 2), _block([16, 16], [1, 8], 42, 2), _block([None], [12], 42, 2)
     ((264,), (8, 16), (252,))
+    >>> _block([5, 7], (5, 2), 1, 1)
+    (5, 2)
     """
     tiles = [-(-(840 if n is None else n) // size) for n, size in zip(counts, box, strict=True)]
     wanted = max(1, min(most, -(-prod(tiles) // threads)))
@@ -193,7 +232,7 @@ def _block(counts: Counts, box: Sequence[int], most: int, threads: int) -> tuple
     for number in reversed(range(len(counts))):
         count, size, outside = counts[number], box[number], prod(tiles[:number])
         if not inside:
-            block.insert(0, 1)
+            block.insert(0, size)
         elif count is not None and inside * tiles[number] <= wanted:
             block.insert(0, count if len(counts) > 1 else tiles[number] * size)
             inside *= tiles[number]

@@ -215,11 +215,18 @@ class Panels:
     ) -> Body:
         """Return what fills the lanes of a tile, behind so many rounds of its box with zeros."""
         axis = self.sizes.axis(part.side)
-        used = counts[axis.cut] * (axis.count // axis.box[axis.cut])
         body = self.copied(part, rounds, at, counts, steps or self.counting(part, rounds))
-        if used.constant == axis.lanes:
+        size = prod(axis.box[axis.cut :])
+        used = counts[axis.cut] * (size // axis.box[axis.cut])
+        parts = axis.count // size
+        if used.constant != size and parts > 1:  # lanes are missing in each part of the tile
+            symbol = self.fresh.symbol(part.side)
+            missing = self.cleared(part, rounds, at, (used, const(size)), var(symbol) * size)
+            body = (*body, For(symbol, const(0), const(parts), 1, missing))
+        behind = const(axis.count) if parts > 1 else used
+        if behind.constant == axis.lanes:
             return body
-        return (*body, *self.cleared(part, rounds, at, used))
+        return (*body, *self.cleared(part, rounds, at, (behind, const(axis.lanes)), const(0)))
 
     def copied(self, part: Part, rounds: Rounds, at: At, counts: At, steps: Steps) -> Body:
         """Return the loops that copy so many rounds of the box of a tile."""
@@ -266,15 +273,16 @@ class Panels:
             body = (*body, For(step, whole, hi, 1, lanes(last, "unrolled"), span=span))
         return around(outer, body)
 
-    def cleared(self, part: Part, rounds: Rounds, at: At, count: Affine) -> Body:
-        """Return the loops that fill the lanes of a tile from a number on with zeros."""
+    def cleared(
+        self, part: Part, rounds: Rounds, at: At, lanes: tuple[Affine, Affine], start: Affine
+    ) -> Body:
+        """Return the loops that fill a range of the lanes of a tile, from one on, with zeros."""
         axis, lane = self.sizes.axis(part.side), self.fresh.symbol(part.side)
         _, step, loops = self.counting(part, rounds)
-        node = self.nodes[part.node.id]
-        place = Access(node, self.element(part, axis.before(at, rounds.block), step, var(lane)))
+        node, before = self.nodes[part.node.id], axis.before(at, rounds.block)
+        place = Access(node, self.element(part, before, step, start + var(lane)))
         store = Store(place, Const(0.0, node.dtype), self.found.nest.update.span)
-        span = axis.loops[-1].span
-        clear = For(lane, count, const(axis.lanes), 1, (store,), "serial", span)
+        clear = For(lane, *lanes, 1, (store,), "serial", axis.loops[-1].span)
         return around(loops, (clear,))
 
     def counting(self, part: Part | None, rounds: Rounds) -> Steps:

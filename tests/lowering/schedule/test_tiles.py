@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,40 @@ def test_rows_in_panels_give_the_bits_of_those_in_place(
         results.append([one.tobytes() for one in interpreted(program, *arrays.values())])
     assert results[0] == results[1]
     assert "rows" in texts[0]
+
+
+BOXES = {
+    "a contraction": (
+        "c[i, j, k, l] = sum(a[e, i, f, k] * b[j, f, l, e])",
+        lambda i, k: {"c": (i, 3, k, 9), "a": (6, i, 4, k), "b": (3, 4, 9, 6)},
+    ),
+    "a convolution": (
+        "c[h, v, o] = d[o] + sum(a[h + r, v + q, f] * b[r, q, f, o])",
+        lambda h, v: {"c": (h, v, 9), "a": (h + 2, v + 2, 3), "b": (3, 3, 3, 9), "d": (9,)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("rows", [(4, 8), (4, 7), (2, 5), (6, 4), (8, 3), (6, 17)])
+@pytest.mark.parametrize("name", BOXES)
+def test_boxes_of_two_loops_give_the_bits_of_the_loops(
+    name: str, rows: tuple[int, int], in_place: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, shapes = BOXES[name]
+    rng = np.random.default_rng(1)
+    arrays = {n: rng.standard_normal(shape).astype("f4") for n, shape in shapes(*rows).items()}
+    procedure = _made(text, list(arrays)).procedure(*arrays.values())
+    plain = interpreted(scheduled(procedure, replace(TINY, schedule=False)), *arrays.values())
+    monkeypatch.setattr(stage, "FEW", 100 if in_place else 0)
+    for threads, l2, box in ((1, 1 << 14, (2, 3)), (2, 1 << 14, (2, 3)), (3, 1024, (2, 2))):
+        columns = (4,) if name == "a convolution" else (1, 4)
+        monkeypatch.setattr(blocks, "_shape", lambda *_, both=(box, columns): both)
+        target = replace(TINY, schedule=True, threads=threads, l2_bytes=l2, l3_bytes=1 << 16)
+        program = scheduled(procedure, target)
+        assert (prod(box), 4) in [node.static_shape for node in program.locals]
+        found = interpreted(program, *arrays.values())
+        assert [one.tobytes() for one in found] == [one.tobytes() for one in plain]
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -36,10 +36,11 @@ def divided(source: Source, most: int, file: str) -> tuple[str, ...]:
 def _groups(source: Source, length: int, most: int) -> list[list[Apart]]:
     """Return parts by the text that they go to, the first of which has what is no part.
 
-    The longest that is left goes to what is shortest so far (Graham's rule of 1969).
+    The longest that is left goes to what is shortest so far (Graham's rule of 1969). A line of what
+    is no part, mostly declarations and calls, takes half as long, by a measurement.
     """
     groups: list[list[Apart]] = [[] for _ in range(most)]
-    sizes = [length - sum(map(_lines, source.parts)), *[0] * (most - 1)]
+    sizes = [(length - sum(map(_lines, source.parts))) // 2, *[0] * (most - 1)]
     for part in sorted(source.parts, key=_lines, reverse=True) if most else ():
         at = sizes.index(min(sizes))
         groups[at].append(part)

@@ -160,14 +160,15 @@ def _assign(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
     clashes = [clash.of(stmt, access) for access in written]
     if not any(clashes):
         return _nest_of(stmt)
-    replaces = stmt.op is None or stmt.initialize
     if len(written) == 1 and clashes[0] <= {"value at the cell"}:
         return _through_scalar(stmt, fresh)
     free = set(stmt.free.symbols)
     rectangular = not any(free & (r.hi - r.lo).symbols() for r in stmt.free.ranges)
     known = all(kind.startswith("value") for found in clashes for kind in found)
     fixed = not clash.uses(stmt.target, stmt.reduced)
-    if replaces and fixed and len(written) == 1 and known and rectangular:
+    replaces = stmt.op is None or stmt.initialize
+    own = replaces or clash.is_injective(stmt.target.index, stmt.free.ranges)
+    if own and fixed and len(written) == 1 and known and rectangular:
         return _through_array(stmt, fresh)
     clashing = [access.node for access, found in zip(written, clashes, strict=True) if found]
     return _from_copy(stmt, clashing, fresh)
@@ -207,12 +208,17 @@ def _through_scalar(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
     """Return the nest that computes each cell in a register: its old value stays until the end."""
     node, span = stmt.target.node, stmt.span
     cell = Access(fresh.array(f"{node.label}_new", (), node.dtype), ())
-    inside = replace(stmt, target=cell, free=Domain())
-    before: tuple[Stmt, ...] = ()
-    if not stmt.initialize:
-        before = (loops.Store(cell, Read(node, stmt.target.index), span),)
     last = loops.Store(stmt.target, Read(cell.node, ()), span)
-    return nest(stmt.free, (*before, *_nest_of(inside), last), span)
+    return nest(stmt.free, (*_beside(stmt, cell), last), span)
+
+
+def _beside(stmt: Assign, cell: Access) -> tuple[Stmt, ...]:
+    """Return what computes in another cell what a point of the statement makes of its own."""
+    inside = _nest_of(replace(stmt, target=cell, free=Domain()))
+    if stmt.initialize or stmt.op is None:
+        return inside
+    old = Read(stmt.target.node, stmt.target.index)
+    return (loops.Store(cell, old, stmt.span), *inside)
 
 
 def _through_array(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
@@ -222,7 +228,7 @@ def _through_array(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
     shape = tuple(const(0) if (n.constant or 0) < 0 else n for n in sizes)  # the ends may cross
     new = fresh.array(f"{stmt.target.node.label}_new", shape, stmt.target.node.dtype)
     cell = Access(new, tuple(var(r.symbol) - r.lo for r in ranges))
-    first = _nest_of(replace(stmt, target=cell))
+    first = nest(stmt.free, _beside(stmt, cell), span)
     copy = renamed(replace(_copy(stmt.target, cell), free=stmt.free, span=span), fresh)
     return (*_storage(new), *first, *_nest_of(copy))
 

@@ -39,7 +39,8 @@ from .products import is_product
 CHOOSE, OR, AND, BITOR, BITXOR, BITAND, EQUAL, RELATE, SHIFT, ADD, MUL, UNARY, POSTFIX = range(13)
 _INFIX = {
     "||": (OR, EQUAL), "&&": (AND, EQUAL), "|": (BITOR, UNARY), "^": (BITXOR, UNARY),
-    "&": (BITAND, UNARY), "==": (EQUAL, ADD), "!=": (EQUAL, ADD), "<": (RELATE, ADD),
+    "&": (BITAND, UNARY), ">>": (SHIFT, UNARY),
+    "==": (EQUAL, ADD), "!=": (EQUAL, ADD), "<": (RELATE, ADD),
     "<=": (RELATE, ADD), ">": (RELATE, ADD), ">=": (RELATE, ADD),
     "+": (ADD, MUL), "-": (ADD, MUL), "*": (MUL, UNARY), "/": (MUL, UNARY),
 }  # fmt: skip
@@ -181,6 +182,8 @@ class Scope:
         if operand.compute is not operand:
             return self.expression(_widened(expr))
         op = expr.op
+        if is_power_of_two(expr):
+            return self._in_bits(expr)
         behind = behind_zero(expr)
         if behind is not None:
             return Text(f"from_zero_{operand.short}({self.expression(behind).text})", POSTFIX)
@@ -197,6 +200,22 @@ class Scope:
         narrow = operand.kind in "iu" and operand.bits < 32
         if narrow and op.infix in _WIDENED:
             return Text(f"({self.dialect.types[operand]}){out.within(UNARY)}", UNARY)
+        return out
+
+    def _in_bits(self, expr: Apply) -> Text:
+        """Return an integer divided by a power of two, or what remains of it, by its bits alone.
+
+        Both are rounded down, as shifts of negative numbers are: those keep their sign.
+        """
+        dtype, by = expr.dtype, expr.args[1]
+        assert isinstance(by, Const) and isinstance(by.value, int), "the caller has looked"
+        value = self.expression(expr.args[0])
+        if expr.op.name == "mod":
+            out = infix("&", [value, Text(self.dialect.literal(by.value - 1, dtype), POSTFIX)])
+        else:
+            out = infix(">>", [value, Text(str(by.value.bit_length() - 1), POSTFIX)])
+        if dtype.bits < 32:
+            return Text(f"({self.dialect.types[dtype]}){out.within(UNARY)}", UNARY)
         return out
 
     def stored(self, value: Expr) -> Text:
@@ -272,6 +291,16 @@ def infix(operator: str, args: list[Text]) -> Text:
     chained = args[0].level == level and level not in (EQUAL, RELATE)
     left = args[0].text if chained else args[0].within(least)
     return Text(f"{left} {operator} {args[1].within(least)}", level)
+
+
+def is_power_of_two(expr: Apply) -> bool:
+    """Whether an integer is divided by a power of two that is known, and not 1."""
+    match expr:
+        case Apply(Op(name="floordiv" | "mod"), (value, Const(int(by))), dtype):
+            whole = dtype.kind in "iu" and value.dtype is dtype
+            return whole and by > 1 and by & (by - 1) == 0
+        case _:
+            return False
 
 
 def _rounded(expr: Expr, text: Text) -> Text:

@@ -36,6 +36,7 @@ class Apart(Reason):
     CHECKS = "the second may rely on what later rounds of the first check"
     NOTHING = "they have no array in common"
     TILES = "one is a product of matrices, which runs faster in tiles than row by row"
+    ACROSS = "they read along different axes, and rounds of one meet no array as the other's do"
     RUNNING = "one accumulates over its innermost loop, the other can run in vectors"
 
 
@@ -151,6 +152,8 @@ class Pair:
             return Apart.CHECKS, ""
         if self._breaks_tiles():
             return Apart.TILES, ""
+        if self._reads_across():
+            return Apart.ACROSS, ""
         return None, ""
 
     def is_in_order(self) -> bool:
@@ -239,6 +242,23 @@ class Pair:
             values[name] = var(Symbol(name.name, -2 - name.serial))
         return values, (*self.outer, *ranges((second,)), Range(later, const(1), gap))
 
+    def _reads_across(self) -> bool:
+        """Whether a round of each reads rows of what both only read, but along another axis.
+
+        Then they share next to nothing, and neighbours in memory are no neighbours in one of them.
+        """
+        found = False
+        for number, sites in self.second.found.sites.items():
+            ours = self.first.found.sites.get(number, ())
+            if ours and sites[0].node.rank:
+                if any(site.writes for site in (*ours, *sites)):
+                    return False
+                axes = _axes(ours, self.first.loop.symbol), _axes(sites, self.second.loop.symbol)
+                if not axes[0].isdisjoint(axes[1]):
+                    return False
+                found = found or all(axes)
+        return found
+
     def _breaks_tiles(self) -> bool:
         """Whether a product of matrices would lose one of the loops over which it is tiled."""
         summing = [n for n in (self.first, self.second) if Update in n.kinds]
@@ -273,6 +293,16 @@ class Pair:
 
 
 _Later = tuple[dict[Symbol, Affine], tuple[Range, ...]]
+
+
+def _axes(sites: Sequence[Site], symbol: Symbol) -> frozenset[int]:
+    """Return the axes along which a loop with this symbol goes."""
+    return frozenset(
+        axis
+        for site in sites
+        for axis, index in enumerate(site.index or ())
+        if isinstance(index, Affine) and symbol in index.symbols()
+    )
 
 
 def _in_turn(one: Site, other: Site, rounds: tuple[Affine, Affine]) -> bool:

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
 
 from ..clash import symbols_of
 from ..ir import dtypes
-from ..ir.expressions import Apply, Expr, Read, reads
+from ..ir.expressions import Apply, Expr, Index, Read, reads
 from ..ir.indexing import Affine, Symbol
 from ..ir.loops import For, Program, Stmt, Update
 from ..ir.ops import OPS
@@ -82,7 +83,7 @@ def _stays(update: Update, path: tuple[For, ...]) -> bool:
     bound = frozenset(loop.symbol for loop in path)
     free = symbols_of(Read(update.access.node, update.access.index)) & bound
     letters = frozenset[Symbol]().union(*(at.symbols() for at in update.over)) & bound - free
-    terms = [read for read in reads(update.value) if _symbols(read) & letters]
+    terms = [read for read in reads(update.value) if symbols_of(read) & letters]
     return not _is_product(terms, free) and not _runs_down(terms, free, letters, bound)
 
 
@@ -95,7 +96,7 @@ def _is_looked_at(update: Update, path: tuple[For, ...]) -> bool:
 
 def _is_product(terms: list[Read], free: frozenset[Symbol]) -> bool:
     """Whether some letters of the target are in one operand only, others in another one only."""
-    where = [frozenset(n for n, read in enumerate(terms) if s in _symbols(read)) for s in free]
+    where = [frozenset(n for n, read in enumerate(terms) if s in symbols_of(read)) for s in free]
     pairs = ((one, other) for one in where if one for other in where if other)
     return any(not (one <= other or other <= one) for one, other in pairs)
 
@@ -104,14 +105,15 @@ def _runs_down(
     terms: list[Read], free: frozenset[Symbol], letters: frozenset[Symbol], bound: frozenset[Symbol]
 ) -> bool:
     """Whether neighbours in the largest operands belong to different cells of the target, or to
-    different rounds of the loops around the sum."""
-    sizes = [len(_symbols(read) & bound) for read in terms]
+    different rounds of the loops around the sum. Loops around make no operand larger: in each of
+    their rounds there is a sum of its own."""
+    sizes = [len(symbols_of(read) & (free | letters)) for read in terms]
     largest = [read for read, size in zip(terms, sizes, strict=True) if size == max(sizes)]
-    lasts = [read.index[-1].symbols() for read in largest if isinstance(read.index[-1], Affine)]
+    lasts = [at.symbols() for at in map(_nearest, largest) if isinstance(at, Affine)]
     return any(last & free or (last & bound and not last & letters) for last in lasts)
 
 
-def _symbols(read: Read) -> frozenset[Symbol]:
-    """Return the symbols of the plain parts of a subscript."""
-    parts = (index.symbols() for index in read.index if isinstance(index, Affine))
-    return frozenset[Symbol]().union(*parts)
+def _nearest(read: Read) -> Index:
+    """Return the subscript that moves to a neighbour in memory."""
+    strides = [abs(stride) or inf for stride in read.node.strides or ()]
+    return read.index[strides.index(min(strides)) if strides else -1]

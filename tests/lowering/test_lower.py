@@ -11,7 +11,7 @@ from plusequals.lowering.ir import assignments as ir1
 from plusequals.lowering.ir import dtypes, loops
 from plusequals.lowering.ir.assignments import Access, Pair, Procedure
 from plusequals.lowering.ir.expressions import Cast, Const, Dynamic, Read, Select
-from plusequals.lowering.ir.indexing import Symbol, const, var
+from plusequals.lowering.ir.indexing import Symbol, const, mod, var
 from plusequals.lowering.ir.interpret import run_procedure, run_program
 from plusequals.lowering.ir.ops import PAIR_OPS
 from plusequals.lowering.ir.verify import verify_procedure, verify_program
@@ -79,9 +79,35 @@ def test_the_same_cell_is_read_in_place() -> None:
     assert program.locals == ()
 
 
-def test_an_accumulation_from_elsewhere_reads_a_copy() -> None:
-    stmt = assign("x[i] += x[i - 1]", X, at(i), read(X, var(i) - 1), over((i, 1, 6)), "add")
+@pytest.mark.parametrize("op", ["add", "sub", "max"])
+def test_an_accumulation_from_elsewhere_needs_no_more_than_its_cells(op: str) -> None:
+    stmt = assign("x[i] += x[i - 1]", X, at(i), read(X, var(i) - 1), over((i, 1, 6)), op)
     program = agree(procedure("pull", [(X, True)], [stmt]), numbers(6))
+    assert [made.label for made in program.locals] == ["x_new"]
+    assert program.locals[0].static_shape == (5,)
+
+
+def test_a_row_accumulated_from_its_neighbours_copies_no_other_row() -> None:
+    value = apply("add", read(A, k, j), read(A, var(k) - 1, var(j) + 1))
+    stmt = assign("a[k, j + 1] += a[k, j] + a[k - 1, j + 1]", A, at(k, var(j) + 1), value,
+                  over((j, 0, 5)), "add")  # fmt: skip
+    loop = ir1.For(k, const(1), const(6), 1, (stmt,))
+    program = agree(procedure("sweep", [(A, True)], [loop]), numbers(6, 6))
+    assert [made.static_shape for made in program.locals] == [(5,)]
+
+
+def test_sums_of_other_cells_are_added_to_what_was_there() -> None:
+    value = apply("mul", read(X, j), read(A, i, j))
+    stmt = assign("x[i] += x[j] * a[i, j]", X, at(i), value, over((i, 0, 6)), "add",
+                  reduced=over((j, 0, 6)))  # fmt: skip
+    program = agree(procedure("pull", [(X, True), (A, False)], [stmt]), numbers(6), numbers(6, 6))
+    assert [made.label for made in program.locals] == ["x_new"]
+
+
+def test_accumulations_into_one_cell_read_a_copy() -> None:
+    stmt = assign("x[i % 2] += x[i]", X, (mod(var(i), const(2)),), read(X, i), over((i, 0, 6)),
+                  "add")  # fmt: skip
+    program = agree(procedure("meet", [(X, True)], [stmt]), numbers(6))
     assert [made.label for made in program.locals] == ["x_old"]
 
 

@@ -20,8 +20,12 @@ REFUSED = [
      Apart.JUMPS),
     ("z[i] = x[i]\nc[0] = z[3]\ny[i] = z[i] * c[0]", Apart.SEPARATED),
     ("y[i] = x[i]\nz[0] = sum(y[i])", Apart.RUNNING),
+    ("y[j] = sum(a[i, j])\nz[i] = sum(a[i, j])", Apart.ACROSS),
+    ("y[j] = sum(a[i, j] * x[i])\nz[i] = sum(a[i, j] * x[j])", Apart.ACROSS),
+    ("y[i] = max(a[i, j])\nz[j] = max(a[i, j])", Apart.ACROSS),
 ]  # fmt: skip
-ARRAYS = {"y": "f32[8]", "z": "f32[8]", "x": "f32[8]", "p": "i64[8]", "c": "f32[1]"}
+ARRAYS = {"y": "f32[8]", "z": "f32[8]", "x": "f32[8]", "p": "i64[8]", "c": "f32[1]",
+          "a": "f32[8, 8]"}  # fmt: skip
 
 
 @pytest.mark.parametrize(("body", "reason"), REFUSED, ids=[b for b, _ in REFUSED])
@@ -29,6 +33,21 @@ def test_apart_for_a_reason(body: str, reason: Apart) -> None:
     made = fused(lowered(body, **ARRAYS))
     assert reason in [decision.reason for decision in made.decisions]
     assert Together.SHARED not in [decision.reason for decision in made.decisions]
+
+
+ALONG = [
+    "y[i] = sum(a[i, j])\nz[i] = max(a[i, j])",
+    "y[i] = sum(a[j, i])\nz[i] = max(a[j, i])",
+    "y[i] = sum(a[i, j] * x[i])\nz[i] = sum(a[j, i] * x[i])",  # both need that element of x
+    "y[i] = sum(a[i, j])\nz[i] = y[i] + sum(a[j, i])",  # one hands something to the other
+    "y[i] = sum(x[j] * i)\nz[i] = sum(x[j] + i)",  # each round reads all of it
+]
+
+
+@pytest.mark.parametrize("body", ALONG)
+def test_together_where_rounds_share_something(body: str) -> None:
+    made = fused(lowered(body, **{name: ARRAYS[name] for name in ARRAYS if f"{name}[" in body}))
+    assert Together.SHARED in [decision.reason for decision in made.decisions]
 
 
 PRODUCT = "t[n, j] = sum(x[n, i] * w[i, j])\n"

@@ -48,6 +48,10 @@ CASES = {
     "for t in range(8):\n    y[0] = sum(x[i, t])": "",  # or neighbours are of other rounds of it
     "for t in range(8):\n    y[0] = sum(x[t, i] * x[i, t])": "",
     "for t in range(8):\n    y[0] = sum(x[t, i] * w[i])": "i",
+    "for t in range(8):\n    y[i] = sum(x[t, j] * x[j, i])": "",  # which make no row a matrix
+    "for t in range(8):\n    y[i] = sum(x[i, j] * x[j, t])": "j",
+    "z[i, k] = sum(x[m[i, j], k])": "",  # rows that data names
+    "y[i] = sum(x[i, j] * w[p[j]])": "j",
     "y[0] = sum(x[i, 2])": "i",  # nobody uses the neighbours
     "for i in range(8):\n    for j in range(8):\n        y[i] += x[i, j]": "",  # as written
 }
@@ -66,6 +70,28 @@ def used(text: str) -> dict[str, str]:
 def test_what_may_be_regrouped(text: str) -> None:
     (update,) = updates(order(lowered(text, **used(text))))
     assert ", ".join(str(at) for at in update.over) == CASES[text]
+
+
+LAYOUTS = {
+    ("y[i] = sum(a[i, j])", (8, 1)): "j",
+    ("y[i] = sum(a[i, j])", (1, 8)): "",  # down columns in memory
+    ("y[j] = sum(a[i, j])", (1, 8)): "i",
+    ("y[i] = sum(a[i, j])", (-2, 32)): "",
+    ("y[i] = sum(a[i, j])", (0, 3)): "j",  # rows that are one
+    ("y[i] = sum(a[i, j] * w[j])", (1, 8)): "",
+    ("y[0] = sum(a[i, j])", (1, 8)): "i, j",
+}
+
+
+@pytest.mark.parametrize(("text", "strides"), LAYOUTS)
+def test_neighbours_are_those_in_memory(text: str, strides: tuple[int, ...]) -> None:
+    given = {"y": np.ones(8, "f4"), "w": np.ones(8, "f4")}
+    base = np.ones(999, "f4")[500:]
+    given["a"] = np.lib.stride_tricks.as_strided(base, (8, 8), [4 * s for s in strides])
+    mine = {name: one for name, one in given.items() if f"{name}[" in text}
+    made = function(f"def f({', '.join(mine)}):\n    {text}\n")
+    (update,) = updates(order(lower(made.procedure(*mine.values()))))
+    assert ", ".join(str(at) for at in update.over) == LAYOUTS[text, strides]
 
 
 RUN = ["y[i] = sum(x[i, j])", "y[j] = sum(x[i, j])", "z[i, -1] = sum(x[i, j] * z[j, -1])"]

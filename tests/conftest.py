@@ -1,5 +1,7 @@
 """What all tests share: golden files, the choice of backends, and invariants that are checked.
 
+A run ends with a line that says how many kernels of CUDA it compiled and ran; see `counted`.
+
 `golden("name.ext")(text)` compares the whole text with `tests/golden/<path of the test>/name.ext`;
 with `--update-golden` it writes the file instead. A test that takes `backend` runs once for each
 `--backend` given, by default once for each in `DEFAULT_BACKENDS`.
@@ -9,10 +11,12 @@ import gc
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from plusequals.lowering import settings
+from tests.counted import COUNTED, OUTPUT
 
 sys.dont_write_bytecode = True  # a module that a test writes twice within a second is read twice
 TESTS = Path(__file__).resolve().parent
@@ -38,6 +42,25 @@ def pytest_collection_finish() -> None:
     """Let what tens of thousands of tests are stay out of every collection of garbage."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let a worker of pytest-xdist send what it counted."""
+    sent = getattr(session.config, "workeroutput", None)
+    if sent is not None:
+        sent[OUTPUT] = COUNTED.output()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add what a worker sent; one that crashed sent nothing."""
+    found = getattr(node, "workeroutput", {}).get(OUTPUT)
+    if found is not None:
+        COUNTED.add(found)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    terminalreporter.write_line(COUNTED.line())
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from benchmarks.cell import Array, Case, wrong
 from benchmarks.table import NOTHING, seconds
 from plusequals.backends.cuda.nvrtc import Compiler
+from plusequals.lowering import settings
 
 from .kernels import LeftOut, prepared
 from .machine import Machine, median
@@ -78,7 +79,8 @@ def ours(
     """Return the seconds of plusequals; raises LeftOut where its results are wrong."""
     outputs = empty(case)
     function = getattr(what.functions("plusequals"), what.called)
-    made = prepared(function, (*outputs, *case.inputs, *case.numbers), machine, compiler)
+    with settings.override(tf32=what.tf32):
+        made = prepared(function, (*outputs, *case.inputs, *case.numbers), machine, compiler)
     try:
         made.run()
         names = list(made_names(function))[: len(outputs)]

@@ -55,7 +55,7 @@ def _torch(what: Measured, case: Case, compiled: bool) -> Ready:
     if not torch.cuda.is_available():
         raise LeftOut("this PyTorch has no CUDA")
     torch.set_grad_enabled(False)
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = what.tf32
     functions = what.functions("torch")
     tensors = [_tensor(torch, array) for array in (*empty(case), *case.inputs)]
     layout = getattr(functions, f"layout_{what.called}", list)
@@ -89,18 +89,20 @@ def triton(what: Measured, case: Case) -> Ready:
     """Return kernels of Triton, for what `on_triton` has one of."""
     _module("triton")
     torch, kernels = _module("torch"), _module(f"{__package__}.on_triton")
-    if not hasattr(kernels, what.called):
+    if not hasattr(kernels, what.triton):
         raise LeftOut("there is no kernel of it")
     tensors = [_tensor(torch, array) for array in (*empty(case), *case.inputs)]
     arguments, outputs = (*tensors, *case.numbers), tensors[: len(case.results)]
     return Ready(
-        lambda: getattr(kernels, what.called)(*arguments),
+        lambda: getattr(kernels, what.triton)(*arguments),
         lambda found: [_array(torch, one) for one in outputs],
     )
 
 
 def cupy(what: Measured, case: Case) -> Ready:
     """Return the NumPy functions on arrays of CuPy."""
+    if what.tf32:
+        raise LeftOut("it multiplies by tensor cores only where its environment says so")
     library = _module("cupy")
     function = getattr(what.functions("numpy"), what.called)
     arrays = [library.asarray(array) for array in (*empty(case), *case.inputs)]
@@ -118,7 +120,8 @@ def jax(what: Measured, case: Case) -> Ready:
     library = _module("jax")
     if all(device.platform == "cpu" for device in library.devices()):
         raise LeftOut("this JAX has no CUDA")
-    library.config.update("jax_default_matmul_precision", "highest")
+    precision = "tensorfloat32" if what.tf32 else "highest"
+    library.config.update("jax_default_matmul_precision", precision)
     static = [
         len(case.inputs) + at for at, one in enumerate(case.numbers) if isinstance(one, int)
     ]  # fmt: skip

@@ -96,7 +96,7 @@ def test_kernels_of_full_size_are_compiled_without_spills(tmp_path: Path) -> Non
         case = what.workload.case(size)
         function = getattr(what.functions("plusequals"), what.called).__wrapped__
         procedure = cd(function).procedure(*empty(case), *case.inputs, *case.numbers)
-        with settings.override(verify=False):
+        with settings.override(verify=False, tf32=what.tf32):
             plan = translate(procedure, CpuDriver().properties(0))
         made = needed().build(plan.text.text, ARCHITECTURES[1], tmp_path)
         assert made.figures and "warning" not in made.log

@@ -28,6 +28,8 @@ class Measured:
     mark: Mark
     function: str = ""
     """The name of its functions, where it is another one than the workload's."""
+    tf32: bool = False
+    """Whether tensor cores may round float32 for it, in every library."""
 
     def cell(self, is_small: bool = False) -> Cell:
         """Return the cell."""
@@ -38,6 +40,11 @@ class Measured:
     def called(self) -> str:
         """What its functions are called."""
         return self.function or self.workload.name
+
+    @property
+    def triton(self) -> str:
+        """What its function of Triton is called."""
+        return "gemm_tf32" if self.tf32 else self.called
 
     def functions(self, peer: str) -> ModuleType:
         """Return the module with the functions for a peer: `plusequals`, `torch`."""
@@ -52,10 +59,10 @@ def _gemm(dtype: str) -> Callable[..., Case]:
     return make
 
 
-def _product(name: str, dtype: str, bound: float) -> Measured:
+def _product(name: str, dtype: str, bound: float, tf32: bool = False) -> Measured:
     flops: Callable[..., float] = lambda n: 2 * n**3  # noqa: E731 -- as in the tables there
     made = Workload(name, "products", (), _gemm(dtype), np.matmul, flops, Tolerance(bound))
-    return Measured(made, (4096,), (70,), "operations", "gemm_f32")
+    return Measured(made, (4096,), (70,), "operations", "gemm_f32", tf32)
 
 
 def _known(name: str, dims: tuple[int, ...], small: tuple[int, ...], mark: Mark) -> Measured:
@@ -73,6 +80,7 @@ MEASURED: tuple[Measured, ...] = (
     _known("layer_norm", (8192, 4096), (20, 70), "bytes"),
     _known("gemv", (8192, 8192), (70, 90), "bytes"),
     _product("gemm_f32_4096", "float32", 1e-4),
+    _product("gemm_tf32_4096", "float32", 5e-3, tf32=True),
     _product("gemm_f16_4096", "float16", 2e-3),
     _product("gemm_bf16_4096", "bfloat16", 1e-2),
     _known("conv_nchw", (32, 58, 64, 64), (2, 9, 5, 17), "operations"),

@@ -4,6 +4,7 @@ loops      the interpreter of loops against that of assignments
 <a pass>   the same after that pass
 cc         compiled C against the interpreter
 scheduled  compiled C against the interpreter of its loops, where these add in another order
+cuda       kernels, threads as fibres in several orders, against the interpreter; see `devices`
 warm       a second call against the first
 same       the program written in another way against itself
 plain      the interpreter against plain Python and NumPy
@@ -28,12 +29,14 @@ from plusequals.backends.interface import Code
 from plusequals.backends.interpreter import Interpreted
 from plusequals.lowering import settings
 from plusequals.lowering.diagnostic import CdError, CdInternalError
+from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.loops import Program as Loops
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
 
 from . import batch
+from .devices import OnDevice, on_device, orders
 from .model import Program, plain
 from .outcomes import Outcome, difference, run
 from .variants import variant
@@ -85,8 +88,11 @@ def check_all(programs: Sequence[Program], ways: Ways = USUAL) -> list[_Case]:
                     guarded(case, "warm", partial(_warm, case))
                     guarded(case, "plain", partial(_plain, case))
                     guarded(case, "same", partial(_varied, case, backend))
+        ready = [case for case in cases if case.code is not None]
         if ways.c:
-            _compiled([case for case in cases if case.code is not None])
+            _compiled(ready, "cc", batch.compile_all, _cc)
+        if ways.cuda:
+            _compiled(ready, "cuda", partial(on_device, thresholds=ways.thresholds), _cuda)
     return cases
 
 
@@ -168,13 +174,36 @@ def _cc(case: _Case, code: Code) -> None:
         _same(case, "scheduled", _call(case, code))
 
 
+def _cuda(case: _Case, code: OnDevice) -> None:
+    """The same bits whatever the order of blocks and threads, and what the interpreter gives."""
+    program, first, before = case.program, None, code.overflows()
+    reorders = settings.current().profile != "strict"
+    for _ in orders(code):
+        outcome = _call(case, code)
+        if first is None:
+            first = outcome
+            _same(case, "cuda", outcome, program.rounds or reorders, apart=True)
+        elif case.finding is None and (why := difference(outcome, first)):
+            _found(case, "cuda", f"another order of threads: {why}")
+    if case.finding is None and (count := code.overflows() - before):
+        _found(case, "cuda", f"{count} signed integers overflow")
+
+
 def _same(
-    case: _Case, check: str, outcome: Outcome, rounds: bool = False, exact: Outcome | None = None
+    case: _Case,
+    check: str,
+    outcome: Outcome,
+    rounds: bool = False,
+    exact: Outcome | None = None,
+    apart: bool = False,
 ) -> None:
-    """Compare with what the interpreter gave, or with another outcome."""
+    """Compare with what the interpreter gave, or with another outcome.
+
+    Code that runs `apart` from its arguments leaves them as they were where it fails.
+    """  # fmt: skip
     expected = exact or case.outcome
     assert expected is not None
-    why = difference(outcome, expected, rtol=1e-5 if rounds else 0.0)
+    why = difference(outcome, expected, rooms=not apart, rtol=1e-5 if rounds else 0.0)
     if why and not (rounds and _is_unstable(case)):
         _found(case, check, why)
 
@@ -284,15 +313,21 @@ def _widened(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _compiled(cases: list[_Case]) -> None:
+def _compiled(
+    cases: list[_Case],
+    check: str,
+    compile_all: Callable[[Sequence[Procedure]], Sequence[Any]],
+    run_one: Callable[[_Case, Any], None],
+) -> None:
+    """Compile all at once, or in halves where the compiler refuses that, and check each."""
     try:
-        codes = batch.compile_all([case.code.procedure for case in cases])
+        codes = compile_all([case.code.procedure for case in cases if case.code is not None])
     except Exception as why:
         if len(cases) == 1:
-            _found(cases[0], "cc", f"{type(why).__name__}: {why}")
+            _found(cases[0], check, f"{type(why).__name__}: {why}")
         for half in (cases[: len(cases) // 2], cases[len(cases) // 2 :]):
             if len(cases) > 1:
-                _compiled(half)
+                _compiled(half, check, compile_all, run_one)
         return
     for case, code in zip(cases, codes):
-        guarded(case, "cc", partial(_cc, case, code))
+        guarded(case, check, partial(run_one, case, code))

@@ -40,8 +40,12 @@ def kind_of(finding: Finding) -> tuple[str, str]:
 
 def smaller(finding: Finding) -> Finding:
     """Return the same finding about the smallest program found."""
-    kind, ways = kind_of(finding), replace(finding.ways, c=finding.check in ("cc", "crash"))
-    isolated = finding.check in ("cc", "crash")  # wrong code may write anywhere
+    kind, isolated = kind_of(finding), finding.check in ("cc", "cuda", "crash")
+    ways = replace(
+        finding.ways,
+        c=finding.ways.c and finding.check in ("cc", "crash"),
+        cuda=finding.ways.cuda and finding.check in ("cuda", "crash"),
+    )  # what is wrong may write anywhere
     best = finding
 
     def fails(program: Program) -> bool:
@@ -78,6 +82,7 @@ def write(finding: Finding, folder: Path = FOLDER) -> Path:
         f"    reorders={program.reorders},", f"    rounds={program.rounds},", ")",
         *ways,
     ]  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 

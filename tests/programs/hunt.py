@@ -2,6 +2,7 @@
 
     python -m tests.programs.hunt --programs 20000 --seed 1 --jobs 2
     python -m tests.programs.hunt --programs 20000 --seed 2 --jobs 2 --passes --settings random
+    python -m tests.programs.hunt --programs 4000 --seed 3 --jobs 2 --backend cuda
 
 Each finding is made small and stored in `tests/programs/found`, where `test_found` runs it.
 """
@@ -13,7 +14,7 @@ import random
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .check import Finding, check_all
@@ -54,8 +55,13 @@ def program_of(seed: int, number: int, kind: str | None = None) -> Program:
 def ways_of(options: argparse.Namespace, first: int) -> Ways:
     """Return how the batch that begins with that program is run."""
     if options.settings == "random":
-        return drawn(random.Random(f"{options.seed}:{first}:settings"), options.passes)
-    return Ways(passes=options.passes, profile=options.profile, optimize=options.optimize)
+        ways = drawn(random.Random(f"{options.seed}:{first}:settings"), options.passes)
+    else:
+        ways = Ways(passes=options.passes, profile=options.profile, optimize=options.optimize)
+    if options.backend == "cc":
+        return ways
+    lowered = first + 1 if options.settings == "random" else 0
+    return replace(ways, c=False, cuda=True, plain=False, thresholds=lowered)
 
 
 def batch(options: argparse.Namespace, numbers: list[int]) -> list[tuple[int, str, Finding | None]]:
@@ -124,6 +130,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--kind", choices=("array", "index", "mixed"))
+    parser.add_argument("--backend", choices=("cc", "cuda"), default="cc",
+                        help="cuda: kernels, whose threads are fibres")  # fmt: skip
     parser.add_argument("--profile", choices=("strict", "default"), default="strict")
     parser.add_argument("--optimize", type=int, choices=(0, 1, 2, 3), default=0)
     parser.add_argument("--passes", action="store_true", help="run the loops after each pass, too")

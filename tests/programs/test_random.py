@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+from typing import Literal
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from plusequals.lowering.schedule import chunks, points, tree
+from tests.backends.cuda.on_cpu import needs_gxx
 
 from .check import check_all
 from .hunt import BATCH, program_of
@@ -15,6 +19,7 @@ from .layouts import lay
 from .model import Program
 from .outcomes import unlike
 from .strategies import layouts, programs
+from .thresholds import lowered
 from .ways import Ways, drawn
 
 
@@ -35,6 +40,27 @@ def test_random_programs_after_every_pass_and_under_random_settings(number: int)
     cases = check_all(programs, drawn(random.Random(number), passes=True))
     findings = [str(case.finding) for case in cases if case.finding is not None]
     assert not findings, "\n".join(findings)
+
+
+@needs_gxx
+@pytest.mark.parametrize("thresholds", [0, 1, 2])
+def test_random_programs_as_kernels_of_a_device(thresholds: int) -> None:
+    programs = [program_of(6, n) for n in range(thresholds * BATCH, (thresholds + 1) * BATCH)]
+    profile: Literal["strict", "default"] = "default" if thresholds == 2 else "strict"
+    ways = Ways(c=False, cuda=True, plain=False, profile=profile, thresholds=thresholds)
+    findings = [str(case.finding) for case in check_all(programs, ways) if case.finding is not None]
+    assert not findings, "\n".join(findings)
+
+
+def test_numbers_of_a_schedule_are_lowered_where_they_are_used_and_come_back() -> None:
+    before = points.THREADS, tree.THREADS, chunks.ROUNDS
+    seen = set()
+    for seed in range(8):
+        with lowered(seed):
+            assert tree.THREADS == points.THREADS, "which is taken from there"
+            seen.add((points.THREADS, chunks.ROUNDS))
+    assert (points.THREADS, tree.THREADS, chunks.ROUNDS) == before
+    assert len(seen) > 2
 
 
 @settings(max_examples=25, derandomize=True, deadline=None, database=None,

@@ -18,6 +18,8 @@ class Ways:
     """How a program runs."""
 
     c: bool = True
+    cuda: bool = False
+    """Whether it runs as kernels, too, with threads that are fibres."""
     passes: bool = False
     """Whether the loops run after each pass, too."""
     plain: bool = True
@@ -30,6 +32,8 @@ class Ways:
     threads: int = 0
     parallel_from: int = 1_000_000
     pipeline: Literal["whole", "short"] = "whole"
+    thresholds: int = 0
+    """Decides from which sizes on a device is used in which way; 0 as it is. See `thresholds`."""
 
     def settings(self) -> dict[str, Any]:
         """Return the settings by name."""

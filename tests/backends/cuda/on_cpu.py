@@ -27,6 +27,7 @@ from plusequals.backends.cuda.nvrtc import Failed, Made
 from plusequals.backends.cuda.plan import ANSWERS
 from plusequals.backends.cuda.verbs import DriverError, OutOfMemory, Properties
 from plusequals.backends.runtime.state import RUNTIME
+from tests.counted import COUNTED, key_of
 
 Array = np.ndarray[Any, Any]
 GXX = shutil.which("g++")
@@ -198,23 +199,25 @@ class CpuContext:
 
     def load(self, code: bytes) -> Library | None:
         self.note("load", len(code))
-        return Library(code, "kernels") if code else None
+        return Library(code, "kernels", key_of(code, "")) if code else None
 
-    def function(self, code: Library | None, name: str, count: int) -> tuple[Any, Any, str]:
+    def function(self, code: Library | None, name: str, count: int) -> tuple[Any, Any, str, str]:
         if code is None:
-            return None, None, name
+            return None, None, name, ""
         held = code._handle
         launch = held.load_function(ffi.typeof(_LAUNCH), "pe_launch")
-        return launch, held.load_function(ffi.typeof("void(*)(void)"), name), name
+        function = held.load_function(ffi.typeof("void(*)(void)"), name)
+        return launch, function, name, f"{code.key}{name}"
 
     def launch(
         self, function: Any, grid: Any, block: Any, arguments: Sequence[int], stream: Any
     ) -> None:
         """Run a kernel. Raises DriverError for a race that was seen, or a write past an array."""
-        start, kernel, name = function
+        start, kernel, name, counted = function
         self.note("launch", name, grid, block, stream)
         if start is None:
             return
+        COUNTED.ran.add(counted)
         assert len(arguments) <= MOST_ARGUMENTS, "more arguments than fibres.h passes"
         if self.driver.shape is not None and block[1] == 1:
             grid, block = self.driver.shape

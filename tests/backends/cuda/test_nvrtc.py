@@ -8,6 +8,7 @@ import pytest
 
 from plusequals.backends.cuda import nvrtc
 from plusequals.backends.cuda.nvrtc import Compiler, Failed, Figures, Nvcc, Nvrtc
+from tests.counted import COUNTED, Counting
 
 TEXT = """
 extern "C" __global__ void twice(float *y, const float *x)
@@ -30,7 +31,7 @@ needs_nvrtc = pytest.mark.skipif(not FOUND, reason="no NVRTC on this machine: no
 
 
 def needed() -> Compiler:
-    return FOUND[0]
+    return Counting(FOUND[0], COUNTED)
 
 
 @needs_nvrtc
@@ -91,8 +92,8 @@ def test_code_that_the_driver_does_not_take_is_not_made(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(nvrtc.shutil, "which", lambda name: None)
-    if isinstance(needed(), Nvrtc):
-        newest = needed().version[0]  # type: ignore[attr-defined]
+    if isinstance(FOUND[0], Nvrtc):
+        newest = FOUND[0].version[0]
         assert nvrtc.find(newest).name == needed().name
         monkeypatch.setattr(nvrtc, "MAJORS", (newest,))
         with pytest.raises(Failed, match=f"{newest - 1}, does not take; there is neither"):
@@ -141,6 +142,6 @@ def test_the_command_is_the_second_choice(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 @needs_nvrtc
 def test_packages_come_before_what_the_system_has() -> None:
-    if isinstance(needed(), Nvrtc):
+    if isinstance(FOUND[0], Nvrtc):
         assert needed().name.startswith("NVRTC 1")
         assert len([*nvrtc.candidates()]) >= 1

@@ -34,7 +34,7 @@ from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Let, Permute, Print
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Symbol, const
-from ..ir.loops import Comment, For, If, Program, Stmt, While
+from ..ir.loops import Check, Comment, For, If, Program, Stmt, While
 from ..ir.node import Node
 from ..ir.rewrite import with_bodies
 from ..ir.walk import bodies, reads, statements, writes
@@ -42,6 +42,7 @@ from ..passes.access import accesses
 from ..target import Target
 from .chunks import apart, blocks_for
 from .columns import columns
+from .copied import scalars, with_copies
 from .device_parts import divided
 from .device_tiles import tiles
 from .distribution import distributed
@@ -81,11 +82,15 @@ def grid(program: Program, target: Target, exact: bool = False) -> Grid:
     fresh = fresh_for(program)
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
+    copied = scalars(body, program.locals)
+    alone = set(map(id, copied.values()))
+    rest = tuple(stmt for stmt in body if id(stmt) not in alone)
     work = _Placing(
         facts_of(program, exact), fresh, {node.id: node for node in nodes}, uses_of(body),
         frozenset(node.id for node in program.locals), target,
+        dict.fromkeys(copied, "private"),
     )  # fmt: skip
-    made = work.body(body)
+    made = with_copies(work.body(rest), copied)
     scheduled = replace(program, kernels=(replace(program.kernels[0], body=made),))
     scheduled = fresh.declared(scheduled)
     used = {node.id for node in (*reads(made), *writes(made))}
@@ -116,11 +121,18 @@ class _Placing:
                 continue
             made = None if _is_hosts(stmt) else self.kernels(stmt)
             if made is None and not _is_hosts(stmt) and not self.is_hosts_loop(stmt):
-                run.append(stmt)
-                continue
-            out += self.grouped(run)
-            run = []
-            out += self.around(stmt) if made is None else made
+                made = (stmt,)
+            for one in self.around(stmt) if made is None else made:
+                if _is_left(one):
+                    run.append(one)
+                    continue
+                told = _told(run)
+                if not _is_kernel(one) or meets(run, one):
+                    out += self.grouped(run)
+                    run = []
+                elif told:
+                    run, out = run[: -len(told)], [*out, *told]
+                out.append(one)
         return (*out, *self.grouped(run))
 
     def around(self, stmt: Stmt) -> tuple[Stmt, ...]:
@@ -128,7 +140,10 @@ class _Placing:
         return (with_bodies(stmt, tuple(self.body(part) for part in bodies(stmt))),)
 
     def kernels(self, stmt: Stmt) -> tuple[Stmt, ...] | None:
-        """Return kernels of their own for a nest, None where it has none."""
+        """Return kernels of their own for a nest, None where it has none.
+
+        What stands between and behind them is left: it may share a kernel with its neighbours.
+        """
         if not isinstance(stmt, For):
             return None
         found = band(stmt, self.facts)
@@ -179,17 +194,17 @@ class _Placing:
         return tuple(out)
 
     def summed(self, made: Made) -> tuple[Stmt, ...]:
-        """Return the kernel of the parts of sums, and those that put the parts together."""
+        """Return the kernel of the parts of sums, and what puts the parts together."""
         self.spaces |= made.spaces
         first, *last = made.body
         found = [self.kernels(stmt) for stmt in last]
         rest = [stmt for stmt, kernels in zip(last, found, strict=True) if kernels is None]
-        return (first, *(stmt for kernels in found for stmt in kernels or ()), *self.grouped(rest))
+        return (first, *(stmt for kernels in found for stmt in kernels or ()), *rest)
 
     def nest(self, stmt: Stmt) -> tuple[Stmt, ...]:
-        """Return the kernels of a nest, whatever it does."""
+        """Return the kernels of a nest, or what is left to do, whatever it does."""
         made = self.kernels(stmt)
-        return self.grouped([stmt]) if made is None else made
+        return (stmt,) if made is None else made
 
     def new_nest(self, stmt: For) -> tuple[Stmt, ...]:
         """Return the kernels of a nest that was made here, with scalars of its own."""
@@ -337,6 +352,35 @@ def _within(loop: For) -> int:
 
 def _shares(stmt: Stmt, facts: Facts) -> bool:
     return is_worth(stmt, facts) or (isinstance(stmt, For) and is_shared(stmt, facts))
+
+
+def _told(run: Sequence[Stmt]) -> Sequence[Stmt]:
+    """Return the comments at the end of statements: they are about what comes next."""
+    last = next((at for at in range(len(run), 0, -1) if not isinstance(run[at - 1], Comment)), 0)
+    return run[last:]
+
+
+def _is_kernel(stmt: Stmt) -> bool:
+    return isinstance(stmt, For) and stmt.kind == "block"
+
+
+def _is_left(stmt: Stmt) -> bool:
+    """Whether a statement is neither a kernel nor the host's."""
+    return not _is_kernel(stmt) and not (
+        _is_hosts(stmt) or any(_is_kernel(inner) for inner in statements((stmt,)))
+    )
+
+
+def meets(run: Sequence[Stmt], kernel: Stmt) -> bool:
+    """Whether a kernel has to come behind statements before it, and not before them.
+
+    Where something may fail, on either side, all that stands before it is done, and no more.
+    """
+    if any(isinstance(stmt, Check) for stmt in statements((*run, kernel))):
+        return True
+    before, there = {n.id for n in writes(run)}, {n.id for n in writes((kernel,))}
+    used, given = {n.id for n in reads((kernel,))}, {n.id for n in reads(run)}
+    return bool(before & (there | used) or there & given)
 
 
 def _is_hosts(stmt: Stmt) -> bool:

@@ -13,11 +13,21 @@ from plusequals.lowering.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Access, Parameter, Print
 from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.ir.interpret import run_program
-from plusequals.lowering.ir.loops import For, If, Kernel, Program, Stmt, Store, While
+from plusequals.lowering.ir.loops import (
+    Check,
+    Comment,
+    For,
+    If,
+    Kernel,
+    Program,
+    Stmt,
+    Store,
+    While,
+)
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.verify import verify_program
-from plusequals.lowering.ir.walk import bodies, own_writes, statements
+from plusequals.lowering.ir.walk import bodies, own_writes, statements, writes
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.schedule.grid import MOST_NODES, grid
@@ -26,7 +36,7 @@ from plusequals.lowering.schedule.team import WORTH
 from plusequals.lowering.target import Target
 from tests.backends.emit.programs import apply, node, number, read, symbols
 
-from .kernels import backwards
+from .kernels import Case, backwards
 from .nests_of_all_kinds import LARGE, NESTS, text_of
 
 I, J = symbols("i j")
@@ -167,3 +177,31 @@ def test_what_all_threads_do_alike_writes_only_what_is_their_own(name: str) -> N
     for kernel in kernels(made.program):
         if kernel.kind == "block":
             assert not written_alike(kernel.body, dict(made.spaces)), print_program(made.program)
+
+
+def of(text: str, **arrays: str) -> list[Stmt]:
+    """Return the kernels of a function."""
+    case = Case(text, **arrays)
+    return list(grid(case.program, CUDA).program.kernels[0].body)
+
+
+def test_what_stands_around_the_parts_of_a_sum_shares_a_kernel() -> None:
+    text = "y[0] = sum[i, j](x[i, j]) * 2"
+    first, last = (s for s in of(text, y="f32[1]", x="f32[300, 300]") if not isinstance(s, Comment))
+    assert isinstance(first, For) and isinstance(last, For)
+    assert Y.label not in {node.label for node in writes((first,))}
+    assert Y.label in {node.label for node in writes((last,))}
+
+
+def test_a_kernel_that_needs_statements_or_may_have_to_wait_for_a_check_stays_behind() -> None:
+    x, k = "f32[900]", "i64[1]"
+    first, last = (
+        s for s in of("s[0] = x[0] + 1\ny[i] = x[i] * s[0]", y=x, x=x, s="f32[1]")
+        if not isinstance(s, Comment)
+    )  # fmt: skip
+    assert "s" in {node.label for node in writes((first,))}
+    for text in ("s[0] = x[k[0]]\ny[i] = x[i] * 2", "s[0] = x[0]\ny[i] = x[k[0] + i]"):
+        made = of(text, y=x, x=x, s="f32[1]", k=k)
+        written = [{node.label for node in writes((stmt,))} for stmt in made]
+        assert written.index({"s"}) < written.index({"y"})
+        assert any(isinstance(stmt, Check) for stmt in statements(made))

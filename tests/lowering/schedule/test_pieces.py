@@ -158,9 +158,9 @@ def test_what_stays(name: str) -> None:
 
 
 def test_what_has_to_be_worth_it() -> None:
-    def labels(rounds: int, cells: int, **target: int) -> int:
+    def labels(rounds: int, cells: int, **target: Any) -> int:
         program = lowered("h[k[i]] += 1", h=f"i64[{cells}]", k=f"u8[{rounds}]")
-        found = in_pieces(program, replace(EAGER, **target)).decisions  # type: ignore[arg-type]
+        found = in_pieces(program, replace(EAGER, **target)).decisions
         assert {one.reason for one in found} <= {Apart.EXACT}
         return len(found)
 

@@ -96,9 +96,10 @@ def test_sizes_of_the_run_change_no_bit(name: str) -> None:
 @pytest.mark.parametrize("name", STAGED)
 def test_c_gives_the_bits_of_loops_without_stages(name: str, dtype: str) -> None:
     results = []
-    for options in ({"schedule": False}, {}, {"threads": 3, "parallel_from": 0}):
+    ways: list[dict[str, Any]] = [{"schedule": False}, {}, {"threads": 3, "parallel_from": 0}]
+    for options in ways:
         arrays = _arrays(STAGED[name], 1000, dtype)
-        with settings.override(**options):  # type: ignore[arg-type]
+        with settings.override(**options):
             _made(STAGED[name]).on("cc")(*arrays)
         results.append(_bytes(arrays))
     assert results[0] == results[1] == results[2]

@@ -15,11 +15,13 @@ SHRINK = {
     """,
     "another cell is read in the loop": """
         for k in range(1, 8):
-            y[0] += x[k] * y[k]
+            t[i] = y[i]
+            y[0] = t[0] + x[k] * t[k]
     """,
     "the cell is looked up in the loop": """
         for k in range(8):
-            y[0] += y[p[k]] * 2
+            t[i] = y[i]
+            y[0] = t[0] + t[p[k]] * 2
     """,
     "the cell is written besides": """
         for k in range(8):

@@ -156,10 +156,16 @@ _FMA = {
 """What gcc calls the instruction, and where it has it: it has no name for all machines."""
 
 
+_SUFFIXES = {"f32x8": "ps256", "f64x4": "pd256"}
+"""How gcc's names of instructions for the widest vectors of AVX end."""
+
+
 def _words_of_vector(short: str) -> dict[str, str]:
     """Return what stands for each placeholder in a piece for that type of vectors."""
     name, _, count = short.partition("x")
     dtype = dtypes.BY_SHORT[name]
     where, call = _FMA.get(short, ("", "c"))
     size = {"v": short, "n": count, "b": str(dtype.itemsize), "B": str(dtype.itemsize * int(count))}
+    suffix = _SUFFIXES.get(short, "")
+    size |= {"x": suffix, "k": "defined(__AVX__)" if suffix else "0"}
     return _words(dtype) | size | {"c": f"defined({where})" if where else "0", "F": call}

@@ -114,8 +114,9 @@ inlined float erfc_log_f32(float x)
 inlined float erf_f32(float x)
 {
     const float size = fabsf(x), near = mad_f32(x, erf_tail_f32(x * x), x);
-    const float far = 1 - mid_exp_f32(erfc_log_f32(pick_f32(size > 4, 4, size)));
-    return pick_f32(size < 0.875f, near, copysignf(far, x));
+    const uint32_t bits = bits_f32(size), four = bits_f32(4);
+    const float far = 1 - mid_exp_f32(erfc_log_f32(of_bits_f32(bits < four ? bits : four)));
+    return pick_f32(size >= 0.875f, copysignf(far, x), near);
 }
 
 //! erf_f64

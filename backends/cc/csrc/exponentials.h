@@ -56,9 +56,9 @@ inlined pe_power_$t parted_$t($T x)
     return (pe_power_$t){r, exp_tail_$t(r) + error, bits_$t(near) - bits_$t(whole_$t)};
 }
 
-//! near_exp_f32
-/* e**r for |r| < 0.347, with fewer steps than its parts take. */
-inlined float near_exp_f32(float r)
+//! grown_exp_f32
+/* power * e**r for |r| < 0.347 and a power of 2, with fewer steps than its parts take. */
+inlined float grown_exp_f32(float r, float power)
 {
     float p = 0x1.6a4d62p-10f;
     p = mad_f32(p, r, 0x1.12398ep-7f);
@@ -66,25 +66,39 @@ inlined float near_exp_f32(float r)
     p = mad_f32(p, r, 0x1.555492p-3f);
     p = mad_f32(p, r, 0x1.fffffcp-2f);
 #if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMA
-    return mad_f32(r, mad_f32(r, p, 1), 1);
+    return mad_f32(r * power, mad_f32(r, p, 1), power);
 #else
-    return 1 + (r * r * p + r);
+    return power + power * (r * r * p + r);
 #endif
 }
 
+//! count_f32
+/* As whole_f32, for a number and twice the bias of exponents. */
+#define count_f32 (whole_f32 + 254)
+
 //! mid_exp_f32
-/* e**x for -104 <= x <= 89. */
+/* e**x for -86 < x < 88. */
 inlined float mid_exp_f32(float x)
 {
     const float near = mad_f32(x, (float)0x1.71547652b82fep0, whole_f32), n = near - whole_f32;
     const float r = mad_f32(n, -ln2_low_f32, mad_f32(n, -ln2_high_f32, x));
-    return scaled_f32(near_exp_f32(r), bits_f32(near) - bits_f32(whole_f32));
+    return of_bits_f32(bits_f32(grown_exp_f32(r, 1)) + (bits_f32(near) << 23));
 }
 
 //! exp_f32
+/* The power of 2 is a product of two, as no number is as small as 2**-150 or as large as 2**129.
+   Where x is above 89 the product is infinite by itself, where x is below -104 the last step
+   makes it 0. */
 inlined float exp_f32(float x)
 {
-    return mid_exp_f32(pick_f32(x > 89, 89, pick_f32(x < -104, -104, x)));
+    const int32_t near = (int32_t)bits_f32(mad_f32(x, (float)0x1.71547652b82fep0, count_f32));
+    const int32_t most = (int32_t)bits_f32(count_f32 + 129), all = near < most ? near : most;
+    const float n = of_bits_f32((uint32_t)all) - count_f32;
+    const float r = mad_f32(n, -ln2_low_f32, mad_f32(n, -ln2_high_f32, x));
+    const uint32_t half = (uint32_t)all >> 1, rest = (uint32_t)all - half;
+    const float power = of_bits_f32(half << 23);
+    const float y = grown_exp_f32(r, power) * of_bits_f32(rest << 23);
+    return of_bits_f32(bits_f32(y) & -(uint32_t)!(x < -104));
 }
 
 //! exp_f64

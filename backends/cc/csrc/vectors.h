@@ -1,5 +1,6 @@
 // Vectors by the extension that gcc and clang share. In a piece $v is the name of a vector type,
-// $T the C type of its elements, $B its bytes, $b the bytes of one element, $n how many it has.
+// $T the C type of its elements, $B its bytes, $b the bytes of one element, $n how many it has, $x
+// the end of names of instructions that there are where $k.
 
 //! $v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
 typedef $T $v __attribute__((vector_size($B)));
@@ -12,17 +13,26 @@ typedef $T $v_at __attribute__((vector_size($B), __aligned__($b), may_alias));
 static inline $v all_$v($T x) { return x - ($v){0}; }
 
 //! max_$v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
+/* The instruction has a where they are equal and where one is NaN. */
 static inline $v max_$v($v a, $v b)
 {
+#if $k && !defined(__clang__)
+    return __builtin_ia32_blendv$x(__builtin_ia32_max$x(b, a), b, ($v)(b != b));
+#else
     const __typeof__(a < b) first = (a >= b) | (a != a);
     return ($v)(((__typeof__(a < b))a & first) | ((__typeof__(a < b))b & ~first));
+#endif
 }
 
 //! min_$v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
 static inline $v min_$v($v a, $v b)
 {
+#if $k && !defined(__clang__)
+    return __builtin_ia32_blendv$x(__builtin_ia32_min$x(b, a), b, ($v)(b != b));
+#else
     const __typeof__(a < b) first = (a <= b) | (a != a);
     return ($v)(((__typeof__(a < b))a & first) | ((__typeof__(a < b))b & ~first));
+#endif
 }
 
 //! fma_$v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8

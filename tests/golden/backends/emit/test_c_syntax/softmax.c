@@ -8,6 +8,15 @@ static inline float max_f32(float a, float b) { return a >= b || a != a ? a : b;
 
 #define inlined static inline __attribute__((always_inline))
 
+void *memcpy(void *restrict to, const void *restrict from, size_t size);
+
+inlined uint32_t bits_f32(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 /* a * b + c, rounded once where the processor can: compilers know no other place for that. */
 inlined float mad_f32(float a, float b, float c)
 {
@@ -21,11 +30,8 @@ inlined float mad_f32(float a, float b, float c)
 /* The nearest whole number as a float, of which the low bits are that number plus those of 0. */
 #define whole_f32 0x1.8p23f
 
-#define ln2_low_f32 0x1.7f7d1cp-20f
-
-#define ln2_high_f32 0x1.62e4p-1f
-
-void *memcpy(void *restrict to, const void *restrict from, size_t size);
+/* As whole_f32, for a number and twice the bias of exponents. */
+#define count_f32 (whole_f32 + 254)
 
 inlined float of_bits_f32(uint32_t bits)
 {
@@ -34,15 +40,12 @@ inlined float of_bits_f32(uint32_t bits)
     return x;
 }
 
-/* x * 2**n for x near 1 and |n| < 2 * 127, rounded once. */
-inlined float scaled_f32(float x, uint32_t n)
-{
-    const uint32_t all = n + 2 * 127, half = all >> 1;
-    return x * of_bits_f32(half << 23) * of_bits_f32((all - half) << 23);
-}
+#define ln2_low_f32 0x1.7f7d1cp-20f
 
-/* e**r for |r| < 0.347, with fewer steps than its parts take. */
-inlined float near_exp_f32(float r)
+#define ln2_high_f32 0x1.62e4p-1f
+
+/* power * e**r for |r| < 0.347 and a power of 2, with fewer steps than its parts take. */
+inlined float grown_exp_f32(float r, float power)
 {
     float p = 0x1.6a4d62p-10f;
     p = mad_f32(p, r, 0x1.12398ep-7f);
@@ -50,37 +53,25 @@ inlined float near_exp_f32(float r)
     p = mad_f32(p, r, 0x1.555492p-3f);
     p = mad_f32(p, r, 0x1.fffffcp-2f);
 #if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMA
-    return mad_f32(r, mad_f32(r, p, 1), 1);
+    return mad_f32(r * power, mad_f32(r, p, 1), power);
 #else
-    return 1 + (r * r * p + r);
+    return power + power * (r * r * p + r);
 #endif
 }
 
-inlined uint32_t bits_f32(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-/* e**x for -104 <= x <= 89. */
-inlined float mid_exp_f32(float x)
-{
-    const float near = mad_f32(x, (float)0x1.71547652b82fep0, whole_f32), n = near - whole_f32;
-    const float r = mad_f32(n, -ln2_low_f32, mad_f32(n, -ln2_high_f32, x));
-    return scaled_f32(near_exp_f32(r), bits_f32(near) - bits_f32(whole_f32));
-}
-
-/* test ? yes : no, both computed: a branch would keep its loop from becoming vectors. */
-inlined float pick_f32(bool test, float yes, float no)
-{
-    const uint32_t mask = -(uint32_t)test;
-    return of_bits_f32((bits_f32(yes) & mask) | (bits_f32(no) & ~mask));
-}
-
+/* The power of 2 is a product of two, as no number is as small as 2**-150 or as large as 2**129.
+   Where x is above 89 the product is infinite by itself, where x is below -104 the last step
+   makes it 0. */
 inlined float exp_f32(float x)
 {
-    return mid_exp_f32(pick_f32(x > 89, 89, pick_f32(x < -104, -104, x)));
+    const int32_t near = (int32_t)bits_f32(mad_f32(x, (float)0x1.71547652b82fep0, count_f32));
+    const int32_t most = (int32_t)bits_f32(count_f32 + 129), all = near < most ? near : most;
+    const float n = of_bits_f32((uint32_t)all) - count_f32;
+    const float r = mad_f32(n, -ln2_low_f32, mad_f32(n, -ln2_high_f32, x));
+    const uint32_t half = (uint32_t)all >> 1, rest = (uint32_t)all - half;
+    const float power = of_bits_f32(half << 23);
+    const float y = grown_exp_f32(r, power) * of_bits_f32(rest << 23);
+    return of_bits_f32(bits_f32(y) & -(uint32_t)!(x < -104));
 }
 
 void *aligned_alloc(size_t alignment, size_t size);

@@ -23,6 +23,8 @@ class Target:
     l1_bytes: int = 32 * 1024
     l2_bytes: int = 512 * 1024
     l3_bytes: int = 8 * 1024 * 1024
+    streams: int = 1
+    """At how many places a thread reads memory fastest, where no cache holds what it reads."""
     stack_bytes: int = 4096
     """Temporaries up to this size live on the stack."""
     schedule: bool = False

@@ -51,6 +51,7 @@ def target() -> Target:
     registers = 32 if wide or platform.machine() in ("aarch64", "arm64") else 16
     return targets.Target(
         "cc", bits, registers, threads, chosen.parallel_from,
+        streams=4 if "GenuineIntel" in words else 1,
         stack_bytes=chosen.stack_bytes, schedule=chosen.schedule,
         reorders=chosen.profile == "default", fma=fuses(),
         short=chosen.pipeline == "short", tensors=(), atomics=False,

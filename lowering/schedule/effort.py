@@ -78,14 +78,14 @@ class _Known:
 
 def _most(loop: For, values: Mapping[Symbol, Affine]) -> Affine:
     """Return how many rounds a loop has, of a tile that may be cut off how many it has in whole."""
-    if loop.step == 1:
+    if loop.step > 0:
         if not loop.lo.terms and not loop.hi.terms:  # as most have
-            return const(loop.hi.offset - loop.lo.offset)
+            return const(-((loop.lo.offset - loop.hi.offset) // loop.step))
         los, his = sides(substitute(loop.lo, values), "max"), sides(loop.hi, "min")
         gaps = [(substitute(hi, values) - lo).constant for hi in his for lo in los]
         known = [gap for gap in gaps if gap is not None]
         if known:
-            return const(min(known))
+            return const(-(-min(known) // loop.step))
     return substitute(rounds_of(loop), values)
 
 

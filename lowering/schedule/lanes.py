@@ -136,20 +136,18 @@ class _Part:
     """A part of the rounds of a loop, and where what is left behind whole steps begins."""
 
     start: Affine
+    first: Affine
     whole: Affine
     end: Affine
     size: int | None
     """None: all rounds."""
 
-    @property
-    def steps(self) -> Affine:
-        """Where its whole steps end."""
-        return self.whole if self.size is None else minimum(self.start + self.size, self.whole)
-
-    @property
-    def stop(self) -> Affine:
-        """Where it ends."""
-        return self.end if self.size is None else minimum(self.start + self.size, self.end)
+    def until(self, end: Affine) -> Affine:
+        """Return where it stops, of rounds until there, in whole blocks where all are."""
+        if self.size is None:
+            return end
+        stop, rounds = self.start + self.size, (self.end - self.first).constant
+        return minimum(stop, end) if rounds is None or rounds % self.size else stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +203,7 @@ class _Spread:
             """Return what leaves the sum of the terms from `start` in the lanes of a level."""
             own = {key: lanes[number] for key, lanes in nodes.items()}
             cleared = tuple(self.cleared(one, own[id(one.update)]) for one in mine)
-            part = _Part(start, whole, end, size)
+            part = _Part(start, loop.lo, whole, end, size)
             if number == 0:
                 return (*cleared, *self.steps(own, part))
             block = self.fresh.symbol("block")
@@ -215,7 +213,7 @@ class _Spread:
             step = levels[number - 1]
             return (
                 *cleared,
-                For(block, start, part.stop, step, (*body, *joined), span=loop.span),
+                For(block, start, part.until(end), step, (*body, *joined), span=loop.span),
             )
 
         return level(len(levels), loop.lo, None)
@@ -225,15 +223,16 @@ class _Spread:
         loop = self.loop
         out: list[Stmt] = []
         lane, at, left = (self.fresh.symbol(name) for name in ("lane", loop.symbol.name, "rest"))
-        if (part.steps - part.start).constant != 0:
+        steps, stop = part.until(part.whole), part.until(part.end)
+        if (steps - part.start).constant != 0:
             body = _on_lanes(loop.body, own, lambda _: var(lane))
             body = substitute(body, {loop.symbol: var(at) + var(lane)})
             inner = For(lane, const(0), const(LANES), 1, body, _kind(body, own), loop.span)
-            out.append(For(at, part.start, part.steps, LANES, (inner,), span=loop.span))
-        if 0 not in ((part.end - part.whole).constant, (part.stop - part.whole).constant):
+            out.append(For(at, part.start, steps, LANES, (inner,), span=loop.span))
+        if 0 not in ((part.end - part.whole).constant, (stop - part.whole).constant):
             body = _on_lanes(loop.body, own, lambda _: var(left) - part.whole)
             body = substitute(body, {loop.symbol: var(left)})
-            out.append(For(left, part.whole, part.stop, 1, body, span=loop.span))
+            out.append(For(left, part.whole, stop, 1, body, span=loop.span))
         return tuple(out)
 
     # ------------------------------------------------------------------------------ otherwise

@@ -2,8 +2,9 @@ r"""Sums of several rows at once, so that memory is read at several places.
 
 Changes: a loop over rows whose sums are taken in lanes takes some rows at a time. Loops over the
 terms run once for all of them; what each row does before, between and after follows in its order.
-Processors fetch ahead for each place apart, so several at once give more of memory than one; sums
-that wait for their last addition do so side by side; and what rows share is loaded once.
+Some processors fetch ahead for each place apart, so that several at once give more of memory than
+one, and `Target.streams` says so; of others memory gives less then. Near caches give the same to
+all: sums that wait for their last addition do so side by side; and what rows share is loaded once.
 
     for i: s = 0; for j: s += x[i, j]; y[i] = s
     for i step 2: s0 = 0; s1 = 0; for j: s0 += x[i, j]; s1 += x[i + 1, j]; y[i] = s0; y[i + 1] = s1
@@ -15,7 +16,7 @@ what it did, in its order, and what several rounds write is written in theirs.
 >>> from plusequals.lowering.ir.printer import print_program
 >>> from plusequals.lowering.schedule.lanes import lanes
 >>> program = lanes(lowered("y[i] = sum(x[i, j])", y="f32[9]", x="f32[9, 64]"))
->>> made = print_program(streams(program, Target(schedule=True, l2_bytes=2048)))
+>>> made = print_program(streams(program, Target(schedule=True, streams=4, l2_bytes=2048)))
 >>> print("\n".join(line[8:] for line in made.split("\n") if "i in" in line or "x[" in line))
 # y[i] = sum(x[i, j])
 for i in 0..8 step 2:
@@ -59,6 +60,7 @@ class Several(Reason):
     """Why rows are taken together."""
 
     STREAMS = "memory gives more where it is read at several places"
+    SUMS = "sums that wait for their last addition do so side by side"
 
 
 def streams(program: Program, target: Target) -> Program:
@@ -91,7 +93,8 @@ class _Work(Outermost):
         if independent(loop, mine, self.own, ranges(outer)) and not _is_in_order(loop, mine):
             return None
         node = next((n for n in _written(loop.body) if n.id not in mine), _written(loop.body)[0])
-        self.decisions.append(Decision("abreast", Several.STREAMS, node, span=loop.span))
+        why = Several.STREAMS if self.target.streams > 1 else Several.SUMS
+        self.decisions.append(Decision("abreast", why, node, span=loop.span))
         made = partial(self.several, loop, mine)
         return self.cut(loop, self.end(loop, outer), (count,), made)
 
@@ -113,7 +116,8 @@ class _Work(Outermost):
         again = _again(read, mine)
         if again is None or again * most > self.target.l2_bytes // 2:
             return 0
-        if len(sums) == 1 and self.is_near(loop, read):
+        near = self.is_near(loop, read)
+        if near and len(sums) == 1 or not near and self.target.streams < 2:
             return 0
         return 1 << max(most, 1).bit_length() - 1
 
@@ -121,10 +125,15 @@ class _Work(Outermost):
         """Whether all rows together are in the second cache, which gives one place after the other
         as fast."""
         rounds = (loop.hi - loop.lo).constant
-        sizes = [size for found in read for size in found.values()]
-        if rounds is None or None in sizes:
-            return False
-        return rounds * sum(size or 0 for size in sizes) < self.target.l2_bytes
+        whole = {node.id: node for stmt in statements(loop.body) for node in own_reads(stmt)}
+        total = 0
+        for number, node in whole.items():
+            sizes = [found[number] for found in read if number in found]
+            if rounds is None or None in sizes:
+                return False
+            most = rounds * max((size or 0 for size in sizes), default=0)
+            total += most if node.static_shape is None else min(most, node.bytes)
+        return total < self.target.l2_bytes
 
     def several(
         self, loop: For, mine: frozenset[int], width: int, first: Affine, last: Affine

@@ -57,6 +57,12 @@ def test_instructions_decide_the_digest_and_the_clock_does_not(describe: Path) -
     assert (host.target().vector_bits, host.target().vector_registers) == (256, 16)
 
 
+def test_the_maker_decides_at_how_many_places_memory_is_read(describe: Path) -> None:
+    for maker, expected in (("GenuineIntel", 4), ("AuthenticAMD", 1), ("", 1)):
+        describe.write_text(CPUINFO.format(800).replace("GenuineIntel", maker))
+        assert host.target().streams == expected
+
+
 def test_facts_say_what_decides_schedules(describe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     describe.write_text(CPUINFO.format(800))
     before = host.facts()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from plusequals.lowering.ir.assignments import Alloc, Break, Continue, Fault, Let, Permute, Print
-from plusequals.lowering.ir.indexing import Affine, Symbol, const, evaluate, var
+from plusequals.lowering.ir.indexing import Affine, Symbol, const, evaluate, minimum, var
 from plusequals.lowering.ir.loops import (
     Barrier,
     Check,
@@ -57,6 +57,13 @@ def test_rounds_are_those_of_python() -> None:
         assert rounds_of(loop(i, lo, hi, step=step)).constant == len(range(lo, hi, step))
     assert evaluate(rounds_of(loop(i, 1, var(n), step=3)), {n: 9}) == 3
     assert total_of(loop(i, 5, 2, COPY)).constant == 0
+
+
+def test_a_part_of_a_loop_is_taken_to_be_whole() -> None:
+    for step in (1, 3, 32):
+        last = minimum(var(n), var(m) + 100)
+        rounds = len(range(0, 100, step))
+        assert total_of(loop(i, var(m), last, COPY, step=step)).constant == rounds * 2 * SCALAR
 
 
 def test_work_is_the_sum_of_what_is_inside() -> None:

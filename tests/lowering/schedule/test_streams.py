@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from plusequals.backends.cc import backend, host
 from plusequals.lowering import settings
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.walk import statements
@@ -20,8 +21,9 @@ from ..passes.shown import lowered
 from .scheduled import function, interpreted, of_any_size, scheduled
 
 TARGET = Target(
-    schedule=True, reorders=True, fma=True, l2_bytes=8192, vector_bits=512, vector_registers=32
-)
+    schedule=True, reorders=True, fma=True, l2_bytes=8192, vector_bits=512, vector_registers=32,
+    streams=4,
+)  # fmt: skip
 """So little is in its second cache that small arrays are read from further away."""
 BODIES = {
     "sums": "y[i] = sum(x[i, j])",
@@ -41,7 +43,7 @@ ORDERED = {
         "for i in range(len(x)):\n    y[1] = y[0]\n    y[0] += sum[j](x[i, j])\n    y[i] += y[1]"
     ),
 }
-SHAPES = [(3, 96), (4, 97), (22, 130), (13, 1100), (0, 96), (9, 0)]
+SHAPES = [(3, 96), (4, 97), (33, 130), (13, 1100), (0, 96), (9, 0)]
 
 
 def arrays(shape: tuple[int, int], dtype: str = "f4") -> list[Any]:
@@ -85,7 +87,7 @@ def test_not_a_bit_changes(
     monkeypatch.setattr(streams, "MOST", 1)
     before = interpreted(scheduled(procedure, TARGET), *given)
     assert [one.tobytes() for one in before] == [one.tobytes() for one in after]
-    if shape == (22, 130):
+    if shape == (33, 130):
         assert steps(program) == (set() if name in ORDERED else {4})
 
 
@@ -107,6 +109,10 @@ def test_c_gives_the_bits_of_one_row_at_a_time(
 ) -> None:
     given = arrays((1030, 576), dtype)
     texts, results = [], []
+    here = replace(host.target(), streams=4)
+    monkeypatch.setattr(
+        backend, "target", lambda: replace(here, threads=settings.current().threads)
+    )
     for most in (streams.MOST, 1):
         for threads in (1, 7):
             mine = [one.copy() for one in given]
@@ -138,10 +144,21 @@ def before(body: str, **sizes: str) -> Program:
 
 
 def test_what_is_near_is_read_at_one_place() -> None:
-    program = before("y[i] = sum(x[i, j])", y="f32[16]", x="f32[16, 100]")
+    program = before("y[i] = sum(x[i, j])", y="f32[16]", x="f32[16, 512]")
     assert in_streams(program, TARGET).program is not program
     large = replace(TARGET, l2_bytes=1 << 16)
     assert in_streams(program, large) == (program, ())
+
+
+def test_what_is_far_is_read_at_one_place_where_that_is_fastest() -> None:
+    program = before("y[i] = sum(x[i, j])", y="f32[16]", x="f32[16, 512]")
+    assert in_streams(program, TARGET).program is not program
+    assert in_streams(program, replace(TARGET, streams=1)) == (program, ())
+    two = "y[i] = sum((x[i, j] - mean[k](x[i, k])) ** 2)"
+    program = before(two, y="f32[16]", x="f32[16, 800]")
+    for size, is_near in ((1 << 15, False), (16 * 3200, False), (1 << 16, True)):
+        target = replace(TARGET, streams=1, l2_bytes=size)
+        assert bool(in_streams(program, target).decisions) == is_near
 
 
 def test_rows_that_are_read_twice_stay_in_the_cache() -> None:

@@ -2,6 +2,13 @@
 
 Counts of whole numbers beside sums have lanes as well, for they are the same in any order, and a
 number that every lane adds to keeps a loop from being vectors. It changes nothing.
+
+>>> from plusequals.lowering.pipeline import optimize
+>>> program = lowered("y[0] = x[x > 0.5].mean()", y="f32[1]", x="f32[9]")
+>>> program, _ = optimize(program, Target(schedule=True), stop_after="masks")
+>>> (loop,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
+>>> [update.access.node.dtype.name for update in counts(loop)]
+['int64']
 """
 
 from __future__ import annotations

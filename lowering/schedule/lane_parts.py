@@ -24,8 +24,11 @@ from ..ir.loops import Comment, For, If, LoopKind, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import map_statements
 from ..ir.walk import expressions_of, own_writes, statements
+from ..passes.cost import cost
 
 Body = tuple[Stmt, ...]
+LARGEST = 96
+"""How many parts the expression of a sum may have that is written out."""
 
 
 def counts(loop: For) -> list[Update]:
@@ -51,6 +54,13 @@ def _is_count(stmt: Update) -> bool:
         and isinstance(stmt.value, Cast)
         and stmt.value.value.dtype is dtypes.bool_
     )
+
+
+def is_light(loop: For, count: int) -> bool:
+    """Whether the text of the terms that are left may be there once for each power of two."""
+    only = all(isinstance(stmt, Comment | Store | Update) for stmt in loop.body)
+    values = [stmt.value for stmt in loop.body if isinstance(stmt, Store | Update)]
+    return only and sum(map(cost, values)) * count.bit_count() <= LARGEST
 
 
 def add(update: Update, node: Node, lane: Affine, other: Node, behind: Affine) -> Stmt:

@@ -21,7 +21,7 @@ for i in 0..8:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from functools import partial
 from typing import cast
@@ -39,7 +39,7 @@ from ..ir.ops import OPS
 from ..ir.rewrite import substitute, substitute_expr, with_bodies
 from ..ir.walk import bodies
 from ..passes.decision import Decided, Decision, Reason
-from .lane_parts import add, counts, folding, kind, lanes_of, on_lanes
+from .lane_parts import LARGEST, add, counts, folding, is_light, kind, lanes_of, on_lanes
 from .sums import Sum, is_extreme, start_of, sums, together, upper_half
 
 Body = tuple[Stmt, ...]
@@ -53,8 +53,6 @@ FEW = 64
 """Of so few terms the greatest is found one by one."""
 SHORT = 8
 """Sums of up to so many terms are written out."""
-LARGEST = 96
-"""How many parts the expression of a sum may have that is written out."""
 
 
 class Spread(Reason):
@@ -244,11 +242,29 @@ class _Spread:
             body = substitute(body, {loop.symbol: var(at) + var(lane)})
             inner = For(lane, const(0), const(LANES), 1, body, kind(body, own), loop.span)
             out.append(For(at, part.start, part.steps, LANES, (inner,), span=loop.span))
-        if 0 not in ((part.end - part.whole).constant, (part.stop - part.whole).constant):
+        count = (part.end - part.whole).constant
+        if count is not None and part.size is None and is_light(loop, count):
+            return (*out, *self.pieces(own, part.whole, count))
+        if 0 not in (count, (part.stop - part.whole).constant):
             body = on_lanes(loop.body, own, lambda _: var(left) - part.whole)
             body = substitute(body, {loop.symbol: var(left)})
             out.append(For(left, part.whole, part.stop, 1, body, span=loop.span))
         return tuple(out)
+
+    def pieces(self, own: dict[int, Node], whole: Affine, count: int) -> Iterator[Stmt]:
+        """Yield loops over the first lanes, as many as there are terms behind whole steps: each of
+        a power of two, as vectors are."""
+        loop, first = self.loop, 0
+        while first < count:
+            size = upper_half(count - first + 1)
+            lane = self.fresh.symbol("lane")
+            body = on_lanes(loop.body, own, partial(_at, var(lane) + first))
+            body = substitute(body, {loop.symbol: whole + var(lane) + first})
+            if size == 1:
+                yield from substitute(body, {lane: const(0)})
+            else:
+                yield For(lane, const(0), const(size), 1, body, kind(body, own), loop.span)
+            first += size
 
     # ------------------------------------------------------------------------------ otherwise
 
@@ -352,6 +368,10 @@ class _Spread:
             out.append(self.each(width - half, one, fold))
             width = half
         return (*out, replace(one.update, value=Read(node, (const(0),)), over=()))
+
+
+def _at(lane: Affine, _: Update) -> Affine:
+    return lane
 
 
 def _is_short(loop: For, mine: list[_Open]) -> bool:

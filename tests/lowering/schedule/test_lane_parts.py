@@ -10,7 +10,7 @@ from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.loops import For, Store, Update
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
-from plusequals.lowering.schedule.lane_parts import counts, lanes_of
+from plusequals.lowering.schedule.lane_parts import LARGEST, counts, is_light, lanes_of
 
 from ..ir.build import ap, at, f32, i64, num, read, symbols
 from ..ir.build import node as array
@@ -46,3 +46,12 @@ def test_what_does_not_count_tests_is_a_number() -> None:
 
 def test_lanes_have_a_fixed_number() -> None:
     assert lanes_of(Node(7, "lanes", (const(32),), dtypes.float64)) == 32
+
+
+def test_what_is_left_is_written_once_for_each_power_of_two_where_that_is_short() -> None:
+    assert is_light(loop(SUM), 31)
+    dear = replace(SUM, value=ap("exp", read(X, i)))
+    assert is_light(loop(dear), 16)
+    assert is_light(loop(*(dear,) * (LARGEST // 17)), 16)
+    assert not is_light(loop(*(dear,) * (LARGEST // 17)), 24)
+    assert not is_light(For(i, const(0), const(96), 1, (loop(SUM),)), 16)

@@ -2,7 +2,8 @@
 
 Changes: a loop over columns, in each of which others count the terms of an accumulation, becomes a
 loop over strips of columns. A strip keeps its sums in vector registers while it runs down the rows,
-so that memory is read in its order; what is left of the columns runs as before. Where the nearest
+so that memory is read in its order; what is left of the columns runs as before. Few columns are one
+strip, and of those left two at a time. Where the nearest
 caches do not hold all rows, strips are longer, with sums in the first one, and take a few rows at a
 time: memory gives long pieces sooner, and a sum is loaded and stored once for these rows.
 
@@ -16,17 +17,17 @@ changes: the terms of a column are added in their order.
 >>> from plusequals.lowering.passes.shrink import shrink
 >>> from plusequals.lowering.target import Target
 >>> show(lambda program: strips(shrink(program), Target(schedule=True)),
-...      "y[j] = sum(x[i, j])", y="f32[70]", x="f32[9, 70]")
-for j in 0..64 step 32:
-    for column in 0..32 vector:
+...      "y[j] = sum(x[i, j])", y="f32[9]", x="f32[9, 9]")
+for j in 0..8 step 8:
+    for column in 0..8 vector:
         strip[column] = 0.0
     for i in 0..9:
-        for column in 0..32 vector:
+        for column in 0..8 vector:
             strip[column] += x[i, j + column]
-    for column in 0..32 vector:
+    for column in 0..8 vector:
         y_acc = strip[column]
         y[j + column] = y_acc
-for j in 64..70:
+for j in 8..9:
     y_acc = 0.0
     for i in 0..9:
         y_acc += x[i, j]
@@ -66,6 +67,8 @@ else:  # what few programs need
 
 ROWS = 4
 """How many rows a strip whose sums are in memory takes at a time."""
+FEW = 12
+"""So few vectors of columns are one strip, whose sums are in registers: rows are read once."""
 UNKNOWN = 8
 """How many pieces such a strip has where only the run knows how many columns there are."""
 
@@ -102,6 +105,12 @@ class _Work(Outermost):
         node = nest.place.node if nest.place else nest.acc
         self.decisions.append(Decision("lanes", Down.ROWS, node, span=nest.update.span))
         end = self.end(loop, outer)
+        columns = (end - loop.lo).constant
+        ragged = loop.symbol in nest.depth[-1].hi.symbols()
+        if columns is not None and lanes <= columns <= FEW * lanes and not ragged:
+            most = columns // lanes * lanes
+            few = (most,) if lanes == 2 or columns - most < 2 else (most, 2)
+            return self.cut(loop, end, few, partial(self.strip, loop, nest, most))
         widths = (4 * lanes, lanes) if end.constant is None else (4 * lanes, 2 * lanes, lanes)
         widths = (*self.long(nest, 4 * lanes), *widths)
         return self.cut(loop, end, widths, partial(self.strip, loop, nest, 4 * lanes))

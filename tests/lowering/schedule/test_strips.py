@@ -161,14 +161,17 @@ WIDTHS = {
     5: [("0", "4", 4), ("4", "5", 1)],
     16: [("0", "16", 16)],
     17: [("0", "16", 16), ("16", "17", 1)],
-    24: [("0", "16", 16), ("16", "24", 8)],
-    39: [("0", "32", 16), ("32", "36", 4), ("36", "39", 1)],
+    24: [("0", "24", 24)],
+    39: [("0", "36", 36), ("36", "38", 2), ("38", "39", 1)],
+    48: [("0", "48", 48)],
     63: [("0", "48", 16), ("48", "56", 8), ("56", "60", 4), ("60", "63", 1)],
 }
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
-def test_four_vectors_then_fewer_then_each_column(columns: int) -> None:
+def test_few_columns_are_one_strip_and_many_are_cut_into_four_vectors_and_fewer(
+    columns: int,
+) -> None:
     found = loops_of("y[j] = sum(x[i, j])", y=f"f32[{columns}]", x=f"f32[9, {columns}]")
     assert found == WIDTHS[columns]
 

@@ -49,17 +49,17 @@ backends/cuda: verbs protocols
 backends/cc: __init__ backend warm stream compiler code threads library inspection toolchain host
 backends: interpreter registry
 backends/emit: __init__ c_syntax order parts polls frame vectors division source heads units
-backends/emit: c_expression eager products names dialect layout prelude record
+backends/emit: lane_shape c_expression eager products names dialect layout prelude record
 backends: cache lock folders dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
-lowering/schedule: __init__ grid presets stencil masks lockstep predicate pieces deferred kinds
-lowering/schedule: split stages
+lowering/schedule: __init__ grid presets stencil masks guarded lockstep predicate pieces
+lowering/schedule: deferred kinds split stages
 lowering/schedule: tensor_tiles device_parts device_tiles distribution device_contraction columns
 lowering/schedule: segments scatter owners chunks copied
 lowering/schedule: team scan tree points meet elsewhere
 lowering/schedule: sweeps streams checks best terms nests abreast jam outer edges
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
-lowering/schedule: accumulation lanes
+lowering/schedule: accumulation lanes lane_parts
 lowering/schedule: outermost order sums legal integers
 lowering/passes: __init__ settled exchange unroll
 lowering/passes: virtualize definition fuse pair sink shrink simplify cse hoist gather

@@ -94,7 +94,7 @@ def without_branch(test: Expr, yes: Expr, no: Expr, storage: Storage) -> bool:
     """Whether both sides may be computed whatever the test says."""
     if not all(_is_harmless(part, storage) for part in (test, yes, no)):
         return False
-    return _is_about_data(test, storage.data) or not any(
+    return is_about_data(test, storage.data) or not any(
         part.node.id not in storage.variables and not part.node.purpose
         for side in (yes, no)
         for part in reads(side)
@@ -113,7 +113,7 @@ def of_data(program: Program) -> frozenset[int]:
     known = {node.id for node in program.locals} & found.keys()
     while True:
         data = given | known
-        left = {one for one in known if all(_is_about_data(x, data) for x in found[one])}
+        left = {one for one in known if all(is_about_data(x, data) for x in found[one])}
         if left == known:
             return frozenset(data)
         known = left
@@ -148,7 +148,7 @@ def _collect(body: Iterable[Stmt], tests: tuple[Expr, ...], found: dict[int, lis
                     found.setdefault(node.id, []).append(_UNCLEAR)
 
 
-def _is_about_data(test: Expr, data: AbstractSet[int]) -> bool:
+def is_about_data(test: Expr, data: AbstractSet[int]) -> bool:
     """Whether a test says nothing from which an index could be known to be in range."""
     return not any(
         isinstance(part, Position)
@@ -172,7 +172,7 @@ def _is_harmless(expr: Expr, storage: Storage) -> bool:
         case Cast(value):
             return _is_harmless(value, storage)
         case Select(test, yes, no):
-            sides = (yes, no) if _is_about_data(test, storage.data) else ()
+            sides = (yes, no) if is_about_data(test, storage.data) else ()
             return all(_is_harmless(part, storage) for part in (test, *sides))
         case Reduce():
             return False

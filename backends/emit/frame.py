@@ -386,7 +386,7 @@ def frame_of(program: Program, placement: Placement, dialect: Dialect) -> Frame:
         },
         registers=registers, privates=privates,
         memory=memory,
-        vectors=plan_of(program, placement.vector_bits),
+        vectors=plan_of(program, placement.vector_bits, storage.data if storage else frozenset()),
         polls=placement.polls,
     )  # fmt: skip
 

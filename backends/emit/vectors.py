@@ -13,6 +13,7 @@ declared.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 from math import prod
 from typing import NamedTuple
@@ -20,23 +21,18 @@ from typing import NamedTuple
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import Span
 from ...lowering.ir import dtypes
-from ...lowering.ir.assignments import Access
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Cast, Dynamic, Expr, Index, Read, reads
+from ...lowering.ir.expressions import Apply, Cast, Expr, Index, Read, Select, reads
 from ...lowering.ir.indexing import Affine, Symbol, const, evaluate, var
 from ...lowering.ir.loops import Comment, For, Program, Stmt, Store, Update, While
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import substitute
-from ...lowering.ir.walk import bodies, expressions_of, free_symbols, own_writes, parts, statements
-from ...lowering.passes.cells import stride
-from .c_expression import POSTFIX, UNARY, Scope, Text, behind_zero, infix
+from ...lowering.ir.walk import bodies, expressions_of, own_writes, parts, statements
+from .c_expression import POSTFIX, UNARY, Scope, Text, infix
+from .lane_shape import COMPARED, INFIX, LOGIC, Shape, joined
 from .names import Names
 from .prelude import is_piece
 
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-"}
-_KNOWN = frozenset((*_INFIX, "max", "min", "fma"))
-"""What is done to all lanes at once, by an operator or by a function of the prelude."""
-_REALS = (dtypes.float32, dtypes.float64)
 MOST_UNROLLED = 32
 """How many rounds of a loop are written out, at most."""
 PEELED = 16
@@ -45,86 +41,20 @@ NARROW, MANY = 256, 8
 """Where vectors are no wider there are 16 registers, and with so many sums few are left."""
 
 
-def width_of(loop: For, bits: int) -> int:
+def width_of(loop: For, bits: int, data: AbstractSet[int] = frozenset()) -> int:
     """Return how many lanes a vector has in a loop, 0 where it stays a loop.
 
-    It is a power of two that divides the number of rounds, for the widest type in the loop.
+    It is a power of two that divides the number of rounds, for the widest type in the loop. `data`
+    are the arrays that say nothing of indices.
     """
     rounds = loop.hi.constant
     if loop.kind != "vector" or loop.lo != const(0) or loop.step != 1 or rounds is None:
         return 0
-    found = _Shape(loop.symbol)
+    found = Shape(loop.symbol, data)
     if not all(found.fits(stmt) for stmt in loop.body):
         return 0
     lanes = min(bits // max(found.bits, default=bits), rounds)
     return lanes if lanes > 1 and not lanes & (lanes - 1) and not rounds % lanes else 0
-
-
-@dataclass(slots=True)
-class _Shape:
-    """What a loop over lanes does, statement by statement."""
-
-    lane: Symbol
-    bits: set[int] = field(default_factory=set)
-    """The sizes of the types of what differs from lane to lane."""
-    named: set[int] = field(default_factory=set)
-    """The ids of scalars that have a value for each lane."""
-
-    def fits(self, stmt: Stmt) -> bool:
-        """Whether a statement can be one on vectors; it is noted."""
-        match stmt:
-            case Comment():
-                return True
-            case Store(Access(node, ()), value):
-                self.note(stmt)
-                return self.is_real(node.dtype) and self.can(value)
-            case Store(Access(node, index), value):
-                return self.is_real(node.dtype) and self.step(node, index) == 1 and self.can(value)
-            case Update(Access(node, index), op, value, None) if op.name in _KNOWN:
-                return self.is_real(node.dtype) and self.step(node, index) == 1 and self.can(value)
-            case _:
-                return False
-
-    def note(self, stmt: Stmt) -> None:
-        """Note what a statement that fits makes, without a look at whether it does."""
-        if isinstance(stmt, Store) and not stmt.access.index:
-            self.named.add(stmt.access.node.id)
-
-    def is_real(self, dtype: DType) -> bool:
-        self.bits.add(dtype.bits)
-        return dtype in _REALS
-
-    def can(self, expr: Expr) -> bool:
-        """Whether an expression is of one value for all lanes, or one of vectors."""
-        if not self.varies(expr):
-            return True
-        match expr:
-            case Read(node, ()):
-                return True
-            case Read(node, index):
-                return self.is_real(node.dtype) and self.step(node, index) == 1
-            case Apply(op, args, dtype) if op.name in _KNOWN:
-                return (
-                    self.is_real(dtype)
-                    and behind_zero(expr) is None
-                    and all(arg.dtype is dtype and self.can(arg) for arg in args)
-                )
-            case Cast(value, dtype):
-                wider = value.dtype is dtypes.float32 and dtype is dtypes.float64
-                return wider and self.is_real(dtype) and self.can(value)
-            case _:
-                return False
-
-    def varies(self, expr: Expr) -> bool:
-        """Whether an expression may have another value in each lane."""
-        named = any(not read.index and read.node.id in self.named for read in reads(expr))
-        return named or self.lane in free_symbols(expr)
-
-    def step(self, node: Node, index: tuple[Index, ...]) -> int | None:
-        """Return how far apart neighbouring lanes are in an array, None where that is unclear."""
-        if any(isinstance(at, Dynamic) and self.varies(at.value) for at in index):
-            return None
-        return stride(node, index, self.lane)
 
 
 # --------------------------------------------------------------------------------- variables
@@ -140,6 +70,8 @@ class Plan:
     """How many lanes each variable has, by node id."""
     homes: Mapping[int, tuple[Node, ...]] = field(default_factory=dict)
     """By the `id` of a list of statements, which lives as long as the program."""
+    data: AbstractSet[int] = frozenset()
+    """The arrays whose elements say nothing of indices, by their ids."""
 
 
 Lists = tuple[tuple[Stmt, ...], ...]
@@ -150,6 +82,7 @@ class _Search:
     """The search for arrays that may be variables."""
 
     bits: int
+    data: AbstractSet[int]
     widths: dict[int, set[int]] = field(default_factory=dict)
     """The lanes of each node in each of its uses, 0 where it has to be an array."""
     lists: dict[int, Lists] = field(default_factory=dict)
@@ -192,7 +125,7 @@ class _Search:
         fixed = {loop.symbol for loop in loops if is_unrolled(loop)}
         if not all(isinstance(at, Affine) and at.symbols() <= fixed for at in index[:-1]):
             return 0
-        return width_of(loops[-1], self.bits)
+        return width_of(loops[-1], self.bits, self.data)
 
 
 def is_unrolled(loop: For) -> bool:
@@ -202,11 +135,14 @@ def is_unrolled(loop: For) -> bool:
     return loop.kind == "unrolled" and fixed and loop.step == 1 and (rounds or 0) <= MOST_UNROLLED
 
 
-def plan_of(program: Program, bits: int) -> Plan:
-    """Return which arrays of a program are variables, for vectors of that many bits."""
+def plan_of(program: Program, bits: int, data: AbstractSet[int] = frozenset()) -> Plan:
+    """Return which arrays of a program are variables, for vectors of that many bits.
+
+    `data` are the arrays whose elements say nothing of indices.
+    """
     if not bits:
         return Plan(0)
-    search = _Search(bits)
+    search = _Search(bits, data)
     for kernel in program.kernels:
         search.body(kernel.body, (kernel.body,), ())
     held: dict[int, int] = {}
@@ -216,7 +152,7 @@ def plan_of(program: Program, bits: int) -> Plan:
         if len(widths) == 1 and 0 not in widths and lists:
             held[number] = min(widths)
             homes.setdefault(id(lists[-1]), []).append(search.nodes[number])
-    return Plan(bits, held, {at: tuple(nodes) for at, nodes in homes.items()})
+    return Plan(bits, held, {at: tuple(nodes) for at, nodes in homes.items()}, data)
 
 
 def count(node: Node, width: int) -> int:
@@ -281,14 +217,14 @@ class Writer:
         """Return the lines of a loop, or its rounds one by one; None where it stays a loop."""
         if self.plan.bits and is_unrolled(loop):
             return rounds_of(loop)
-        width = width_of(loop, self.plan.bits)
+        width = width_of(loop, self.plan.bits, self.plan.data)
         return self.lines(loop, width) if width else None
 
     def lines(self, loop: For, width: int) -> Iterator[Line]:
         """Yield the lines of a loop whose vectors have so many lanes."""
         rounds = loop.hi.constant or 0
         for first in range(0, rounds, width):
-            piece = _Piece(self, _Shape(loop.symbol), loop.symbol, first, width)
+            piece = _Piece(self, Shape(loop.symbol), loop.symbol, first, width)
             for stmt in loop.body:
                 piece.shape.note(stmt)
                 if isinstance(stmt, Store | Update):
@@ -306,7 +242,7 @@ class _Piece:
     """Some lanes of a loop, as many as one vector has."""
 
     writer: Writer
-    shape: _Shape
+    shape: Shape
     lane: Symbol
     first: int
     width: int
@@ -325,8 +261,10 @@ class _Piece:
         place = self.place(access.node, access.index)
         if isinstance(stmt, Store):
             return f"{place} = {self.vector(value).text};"
-        if stmt.op.name in _INFIX:
-            return f"{place} {_INFIX[stmt.op.name]}= {self.either(value).text};"
+        if isinstance(value, Cast) and value.value.dtype is dtypes.bool_:  # -1 where it holds
+            return f"{place} -= {self.counted(value.value, access.node.dtype)};"
+        if stmt.op.name in INFIX:
+            return f"{place} {INFIX[stmt.op.name]}= {self.either(value).text};"
         call = self.called(
             stmt.op.name, access.node.dtype, [Text(place, POSTFIX), self.vector(value)]
         )
@@ -370,18 +308,53 @@ class _Piece:
                 if place[0] != "*":
                     return Text(place, POSTFIX)
                 return Text(f"*(const {place[2:]}", UNARY)
-            case Apply(op, args, dtype) if op.name not in _INFIX:
+            case Apply(op, args, dtype) if op.name not in INFIX:
                 return self.called(op.name, dtype, [self.vector(arg) for arg in args])
             case Apply(op, args, _):
-                return infix(_INFIX[op.name], [self.either(arg) for arg in args])
+                return infix(INFIX[op.name], [self.either(arg) for arg in args])
             case Cast(value, dtype):
                 inner, to = self.vector(value).text, type_of(dtype, self.width)
                 known = f"{to}_of_{type_of(value.dtype, self.width)}"
                 if is_piece(known):
                     return Text(f"{known}({inner})", POSTFIX)
                 return Text(f"__builtin_convertvector({inner}, {to})", POSTFIX)
+            case Select(test, yes, no):
+                mask = self.mask(test, expr.dtype.bits)
+                return self.called("pick", expr.dtype, [mask, self.vector(yes), self.vector(no)])
             case _:
                 raise AssertionError("loops over lanes were looked at before")
+
+    def counted(self, test: Expr, dtype: DType) -> str:
+        """Return the mask of a test as integers of a type."""
+        mask = self.mask(test, dtype.bits).text
+        return mask if dtype.kind == "i" else f"({type_of(dtype, self.width)})({mask})"
+
+    def mask(self, test: Expr, bits: int) -> Text:
+        """Return a test as a vector of integers of so many bits, -1 where it holds and else 0."""
+        match test:
+            case Apply(op, args) if op.name in COMPARED:
+                text = infix(COMPARED[op.name], [self.vector(arg) for arg in args]).text
+                return self.converted(f"(i{args[0].dtype.bits}x{self.width})({text})", args, bits)
+            case Apply(op, args) if op.name in LOGIC:
+                return infix(LOGIC[op.name], [self.mask(arg, bits) for arg in args])
+            case Apply(_, args):
+                return infix("~", [self.mask(arg, bits) for arg in args])
+            case Select():
+                operator, other = joined(test)
+                return infix(operator, [self.mask(one, bits) for one in (test.test, other)])
+            case Read(node, index):
+                place = self.place(node, index).replace("bool", "u8", 1)
+                to = f"i{bits}x{self.width}"
+                wide = f"__builtin_convertvector({place.replace('*(', '*(const ', 1)}, {to})"
+                return Text(f"({to})({wide} != 0)", UNARY)
+            case _:
+                raise AssertionError("loops over lanes were looked at before")
+
+    def converted(self, mask: str, compared: tuple[Expr, ...], bits: int) -> Text:
+        """Return a mask of what was compared with lanes of so many bits."""
+        if compared[0].dtype.bits == bits:
+            return Text(mask, UNARY)
+        return Text(f"__builtin_convertvector({mask}, i{bits}x{self.width})", POSTFIX)
 
     def called(self, name: str, dtype: DType, args: list[Text]) -> Text:
         texts = ", ".join(arg.text for arg in args)

@@ -21,7 +21,7 @@ for i in 0..8:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from functools import partial
 from typing import cast
@@ -33,12 +33,13 @@ from ..ir.bounds import Bounds, bounds_of
 from ..ir.expressions import Apply, Const, Expr, Position, Read, walk
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Affine, const, floordiv, maximum, minimum, mod, var
-from ..ir.loops import Comment, For, If, LoopKind, Program, Stmt, Store, Update
+from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.rewrite import map_statements, substitute, substitute_expr, with_bodies
-from ..ir.walk import bodies, statements
+from ..ir.rewrite import substitute, substitute_expr, with_bodies
+from ..ir.walk import bodies
 from ..passes.decision import Decided, Decision, Reason
+from .lane_parts import LARGEST, add, counts, folding, is_light, kind, lanes_of, on_lanes
 from .sums import Sum, is_extreme, start_of, sums, together, upper_half
 
 Body = tuple[Stmt, ...]
@@ -52,8 +53,6 @@ FEW = 64
 """Of so few terms the greatest is found one by one."""
 SHORT = 8
 """Sums of up to so many terms are written out."""
-LARGEST = 96
-"""How many parts the expression of a sum may have that is written out."""
 
 
 class Spread(Reason):
@@ -205,7 +204,7 @@ class _Spread:
             cleared = tuple(self.cleared(one, own[id(one.update)]) for one in mine)
             part = _Part(start, loop.lo, whole, end, size)
             if number == 0:
-                return (*cleared, *self.steps(own, part))
+                return (*cleared, *self.steps_and_counts(own, part))
             block = self.fresh.symbol("block")
             body = level(number - 1, var(block), levels[number - 1])
             below = {key: lanes[number - 1] for key, lanes in nodes.items()}
@@ -218,6 +217,19 @@ class _Spread:
 
         return level(len(levels), loop.lo, None)
 
+    def steps_and_counts(self, own: dict[int, Node], part: _Part) -> Body:
+        """Return the loops over steps, in which counts have lanes of their own."""
+        found = [_Open(Sum(update, (self.loop,), False)) for update in counts(self.loop)]
+        few = lanes_of(next(iter(own.values())))
+        nodes = [self.partials(one, 2, few) for one in found]
+        before: list[Stmt] = []
+        after: list[Stmt] = []
+        for one, (lanes, total) in zip(found, nodes, strict=True):
+            before += (self.cleared(one, lanes), self.cleared(one, total))
+            after += (self.joined(one, total, lanes), *self.folded(one, total))
+        counted = {id(one.update): node for one, (node, _) in zip(found, nodes, strict=True)}
+        return (*before, *self.steps({**own, **counted}, part), *after)
+
     def steps(self, own: dict[int, Node], part: _Part) -> Body:
         """Return the loop over steps of all lanes, and the loop over what is left behind them."""
         loop = self.loop
@@ -225,15 +237,33 @@ class _Spread:
         lane, at, left = (self.fresh.symbol(name) for name in ("lane", loop.symbol.name, "rest"))
         steps, stop = part.until(part.whole), part.until(part.end)
         if (steps - part.start).constant != 0:
-            body = _on_lanes(loop.body, own, lambda _: var(lane))
+            body = on_lanes(loop.body, own, lambda _: var(lane))
             body = substitute(body, {loop.symbol: var(at) + var(lane)})
-            inner = For(lane, const(0), const(LANES), 1, body, _kind(body, own), loop.span)
+            inner = For(lane, const(0), const(LANES), 1, body, kind(body, own), loop.span)
             out.append(For(at, part.start, steps, LANES, (inner,), span=loop.span))
-        if 0 not in ((part.end - part.whole).constant, (stop - part.whole).constant):
-            body = _on_lanes(loop.body, own, lambda _: var(left) - part.whole)
+        count = (part.end - part.whole).constant
+        if count is not None and part.size is None and is_light(loop, count):
+            return (*out, *self.pieces(own, part.whole, count))
+        if 0 not in (count, (stop - part.whole).constant):
+            body = on_lanes(loop.body, own, lambda _: var(left) - part.whole)
             body = substitute(body, {loop.symbol: var(left)})
             out.append(For(left, part.whole, stop, 1, body, span=loop.span))
         return tuple(out)
+
+    def pieces(self, own: dict[int, Node], whole: Affine, count: int) -> Iterator[Stmt]:
+        """Yield loops over the first lanes, as many as there are terms behind whole steps: each of
+        a power of two, as vectors are."""
+        loop, first = self.loop, 0
+        while first < count:
+            size = upper_half(count - first + 1)
+            lane = self.fresh.symbol("lane")
+            body = on_lanes(loop.body, own, partial(_at, var(lane) + first))
+            body = substitute(body, {loop.symbol: whole + var(lane) + first})
+            if size == 1:
+                yield from substitute(body, {lane: const(0)})
+            else:
+                yield For(lane, const(0), const(size), 1, body, kind(body, own), loop.span)
+            first += size
 
     # ------------------------------------------------------------------------------ otherwise
 
@@ -275,7 +305,7 @@ class _Spread:
             heads.append(_if_starts(one, BLOCK, *block, _if_starts(one, BLOCKS, *ended)))
             joined = self.joined(one, blocks, lanes), self.joined(one, total, blocks)
             one.after.extend((*joined, *self.folded(one, total)))
-        body = _on_lanes(loop.body, own, lambda update: mod(update.over[-1], const(LANES)))
+        body = on_lanes(loop.body, own, lambda update: mod(update.over[-1], const(LANES)))
         return replace(loop, body=(*heads, *body))
 
     # ------------------------------------------------------------------------------ lanes
@@ -321,44 +351,26 @@ class _Spread:
         def store(lane: Affine) -> Stmt:
             return Store(Access(node, (lane,)), start, one.update.span)
 
-        return self.each(_width(node), one, store)
+        return self.each(lanes_of(node), one, store)
 
     def joined(self, one: _Open, node: Node, other: Node) -> Stmt:
         """Return the loop that adds other lanes to the lanes."""
-        return self.each(_width(node), one, lambda lane: _add(one, node, lane, other, lane))
+        return self.each(lanes_of(node), one, lambda lane: add(one.update, node, lane, other, lane))
 
     def folded(self, one: _Open, node: Node) -> Body:
         """Return the loops that put the lanes together, and the addition to the cell."""
         out: list[Stmt] = []
-        width = _width(node)
+        width = lanes_of(node)
         while width > 1:
             half = upper_half(width)
-            fold = partial(_folding, one, node, half)
+            fold = partial(folding, one.update, node, half)
             out.append(self.each(width - half, one, fold))
             width = half
         return (*out, replace(one.update, value=Read(node, (const(0),)), over=()))
 
 
-def _add(one: _Open, node: Node, lane: Affine, other: Node, behind: Affine) -> Stmt:
-    """Return the addition of one lane to another one."""
-    value = Read(other, (behind,))
-    return Update(Access(node, (lane,)), one.update.op, value, span=one.update.span)
-
-
-def _folding(one: _Open, node: Node, half: int, lane: Affine) -> Stmt:
-    """Return the addition of a lane of the upper half to one of the lower half."""
-    return _add(one, node, lane, node, lane + half)
-
-
-def _on_lanes(body: Body, own: dict[int, Node], lane: Callable[[Update], Affine]) -> Body:
-    """Return a body whose sums add to a lane instead of the cell."""
-
-    def change(stmt: Stmt) -> Body:
-        if isinstance(stmt, Update) and id(stmt) in own:
-            return (replace(stmt, access=Access(own[id(stmt)], (lane(stmt),)), over=()),)
-        return (stmt,)
-
-    return map_statements(body, change)
+def _at(lane: Affine, _: Update) -> Affine:
+    return lane
 
 
 def _is_short(loop: For, mine: list[_Open]) -> bool:
@@ -374,26 +386,8 @@ def _is_short(loop: For, mine: list[_Open]) -> bool:
     return parts * SHORT <= LARGEST
 
 
-def _kind(body: Body, own: dict[int, Node]) -> LoopKind:
-    """Return `vector` where lanes do nothing but add up and name values."""
-    lanes = {node.id for node in own.values()}
-    alone = all(
-        isinstance(stmt, Comment | If)
-        or (isinstance(stmt, Store) and not stmt.access.index)
-        or (isinstance(stmt, Update) and stmt.access.node.id in lanes)
-        for stmt in statements(body)
-    )
-    return "vector" if alone else "serial"
-
-
 def _if_starts(one: _Open, size: int, *body: Stmt) -> Stmt:
     """Return a branch for the rounds in which a block starts."""
     at = mod(one.update.over[-1], const(size))
     test = Apply(OPS["eq"], (Position(at), Const(0, dtypes.int64)), dtypes.bool_)
     return If(test, body, (), one.update.span)
-
-
-def _width(node: Node) -> int:
-    shape = node.static_shape
-    assert shape is not None, "lanes have a fixed number"
-    return shape[0]

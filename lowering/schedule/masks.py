@@ -49,9 +49,9 @@ from .legal import independent, private
 from .outermost import Outermost
 
 if TYPE_CHECKING:
-    from . import lockstep, predicate
+    from . import guarded, lockstep, predicate
 else:  # what few programs need
-    lockstep, predicate = later(__package__, ".lockstep", ".predicate")
+    guarded, lockstep, predicate = later(__package__, ".guarded", ".lockstep", ".predicate")
 
 Body = tuple[Stmt, ...]
 FEW = 4
@@ -65,6 +65,7 @@ class Masked(Reason):
 
     BRANCH = "what its branches guard is cheap, and can be done where they do not hold"
     COUNT = "it only counts, and 0 can be added where it does not"
+    SUM = "it only adds up, and what changes no sum can be added where it does not"
     LEAVE = "each round may leave a loop inside by itself, and needs nothing of the others"
 
 
@@ -96,6 +97,9 @@ class _Work(Outermost):
         if (counted := _counted(loop, known)) is not None:
             self.told(Masked.COUNT, writes(loop.body)[0], loop)
             return (counted,)
+        if (summed := guarded.summed(loop, known)) is not None:
+            self.told(Masked.SUM, writes(loop.body)[0], loop)
+            return (summed,)
         early = any(lockstep.may_leave(stmt) for stmt in loop.body)
         changed = writes(loop.body)
         can = lockstep.can_be_lanes if early else _can_be_straight

@@ -124,10 +124,11 @@ _ON = -1
 
 def _can(expr: Expr, known: tuple[Range, ...], sure: bool) -> bool:
     """Whether an expression can be computed on vectors, and where a test does not hold."""
-    return (sure or _is_inside(expr, known)) and can_be_vector(eager(expr, known))
+    return (sure or is_inside(expr, known)) and can_be_vector(eager(expr, known))
 
 
-def _is_inside(expr: Expr, known: tuple[Range, ...]) -> bool:
+def is_inside(expr: Expr, known: tuple[Range, ...]) -> bool:
+    """Whether an expression reads inside of arrays, whatever tests say."""
     return all(is_in_range(read.node, read.index, known) for read in reads(expr))
 
 
@@ -136,7 +137,7 @@ def eager(expr: Expr, known: tuple[Range, ...]) -> Expr:
 
     def value(one: Expr) -> Expr:
         one = rebuild(one, value, lambda index: index)
-        if isinstance(one, Select) and one.dtype is dtypes.bool_ and _is_inside(one, known):
+        if isinstance(one, Select) and one.dtype is dtypes.bool_ and is_inside(one, known):
             return choice(one.test, one.yes, one.no)
         return one
 

@@ -2,11 +2,14 @@
 
 Changes: a loop over columns, in each of which others count the terms of an accumulation, becomes a
 loop over strips of columns. A strip keeps its sums in vector registers while it runs down the rows,
-so that memory is read in its order; what is left of the columns runs as before. Where the nearest
+so that memory is read in its order; what is left of the columns runs as before. Few columns are one
+strip, and of those left two at a time. Where the nearest
 caches do not hold all rows, strips are longer, with sums in the first one, and take a few rows at a
 time: memory gives long pieces sooner, and a sum is loaded and stored once for these rows.
 
     strip[c] = start(j + c);  for k: strip[c] += term(j + c, k);  rest(j + c)       0 <= c < C
+
+Columns of different lengths are added up together as far as all of them go, and then one by one.
 
 Needs: rounds that may run in any order, and terms that lie side by side. Guarantees: not a bit
 changes: the terms of a column are added in their order.
@@ -14,17 +17,17 @@ changes: the terms of a column are added in their order.
 >>> from plusequals.lowering.passes.shrink import shrink
 >>> from plusequals.lowering.target import Target
 >>> show(lambda program: strips(shrink(program), Target(schedule=True)),
-...      "y[j] = sum(x[i, j])", y="f32[70]", x="f32[9, 70]")
-for j in 0..64 step 32:
-    for column in 0..32 vector:
+...      "y[j] = sum(x[i, j])", y="f32[9]", x="f32[9, 9]")
+for j in 0..8 step 8:
+    for column in 0..8 vector:
         strip[column] = 0.0
     for i in 0..9:
-        for column in 0..32 vector:
+        for column in 0..8 vector:
             strip[column] += x[i, j + column]
-    for column in 0..32 vector:
+    for column in 0..8 vector:
         y_acc = strip[column]
         y[j + column] = y_acc
-for j in 64..70:
+for j in 8..9:
     y_acc = 0.0
     for i in 0..9:
         y_acc += x[i, j]
@@ -41,11 +44,11 @@ from typing import TYPE_CHECKING
 
 from ..clash import symbols_of
 from ..dataclass import dataclass
-from ..ir import dtypes
+from ..ir import dtypes, indexing
 from ..ir.assignments import Access
-from ..ir.expressions import Apply, Cast, Expr, Read
+from ..ir.expressions import Apply, Cast, Expr, Read, reads
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, Symbol, const, var
+from ..ir.indexing import Affine, Symbol, const, maximum, var
 from ..ir.loops import For, Program, Stmt, Store
 from ..ir.node import Node, Purpose
 from ..ir.rewrite import substitute
@@ -64,6 +67,8 @@ else:  # what few programs need
 
 ROWS = 4
 """How many rows a strip whose sums are in memory takes at a time."""
+FEW = 12
+"""So few vectors of columns are one strip, whose sums are in registers: rows are read once."""
 UNKNOWN = 8
 """How many pieces such a strip has where only the run knows how many columns there are."""
 
@@ -100,6 +105,12 @@ class _Work(Outermost):
         node = nest.place.node if nest.place else nest.acc
         self.decisions.append(Decision("lanes", Down.ROWS, node, span=nest.update.span))
         end = self.end(loop, outer)
+        columns = (end - loop.lo).constant
+        ragged = loop.symbol in nest.depth[-1].hi.symbols()
+        if columns is not None and lanes <= columns <= FEW * lanes and not ragged:
+            most = columns // lanes * lanes
+            few = (most,) if lanes == 2 or columns - most < 2 else (most, 2)
+            return self.cut(loop, end, few, partial(self.strip, loop, nest, most))
         widths = (4 * lanes, lanes) if end.constant is None else (4 * lanes, 2 * lanes, lanes)
         widths = (*self.long(nest, 4 * lanes), *widths)
         return self.cut(loop, end, widths, partial(self.strip, loop, nest, 4 * lanes))
@@ -109,6 +120,8 @@ class _Work(Outermost):
 
         They are as wide as the first cache allows, and at least as many as there are threads.
         """
+        if nest.chain[0].symbol in nest.depth[-1].hi.symbols() or _slides(nest):
+            return ()
         counts = [(one.hi - one.lo).constant for one in (*nest.chain, *nest.depth)]
         size = nest.acc.dtype.itemsize
         known = [count for count in counts if count is not None]
@@ -130,6 +143,8 @@ class _Work(Outermost):
         node = self.fresh.array("strip", (width,), nest.acc.dtype, purpose)
         strip = _Strip(self.fresh, nest, node, var(at), width, min(width, piece))
         *others, inner = nest.depth
+        if loop.symbol in inner.hi.symbols():
+            return For(at, first, last, width, strip.ragged(inner), span=loop.span)
         rows = replace(inner, body=(strip.added(inner.symbol, 1),))
         summed: Body = (rows,)
         if long:
@@ -147,7 +162,10 @@ class _Work(Outermost):
         if len(nest.chain) > 1 or lanes < 2 or (rounds is not None and rounds < lanes):
             return False
         column = loop.symbol
-        if any(column in (k.lo.symbols() | k.hi.symbols()) for k in nest.depth):
+        if any(column in k.lo.symbols() for k in nest.depth):
+            return False
+        ends = [k.hi for k in nest.depth if column in k.hi.symbols()]
+        if ends and (len(nest.depth) > 1 or not _is_ragged(ends[0], column)):
             return False
         if column not in symbols_of(nest.update.value) or not _fits(nest.update.value, column):
             return False
@@ -205,12 +223,50 @@ class _Strip:
         row = self.fresh.symbol(loop.symbol.name)
         return replace(loop, symbol=row, lo=lo, hi=hi, step=rows, body=(self.added(row, rows),))
 
+    def ragged(self, loop: For) -> Body:
+        """Return what sums columns of different lengths: what all have together, then the others.
+
+        Both are in the order of the terms, so each column has the sum that it has alone.
+        """
+        nest, column, span = self.nest, self.nest.chain[0].symbol, self.nest.update.span
+        shortest = self.first + (0 if loop.hi.coefficient(column) > 0 else self.width - 1)
+        end = maximum(loop.lo, indexing.substitute(loop.hi, {column: shortest}))
+        kept = self.fresh.array("sums", (self.width,), self.node.dtype, "kept")
+        row, each = self.fresh.symbol(loop.symbol.name), self.fresh.symbol(column.name)
+        term = substitute((nest.update,), {loop.symbol: var(row)})
+        rest = (
+            *nest.again, Store(Access(nest.acc, ()), Read(kept, (var(column) - self.first,)), span),
+            replace(loop, symbol=row, lo=end, body=term), *nest.rest,
+        )  # fmt: skip
+        rest = substitute(rest, {column: self.first + var(each)})
+        return (
+            self.begun(),
+            replace(loop, hi=end, body=(self.added(loop.symbol, 1),)),
+            self.each(lambda sum_: (
+                Store(Access(kept, sum_.index), Read(self.node, sum_.index), span),
+            )),
+            For(each, const(0), const(self.width), 1, rest, span=span),
+        )  # fmt: skip
+
     def done(self) -> Stmt:
         """Return what is done with the sums."""
         nest, span = self.nest, self.nest.update.span
         return self.each(lambda sum_: (
             *nest.again, Store(Access(nest.acc, ()), Read(self.node, sum_.index), span), *nest.rest,
         ))  # fmt: skip
+
+
+def _is_ragged(end: Affine, column: Symbol) -> bool:
+    """Whether each column has one term more than the one before, or one less."""
+    step = end.coefficient(column)
+    return abs(step) == 1 and column not in (end - var(column) * step).symbols()
+
+
+def _slides(nest: Accumulation) -> bool:
+    """Whether the rows of all operands overlap: no more memory is read than one row has."""
+    column, row = nest.chain[0].symbol, nest.depth[-1].symbol
+    moved = (r for r in reads(nest.update.value) if column in symbols_of(r))
+    return all(stride(r.node, r.index, row) in (-1, 1) for r in moved)
 
 
 def _fits(value: Expr, column: Symbol) -> bool:

@@ -140,7 +140,9 @@ def counting_loop(at: Affine, path: tuple[For, ...]) -> For | None:
 
 
 def start_of(op: Op, node: Node) -> float:
-    """Return what a sum starts with: -0.0, for 0.0 would change the sum of zeros."""
+    """Return what a sum starts with: of floats -0.0, for 0.0 would change the sum of zeros."""
+    if node.dtype.kind != "f":
+        return neutral_of(op, node.dtype.kind, node.dtype.bits)
     return -0.0 if op.name == "add" else float(neutral_of(op, node.dtype.kind, node.dtype.bits))
 
 

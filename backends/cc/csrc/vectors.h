@@ -5,12 +5,37 @@
 //! $v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
 typedef $T $v __attribute__((vector_size($B)));
 
+//! $v: u8x2 u8x4 u8x8 u8x16 i32x2 i32x4 i32x8 i32x16 i64x2 i64x4 i64x8
+typedef $T $v __attribute__((vector_size($B)));
+
+//! $v: u32x2 u32x4 u32x8 u32x16 u64x2 u64x4 u64x8
+typedef $T $v __attribute__((vector_size($B)));
+
 //! $v_at: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
+typedef $T $v_at __attribute__((vector_size($B), __aligned__($b), may_alias));
+
+//! $v_at: u8x2 u8x4 u8x8 u8x16 i32x2 i32x4 i32x8 i32x16 i64x2 i64x4 i64x8
+typedef $T $v_at __attribute__((vector_size($B), __aligned__($b), may_alias));
+
+//! $v_at: u32x2 u32x4 u32x8 u32x16 u64x2 u64x4 u64x8
 typedef $T $v_at __attribute__((vector_size($B), __aligned__($b), may_alias));
 
 //! all_$v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
 /* x - 0.0 is x, for -0.0 too. */
 static inline $v all_$v($T x) { return x - ($v){0}; }
+
+//! all_$v: i32x2 i32x4 i32x8 i32x16 i64x2 i64x4 i64x8
+static inline $v all_$v($T x) { return x - ($v){0}; }
+
+//! all_$v: u32x2 u32x4 u32x8 u32x16 u64x2 u64x4 u64x8
+static inline $v all_$v($T x) { return x - ($v){0}; }
+
+//! pick_$v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
+/* Where a lane of the test has all bits set the first one, and where it has none the other. */
+static inline $v pick_$v(__typeof__(($v){0} < ($v){0}) test, $v yes, $v no)
+{
+    return ($v)(((__typeof__(test))yes & test) | ((__typeof__(test))no & ~test));
+}
 
 //! max_$v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
 /* The instruction has a where they are equal and where one is NaN. */

@@ -12,7 +12,7 @@ import pytest
 from plusequals.backends.emit.c_syntax import Source, emit
 from plusequals.backends.emit.vectors import plan_of, width_of
 from plusequals.lowering.ir.assignments import Parameter
-from plusequals.lowering.ir.expressions import Cast, Expr
+from plusequals.lowering.ir.expressions import Cast, Expr, Select
 from plusequals.lowering.ir.indexing import const, multiply, var
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import For, Kernel, Program, Stmt, Store, Update
@@ -97,6 +97,20 @@ BODIES: dict[str, tuple[Stmt, ...]] = {
         )),
     ),
     "fused": (over(Store(at(Y, lane), ap("fma", there(X), read(S), there(Z)))),),
+    "a choice": (
+        over(Store(at(Y, lane), Select(ap("lt", there(X), there(Z)), there(Z, 2), num(-0.0)))),
+        over(Update(at(Y, lane), OPS["add"], Select(
+            ap("bitand", ap("ge", there(X), read(S)),
+               ap("logical_not", ap("eq", there(Z), num(0.0)))),
+            there(X), num(-0.0)))),
+    ),
+    "a choice by wider numbers": (
+        over(Store(at(Y, lane), Select(ap("gt", there(W), num(0.5, f64)), there(X), there(Z)))),
+    ),
+    "a choice of wider numbers": (
+        over(Update(at(W, lane), OPS["add"],
+                    Select(ap("ne", there(X), there(Z)), there(W, 3), num(-0.0, f64)))),
+    ),
     "wider": (over(Update(at(W, lane), OPS["add"], Cast(there(X), f64))),),
     "few": (
         over(Update(at(Y, lane), OPS["add"], there(Y, 2)), lanes=2),

@@ -280,3 +280,15 @@ def test_several_extremes_of_one_loop(name: str, dtype: str) -> None:
                     np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
                 else:
                     assert_same(one, other)
+
+
+@pytest.mark.parametrize("size", [9, 15, 30, 31, 1000])
+def test_what_is_left_behind_whole_steps_is_vectors(size: int) -> None:
+    x = np.random.default_rng(size).standard_normal((3, size))
+    made = function("def f(x):\n    y[i] = sum(x[i, j] * x[i, j])\n    return y\n")
+    program = scheduled(made.procedure(x))
+    loops = [s for k in program.kernels for s in statements(k.body) if isinstance(s, For)]
+    serial = [loop for loop in loops if loop.kind == "serial" and loop.step == 1]
+    assert [str(loop.hi) for loop in serial] == ["3"]
+    expected = [bits(0 + folded(in_lanes(row * row))) for row in x]
+    assert [bits(one) for one in interpreted(program, x)[0]] == expected

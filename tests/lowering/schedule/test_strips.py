@@ -88,6 +88,51 @@ def test_c_gives_the_bits_of_the_loops(name: str) -> None:
     assert [one.tobytes() for one in arrays] == [one.tobytes() for one in plain]
 
 
+RAGGED = {
+    "shorter": "y[j] = sum[i in range(len(v) - j)](v[i] * v[i + j])",
+    "longer": "y[j] = sum[i <= j](w[i] * v[j - i])",
+    "longer by more": "y[j] = sum[i in range(j + 3)](v[i] * v[i + j])",
+    "added to": "y[j] += sum[i in range(len(v) - 2 - j)](v[i] * v[i + j]) / 3",
+    "greatest": "y[j] = max[i in range(len(v) - j)](v[i + j])",
+}
+ROUND = "for j in range(len(y)):\n        y[j] = v[:len(v) - j] @ v[j:]"
+
+
+@pytest.mark.parametrize("columns", [1, 4, 9, 21, 40])
+@pytest.mark.parametrize("text", [*RAGGED.values(), ROUND])
+def test_columns_of_different_lengths_keep_their_bits(text: str, columns: int) -> None:
+    rng = np.random.default_rng(columns)
+    arrays = [rng.standard_normal(n).astype("f4") for n in (columns, 2 * columns + 3, columns)]
+    made = function(f"def f(y, v, w):\n    {text}\n")
+    procedure = made.procedure(*arrays)
+    whole = replace(TINY, schedule=True)
+    fused = replace(whole, reorders=True, fma=True)
+    for one, other in ((TINY, whole), (replace(fused, vector_bits=32), fused)):
+        before = interpreted(scheduled(procedure, one), *arrays)
+        program = scheduled(procedure, other)
+        after = interpreted(program, *arrays)
+        assert [made.tobytes() for made in before] == [made.tobytes() for made in after]
+    if columns >= 9:
+        assert _strips(program)
+    expected = interpreted(scheduled(procedure, TINY), *arrays)
+    with settings.override(schedule=True, profile="strict"):
+        made.on("cc")(*arrays)
+    assert arrays[0].tobytes() == expected[0].tobytes()
+
+
+def test_columns_whose_lengths_are_steps_apart_stay() -> None:
+    arrays = {"y": "f32[20]", "v": "f32[99]"}
+    assert not loops_of("y[j] = sum[i in range(2 * j)](v[i] * v[i + j])", **arrays)
+    assert not loops_of("y[j] = sum[i in range(min(j, 9))](v[i] * v[i + j])", **arrays)
+    assert loops_of("y[j] = sum[i in range(30 - j)](v[i] * v[i + j])", **arrays)
+
+
+def test_windows_that_slide_are_no_long_strips() -> None:
+    arrays = {"y": "f32[40000]", "v": "f32[40063]", "w": "f32[64]"}
+    (_, *_), *_ = found = loops_of("y[j] = sum[i in range(64)](w[i] * v[i + j])", **arrays)
+    assert found[0][2] == 16
+
+
 def test_columns_that_need_each_other_stay_in_order() -> None:
     text = "def f(y, x):\n    for j in range(1, 20):\n        y[j] = y[j - 1] + sum(x[i, j])\n"
     arrays = _arrays("y[x[", (4, 20))
@@ -116,14 +161,17 @@ WIDTHS = {
     5: [("0", "4", 4), ("4", "5", 1)],
     16: [("0", "16", 16)],
     17: [("0", "16", 16), ("16", "17", 1)],
-    24: [("0", "16", 16), ("16", "24", 8)],
-    39: [("0", "32", 16), ("32", "36", 4), ("36", "39", 1)],
+    24: [("0", "24", 24)],
+    39: [("0", "36", 36), ("36", "38", 2), ("38", "39", 1)],
+    48: [("0", "48", 48)],
     63: [("0", "48", 16), ("48", "56", 8), ("56", "60", 4), ("60", "63", 1)],
 }
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
-def test_four_vectors_then_fewer_then_each_column(columns: int) -> None:
+def test_few_columns_are_one_strip_and_many_are_cut_into_four_vectors_and_fewer(
+    columns: int,
+) -> None:
     found = loops_of("y[j] = sum(x[i, j])", y=f"f32[{columns}]", x=f"f32[9, {columns}]")
     assert found == WIDTHS[columns]
 
@@ -153,6 +201,7 @@ IN_STRIPS = {
     "a number for all columns": "y[j] = sum(x[i, j] * w[p[i]])",
     "what vectors compute": "y[j] = sum(-x[i, j] / w[i] - max(x[i, j], 2))",
     "singles in doubles": "d[j] += x[i, j] * u[i]",
+    "a triangle": "y[j] = sum[i < j + 1](x[i, j])",
     "two that count": "y[j] = sum(q[i, k, j])",
     "a stack of sums": "z[k, j] = sum(q[k, i, j])",
 }
@@ -163,7 +212,6 @@ NOT = {
     "every other column": "y[j] = sum(r[i, 2 * j])",
     "singles of other columns in doubles": "d[j] += r[i, 2 * j] * u[i]",
     "where data says": "y[j] = sum(x[i, p[j]])",
-    "a triangle": "y[j] = sum[i < j + 1](x[i, j])",
     "a triangle upside down": "y[j] = sum[i >= j](x[i, j])",
     "a call of the library": "y[j] = sum(exp(x[i, j]))",
     "the number of a column": "y[j] = sum(x[i, j] * j)",

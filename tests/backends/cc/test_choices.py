@@ -45,8 +45,19 @@ def widened(x, y):
     return i64(x), u64(y)
 
 
+@cd
+def carried(x, y):
+    up, down, runs = x.copy(), y.copy(), np.ones(len(x))
+    for t in range(1, len(x)):
+        up[t] = max(up[t - 1], x[t]) if t % 8 else x[t]
+        down[t] = np.minimum(down[t], down[t - 1]) if t % 5 else y[t]
+        runs[t] = runs[t - 1] + 1 if x[t] == x[t - 1] else y[t]
+    return up, down, runs
+
+
 VECTORS = (chosen, clipped, marked, converted)
-FUNCTIONS = (*VECTORS, widened)  # few processors convert a vector of reals to 64-bit whole numbers
+FUNCTIONS = (*VECTORS, carried, widened)
+# few processors convert a vector of reals to 64-bit whole numbers
 
 
 def pairs(dtype: type) -> tuple[Any, Any]:

@@ -16,6 +16,15 @@ inlined bool pick_bool(bool test, bool yes, bool no) { return (test & yes) | (!t
 //! quick_pick_$t: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 bool
 inlined $T quick_pick_$t(bool test, $T yes, $T no) { return test ? yes : no; }
 
+//! mod_$t: f32 f64
+/* Whether what remains has the divisor's sign is hard to guess. */
+inlined $T mod_$t($T a, $T b)
+{
+    const $T r = fmod_$t(a, b);
+    const $T of_sign = pick_$t((r < 0) != (b < 0), r + b, r);
+    return pick_$t((r == 0) & (b != 0), copysign$f(0, b), pick_$t(b == 0, r, of_sign));
+}
+
 //! straight_max_$t: f32 f64
 inlined $T straight_max_$t($T a, $T b) { return pick_$t((a >= b) | (a != a), a, b); }
 

@@ -55,6 +55,11 @@ def carried(x, y):
     return up, down, runs
 
 
+@cd
+def remaining(x, y):
+    return np.fmod(x, y), x % y, x // y
+
+
 VECTORS = (chosen, clipped, marked, converted)
 FUNCTIONS = (*VECTORS, carried, widened)
 # few processors convert a vector of reals to 64-bit whole numbers
@@ -107,3 +112,25 @@ def test_what_a_test_keeps_in_range_is_not_read() -> None:
         first, second = run_on("cc", shifted, x, k, w)
     np.testing.assert_array_equal(first, [0, 1, 2, 3, 4])
     np.testing.assert_array_equal(second, [1, -1, 4, -1])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_remains_of_reals_is_exact(dtype: Any) -> None:
+    rng = np.random.default_rng(8)
+    kind = np.dtype(dtype)
+    bits = rng.integers(0, 2 ** (8 * kind.itemsize) - 1, (2, 3000), np.uint64)
+    x, y = bits.astype(f"u{kind.itemsize}").view(dtype)  # of every size
+    small = np.finfo(dtype).smallest_subnormal * rng.integers(0, 2**20, (2, 3000)).astype(dtype)
+    times = rng.integers(1, 10**6, 3000).astype(dtype)
+    with np.errstate(all="ignore"):
+        whole = (times * y).astype(dtype)
+        below = np.nextafter(whole, dtype(0))
+        far = (rng.random(3000) * 2.0**60).astype(dtype)
+        for a, b in ((x, y), small, (whole, y), (below, -y), (far, times), pairs(dtype)):
+            wanted = np.fmod(a, b), a % b, a // b
+            with settings.override(schedule=True):
+                got = run_on("cc", remaining, a, b)
+            for mine, theirs in zip(got, wanted):
+                np.testing.assert_array_equal(mine, theirs)
+                signs = np.signbit(mine) == np.signbit(theirs)
+                assert np.all(signs | np.isnan(theirs))

@@ -73,8 +73,8 @@ static inline bool signbit_$t($T x) { return signbit(x) != 0; }
 
 //! fmod_f64
 /* What remains of a is exact: with |a / b| < 2**53 the quotient is right or one too large, and a
-   less so many times b is a multiple of its last digit, no larger than b. A library divides digit by
-   digit. */
+   less so many times b is a multiple of its last digit, no larger than b. A library divides digit
+   by digit. */
 static inline double fmod_f64(double a, double b)
 {
 #if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMA

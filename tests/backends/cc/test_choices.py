@@ -60,8 +60,14 @@ def remaining(x, y):
     return np.fmod(x, y), x % y, x // y
 
 
+@cd
+def totalled(x, y):
+    flags = x > y
+    return np.count_nonzero(flags), flags.any(), flags.all(), np.sum(~flags)
+
+
 VECTORS = (chosen, clipped, marked, converted)
-FUNCTIONS = (*VECTORS, carried, widened)
+FUNCTIONS = (*VECTORS, carried, totalled, widened)
 # few processors convert a vector of reals to 64-bit whole numbers
 
 
@@ -97,6 +103,20 @@ def test_loops_with_choices_become_vectors(function: Callable[..., Any], tmp_pat
     made = {int(n) for n in re.findall(r"code\.c:(\d+):\d+: optimized: loop vectorized", ran.said)}
     loops = {n for n, line in enumerate(text.splitlines(), 1) if line.startswith("    for (")}
     assert loops and loops <= made
+
+
+def test_truth_values_are_bytes_of_which_vectors_are_made(tmp_path: Path) -> None:
+    @cd
+    def count(flags):
+        return np.count_nonzero(flags)
+
+    toolchain = inspect(find(), tmp_path)
+    if "gcc" not in toolchain.version.splitlines()[0].lower():
+        pytest.skip("only gcc tells which loops it made vectors of")
+    (tmp_path / "code.c").write_text(count.explain(np.ones(1000, bool)).code, "ascii")
+    flags = (*toolchain.flags, "-O3", "-fopt-info-vec-optimized", "-c", "-o", "code.o", "code.c")
+    said = run([*toolchain.command, *flags], tmp_path).said
+    assert "loop vectorized" in said
 
 
 def test_what_a_test_keeps_in_range_is_not_read() -> None:

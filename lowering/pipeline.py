@@ -41,6 +41,7 @@ from .schedule.edges import edges
 from .schedule.kinds import parallel
 from .schedule.lanes import in_lanes, lanes
 from .schedule.masks import masked, masks
+from .schedule.narrow import in_narrow, narrow
 from .schedule.order import order
 from .schedule.pieces import in_pieces, pieces
 from .schedule.rounding import fused_products
@@ -110,6 +111,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("settled", lambda program, _: settled(program)),  # before it is hard to see
     Pass("rounds", noted, when=_schedules),  # before it is hard to see
     Pass("masks", masks, masked, _schedules),
+    Pass("narrow", narrow, in_narrow, _schedules),
     Pass("tiles", tiles, in_tiles, _schedules),
     Pass("strips", strips, in_strips, _schedules),
     Pass("edges", edges, when=_schedules),

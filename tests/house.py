@@ -59,7 +59,7 @@ lowering/schedule: segments scatter owners chunks copied
 lowering/schedule: team scan tree points meet elsewhere
 lowering/schedule: sweeps streams checks best terms nests abreast jam outer edges
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
-lowering/schedule: accumulation lanes lane_parts
+lowering/schedule: accumulation lanes lane_parts narrow
 lowering/schedule: outermost order sums legal integers
 lowering/passes: __init__ settled exchange unroll
 lowering/passes: virtualize definition fuse pair sink shrink simplify cse hoist gather

@@ -61,7 +61,7 @@ CUDA = replace(
     C,
     name="CUDA",
     header=HEADER,
-    types=MappingProxyType({**C.types, dtypes.float16: "uint16_t"}),
+    types=MappingProxyType({**C.types, dtypes.bool_: "bool", dtypes.float16: "uint16_t"}),
     casts=MappingProxyType({
         **C.casts,
         (dtypes.float16, dtypes.float32): "f32_from_f16",

@@ -33,7 +33,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.ops import Op
 from . import prelude
 from .dialect import Dialect
-from .eager import Storage, has_pick, may_be_vectors, without_branch
+from .eager import Storage, has_pick, may_be_vectors, waits, without_branch
 from .products import is_product
 
 CHOOSE, OR, AND, BITOR, BITXOR, BITAND, EQUAL, RELATE, SHIFT, ADD, MUL, UNARY, POSTFIX = range(13)
@@ -78,15 +78,22 @@ class Scope:
     """Where given: choices are computed without branches where that is harmless and helps."""
     straight: bool = False
     """Whether the text is inside of a loop that may become vectors."""
+    waits: bool = False
+    """Whether rounds of the loop wait for what those before them leave in an array."""
     alternates: bool = False
     """Whether products are rounded by a call before anything is done to them, see `products`."""
 
-    def entered(self, loop: For) -> bool:
-        """Note that the text of a loop's body begins; return what `straight` was before."""
-        before = self.straight
+    def entered(self, loop: For) -> tuple[bool, bool]:
+        """Note that the text of a loop's body begins; return what is to be told at its end."""
+        before = self.straight, self.waits
         if self.storage is not None:
-            self.straight = before or may_be_vectors(loop, self.storage)
+            self.straight = self.straight or may_be_vectors(loop, self.storage)
+            self.waits = waits(loop)
         return before
+
+    def left(self, before: tuple[bool, bool]) -> None:
+        """Note that the text of a loop's body has ended."""
+        self.straight, self.waits = before
 
     def expression(self, expr: Expr) -> Text:
         """Return the C text of an expression."""
@@ -236,9 +243,9 @@ class Scope:
         return self.expression(_converted(Apply(op, (before, value), dtype), node.dtype))
 
     def _called(self, name: str) -> str:
-        """Return the function of that name, or the one that does the same without a branch."""
-        straight = f"straight_{name}"
-        return straight if self.straight and prelude.is_piece(straight) else name
+        """Return the function of that name, or one that does the same and suits the loop."""
+        prefix = "straight_" if self.straight else "quick_" if self.waits else ""
+        return prefix + name if prelude.is_piece(prefix + name) else name
 
     def _operator(self, infix: str) -> str:
         return _STRAIGHT.get(infix, infix) if self.straight else infix
@@ -247,7 +254,7 @@ class Scope:
         first = self.expression(test)
         dtype = yes.dtype
         picked = (
-            self.straight
+            (self.straight or self.waits)
             and self.storage is not None
             and has_pick(dtype)
             and without_branch(test, yes, no, self.storage)
@@ -259,7 +266,7 @@ class Scope:
                 return infix("|" if picked else "||", [first, self.expression(no)])
         if picked:
             args = f"{first.text}, {self.expression(yes).text}, {self.expression(no).text}"
-            return Text(f"pick_{dtype.short}({args})", POSTFIX)
+            return Text(f"{'' if self.straight else 'quick_'}pick_{dtype.short}({args})", POSTFIX)
         sides = self.expression(yes).within(OR), self.expression(no).within(CHOOSE)
         return Text(f"{first.within(OR)} ? {sides[0]} : {sides[1]}", CHOOSE)
 

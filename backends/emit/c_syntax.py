@@ -254,7 +254,7 @@ class _Walk:
         else:
             ask = self.asking(poll, first)
             self.block(heads.head(name, lo, hi, step), loop.body, loop.span, ask)
-        self.scope.straight = outside
+        self.scope.left(outside)
         self.loops -= 1
 
     def poll_of(self, loop: For | While) -> Poll:

@@ -123,13 +123,14 @@ def _bits(value: float, dtype: DType) -> int:
 
 
 _TYPES = {
-    dtypes.bool_: "bool", dtypes.float16: "_Float16", dtypes.bfloat16: "uint16_t",
+    dtypes.bool_: "uint8_t", dtypes.float16: "_Float16", dtypes.bfloat16: "uint16_t",
     dtypes.float32: "float", dtypes.float64: "double",
     dtypes.complex64: "pe_c64", dtypes.complex128: "pe_c128",
 } | {
     dtype: f"{'u' if dtype.kind == 'u' else ''}int{dtype.bits}_t"
     for dtype in dtypes.ALL if dtype.kind in "iu"
 }  # fmt: skip
+"""Truth values are bytes: gcc 12 makes no vectors of sums of `bool`, nor of what tests them."""
 _CASTS = {
     (source, to): f"{to.short}_from_{source.short}"
     for source in (dtypes.float32, dtypes.float64)

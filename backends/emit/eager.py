@@ -6,7 +6,9 @@ That an index is in range is only ever derived from what a test says of integers
 computed where the test compares floats, or what a caller passed, or what was computed from these
 alone: a pass may have kept a test of indices in a variable.
 
-Elsewhere a branch is better: a processor guesses it and goes on, and computes one side.
+Elsewhere a branch is better: a processor guesses it and goes on, and computes one side. Not where a
+round waits for what one before it left in an array: a wrong guess is then paid in full, and a value
+that is read in any case stays in a register.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from ...lowering.ir.expressions import (
     Const,
     Dynamic,
     Expr,
+    Index,
     Position,
     Read,
     Reduce,
@@ -31,12 +34,14 @@ from ...lowering.ir.expressions import (
     reads,
     walk,
 )
-from ...lowering.ir.indexing import Symbol, const
+from ...lowering.ir.indexing import Affine, Symbol, const
 from ...lowering.ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update, While
 from ...lowering.ir.walk import expressions_of, own_writes, statements, writes
 
 FEW = 16
 """A loop of so many rounds may be written out by a compiler."""
+LAST = 3
+"""What waits for one of the last so many rounds is not done for four at once."""
 _SLOW = frozenset(("floordiv", "mod", "fmod", "round_to"))
 """Operations that no compiler makes vectors of, and which take long."""
 _UNCLEAR = Position(const(0))
@@ -61,7 +66,8 @@ class Storage:
 def may_be_vectors(loop: For, storage: Storage) -> bool:
     """Whether a compiler may make vectors of a loop: it does the same things in every round.
 
-    None of them may need what the round before left in a variable, unless that is a sum.
+    None of them may need what the round before left in a variable, unless that is a sum, or in an
+    array.
     """
     inside = statements(loop.body)
     variables = {node.id for node in writes(inside)} & storage.variables
@@ -82,7 +88,34 @@ def may_be_vectors(loop: For, storage: Storage) -> bool:
             return False
         if isinstance(stmt, Store):
             known.add(node.id)
-    return True
+    return not waits(loop)
+
+
+def waits(loop: For) -> bool:
+    """Whether a round reads elements that one of the last few before it has written."""
+    found = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store | Update)]
+    targets = [stmt.access for stmt in found if stmt.access.node.rank]
+    return any(
+        read.node is target.node and _is_just_written(target.index, read.index, loop)
+        for stmt in found if targets
+        for expr in expressions_of(stmt)
+        for read in reads(expr)
+        for target in targets
+    )  # fmt: skip
+
+
+def _is_just_written(written: tuple[Index, ...], read: tuple[Index, ...], loop: For) -> bool:
+    """Whether what a round reads is what the round `1 .. LAST` before it has written."""
+    rounds = set[int]()
+    for one, other in zip(written, read, strict=True):
+        if not isinstance(one, Affine) or not isinstance(other, Affine):
+            return False
+        gap, by = (one - other).constant, one.coefficient(loop.symbol) * loop.step
+        if gap is None or (gap % by if by else gap):
+            return False
+        if by:
+            rounds.add(gap // by)
+    return len(rounds) == 1 and min(rounds) in range(1, LAST + 1)
 
 
 def has_pick(dtype: DType) -> bool:

@@ -25,6 +25,7 @@ from ..clash import symbols_of
 from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access
+from ..ir.dtypes import DType
 from ..ir.expressions import Expr, Read, reads, rebuild
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol
@@ -36,6 +37,7 @@ from .sums import is_extreme
 
 Body = tuple[Stmt, ...]
 ACCUMULATED = frozenset(("add", "max", "min", "mul"))
+REALS = frozenset((dtypes.float32, dtypes.float64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,10 @@ class Accumulation:
         return outer, tuple(one for one in needed if one not in outer)
 
 
-def accumulation(loop: For, fresh: Fresh, reorders: bool = False) -> Accumulation | None:
-    """Return the parts of a nest of floats that accumulates; None for others.
+def accumulation(
+    loop: For, fresh: Fresh, reorders: bool = False, types: frozenset[DType] = REALS
+) -> Accumulation | None:
+    """Return the parts of a nest that accumulates values of these types; None for others.
 
     Whether its loops may change places is for the caller to find out. Where `reorders`, sums that
     know where their terms stand are for `lanes`: they have its order wherever they are.
@@ -86,10 +90,10 @@ def accumulation(loop: For, fresh: Fresh, reorders: bool = False) -> Accumulatio
     chain, names, body = _opened(loop)
     if body is None or body.update.op.name not in ACCUMULATED:
         return None
-    if reorders and body.update.over and not is_extreme(body.update):
-        return None
     node, span = body.update.access.node, body.update.span
-    if node.dtype not in (dtypes.float32, dtypes.float64):
+    if node.dtype not in types:
+        return None
+    if reorders and node.dtype in REALS and body.update.over and not is_extreme(body.update):
         return None
     changed = frozenset(one.id for one in writes((loop,)) if one.rank)
     if any(node.id in changed for name in names for node in nodes_of(name.value)):

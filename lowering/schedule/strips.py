@@ -56,7 +56,7 @@ from ..later import Later
 from ..passes.cells import is_in_range, ranges, stride
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
-from .accumulation import Accumulation, Body, accumulation
+from .accumulation import REALS, Accumulation, Body, accumulation
 from .legal import independent, private
 from .outermost import Outermost
 
@@ -69,6 +69,10 @@ ROWS = 4
 """How many rows a strip whose sums are in memory takes at a time."""
 FEW = 12
 """So few vectors of columns are one strip, whose sums are in registers: rows are read once."""
+TYPES = REALS | frozenset(dtype for dtype in dtypes.ALL if dtype.kind in "iu")
+"""What is accumulated in strips."""
+WHOLE = frozenset(("add", "sub", "mul", "neg", "max", "min"))
+"""What a vector of whole numbers can do without a loop."""
 UNKNOWN = 8
 """How many pieces such a strip has where only the run knows how many columns there are."""
 
@@ -97,7 +101,7 @@ class _Work(Outermost):
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return the loop over columns in strips, None where it is none or has to stay."""
         before = len(self.fresh.nodes)
-        nest = accumulation(loop, self.fresh, self.target.reorders)
+        nest = accumulation(loop, self.fresh, self.target.reorders, TYPES)
         lanes = self.target.lanes(nest.acc.dtype.bits) if nest else 0
         if nest is None or not self.is_strip(nest, lanes, outer):
             del self.fresh.nodes[before:]
@@ -275,11 +279,14 @@ def _fits(value: Expr, column: Symbol) -> bool:
         return True
     match value:
         case Read(node, index, _):
-            real = node.dtype in (dtypes.float32, dtypes.float64)
-            return real and stride(node, index, column) == 1
-        case Apply(op, args, _) if op.name in contraction.ON_VECTORS:
+            return node.dtype in TYPES and stride(node, index, column) == 1
+        case Apply(op, args, dtype) if dtype in REALS and op.name in contraction.ON_VECTORS:
+            return all(_fits(arg, column) for arg in args)
+        case Apply(op, args, dtype) if dtype.kind in "iu" and op.name in WHOLE:
             return all(_fits(arg, column) for arg in args)
         case Cast(inner, dtypes.float64) if inner.dtype is dtypes.float32:
             return _fits(inner, column)
+        case Cast(Read(node, index, _), dtype) if dtype.kind in "iu" and node.dtype.kind in "biu":
+            return stride(node, index, column) == 1
         case _:
             return False

@@ -1,5 +1,7 @@
 // Choices without branches: both sides are computed, then one is taken by its bits, so that
 // compilers make vectors of the loops around. A piece `straight_NAME` returns what `NAME` does.
+// So does `quick_NAME`, for loops that never become vectors: what a round waits for takes an
+// instruction or two, and a processor guesses right unless there are NaNs now and then.
 
 //! pick_$t: i8 i16 i32 i64 u8 u16 u32 u64
 inlined $T pick_$t(bool test, $T yes, $T no)
@@ -11,11 +13,37 @@ inlined $T pick_$t(bool test, $T yes, $T no)
 //! pick_bool
 inlined bool pick_bool(bool test, bool yes, bool no) { return (test & yes) | (!test & no); }
 
+//! quick_pick_$t: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 bool
+inlined $T quick_pick_$t(bool test, $T yes, $T no) { return test ? yes : no; }
+
+//! mod_$t: f32 f64
+/* Whether what remains has the divisor's sign is hard to guess. */
+inlined $T mod_$t($T a, $T b)
+{
+    const $T r = fmod_$t(a, b);
+    const $T of_sign = pick_$t((r < 0) != (b < 0), r + b, r);
+    return pick_$t((r == 0) & (b != 0), copysign$f(0, b), pick_$t(b == 0, r, of_sign));
+}
+
 //! straight_max_$t: f32 f64
 inlined $T straight_max_$t($T a, $T b) { return pick_$t((a >= b) | (a != a), a, b); }
 
 //! straight_min_$t: f32 f64
 inlined $T straight_min_$t($T a, $T b) { return pick_$t((a <= b) | (a != a), a, b); }
+
+//! quick_max_$t: f32 f64
+inlined $T quick_max_$t($T a, $T b)
+{
+    const $T more = b > a ? b : a;
+    return b == b ? more : a != a ? a : b;
+}
+
+//! quick_min_$t: f32 f64
+inlined $T quick_min_$t($T a, $T b)
+{
+    const $T less = b < a ? b : a;
+    return b == b ? less : a != a ? a : b;
+}
 
 //! straight_fmax_$t: f32 f64
 inlined $T straight_fmax_$t($T a, $T b) { return pick_$t((a >= b) | (b != b), a, b); }

@@ -71,29 +71,51 @@ static inline bool isfinite_$t($T x) { return isfinite(x) != 0; }
 //! signbit_$t: f32 f64
 static inline bool signbit_$t($T x) { return signbit(x) != 0; }
 
+//! fmod_f64
+/* What remains of a is exact: with |a / b| < 2**53 the quotient is right or one too large, and a
+   less so many times b is a multiple of its last digit, no larger than b. A library divides digit
+   by digit. */
+static inline double fmod_f64(double a, double b)
+{
+#if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMA
+    if (fabs(a) < fabs(b)) return a;
+    const double q = trunc(a / b);
+    if (fabs(q) < 0x1p53) {
+        const double r = __builtin_fma(-q, b, a);
+        return copysign(r != 0 && (r < 0) != (a < 0) ? fabs(b) - fabs(r) : r, a);
+    }
+#endif
+    return fmod(a, b);
+}
+
+//! fmod_f32
+/* As fmod_f64, in double: there the quotient is never too large, and the product is exact. */
+static inline float fmod_f32(float a, float b)
+{
+    const double q = trunc((double)a / b);
+    if (fabsf(a) < fabsf(b)) return a;
+    return fabs(q) < 0x1p29 ? copysignf((float)(a - q * b), a) : fmodf(a, b);
+}
+
 //! floordiv_$t: f32 f64
 static inline $T floordiv_$t($T a, $T b)
 {
     if (b == 0) return a / b;
-    const $T r = fmod$f(a, b);
-    $T q = (a - r) / b;
-    if (r != 0 && (r < 0) != (b < 0)) q -= 1;
-    if (q == 0) return copysign$f(0, a / b);
+    const $T r = fmod_$t(a, b);
+    /* Signs are hard to guess: no branches. a / b has the sign of the result, also of 0. */
+    const $T q = (a - r) / b - ($T)((r != 0) & ((r < 0) != (b < 0)));
     const $T whole = floor$f(q);
-    return q - whole > ($T)0.5 ? whole + 1 : whole;
+    return copysign$f(whole + ($T)(q - whole > ($T)0.5), a / b);
 }
 
 //! mod_$t: f32 f64
 static inline $T mod_$t($T a, $T b)
 {
-    const $T r = fmod$f(a, b);
+    const $T r = fmod_$t(a, b);
     if (b == 0) return r;
     if (r == 0) return copysign$f(0, b);
     return (r < 0) != (b < 0) ? r + b : r;
 }
-
-//! fmod_$t: f32 f64
-static inline $T fmod_$t($T a, $T b) { return fmod$f(a, b); }
 
 //! max_$t: f32 f64
 static inline $T max_$t($T a, $T b) { return a >= b || a != a ? a : b; }

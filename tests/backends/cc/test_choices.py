@@ -45,8 +45,30 @@ def widened(x, y):
     return i64(x), u64(y)
 
 
+@cd
+def carried(x, y):
+    up, down, runs = x.copy(), y.copy(), np.ones(len(x))
+    for t in range(1, len(x)):
+        up[t] = max(up[t - 1], x[t]) if t % 8 else x[t]
+        down[t] = np.minimum(down[t], down[t - 1]) if t % 5 else y[t]
+        runs[t] = runs[t - 1] + 1 if x[t] == x[t - 1] else y[t]
+    return up, down, runs
+
+
+@cd
+def remaining(x, y):
+    return np.fmod(x, y), x % y, x // y
+
+
+@cd
+def totalled(x, y):
+    flags = x > y
+    return np.count_nonzero(flags), flags.any(), flags.all(), np.sum(~flags)
+
+
 VECTORS = (chosen, clipped, marked, converted)
-FUNCTIONS = (*VECTORS, widened)  # few processors convert a vector of reals to 64-bit whole numbers
+FUNCTIONS = (*VECTORS, carried, totalled, widened)
+# few processors convert a vector of reals to 64-bit whole numbers
 
 
 def pairs(dtype: type) -> tuple[Any, Any]:
@@ -83,6 +105,20 @@ def test_loops_with_choices_become_vectors(function: Callable[..., Any], tmp_pat
     assert loops and loops <= made
 
 
+def test_truth_values_are_bytes_of_which_vectors_are_made(tmp_path: Path) -> None:
+    @cd
+    def count(flags):
+        return np.count_nonzero(flags)
+
+    toolchain = inspect(find(), tmp_path)
+    if "gcc" not in toolchain.version.splitlines()[0].lower():
+        pytest.skip("only gcc tells which loops it made vectors of")
+    (tmp_path / "code.c").write_text(count.explain(np.ones(1000, bool)).code, "ascii")
+    flags = (*toolchain.flags, "-O3", "-fopt-info-vec-optimized", "-c", "-o", "code.o", "code.c")
+    said = run([*toolchain.command, *flags], tmp_path).said
+    assert "loop vectorized" in said
+
+
 def test_what_a_test_keeps_in_range_is_not_read() -> None:
     @cd
     def shifted(x, k, w):
@@ -96,3 +132,25 @@ def test_what_a_test_keeps_in_range_is_not_read() -> None:
         first, second = run_on("cc", shifted, x, k, w)
     np.testing.assert_array_equal(first, [0, 1, 2, 3, 4])
     np.testing.assert_array_equal(second, [1, -1, 4, -1])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_remains_of_reals_is_exact(dtype: Any) -> None:
+    rng = np.random.default_rng(8)
+    kind = np.dtype(dtype)
+    bits = rng.integers(0, 2 ** (8 * kind.itemsize) - 1, (2, 3000), np.uint64)
+    x, y = bits.astype(f"u{kind.itemsize}").view(dtype)  # of every size
+    small = np.finfo(dtype).smallest_subnormal * rng.integers(0, 2**20, (2, 3000)).astype(dtype)
+    times = rng.integers(1, 10**6, 3000).astype(dtype)
+    with np.errstate(all="ignore"):
+        whole = (times * y).astype(dtype)
+        below = np.nextafter(whole, dtype(0))
+        far = (rng.random(3000) * 2.0**60).astype(dtype)
+        for a, b in ((x, y), small, (whole, y), (below, -y), (far, times), pairs(dtype)):
+            wanted = np.fmod(a, b), a % b, a // b
+            with settings.override(schedule=True):
+                got = run_on("cc", remaining, a, b)
+            for mine, theirs in zip(got, wanted):
+                np.testing.assert_array_equal(mine, theirs)
+                signs = np.signbit(mine) == np.signbit(theirs)
+                assert np.all(signs | np.isnan(theirs))

@@ -130,6 +130,15 @@ def test_choices_have_no_branches_where_that_is_asked_for(expr: Expr, text: str)
     assert scope.expression(expr).text == text
 
 
+def test_where_rounds_wait_for_others_both_sides_are_computed_and_one_is_taken() -> None:
+    scope = replace(SCOPE, storage=Storage(SCOPE.by_value), waits=True)
+    assert scope.expression(apply("min", a, b)).text == "quick_min_f32(a, b)"
+    assert scope.expression(apply("min", d, d)).text == "min_i64(d, d)"
+    assert scope.expression(Select(p, a, b)).text == "quick_pick_f32(p, a, b)"
+    assert scope.expression(Select(p, q, FALSE)).text == "p & q"
+    assert scope.expression(Select(p, read(X, i, j), b)).text == "p ? x[i*1024 + j] : b"
+
+
 def test_what_is_accumulated_in_a_variable_keeps_its_branch() -> None:
     scope = replace(SCOPE, storage=Storage(SCOPE.by_value), straight=True)
     cell = Access(X, (var(i), var(j)))

@@ -9,6 +9,7 @@ from plusequals.backends.emit.eager import (
     may_be_vectors,
     of_data,
     storage_of,
+    waits,
     without_branch,
 )
 from plusequals.lowering.ir import dtypes
@@ -118,6 +119,27 @@ def test_loops_with_tests_and_those_whose_rounds_need_others_are_none() -> None:
         (take, Break()),
     ):  # fmt: skip
         assert not may_be_vectors(loop(*body), STORAGE)
+
+
+def test_rounds_wait_for_what_one_of_the_last_few_has_written() -> None:
+    a = node(20, "a", (8, 8), dtypes.float32)
+    for written, read_, step, wait in (
+        ((var(I), var(I)), (var(I) - 1, var(I) - 1), 1, True),
+        ((var(I), const(2)), (var(I) - 3, const(2)), 1, True),
+        ((const(1), var(I)), (const(1), var(I) + 2), -1, True),
+        ((var(I), const(2)), (var(I) - 4, const(2)), 1, False),  # four at once do not meet
+        ((var(I), const(2)), (var(I) - 1, const(3)), 1, False),
+        ((var(I), const(2)), (var(I) + 1, const(2)), 1, False),  # written later
+        ((var(I), const(2)), (var(I), const(2)), 1, False),
+        ((var(I), var(I)), (var(I) - 1, var(I) - 2), 1, False),
+        ((var(I) * 2, const(2)), (var(I) * 2 - 1, const(2)), 1, False),
+        ((var(I), const(2)), (Dynamic(read(K, I)), const(2)), 1, False),
+        ((var(I), const(2)), (var(I) - var(NUMBER), const(2)), 1, False),
+    ):
+        store = Store(Access(a, written), apply("add", Read(a, read_), ZERO))
+        round_ = For(I, const(3), const(8), step, (store,))
+        assert waits(round_) is wait, (written, read_)
+        assert may_be_vectors(round_, STORAGE) is not wait
 
 
 def test_choices_have_branches_unless_that_is_asked_for() -> None:

@@ -133,6 +133,28 @@ def test_windows_that_slide_are_no_long_strips() -> None:
     assert found[0][2] == 16
 
 
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "i8"])
+def test_whole_numbers_run_down_columns_in_strips(dtype: str, size: tuple[int, int]) -> None:
+    rng = np.random.default_rng(2)
+    for body in (
+        "y[j] = sum(x[i, j], acc=i64)", "y[j] += x[i, j] * x[i, j]",
+        "y[j] = max(y[j], i64(x[i, j]))", "y[j] = min(y[j], i64(x[i, j]) - 3)",
+    ):  # fmt: skip
+        arrays = [np.arange(size[1]), rng.integers(-99, 99, size).astype(dtype)]
+        made = function(f"def f(y, x):\n    {body}\n")
+        procedure = made.procedure(*arrays)
+        before = interpreted(scheduled(procedure, TINY), *arrays)
+        program = scheduled(procedure, replace(TINY, schedule=True))
+        after = interpreted(program, *arrays)
+        assert [one.tobytes() for one in before] == [one.tobytes() for one in after]
+        if size[1] >= 4 and size[0] > 1:
+            assert _strips(program) or "x[i, j] *" in body
+            with settings.override(schedule=True):
+                made.on("cc")(*arrays)
+            assert arrays[0].tobytes() == after[0].tobytes()
+
+
 def test_columns_that_need_each_other_stay_in_order() -> None:
     text = "def f(y, x):\n    for j in range(1, 20):\n        y[j] = y[j - 1] + sum(x[i, j])\n"
     arrays = _arrays("y[x[", (4, 20))
@@ -215,7 +237,7 @@ NOT = {
     "a triangle upside down": "y[j] = sum[i >= j](x[i, j])",
     "a call of the library": "y[j] = sum(exp(x[i, j]))",
     "the number of a column": "y[j] = sum(x[i, j] * j)",
-    "integers": "n[j] = sum(m[i, j])",
+    "integers that are divided": "n[j] = sum(m[i, j] // 3)",
     "integers that become floats": "y[j] = sum(h[i, j] * x[i, j])",
     "the same for all columns": "y[j] = sum(w[i])",
     "written in steps": "for j in range(0, 8, 2):\n    y[j] = sum(x[i, j])",

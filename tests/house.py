@@ -55,8 +55,8 @@ lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks lockstep predicate pieces deferred kinds
 lowering/schedule: split stages
 lowering/schedule: tensor_tiles device_parts device_tiles distribution device_contraction columns
-lowering/schedule: segments scatter owners chunks copied
-lowering/schedule: team scan tree points meet elsewhere
+lowering/schedule: segments scatter owners prefix chunks copied
+lowering/schedule: hosts firsts sections team scan updates tree points meet elsewhere
 lowering/schedule: sweeps streams checks best terms nests abreast jam outer edges
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
 lowering/schedule: accumulation lanes

@@ -49,7 +49,7 @@ backends/cuda: verbs protocols
 backends/cc: __init__ backend warm stream compiler code threads library inspection toolchain host
 backends: interpreter registry
 backends/emit: __init__ c_syntax order parts polls frame vectors division source heads units
-backends/emit: c_expression eager products names dialect layout prelude record
+backends/emit: c_expression eager products forms widths names dialect layout prelude record
 backends: cache lock folders dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks lockstep predicate pieces deferred kinds

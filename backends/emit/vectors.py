@@ -29,18 +29,17 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import substitute
 from ...lowering.ir.walk import bodies, expressions_of, free_symbols, own_writes, parts, statements
 from ...lowering.passes.cells import stride
-from .c_expression import POSTFIX, UNARY, Scope, Text, behind_zero, infix
+from .c_expression import POSTFIX, UNARY, Scope, Text, infix
+from .forms import behind_zero
 from .names import Names
 from .prelude import is_piece
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-"}
 _KNOWN = frozenset((*_INFIX, "max", "min", "fma"))
 """What is done to all lanes at once, by an operator or by a function of the prelude."""
-_REALS = (dtypes.float32, dtypes.float64)
-MOST_UNROLLED = 32
-"""How many rounds of a loop are written out, at most."""
-PEELED = 16
-"""Loops of so many rounds compilers write out by themselves."""
+_REALS = dtypes.float32, dtypes.float64
+MOST_UNROLLED, PEELED = 32, 16
+"""How many rounds of a loop are written out, at most; compilers do it up to so many."""
 NARROW, MANY = 256, 8
 """Where vectors are no wider there are 16 registers, and with so many sums few are left."""
 

@@ -49,14 +49,15 @@ backends/cuda: verbs protocols
 backends/cc: __init__ backend warm stream compiler code threads library inspection toolchain host
 backends: interpreter registry
 backends/emit: __init__ c_syntax order parts polls frame vectors division source heads units
-backends/emit: lane_shape c_expression eager products names dialect layout prelude record
+backends/emit: lane_shape c_expression eager products forms widths names dialect layout
+backends/emit: prelude record
 backends: cache lock folders dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks guarded lockstep predicate pieces
 lowering/schedule: deferred kinds split stages
 lowering/schedule: tensor_tiles device_parts device_tiles distribution device_contraction columns
-lowering/schedule: segments scatter owners chunks copied
-lowering/schedule: team scan tree points meet elsewhere
+lowering/schedule: segments scatter owners prefix chunks copied
+lowering/schedule: hosts firsts sections team scan updates tree points meet elsewhere
 lowering/schedule: sweeps streams checks best terms nests abreast jam outer edges
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
 lowering/schedule: accumulation lanes lane_parts narrow

@@ -76,9 +76,11 @@ CUDA = replace(
     halves=frozenset((dtypes.bfloat16, dtypes.float16)),
     wrapping=frozenset(("add", "sub", "mul", "neg")),
     loop_hooks=MappingProxyType({"unrolled": "#pragma unroll"}),
+    rolled="#pragma unroll {}",
+    narrows=True,
     spread=MappingProxyType({
-        "block": ("(int64_t)blockIdx.{}", "(int64_t)gridDim.{}"),
-        "thread": ("(int64_t)threadIdx.{}", "(int64_t)blockDim.{}"),
+        "block": ("blockIdx.{}", "gridDim.{}"),
+        "thread": ("threadIdx.{}", "blockDim.{}"),
     }),
     spellings=(
         ("static inline", "static __device__ inline"),

@@ -15,13 +15,14 @@ from math import prod
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import NOWHERE, Span
 from ...lowering.ir.assignments import Fault, Print
+from ...lowering.ir.bounds import Bounds
 from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.loops import Barrier, Check, For, Stmt
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import binds, reads, statements, uses, writes
 from ...lowering.schedule.elsewhere import elsewhere
 from ...lowering.schedule.points import Space
-from ..emit import prelude, record
+from ..emit import prelude, record, widths
 from ..emit.c_expression import Scope
 from ..emit.c_syntax import emit_body
 from ..emit.dialect import Dialect
@@ -36,6 +37,8 @@ FAULTS = 2 + PLACES + 2 * record.SLOTS
 """Numbers that the record of faults takes; see `faults.h`."""
 LINE = 16
 """Numbers of a record that a device shows in one line; see `logs.h`."""
+WIDE = "_wide"
+"""What stands behind the name of a number that a launch gives in more bits than it needs."""
 _OURS = frozenset(
     "faults launch place failed met printed run blockIdx threadIdx blockDim gridDim".split()
 )
@@ -156,11 +159,13 @@ def emit_kernels(
     spaces: Mapping[int, Space],
     checks: bool,
     shapes: Sequence[Shape],
+    known: Sequence[Bounds] = (),
 ) -> Text:
     """Return the text of kernels: loops of the kind `block`, in the order of their numbers.
 
     `checks` says whether anything in the program may fail, `shapes` how many blocks and threads run
-    each kernel. Two blocks at once keep a multiprocessor busy where threads have rows.
+    each kernel, `known` what the host's numbers are between there. Two blocks at once keep a
+    multiprocessor busy where threads have rows.
     """
     lines: list[str] = []
     spans: dict[int, Span] = {}
@@ -171,7 +176,7 @@ def emit_kernels(
         loop = _of_one_thread(loop, spaces)
         called = f"pe_{identifier(name)}_{number}"
         kernel = _kernel(called, loop, spaces, checks, shapes[number])
-        frame = _frame(kernel, spaces)
+        frame = _frame(kernel, spaces, known[number] if known else Bounds())
         bounds = f"{kernel.threads}, {blocks}" if blocks > 1 else f"{kernel.threads}"
         head = _head(kernel, frame, bounds)
         top = [*broken(head, 0), "{", *_opening(kernel, frame, spaces)]
@@ -216,15 +221,19 @@ def _slots(stmt: Print) -> int:
     return 2 + sum(record.width(value.dtype) for value in values)
 
 
-def _frame(kernel: Kernel, spaces: Mapping[int, Space]) -> KernelFrame:
+def _frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> KernelFrame:
     """Return the frame of a kernel: every name chosen."""
     loop = kernel.loop
     names = Names(lambda name: name in _OURS or name in prelude.pieces(CUDA.library))
     nodes = _used(loop)
     by_id = {node.id: names.fresh(node.label) for node in nodes}
     scope = Scope(CUDA, by_id, frozenset(n.id for n in nodes if _is_value(n, kernel, spaces)))
+    scope.known = known
     for symbol in kernel.symbols:
         scope.symbols[symbol] = names.fresh(symbol.name)
+        most = widths.of_symbol(symbol, known)
+        if most is not None:
+            scope.narrow[symbol] = most
     inside = statements(_body(loop))
     meets = any(isinstance(stmt, Barrier) for stmt in inside) and _checks(inside)
     copies = any(isinstance(stmt, For) and stmt.kind == "packed" for stmt in inside)
@@ -279,7 +288,9 @@ def _head(kernel: Kernel, frame: KernelFrame, bounds: str) -> str:
         name = frame.scope.nodes[node.id]
         name = f"{name}_at" if node.id in frame.scope.by_value else name
         parameters.append(f"{const}{CUDA.types[node.dtype]} *{CUDA.restrict} {name}")
-    parameters += (f"int64_t {frame.scope.symbols[symbol]}" for symbol in kernel.symbols)
+    for symbol in kernel.symbols:
+        wide = WIDE * (symbol in frame.scope.narrow)
+        parameters.append(f"int64_t {frame.scope.symbols[symbol]}{wide}")
     parameters += ["int64_t *faults", "int64_t launch"] * kernel.checks
     if kernel.prints:
         parameters.append("int64_t run" if kernel.logs else "int64_t *printed")
@@ -298,6 +309,10 @@ def _opening(kernel: Kernel, frame: KernelFrame, spaces: Mapping[int, Space]) ->
         yield f"{STEP}__shared__ int failed;"
         yield f"{STEP}if (threadIdx.x == 0) failed = 0;"
         yield f"{STEP}__syncthreads();"
+    for symbol in kernel.symbols:
+        if symbol in frame.scope.narrow:
+            name = frame.scope.symbols[symbol]
+            yield f"{STEP}const int32_t {name} = (int32_t){name}{WIDE};"
     for node in _used(kernel.loop):
         name, ctype = frame.scope.nodes[node.id], CUDA.types[node.dtype]
         space = spaces.get(node.id, "device")

@@ -188,7 +188,7 @@ def plan(program: Program, spaces: Mapping[int, Space], zeroed: frozenset[int]) 
         if node.static_shape is not None and node.id in zeroed
     )  # fmt: skip
     checks = any(isinstance(stmt, Check) for stmt in statements(body))
-    text = emit_kernels(program.name, made.loops, spaces, checks, made.shapes)
+    text = emit_kernels(program.name, made.loops, spaces, checks, made.shapes, made.known)
     return Plan(program, (*cleared, *steps), text, answers, device)
 
 
@@ -200,6 +200,8 @@ class _Making:
     bounds: Bounds
     loops: list[For] = field(default_factory=list)
     shapes: list[Shape] = field(default_factory=list)
+    known: list[Bounds] = field(default_factory=list)
+    """What the host's numbers are between where kernels are launched."""
     prints: int = 0
 
     def steps(self, body: Iterable[Stmt]) -> tuple[Step, ...]:
@@ -259,6 +261,7 @@ class _Making:
     def launch(self, loop: For) -> Launch:
         """Return the launch of a kernel, which joins the others."""
         self.loops.append(loop)
+        self.known.append(self.bounds)
         loops = _grid(loop)
         grid = tuple(_rounds(one, loops[:at:-1], self.bounds) for at, one in enumerate(loops))
         threads = _threads(loop, self.bounds)

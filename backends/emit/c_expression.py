@@ -6,7 +6,6 @@ that could leave their type are cast back to it. Floating operators keep the ord
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import field
 from typing import NamedTuple, assert_never
@@ -14,6 +13,7 @@ from typing import NamedTuple, assert_never
 from ...lowering.dataclass import dataclass
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access
+from ...lowering.ir.bounds import COMPARED, Bounds
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import (
     Apply,
@@ -31,9 +31,10 @@ from ...lowering.ir.indexing import Affine, Atom, Quasi, Symbol, const
 from ...lowering.ir.loops import For
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import Op
-from . import prelude
+from . import prelude, widths
 from .dialect import Dialect
 from .eager import Storage, has_pick, may_be_vectors, waits, without_branch
+from .forms import behind_zero, detour, is_int, is_power_of_two, widened
 from .products import is_product
 
 CHOOSE, OR, AND, BITOR, BITXOR, BITAND, EQUAL, RELATE, SHIFT, ADD, MUL, UNARY, POSTFIX = range(13)
@@ -82,6 +83,10 @@ class Scope:
     """Whether rounds of the loop wait for what those before them leave in an array."""
     alternates: bool = False
     """Whether products are rounded by a call before anything is done to them, see `products`."""
+    narrow: dict[Symbol, int] = field(default_factory=dict)
+    """The symbols that are numbers of 32 bits, see `widths`."""
+    known: Bounds = field(default_factory=Bounds)
+    """What symbols are between, where that decides how many bits they have."""
 
     def entered(self, loop: For) -> tuple[bool, bool]:
         """Note that the text of a loop's body begins; return what is to be told at its end."""
@@ -95,6 +100,16 @@ class Scope:
         """Note that the text of a loop's body has ended."""
         self.straight, self.waits = before
 
+    def narrowed(self, loop: For) -> str:
+        """Return the type of a loop's variable, and know what it is between from now on."""
+        if not self.dialect.narrows:
+            return "int64_t"
+        most, self.known = widths.of_loop(loop, self.known), self.known.inside(loop)
+        if most is None:
+            return "int64_t"
+        self.narrow[loop.symbol] = most
+        return "int32_t"
+
     def expression(self, expr: Expr) -> Text:
         """Return the C text of an expression."""
         match expr:
@@ -104,7 +119,10 @@ class Scope:
             case Read(node, index):
                 return Text(self.element(node, index), POSTFIX)
             case Position(index):
-                return self.affine(index)
+                place = self.affine(index)
+                if not index.terms or widths.size(index, self.narrow) is None:
+                    return place
+                return Text(f"(int64_t){place.within(UNARY)}", UNARY)
             case Apply():
                 return self._apply(expr)
             case Cast(value, dtype):
@@ -121,20 +139,25 @@ class Scope:
         name = self.nodes[node.id]
         return name if node.id in self.by_value else f"{name}[{self._offset(node, index)}]"
 
-    def affine(self, index: Affine, factor: Affine = ONE) -> Text:
-        """Return an index expression times a factor; one term takes the factor into itself."""
+    def affine(self, index: Affine, factor: Affine = ONE, wide: bool | None = None) -> Text:
+        """Return an index expression times a factor; one term takes the factor into itself.
+
+        It is `wide`, of 64 bits, where it may not fit into 32.
+        """
         if factor.constant is not None and len(index.terms) <= 1:
             index, factor = index * factor.constant, ONE
-        sum_ = self._sum(index)
+        if wide is None:
+            wide = factor != ONE or widths.size(index, self.narrow) is None
+        sum_ = self._sum(index, wide)
         if factor == ONE:
             return sum_
-        product = f"{sum_.within(MUL)}*{self._sum(factor).within(MUL)}"
+        product = f"{sum_.within(MUL)}*{self._sum(factor, wide).within(MUL)}"
         return Text(product, MUL)
 
-    def _sum(self, index: Affine) -> Text:
+    def _sum(self, index: Affine, wide: bool) -> Text:
         out = ""
         for atom, k in sorted(index.terms, key=lambda term: term[1] < 0):
-            text = self._atom(atom, alone=k == 1 or k == -1)
+            text = self._atom(atom, k == 1 or k == -1, wide)
             body = text if abs(k) == 1 else f"{text}*{abs(k)}"
             out += (f" {'-' if k < 0 else '+'} " if out else "-" if k < 0 else "") + body
         if index.offset and out:
@@ -144,21 +167,42 @@ class Scope:
             return Text(text, UNARY if index.offset < 0 else POSTFIX)
         if len(index.terms) > 1 or index.offset:
             return Text(out, ADD)
-        k = index.terms[0][1]
-        return Text(out, UNARY if k == -1 else MUL if k != 1 else _atom_level(index.terms[0][0]))
+        atom, k = index.terms[0]
+        level = UNARY if wide and self._is_narrow(atom) else _atom_level(atom)
+        return Text(out, UNARY if k == -1 else MUL if k != 1 else level)
 
-    def _atom(self, atom: Atom, alone: bool) -> str:
+    def _atom(self, atom: Atom, alone: bool, wide: bool) -> str:
+        if wide and self._is_narrow(atom):
+            text = self._atom(atom, False, False)
+            return f"(int64_t){text}"
         match atom:
             case Symbol():
                 return self.symbols[atom]
             case Quasi("mul", left, right):
-                text = f"{self.affine(left).within(MUL)}*{self.affine(right).within(UNARY)}"
+                sides = self.affine(left, wide=wide), self.affine(right, wide=wide)
+                text = f"{sides[0].within(MUL)}*{sides[1].within(UNARY)}"
                 return text if alone else f"({text})"
             case Quasi(op, left, right):
-                return f"{op}_i64({self.affine(left).text}, {self.affine(right).text})"
+                kind = "i64" if wide else "i32"
+                return f"{op}_{kind}({self.affine(left).text}, {self.affine(right).text})"
+
+    def _is_narrow(self, atom: Atom) -> bool:
+        return bool(self.narrow) and widths.of_atom(atom, self.narrow) is not None
+
+    def _is_wide(self, node: Node, index: tuple[Index, ...]) -> bool:
+        """Whether the place of an element among those of its array may not fit into 32 bits."""
+        if not self.narrow:
+            return True
+        total = 0
+        for at, stride in zip(index, node.element_strides, strict=True):
+            part = widths.size(at, self.narrow) if isinstance(at, Affine) else None
+            if part is None or stride.constant is None:
+                return True
+            total += part * abs(stride.constant)
+        return total >= widths.LIMIT
 
     def _offset(self, node: Node, index: tuple[Index, ...]) -> str:
-        out, constant = "", 0
+        out, constant, wide = "", 0, self._is_wide(node, index)
         for at, stride in zip(index, node.element_strides, strict=True):
             match at:
                 case Affine():
@@ -167,7 +211,7 @@ class Scope:
                         at = Affine(at.terms)
                     if at == const(0):
                         continue
-                    text = self.affine(at, stride)
+                    text = self.affine(at, stride, wide)
                 case Dynamic(value):
                     text = self.expression(value)
                     if stride != ONE:
@@ -187,7 +231,7 @@ class Scope:
     def _apply(self, expr: Apply) -> Text:
         operand = expr.args[0].dtype
         if operand.compute is not operand:
-            return self.expression(_widened(expr))
+            return self.expression(widened(expr))
         op = expr.op
         if is_power_of_two(expr):
             return self._in_bits(expr)
@@ -198,16 +242,25 @@ class Scope:
             assert op.call, f"{op.name} has no spelling for {operand}"
             args = ", ".join(self.expression(arg).text for arg in expr.args)
             return Text(f"{self._called(f'{op.call}_{operand.short}')}({args})", POSTFIX)
-        args_ = [self.expression(arg) for arg in expr.args]
+        args_ = self._compared(expr) or [self.expression(arg) for arg in expr.args]
         if self.alternates and op.name in ("add", "sub", "neg"):
             args_ = [_rounded(arg, text) for arg, text in zip(expr.args, args_, strict=True)]
-        if operand is dtypes.int64 and all(_is_int(arg) for arg in expr.args):
+        if operand is dtypes.int64 and all(is_int(arg) for arg in expr.args):
             args_[0] = Text(f"(int64_t){args_[0].within(UNARY)}", UNARY)
         out = infix(self._operator(op.infix), args_)
         narrow = operand.kind in "iu" and operand.bits < 32
         if narrow and op.infix in _WIDENED:
             return Text(f"({self.dialect.types[operand]}){out.within(UNARY)}", UNARY)
         return out
+
+    def _compared(self, expr: Apply) -> list[Text]:
+        """Return the two sides of a comparison of index expressions of 32 bits; none for others."""
+        sides = [arg.index for arg in expr.args if isinstance(arg, Position)]
+        if not self.narrow or expr.op.name not in COMPARED or len(sides) != len(expr.args):
+            return []
+        if any(widths.size(one, self.narrow) is None for one in sides):
+            return []
+        return [self.affine(one) for one in sides]
 
     def _in_bits(self, expr: Apply) -> Text:
         """Return an integer divided by a power of two, or what remains of it, by its bits alone.
@@ -277,7 +330,7 @@ class Scope:
         function = self.dialect.casts.get((source, to))
         if function is not None:
             return Text(f"{self._called(function)}({value.text})", POSTFIX)
-        through = _detour(source, to, self.dialect.halves)
+        through = detour(source, to, self.dialect.halves)
         if through is not None:
             return self._cast(self._cast(value, source, through), through, to)
         if to.kind == "c":
@@ -300,16 +353,6 @@ def infix(operator: str, args: list[Text]) -> Text:
     return Text(f"{left} {operator} {args[1].within(least)}", level)
 
 
-def is_power_of_two(expr: Apply) -> bool:
-    """Whether an integer is divided by a power of two that is known, and not 1."""
-    match expr:
-        case Apply(Op(name="floordiv" | "mod"), (value, Const(int(by))), dtype):
-            whole = dtype.kind in "iu" and value.dtype is dtype
-            return whole and by > 1 and by & (by - 1) == 0
-        case _:
-            return False
-
-
 def _rounded(expr: Expr, text: Text) -> Text:
     """Return an expression that no compiler rounds together with what is done to it."""
     return Text(f"rounded({text.text})", POSTFIX) if is_product(expr) else text
@@ -317,69 +360,6 @@ def _rounded(expr: Expr, text: Text) -> Text:
 
 def _converted(expr: Expr, dtype: DType) -> Expr:
     return expr if expr.dtype is dtype else Cast(expr, dtype)
-
-
-def behind_zero(expr: Apply) -> Expr | None:
-    """Return what is taken from a literal zero, None for other operations and plain elements.
-
-    gcc takes `0.0 - x` for `-x` where it can tell that x is no -0.0; for 0.0 that is another zero.
-    """
-    if expr.dtype.kind != "f" or expr.op.name not in ("add", "sub"):
-        return None
-    left, right = expr.args
-    if expr.op.name == "add":
-        left, right = (right, left) if _is_zero(right) else (left, right)
-        if not isinstance(right, Apply) or right.op.name != "neg":
-            return None
-        (right,) = right.args
-    return right if _is_zero(left) and not isinstance(right, Read) else None
-
-
-def _is_zero(expr: Expr) -> bool:
-    match expr:
-        case Const(value):
-            if isinstance(value, complex):
-                return False
-            return value == 0 and math.copysign(1, value) > 0
-        case Cast(value):
-            return _is_zero(value)
-        case Position(index):
-            return index == const(0)
-        case _:
-            return False
-
-
-def _widened(expr: Apply) -> Expr:
-    """Return an operation on 16-bit floats as one on float, its result rounded back."""
-    compute = expr.args[0].dtype.compute
-    args = tuple(Cast(arg, compute) for arg in expr.args)
-    if expr.dtype.compute is expr.dtype:
-        return Apply(expr.op, args, expr.dtype)
-    return Cast(Apply(expr.op, args, compute), expr.dtype)
-
-
-def _detour(source: DType, to: DType, halves: frozenset[DType]) -> DType | None:
-    """Return the type to convert through first, None where one step is right."""
-    if source.kind == "c":
-        return source.real
-    if halves & {source, to} and dtypes.float32 not in (source, to):
-        return dtypes.float32
-    if source is dtypes.float16 and to.kind in "iuc":
-        return dtypes.float32
-    return None
-
-
-def _is_int(expr: Expr) -> bool:
-    """Whether the C text of an int64 expression may be of type `int`: only small constants."""
-    match expr:
-        case Const():
-            return True
-        case Position(index):
-            return index.constant is not None
-        case Select(_, yes, no):
-            return _is_int(yes) and _is_int(no)
-        case _:
-            return False
 
 
 def _atom_level(atom: Atom) -> int:

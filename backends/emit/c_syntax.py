@@ -37,7 +37,7 @@ from ...lowering.ir.assignments import (
     Permute,
     Print,
 )  # fmt: skip
-from ...lowering.ir.expressions import Apply, Cast, Expr
+from ...lowering.ir.expressions import Apply, Expr
 from ...lowering.ir.indexing import Symbol, const
 from ...lowering.ir.loops import (
     Barrier,
@@ -156,6 +156,8 @@ class _Walk:
 
     def forget(self, symbols: set[Symbol]) -> None:
         self.frame.names.release(self.scope.symbols.pop(symbol) for symbol in symbols)
+        for symbol in symbols:
+            self.scope.narrow.pop(symbol, None)
 
     def bind(self, symbol: Symbol) -> str:
         name = self.frame.names.fresh(symbol.name)
@@ -219,21 +221,23 @@ class _Walk:
         if written is not None:
             return
         lo, hi = self.scope.affine(loop.lo).text, self.scope.affine(loop.hi).within(SHIFT)
-        name = self.bind(loop.symbol)
-        if hook := self.dialect.loop_hooks.get(loop.kind) or self.vectors.hook(loop):
+        name, outside, kind = self.bind(loop.symbol), self.scope.known, self.scope.narrowed(loop)
+        if hook := heads.hook(loop, self.dialect) or self.vectors.hook(loop):
             self.line(hook)
         self.path.append(heads.place(loop, name))
         if loop.kind in self.dialect.spread:
-            self.block(heads.spread(loop, name, lo, hi, self.dialect), loop.body, loop.span)
+            self.block(heads.spread(loop, name, lo, hi, self.dialect, kind), loop.body, loop.span)
         else:
             first = partial(self.line, "apart();") if is_in_danger(loop) else None
-            self.rounds(loop, name, lo, hi, loop.step, first)
+            self.rounds(loop, name, lo, hi, loop.step, first, kind)
         self.path.pop()
         self.forget({loop.symbol})
+        self.scope.known = outside
 
     def rounds(
-        self, loop: For, name: str, lo: str, hi: str, step: int, first: Add | None = None
-    ) -> None:
+        self, loop: For, name: str, lo: str, hi: str, step: int, first: Add | None = None,
+        kind: str = "int64_t",
+    ) -> None:  # fmt: skip
         """Add the rounds of a loop over `name`, and the questions whether it is to end."""
         poll = self.poll_of(loop)
         self.loops += 1
@@ -253,7 +257,7 @@ class _Walk:
             self.frame.names.release((begin, end))
         else:
             ask = self.asking(poll, first)
-            self.block(heads.head(name, lo, hi, step), loop.body, loop.span, ask)
+            self.block(heads.head(name, lo, hi, step, kind), loop.body, loop.span, ask)
         self.scope.left(outside)
         self.loops -= 1
 
@@ -411,19 +415,11 @@ class _Walk:
         for value in values:
             if at + record.width(value.dtype) > slots:
                 break
-            for kind, text in self.recorded(value):
+            for kind, text in record.parts(value, self.text):
                 self.line(f"record_{kind}({name} + {at}, {record.tag(value.dtype)}, {text});", span)
                 at += 2
         if at < slots:
             self.line(f"{name}[{at}] = 0;", span)
-
-    def recorded(self, value: Expr) -> list[tuple[str, str]]:
-        dtype = value.dtype
-        if dtype.kind == "c":
-            text = self.text(value)
-            return [("real", f"{part}_{dtype.short}({text})") for part in ("real", "imag")]
-        text = self.text(Cast(value, dtype.compute) if dtype.compute is not dtype else value)
-        return [("real" if dtype.kind == "f" else "int", text)]
 
     def alloc(self, node: Node, span: Span) -> None:
         frame = self.frame

@@ -59,6 +59,10 @@ class Dialect:
     """Operations on signed integers that are functions, since their overflow is undefined."""
     spread: Mapping[LoopKind, tuple[str, str]] = field(default_factory=dict)
     """Loops whose rounds are dealt out: number and count of who runs them, `{}` for the axis."""
+    rolled: str = ""
+    """What stands on a line above a loop of which so many rounds are written out at most."""
+    narrows: bool = False
+    """Whether index arithmetic has 32 bits where that is enough, see `widths`."""
     spellings: tuple[tuple[str, str], ...] = ()
     """What is written otherwise than in the pieces of C that it shares."""
     aligned: str = ""

@@ -8,7 +8,7 @@ from ...lowering.diagnostic import Span
 from ...lowering.ir.assignments import Access, Permute
 from ...lowering.ir.expressions import Expr
 from ...lowering.ir.indexing import Symbol, const, var
-from ...lowering.ir.loops import For, Stmt, Store
+from ...lowering.ir.loops import Barrier, For, Stmt, Store
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import statements
 from .c_expression import Scope
@@ -16,7 +16,7 @@ from .dialect import Dialect
 from .names import Names
 
 
-def head(name: str, lo: str, hi: str, step: int) -> str:
+def head(name: str, lo: str, hi: str, step: int, kind: str = "int64_t") -> str:
     """Return the head of a loop.
 
     >>> head("i", "n", "0", -2)
@@ -24,16 +24,31 @@ def head(name: str, lo: str, hi: str, step: int) -> str:
     """
     sign = "+" if step > 0 else "-"
     by = f"{name}{sign}{sign}" if abs(step) == 1 else f"{name} {sign}= {abs(step)}"
-    return _for(name, lo, hi, step, by)
+    return _for(name, lo, hi, step, by, kind)
 
 
-def spread(loop: For, name: str, lo: str, hi: str, dialect: Dialect) -> str:
-    """Return the head of a loop of which each thread runs the rounds that are its own."""
+def hook(loop: For, dialect: Dialect) -> str:
+    """Return what stands above a loop: how compilers are to write it out.
+
+    Rounds in which threads meet have nothing in common, and take registers where they are written
+    one behind the other; of those that have others written out in them two are enough.
+    """
+    if loop.kind == "serial":
+        if any(isinstance(stmt, Barrier) for stmt in loop.body):
+            return dialect.rolled.format(1)
+        if any(isinstance(stmt, For) and stmt.kind == "unrolled" for stmt in loop.body):
+            return dialect.rolled.format(2)
+    return dialect.loop_hooks.get(loop.kind, "")
+
+
+def spread(loop: For, name: str, lo: str, hi: str, dialect: Dialect, kind: str = "int64_t") -> str:
+    """Return the head of a loop of which each thread runs the rounds that are its own; `kind` is
+    the type of its variable."""
     sign = "+" if loop.step > 0 else "-"
     factor = "" if abs(loop.step) == 1 else f"*{abs(loop.step)}"
-    first, count = (text.format(_axis(loop)) for text in dialect.spread[loop.kind])
+    first, count = (f"({kind}){text.format(_axis(loop))}" for text in dialect.spread[loop.kind])
     lo = f"{first}{factor}" if lo == "0" and sign == "+" else f"{lo} {sign} {first}{factor}"
-    return _for(name, lo, hi, loop.step, f"{name} {sign}= {count}{factor}")
+    return _for(name, lo, hi, loop.step, f"{name} {sign}= {count}{factor}", kind)
 
 
 def place(loop: For, name: str) -> str:
@@ -71,8 +86,8 @@ def exchange(stmt: Permute, scope: Scope, names: Names) -> Iterator[str]:
     names.release(held.values())
 
 
-def _for(name: str, lo: str, hi: str, step: int, by: str) -> str:
-    return f"for (int64_t {name} = {lo}; {name} {'<' if step > 0 else '>'} {hi}; {by})"
+def _for(name: str, lo: str, hi: str, step: int, by: str, kind: str) -> str:
+    return f"for ({kind} {name} = {lo}; {name} {'<' if step > 0 else '>'} {hi}; {by})"
 
 
 def _axis(loop: For) -> str:

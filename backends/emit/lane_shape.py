@@ -20,8 +20,8 @@ from ...lowering.ir.loops import Comment, Stmt, Store, Update
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import free_symbols
 from ...lowering.passes.cells import stride
-from .c_expression import behind_zero
 from .eager import is_about_data
+from .forms import behind_zero
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-"}
 COMPARED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}

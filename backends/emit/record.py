@@ -12,11 +12,12 @@ is then the number of bytes asked for.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import Cast, Expr
 
 SLOTS = 16
 MARK = "!@#"
@@ -31,6 +32,15 @@ def tag(dtype: DType) -> int:
 def width(dtype: DType) -> int:
     """Return how many slots of a record an element takes."""
     return 4 if dtype.kind == "c" else 2
+
+
+def parts(value: Expr, text: Callable[[Expr], str]) -> list[tuple[str, str]]:
+    """Return what of a value goes into two slots each: a kind of number, and the text of it."""
+    dtype = value.dtype
+    if dtype.kind == "c":
+        return [("real", f"{part}_{dtype.short}({text(value)})") for part in ("real", "imag")]
+    plain = Cast(value, dtype.compute) if dtype.compute is not dtype else value
+    return [("real" if dtype.kind == "f" else "int", text(plain))]
 
 
 def decode(record: Sequence[int]) -> tuple[Any, ...]:

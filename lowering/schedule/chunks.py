@@ -23,7 +23,7 @@ from math import ceil, prod
 
 from ..ir import dtypes
 from ..ir.assignments import Access, Let, Pair
-from ..ir.expressions import Apply, Const, Index, Read
+from ..ir.expressions import Apply, Const, Expr, Index, Read
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, floordiv, minimum, multiply, var
 from ..ir.loops import For, If, Stmt, Store, Update
@@ -83,9 +83,10 @@ def apart(
         return None
     threads = frozenset(n for n, space in made.spaces.items() if space == "private")
     block = For(group, const(0), const(count), 1, met(made.body, threads, loops=True), "block")
-    wholes = [one.whole(fresh, count) for one in own]
     if point is None:
-        return Made((block, *wholes), made.spaces)
+        last = tuple(stmt for one in own for stmt in one.ends_of(fresh, count))
+        return Made((block, *last), made.spaces)
+    wholes = [one.whole(fresh, count) for one in own]
     around_it = replace(point, kind="block", body=(block,))
     return Made((around_it, *(replace(point, body=(whole,)) for whole in wholes)), made.spaces)
 
@@ -146,6 +147,29 @@ class Own:
             out += (Store(Access(self.founds, here), Read(self.found, ())),)
         return out
 
+    def ends_of(self, fresh: Fresh, count: int) -> tuple[Stmt, ...]:
+        """Return what sums the parts by loops that threads may share: of best values which part
+        has the first is found, then what it has found."""
+        if self.found is None or self.founds is None or self.sum.pair is None:
+            return (self.whole(fresh, count),)
+        group, which, at = (fresh.symbol(name) for name in ("part", "which", "at"))
+        best = fresh.scalar(f"{self.best.label}_best", self.sum.dtype)
+        first = fresh.scalar(f"{self.found.label}_part", dtypes.int64)
+        begin = (
+            Store(Access(best, ()), Const(zero_of(self.sum.dtype), self.sum.dtype)),
+            Store(Access(first, ()), Const(-1, dtypes.int64)),
+        )
+        value, place = (Read(one, self.place(var(group))) for one in (self.bests, self.founds))
+        pair = Pair(Access(first, ()), var(group))
+        take = Update(Access(best, ()), self.sum.op, value, pair)
+        each = For(group, const(0), const(count), 1, (If(_is_found(place), (take,)),))
+        found = Read(self.founds, self.place(var(which)))
+        end = Update(
+            self.sum.access, self.sum.op, Read(best, ()), Pair(self.sum.pair.access, var(at))
+        )
+        last = If(_is_found(Read(first, ())), (Let(which, Read(first, ())), Let(at, found), end))
+        return (*begin, each, last)
+
     def whole(self, fresh: Fresh, count: int) -> Stmt:
         """Return the loop that sums the parts, in their order."""
         group = fresh.symbol("part")
@@ -156,9 +180,13 @@ class Own:
             return For(group, const(0), const(count), 1, body)
         at, place = fresh.symbol("at"), Read(self.founds, here)
         pair = Pair(one.pair.access, var(at))
-        some = Apply(OPS["ge"], (place, Const(0, dtypes.int64)), dtypes.bool_)
         taken = (Let(at, place), Update(one.access, one.op, best, pair))
-        return For(group, const(0), const(count), 1, (If(some, taken),))
+        return For(group, const(0), const(count), 1, (If(_is_found(place), taken),))
+
+
+def _is_found(place: Expr) -> Expr:
+    """Whether a position is one: nothing was found where it is negative."""
+    return Apply(OPS["ge"], (place, Const(0, dtypes.int64)), dtypes.bool_)
 
 
 def moved(body: tuple[Stmt, ...], own: Sequence[Own]) -> tuple[Stmt, ...]:

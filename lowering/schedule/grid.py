@@ -6,7 +6,7 @@
     points that have loops in them     each block one, its threads together: `team`
     sums over many rounds              in parts, by many blocks: `chunks`, `segments`; along columns
                                        by many threads: `columns`
-    running totals                     in pieces: `scan`
+    running totals                     in pieces: `scan`, `prefix`
     writes to where data says          each thread its own elements, in pieces if exact: `owners`;
                                        where it is asked for by atomic operations: `scatter`
     loops in the order of the program  by the host, if what they do is worth kernels of its own,
@@ -31,12 +31,11 @@ from dataclasses import field, replace
 from typing import Literal
 
 from ..dataclass import dataclass
-from ..ir.assignments import Alloc, Let, Permute, Print
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Symbol, const
 from ..ir.loops import Check, Comment, For, If, Program, Stmt, While
 from ..ir.node import Node
-from ..ir.rewrite import with_bodies
+from ..ir.rewrite import over_kernels, with_bodies
 from ..ir.walk import bodies, reads, statements, writes
 from ..passes.access import accesses
 from ..target import Target
@@ -46,21 +45,23 @@ from .copied import scalars, with_copies
 from .device_parts import divided
 from .device_tiles import tiles
 from .distribution import distributed
-from .meet import leaves
+from .firsts import firsts
+from .hosts import SMALL, is_hosts, is_large
 from .nests import Band, Facts, band, facts_of, favours, trips, uses_of
 from .owners import owners
 from .points import PRIVATE_BYTES, Made, Space, points
+from .prefix import prefix
 from .scan import scan
 from .scatter import scattered
+from .sections import sections, separated
 from .segments import Segment, segments
 from .team import is_shared, is_worth, one_block, rows
 from .tensor_tiles import tensor_tiles
 from .tree import sums
+from .updates import as_updates
 
 MOST_NODES = 64
 """Statements that have nothing to do with each other share a kernel up to so many arrays."""
-SMALL = 4096
-"""A loop in the order of the program stays in one block if its rounds have so little to do."""
 POINTS = 2048
 """With fewer points the loops inside of them are dealt out, too."""
 LONG = 32
@@ -79,7 +80,10 @@ class Grid:
 
 def grid(program: Program, target: Target, exact: bool = False) -> Grid:
     """Return the program as kernels; with `exact` sums keep the order of the program."""
+    program = over_kernels(program, as_updates)
+    program = sections(program, facts_of(program))
     fresh = fresh_for(program)
+    program = over_kernels(program, lambda body: firsts(body, fresh))
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
     copied = scalars(body, program.locals)
@@ -119,8 +123,8 @@ class _Placing:
             if isinstance(stmt, Comment):
                 run.append(stmt)
                 continue
-            made = None if _is_hosts(stmt) else self.kernels(stmt)
-            if made is None and not _is_hosts(stmt) and not self.is_hosts_loop(stmt):
+            made = None if is_hosts(stmt) else self.kernels(stmt)
+            if made is None and not is_hosts(stmt) and not self.is_hosts_loop(stmt):
                 made = (stmt,)
             for one in self.around(stmt) if made is None else made:
                 if _is_left(one):
@@ -167,16 +171,21 @@ class _Placing:
             if accumulators and blocks_for(stmt) > 1:
                 made = apart(stmt, accumulators, self.facts, self.fresh, self.nodes)
                 if made is not None:
-                    return self.summed(made)
+                    return self.first(made)
             elif not accumulators:
                 pieces = scan(stmt, self.fresh, self.facts.exact)
                 if pieces is not None:
                     return tuple(kernel for piece in pieces for kernel in self.new_nest(piece))
+                made = prefix(stmt, self.facts, self.fresh, self.nodes)
+                if made is not None:
+                    return self.first(made, 2)
                 if self.target.atomics:
                     made = scattered(stmt, self.facts, self.fresh, self.nodes)
                 made = made or owners(stmt, self.facts, self.fresh, self.nodes)
                 if made is not None and len(made.body) > 1:
-                    return self.summed(made)
+                    return self.first(made)
+                if made is None:
+                    return self.separated(stmt)
         if made is None:
             return None
         self.spaces |= made.spaces
@@ -190,16 +199,26 @@ class _Placing:
             if part.sums:
                 nodes = self.nodes | self.known()
                 made = apart(part.loop, part.sums, self.facts, self.fresh, nodes, part.point)
-            out += self.nest(part.point) if made is None else self.summed(made)
+            out += self.nest(part.point) if made is None else self.first(made)
         return tuple(out)
 
-    def summed(self, made: Made) -> tuple[Stmt, ...]:
-        """Return the kernel of the parts of sums, and what puts the parts together."""
+    def separated(self, loop: For) -> tuple[Stmt, ...] | None:
+        """Return the kernels of a loop part by part; None where these have none of their own."""
+        parts = separated(loop, self.facts) or ()
+        found = [self.kernels(part) for part in parts]
+        if all(kernels is None for kernels in found):
+            return None
+        return tuple(
+            stmt for part, kernels in zip(parts, found, strict=True) for stmt in kernels or (part,)
+        )
+
+    def first(self, made: Made, count: int = 1) -> tuple[Stmt, ...]:
+        """Return so many kernels of parts, and what puts the parts together."""
         self.spaces |= made.spaces
-        first, *last = made.body
+        last = made.body[count:]
         found = [self.kernels(stmt) for stmt in last]
         rest = [stmt for stmt, kernels in zip(last, found, strict=True) if kernels is None]
-        return (first, *(stmt for kernels in found for stmt in kernels or ()), *rest)
+        return (*made.body[:count], *(stmt for one in found for stmt in one or ()), *rest)
 
     def nest(self, stmt: Stmt) -> tuple[Stmt, ...]:
         """Return the kernels of a nest, or what is left to do, whatever it does."""
@@ -272,7 +291,7 @@ class _Placing:
         """Whether what a loop in the order of the program does is worth kernels of its own."""
         if not isinstance(stmt, For | While | If) or not is_worth(stmt, self.facts):
             return False
-        return any(_is_large(inner) for part in bodies(stmt) for inner in part)
+        return any(is_large(inner) for part in bodies(stmt) for inner in part)
 
     def grouped(self, run: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """Return statements as kernels of one block, or of one thread."""
@@ -326,30 +345,6 @@ def _best(loop: For) -> int:
     return max(favours(one.body, one.symbol) for one in inside)
 
 
-def _is_large(stmt: Stmt) -> bool:
-    """Whether a statement has much to do in each of its rounds."""
-    total = 1
-    for inner in statements((stmt,)):
-        if isinstance(inner, While):
-            return True
-        if isinstance(inner, For):
-            count = trips(inner)
-            if count is None:
-                return True
-            total = max(total, count * _within(inner))
-    return total > SMALL
-
-
-def _within(loop: For) -> int:
-    """Return how many rounds the largest nest inside of a loop has."""
-    most = 1
-    for part in loop.body:
-        for inner in statements((part,)):
-            if isinstance(inner, For):
-                most = max(most, (trips(inner) or 0) * _within(inner))
-    return most
-
-
 def _shares(stmt: Stmt, facts: Facts) -> bool:
     return is_worth(stmt, facts) or (isinstance(stmt, For) and is_shared(stmt, facts))
 
@@ -367,7 +362,7 @@ def _is_kernel(stmt: Stmt) -> bool:
 def _is_left(stmt: Stmt) -> bool:
     """Whether a statement is neither a kernel nor the host's."""
     return not _is_kernel(stmt) and not (
-        _is_hosts(stmt) or any(_is_kernel(inner) for inner in statements((stmt,)))
+        is_hosts(stmt) or any(_is_kernel(inner) for inner in statements((stmt,)))
     )
 
 
@@ -381,13 +376,6 @@ def meets(run: Sequence[Stmt], kernel: Stmt) -> bool:
     before, there = {n.id for n in writes(run)}, {n.id for n in writes((kernel,))}
     used, given = {n.id for n in reads((kernel,))}, {n.id for n in reads(run)}
     return bool(before & (there | used) or there & given)
-
-
-def _is_hosts(stmt: Stmt) -> bool:
-    """Whether the host has to do a statement, or part of it."""
-    if isinstance(stmt, Let) or leaves(stmt):
-        return True
-    return any(isinstance(inner, Alloc | Permute | Print) for inner in statements((stmt,)))
 
 
 def alone(body: tuple[Stmt, ...]) -> For:

@@ -113,6 +113,22 @@ def independent(
     return None
 
 
+def overtakes(loop: For, one: Site, other: Site, outer: tuple[Range, ...] = ()) -> bool:
+    """Whether the second of two places may use, in a later round, an element that the first does.
+
+    >>> program = lowered('''
+    ... for i in range(1, 8):
+    ...     y[i] = x[i] * 2
+    ...     z[i] = y[i - 1]
+    ... ''', y="f32[8]", x="f32[8]", z="f32[8]")
+    >>> loop = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)][0]
+    >>> write, read = accesses((loop,)).of(program.parameters[0].node)
+    >>> overtakes(loop, read, write), overtakes(loop, write, read)
+    (False, True)
+    """
+    return _Meeting(loop, one, other, outer).refusal() is not None
+
+
 def confined(program: Program) -> Mapping[int, frozenset[int]]:
     """Return by the `id` of each loop the ids of the temporaries that only its body uses."""
     moving = exchanged(program)

@@ -29,19 +29,22 @@ for tile in 0..1 block:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
+from ..clash import symbols_of
 from ..ir import dtypes
-from ..ir.assignments import Access
-from ..ir.expressions import Apply, Dynamic, Expr, Index, Position, Read
+from ..ir.assignments import Access, Let
+from ..ir.expressions import Apply, Dynamic, Expr, Index, Position, Read, reads
 from ..ir.fresh import Fresh
 from ..ir.indexing import Symbol, const, multiply, var
-from ..ir.loops import For, If, Stmt, Store, Update
+from ..ir.loops import Check, For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS, Op
-from ..ir.rewrite import map_statements
-from ..ir.walk import statements
+from ..ir.rewrite import map_statements, with_bodies
+from ..ir.walk import binds, bodies, own_reads, statements, uses, writes
 from ..passes.access import accesses
+from ..passes.summary import touched
 from .chunks import chunk
 from .elsewhere import Place, elsewhere
 from .nests import Facts, around, trips
@@ -73,7 +76,9 @@ def owners(loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> 
     )
     written = only_written(loop, own)
     taken = frozenset(node.id for node in written)
-    if not small or not written or not facts.is_free(loop, own | taken):
+    if not written:
+        return _changed(loop, facts, own, fresh) if small else None
+    if not small or not facts.is_free(loop, own | taken):
         return None
     sizes = [_elements(node) for node in written]
     most = MOST if None in sizes else min(MOST, max(max(s or 0 for s in sizes), 1))
@@ -96,6 +101,71 @@ def _shared(body: tuple[Stmt, ...], taken: frozenset[int], count: int, fresh: Fr
         return (stmt,)
 
     return For(owner, const(0), const(count), 1, map_statements(body, guarded), "serial")
+
+
+# ---------------------------------------------------------------- elements that are read, too
+
+
+def _changed(loop: For, facts: Facts, own: frozenset[int], fresh: Fresh) -> Made | None:
+    """Return the kernel of a loop of which each round changes one element of an array, which it
+    may read, too; None for others. Who owns it does all that has to do with it."""
+    written = {n.id: n for n in writes((loop,)) if n.id not in own}
+    if len(written) != 1 or fails_with(loop, written):
+        return None
+    (node,) = written.values()
+    indices = {site.index for site in accesses((loop,)).of(node)}
+    index = indices.pop() if node.rank else None
+    if indices or index is None or not facts.is_free(loop, own | {node.id}):
+        return None
+    size = _elements(node)
+    count = MOST if size is None else min(MOST, max(size, 1))
+    owner = fresh.symbol("owner")
+    test = _is_owned(Access(node, index), owner, count)
+    if symbols_of(test).isdisjoint(s for stmt in statements((loop,)) for s in binds(stmt)):
+        return None
+    body = _guarded(loop.body, node, test, {loop.symbol})
+    if body is None:
+        return None
+    each = For(owner, const(0), const(count), 1, (replace(loop, body=body),))
+    return Made((dealt([each], each.body, fresh),), dict.fromkeys(own, "private"))
+
+
+def fails_with(loop: For, written: Mapping[int, Node]) -> bool:
+    """Whether a check in a loop looks at what it changes: then its owner alone knows."""
+    return any(
+        isinstance(stmt, Check) and any(node.id in written for node in own_reads(stmt))
+        for stmt in statements(loop.body)
+    )
+
+
+def _guarded(
+    body: tuple[Stmt, ...], node: Node, test: Expr, bound: set[Symbol]
+) -> tuple[Stmt, ...] | None:
+    """Return statements of which those that use an array are done under a test, None where what
+    they name is used elsewhere, too."""
+    needed = symbols_of(test)
+    inside = {s for stmt in statements(body) for s in binds(stmt)} | bound
+    touching = [at for at, stmt in enumerate(body) if node.id in touched((stmt,))]
+    lo, hi = touching[0], touching[-1] + 1
+    here = bound | {s for stmt in body[:lo] for s in binds(stmt) if isinstance(stmt, Let)}
+    if needed & inside <= here:
+        part, rest = body[lo:hi], (*body[:lo], *body[hi:])
+        names = {s for stmt in part for s in binds(stmt)}
+        used = {s for stmt in statements(rest) for s in uses(stmt)}
+        theirs = {n.id for n in writes(part)} - {node.id}
+        if names & used or theirs & (touched(rest) | {one.node.id for one in reads(test)}):
+            return None
+        return (*body[:lo], If(test, part), *body[hi:])
+    if hi > lo + 1 or not isinstance(body[lo], For | If):
+        return None
+    lists = []
+    for one in bodies(body[lo]):
+        symbols = here | set(binds(body[lo]))
+        made = _guarded(one, node, test, symbols) if node.id in touched(one) else one
+        if made is None:
+            return None
+        lists.append(made)
+    return (*body[:lo], with_bodies(body[lo], tuple(lists)), *body[hi:])
 
 
 # ------------------------------------------------------------------------------- in pieces

@@ -3,22 +3,25 @@
     for r in 0..n: y[r] = y[r - 1] + f(r)
     becomes
     for g in 0..G: parts[g] = f(g*C) + ... + f(g*C + C - 1)           threads
-    start = y[-1]; for g in 0..G: starts[g] = start; start += parts[g]
-    for g in 0..G: own = starts[g]; for r in g*C..: own += f(r); y[r] = own
+    for g in 0..G: own = y[-1]; for p in 0..g: own += parts[p]        threads
+                   for r in g*C..: own += f(r); y[r] = own
 
 Needs a loop of one statement, whose operation is exact: whole numbers, maxima, minima, truths; or
 sums of real numbers where their order is left open, of a loop that only counts terms. How many
-pieces there are depends on the number of rounds only. Other real numbers add in the order of the
-program, by one thread.
+pieces there are depends on the number of rounds only. Every thread adds up by itself what stands
+before its piece, in the same order: all read the same few numbers. Other real numbers add in the
+order of the program, by one thread.
 
 >>> program = lowered("y[:] = np.cumsum(x)", y="i64[9000]", x="i64[9000]")
 >>> loop = program.kernels[0].body[2]
->>> print_loops(scan(loop, fresh_for(program), True)[1:2])
-for first in 0..1:
-    running_start = running[0]
-    for piece in 0..282:
-        running_starts[piece] = running_start
-        running_start = running_start + running_parts[piece]
+>>> print_loops(scan(loop, fresh_for(program), True)[1:])
+for piece in 0..282:
+    running_own = running[0]
+    for before in 0..piece:
+        running_own = running_own + running_parts[before]
+    for i in 32*piece..min(32*piece + 32, 8999):
+        running_own = running_own + x[i + 1]
+        running[i + 1] = running_own
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from ..ir.assignments import Access
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Read, reads
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, floordiv, minimum, multiply, substitute, var
-from ..ir.loops import Comment, For, Stmt, Store
+from ..ir.loops import Comment, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import Op
 from ..ir.rewrite import substitute_expr
@@ -72,26 +75,47 @@ def scan(loop: For, fresh: Fresh, exact: bool) -> tuple[For, ...] | None:
 def running(loop: For, exact: bool) -> Running | None:
     """Return what a loop totals, None where it does more or less than that."""
     body = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
-    if len(body) != 1 or not isinstance(body[0], Store):
+    if len(body) != 1 or not isinstance(body[0], Store | Update) or not body[0].access.node.rank:
         return None
-    access, value = body[0].access, body[0].value
+    access, value = body[0].access, _new_value(body[0])
     here = _affine(access.index)
     if here is None or not isinstance(value, Apply) or len(value.args) != 2:
         return None
+    if not all(_is_linear(one, loop.symbol) for one in here):
+        return None
     before = tuple(substitute(i, {loop.symbol: var(loop.symbol) - loop.step}) for i in here)
-    old = [arg for arg in value.args if isinstance(arg, Read) and arg.node == access.node]
+    old = [arg for arg in value.args if _is_at(arg, access.node, before)]
     rest = [arg for arg in value.args if arg not in old]
-    if len(old) != 1 or len(rest) != 1 or old[0].index != before or before == here:
+    if len(old) != 1 or len(rest) != 1 or before == here:
         return None
     is_open = loop.counts and not exact and value.op.name == "add"
     fits = is_open or is_apart(value.op, access.node.dtype, exact=True)
     if (
         not fits
         or value.dtype is not access.node.dtype
-        or any(read.node == access.node for read in reads(rest[0]))
+        or any(read.node == access.node and read.index != here for read in reads(rest[0]))
     ):
         return None
     return Running(access.node, here, before, value.op, rest[0])
+
+
+def _new_value(stmt: Store | Update) -> Expr | None:
+    """Return what a statement puts into its element, None where it does more."""
+    if isinstance(stmt, Store):
+        return stmt.value
+    if stmt.pair is not None:
+        return None
+    old = Read(stmt.access.node, stmt.access.index)
+    return Apply(stmt.op, (old, stmt.value), stmt.access.node.dtype)
+
+
+def _is_linear(index: Affine, symbol: Symbol) -> bool:
+    """Whether an index moves by the same distance in every round."""
+    return symbol not in (index - var(symbol) * index.coefficient(symbol)).symbols()
+
+
+def _is_at(value: Expr, node: Node, index: tuple[Affine, ...]) -> bool:
+    return isinstance(value, Read) and value.node == node and value.index == index
 
 
 def _affine(index: tuple[Index, ...]) -> tuple[Affine, ...] | None:
@@ -113,34 +137,31 @@ class _Scan:
     fresh: Fresh
 
     def nests(self) -> tuple[For, ...]:
-        """Return the totals of pieces, what each starts from, and the run through all."""
+        """Return the totals of pieces, and the run through all."""
         label, dtype = self.what.node.label, self.what.node.dtype
         parts = self.fresh.array(f"{label}_parts", (self.pieces,), dtype)
-        starts = self.fresh.array(f"{label}_starts", (self.pieces,), dtype)
-        part, start, own = (
-            Access(self.fresh.scalar(f"{label}_{name}", dtype), ())
-            for name in ("part", "start", "own")
+        part, own = (
+            Access(self.fresh.scalar(f"{label}_{name}", dtype), ()) for name in ("part", "own")
         )
-        one, two, three = (self.fresh.symbol("piece") for _ in range(3))
+        one, two, three = (self.fresh.symbol(name) for name in ("piece", "piece", "before"))
         totals = (
             Store(part, self.nothing()),
             self.rounds(one, (self.added(part, self.value()),)),
             Store(Access(parts, (var(one),)), Read(part.node, ())),
         )
-        going = (
-            Store(Access(starts, (var(two),)), Read(start.node, ())),
-            self.added(start, Read(parts, (var(two),))),
-        )
         first = substitute_all(self.what.before, {self.loop.symbol: self.loop.lo})
-        begin: tuple[Stmt, ...] = (Store(start, Read(self.what.node, first)), self.each(two, going))
         here = substitute_all(self.what.here, {self.loop.symbol: self.at})
         put = Store(Access(self.what.node, here), Read(own.node, ()))
-        through = (
-            Store(own, Read(starts, (var(three),))),
-            self.rounds(three, (self.added(own, self.value()), put)),
+        start = self.added(own, Read(parts, (var(three),)))
+        through: tuple[Stmt, ...] = (
+            Store(own, Read(self.what.node, first)),
+            For(three, const(0), var(two), 1, (start,)),
+            self.rounds(two, (self.added(own, self.value()), put)),
         )
-        some = For(self.fresh.symbol("first"), const(0), minimum(const(1), self.count()), 1, begin)
-        return self.each(one, totals), some, self.each(three, through)
+        if trips(self.loop) is None:
+            once = minimum(const(1), self.count())
+            through = (For(self.fresh.symbol("first"), const(0), once, 1, through),)
+        return self.each(one, totals), self.each(two, through)
 
     def count(self) -> Affine:
         return rounds_of(self.loop)

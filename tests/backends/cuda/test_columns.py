@@ -65,4 +65,5 @@ def test_what_parts_take(architecture: str, tmp_path: Path) -> None:
     assert "warning" not in built.log
     assert len(built.figures) == 4
     for name, figures in built.figures.items():
-        assert figures.registers <= 40 and figures.spilled == figures.stack == 0, name
+        assert figures.registers <= 64, f"{name}: half the threads that a multiprocessor has"
+        assert figures.spilled == figures.stack == 0, name

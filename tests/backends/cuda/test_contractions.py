@@ -239,3 +239,25 @@ def test_nothing_of_wide_tiles_is_spilled(architecture: str, tmp_path: Path) -> 
     for name, figures in built.figures.items():
         assert figures.registers <= 128, (name, str(figures))
         assert max(figures.spilled, figures.stack) <= SPILLED, (name, str(figures))
+
+
+ODD = (
+    (65, 30, 77), (129, 16, 130), (1, 30, 77), (67, 33, 129), (33, 17, 31), (200, 100, 45),
+    (1023, 511, 1025), (2048, 700, 60), (31, 5000, 33), (128, 32, 128), (97, 48, 101),
+)  # fmt: skip
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("dtype", ["f4", "i4"])
+def test_nothing_of_odd_sizes_is_spilled(architecture: str, dtype: str, tmp_path: Path) -> None:
+    plans = []
+    for number, (m, k, n) in enumerate(ODD):
+        function = pe.cd_from_source(f"def f{number}(y, x, w, b):\n    y[:] = x @ w + b\n")
+        arrays = (np.zeros(shape, dtype) for shape in ((m, n), (m, k), (k, n), (n,)))
+        with settings.override(verify=False):
+            plans.append(translate(function.procedure(*arrays), CpuDriver().properties(0)))
+    built = needed().build(joined(plans), architecture, tmp_path)
+    assert "warning" not in built.log
+    for name, figures in built.figures.items():
+        assert figures.spilled == figures.stack == 0, name

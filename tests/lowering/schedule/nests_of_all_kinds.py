@@ -109,6 +109,36 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
         reals(one, one),
     ),
     "sorted": ("y[:] = np.sort(x)", reals(wide, wide)),
+    "largest by keys": (
+        "for i in range(len(k)):\n    y[k[i]] = max(y[k[i]], x[i])", with_indices,
+    ),
+    "means that move": (
+        "for i in range(len(k)):\n    y[k[i]] = 0.5 * y[k[i]] + x[i]", with_indices,
+    ),
+    "selected": (
+        "n = 0\nfor i in range(len(x)):\n    if x[i] > 0:\n        y[n] = x[i]\n        n += 1\n"
+        "y[0] = n", whole,
+    ),
+    "greatest so far": (
+        "m = x[0]\nfor i in range(len(x)):\n    m = max(m, x[i])\n    y[i] += m", reals(many, many),
+    ),
+    "shortest paths": (
+        "n = len(y)\nfor k in range(n):\n    for i in range(n):\n        for j in range(n):\n"
+        "            y[i, j] = min(y[i, j], y[i, k] + y[k, j])", reals(square, square),
+    ),
+    "factor": (
+        "for j in range(len(y)):\n    y[j, j] = np.sqrt(abs(y[j, j]) + 1)\n"
+        "    for i in range(j + 1, len(y)):\n        y[i, j] /= y[j, j]\n"
+        "    for i in range(j + 1, len(y)):\n        for k in range(j + 1, i + 1):\n"
+        "            y[i, k] -= y[i, j] * y[k, j]", reals(square, square),
+    ),
+    "two totals": (
+        "for i in range(1, len(y)):\n    y[i] = y[i - 1] ^ x[i]\n    x[i] = x[i] * 3", whole,
+    ),
+    "first greatest": (
+        "m = x[0]\nb = 0\nfor i in range(len(x)):\n    if x[i] > m:\n        m = x[i]\n"
+        "        b = i\ny[0] = m\ny[1] = b", reals(many, many),
+    ),
     "guarded": ("y[i] = 1 / x[i] if x[i] > 0 else x[i]", reals(one, one)),
     "totals": ("for a in range(len(y)):\n    for b in range(a):\n        y[a] += x[a, b]",
                reals(one, square)),

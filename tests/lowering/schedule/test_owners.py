@@ -7,6 +7,7 @@ import pytest
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.schedule import owners as owners_of
 from plusequals.lowering.schedule.owners import owners
+from plusequals.lowering.schedule.updates import as_updates
 
 from .kernels import Case
 
@@ -89,3 +90,39 @@ def test_what_is_read_as_well_is_refused() -> None:
 def test_scalars_are_refused() -> None:
     case = Case("for i in range(20):\n    s[0] = s[0] * 0.5 + x[i]", s="f32[1]", x="f32[20]")
     assert owners(case.loop(), case.facts, case.fresh, case.nodes) is None
+
+
+IN_PLACE = [
+    "for i in range(len(k)):\n    if x[i] > h[k[i]]:\n        h[k[i]] = x[i]",
+    "for i in range(len(k)):\n    h[k[i]] = 0.5 * h[k[i]] + x[i]",
+    "for i in range(len(k)):\n    t = h[k[i]]\n    if t > 1:\n        h[k[i]] = t * x[i]",
+    "for i in range(len(k)):\n    for j in range(3):\n        g[k[i], j] = 2 - g[k[i], j] * x[i]",
+]
+
+
+@pytest.mark.parametrize("n", [2, 37, 300])
+@pytest.mark.parametrize("text", IN_PLACE)
+def test_elements_that_are_read_by_who_owns_them(text: str, n: int) -> None:
+    sizes = {"h": "f32[9]", "g": "f32[9, 3]", "k": f"u8[{n}]", "x": f"f32[{n}]"}
+    case = Case(text, exact=True, **sizes)
+    (loop,) = as_updates((case.loop(),))
+    assert isinstance(loop, For)
+    case.facts.tell((loop,), case.facts.only_in(case.loop()))
+    made = owners(loop, case.facts, case.fresh, case.nodes)
+    assert made is not None
+    case.assert_same(made.body)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for i in range(1, len(k)):\n    h[k[i]] = 0.5 * h[k[i - 1]] + x[i]",
+        "for i in range(len(k)):\n    h[3] = 0.5 * h[3] + x[i]",
+        "for i in range(len(k)):\n    t = h[k[i]]\n    h[k[i]] = t * x[i]\n    k[i] = int(t)",
+    ],
+)
+def test_what_reads_other_elements_keeps_its_order(text: str) -> None:
+    case = Case(text, exact=True, h="f32[9]", k="i64[37]", x="f32[37]")
+    (loop,) = as_updates((case.loop(),))
+    assert isinstance(loop, For)
+    assert owners(loop, case.facts, case.fresh, case.nodes) is None

@@ -3,8 +3,8 @@ extern "C" __global__ void __launch_bounds__(32) pe_scaled_0(const float *__rest
 {
     launched<1, 1, 1, 32, 1, 1>();
     const float a = a_at[0];
-    for (int64_t b = (int64_t)blockIdx.x; b < 1; b += (int64_t)gridDim.x) {
-        for (int64_t t = (int64_t)threadIdx.x; t < 9; t += (int64_t)blockDim.x) {
+    for (int32_t b = (int32_t)blockIdx.x; b < 1; b += (int32_t)gridDim.x) {
+        for (int32_t t = (int32_t)threadIdx.x; t < 9; t += (int32_t)blockDim.x) {
             y[t] = a * x[t];
         }
     }

@@ -119,7 +119,7 @@ def _once(expr: Expr, known: Bounds) -> Expr | None:
                 new = rule(expr)
                 if new is not None:
                     return new
-            return _proven(expr, known) or _position(expr, known)
+            return _proven(expr, known) or _position(expr, known) or _narrow(expr)
         case Cast():
             return _cast(expr)
         case Select():
@@ -151,6 +151,26 @@ def _proven(test: Apply, known: Bounds) -> Expr | None:
     false = {"lt": at_most, "le": below, "gt": at_least, "ge": above,
              "eq": below or above, "ne": low == high == 0}  # fmt: skip
     return TRUE if true[name] else FALSE if false[name] else None
+
+
+def _narrow(test: Apply) -> Expr | None:
+    """A comparison of whole numbers in the type that they were converted from."""
+    if test.op.name not in COMPARED:
+        return None
+    sources = {arg.value.dtype for arg in test.args if isinstance(arg, Cast)}
+    source, wide = next(iter(sources), test.args[0].dtype), test.args[0].dtype
+    if len(sources) != 1 or {source.kind, wide.kind} - {"i", "u"} or not _keeps(source, wide):
+        return None
+    args: list[Expr] = []
+    for arg in test.args:
+        match arg:
+            case Cast(value):
+                args.append(value)
+            case Const(number) if (small := folded(Cast(arg, source))) and small.value == number:
+                args.append(small)
+            case _:
+                return None
+    return replace(test, args=tuple(args))
 
 
 def _position(expr: Apply, known: Bounds) -> Expr | None:

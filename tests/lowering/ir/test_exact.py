@@ -131,6 +131,25 @@ def test_conversions_that_lose_nothing_go() -> None:
     assert print_expr(simplified(_cast(_cast(k, f32), f64), Bounds())) == "f64(f32(k))"
 
 
+def test_whole_numbers_are_compared_in_their_own_type() -> None:
+    def shown(name: str, one: Expr, other: Expr) -> str:
+        return print_expr(simplified(ap(name, one, other), Bounds()))
+
+    wide, other = _cast(k, dtypes.int64), _cast(read(node(52, "m", dtype=i32)), dtypes.int64)
+    byte = read(node(53, "b", dtype=dtypes.uint8))
+    assert shown("lt", wide, num(7, dtypes.int64)) == "k < 7"
+    assert shown("ge", num(-7, dtypes.int64), wide) == "-7 >= k"
+    assert shown("ne", wide, other) == "k != m"
+    assert shown("eq", _cast(byte, i32), num(255, i32)) == "b == 255"
+    for number in (-1, 256):
+        assert shown("eq", _cast(byte, i32), num(number, i32)) == "False"
+    assert shown("lt", wide, num(2**31, dtypes.int64)) == "True"
+    assert shown("lt", wide, _cast(byte, dtypes.int64)) == "i64(k) < i64(b)"
+    assert shown("lt", wide, read(node(54, "l", dtype=dtypes.int64))) == "i64(k) < l"
+    assert shown("lt", _cast(k, dtypes.uint64), num(7, dtypes.uint64)) == "u64(k) < 7"
+    assert shown("lt", _cast(k, f64), num(7.0, f64)) == "f64(k) < 7.0"
+
+
 def _cast(expr: Expr, dtype: dtypes.DType) -> Expr:
     return Cast(expr, dtype)
 

@@ -17,7 +17,8 @@ inlined bool pick_bool(bool test, bool yes, bool no) { return (test & yes) | (!t
 inlined $T quick_pick_$t(bool test, $T yes, $T no) { return test ? yes : no; }
 
 //! mod_$t: f32 f64
-/* Whether what remains has the divisor's sign is hard to guess. */
+/* In place of that of reals.h, which devices have: whether what remains has the divisor's sign is
+   hard to guess. */
 inlined $T mod_$t($T a, $T b)
 {
     const $T r = fmod_$t(a, b);

@@ -44,8 +44,7 @@ static inline $v max_$v($v a, $v b)
 #if $k && !defined(__clang__)
     return __builtin_ia32_blendv$x(__builtin_ia32_max$x(b, a), b, ($v)(b != b));
 #else
-    const __typeof__(a < b) first = (a >= b) | (a != a);
-    return ($v)(((__typeof__(a < b))a & first) | ((__typeof__(a < b))b & ~first));
+    return pick_$v((a >= b) | (a != a), a, b);
 #endif
 }
 
@@ -55,8 +54,7 @@ static inline $v min_$v($v a, $v b)
 #if $k && !defined(__clang__)
     return __builtin_ia32_blendv$x(__builtin_ia32_min$x(b, a), b, ($v)(b != b));
 #else
-    const __typeof__(a < b) first = (a <= b) | (a != a);
-    return ($v)(((__typeof__(a < b))a & first) | ((__typeof__(a < b))b & ~first));
+    return pick_$v((a <= b) | (a != a), a, b);
 #endif
 }
 

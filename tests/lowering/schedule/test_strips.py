@@ -54,15 +54,21 @@ def _strips(program: Program) -> int:
     return sum(loop.kind == "vector" for loop in loops)
 
 
+def same_bits(procedure: Any, arrays: list[Any]) -> tuple[Program, tuple[Any, ...]]:
+    """Return a program in strips and its results, which are those without, bit by bit."""
+    before = interpreted(scheduled(procedure, TINY), *arrays)
+    program = scheduled(procedure, replace(TINY, schedule=True))
+    after = interpreted(program, *arrays)
+    assert [one.tobytes() for one in before] == [one.tobytes() for one in after]
+    return program, after
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", BODIES)
 def test_not_a_bit_changes(name: str, size: tuple[int, int]) -> None:
     arrays, made = _arrays(BODIES[name], size), _made(BODIES[name])
     procedure = made.procedure(*arrays)
-    before = interpreted(scheduled(procedure, TINY), *arrays)
-    program = scheduled(procedure, replace(TINY, schedule=True))
-    after = interpreted(program, *arrays)
-    assert [one.tobytes() for one in before] == [one.tobytes() for one in after]
+    program, _ = same_bits(procedure, arrays)
     if size[1] >= 4 and size[0] > 1:
         assert _strips(program)
 
@@ -144,10 +150,7 @@ def test_whole_numbers_run_down_columns_in_strips(dtype: str, size: tuple[int, i
         arrays = [np.arange(size[1]), rng.integers(-99, 99, size).astype(dtype)]
         made = function(f"def f(y, x):\n    {body}\n")
         procedure = made.procedure(*arrays)
-        before = interpreted(scheduled(procedure, TINY), *arrays)
-        program = scheduled(procedure, replace(TINY, schedule=True))
-        after = interpreted(program, *arrays)
-        assert [one.tobytes() for one in before] == [one.tobytes() for one in after]
+        program, after = same_bits(procedure, arrays)
         if size[1] >= 4 and size[0] > 1:
             assert _strips(program) or "x[i, j] *" in body
             with settings.override(schedule=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -104,12 +105,15 @@ def measure(
 def take_turns(
     crew: Crew, ready: list[str], rounds: int, why: dict[str, str], do: str = "time"
 ) -> dict[str, list[float]]:
-    """Return seconds per call of each peer for each round; who begins changes with the round."""
+    """Return seconds per call of each peer for each round.
+
+    The order of a round is drawn, so that no peer always comes after the same other one.
+    """
     samples: dict[str, list[float]] = {name: [] for name in ready}
     spent = dict.fromkeys(ready, 0.0)
-    for number in range(rounds):
-        turn = number % max(1, len(ready))
-        for name in [*ready[turn:], *ready[:turn]]:
+    orders = random.Random(0)
+    for _ in range(rounds):
+        for name in orders.sample(ready, len(ready)):
             if name in why or (spent[name] > PATIENCE and len(samples[name]) >= 3):
                 continue
             asked = {"seconds": TURN} if do == "time" else {"calls": 200}

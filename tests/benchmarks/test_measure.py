@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -85,6 +86,30 @@ def test_turns_leave_out_who_is_wrong(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setattr(measure, "wrong", lambda *given: "off")
         timings, why = measure.measure(crew, cell("softmax:small"), 1, tmp_path, lambda text: None)
         assert timings == {} and why == {"plusequals": "wrong: off", "numpy": "wrong: off"}
+
+
+def test_nobody_always_comes_after_the_same_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: list[str] = []
+
+    class One:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def ask(self, do: str, **asked: object) -> dict[str, int]:
+            turns.append(self.name)
+            return {"calls": 1, "nanoseconds": 1}
+
+    class Group:
+        def there(self) -> dict[str, One]:
+            return {name: One(name) for name in "abc"}
+
+    monkeypatch.setattr(measure, "SETTLE", 0.0)
+    samples = measure.take_turns(cast("measure.Crew", Group()), [*"abc"], 40, {})
+    assert {name: len(taken) for name, taken in samples.items()} == {"a": 40, "b": 40, "c": 40}
+    assert all(sorted(turns[k : k + 3]) == [*"abc"] for k in range(0, 120, 3))
+    before = {turns[k - 1] for k in range(1, 120) if turns[k] == "a"}
+    assert before >= {"b", "c"}
+    assert len({"".join(turns[k : k + 3]) for k in range(0, 120, 3)}) == 6, "every order"
 
 
 def test_a_peer_that_cannot_be_installed_is_left_out(

@@ -22,8 +22,8 @@ from .results import Timing
 Say = Callable[[str], None]
 TURN = 0.02
 """Seconds of calls in one turn of one peer."""
-SETTLE = 0.04
-"""Seconds between turns, in which the threads of the peer before go to sleep."""
+SETTLE = 0.02
+"""Seconds between turns, in which the processors are nobody's."""
 PATIENCE = 8.0
 """Seconds of calls after which a peer with slow ones has had its rounds, if there were three."""
 

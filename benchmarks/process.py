@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import signal
 import subprocess
 import time
 from collections.abc import Mapping
@@ -28,7 +29,11 @@ class LeftOut(Exception):
 
 
 class Process:
-    """A worker of one peer. Ends with the `with` block that it is used in."""
+    """A worker of one peer. Ends with the `with` block that it is used in.
+
+    Between the answers the system does not run it: some libraries let their threads spin for long
+    after a call, on the processors that the next peer is measured on.
+    """
 
     def __init__(
         self, python: Path, peer: str, threads: int, variables: Mapping[str, str], log: Path,
@@ -53,16 +58,23 @@ class Process:
         """Return the answer to a request. Raises Died, and LeftOut where the peer says so."""
         line = json.dumps({"do": do, **request}) + "\n"
         assert self._process.stdin is not None, "it was opened as a pipe"
+        self._process.send_signal(signal.SIGCONT)
         try:
             self._process.stdin.write(line.encode())
             self._process.stdin.flush()
         except OSError:
             raise Died(self._last_words()) from None
         answer = self._answer(limit)
+        self._rest()
         for problem in ("left_out", "error"):
             if problem in answer:
                 raise LeftOut(answer[problem])
         return answer
+
+    @property
+    def number(self) -> int:
+        """What the system calls the process."""
+        return self._process.pid
 
     def close(self) -> None:
         """End the process, and return when it has ended.
@@ -70,6 +82,7 @@ class Process:
         It has some time to end as any program does: what is put on disk then counts later.
         """
         assert self._process.stdin and self._process.stdout, "they were opened as pipes"
+        self._process.send_signal(signal.SIGCONT)
         with suppress(OSError):  # it is gone already
             self._process.stdin.close()
         try:
@@ -87,6 +100,11 @@ class Process:
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
         self.close()
+
+    def _rest(self) -> None:
+        """Stop the process, and return when it has stopped or ended."""
+        self._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.number, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def _answer(self, limit: float) -> dict[str, Any]:
         assert self._process.stdout is not None, "it was opened as a pipe"

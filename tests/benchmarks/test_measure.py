@@ -52,6 +52,17 @@ def test_memory_is_what_a_call_needs_beyond_its_arrays(numpy: Process, tmp_path:
     assert 4 * n * 4 < numpy.ask("memory")["bytes"] < 30 * n * 4  # some arrays of 16 MiB
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the system tells this on Linux only")
+def test_a_worker_does_not_run_between_its_answers(numpy: Process, tmp_path: Path) -> None:
+    def state() -> str:
+        return Path(f"/proc/{numpy.number}/stat").read_text().rpartition(") ")[2][0]
+
+    assert state() in "SR", "it waits for the first request"
+    _prepare(numpy, tmp_path)
+    assert state() == "T"
+    assert numpy.ask("time", seconds=1e-4)["calls"] >= 1 and state() == "T"
+
+
 def test_what_a_worker_raises_comes_back(numpy: Process, tmp_path: Path) -> None:
     with pytest.raises(LeftOut, match="FileNotFoundError"):
         numpy.ask("prepare", cell="saxpy:small", folder=str(tmp_path / "nowhere"))

@@ -32,6 +32,7 @@ from .c_expression import POSTFIX, UNARY, Scope, Text, infix
 from .lane_shape import COMPARED, INFIX, LOGIC, Shape, joined
 from .names import Names
 from .prelude import is_piece
+from .turns import turn
 
 MOST_UNROLLED = 32
 """How many rounds of a loop are written out, at most."""
@@ -217,6 +218,8 @@ class Writer:
         """Return the lines of a loop, or its rounds one by one; None where it stays a loop."""
         if self.plan.bits and is_unrolled(loop):
             return rounds_of(loop)
+        if (turned := turn(loop, self.plan.bits)) is not None:
+            return (Line(call, turned.store.span) for call in turned.calls(self.scope))
         width = width_of(loop, self.plan.bits, self.plan.data)
         return self.lines(loop, width) if width else None
 

@@ -32,6 +32,7 @@ from .c_expression import POSTFIX, UNARY, Scope, Text, infix
 from .lane_shape import COMPARED, INFIX, LOGIC, Shape, joined
 from .names import Names
 from .prelude import is_piece
+from .rolled import is_elementwise
 from .turns import turn
 
 MOST_UNROLLED = 32
@@ -202,10 +203,18 @@ class Writer:
             self.texts.release(self.names.pop(node.id))
 
     def hook(self, loop: For) -> str | None:
-        """Return what keeps the rounds of a short loop whose variables nearly fill the registers
-        from being written out: compilers would keep what they have in common, and no variable."""
+        """Return what keeps compilers from writing out the rounds of a short loop.
+
+        Where its variables nearly fill the registers they would keep what rounds have in common,
+        and no variable. Where it could be one on vectors it would no longer be: of a loop around
+        it the rounds would, with shuffles in between.
+        """
         rounds = (loop.hi - loop.lo).constant
-        if rounds is None or rounds > PEELED or self.plan.bits > NARROW:
+        if rounds is None or rounds > PEELED or not self.plan.bits:
+            return None
+        if is_elementwise(loop):
+            return "#pragma GCC unroll 1"
+        if self.plan.bits > NARROW:
             return None
         inside = tuple(statements(loop.body))
         used = {node.id for stmt in inside for node in own_writes(stmt)} & self.names.keys()

@@ -1,0 +1,44 @@
+"""Short loops that compilers are to keep as loops, until they have looked for vectors.
+
+gcc writes out the rounds of a short loop before that, if it knows their number. Then there is no
+loop left, or only one around it, of whose rounds it makes vectors, with shuffles in between: the
+code of the outer product of 16 numbers takes ten times as long.
+"""
+
+from __future__ import annotations
+
+from ...lowering.ir.assignments import Access
+from ...lowering.ir.expressions import reads
+from ...lowering.ir.loops import Comment, For, Store, Update
+from ...lowering.passes.cells import stride
+
+SHORT, PIECE = 4, 16
+"""From so many rounds on, and bytes that they write, a loop may be one on vectors."""
+
+
+def is_elementwise(loop: For) -> bool:
+    """Whether a loop does the same to each of some neighbours, enough for a vector of them.
+
+    With as few rounds as can be, all that it reads has to be near, too: where it is not, what is
+    done is no more than what it takes to bring it together.
+    """
+    rounds = (loop.hi - loop.lo).constant
+    if loop.kind != "serial" or loop.step != 1 or rounds is None or rounds < SHORT:
+        return False
+    many = False
+    for stmt in loop.body:
+        match stmt:
+            case Store(Access(_, ()), value):
+                pass
+            case Store(Access(node, index), value) | Update(Access(node, index), _, value, None):
+                many = rounds * node.dtype.itemsize >= PIECE
+                if not many or stride(node, index, loop.symbol) != 1:
+                    return False
+            case Comment():
+                continue
+            case _:
+                return False
+        near = (stride(one.node, one.index, loop.symbol) in (0, 1) for one in reads(value))
+        if rounds == SHORT and not all(near):
+            return False
+    return many

@@ -11,6 +11,7 @@ from plusequals.lowering import settings
 
 CPUINFO = """processor\t: 0
 vendor_id\t: GenuineIntel
+cpu family\t: 6
 model\t\t: 106
 flags\t\t: fpu sse2 avx2 avx512f
 bugs\t\t: many
@@ -57,10 +58,16 @@ def test_instructions_decide_the_digest_and_the_clock_does_not(describe: Path) -
     assert (host.target().vector_bits, host.target().vector_registers) == (256, 16)
 
 
-def test_the_maker_decides_at_how_many_places_memory_is_read(describe: Path) -> None:
-    for maker, expected in (("GenuineIntel", 4), ("AuthenticAMD", 1), ("", 1)):
-        describe.write_text(CPUINFO.format(800).replace("GenuineIntel", maker))
-        assert host.target().streams == expected
+@pytest.mark.parametrize(
+    ("maker", "family", "expected"),
+    [("GenuineIntel", 6, 4), ("AuthenticAMD", 23, 4), ("AuthenticAMD", 25, 1), ("", 23, 1)],
+)
+def test_the_maker_and_the_family_decide_at_how_many_places_memory_is_read(
+    describe: Path, maker: str, family: int, expected: int
+) -> None:
+    text = CPUINFO.replace("GenuineIntel", maker).replace("family\t: 6", f"family\t: {family}")
+    describe.write_text(text.format(800))
+    assert host.target().streams == expected
 
 
 def test_facts_say_what_decides_schedules(describe: Path, monkeypatch: pytest.MonkeyPatch) -> None:

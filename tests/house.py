@@ -61,7 +61,7 @@ lowering/schedule: segments scatter owners prefix chunks copied
 lowering/schedule: hosts firsts sections team scan updates tree points meet elsewhere
 lowering/schedule: sweeps streams checks best terms nests abreast jam outer edges
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
-lowering/schedule: accumulation lanes lane_parts narrow
+lowering/schedule: accumulation lanes extremes partials lane_parts narrow
 lowering/schedule: outermost order sums legal integers
 lowering/passes: __init__ settled exchange unroll
 lowering/passes: virtualize definition fuse pair sink shrink simplify cse hoist gather

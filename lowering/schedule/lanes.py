@@ -21,14 +21,14 @@ for i in 0..8:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import field, replace
 from functools import partial
 from typing import cast
 
 from ..dataclass import dataclass
 from ..ir import dtypes
-from ..ir.assignments import Access, Break
+from ..ir.assignments import Access
 from ..ir.bounds import Bounds, bounds_of
 from ..ir.expressions import Apply, Const, Expr, Position, Read, walk
 from ..ir.fresh import Fresh, fresh_for
@@ -39,8 +39,10 @@ from ..ir.ops import OPS
 from ..ir.rewrite import substitute, substitute_expr, with_bodies
 from ..ir.walk import bodies
 from ..passes.decision import Decided, Decision, Reason
-from .lane_parts import LARGEST, add, counts, folding, is_light, kind, lanes_of, on_lanes
-from .sums import Sum, is_extreme, start_of, sums, together, upper_half
+from .extremes import extremes, foremost
+from .lane_parts import LARGEST, counts, is_light, kind, lanes_of, on_lanes
+from .partials import Partials
+from .sums import Sum, is_extreme, sums, together, upper_half
 
 Body = tuple[Stmt, ...]
 LANES = 32
@@ -49,8 +51,6 @@ BLOCK = 32 * LANES
 """So many terms are added up before their sums are added to those of other blocks."""
 BLOCKS = 32 * BLOCK
 """So many terms are in blocks whose sums are added up together."""
-FEW = 64
-"""Of so few terms the greatest is found one by one."""
 SHORT = 8
 """Sums of up to so many terms are written out."""
 
@@ -97,11 +97,11 @@ class _Work:
         around = (*around, *starting)
         mine = [one for one in around if one.sum.innermost is stmt]
         if mine and all(one.sum.is_plain for one in mine):
-            new = _Spread(self.fresh, stmt, mine).plain(known)
+            new = _Spread(Partials(self.fresh), stmt, mine).plain(known)
         else:
             body = self.body(stmt.body, (*outer, stmt), known.inside(stmt), around)
             stmt = with_bodies(stmt, (body,))
-            new = (_Spread(self.fresh, stmt, mine).in_place() if mine else stmt,)
+            new = (_Spread(Partials(self.fresh), stmt, mine).in_place() if mine else stmt,)
         before = (first for one in starting for first in one.before)
         return (*before, *new, *(last for one in starting for last in one.after))
 
@@ -153,7 +153,7 @@ class _Part:
 class _Spread:
     """The sums that one loop counts the last range of."""
 
-    fresh: Fresh
+    lanes: Partials
     loop: For
     mine: list[_Open]
 
@@ -167,29 +167,35 @@ class _Spread:
         if least is None or least < 0:
             rounds = maximum(rounds, const(0))
         count = rounds.constant
+        is_of_extremes = is_extreme(mine[0].update)
+        updates = [one.update for one in mine]
+        if is_of_extremes and (found := extremes(self.lanes, loop, updates, LANES)):
+            return found
         if count is not None and count <= SHORT and _is_short(loop, mine):
             return self.written_out(count)
+        if is_of_extremes and count is not None:
+            return (loop,)
         few = LANES if count is None else max(1, min(LANES, count))
         levels = [size for size in (BLOCK, BLOCKS) if most is None or most > size]
-        if is_extreme(mine[0].update):
-            if count is not None and count < FEW:
-                return (loop,)
+        if is_of_extremes:
             levels = []
+        number = len(levels) + 1
         nodes = {
-            id(one.update): self.partials(one, len(levels) + 1, few if one.is_alone else LANES)
+            id(one.update): self.lanes.arrays(one.update, number, few if one.is_alone else LANES)
             for one in mine
         }
         out = list(self.blocks(rounds, levels, nodes))
-        if is_extreme(mine[0].update):
-            return (*out, *(s for one in mine for s in self.extreme(one, nodes[id(one.update)][0])))
+        if is_of_extremes:
+            ends = (foremost(self.lanes, loop, one, nodes[id(one)][0]) for one in updates)
+            return (*out, *(stmt for body in ends for stmt in body))
         for one in mine:
             last = nodes[id(one.update)][-1]
             if not one.is_alone:
-                (total,) = self.partials(one, 1, LANES)
-                one.before.append(self.cleared(one, total))
-                out.append(self.joined(one, total, last))
+                (total,) = self.lanes.arrays(one.update, 1, LANES)
+                one.before.append(self.lanes.cleared(one.update, total))
+                out.append(self.lanes.joined(one.update, total, last))
                 last = total
-            one.after.extend(self.folded(one, last))
+            one.after.extend(self.lanes.folded(one.update, last))
         return tuple(out)
 
     def blocks(self, rounds: Affine, levels: list[int], nodes: dict[int, list[Node]]) -> Body:
@@ -201,14 +207,16 @@ class _Spread:
         def level(number: int, start: Affine, size: int | None) -> Body:
             """Return what leaves the sum of the terms from `start` in the lanes of a level."""
             own = {key: lanes[number] for key, lanes in nodes.items()}
-            cleared = tuple(self.cleared(one, own[id(one.update)]) for one in mine)
+            cleared = tuple(self.lanes.cleared(one.update, own[id(one.update)]) for one in mine)
             part = _Part(start, loop.lo, whole, end, size)
             if number == 0:
                 return (*cleared, *self.steps_and_counts(own, part))
-            block = self.fresh.symbol("block")
+            block = self.lanes.fresh.symbol("block")
             body = level(number - 1, var(block), levels[number - 1])
             below = {key: lanes[number - 1] for key, lanes in nodes.items()}
-            joined = (self.joined(o, own[id(o.update)], below[id(o.update)]) for o in mine)
+            joined = (
+                self.lanes.joined(o.update, own[id(o.update)], below[id(o.update)]) for o in mine
+            )
             step = levels[number - 1]
             return (
                 *cleared,
@@ -221,12 +229,15 @@ class _Spread:
         """Return the loops over steps, in which counts have lanes of their own."""
         found = [_Open(Sum(update, (self.loop,), False)) for update in counts(self.loop)]
         few = lanes_of(next(iter(own.values())))
-        nodes = [self.partials(one, 2, few) for one in found]
+        nodes = [self.lanes.arrays(one.update, 2, few) for one in found]
         before: list[Stmt] = []
         after: list[Stmt] = []
         for one, (lanes, total) in zip(found, nodes, strict=True):
-            before += (self.cleared(one, lanes), self.cleared(one, total))
-            after += (self.joined(one, total, lanes), *self.folded(one, total))
+            before += (self.lanes.cleared(one.update, lanes), self.lanes.cleared(one.update, total))
+            after += (
+                self.lanes.joined(one.update, total, lanes),
+                *self.lanes.folded(one.update, total),
+            )
         counted = {id(one.update): node for one, (node, _) in zip(found, nodes, strict=True)}
         return (*before, *self.steps({**own, **counted}, part), *after)
 
@@ -234,7 +245,9 @@ class _Spread:
         """Return the loop over steps of all lanes, and the loop over what is left behind them."""
         loop = self.loop
         out: list[Stmt] = []
-        lane, at, left = (self.fresh.symbol(name) for name in ("lane", loop.symbol.name, "rest"))
+        lane, at, left = (
+            self.lanes.fresh.symbol(name) for name in ("lane", loop.symbol.name, "rest")
+        )
         steps, stop = part.until(part.whole), part.until(part.end)
         if (steps - part.start).constant != 0:
             body = on_lanes(loop.body, own, lambda _: var(lane))
@@ -256,7 +269,7 @@ class _Spread:
         loop, first = self.loop, 0
         while first < count:
             size = upper_half(count - first + 1)
-            lane = self.fresh.symbol("lane")
+            lane = self.lanes.fresh.symbol("lane")
             body = on_lanes(loop.body, own, partial(_at, var(lane) + first))
             body = substitute(body, {loop.symbol: whole + var(lane) + first})
             if size == 1:
@@ -279,7 +292,7 @@ class _Spread:
                 if isinstance(stmt, Update):
                     term = substitute_expr(stmt.value, values)
                     if not only:
-                        name = self.fresh.scalar(f"{stmt.access.node.label}_term", term.dtype)
+                        name = self.lanes.fresh.scalar(f"{stmt.access.node.label}_term", term.dtype)
                         out.append(Store(Access(name, ()), term, stmt.span))
                         term = Read(name, ())
                     terms[id(stmt)].append(term)
@@ -297,76 +310,17 @@ class _Spread:
         own: dict[int, Node] = {}
         heads: list[Stmt] = []
         for one in mine:
-            lanes, blocks, total = nodes = self.partials(one, 3, LANES)
-            own[id(one.update)] = lanes
-            one.before.extend(self.cleared(one, node) for node in nodes)
-            ended = self.joined(one, total, blocks), self.cleared(one, blocks)
-            block = self.joined(one, blocks, lanes), self.cleared(one, lanes)
+            made, update = self.lanes, one.update
+            lanes, blocks, total = nodes = made.arrays(update, 3, LANES)
+            own[id(update)] = lanes
+            one.before.extend(made.cleared(update, node) for node in nodes)
+            ended = made.joined(update, total, blocks), made.cleared(update, blocks)
+            block = made.joined(update, blocks, lanes), made.cleared(update, lanes)
             heads.append(_if_starts(one, BLOCK, *block, _if_starts(one, BLOCKS, *ended)))
-            joined = self.joined(one, blocks, lanes), self.joined(one, total, blocks)
-            one.after.extend((*joined, *self.folded(one, total)))
+            joined = made.joined(update, blocks, lanes), made.joined(update, total, blocks)
+            one.after.extend((*joined, *made.folded(update, total)))
         body = on_lanes(loop.body, own, lambda update: mod(update.over[-1], const(LANES)))
         return replace(loop, body=(*heads, *body))
-
-    # ------------------------------------------------------------------------------ lanes
-
-    def extreme(self, one: _Open, node: Node) -> Body:
-        """Return what puts the greatest or least of each lane together: of zeros it is the first
-        that counts, which a loop has to look for."""
-        update, loop = one.update, self.loop
-        found = self.fresh.scalar(f"{update.access.node.label}_found", node.dtype)
-        here, zero = Read(found, ()), Const(0.0, node.dtype)
-
-        def is_zero(value: Expr) -> Expr:
-            return Apply(OPS["eq"], (value, zero), dtypes.bool_)
-
-        taken = Store(Access(found, ()), update.value, update.span)
-        look = If(is_zero(update.value), (taken, Break()), (), update.span)
-        (*folds, last) = cast(tuple[Update, ...], self.folded(one, node))
-        return (
-            *folds,
-            Store(Access(found, ()), last.value, update.span),
-            If(is_zero(here), (replace(loop, body=(look,)),), (), update.span),
-            replace(update, value=here, over=()),
-        )
-
-    def partials(self, one: _Open, count: int, width: int) -> list[Node]:
-        """Return arrays of partial sums: of a block, of blocks of blocks, of all terms."""
-        node = one.update.access.node
-        names = ("lanes", "blocks", "total")[:count]
-        return [self.fresh.array(f"{node.label}_{n}", (width,), node.dtype, "lanes") for n in names]
-
-    def each(self, width: int, one: _Open, made: Callable[[Affine], Stmt]) -> Stmt:
-        """Return a loop over so many lanes; of one lane, what is done to it."""
-        if width == 1:
-            return made(const(0))
-        lane = self.fresh.symbol("lane")
-        body = (made(var(lane)),)
-        return For(lane, const(0), const(width), 1, body, "vector", one.update.span)
-
-    def cleared(self, one: _Open, node: Node) -> Stmt:
-        """Return the loop that starts the lanes."""
-        start = Const(start_of(one.update.op, node), node.dtype)
-
-        def store(lane: Affine) -> Stmt:
-            return Store(Access(node, (lane,)), start, one.update.span)
-
-        return self.each(lanes_of(node), one, store)
-
-    def joined(self, one: _Open, node: Node, other: Node) -> Stmt:
-        """Return the loop that adds other lanes to the lanes."""
-        return self.each(lanes_of(node), one, lambda lane: add(one.update, node, lane, other, lane))
-
-    def folded(self, one: _Open, node: Node) -> Body:
-        """Return the loops that put the lanes together, and the addition to the cell."""
-        out: list[Stmt] = []
-        width = lanes_of(node)
-        while width > 1:
-            half = upper_half(width)
-            fold = partial(folding, one.update, node, half)
-            out.append(self.each(width - half, one, fold))
-            width = half
-        return (*out, replace(one.update, value=Read(node, (const(0),)), over=()))
 
 
 def _at(lane: Affine, _: Update) -> Affine:

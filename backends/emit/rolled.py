@@ -8,8 +8,9 @@ code of the outer product of 16 numbers takes ten times as long.
 from __future__ import annotations
 
 from ...lowering.ir.assignments import Access
-from ...lowering.ir.expressions import reads
+from ...lowering.ir.expressions import Expr, Read, reads
 from ...lowering.ir.loops import Comment, For, Store, Update
+from ...lowering.ir.node import Node
 from ...lowering.passes.cells import stride
 
 SHORT, PIECE = 4, 16
@@ -17,7 +18,8 @@ SHORT, PIECE = 4, 16
 
 
 def is_elementwise(loop: For) -> bool:
-    """Whether a loop does the same to each of some neighbours, enough for a vector of them.
+    """Whether a loop does the same to each of some neighbours, enough for a vector of them, or adds
+    them up where their order says nothing.
 
     With as few rounds as can be, all that it reads has to be near, too: where it is not, what is
     done is no more than what it takes to bring it together.
@@ -30,6 +32,10 @@ def is_elementwise(loop: For) -> bool:
         match stmt:
             case Store(Access(_, ()), value):
                 pass
+            case Update(Access(node, ()), _, value, None):
+                many = True
+                if not _adds_up(node, value, loop):
+                    return False
             case Store(Access(node, index), value) | Update(Access(node, index), _, value, None):
                 many = rounds * node.dtype.itemsize >= PIECE
                 if not many or stride(node, index, loop.symbol) != 1:
@@ -42,3 +48,15 @@ def is_elementwise(loop: For) -> bool:
         if rounds == SHORT and not all(near):
             return False
     return many
+
+
+def _adds_up(node: Node, value: Expr, loop: For) -> bool:
+    """Whether whole numbers that are neighbours are added up, of their own type: what is made of
+    them is about as much work. Vectors of AVX2 do not multiply numbers of 64 bits."""
+    size = node.dtype.itemsize
+    whole = node.dtype.kind in "iu" and (size == 4 or (size == 8 and isinstance(value, Read)))
+    near = (
+        one.dtype.itemsize == size and stride(one.node, one.index, loop.symbol) == 1
+        for one in reads(value)
+    )  # fmt: skip
+    return whole and all(near)

@@ -10,6 +10,8 @@ from plusequals.backends.emit.c_syntax import emit
 from plusequals.backends.emit.rolled import is_elementwise
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access, Parameter
+from plusequals.lowering.ir.dtypes import DType
+from plusequals.lowering.ir.expressions import Cast, Expr
 from plusequals.lowering.ir.indexing import const, multiply, var
 from plusequals.lowering.ir.loops import (
     Comment,
@@ -43,6 +45,13 @@ def put(node: Node = Y, by: int = 1, turned: bool = False) -> Store:
     return Store(Access(node, (*((var(J),) if node is Y else ()), *place)), source)
 
 
+def total(dtype: DType, op: str = "", source: DType | None = None, turned: bool = False) -> Update:
+    node, x = array(4, "n", dtype=dtype), array(5, "k", 99, 99, dtype=source or dtype)
+    value: Expr = read(x, var(I), var(J)) if turned else read(x, var(J), var(I))
+    value = Cast(value, dtype) if source else value
+    return Update(Access(node, ()), OPS["add"], ap(op, value, value) if op else value)
+
+
 SUM = Update(Access(Y, (var(J), var(I))), OPS["add"], ap("mul", read(S), read(X, var(J), var(I))))
 LOOPS = {
     "elements": (over(put()), True),
@@ -57,6 +66,13 @@ LOOPS = {
     "places apart": (over(put(by=2)), False),
     "a step": (over(put(), step=2), False),
     "one place": (over(Update(Access(S, ()), OPS["add"], read(X, var(J), var(I)))), False),
+    "a sum of whole numbers": (over(total(dtypes.int32)), True),
+    "a sum of long ones": (over(total(dtypes.int64)), True),
+    "a sum of products": (over(total(dtypes.int32, "mul")), True),
+    "a sum of products of long ones": (over(total(dtypes.int64, "mul")), False),
+    "a sum of bytes": (over(total(dtypes.uint8), rounds=16), False),
+    "a sum of others": (over(total(dtypes.int64, source=dtypes.int32)), False),
+    "a sum of columns": (over(total(dtypes.int32, turned=True)), False),
     "names only": (over(Store(Access(S, ()), num(1.0))), False),
     "lanes": (over(put(), kind="vector"), False),
     "a loop inside": (over(For(J, const(0), const(4), 1, (put(),))), False),

@@ -1,0 +1,74 @@
+"""Extremes of a known number of terms: the first of equal zeros, NaN, terms met twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plusequals.lowering import settings
+from plusequals.lowering.ir.loops import For, Update
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule.extremes import FEW
+
+from .scheduled import function, interpreted, scheduled
+
+SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127)
+TERMS = {"plain": "x[i, j]", "negated": "-x[i, j]", "shifted": "(x[i, j] - 1)"}
+
+
+def rows(size: int, dtype: str) -> Any:
+    """Return rows in which zeros of both signs, one NaN, infinities, or nothing else is greatest
+    and least."""
+    rng = np.random.default_rng(size)
+    x = rng.uniform(0.5, 2, (9, size)).astype(dtype)
+    x[1] *= -1
+    for row, first in ((2, 0), (3, size // 2), (4, size - 1)):
+        x[row, first:] = rng.choice([0.0, -0.0], size - first)
+        x[row + 3] = -x[row]
+        x[row + 3, :first] = x[row, :first]
+    x[5, size // 3] = np.nan
+    x[6, -1], x[6, 0] = -np.inf, np.inf
+    x[8] = rng.choice([0.0, -0.0, 1.0, -1.0], size)
+    return x
+
+
+def one_by_one(row: Any, name: str) -> Any:
+    """Return what a loop finds: the first of equals, and NaN where there is one."""
+    best = row[0]
+    for one in row[1:]:
+        is_better = one > best if name == "max" else one < best
+        best = one if is_better or np.isnan(one) and not np.isnan(best) else best
+    return best
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("term", TERMS)
+def test_what_is_found_is_what_a_loop_finds(term: str, name: str, dtype: str) -> None:
+    made = function(f"def f(x):\n    y[i] = {name}({TERMS[term]})\n    return y\n")
+    for size in SIZES:
+        x = rows(size, dtype)
+        terms = {"plain": x, "negated": -x, "shifted": x - x.dtype.type(1)}[term]
+        expected = np.array([one_by_one(row, name) for row in terms])
+        (walked,) = interpreted(scheduled(made.procedure(x)), x)
+        with settings.override(schedule=True):
+            ran = made.on("cc")(x)
+        for found in (walked, ran):
+            np.testing.assert_array_equal(found, expected)
+            known = ~np.isnan(expected)
+            assert np.array_equal(np.signbit(found)[known], np.signbit(expected)[known]), size
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_all_terms_are_met_in_lanes_from_some_on(size: int) -> None:
+    made = function("def f(x):\n    y[i] = max(x[i, j])\n    return y\n")
+    program = scheduled(made.procedure(np.ones((5, size), "f4")))
+    inside = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
+    lanes = [s for s in inside if isinstance(s, For) and s.kind == "vector"]
+    assert bool(lanes) == (size >= FEW)
+    terms = [s for s in inside if isinstance(s, Update) and "x[" in str(s.value)]
+    serial = [s for s in inside if isinstance(s, For) and s.kind == "serial" and s.step == 1]
+    assert size < FEW or len(serial) == 2, "rows, and the search for the first zero"
+    assert size < FEW or all(any(t in loop.body for loop in lanes) for t in terms)

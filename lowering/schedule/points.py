@@ -33,13 +33,13 @@ from ..ir import dtypes
 from ..ir.assignments import Let
 from ..ir.expressions import Apply, Index, Position
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, const, floordiv, minimum, mod, var
+from ..ir.indexing import Affine, const, floordiv, minimum, var
 from ..ir.loops import Check, For, If, Stmt, While
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import statements
 from .elsewhere import Place, elsewhere
-from .nests import Band, around, fails, favours, normal, rounds_of, trips, with_value
+from .nests import Band, around, counted, fails, favours, normal, rounds_of, trips, with_value
 
 Space = Literal["device", "shared", "private", "rows"]
 """Who has an array: the device, each block, each thread; of rows each thread has its own."""
@@ -142,28 +142,9 @@ def normalised(found: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...]]:
         known = [all(known)] * len(free)
     count = trips(free[best])
     if count is not None and count < FEW and len(free) > 1 and sum(known) > 1:
-        return _counted(free, body, fresh)
+        return counted(free, body, fresh)
     free.append(free.pop(best))
     return free, body
-
-
-def _counted(
-    free: list[For], body: tuple[Stmt, ...], fresh: Fresh
-) -> tuple[list[For], tuple[Stmt, ...]]:
-    """Return loops in which all whose rounds are known are one, in the order of the program."""
-    known = [loop for loop in free if trips(loop) is not None and loop.lo.constant is not None]
-    others = [loop for loop in free if loop not in known]
-    total = prod(trips(loop) or 0 for loop in known)
-    symbol = fresh.symbol("point")
-    inner = 1
-    for loop in reversed(known):
-        count = trips(loop) or 0
-        part = floordiv(var(symbol), const(inner))
-        if loop is not known[0]:
-            part = mod(part, const(max(count, 1)))
-        body = with_value(body, loop.symbol, loop.lo + part)
-        inner *= max(count, 1)
-    return [*others, replace(known[0], symbol=symbol, lo=const(0), hi=const(total))], body
 
 
 def dealt(free: list[For], body: tuple[Stmt, ...], fresh: Fresh) -> For:

@@ -30,6 +30,7 @@ from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label
 from ..lowering.ir.assignments import Procedure
 from ..lowering.later import Later
+from ..lowering.many import for_few
 from ..lowering.settings import Settings
 from . import surface as s
 from .build import build
@@ -261,7 +262,7 @@ class Specialisations:
             typed=typed,
             procedure=procedure,
             routine=routine,
-            codes=Codes(procedure, partial(_recording, typed.procedure)),
+            codes=Codes(procedure, partial(_recording, for_few(typed.procedure))),
             inputs=tuple(
                 find(path, use="write" if parameter.written else "read")
                 for path, parameter in zip(typed.passed, procedure.parameters, strict=True)

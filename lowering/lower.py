@@ -39,11 +39,16 @@ from .ir.indexing import Affine, Range, Symbol, const, substitute, var
 from .ir.loops import Program, Stmt
 from .ir.node import Node
 from .ir.ops import Op, neutral_of
+from .many import for_few
 
 
 @paused()
 def lower(procedure: Procedure) -> Program:
-    """Return the procedure as loops, in one kernel; temporaries are added to its locals."""
+    """Return the procedure as loops, in one kernel; temporaries are added to its locals.
+
+    What it does for devices of many threads only is left out.
+    """
+    procedure = for_few(procedure)
     fresh = _Fresh(*_highest(procedure))
     body = _statements(procedure.body, fresh)
     temporaries = procedure.locals + tuple(fresh.nodes)

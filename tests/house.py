@@ -34,7 +34,7 @@ dsl/elaborate: operators identity subscript_rules truth names frame inputs numpy
 dsl/elaborate: numpy_functions
 dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers
 dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views
-dsl/elaborate: library positions powers ufuncs shaping reshaping site stores arrays
+dsl/elaborate: devices library positions powers ufuncs shaping reshaping site stores arrays
 dsl/elaborate: broadcasting adapting
 dsl/elaborate: context proof values types ways_out
 dsl: front failing definition parse loops refused surface identity recipe source
@@ -56,7 +56,8 @@ backends: cache lock folders dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks guarded lockstep predicate pieces
 lowering/schedule: deferred kinds split stages
-lowering/schedule: tensor_tiles device_parts device_tiles distribution device_contraction columns
+lowering/schedule: inward prefer tensor_tiles device_parts device_tiles distribution
+lowering/schedule: device_contraction bared columns
 lowering/schedule: segments scatter owners prefix chunks copied
 lowering/schedule: hosts firsts sections team scan updates tree points meet elsewhere
 lowering/schedule: sweeps streams checks best terms nests abreast jam outer edges
@@ -67,7 +68,7 @@ lowering/passes: __init__ settled exchange unroll
 lowering/passes: virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated dead buffers access reading products cost summary
 lowering/passes: cells comments noticed decision
-lowering: lower extents clash points
+lowering: lower many extents clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds intervals rewrite walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers

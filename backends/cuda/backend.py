@@ -16,6 +16,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import rename
 from ...lowering.ir.verify import verify_procedure, verify_program
 from ...lowering.lower import lower
+from ...lowering.many import for_many
 from ...lowering.passes.access import accesses
 from ...lowering.pipeline import optimize
 from ...lowering.schedule.grid import grid
@@ -239,7 +240,7 @@ def translate(procedure: Procedure, device: Properties) -> Plan:
         verify_procedure(procedure)
     target = target_of(device)
     program, _ = optimize(
-        lower(packed(procedure)),
+        lower(for_many(packed(procedure))),
         target,
         observer(procedure.name),
         verify_program if chosen.verify else None,

@@ -27,7 +27,7 @@ from ...lowering.ir.expressions import (
     Reduce,
     Select,
 )
-from ...lowering.ir.indexing import Affine, Atom, Quasi, Symbol, const
+from ...lowering.ir.indexing import Affine, Atom, Quasi, Symbol, const, recombined
 from ...lowering.ir.loops import For
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import Op
@@ -203,7 +203,7 @@ class Scope:
 
     def _offset(self, node: Node, index: tuple[Index, ...]) -> str:
         out, constant, wide = "", 0, self._is_wide(node, index)
-        for at, stride in zip(index, node.element_strides, strict=True):
+        for at, stride in joined(index, node.element_strides):
             match at:
                 case Affine():
                     if stride.constant is not None:
@@ -340,6 +340,24 @@ class Scope:
         if to.kind == "b":
             return Text(f"{value.within(RELATE)} != 0", EQUAL)
         return Text(f"({self.dialect.types[to]}){value.within(UNARY)}", UNARY)
+
+
+def joined(index: tuple[Index, ...], strides: tuple[Affine, ...]) -> list[tuple[Index, Affine]]:
+    """Return the parts of the place of an element, each with its stride: one where what they are
+    of a loop's variable, its quotients and remainders, is simpler taken together."""
+    parts = list(zip(index, strides, strict=True))
+    plain = [at for at in index if isinstance(at, Affine)]
+    if len(plain) < max(2, len(index)) or not any(
+        isinstance(a, Quasi) for at in plain for a, _ in at.terms
+    ):
+        return parts
+    if any(stride.constant is None for stride in strides):
+        return parts
+    whole = const(0)
+    for at, stride in zip(plain, strides, strict=True):
+        whole = whole + at * (stride.constant or 0)
+    made = recombined(whole)
+    return [(made, ONE)] if len(made.terms) < len(whole.terms) else parts
 
 
 def infix(operator: str, args: list[Text]) -> Text:

@@ -53,6 +53,8 @@ def of_atom(atom: Atom, narrow: Narrow) -> int | None:
             return max(left, right)
         case Quasi("mod"):
             return right
+        case Quasi("floordiv", _, Affine((), by)) if by > 0:
+            return -(-left // by)
         case _:
             return left
 

@@ -9,11 +9,12 @@ from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Const, Domain, Dynamic, Expr, Position, Reduce
 from ...lowering.ir.indexing import Affine, const, var
 from ...lowering.ir.ops import OPS
-from . import library
+from . import devices, library
 from .arrays import as_scalar, count, describe, settled
 from .averages import stored_once
 from .context import error
 from .creation import filled, linspace
+from .devices import either, rounds_for
 from .elementwise import arithmetic, converted, where
 from .python_reductions import as_number
 from .reductions import reducer, require_elements, require_ordered
@@ -92,7 +93,11 @@ def sort_rows(site: Site, lines: Array) -> None:
     """Sort an array that has storage along its last axis, in place."""
     rows = as_rows(site, lines)
     scratch = fresh(site, rows.shape, rows.kind.dtype, "merged")
-    inlined(site, library.SORT_ROWS, rows, scratch)
+    either(
+        site,
+        lambda: inlined(site, devices.SORT_ROWS, rows, scratch, rounds_for(rows)),
+        lambda: inlined(site, library.SORT_ROWS, rows, scratch),
+    )
 
 
 def sort_in_place(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:
@@ -120,7 +125,14 @@ def argsort(
     at = Array(lines.axes, lines.shape, Position(var(lines.axes[-1])), Kind(dtypes.int64), True)
     order = site.ctx.materialize(at, "order", site.span)
     scratch = fresh(site, keys.shape, dtypes.int64, "merged")
-    inlined(site, library.ARGSORT_ROWS, keys, as_rows(site, order), scratch)
+    places = as_rows(site, order)
+
+    def by_many() -> None:
+        moved = site.ctx.materialize(keys, "sorted", site.span)
+        other = fresh(site, keys.shape, keys.kind.dtype, "others")
+        inlined(site, devices.ARGSORT_ROWS, moved, other, places, scratch, rounds_for(keys))
+
+    either(site, by_many, lambda: inlined(site, library.ARGSORT_ROWS, keys, places, scratch))
     return moveaxis(site, order, Static(-1), Static(place))
 
 

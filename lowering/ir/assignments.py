@@ -115,6 +115,9 @@ class Branch(Remembers):
     then: tuple[Statement, ...]
     other: tuple[Statement, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    many: bool = field(default=False, repr=False)
+    """Whether `then` is what a device of many threads does, whatever the test says, which is false:
+    both sides leave the same."""
 
 
 @dataclass(frozen=True, slots=True)

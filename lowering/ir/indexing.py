@@ -194,9 +194,12 @@ def mod(left: Affine, right: Affine) -> Affine:
 
 
 def recombined(index: Affine) -> Affine:
-    """Return the expression with `q*(a // q) + a % q` written as `a`, wherever that is seen.
+    """Return the expression with `q*(a // q) + a % q` written as `a`, wherever that is seen, and
+    `q*(a // q % m) + a % q` as `a % (q*m)`.
 
     >>> v = var(Symbol("v", 0))
+    >>> recombined(mod(floordiv(v, const(2)), const(9)) * 2 + mod(v, const(2)))
+    v % 18
     >>> recombined(floordiv(v, const(2)) * 2 + mod(v, const(2)))
     v
     >>> recombined(floordiv(const(3) - v, const(2)) * 2 + mod(const(3) - v, const(2)))
@@ -219,6 +222,11 @@ def recombined(index: Affine) -> Affine:
             if wanted.terms and all(held.get(a) == k for a, k in wanted.terms):
                 rest = index - wanted - Affine(((atom, factor),), 0)
                 return recombined(rest + atom.left * factor)
+            for other, times in index.terms:
+                if isinstance(other, Quasi) and other.op == "mod" and times == factor * number:
+                    if (count := other.right.constant) is not None and other.left == whole:
+                        rest = index - Affine(((atom, factor), (other, times)), 0)
+                        return recombined(rest + mod(atom.left, const(number * count)) * factor)
     return index
 
 

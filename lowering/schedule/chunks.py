@@ -29,11 +29,11 @@ from ..ir.indexing import Affine, Symbol, const, floordiv, minimum, multiply, va
 from ..ir.loops import For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
-from .elsewhere import Place, elsewhere
+from .elsewhere import Place, elsewhere, with_front
 from .meet import met
-from .nests import Facts, around, fails, nest_of, normal, trips, with_value
-from .points import Made
-from .team import together
+from .nests import Facts, around, as_one, fails, favours, nest_of, normal, trips, with_value, within
+from .points import EXPANDED_BYTES, THREADS, Made
+from .team import fits_block, together
 from .tree import Sum, neutral, zero_of
 
 MOST = 1024
@@ -45,11 +45,12 @@ ROUNDS = 4096
 def blocks_for(loop: For, points: int = 1) -> int:
     """Return how many blocks share the rounds of a nest, of which there is one for each point."""
     most = max(1, MOST // points)
-    loops, _ = nest_of(loop)
+    loops, body = nest_of(loop)
     counts = [trips(one) for one in loops]
     if None in counts:
         return most
-    return max(1, min(most, ceil(prod(count or 0 for count in counts) / ROUNDS)))
+    rounds = prod(count or 0 for count in counts)
+    return max(1, min(most, rounds, ceil(rounds * within(body) / ROUNDS)))
 
 
 def apart(
@@ -65,6 +66,12 @@ def apart(
     sizes = [_size(one) for one in loops]
     in_order = any(one.pair for one in found) or fails(body)
     at = 0 if in_order else sizes.index(max(sizes))
+    if sizes[at] < count or _is_short(loops, body):
+        whole = as_one(loops, body, fresh, in_order)
+        if whole is not None:
+            loops, body, at = (whole[0],), whole[1], 0
+            sizes = [_size(whole[0])]
+        count = min(count, sizes[at])
     group = fresh.symbol("part")
     outer, inner = loops[:at], loops[at + 1 :]
     part, body = chunk(loops[at], group, count, body, fresh)
@@ -76,7 +83,15 @@ def apart(
     starts = tuple(stmt for one in own for stmt in one.start())
     ends = tuple(stmt for one in own for stmt in one.end(group))
     scalars = [node for one in own for node in one.scalars]
-    private = facts.private(loop) | {node.id for node in scalars}
+    mine = facts.private(loop)
+    large = [nodes[number] for number in sorted(mine) if nodes[number].rank]
+    if all(node.static_shape is not None for node in large) and not fits_block(large):
+        if point is not None or count * sum(node.bytes for node in large) > EXPANDED_BYTES:
+            return None
+        mine -= {node.id for node in large}
+        summed = with_front(summed, large, count, var(group), fresh)
+        facts.tell(summed, facts.only_in(loop) - {node.id for node in large})
+    private = mine | {node.id for node in scalars}
     known = {**nodes, **{node.id: node for node in scalars}}
     made = together((*starts, *summed, *ends), private, facts, fresh, known)
     if made is None:
@@ -89,6 +104,12 @@ def apart(
     wholes = [one.whole(fresh, count) for one in own]
     around_it = replace(point, kind="block", body=(block,))
     return Made((around_it, *(replace(point, body=(whole,)) for whole in wholes)), made.spaces)
+
+
+def _is_short(loops: Sequence[For], body: tuple[Stmt, ...]) -> bool:
+    """Whether few threads would share the loop whose neighbours are neighbours in memory."""
+    count = trips(max(loops, key=lambda loop: favours(body, loop.symbol)))
+    return count is not None and count < THREADS
 
 
 def _size(loop: For) -> int:

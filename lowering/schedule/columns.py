@@ -32,9 +32,9 @@ from ..ir.loops import For, Stmt
 from ..ir.node import Node
 from ..ir.walk import reads, writes
 from .chunks import Own, chunk, moved
-from .nests import Band, Facts, around, fails, favours, nest_of, trips
+from .nests import Band, Facts, around, fails, nest_of, trips
 from .points import FEW, PRIVATE_BYTES, Made, dealt, expanded, normalised
-from .segments import carried, shares_symbols
+from .segments import carried, is_along, shares_symbols
 from .tree import sums
 
 THREADS = 1 << 18
@@ -79,14 +79,6 @@ def columns(
         work.nest(part, one, found.private - shared)
         for part, one in zip(work.parts, bodies, strict=True)
     )
-
-
-def is_along(stmt: Stmt, free: Sequence[For]) -> bool:
-    """Whether neighbours in memory are rather neighbouring points than neighbouring rounds."""
-    if not isinstance(stmt, For):
-        return False
-    inside = max(favours((stmt,), loop.symbol) for loop in nest_of(stmt)[0])
-    return max(favours((stmt,), loop.symbol) for loop in free) > inside
 
 
 def _known(count: int | None) -> int:

@@ -30,6 +30,7 @@ from ..ir.loops import Comment, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import substitute_expr
 from ..ir.walk import free_symbols, reads, statements, writes
+from .bared import bared
 from .nests import Band, fails, nest_of, trips
 from .tree import is_counted
 
@@ -69,7 +70,7 @@ class Contraction:
 
 def contraction(found: Band) -> Contraction | None:
     """Return what a band contracts, None where it does something else."""
-    body = [stmt for stmt in found.inner if not isinstance(stmt, Comment)]
+    body = bared([stmt for stmt in found.inner if not isinstance(stmt, Comment)], found)
     if found.serial or len(body) < 2 or fails(body):
         return None
     start, loop, *rest = body

@@ -11,12 +11,13 @@ for i in 0..8:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..ir.assignments import Access
 from ..ir.expressions import Expr, Index, Read, rebuild
-from ..ir.indexing import Symbol, const, var
+from ..ir.fresh import Fresh
+from ..ir.indexing import Affine, Symbol, const, var
 from ..ir.loops import Fill, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, map_statements, rebuild_statement
@@ -63,6 +64,19 @@ def elsewhere(
         return (stmt,)
 
     return map_statements(body, change)
+
+
+def with_front(
+    body: tuple[Stmt, ...], nodes: Sequence[Node], count: int, place: Affine, fresh: Fresh
+) -> tuple[Stmt, ...]:
+    """Return statements with arrays that have an axis in front, of a size, where they use a place
+    of it."""
+    made = {n.id: fresh.array(n.label, (count, *(n.static_shape or ())), n.dtype) for n in nodes}
+
+    def moved(node: Node, index: tuple[Index, ...]) -> Place:
+        return (node, index) if node.id not in made else (made[node.id], (place, *index))
+
+    return elsewhere(body, moved)
 
 
 def filling(stmt: Fill) -> tuple[Stmt, ...]:

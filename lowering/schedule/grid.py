@@ -46,12 +46,14 @@ from .device_parts import divided
 from .device_tiles import tiles
 from .distribution import distributed
 from .firsts import firsts
-from .hosts import SMALL, is_hosts, is_large
-from .nests import Band, Facts, band, facts_of, favours, trips, uses_of
+from .hosts import is_hosts, is_large
+from .inward import inward
+from .nests import Band, Facts, band, facts_of, uses_of
 from .owners import owners
 from .points import PRIVATE_BYTES, Made, Space, points
+from .prefer import is_by_steps, prefers_rows
 from .prefix import prefix
-from .scan import scan
+from .scan import rows_of, scan
 from .scatter import scattered
 from .sections import sections, separated
 from .segments import Segment, segments
@@ -62,10 +64,6 @@ from .updates import as_updates
 
 MOST_NODES = 64
 """Statements that have nothing to do with each other share a kernel up to so many arrays."""
-POINTS = 2048
-"""With fewer points the loops inside of them are dealt out, too."""
-LONG = 32
-"""A loop inside of points is worth a block with at least so many rounds."""
 Way = Literal["kernels", "block", "thread", "host"]
 
 
@@ -81,6 +79,7 @@ class Grid:
 def grid(program: Program, target: Target, exact: bool = False) -> Grid:
     """Return the program as kernels; with `exact` sums keep the order of the program."""
     program = over_kernels(program, as_updates)
+    program = inward(program, facts_of(program))
     program = sections(program, facts_of(program))
     fresh = fresh_for(program)
     program = over_kernels(program, lambda body: firsts(body, fresh))
@@ -152,6 +151,8 @@ class _Placing:
             return None
         found = band(stmt, self.facts)
         made = None
+        if found is not None and is_by_steps(found, stmt, self.facts):
+            return None
         if found is not None:
             parts = segments(found, self.facts, self.fresh, self.nodes)
             if parts is not None:
@@ -161,6 +162,9 @@ class _Placing:
                 return self.in_order(halves)
             made = self.tiled(found)
             if made is None:
+                pieces = rows_of(found, self.fresh, self.facts.exact)
+                if pieces is not None:
+                    return tuple(kernel for piece in pieces for kernel in self.new_nest(piece))
                 nests = self.several(found)
                 if nests is not None:
                     return self.in_order(nests)
@@ -178,7 +182,7 @@ class _Placing:
                     return tuple(kernel for piece in pieces for kernel in self.new_nest(piece))
                 made = prefix(stmt, self.facts, self.fresh, self.nodes)
                 if made is not None:
-                    return self.first(made, 2)
+                    return self.pieces(made)
                 if self.target.atomics:
                     made = scattered(stmt, self.facts, self.fresh, self.nodes)
                 made = made or owners(stmt, self.facts, self.fresh, self.nodes)
@@ -192,15 +196,36 @@ class _Placing:
         return made.body
 
     def apart(self, parts: Sequence[Segment]) -> tuple[Stmt, ...]:
-        """Return the kernels of the parts of a band."""
+        """Return the kernels of the parts of a band; the others wait for what adds the sums."""
         out: list[Stmt] = []
+        run: list[Stmt] = []
+        only = frozenset(n for part in parts for n in self.facts.only_in(part.point))
         for part in parts:
             made = None
             if part.sums:
                 nodes = self.nodes | self.known()
                 made = apart(part.loop, part.sums, self.facts, self.fresh, nodes, part.point)
-            out += self.nest(part.point) if made is None else self.first(made)
-        return tuple(out)
+            if made is None and not part.wide:
+                run += part.point.body
+                continue
+            if meets(run, part.point if made is None else made.body[0]):
+                out += self.over(part.point, run, only)
+                run = []
+            if made is None:
+                out += self.nest(part.point)
+                continue
+            self.spaces |= made.spaces
+            out.append(made.body[0])
+            run += [stmt for loop in made.body[1:] for stmt in bodies(loop)[0]]
+        return (*out, *self.over(parts[0].point, run, only))
+
+    def over(self, point: For, body: Sequence[Stmt], only: frozenset[int]) -> tuple[Stmt, ...]:
+        """Return the kernels of statements for each of some points; `only` they use some nodes."""
+        if all(isinstance(stmt, Comment) for stmt in body):
+            return tuple(body)
+        loop = replace(point, body=tuple(body))
+        self.facts.tell((loop,), only)
+        return self.nest(loop)
 
     def separated(self, loop: For) -> tuple[Stmt, ...] | None:
         """Return the kernels of a loop part by part; None where these have none of their own."""
@@ -219,6 +244,17 @@ class _Placing:
         found = [self.kernels(stmt) for stmt in last]
         rest = [stmt for stmt, kernels in zip(last, found, strict=True) if kernels is None]
         return (*made.body[:count], *(stmt for one in found for stmt in one or ()), *rest)
+
+    def pieces(self, made: Made) -> tuple[Stmt, ...]:
+        """Return kernels, and those of the nests between and behind them."""
+        self.spaces |= made.spaces
+        out: list[Stmt] = []
+        for stmt in made.body:
+            if isinstance(stmt, For) and not _is_kernel(stmt):
+                out += self.new_nest(stmt)
+            else:
+                out.append(stmt)
+        return tuple(out)
 
     def nest(self, stmt: Stmt) -> tuple[Stmt, ...]:
         """Return the kernels of a nest, or what is left to do, whatever it does."""
@@ -257,7 +293,7 @@ class _Placing:
 
     def of_band(self, found: Band) -> Made | None:
         """Return the kernel of a band: by blocks or by threads."""
-        by_block = self.prefers_rows(found)
+        by_block = prefers_rows(found, self.facts, self.nodes)
         for rowwise in (by_block, not by_block):
             if rowwise:
                 made = rows(found, self.facts, self.fresh, self.nodes)
@@ -266,26 +302,6 @@ class _Placing:
             if made is not None:
                 return made
         return None
-
-    def prefers_rows(self, found: Band) -> bool:
-        """Whether the loops inside of points are worth being dealt out, too."""
-        inner = [
-            stmt for stmt in found.inner
-            if isinstance(stmt, For) and trips(stmt) not in range(LONG)
-            and is_shared(stmt, self.facts)
-        ]  # fmt: skip
-        nodes = [self.nodes[number] for number in found.private]
-        if any(n.static_shape is None or (n.rank and n.bytes > PRIVATE_BYTES) for n in nodes):
-            return True
-        if not inner:
-            return False
-        total = 1
-        for loop in found.free:
-            total *= SMALL if (count := trips(loop)) is None else count
-        if total < POINTS:
-            return True
-        outside = max(favours(found.inner, loop.symbol) for loop in found.free)
-        return max(_best(loop) for loop in inner) > outside
 
     def is_hosts_loop(self, stmt: Stmt) -> bool:
         """Whether what a loop in the order of the program does is worth kernels of its own."""
@@ -337,12 +353,6 @@ class _Placing:
             and self.nodes[number].static_shape is not None
             and not found.read_before_written(self.nodes[number])
         )  # fmt: skip
-
-
-def _best(loop: For) -> int:
-    """Return how much it is worth that a loop, or one directly in it, is dealt out."""
-    inside = [stmt for stmt in statements((loop,)) if isinstance(stmt, For)]
-    return max(favours(one.body, one.symbol) for one in inside)
 
 
 def _shares(stmt: Stmt, facts: Facts) -> bool:

@@ -17,7 +17,7 @@ from ..ir.assignments import Alloc, Let, Permute, Print
 from ..ir.loops import For, Stmt, While
 from ..ir.walk import statements
 from .meet import leaves
-from .nests import trips
+from .nests import trips, within
 
 SMALL = 4096
 """A loop in the order of the program stays in one block if its rounds have so little to do."""
@@ -40,15 +40,5 @@ def is_large(stmt: Stmt) -> bool:
             count = trips(inner)
             if count is None:
                 return True
-            total = max(total, count * _within(inner))
+            total = max(total, count * within(inner.body))
     return total > SMALL
-
-
-def _within(loop: For) -> int:
-    """Return how many rounds the largest nest inside of a loop has."""
-    most = 1
-    for part in loop.body:
-        for inner in statements((part,)):
-            if isinstance(inner, For):
-                most = max(most, (trips(inner) or 0) * _within(inner))
-    return most

@@ -19,17 +19,19 @@ changes nothing by itself.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.expressions import Const, Dynamic, Index
 from ..ir.expressions import reads as reads_of
-from ..ir.indexing import Affine, Range, Symbol, const, floordiv, var
+from ..ir.fresh import Fresh
+from ..ir.indexing import Affine, Range, Symbol, const, floordiv, mod, recombined, var
 from ..ir.loops import Check, Comment, For, Program, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.rewrite import substitute
+from ..ir.rewrite import Rewrite, map_statements, rebuild_statement, substitute
 from ..ir.walk import expressions_of, own_reads, own_writes, parts, statements
 from ..passes.cells import ranges
 from .legal import confined, independent, private
@@ -210,6 +212,63 @@ def normal(loop: For, symbol: Symbol) -> tuple[For, Affine]:
 def with_value(body: tuple[Stmt, ...], symbol: Symbol, value: Affine) -> tuple[Stmt, ...]:
     """Return statements in which a symbol is an index expression."""
     return substitute(body, {symbol: value})
+
+
+def counted(
+    loops: Sequence[For], body: tuple[Stmt, ...], fresh: Fresh
+) -> tuple[list[For], tuple[Stmt, ...]]:
+    """Return loops in which all whose rounds are known are one, in the order of the program.
+
+    Positions of theirs that count on from round to round are those of the one loop.
+    """
+    known = [loop for loop in loops if is_known(loop)]
+    others = [loop for loop in loops if loop not in known]
+    total = prod(trips(loop) or 0 for loop in known)
+    symbol = fresh.symbol("point")
+    inner = 1
+    for loop in reversed(known):
+        count = trips(loop) or 0
+        part = floordiv(var(symbol), const(inner))
+        if loop is not known[0]:
+            part = mod(part, const(max(count, 1)))
+        body = with_value(body, loop.symbol, loop.lo + part)
+        inner *= max(count, 1)
+    simple = Rewrite(index=recombined)
+    body = map_statements(body, lambda stmt: (rebuild_statement(stmt, simple),))
+    return [*others, replace(known[0], symbol=symbol, lo=const(0), hi=const(total))], body
+
+
+def is_known(loop: For) -> bool:
+    """Whether the rounds of a loop are known, and the first of them."""
+    return trips(loop) is not None and loop.lo.constant is not None
+
+
+def as_one(
+    loops: Sequence[For], body: tuple[Stmt, ...], fresh: Fresh, in_order: bool
+) -> tuple[For, tuple[Stmt, ...]] | None:
+    """Return loops that stand directly in each other as one; None where not all are known.
+
+    Unless they have to stay `in_order`, that of them whose neighbours are neighbours in memory
+    comes last.
+    """
+    if len(loops) < 2 or not all(is_known(loop) and loop.step == 1 for loop in loops):
+        return None
+    ordered = list(loops)
+    if not in_order:
+        at = max(range(len(loops)), key=lambda k: (favours(body, loops[k].symbol), k))
+        ordered.append(ordered.pop(at))
+    (one,), made = counted(ordered, body, fresh)
+    return one, made
+
+
+def within(body: Iterable[Stmt]) -> int:
+    """Return how many rounds the largest nest in statements has, as far as that is known; 1 where
+    there is none."""
+    most = 1
+    for stmt in statements(tuple(body)):
+        if isinstance(stmt, For):
+            most = max(most, (trips(stmt) or 0) * within(stmt.body))
+    return most
 
 
 def favours(body: Iterable[Stmt], symbol: Symbol) -> int:

@@ -33,20 +33,22 @@ from ..ir import dtypes
 from ..ir.assignments import Let
 from ..ir.expressions import Apply, Index, Position
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, const, floordiv, minimum, mod, var
+from ..ir.indexing import Affine, const, floordiv, minimum, var
 from ..ir.loops import Check, For, If, Stmt, While
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.walk import statements
+from ..ir.walk import reads, statements, writes
 from .elsewhere import Place, elsewhere
-from .nests import Band, around, fails, favours, normal, rounds_of, trips, with_value
+from .nests import Band, around, counted, fails, favours, normal, rounds_of, trips, with_value
 
 Space = Literal["device", "shared", "private", "rows"]
 """Who has an array: the device, each block, each thread; of rows each thread has its own."""
 THREADS = 256
 """Threads of a block that does points."""
 EACH = 4
-"""Points of a thread where there are many."""
+"""Points of a thread where there are many, of elements of 32 bits or more."""
+MOST_EACH = 16
+"""Points of a thread at most: with smaller elements as many more as move 16 bytes of an array."""
 MANY = 1 << 20
 """So many points are work for a device with several for each thread."""
 MOST_OUTER = 2
@@ -83,8 +85,9 @@ def points(found: Band, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
         if moved is None:
             return None
         body = moved
-    if not large and is_light(body) and is_many(free):
-        return Made((several(free, body, fresh),), spaces)
+    each = points_each(free, body)
+    if not large and each:
+        return Made((several(free, body, each, fresh),), spaces)
     return Made((dealt(free, body, fresh),), spaces)
 
 
@@ -94,17 +97,31 @@ def is_light(body: tuple[Stmt, ...]) -> bool:
     return not any(isinstance(stmt, For | While | Check | Let) for stmt in inside)
 
 
-def is_many(free: list[For]) -> bool:
+def points_each(free: list[For], body: tuple[Stmt, ...]) -> int:
+    """Return how many points a thread does, 0 where that is one: so many that 16 bytes of what it
+    reads, or of what it writes where it reads nothing, are under way at once."""
+    if not is_light(body):
+        return 0
+    sizes = [node.dtype.itemsize for node in (reads(body) or writes(body)) if node.rank]
+    each = min(MOST_EACH, max(EACH, 4 * EACH // max(sizes, default=EACH)))
+    while each >= EACH:
+        if is_many(free, each):
+            return each
+        each //= 2
+    return 0
+
+
+def is_many(free: list[For], each: int = EACH) -> bool:
     """Whether there are enough points for threads that do several, with few of them idle."""
     counts = [trips(loop) for loop in free]
     last = counts[-1]
     if last is None or None in counts or len(free) > MOST_OUTER + 1:
         return False
-    fits = last % (EACH * THREADS) == 0 or last >= 8 * EACH * THREADS
+    fits = last % (each * THREADS) == 0 or last >= 8 * each * THREADS
     return last > 0 and fits and prod(count or 0 for count in counts) >= MANY
 
 
-def several(free: list[For], body: tuple[Stmt, ...], fresh: Fresh) -> For:
+def several(free: list[For], body: tuple[Stmt, ...], each: int, fresh: Fresh) -> For:
     """Return loops as blocks and threads that do several points each, a block apart.
 
     All reads of a thread are under way at once, and neighbouring threads still read neighbours.
@@ -112,16 +129,16 @@ def several(free: list[For], body: tuple[Stmt, ...], fresh: Fresh) -> For:
     """
     *outer, last = free
     tile, thread, number = (fresh.symbol(name) for name in ("tile", "thread", "n"))
-    start = last.lo + var(tile) * (EACH * THREADS)
+    start = last.lo + var(tile) * (each * THREADS)
     place = start + var(number) * THREADS + var(thread)
-    each = For(number, const(0), const(EACH), 1, with_value(body, last.symbol, place), "unrolled")
-    made: tuple[Stmt, ...] = (For(thread, const(0), const(THREADS), 1, (each,), "thread"),)
-    if (trips(last) or 0) % (EACH * THREADS):
-        end = start + EACH * THREADS
+    points = For(number, const(0), const(each), 1, with_value(body, last.symbol, place), "unrolled")
+    made: tuple[Stmt, ...] = (For(thread, const(0), const(THREADS), 1, (points,), "thread"),)
+    if (trips(last) or 0) % (each * THREADS):
+        end = start + each * THREADS
         whole = Apply(OPS["le"], (Position(end), Position(last.hi)), dtypes.bool_)
         rest = replace(last, lo=start, hi=minimum(last.hi, end), kind="thread", body=body)
         made = (If(whole, made, (rest,)),)
-    tiles = floordiv(rounds_of(last) + (EACH * THREADS - 1), const(EACH * THREADS))
+    tiles = floordiv(rounds_of(last) + (each * THREADS - 1), const(each * THREADS))
     block = For(tile, const(0), tiles, 1, (), "block", last.span)
     (loop,) = around((*(replace(one, kind="block") for one in outer), block), made)
     assert isinstance(loop, For)
@@ -142,28 +159,9 @@ def normalised(found: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...]]:
         known = [all(known)] * len(free)
     count = trips(free[best])
     if count is not None and count < FEW and len(free) > 1 and sum(known) > 1:
-        return _counted(free, body, fresh)
+        return counted(free, body, fresh)
     free.append(free.pop(best))
     return free, body
-
-
-def _counted(
-    free: list[For], body: tuple[Stmt, ...], fresh: Fresh
-) -> tuple[list[For], tuple[Stmt, ...]]:
-    """Return loops in which all whose rounds are known are one, in the order of the program."""
-    known = [loop for loop in free if trips(loop) is not None and loop.lo.constant is not None]
-    others = [loop for loop in free if loop not in known]
-    total = prod(trips(loop) or 0 for loop in known)
-    symbol = fresh.symbol("point")
-    inner = 1
-    for loop in reversed(known):
-        count = trips(loop) or 0
-        part = floordiv(var(symbol), const(inner))
-        if loop is not known[0]:
-            part = mod(part, const(max(count, 1)))
-        body = with_value(body, loop.symbol, loop.lo + part)
-        inner *= max(count, 1)
-    return [*others, replace(known[0], symbol=symbol, lo=const(0), hi=const(total))], body
 
 
 def dealt(free: list[For], body: tuple[Stmt, ...], fresh: Fresh) -> For:

@@ -10,7 +10,8 @@
 Needs totals that are exact in any order, as those of whole numbers, maxima and minima, of terms
 that need no total; rounds that need nothing else of each other. An element whose index is a total
 is that of one round alone where the total grows behind it, by one or more. How many pieces there
-are depends on the number of rounds only.
+are depends on the number of rounds only; with more than 1,024 the parts become running totals
+between the two, see `scan`.
 
 >>> program = lowered('''
 ... n = 0
@@ -32,7 +33,7 @@ from ..ir import dtypes
 from ..ir.assignments import Access, Break, Continue, Let
 from ..ir.expressions import Const, Expr, Index, Read, reads
 from ..ir.fresh import Fresh
-from ..ir.indexing import Symbol, const, var
+from ..ir.indexing import Symbol, const, maximum, var
 from ..ir.loops import For, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.ops import Op
@@ -43,7 +44,7 @@ from .chunks import chunk
 from .elsewhere import Place, elsewhere
 from .nests import Facts, around, trips
 from .points import PRIVATE_BYTES, Made, dealt
-from .scan import MOST, ROUNDS
+from .scan import MOST, ROUNDS, totalled
 from .tree import is_apart, neutral
 
 
@@ -76,11 +77,11 @@ def prefix(loop: For, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> 
     only = sliced(loop.body, carried, own)
     if only is None or not facts.is_free(loop, own | carried | filled(loop, carried)):
         return None
-    pieces = MOST if count is None else min(MOST, ceil(count / ROUNDS))
+    pieces = MOST if count is None else ceil(count / ROUNDS)
     totals = tuple(_Total.of(node, op, pieces, fresh) for node, op in found.items())
     work = _Pieces(loop, pieces, totals, fresh)
     private = own | {one.id for total in totals for one in (total.part, total.own)}
-    body = (work.first(only), work.second(), *work.whole())
+    body = (work.first(only), *work.between(), work.second(), *work.whole())
     return Made(body, dict.fromkeys(private, "private"))
 
 
@@ -207,6 +208,12 @@ class _Pieces:
         ends = [Store(Access(t.parts, (var(piece),)), Read(t.part, ())) for t in self.totals]
         return self.each(piece, starts, body, {t.node.id: t.part for t in self.totals}, ends)
 
+    def between(self) -> tuple[For, ...]:
+        """Return the nests that make running totals of what pieces add, none of few."""
+        if self.count <= MOST:
+            return ()
+        return tuple(nest for t in self.totals for nest in totalled(t.parts, t.op, self.fresh))
+
     def second(self) -> For:
         """Return the kernel that does the rounds, each piece from its own totals."""
         piece, before = self.fresh.symbol("piece"), self.fresh.symbol("before")
@@ -214,7 +221,8 @@ class _Pieces:
         adding = tuple(
             Update(Access(t.own, ()), t.op, Read(t.parts, (var(before),))) for t in self.totals
         )
-        up = For(before, const(0), var(piece), 1, adding)
+        since = const(0) if self.count <= MOST else maximum(var(piece) - 1, const(0))
+        up = For(before, since, var(piece), 1, adding)
         moved = {t.node.id: t.own for t in self.totals}
         return self.each(piece, [*starts, up], self.loop.body, moved, ())
 
@@ -238,5 +246,6 @@ class _Pieces:
         for total in self.totals:
             piece = self.fresh.symbol("piece")
             one = Update(Access(total.node, ()), total.op, Read(total.parts, (var(piece),)))
-            out.append(For(piece, const(0), const(self.count), 1, (one,)))
+            first = 0 if self.count <= MOST else self.count - 1
+            out.append(For(piece, const(first), const(self.count), 1, (one,)))
         return tuple(out)

@@ -6,6 +6,9 @@
     for g in 0..G: own = y[-1]; for p in 0..g: own += parts[p]        threads
                    for r in g*C..: own += f(r); y[r] = own
 
+With more than 1,024 pieces the parts become running totals in the same way, in place, and a piece
+starts from the one before it. Rows that have such a total each have pieces of their own.
+
 Needs a loop of one statement, whose operation is exact: whole numbers, maxima, minima, truths; or
 sums of real numbers where their order is left open, of a loop that only counts terms. How many
 pieces there are depends on the number of rounds only. Every thread adds up by itself what stands
@@ -26,25 +29,38 @@ for piece in 0..282:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from math import ceil
+from math import ceil, prod
 
 from ..dataclass import dataclass
 from ..ir.assignments import Access
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Read, reads
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, Symbol, const, floordiv, minimum, multiply, substitute, var
+from ..ir.indexing import (
+    Affine,
+    Symbol,
+    const,
+    floordiv,
+    maximum,
+    minimum,
+    multiply,
+    substitute,
+    var,
+)
 from ..ir.loops import Comment, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import Op
 from ..ir.rewrite import substitute_expr
-from .nests import normal, rounds_of, trips
+from .nests import Band, around, fails, favours, normal, rounds_of, trips
 from .tree import is_apart, neutral
 
 MOST = 1024
 """Pieces at most: so many threads run through them, and one goes from piece to piece."""
 ROUNDS = 32
 """A piece has at least so many rounds."""
+ENOUGH = 1 << 16
+"""So many rows, of which each is a thread's, are enough for a device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +74,50 @@ class Running:
     value: Expr
 
 
-def scan(loop: For, fresh: Fresh, exact: bool) -> tuple[For, ...] | None:
+def scan(
+    loop: For, fresh: Fresh, exact: bool, points: tuple[For, ...] = ()
+) -> tuple[For, ...] | None:
     """Return the nests in the place of a loop that runs a total, None where it does not.
 
-    With `exact` sums keep the order of the program.
+    With `exact` sums keep the order of the program. `points` are loops around it, whose rounds, of
+    which there are known numbers, are independent.
     """
     count = trips(loop)
     found = running(loop, exact)
-    if found is None or (count is not None and count < 2 * ROUNDS):
+    if found is None or (count is not None and count < 2 * ROUNDS) or (points and count is None):
         return None
     plain, at = normal(loop, fresh.symbol(loop.symbol.name))
-    pieces = MOST if count is None else min(MOST, ceil(count / ROUNDS))
-    return _Scan(found, loop, plain, at, pieces, fresh).nests()
+    pieces = MOST if count is None else ceil(count / ROUNDS)
+    return _Scan(found, loop, plain, at, pieces, fresh, points).nests()
+
+
+def rows_of(found: Band, fresh: Fresh, exact: bool) -> tuple[For, ...] | None:
+    """Return the nests of points that each run a total, None where there are enough of them."""
+    inner = [stmt for stmt in found.inner if not isinstance(stmt, Comment)]
+    counts = [trips(loop) for loop in found.free]
+    if len(inner) != 1 or not isinstance(inner[0], For) or found.private or None in counts:
+        return None
+    if prod(count or 0 for count in counts) >= ENOUGH or fails(inner):
+        return None
+    return scan(inner[0], fresh, exact, found.free)
+
+
+def totalled(parts: Node, op: Op, fresh: Fresh) -> tuple[For, ...]:
+    """Return the nests that make running totals, which are exact, of an array in its place."""
+    (size,) = parts.static_shape or ()
+    loop = _through(parts, op, size, lambda piece: (piece,), fresh)
+    return scan(loop, fresh, True) or (loop,)
+
+
+def _through(
+    parts: Node, op: Op, count: int, place: Callable[[Affine], tuple[Affine, ...]], fresh: Fresh
+) -> For:
+    """Return the loop that makes running totals of parts."""
+    piece = fresh.symbol("piece")
+    here, before = place(var(piece)), place(var(piece) - 1)
+    both = (Read(parts, before), Read(parts, here))
+    add = Store(Access(parts, here), Apply(op, both, parts.dtype))
+    return For(piece, const(1), const(count), 1, (add,))
 
 
 def running(loop: For, exact: bool) -> Running | None:
@@ -135,11 +183,15 @@ class _Scan:
     """The variable of the loop in these rounds."""
     pieces: int
     fresh: Fresh
+    points: tuple[For, ...]
 
     def nests(self) -> tuple[For, ...]:
-        """Return the totals of pieces, and the run through all."""
+        """Return the totals of pieces, what runs through these if they are many, and the run
+        through all."""
         label, dtype = self.what.node.label, self.what.node.dtype
-        parts = self.fresh.array(f"{label}_parts", (self.pieces,), dtype)
+        sizes = [trips(one) or 0 for one in self.points]
+        shape = (self.pieces, *sizes) if self.is_across() else (*sizes, self.pieces)
+        parts = self.fresh.array(f"{label}_parts", shape, dtype)
         part, own = (
             Access(self.fresh.scalar(f"{label}_{name}", dtype), ()) for name in ("part", "own")
         )
@@ -147,21 +199,49 @@ class _Scan:
         totals = (
             Store(part, self.nothing()),
             self.rounds(one, (self.added(part, self.value()),)),
-            Store(Access(parts, (var(one),)), Read(part.node, ())),
+            Store(Access(parts, self.place(var(one))), Read(part.node, ())),
         )
         first = substitute_all(self.what.before, {self.loop.symbol: self.loop.lo})
         here = substitute_all(self.what.here, {self.loop.symbol: self.at})
         put = Store(Access(self.what.node, here), Read(own.node, ()))
-        start = self.added(own, Read(parts, (var(three),)))
+        start = self.added(own, Read(parts, self.place(var(three))))
+        middle, since = self.between(parts), const(0)
+        if middle:
+            since = maximum(var(two) - 1, const(0))
         through: tuple[Stmt, ...] = (
             Store(own, Read(self.what.node, first)),
-            For(three, const(0), var(two), 1, (start,)),
+            For(three, since, var(two), 1, (start,)),
             self.rounds(two, (self.added(own, self.value()), put)),
         )
         if trips(self.loop) is None:
             once = minimum(const(1), self.count())
             through = (For(self.fresh.symbol("first"), const(0), once, 1, through),)
-        return self.each(one, totals), self.each(two, through)
+        return self.each(one, totals), *middle, self.each(two, through)
+
+    def between(self, parts: Node) -> tuple[For, ...]:
+        """Return the nests that make running totals of parts, none where there are few."""
+        if self.pieces <= MOST:
+            return ()
+        loop = _through(parts, self.what.op, self.pieces, self.place, self.fresh)
+        loop = replace(loop, counts=self.loop.counts)
+        made = scan(loop, self.fresh, not self.loop.counts, self.points)
+        return (self.over_points(loop),) if made is None else made
+
+    def over_points(self, loop: For) -> For:
+        """Return a loop in those over the points."""
+        (nest,) = around(self.points, (loop,))
+        assert isinstance(nest, For)
+        return nest
+
+    def is_across(self) -> bool:
+        """Whether neighbours in memory are neighbouring points rather than neighbouring rounds."""
+        inside = favours(self.loop.body, self.loop.symbol)
+        return any(favours(self.loop.body, one.symbol) > inside for one in self.points)
+
+    def place(self, piece: Affine) -> tuple[Affine, ...]:
+        """Return where the part of a piece is."""
+        at = tuple(var(one.symbol) - one.lo for one in self.points)
+        return (piece, *at) if self.is_across() else (*at, piece)
 
     def count(self) -> Affine:
         return rounds_of(self.loop)
@@ -181,7 +261,8 @@ class _Scan:
 
     def each(self, piece: Symbol, body: tuple[Stmt, ...]) -> For:
         """Return the loop over pieces."""
-        return For(piece, const(0), const(self.pieces), 1, body, "serial", self.loop.span)
+        loop = For(piece, const(0), const(self.pieces), 1, body, "serial", self.loop.span)
+        return self.over_points(loop)
 
     def rounds(self, piece: Symbol, body: tuple[Stmt, ...]) -> For:
         """Return the loop over the rounds of a piece."""

@@ -1,13 +1,15 @@
 """Points with a long sum in each, but too few of them for a device: the sums by many blocks.
 
-    for j in 0..m: before; for i in 0..n: total += f(i, j); after
+    for j in 0..m: before; for i in 0..n: total += f(i, j); after; for i in 0..n: y[j, i] = ...
     becomes
     for j in 0..m: before
     for j in 0..m: for i in 0..n: total[j] += f(i, j)      many blocks for each j, see `chunks`
     for j in 0..m: after
+    for j in 0..m: for i in 0..n: y[j, i] = ...
 
 Temporaries that are carried from one of these nests to another get an axis for the points. Whether
-it is done, and into how many parts sums are taken, depends on the sizes only.
+it is done, and into how many parts sums are taken, depends on the sizes only. What stands between
+may be done later, together with what adds the parts, as long as nothing before needs it.
 
 >>> program = lowered("y[j] = sum[i](x[i, j]) * 2", y="f32[3]", x="f32[90000, 3]")
 >>> program = optimize(program, Target("cuda"))[0]
@@ -27,13 +29,18 @@ from math import prod
 from ..dataclass import dataclass
 from ..ir.assignments import Let
 from ..ir.fresh import Fresh
+from ..ir.indexing import var
 from ..ir.loops import For, Stmt
 from ..ir.node import Node
 from ..ir.walk import statements, uses
-from .chunks import blocks_for
-from .nests import Band, Facts, fails, trips, uses_of
-from .points import FEW, expanded, normalised
+from .chunks import ROUNDS, blocks_for
+from .elsewhere import with_front
+from .nests import Band, Facts, band, fails, favours, nest_of, trips, uses_of
+from .points import EXPANDED_BYTES, FEW, normalised
 from .tree import Sum, sums
+
+MANY = 256
+"""So many points, of which each is a block's, are enough for a device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,8 @@ class Segment:
     """The loop over the points, with the part as its body."""
     sums: tuple[Sum, ...]
     """What its only statement accumulates, if that is for many blocks."""
+    wide: bool = False
+    """Whether its only statement is a loop that is dealt out together with the points."""
 
     @property
     def loop(self) -> For:
@@ -60,21 +69,24 @@ def segments(
 
     Where checks may fail it stays whole: of several the first is told.
     """
-    count = prod(FEW if (one := trips(loop)) is None else one for loop in found.free)
-    if found.serial or not 0 < count < FEW or fails(found.inner):
+    count = prod(MANY if (one := trips(loop)) is None else one for loop in found.free)
+    if found.serial or not 0 < count < MANY or fails(found.inner):
         return None
-    if not any(_long(stmt, facts, count) for stmt in found.inner):
+    if not any(_long(stmt, facts, count) or is_wide(stmt, facts) for stmt in found.inner):
+        return None
+    if count >= FEW and any(is_along(stmt, found.free) for stmt in found.inner):
         return None
     free, body = normalised(found, fresh)
     if len(free) > 1:
         return None
     facts.tell(body, found.private)
-    parts = cuts([bool(_long(stmt, facts, count)) for stmt in body])
+    wide = [is_wide(stmt, facts) for stmt in body]
+    parts = cuts([far or bool(_long(stmt, facts, count)) for stmt, far in zip(body, wide)])
     if shares_symbols([body[lo:hi] for lo, hi in parts]):
         return None
     crossing = carried([body[lo:hi] for lo, hi in parts], found.private)
     large = [nodes[number] for number in sorted(crossing)]
-    moved = expanded(body, large, free, fresh) if large else body
+    moved = with_axis(body, large, free[0], fresh) if large else body
     if moved is None:
         return None
     facts.tell(moved, found.private - crossing)
@@ -82,8 +94,30 @@ def segments(
     for lo, hi in parts:
         point = replace(free[0], body=moved[lo:hi])
         facts.tell((point,), found.private - crossing)
-        out.append(Segment(point, _long(moved[lo], facts, count) if hi == lo + 1 else ()))
+        one = hi == lo + 1
+        out.append(Segment(point, _long(moved[lo], facts, count) if one else (), one and wide[lo]))
     return tuple(out)
+
+
+def with_axis(
+    body: tuple[Stmt, ...], large: Sequence[Node], point: For, fresh: Fresh
+) -> tuple[Stmt, ...] | None:
+    """Return statements with temporaries that have an axis in front for the points; None where
+    that takes too much memory, or sizes are only known in the run."""
+    count = trips(point)
+    if count is None or any(node.static_shape is None for node in large):
+        return None
+    if count * sum(node.bytes for node in large) > EXPANDED_BYTES:
+        return None
+    return with_front(body, large, count, var(point.symbol) - point.lo, fresh)
+
+
+def is_wide(stmt: Stmt, facts: Facts) -> bool:
+    """Whether a statement has so many rounds, in any order, that each of a few points is worth
+    several blocks."""
+    found = band(stmt, facts) if isinstance(stmt, For) else None
+    counts = [] if found is None or found.serial else [trips(loop) or 0 for loop in found.free]
+    return bool(counts) and prod(counts) >= 2 * ROUNDS
 
 
 def _long(stmt: Stmt, facts: Facts, points: int) -> tuple[Sum, ...]:
@@ -91,6 +125,14 @@ def _long(stmt: Stmt, facts: Facts, points: int) -> tuple[Sum, ...]:
     if not isinstance(stmt, For) or blocks_for(stmt, points) < 2:
         return ()
     return sums(stmt, facts.private(stmt), facts)
+
+
+def is_along(stmt: Stmt, free: Sequence[For]) -> bool:
+    """Whether neighbours in memory are rather neighbouring points than neighbouring rounds."""
+    if not isinstance(stmt, For):
+        return False
+    inside = max(favours((stmt,), loop.symbol) for loop in nest_of(stmt)[0])
+    return max(favours((stmt,), loop.symbol) for loop in free) > inside
 
 
 def cuts(alone: Sequence[bool]) -> list[tuple[int, int]]:

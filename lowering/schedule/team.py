@@ -32,7 +32,7 @@ from ..ir.rewrite import with_bodies
 from ..ir.walk import bodies, parts, statements, writes
 from .elsewhere import filling
 from .meet import leaves, met
-from .nests import Band, Facts, around, band, fails, trips
+from .nests import Band, Facts, around, band, fails, favours, nest_of, trips
 from .points import PRIVATE_BYTES, Made, Space, normalised
 from .tree import reduced, sums
 
@@ -40,6 +40,8 @@ SHARED_BYTES = 47 * 1024
 """So much memory a block has for itself without asking for more; a little is kept for faults."""
 WORTH = 8
 """A loop with at least so many rounds is worth being dealt out."""
+LONG = 32
+"""A loop inside of points is worth a block with at least so many rounds."""
 
 
 def rows(found: Band, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
@@ -89,10 +91,13 @@ def together(
             work.spaces[number] = space
     held = {**nodes, **{node.id: node for node in fresh.nodes}}
     theirs = [held[number] for number, space in work.spaces.items() if space == "shared"]
-    fits = all(node.static_shape is not None for node in theirs)
-    if not fits or sum(node.bytes for node in theirs) > SHARED_BYTES:
-        return None
-    return Made(made, work.spaces)
+    return Made(made, work.spaces) if fits_block(theirs) else None
+
+
+def fits_block(nodes: Sequence[Node]) -> bool:
+    """Whether a block has room for arrays."""
+    known = all(node.static_shape is not None for node in nodes)
+    return known and sum(node.bytes for node in nodes) <= SHARED_BYTES
 
 
 @dataclass(slots=True)
@@ -164,7 +169,8 @@ class _Team:
             return
         own = self.facts.private(loop)
         accumulators = sums(loop, own, self.facts) if is_long((loop,)) else ()
-        if accumulators and self.holds(own):
+        inside = is_worth(loop, self.facts) and reads_inside(loop, self.facts)
+        if accumulators and not inside and self.holds(own):
             made = reduced(loop, accumulators, self.fresh, self.spaces)
             for stmt in made.threads:
                 yield stmt, False
@@ -212,6 +218,20 @@ def is_worth(stmt: Stmt, facts: Facts) -> bool:
         for part in bodies(stmt)
         for inner in statements(part)
     )
+
+
+def reads_inside(loop: For, facts: Facts) -> bool:
+    """Whether neighbours in memory are neighbouring rounds of long loops inside of a nest, rather
+    than of the nest itself."""
+    loops, body = nest_of(loop)
+    inner = [
+        stmt for stmt in statements(body)
+        if isinstance(stmt, For) and trips(stmt) not in range(LONG) and is_shared(stmt, facts)
+    ]  # fmt: skip
+    if not inner:
+        return False
+    outside = max(favours(inner, one.symbol) for one in loops)
+    return max(favours(one.body, one.symbol) for one in inner) > outside
 
 
 def is_shared(loop: For, facts: Facts) -> bool:

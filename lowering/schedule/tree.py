@@ -40,7 +40,7 @@ from ..ir.ops import OPS, Op, neutral_of
 from ..ir.walk import binds, statements
 from ..passes.access import Accesses, accesses
 from .elsewhere import Place, elsewhere
-from .nests import Facts, around, favours, nest_of, trips
+from .nests import Facts, around, as_one, favours, nest_of, trips
 from .points import THREADS, Space
 
 WARP = 32
@@ -179,12 +179,18 @@ class Share:
 def reduced(loop: For, found: Sequence[Sum], fresh: Fresh, spaces: dict[int, Space]) -> Parts:
     """Return a loop as loops of threads, and what adds their result to the accumulators.
 
-    The loop of its nest whose neighbours are neighbours in memory is shared out.
+    The loop of its nest whose neighbours are neighbours in memory is shared out; where it has few
+    rounds, all of the nest as one.
     """
     loops, body = nest_of(loop)
     at = max(range(len(loops)), key=lambda k: (favours(body, loops[k].symbol), k))
     count = trips(loops[at])
-    if count is not None and count < WARP:
+    is_short = count is not None and count < THREADS
+    whole = as_one(loops, body, fresh, any(one.pair for one in found)) if is_short else None
+    if whole is not None:
+        loops, body, at = (whole[0],), whole[1], 0
+        count = trips(loops[at])
+    elif count is not None and count < WARP:
         at = max(range(len(loops)), key=lambda k: _size(loops[k]))
         count = trips(loops[at])
     size = THREADS if count is None else min(THREADS, ceil(max(count, 1) / WARP) * WARP)

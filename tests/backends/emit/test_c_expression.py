@@ -10,7 +10,7 @@ from plusequals.backends.emit.eager import Storage
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access
 from plusequals.lowering.ir.expressions import Cast, Const, Dynamic, Expr, Position, Select
-from plusequals.lowering.ir.indexing import const, floordiv, minimum, multiply, var
+from plusequals.lowering.ir.indexing import const, floordiv, minimum, mod, multiply, var
 from plusequals.lowering.ir.ops import OPS
 
 from .programs import apply, at, node, number, position, read, symbols
@@ -101,6 +101,13 @@ def test_expressions_have_as_few_brackets_as_they_need(expr: Expr, text: str) ->
         (position(multiply(var(i), var(n)) * 2), "(i*n)*2"),
         (Cast(position(i), dtypes.float32), "(float)i"),
         (Cast(position(var(i) + 1), dtypes.float32), "(float)(i + 1)"),
+        (read(X, floordiv(var(i), const(1024)), mod(var(i), const(1024))), "x[i]"),
+        (
+            read(X, floordiv(var(i), const(64)), mod(var(i), const(64))),
+            "x[floordiv_i64(i, 64)*1024 + mod_i64(i, 64)]",
+        ),
+        (read(T, mod(floordiv(var(i), const(4)), const(8)), 3),
+         "t[mod_i64(floordiv_i64(i, 4), 8) + 24]"),
     ],
 )  # fmt: skip
 def test_indices_read_as_a_person_would_write_them(expr: Expr, text: str) -> None:

@@ -30,6 +30,10 @@ def wide(n: int) -> tuple[int, ...]:
     return (3, 40 * n)
 
 
+def tall(n: int) -> tuple[int, ...]:
+    return (9 * n, 3)
+
+
 def many(n: int) -> tuple[int, ...]:
     return (30 * n + 3,)
 
@@ -109,6 +113,20 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
         reals(one, one),
     ),
     "sorted": ("y[:] = np.sort(x)", reals(wide, wide)),
+    "sorted columns": ("y[:] = np.argsort(x, axis=0)", reals(square, square)),
+    "causal products": (
+        "y[i, j] = where(j <= i, sum[k](x[i, k] * z[j, k]), -1)",
+        reals(square, lambda n: (n, 20), lambda n: (n, 20)),
+    ),
+    "scaled rows": (
+        "s = np.sqrt(np.abs(x))\ny[i, j] = z[i, j] * s[i]", reals(two, one, two),
+    ),
+    "mean of rows": ("y[0] = np.log(np.exp(x).sum(axis=1)).mean()", reals(lambda n: (1,), wide)),
+    "running columns": ("y[:] = np.cumsum(x, axis=0)", reals(tall, tall)),
+    "channels": (
+        "m = x.mean(axis=(0, 2))\ny[:] = x - m[:, None]",
+        reals(lambda n: (30, 3, 300), lambda n: (30, 3, 300)),
+    ),
     "largest by keys": (
         "for i in range(len(k)):\n    y[k[i]] = max(y[k[i]], x[i])", with_indices,
     ),
@@ -144,7 +162,7 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
                reals(one, square)),
 }  # fmt: skip
 
-LARGE = ("large sum", "large argmax", "many rounds", "few columns", "variance")
+LARGE = ("channels", "large sum", "large argmax", "many rounds", "few columns", "variance")
 """Those that are too large to be interpreted often."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plusequals.lowering.ir.loops import For
+from plusequals.lowering.ir.walk import statements, writes
 from plusequals.lowering.schedule.chunks import apart, blocks_for
 from plusequals.lowering.schedule.tree import sums
 
@@ -38,3 +39,49 @@ def test_small_sums_are_one_blocks() -> None:
     assert blocks("64, 64") == 1
     assert blocks("64, 65") == 2
     assert blocks("9000, 9000") == 1024
+
+
+def test_what_is_done_in_each_round_counts() -> None:
+    text = "s[0] = sum[i](sqrt(sum[j](x[i, j])))"
+    case = Case(text, s="f32[1]", x="f32[90, 4000]")
+    assert blocks_for(case.loop(), 1) == 88
+    few = Case(text, s="f32[1]", x="f32[3, 40000]")
+    assert blocks_for(few.loop()) == 3, "no part has less than a round"
+
+
+@pytest.mark.parametrize("shape", ["30, 30, 10, 10", "3, 2, 5000, 1", "90, 9, 90, 9"])
+@pytest.mark.parametrize("text", ["s[0] += x[a, b, c, d]", "s[0] = x.argmin()"])
+def test_short_loops_are_counted_as_one(text: str, shape: str) -> None:
+    case = Case(text, s="i64[1]" if "arg" in text else "f32[1]", x=f"f32[{shape}]")
+    at = max(k for k, stmt in enumerate(case.body) if isinstance(stmt, For))
+    loop = case.loop(at)
+    found = sums(loop, case.facts.private(loop), case.facts)
+    made = apart(loop, found, case.facts, case.fresh, case.nodes)
+    assert made is not None
+    case.assert_same(made.body, at)
+    threads = [s for s in statements(made.body[:1]) if isinstance(s, For) and s.kind == "thread"]
+    assert threads[0].hi.constant == 256
+
+
+LOSS = """
+m = x.max(axis=1, keepdims=True)
+z = x - m
+lse = np.log(np.exp(z).sum(axis=1))
+p[n] = z[n, k[n]]
+s[0] = (lse - p).mean()
+"""
+
+
+@pytest.mark.parametrize(("size", "axes"), [(13000, (2, 13000)), (11000, (11000,))])
+def test_rows_that_no_block_has_room_for_are_each_parts_own(
+    size: int, axes: tuple[int, ...]
+) -> None:
+    case = Case(LOSS, s="f32[1]", x=f"f32[2, {size}]", k="i64[2]")
+    loop = case.loop()
+    found = sums(loop, case.facts.private(loop), case.facts)
+    made = apart(loop, found, case.facts, case.fresh, case.nodes)
+    assert made is not None
+    case.assert_same(made.body)
+    known = (*case.program.locals, *case.fresh.nodes)
+    used = {node for stmt in made.body for node in writes((stmt,))}
+    assert axes in {node.static_shape for node in known if node in used}

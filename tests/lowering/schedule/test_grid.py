@@ -29,6 +29,7 @@ from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import bodies, own_writes, statements, writes
 from plusequals.lowering.lower import lower
+from plusequals.lowering.many import for_many
 from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.schedule.grid import MOST_NODES, grid
 from plusequals.lowering.schedule.nests import trips
@@ -53,7 +54,7 @@ def given(name: str, n: int) -> tuple[Program, list[Array]]:
         procedure = function.procedure(*arguments)
     except CdError:
         pytest.skip("that size is refused")
-    program, _ = optimize(lower(procedure), CUDA)
+    program, _ = optimize(lower(for_many(procedure)), CUDA)
     return program, [np.array(argument) for argument in arguments]
 
 
@@ -89,7 +90,7 @@ def test_kernels_mean_what_the_loops_meant(name: str, n: int) -> None:
 @pytest.mark.parametrize("name", NESTS)
 def test_one_thread_does_only_what_is_one_threads_work(name: str) -> None:
     program, _ = given(name, 37)
-    serial = {"recurrence", "sorted"}
+    serial = {"recurrence"}
     alone = [
         loop for loop in kernels(grid(program, CUDA).program)
         if loop.kind == "thread" and (loop.hi - loop.lo).constant == 1

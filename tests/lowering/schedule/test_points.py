@@ -60,6 +60,23 @@ def test_threads_do_several_of_very_many_points(
     case.assert_same(made.body)
 
 
+@pytest.mark.parametrize(
+    ("kind", "n", "each"),
+    [("f64", 256, 4), ("f32", 256, 4), ("f16", 256, 8), ("u8", 256, 16), ("u8", 32, 8),
+     ("u8", 16, 4), ("u8", 36, 0)],
+)  # fmt: skip
+def test_threads_do_more_points_of_small_elements(
+    kind: str, n: int, each: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, size in (("THREADS", 4), ("MANY", 16), ("FEW", 2)):
+        monkeypatch.setattr(module, name, size)
+    case = Case("y[i] = x[i] + x[i]", y=f"{kind}[{n}]", x=f"{kind}[{n}]")
+    made = made_of(case)
+    unrolled = [s for s in statements(made.body) if isinstance(s, For) and s.kind == "unrolled"]
+    assert [loop.hi.constant for loop in unrolled] == [each] * bool(each)
+    case.assert_same(made.body)
+
+
 def test_threads_do_one_point_where_it_sums_or_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in (("THREADS", 4), ("MANY", 32), ("FEW", 2)):
         monkeypatch.setattr(module, name, size)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from plusequals.lowering.ir.loops import For
+from plusequals.lowering.schedule import prefix as prefix_module
+from plusequals.lowering.schedule import scan as scan_module
 from plusequals.lowering.schedule.nests import facts_of
 from plusequals.lowering.schedule.points import Made
 from plusequals.lowering.schedule.prefix import prefix
@@ -68,7 +70,7 @@ def test_what_needs_more_stays(text: str) -> None:
 
 
 def test_how_many_pieces_there_are() -> None:
-    for rounds, pieces in ((2 * ROUNDS - 1, 0), (10 * ROUNDS, 10), (2 * MOST * ROUNDS, MOST)):
+    for rounds, pieces in ((2 * ROUNDS - 1, 0), (10 * ROUNDS, 10), (2 * MOST * ROUNDS, 2 * MOST)):
         case = Case(TAKEN[0], y=f"i64[{rounds}]", x=f"i64[{rounds}]")
         made = of(case)
         assert (made is not None) is bool(pieces)
@@ -76,3 +78,15 @@ def test_how_many_pieces_there_are() -> None:
             last = made.body[-1]
             assert isinstance(last, For) and last.hi.constant == pieces
     assert facts_of(case.program) is not None
+
+
+@pytest.mark.parametrize("text", TAKEN)
+def test_totals_of_many_pieces_run_themselves(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(prefix_module, "MOST", 2)
+    monkeypatch.setattr(scan_module, "MOST", 2)
+    n = 3 * ROUNDS * (2 if "0, len(x), 2" in text else 1)
+    case = Case(text, True, y=f"i64[{2 * n}]", x=f"i64[{n}]", z=f"i64[{2 * n}]")
+    made = of(case)
+    assert made is not None
+    assert any(isinstance(s, For) and s.kind == "serial" for s in made.body[1:2])
+    case.assert_same(made.body)

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from plusequals.lowering.ir.loops import For
-from plusequals.lowering.schedule.scan import MOST, ROUNDS, running, scan
+from plusequals.lowering.ir.walk import writes
+from plusequals.lowering.schedule import scan as module
+from plusequals.lowering.schedule.nests import band
+from plusequals.lowering.schedule.scan import MOST, ROUNDS, rows_of, running, scan
 
 from .kernels import Case, ran
 
@@ -37,10 +40,10 @@ def test_pieces_give_the_same(text: str, n: int) -> None:
 
 def test_how_many_pieces_there_are() -> None:
     text = "for i in range(1, len(y)):\n    y[i] = y[i - 1] + x[i]"
-    for rounds, pieces in ((10 * ROUNDS, 10), (2 * MOST * ROUNDS, MOST)):
+    for rounds, pieces, nests in ((10 * ROUNDS, 10, 2), (2 * MOST * ROUNDS, 2 * MOST, 4)):
         case = Case(text, y=f"i64[{rounds + 1}]", x=f"i64[{rounds + 1}]")
         made = scan(case.loop(), case.fresh, True)
-        assert made is not None and made[0].hi.constant == pieces
+        assert made is not None and made[0].hi.constant == pieces and len(made) == nests
     few = Case(text, y="i64[9]", x="i64[9]")
     assert scan(few.loop(), few.fresh, True) is None
 
@@ -85,3 +88,40 @@ def test_an_infinite_term_changes_only_what_comes_behind_it() -> None:
     x[70], x[150] = np.inf, np.nan
     got, _ = ran(case.with_kernel(made), [np.zeros(200), x])
     assert np.array_equal(got, np.cumsum(x), equal_nan=True)
+
+
+@pytest.mark.parametrize("n", [2 * ROUNDS + 1, 9 * ROUNDS, 70 * ROUNDS + 5])
+@pytest.mark.parametrize("kind", ["i64", "f64"])
+def test_totals_of_many_pieces_run_themselves(
+    monkeypatch: pytest.MonkeyPatch, kind: str, n: int
+) -> None:
+    monkeypatch.setattr(module, "MOST", 2)
+    case = Case("y[:] = np.cumsum(x)", y=f"{kind}[{n}]", x=f"{kind}[{n}]")
+    made = scan(case.loop(), case.fresh, False)
+    assert made is not None and len(made) == (2 if n < 3 * ROUNDS else 3 if n < 64 * ROUNDS else 5)
+    case.assert_same(made)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", ["3, 200", "100, 90", "200, 3"])
+def test_rows_have_pieces_of_their_own(axis: int, shape: str) -> None:
+    case = Case(f"y[:] = np.cumsum(x, axis={axis})", y=f"f64[{shape}]", x=f"f64[{shape}]")
+    found = band(case.loop(1), case.facts)
+    assert found is not None
+    made = rows_of(found, case.fresh, False)
+    rounds = int(shape.split(", ")[axis]) - 1
+    assert (made is not None) == (rounds >= 2 * ROUNDS)
+    if made is not None:
+        case.assert_same(made, 1)
+        (parts,) = {node for node in writes(made[:1]) if node.rank}
+        axes = [one.constant for one in parts.shape]
+        assert axes.index(-(-rounds // ROUNDS)) == axis, "neighbours in memory are neighbours there"
+    assert rows_of(found, case.fresh, True) is None, "each adds in its order"
+
+
+def test_enough_rows_are_a_threads_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case("y[:] = np.cumsum(x, axis=1)", y="f64[30, 100]", x="f64[30, 100]")
+    found = band(case.loop(1), case.facts)
+    assert found is not None and rows_of(found, case.fresh, False) is not None
+    monkeypatch.setattr(module, "ENOUGH", 30)
+    assert rows_of(found, case.fresh, False) is None

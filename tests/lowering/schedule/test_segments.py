@@ -15,7 +15,7 @@ from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule.chunks import ROUNDS
 from plusequals.lowering.schedule.grid import grid
 from plusequals.lowering.schedule.nests import band
-from plusequals.lowering.schedule.segments import Segment, segments
+from plusequals.lowering.schedule.segments import MANY, Segment, segments
 from plusequals.lowering.target import Target
 
 from .kernels import Case, filled, ran
@@ -79,3 +79,36 @@ def test_numbers_that_the_points_find_stay_where_they_are_used() -> None:
     case.facts.tell(inner, found.private)
     moved = replace(found, inner=inner)
     assert segments(moved, case.facts, case.fresh, case.nodes) is None
+
+
+@pytest.mark.parametrize(("rows", "cuts"), [(70, True), (MANY - 1, True), (MANY, False)])
+def test_rows_are_cut_while_blocks_are_few(rows: int, cuts: bool) -> None:
+    case = Case("y[j] = sum[i](x[j, i])", y=f"f32[{rows}]", x=f"f32[{rows}, 9000]")
+    assert (cut(case) is not None) is cuts
+
+
+WIDE = "m[j] = max[i](x[j, i])\ny[j, i] = exp(x[j, i] - m[j])"
+
+
+def test_wide_loops_are_alone_and_read_what_waits_for_the_sums() -> None:
+    case = Case(WIDE, y="f32[3, 9000]", x="f32[3, 9000]", m="f32[3]")
+    made = cut(case)
+    assert made is not None
+    assert [(len(part.sums), part.wide) for part in made if part.sums or part.wide] == [
+        (1, False), (0, True),
+    ]  # fmt: skip
+    program = grid(case.program, Target("cuda")).program
+    rng = np.random.default_rng(1)
+    arrays = [filled(p.node, rng) for p in case.program.parameters]
+    for got, want in zip(ran(program, arrays), ran(case.program, arrays), strict=True):
+        np.testing.assert_allclose(got, want, 1e-5, 1e-5)
+    kernels = [s for s in program.kernels[0].body if isinstance(s, For)]
+    assert len(kernels) == 3, "parts, what puts them together, elements"
+
+
+def test_what_points_have_of_their_own_gets_an_axis_in_front() -> None:
+    case = Case("e[j, i] = exp(x[j, i])\ny[j, i] = e[j, i] / sum[k](e[j, k])",
+                y="f32[3, 9000]", x="f32[3, 9000]")  # fmt: skip
+    assert cut(case) is not None
+    shapes = {node.static_shape for node in case.fresh.nodes if node.label == "e"}
+    assert shapes <= {(3, 9000)}

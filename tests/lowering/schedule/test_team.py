@@ -9,7 +9,7 @@ from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule import team as module
 from plusequals.lowering.schedule.nests import band
 from plusequals.lowering.schedule.points import Made
-from plusequals.lowering.schedule.team import is_worth, leaves, one_block, rows
+from plusequals.lowering.schedule.team import is_worth, leaves, one_block, reads_inside, rows
 
 from .kernels import Case
 
@@ -104,3 +104,13 @@ def test_what_is_worth_it() -> None:
     assert any(leaves(stmt) for stmt in case.loop().body)
     assert not leaves(case.loop())
     assert isinstance(case.loop(), For)
+
+
+@pytest.mark.parametrize(("x", "inside"), [("x[i, j]", True), ("x[j, i]", False)])
+def test_long_loops_inside_of_a_sum_are_shared_where_they_read_what_lies_together(
+    x: str, inside: bool
+) -> None:
+    text = f"s[0] = sum[i](sqrt(sum[j]({x})))"
+    case = Case(text, s="f32[1]", x="f32[90, 90]")
+    assert reads_inside(case.loop(), case.facts) is inside
+    case.assert_same(by_one(case).body, 0)

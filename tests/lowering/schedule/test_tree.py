@@ -108,3 +108,12 @@ def test_which_operations_come_apart() -> None:
     assert is_apart(OPS["max"], dtypes.float32, exact=True)
     assert is_apart(ARGMAX, dtypes.float32, exact=True)
     assert not is_apart(OPS["sub"], dtypes.int32, exact=False)
+
+
+@pytest.mark.parametrize("shape", ["30, 40", "2, 100, 3", "300, 2"])
+@pytest.mark.parametrize("op", ["sum", "argmax"])
+def test_short_loops_are_shared_as_one(op: str, shape: str) -> None:
+    text = f"s[0] = x.{op}()"
+    case = with_sums(text, s="i64[1]" if op == "argmax" else "f32[1]", x=f"f32[{shape}]")
+    sizes = [n.static_shape for n in case.fresh.nodes if n.rank]
+    assert set(sizes) == {(256,)}

@@ -1,4 +1,4 @@
-"""Powers: small whole exponents are products, the half is a square root."""
+"""Powers: whole exponents are products or squares of squares, the half is a square root."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from .values import Array, Masked, Static, Value
 
 _LARGEST_PRODUCT = 8
 """Float powers up to this exponent are products."""
+_LARGEST_WHOLE = 64
+"""Float powers up to this exponent are squares of squares, in more digits than the result has."""
 _MANY = 60
 """Expressions of more parts than this are stored before a power repeats them."""
 
@@ -51,6 +53,8 @@ def power(site: Site, base: Value, exponent: Value, ufunc: np.ufunc, python: boo
     whole = _whole(number)
     if whole is not None and 0 <= whole <= (62 if result.kind in "iu" else _LARGEST_PRODUCT):
         return _product(site, base, whole, Kind(result, all_weak))
+    if whole is not None and result.kind == "f" and 0 < whole <= _LARGEST_WHOLE:
+        return _squares(site, base, whole, Kind(result, all_weak))
     if whole == -1 and result.kind in "fc":
         return elementwise(site.ctx, combine_of(np.divide, python), [Static(1), base], site.span)
     if number == 0.5 and result.kind == "f":
@@ -88,6 +92,16 @@ def _product(site: Site, base: Value, exponent: int, kind: Kind) -> Value:
 
     def combine(pair: Pair) -> Pair:
         return _repeated(cast(pair[0], dtype), exponent, dtype), kind
+
+    return elementwise(site.ctx, combine, [base], site.span)
+
+
+def _squares(site: Site, base: Value, exponent: int, kind: Kind) -> Value:
+    dtype = kind.dtype.compute
+    number = Const(float(exponent), dtype)
+
+    def combine(pair: Pair) -> Pair:
+        return Apply(OPS["whole_pow"], (cast(pair[0], dtype), number), dtype), kind
 
     return elementwise(site.ctx, combine, [base], site.span)
 

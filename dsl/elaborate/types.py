@@ -230,6 +230,7 @@ def negate(test: Expr) -> Expr:
 
 SIGNS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "whole_pow": "**",
     "bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>", "invert": "~",
     "neg": "-", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
 }  # fmt: skip

@@ -35,7 +35,7 @@ FAMILIES = {
 }
 ULPS = dict.fromkeys(
     "cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh"
-    " arcsinh arccosh arctanh erf erfc pow arctan2 hypot".split(),
+    " arcsinh arccosh arctanh erf erfc pow whole_pow arctan2 hypot".split(),
     4,
 ) | {"logaddexp": 32}
 """Largest distance in units in the last place; 0 where an operation is missing here.
@@ -75,6 +75,8 @@ def operands(op: Op, dtype: DType) -> list[Array]:
         values = [some[::3] for some in values]
     if op.name == "round_to":  # the number of digits is a small whole number
         values[1] = np.arange(-4, 6).astype(dtype.numpy)
+    if op.name == "whole_pow":
+        values[1] = np.arange(9, 65, 5).astype(dtype.numpy)
     grids = np.meshgrid(*values, indexing="ij")
     return [np.ascontiguousarray(grid.reshape(-1)) for grid in grids]
 
@@ -85,9 +87,13 @@ def cases(family: str) -> list[tuple[Op, DType]]:
     return [(op, dtype) for op in OPS.values() for dtype in types if dtype.kind in op.admits]
 
 
+_SECOND = {"round_to": "digits", "whole_pow": "exponents"}
+"""What the second operand is, of operations that do not take all numbers there."""
+
+
 def shared(op: Op, dtype: DType) -> str:
     """Return the name of the inputs that an operation has in common with others."""
-    return f"in_{dtype.short}_{'digits' if op.name == 'round_to' else op.arity}"
+    return f"in_{dtype.short}_{_SECOND.get(op.name, op.arity)}"
 
 
 def everything(family: str) -> tuple[Procedure, list[Array], list[Array]]:
@@ -138,7 +144,7 @@ def wanted(op: Op, dtype: DType, arrays: list[Array]) -> Array:
         out = np.result_type(compute, np.complex64)
         meaning = complex_of
     values: Any = [meaning(*point) for point in zip(*wide)]
-    if op.name == "pow" and dtype.kind == "f":
+    if op.name in ("pow", "whole_pow") and dtype.kind == "f":
         values = np.power(
             *wide
         )  # one scalar exponent 0.5 would be a square root: not pow(-inf, 0.5)

@@ -59,6 +59,60 @@ inlined float pow_f32(float x, float y)
 //! pow_f64
 inlined double pow_f64(double x, double y) { return raised_f64(log_pair_f64(fabs(x)), x, y); }
 
+//! next_power_f64
+/* x**n in two parts, where `half` is x to half of n, rounded down. */
+inlined pe_pair_f64 next_power_f64(pe_pair_f64 half, double x, uint32_t n)
+{
+    if (n < 2) return (pe_pair_f64){n ? x : 1, 0};
+    const pe_pair_f64 square = product_f64(half.high, half.high);
+    const double low = mad_f64(half.high + half.high, half.low, square.low);
+    if (n % 2 == 0) return (pe_pair_f64){square.high, low};
+    const pe_pair_f64 odd = product_f64(square.high, x);
+    return (pe_pair_f64){odd.high, mad_f64(low, x, odd.low)};
+}
+
+//! whole_pow_f64
+/* x**n of a whole n from 2 to 127 by squares; by logarithms where parts of products are dear. */
+inlined double whole_pow_f64(double x, double n)
+{
+#if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMA
+    const uint32_t k = (uint32_t)n;
+    pe_pair_f64 y = next_power_f64((pe_pair_f64){1, 0}, x, k >> 6);
+    y = next_power_f64(y, x, k >> 5);
+    y = next_power_f64(y, x, k >> 4);
+    y = next_power_f64(y, x, k >> 3);
+    y = next_power_f64(y, x, k >> 2);
+    y = next_power_f64(y, x, k >> 1);
+    y = next_power_f64(y, x, k);
+    const double size = fabs(y.high);
+    return pick_f64((size > 0) & (size < INFINITY), y.high + y.low, y.high);
+#else
+    return pow_f64(x, n);
+#endif
+}
+
+//! whole_power_f64
+/* x**n, where `half` is x to half of n, rounded down. */
+inlined double whole_power_f64(double half, double x, uint32_t n)
+{
+    if (n < 2) return n ? x : 1;
+    return n % 2 ? half * half * x : half * half;
+}
+
+//! whole_pow_f32
+/* As of float64, whose digits are enough for all of its squares. */
+inlined float whole_pow_f32(float x, float n)
+{
+    const uint32_t k = (uint32_t)n;
+    double y = whole_power_f64(1, x, k >> 6);
+    y = whole_power_f64(y, x, k >> 5);
+    y = whole_power_f64(y, x, k >> 4);
+    y = whole_power_f64(y, x, k >> 3);
+    y = whole_power_f64(y, x, k >> 2);
+    y = whole_power_f64(y, x, k >> 1);
+    return (float)whole_power_f64(y, x, k);
+}
+
 //! cbrt_f64
 inlined double cbrt_f64(double x)
 {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,11 @@ EXPRESSIONS = (
     "x ** n",
     "np.float_power(2.0, x)",
     "np.pow(x, 2)",
+    "x ** 20",
+    "np.power(p, 9.0)",
+    "x ** 33 - x ** 64",
+    "zf ** 12",
+    "k ** 20",
 )
 
 
@@ -53,3 +60,21 @@ def test_a_power_of_the_run_is_that_of_c(body: str, backend: str) -> None:
         found = power(np.array([-np.inf, -0.0, 4.0]), np.full(3, 0.5))
     np.testing.assert_array_equal(found, [np.inf, 0.0, 2.0])
     assert not np.signbit(found).any()
+
+
+@pytest.mark.parametrize("exponent", [9, 20, 33, 63, 64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_whole_exponents_keep_the_bound_of_pow(exponent: int, dtype: type, backend: str) -> None:
+    power = pe.cd_from_source(f"def f(x):\n    return x ** {exponent}", globals={})
+    near = np.linspace(0.5, 2, 301).astype(dtype)
+    far = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e30, 1e-30, -1e-30], dtype)
+    with pe.override(backend=backend), np.errstate(all="ignore"):
+        found, ends = power(np.concatenate([near, -near])), power(far)
+        exact = [Fraction(float(x)) ** exponent for x in near]
+        np.testing.assert_array_equal(ends, np.power(far, dtype(exponent)))
+    sign = -1 if exponent % 2 else 1
+    np.testing.assert_array_equal(found[301:], sign * found[:301])
+    np.testing.assert_array_equal(np.signbit(ends[:2]), [False, exponent % 2 == 1])
+    units = [Fraction(float(unit)) for unit in np.spacing(found[:301])]
+    for y, z, unit in zip(found[:301], exact, units, strict=True):
+        assert abs(Fraction(float(y)) - z) < 1.2 * unit

@@ -23,6 +23,7 @@ from math import ceil, prod
 
 from ..ir import dtypes
 from ..ir.assignments import Access, Let, Pair
+from ..ir.bounds import Bounds
 from ..ir.expressions import Apply, Const, Expr, Index, Read
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, floordiv, minimum, multiply, var
@@ -31,7 +32,20 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from .elsewhere import Place, elsewhere, with_front
 from .meet import met
-from .nests import Facts, around, as_one, fails, favours, nest_of, normal, trips, with_value, within
+from .nests import (
+    Facts,
+    around,
+    as_one,
+    fails,
+    favours,
+    found_in,
+    nest_of,
+    normal,
+    rounds_of,
+    trips,
+    with_value,
+    within,
+)
 from .points import EXPANDED_BYTES, THREADS, Made
 from .team import fits_block, together
 from .tree import Sum, neutral, zero_of
@@ -42,15 +56,22 @@ ROUNDS = 4096
 """A block sums at least so many."""
 
 
-def blocks_for(loop: For, points: int = 1) -> int:
-    """Return how many blocks share the rounds of a nest, of which there is one for each point."""
+def blocks_for(loop: For, points: int = 1, known: Bounds | None = None) -> int:
+    """Return how many blocks share the rounds of a nest, of which there is one for each point.
+
+    Where the number of rounds is not known, what is `known` of the numbers in it may say that it is
+    never large.
+    """
     most = max(1, MOST // points)
     loops, body = nest_of(loop)
-    counts = [trips(one) for one in loops]
+    counts: list[int | None] = []
+    for one in loops:
+        counts.append(known.most(rounds_of(one)) if known is not None else trips(one))
+        known = None if known is None else known.inside(one)
     if None in counts:
         return most
     rounds = prod(count or 0 for count in counts)
-    return max(1, min(most, rounds, ceil(rounds * within(body) / ROUNDS)))
+    return max(1, min(most, rounds, ceil(rounds * within(found_in(body)) / ROUNDS)))
 
 
 def apart(

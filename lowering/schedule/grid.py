@@ -28,9 +28,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Literal
 
 from ..dataclass import dataclass
+from ..ir.bounds import Bounds
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Symbol, const
 from ..ir.loops import Check, Comment, For, If, Program, Stmt, While
@@ -64,7 +64,6 @@ from .updates import as_updates
 
 MOST_NODES = 64
 """Statements that have nothing to do with each other share a kernel up to so many arrays."""
-Way = Literal["kernels", "block", "thread", "host"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +112,8 @@ class _Placing:
     locals: frozenset[int]
     target: Target
     spaces: dict[int, Space] = field(default_factory=dict)
+    bounds: Bounds = field(default_factory=lambda: Bounds({}))
+    """What the numbers of the loops of the host are between."""
 
     def body(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
         """Return statements with all that the host does not have to do inside of kernels."""
@@ -140,7 +141,14 @@ class _Placing:
 
     def around(self, stmt: Stmt) -> tuple[Stmt, ...]:
         """Return a loop or branch of the host, with kernels in it."""
-        return (with_bodies(stmt, tuple(self.body(part) for part in bodies(stmt))),)
+        before, self.bounds = self.bounds, self.inside(stmt)
+        made = with_bodies(stmt, tuple(self.body(part) for part in bodies(stmt)))
+        self.bounds = before
+        return (made,)
+
+    def inside(self, stmt: Stmt) -> Bounds:
+        """Return what is known of numbers in a statement of the host."""
+        return self.bounds.inside(stmt) if isinstance(stmt, For) else self.bounds
 
     def kernels(self, stmt: Stmt) -> tuple[Stmt, ...] | None:
         """Return kernels of their own for a nest, None where it has none.
@@ -172,7 +180,7 @@ class _Placing:
         else:
             own = self.facts.private(stmt)
             accumulators = sums(stmt, own, self.facts)
-            if accumulators and blocks_for(stmt) > 1:
+            if accumulators and blocks_for(stmt, known=self.bounds) > 1:
                 made = apart(stmt, accumulators, self.facts, self.fresh, self.nodes)
                 if made is not None:
                     return self.first(made)
@@ -248,13 +256,11 @@ class _Placing:
     def pieces(self, made: Made) -> tuple[Stmt, ...]:
         """Return kernels, and those of the nests between and behind them."""
         self.spaces |= made.spaces
-        out: list[Stmt] = []
-        for stmt in made.body:
-            if isinstance(stmt, For) and not _is_kernel(stmt):
-                out += self.new_nest(stmt)
-            else:
-                out.append(stmt)
-        return tuple(out)
+        parts = [
+            self.new_nest(stmt) if isinstance(stmt, For) and not _is_kernel(stmt) else (stmt,)
+            for stmt in made.body
+        ]
+        return tuple(stmt for part in parts for stmt in part)
 
     def nest(self, stmt: Stmt) -> tuple[Stmt, ...]:
         """Return the kernels of a nest, or what is left to do, whatever it does."""
@@ -307,7 +313,7 @@ class _Placing:
         """Whether what a loop in the order of the program does is worth kernels of its own."""
         if not isinstance(stmt, For | While | If) or not is_worth(stmt, self.facts):
             return False
-        return any(is_large(inner) for part in bodies(stmt) for inner in part)
+        return any(is_large(one, self.inside(stmt)) for part in bodies(stmt) for one in part)
 
     def grouped(self, run: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """Return statements as kernels of one block, or of one thread."""

@@ -32,7 +32,7 @@ from ..ir.indexing import Affine, Range, Symbol, const, floordiv, mod, recombine
 from ..ir.loops import Check, Comment, For, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, map_statements, rebuild_statement, substitute
-from ..ir.walk import expressions_of, own_reads, own_writes, parts, statements
+from ..ir.walk import expressions_of, own_reads, own_writes, parts, reads, statements, writes
 from ..passes.cells import ranges
 from .legal import confined, independent, private
 
@@ -259,6 +259,14 @@ def as_one(
         ordered.append(ordered.pop(at))
     (one,), made = counted(ordered, body, fresh)
     return one, made
+
+
+def found_in(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Return the loops of a round that find what is added in it, of those that stand in it."""
+    plain = [stmt for stmt in body if not isinstance(stmt, For)]
+    used = {node.id for node in reads(plain)}
+    loops = [stmt for stmt in body if isinstance(stmt, For)]
+    return tuple(loop for loop in loops if used & {node.id for node in writes((loop,))})
 
 
 def within(body: Iterable[Stmt]) -> int:

@@ -32,7 +32,7 @@ from ..ir.rewrite import with_bodies
 from ..ir.walk import bodies, parts, statements, writes
 from .elsewhere import filling
 from .meet import leaves, met
-from .nests import Band, Facts, around, band, fails, favours, nest_of, trips
+from .nests import Band, Facts, around, band, fails, favours, found_in, nest_of, trips
 from .points import PRIVATE_BYTES, Made, Space, normalised
 from .tree import reduced, sums
 
@@ -194,10 +194,21 @@ class _Team:
         if not self.holds(found.private):
             return None
         free, body = normalised(found, self.fresh)
-        at = 0 if fails(body) else len(free) - 1
+        at = 0 if fails(body) else longest(free)
         others = (*free[:at], *free[at + 1 :])
         (made,) = around((replace(free[at], kind="thread"), *others), body)
         return made
+
+
+def longest(free: Sequence[For]) -> int:
+    """Return which of some loops to deal out: the last, unless it has few rounds and another one,
+    which needs none of them, more."""
+    last = len(free) - 1
+    if trips(free[last]) not in range(LONG):
+        return last
+    names = {loop.symbol for loop in free}
+    apart = [at for at, loop in enumerate(free) if not names & (loop.lo + loop.hi).symbols()]
+    return max((last, *apart), key=lambda at: 2**40 if (n := trips(free[at])) is None else n)
 
 
 def is_long(loops: Sequence[For]) -> bool:
@@ -221,11 +232,11 @@ def is_worth(stmt: Stmt, facts: Facts) -> bool:
 
 
 def reads_inside(loop: For, facts: Facts) -> bool:
-    """Whether neighbours in memory are neighbouring rounds of long loops inside of a nest, rather
-    than of the nest itself."""
+    """Whether neighbours in memory are neighbouring rounds of long loops inside of a nest, which
+    find what it adds, rather than of the nest itself."""
     loops, body = nest_of(loop)
     inner = [
-        stmt for stmt in statements(body)
+        stmt for stmt in statements(found_in(body))
         if isinstance(stmt, For) and trips(stmt) not in range(LONG) and is_shared(stmt, facts)
     ]  # fmt: skip
     if not inner:

@@ -17,14 +17,18 @@ from types import ModuleType
 import plusequals.lowering.schedule as schedule
 
 CHOICES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
-    "grid": {"SMALL": (1, 16), "POINTS": (1, 2048), "LONG": (1, 3), "MOST_NODES": (1, 3, 64)},
+    "grid": {"MOST_NODES": (1, 3, 64)},
+    "hosts": {"SMALL": (1, 16)},
+    "prefer": {"POINTS": (1, 2048)},
+    "segments": {"MANY": (2, 64, 256)},
+    "inward": {"FEW": (1, 1024), "LONG": (1, 32)},
     "points": {
         "THREADS": (32, 64), "EACH": (2, 3), "MANY": (1, 1 << 20), "FEW": (2, 3, 64),
         "PRIVATE_BYTES": (0, 16, 256), "EXPANDED_BYTES": (64, 1 << 28),
     },
-    "team": {"SHARED_BYTES": (16, 128, 47 * 1024), "WORTH": (1, 2, 8)},
+    "team": {"SHARED_BYTES": (16, 128, 47 * 1024), "WORTH": (1, 2, 8), "LONG": (1, 3)},
     "tree": {"WARP": (4, 32), "LAST": (1, 2, 4)},  # no more than threads, and than those
-    "scan": {"MOST": (2, 3, 1024), "ROUNDS": (1, 2, 32)},
+    "scan": {"MOST": (2, 3, 1024), "ROUNDS": (2, 3, 32), "ENOUGH": (1, 1 << 16)},  # as below
     "chunks": {"MOST": (2, 3), "ROUNDS": (3, 7)},  # or parts would have parts without end
     "owners": {
         "MOST": (2, 3, 4096), "PIECES": (2, 3, 1024), "ROUNDS": (1, 2), "UNKNOWN": (2, 7),

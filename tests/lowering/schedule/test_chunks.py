@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from plusequals.lowering.ir.bounds import Bounds
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements, writes
 from plusequals.lowering.schedule.chunks import apart, blocks_for
@@ -41,12 +42,24 @@ def test_small_sums_are_one_blocks() -> None:
     assert blocks("9000, 9000") == 1024
 
 
+@pytest.mark.parametrize(("n", "blocks"), [(900, 1), (9000, 3)])
+def test_what_is_known_of_numbers_may_say_that_a_sum_is_small(n: int, blocks: int) -> None:
+    text = f"for t in range({n}):\n    s[0] += sum[i < t](x[i])"
+    loop = Case(text, s="f32[1]", x=f"f32[{n}]").loop()
+    (inner,) = [stmt for stmt in loop.body if isinstance(stmt, For)]
+    assert blocks_for(inner) == 1024, "nothing is known of the loop around"
+    assert blocks_for(inner, known=Bounds({}).inside(loop)) == blocks
+
+
 def test_what_is_done_in_each_round_counts() -> None:
     text = "s[0] = sum[i](sqrt(sum[j](x[i, j])))"
     case = Case(text, s="f32[1]", x="f32[90, 4000]")
     assert blocks_for(case.loop(), 1) == 88
     few = Case(text, s="f32[1]", x="f32[3, 40000]")
     assert blocks_for(few.loop()) == 3, "no part has less than a round"
+    other = "for i in range(90):\n    s[0] += x[i, 0]\n    y[i, j] = x[i, j]"
+    apart = Case(other, s="f32[1]", x="f32[90, 4000]", y="f32[90, 4000]")
+    assert blocks_for(apart.loop()) == 1, "what is done beside a sum says nothing of it"
 
 
 @pytest.mark.parametrize("shape", ["30, 30, 10, 10", "3, 2, 5000, 1", "90, 9, 90, 9"])

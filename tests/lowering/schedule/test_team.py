@@ -106,6 +106,19 @@ def test_what_is_worth_it() -> None:
     assert isinstance(case.loop(), For)
 
 
+@pytest.mark.parametrize(("columns", "dealt"), [(4, "i"), (40, "j")])
+def test_the_longer_of_two_loops_is_dealt_out(columns: int, dealt: str) -> None:
+    text = (
+        "for k in range(len(y)):\n    for i in range(k):\n        for j in range(y.shape[1]):\n"
+        "            y[i, j] -= x[i, k] * y[k, j]"
+    )
+    case = Case(text, True, y=f"f32[50, {columns}]", x="f32[50, 50]")
+    made = by_one(case)
+    case.assert_same(made.body, 0)
+    threads = [s for s in statements(made.body) if isinstance(s, For) and s.kind == "thread"]
+    assert [loop.symbol.name for loop in threads] == [dealt]
+
+
 @pytest.mark.parametrize(("x", "inside"), [("x[i, j]", True), ("x[j, i]", False)])
 def test_long_loops_inside_of_a_sum_are_shared_where_they_read_what_lies_together(
     x: str, inside: bool

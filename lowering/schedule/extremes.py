@@ -46,7 +46,7 @@ from .partials import Partials
 from .sums import upper_half
 
 Body = tuple[Stmt, ...]
-FEW = 4
+FEW = 5
 """Of fewer terms the greatest is found one by one."""
 
 

@@ -198,8 +198,8 @@ def recombined(index: Affine) -> Affine:
     `q*(a // q % m) + a % q` as `a % (q*m)`.
 
     >>> v = var(Symbol("v", 0))
-    >>> recombined(mod(floordiv(v, const(2)), const(9)) * 2 + mod(v, const(2)))
-    v % 18
+    >>> recombined(mod(floordiv(v, const(2)), const(9)) * 2 + mod(v, const(2))) == mod(v, const(18))
+    True
     >>> recombined(floordiv(v, const(2)) * 2 + mod(v, const(2)))
     v
     >>> recombined(floordiv(const(3) - v, const(2)) * 2 + mod(const(3) - v, const(2)))

@@ -346,16 +346,16 @@ def joined(index: tuple[Index, ...], strides: tuple[Affine, ...]) -> list[tuple[
     """Return the parts of the place of an element, each with its stride: one where what they are
     of a loop's variable, its quotients and remainders, is simpler taken together."""
     parts = list(zip(index, strides, strict=True))
-    plain = [at for at in index if isinstance(at, Affine)]
-    if len(plain) < max(2, len(index)) or not any(
-        isinstance(a, Quasi) for at in plain for a, _ in at.terms
-    ):
+    if len(index) < 2:
         return parts
-    if any(stride.constant is None for stride in strides):
+    whole, is_divided = const(0), False
+    for at, stride in parts:
+        if not isinstance(at, Affine) or stride.constant is None:
+            return parts
+        is_divided |= any(isinstance(atom, Quasi) for atom, _ in at.terms)
+        whole += at * stride.constant
+    if not is_divided:
         return parts
-    whole = const(0)
-    for at, stride in zip(plain, strides, strict=True):
-        whole = whole + at * (stride.constant or 0)
     made = recombined(whole)
     return [(made, ONE)] if len(made.terms) < len(whole.terms) else parts
 

@@ -55,8 +55,7 @@ def _adds_up(node: Node, value: Expr, loop: For) -> bool:
     them is about as much work. Vectors of AVX2 do not multiply numbers of 64 bits."""
     size = node.dtype.itemsize
     whole = node.dtype.kind in "iu" and (size == 4 or (size == 8 and isinstance(value, Read)))
-    near = (
+    return whole and all(
         one.dtype.itemsize == size and stride(one.node, one.index, loop.symbol) == 1
         for one in reads(value)
-    )  # fmt: skip
-    return whole and all(near)
+    )

@@ -75,8 +75,7 @@ def turn(loop: For, bits: int) -> Turn | None:
     if value.dtype not in (dtypes.float32, dtypes.float64):
         return None
     width, piece = (size // value.dtype.bits for size in (WIDTH, PIECE))
-    sizes = ((loop, width), (near, piece))
-    if not all(one.kind == "serial" and one.step == 1 and _fits(one, n) for one, n in sizes):
+    if not (_fits(loop, width) and _fits(near, piece)):
         return None
     line = stride(value.node, value.index, loop.symbol)
     gap = stride(node, store.access.index, near.symbol)
@@ -91,5 +90,6 @@ def _rounds(loop: For) -> int:
 
 
 def _fits(loop: For, unit: int) -> bool:
-    rounds = (loop.hi - loop.lo).constant
-    return rounds is not None and rounds > 0 and rounds % unit == 0 and loop.lo != loop.hi
+    """Whether a loop does whole units, one round after the other."""
+    rounds = _rounds(loop)
+    return loop.kind == "serial" and loop.step == 1 and rounds > 0 and rounds % unit == 0

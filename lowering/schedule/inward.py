@@ -7,12 +7,13 @@ the loop inside does not change, and a loop inside whose rounds are independent.
 that loop has too few rounds for a block of its own, or much to do in each of them.
 
 >>> program = lowered('''
-... s[i] = sqrt(v[i])
+... s = sqrt(v)
 ... y[i, j] = x[i, j] * s[i]
-... ''', y="f32[900, 8]", x="f32[900, 8]", v="f32[900]", s="f32[900]")
+... ''', y="f32[900, 8]", x="f32[900, 8]", v="f32[900]")
 >>> program = optimize(program, Target("cuda"))[0]
->>> len(inward(program, facts_of(program)).kernels[0].body) == len(program.kernels[0].body)
-True
+>>> made = inward(program, facts_of(program))
+>>> [len(nest_of(one.kernels[0].body[-1])[0]) for one in (program, made)]
+[1, 2]
 """
 
 from __future__ import annotations

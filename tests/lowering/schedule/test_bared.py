@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plusequals.lowering.ir.assignments import Access
 from plusequals.lowering.ir.loops import Comment, For, If, Store
 from plusequals.lowering.schedule.bared import bared
 from plusequals.lowering.schedule.device_contraction import contraction
@@ -47,9 +48,10 @@ def test_scalars_before_a_sum_move_behind_it_unless_it_uses_them() -> None:
     found = band(case.loop(), case.facts)
     assert found is not None
     start, loop, *rest = [s for s in found.inner if not isinstance(s, Comment)]
-    scalar = case.fresh.scalar("s", start.access.node.dtype)  # type: ignore[union-attr]
-    other = Store(type(start.access)(scalar, ()), start.value)  # type: ignore[union-attr]
+    assert isinstance(start, Store)
+    scalar = case.fresh.scalar("s", start.access.node.dtype)
+    other = Store(Access(scalar, ()), start.value)
     assert bared([other, start, loop, *rest], found) == [start, loop, other, *rest]
-    again = Store(start.access, start.value)  # type: ignore[union-attr]
+    again = Store(start.access, start.value)
     body = [again, start, loop, *rest]
     assert bared(body, found) == body

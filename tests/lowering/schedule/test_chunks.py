@@ -5,12 +5,23 @@ from __future__ import annotations
 import pytest
 
 from plusequals.lowering.ir.bounds import Bounds
-from plusequals.lowering.ir.loops import For
+from plusequals.lowering.ir.loops import For, Stmt
 from plusequals.lowering.ir.walk import statements, writes
 from plusequals.lowering.schedule.chunks import apart, blocks_for
 from plusequals.lowering.schedule.tree import sums
 
 from .kernels import Case
+
+
+def in_parts(case: Case) -> tuple[Stmt, ...]:
+    """Return the kernels that sum the last loop in parts, after they were seen to mean the same."""
+    at = max(k for k, stmt in enumerate(case.body) if isinstance(stmt, For))
+    loop = case.loop(at)
+    found = sums(loop, case.facts.private(loop), case.facts)
+    made = apart(loop, found, case.facts, case.fresh, case.nodes)
+    assert made is not None
+    case.assert_same(made.body, at)
+    return made.body
 
 
 @pytest.mark.parametrize(
@@ -19,14 +30,7 @@ from .kernels import Case
 @pytest.mark.parametrize("shape", ["9000, 1", "3, 3001", "91, 97"])
 def test_parts_are_summed(text: str, shape: str) -> None:
     kind = "i64[1]" if "arg" in text else "f32[1]"
-    case = Case(text, s=kind, x=f"f32[{shape}]")
-    at = max(k for k, stmt in enumerate(case.body) if isinstance(stmt, For))
-    loop = case.loop(at)
-    found = sums(loop, case.facts.private(loop), case.facts)
-    made = apart(loop, found, case.facts, case.fresh, case.nodes)
-    assert made is not None
-    case.assert_same(made.body, at)
-    kernel, *last = made.body
+    kernel, *last = in_parts(Case(text, s=kind, x=f"f32[{shape}]"))
     assert isinstance(kernel, For) and kernel.kind == "block"
     assert len(last) == (4 if "arg" in text else 1), "which part has the best, and what it found"
 
@@ -65,14 +69,8 @@ def test_what_is_done_in_each_round_counts() -> None:
 @pytest.mark.parametrize("shape", ["30, 30, 10, 10", "3, 2, 5000, 1", "90, 9, 90, 9"])
 @pytest.mark.parametrize("text", ["s[0] += x[a, b, c, d]", "s[0] = x.argmin()"])
 def test_short_loops_are_counted_as_one(text: str, shape: str) -> None:
-    case = Case(text, s="i64[1]" if "arg" in text else "f32[1]", x=f"f32[{shape}]")
-    at = max(k for k, stmt in enumerate(case.body) if isinstance(stmt, For))
-    loop = case.loop(at)
-    found = sums(loop, case.facts.private(loop), case.facts)
-    made = apart(loop, found, case.facts, case.fresh, case.nodes)
-    assert made is not None
-    case.assert_same(made.body, at)
-    threads = [s for s in statements(made.body[:1]) if isinstance(s, For) and s.kind == "thread"]
+    made = in_parts(Case(text, s="i64[1]" if "arg" in text else "f32[1]", x=f"f32[{shape}]"))
+    threads = [s for s in statements(made[:1]) if isinstance(s, For) and s.kind == "thread"]
     assert threads[0].hi.constant == 256
 
 
@@ -90,11 +88,6 @@ def test_rows_that_no_block_has_room_for_are_each_parts_own(
     size: int, axes: tuple[int, ...]
 ) -> None:
     case = Case(LOSS, s="f32[1]", x=f"f32[2, {size}]", k="i64[2]")
-    loop = case.loop()
-    found = sums(loop, case.facts.private(loop), case.facts)
-    made = apart(loop, found, case.facts, case.fresh, case.nodes)
-    assert made is not None
-    case.assert_same(made.body)
+    used = set(writes(in_parts(case)))
     known = (*case.program.locals, *case.fresh.nodes)
-    used = {node for stmt in made.body for node in writes((stmt,))}
     assert axes in {node.static_shape for node in known if node in used}

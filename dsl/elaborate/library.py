@@ -4,133 +4,79 @@ Each text is one function over arrays that its caller has made: what it writes i
 output. `clamp` marks positions that are in range by construction.
 """
 
-SORT_ROWS = """
-def sort_rows(x, w):
+import textwrap
+
+_SPREAD = """
+                total = 0
+                for b in range(256):
+                    size = starts[{digit}, b]
+                    starts[{digit}, b] = total
+                    total += size
+                for k in range(n):
+                    q = {x}[r, k]
+                    b = int(ordinal(q) >> (8 * ({digit}))) & 255
+                    at = starts[{digit}, b]
+                    starts[{digit}, b] = at + 1
+                    {w}[r, clamp(at)] = q
+                    if order is not None:
+                        {places}[r, clamp(at)] = {order}[r, k]
+"""
+
+SORT_ROWS = f"""
+def sort_rows(x, order, w, places, ordinal, digits):
     rows, n = x.shape
     for r in range(rows):
-        for start in range(0, n, 16):
-            for k in range(start + 1, min(start + 16, n)):
+        falls = False
+        for k in range(1, n):
+            falls |= ordinal(x[r, k]) < ordinal(x[r, k - 1])
+        if falls and n <= 64:
+            for k in range(1, n):
                 q = x[r, k]
+                if order is not None:
+                    here = order[r, k]
                 at = k
-                while at > start:
+                while at > 0:
                     p = x[r, clamp(at - 1)]
-                    if not (q < p or (p != p and q == q)):
+                    if ordinal(p) <= ordinal(q):
                         break
                     x[r, clamp(at)] = p
+                    if order is not None:
+                        order[r, clamp(at)] = order[r, clamp(at - 1)]
                     at -= 1
                 x[r, clamp(at)] = q
-        width = 16
-        while width < n:
-            start = 0
-            while start < n:
-                middle = min(start + width, n)
-                stop = min(start + 2 * width, n)
-                a = start
-                b = middle
-                if stop - start == 2 * width:
-                    c = middle - 1
-                    d = stop - 1
-                    for k in range(start, middle):
-                        p = x[r, clamp(a)]
-                        q = x[r, clamp(b)]
-                        step = int((q < p) | ((p != p) & (q == q)))
-                        w[r, k] = x[r, clamp(a + step * (b - a))]
-                        a += 1 - step
-                        b += step
-                        e = x[r, clamp(c)]
-                        f = x[r, clamp(d)]
-                        back = int((f < e) | ((e != e) & (f == f)))
-                        w[r, clamp(stop - 1 - k + start)] = x[r, clamp(d - back * (d - c))]
-                        c -= back
-                        d -= 1 - back
-                else:
-                    for k in range(start, stop):
-                        left = a < middle
-                        if left and b < stop:
-                            p = x[r, clamp(a)]
-                            q = x[r, clamp(b)]
-                            left = not (q < p or (p != p and q == q))
-                        if left:
-                            w[r, k] = x[r, clamp(a)]
-                            a += 1
-                        else:
-                            w[r, k] = x[r, clamp(b)]
-                            b += 1
-                start = stop
+                if order is not None:
+                    order[r, clamp(at)] = here
+        elif falls:
+            starts = np.zeros((digits, 256), np.int64)
             for k in range(n):
-                x[r, k] = w[r, k]
-            width = 2 * width
-"""
-"""Merge sort of each row in place, bottom up, NaN last; `w` is scratch of the same shape.
-
-Runs of 16 are made by insertion. Two runs of one length are merged from both ends at once, each end
-as many steps as a run has elements, so that neither run ends before; and without a branch.
-"""
-
-ARGSORT_ROWS = """
-def argsort_rows(x, order, w):
-    rows, n = x.shape
-    for r in range(rows):
-        for start in range(0, n, 16):
-            for k in range(start + 1, min(start + 16, n)):
-                here = order[r, k]
-                q = x[r, clamp(here)]
-                at = k
-                while at > start:
-                    there = order[r, clamp(at - 1)]
-                    p = x[r, clamp(there)]
-                    if not (q < p or (p != p and q == q)):
-                        break
-                    order[r, clamp(at)] = there
-                    at -= 1
-                order[r, clamp(at)] = here
-        width = 16
-        while width < n:
-            start = 0
-            while start < n:
-                middle = min(start + width, n)
-                stop = min(start + 2 * width, n)
-                a = start
-                b = middle
-                if stop - start == 2 * width:
-                    c = middle - 1
-                    d = stop - 1
-                    for k in range(start, middle):
-                        i = order[r, clamp(a)]
-                        j = order[r, clamp(b)]
-                        p = x[r, clamp(i)]
-                        q = x[r, clamp(j)]
-                        step = int((q < p) | ((p != p) & (q == q)))
-                        w[r, k] = i + step * (j - i)
-                        a += 1 - step
-                        b += step
-                        i = order[r, clamp(c)]
-                        j = order[r, clamp(d)]
-                        p = x[r, clamp(i)]
-                        q = x[r, clamp(j)]
-                        back = int((q < p) | ((p != p) & (q == q)))
-                        w[r, clamp(stop - 1 - k + start)] = j - back * (j - i)
-                        c -= back
-                        d -= 1 - back
+                q = ordinal(x[r, k])
+                for d in range(digits):
+                    starts[d, int(q >> (8 * d)) & 255] += 1
+            first = ordinal(x[r, 0])
+            for d in range(0, digits, 2):
+                alone = starts[d, int(first >> (8 * d)) & 255] == n
+                if alone and d + 1 < digits:
+                    alone = starts[d + 1, int(first >> (8 * d + 8)) & 255] == n
+                if alone:
+                    continue
+{_SPREAD.format(x="x", w="w", order="order", places="places", digit="d")}
+                if digits > 1:
+{textwrap.indent(_SPREAD.format(x="w", w="x", order="places", places="order", digit="d + 1"), "    ")}
                 else:
-                    for k in range(start, stop):
-                        left = a < middle
-                        if left and b < stop:
-                            p = x[r, clamp(order[r, clamp(a)])]
-                            q = x[r, clamp(order[r, clamp(b)])]
-                            left = not (q < p or (p != p and q == q))
-                        if left:
-                            w[r, k] = order[r, clamp(a)]
-                            a += 1
-                        else:
-                            w[r, k] = order[r, clamp(b)]
-                            b += 1
-                start = stop
-            for k in range(n):
-                order[r, k] = w[r, k]
-            width = 2 * width
+                    for k in range(n):
+                        x[r, k] = w[r, k]
+                        if order is not None:
+                            order[r, k] = places[r, k]
 """
-"""Stable merge sort of the positions in `order` by the values of each row, NaN last."""
+"""Put each row in order in place, stably, NaN last; `order`, where there is one, goes along.
+
+Rows of few are put in order by insertion, others digit by digit, the last one first: numbers go
+where those with smaller digits end, in the order in which they are. Two digits that all have in
+common are left out, and so is a row that is in order. `ordinal` is the operation of that name, of
+so many digits to the base 256; `w` and `places` are scratch.
+
+Source: D. E. Knuth, The Art of Computer Programming 3, 5.2.5, algorithm R.
+"""
 
 SEARCH = """
 def search(a, v, out, right):

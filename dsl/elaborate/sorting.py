@@ -26,6 +26,7 @@ from .site import (
     NOT_CONSTANT,
     ZERO,
     Site,
+    Word,
     array_of,
     axis_of,
     constant,
@@ -92,11 +93,19 @@ def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> 
 def sort_rows(site: Site, lines: Array) -> None:
     """Sort an array that has storage along its last axis, in place."""
     rows = as_rows(site, lines)
-    scratch = fresh(site, rows.shape, rows.kind.dtype, "merged")
+    scratch = fresh(site, rows.shape, rows.kind.dtype, "others")
     either(
         site,
         lambda: inlined(site, devices.SORT_ROWS, rows, scratch, rounds_for(rows)),
-        lambda: inlined(site, library.SORT_ROWS, rows, scratch),
+        lambda: _by_digits(site, rows, NONE, scratch, NONE),
+    )
+
+
+def _by_digits(site: Site, rows: Array, order: Value, scratch: Array, places: Value) -> None:
+    """Sort rows in place, and with them the positions in `order`; the other two are scratch."""
+    digits = Static(rows.kind.dtype.compute.bits // 8)
+    inlined(
+        site, library.SORT_ROWS, rows, order, scratch, places, Static(Word("ordinal")), digits
     )
 
 
@@ -121,18 +130,19 @@ def argsort(
 ) -> Value:
     """Return the positions that sort an axis; equal values keep their order."""
     lines, place = along(site, a, axis, "argsort")
-    keys = as_rows(site, settled(site.ctx, lines, "keys", site.span))
+    keys = as_rows(site, site.ctx.materialize(lines, "keys", site.span))
     at = Array(lines.axes, lines.shape, Position(var(lines.axes[-1])), Kind(dtypes.int64), True)
     order = site.ctx.materialize(at, "order", site.span)
-    scratch = fresh(site, keys.shape, dtypes.int64, "merged")
-    places = as_rows(site, order)
-
-    def by_many() -> None:
-        moved = site.ctx.materialize(keys, "sorted", site.span)
-        other = fresh(site, keys.shape, keys.kind.dtype, "others")
-        inlined(site, devices.ARGSORT_ROWS, moved, other, places, scratch, rounds_for(keys))
-
-    either(site, by_many, lambda: inlined(site, library.ARGSORT_ROWS, keys, places, scratch))
+    rows = as_rows(site, order)
+    scratch = fresh(site, keys.shape, keys.kind.dtype, "others")
+    places = fresh(site, keys.shape, dtypes.int64, "places")
+    either(
+        site,
+        lambda: inlined(
+            site, devices.ARGSORT_ROWS, keys, scratch, rows, places, rounds_for(keys)
+        ),
+        lambda: _by_digits(site, keys, rows, scratch, places),
+    )
     return moveaxis(site, order, Static(-1), Static(place))
 
 

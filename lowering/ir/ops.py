@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     fractions = Later("fractions", None)
 
-Result = Literal["same", "bool", "real", "complex"]
+Result = Literal["same", "bool", "real", "complex", "unsigned"]
 Side = Literal["both", "right", "none"]
 
 
@@ -149,6 +149,17 @@ def _round_to(x: Any, digits: Any) -> Any:
     return np.round(x, int(digits))
 
 
+def _ordinal(x: Any) -> Any:
+    bits = x.itemsize * 8
+    unsigned = np.dtype(f"u{x.itemsize}").type
+    if x.dtype.kind != "f":
+        return (x.view(unsigned) ^ unsigned(1 << bits - 1)) if x.dtype.kind == "i" else x
+    if x != x:
+        return unsigned(2**bits - 1)
+    own = (x + type(x)(0)).view(unsigned)
+    return ~own if x < 0 else own ^ unsigned(1 << bits - 1)
+
+
 # fmt: off
 _ROWS: tuple[Op, ...] = (
     # one operand
@@ -197,6 +208,8 @@ _ROWS: tuple[Op, ...] = (
     Op("isinf", 1, "fc", np.isinf, "bool", call="isinf"),
     Op("isfinite", 1, "fc", np.isfinite, "bool", call="isfinite"),
     Op("signbit", 1, "f", np.signbit, "bool", call="signbit"),
+    # the unsigned number that compares with others as x does: -0 as 0, and NaN as the largest one
+    Op("ordinal", 1, "iuf", _ordinal, "unsigned", call="ordinal"),
     # two operands
     Op("add", 2, "iufc", np.add, infix="+", infix_kinds="iuf", call="add", neutral=0, side="both",
        derivative="add"),

@@ -95,6 +95,8 @@ def _result(op: Op, dtype: DType) -> DType:
             return dtypes.bool_
         case "real":
             return dtype.real
+        case "unsigned":
+            return dtypes.BY_SHORT[f"u{dtype.bits}"]
         case "complex":
             return dtypes.complex64 if dtype.bits == 32 else dtypes.complex128
 

@@ -92,3 +92,11 @@ inlined pe_pair_$t ordered_sum_$t($T a, $T b)
     const $T high = a + b;
     return (pe_pair_$t){high, b - (high - a)};
 }
+
+//! ordinal_$t: f32 f64
+/* The bits, of negative numbers the opposite ones, so that they rise as numbers do; all of NaN. */
+inlined $U ordinal_$t($T x)
+{
+    const $U bits = bits_$t(x + 0), sign = ($U)1 << ($b - 1);
+    return (bits ^ (-(bits >> ($b - 1)) | sign)) | -($U)(x != x);
+}

@@ -96,3 +96,9 @@ static inline bool min_bool(bool a, bool b) { return a && b; }
 
 //! invert_bool
 static inline bool invert_bool(bool a) { return !a; }
+
+//! ordinal_$t: i8 i16 i32 i64
+static inline $U ordinal_$t($T a) { return ($U)(($U)a ^ ($U)1 << ($b - 1)); }
+
+//! ordinal_$t: u8 u16 u32 u64
+static inline $U ordinal_$t($T a) { return a; }

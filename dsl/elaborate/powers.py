@@ -27,7 +27,7 @@ from .values import Array, Masked, Static, Value
 _LARGEST_PRODUCT = 8
 """Float powers up to this exponent are products."""
 _LARGEST_WHOLE = 64
-"""Float powers up to this exponent, and of its negative, are squares of squares, in more digits than the result has."""
+"""Float powers up to this exponent, or to its negative, are squares of squares in more digits."""
 _MANY = 60
 """Expressions of more parts than this are stored before a power repeats them."""
 

@@ -233,11 +233,12 @@ class _Strip:
         """Return the branch that adds the terms of a row which a test chooses."""
         update = self.nest.update
         assert isinstance(update.value, Select), "others have no choice"
-        yes, no = (
-            self.each(lambda sum_, value=value: (replace(update, access=sum_, value=value),))
-            for value in (update.value.yes, update.value.no)
-        )
-        return (If(update.value.test, (yes,), (no,), update.span),)
+
+        def side(value: Expr) -> Body:
+            return (self.each(lambda sum_: (replace(update, access=sum_, value=value),)),)
+
+        choice = update.value
+        return (If(choice.test, side(choice.yes), side(choice.no), update.span),)
 
     def some(self, loop: For, rows: int, lo: Affine, hi: Affine) -> For:
         """Return a loop over rows that takes some at a time."""

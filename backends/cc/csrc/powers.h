@@ -74,7 +74,7 @@ inlined pe_pair_f64 next_power_f64(pe_pair_f64 half, pe_pair_f64 x, uint32_t n, 
 }
 
 //! whole_pow_f64
-/* x**n of a whole n, from 2 to 127 without its sign, by squares; where parts are dear, as others. */
+/* x**n of a whole n, 2 to 127 without its sign, by squares; as others where parts are dear. */
 inlined double whole_pow_f64(double x, double n)
 {
 #if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMA

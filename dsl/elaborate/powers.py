@@ -27,7 +27,7 @@ from .values import Array, Masked, Static, Value
 _LARGEST_PRODUCT = 8
 """Float powers up to this exponent are products."""
 _LARGEST_WHOLE = 64
-"""Float powers up to this exponent are squares of squares, in more digits than the result has."""
+"""Float powers up to this exponent, or to its negative, are squares of squares in more digits."""
 _MANY = 60
 """Expressions of more parts than this are stored before a power repeats them."""
 
@@ -53,10 +53,10 @@ def power(site: Site, base: Value, exponent: Value, ufunc: np.ufunc, python: boo
     whole = _whole(number)
     if whole is not None and 0 <= whole <= (62 if result.kind in "iu" else _LARGEST_PRODUCT):
         return _product(site, base, whole, Kind(result, all_weak))
-    if whole is not None and result.kind == "f" and 0 < whole <= _LARGEST_WHOLE:
-        return _squares(site, base, whole, Kind(result, all_weak))
     if whole == -1 and result.kind in "fc":
         return elementwise(site.ctx, combine_of(np.divide, python), [Static(1), base], site.span)
+    if whole is not None and result.kind == "f" and abs(whole) <= _LARGEST_WHOLE:
+        return _squares(site, base, whole, Kind(result, all_weak))
     if number == 0.5 and result.kind == "f":
         return elementwise(site.ctx, combine_of(np.sqrt, python), [base], site.span)
     if result.kind == "i":

@@ -226,7 +226,7 @@ _ROWS: tuple[Op, ...] = (
     Op("mod", 2, "iuf", np.remainder, call="mod", derivative="mod"),
     Op("fmod", 2, "iuf", np.fmod, call="fmod", derivative="fmod"),
     Op("pow", 2, "iufc", np.power, call="pow", neutral=1, side="right", derivative="pow"),
-    # to a whole number from 9 to 64 that is part of the text
+    # to a whole number that is part of the text: from 9 to 64, from -2 to -64
     Op("whole_pow", 2, "f", np.power, call="whole_pow", derivative="pow"),
     Op("max", 2, "biuf", _max, call="max", neutral=-math.inf, side="both", derivative="max"),
     Op("min", 2, "biuf", _min, call="min", neutral=math.inf, side="both", derivative="min"),

@@ -9,6 +9,8 @@ time: memory gives long pieces sooner, and a sum is loaded and stored once for t
 
     strip[c] = start(j + c);  for k: strip[c] += term(j + c, k);  rest(j + c)       0 <= c < C
 
+What a test chooses for a row it chooses once.
+
 Columns of different lengths are added up together as far as all of them go, and then one by one.
 
 Needs: rounds that may run in any order, and terms that lie side by side. Guarantees: not a bit
@@ -46,10 +48,10 @@ from ..clash import symbols_of
 from ..dataclass import dataclass
 from ..ir import dtypes, indexing
 from ..ir.assignments import Access
-from ..ir.expressions import Apply, Cast, Expr, Read, reads
+from ..ir.expressions import Apply, Cast, Expr, Read, Select, reads
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, maximum, var
-from ..ir.loops import For, Program, Stmt, Store
+from ..ir.loops import For, If, Program, Stmt, Store
 from ..ir.node import Node, Purpose
 from ..ir.rewrite import substitute
 from ..later import Later
@@ -149,7 +151,7 @@ class _Work(Outermost):
         *others, inner = nest.depth
         if loop.symbol in inner.hi.symbols():
             return For(at, first, last, width, strip.ragged(inner), span=loop.span)
-        rows = replace(inner, body=(strip.added(inner.symbol, 1),))
+        rows = replace(inner, body=strip.added(inner.symbol, 1))
         summed: Body = (rows,)
         if long:
             end = self.end(inner, (*nest.chain, *others))
@@ -171,7 +173,10 @@ class _Work(Outermost):
         ends = [k.hi for k in nest.depth if column in k.hi.symbols()]
         if ends and (len(nest.depth) > 1 or not _is_ragged(ends[0], column)):
             return False
-        if column not in symbols_of(nest.update.value) or not _fits(nest.update.value, column):
+        value = nest.update.value
+        if column not in symbols_of(value):
+            return False
+        if not all(_fits(side, column) for side in _choices(value, column)):
             return False
         known = ranges((*outer, loop))
         if nest.place and not is_in_range(nest.place.node, nest.place.index, known):
@@ -214,18 +219,31 @@ class _Strip:
         acc = Read(nest.acc, ())
         return self.each(lambda sum_: (*nest.start, Store(sum_, acc, nest.update.span)))
 
-    def added(self, row: Symbol, rows: int) -> Stmt:
+    def added(self, row: Symbol, rows: int) -> Body:
         """Return what adds the terms of some rows to the sums, in their order."""
-        nest, symbol = self.nest, self.nest.depth[-1].symbol
-        return self.each(lambda sum_: tuple(
-            one for n in range(rows)
-            for one in substitute((replace(nest.update, access=sum_),), {symbol: var(row) + n})
-        ))  # fmt: skip
+        update, symbol = self.nest.update, self.nest.depth[-1].symbol
+        here = [{symbol: var(row) + n} for n in range(rows)]
+        if len(_choices(update.value, self.nest.chain[0].symbol)) > 1:
+            return tuple(one for at in here for one in substitute(self.chosen(), at))
+        return (self.each(lambda sum_: tuple(
+            one for at in here for one in substitute((replace(update, access=sum_),), at)
+        )),)  # fmt: skip
+
+    def chosen(self) -> Body:
+        """Return the branch that adds the terms of a row which a test chooses."""
+        update = self.nest.update
+        assert isinstance(update.value, Select), "others have no choice"
+
+        def side(value: Expr) -> Body:
+            return (self.each(lambda sum_: (replace(update, access=sum_, value=value),)),)
+
+        choice = update.value
+        return (If(choice.test, side(choice.yes), side(choice.no), update.span),)
 
     def some(self, loop: For, rows: int, lo: Affine, hi: Affine) -> For:
         """Return a loop over rows that takes some at a time."""
         row = self.fresh.symbol(loop.symbol.name)
-        return replace(loop, symbol=row, lo=lo, hi=hi, step=rows, body=(self.added(row, rows),))
+        return replace(loop, symbol=row, lo=lo, hi=hi, step=rows, body=self.added(row, rows))
 
     def ragged(self, loop: For) -> Body:
         """Return what sums columns of different lengths: what all have together, then the others.
@@ -245,7 +263,7 @@ class _Strip:
         rest = substitute(rest, {column: self.first + var(each)})
         return (
             self.begun(),
-            replace(loop, hi=end, body=(self.added(loop.symbol, 1),)),
+            replace(loop, hi=end, body=self.added(loop.symbol, 1)),
             self.each(lambda sum_: (
                 Store(Access(kept, sum_.index), Read(self.node, sum_.index), span),
             )),
@@ -271,6 +289,13 @@ def _slides(nest: Accumulation) -> bool:
     column, row = nest.chain[0].symbol, nest.depth[-1].symbol
     moved = (r for r in reads(nest.update.value) if column in symbols_of(r))
     return all(stride(r.node, r.index, row) in (-1, 1) for r in moved)
+
+
+def _choices(value: Expr, column: Symbol) -> tuple[Expr, ...]:
+    """Return what a term may be: both sides of a choice that all columns of a row have."""
+    if isinstance(value, Select) and column not in symbols_of(value.test):
+        return value.yes, value.no
+    return (value,)
 
 
 def _fits(value: Expr, column: Symbol) -> bool:

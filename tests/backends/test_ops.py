@@ -76,7 +76,7 @@ def operands(op: Op, dtype: DType) -> list[Array]:
     if op.name == "round_to":  # the number of digits is a small whole number
         values[1] = np.arange(-4, 6).astype(dtype.numpy)
     if op.name == "whole_pow":
-        values[1] = np.arange(9, 65, 5).astype(dtype.numpy)
+        values[1] = np.array([*range(9, 65, 5), -2, -3, -7, -64]).astype(dtype.numpy)
     grids = np.meshgrid(*values, indexing="ij")
     return [np.ascontiguousarray(grid.reshape(-1)) for grid in grids]
 

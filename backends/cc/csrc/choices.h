@@ -27,10 +27,19 @@ inlined $T mod_$t($T a, $T b)
 }
 
 //! straight_max_$t: f32 f64
-inlined $T straight_max_$t($T a, $T b) { return pick_$t((a >= b) | (a != a), a, b); }
+/* That a number which is known is no NaN takes no test. */
+inlined $T straight_max_$t($T a, $T b)
+{
+    return __builtin_constant_p(b) ? pick_$t((b > a) | (b != b), b, a)
+                                   : pick_$t((a >= b) | (a != a), a, b);
+}
 
 //! straight_min_$t: f32 f64
-inlined $T straight_min_$t($T a, $T b) { return pick_$t((a <= b) | (a != a), a, b); }
+inlined $T straight_min_$t($T a, $T b)
+{
+    return __builtin_constant_p(b) ? pick_$t((b < a) | (b != b), b, a)
+                                   : pick_$t((a <= b) | (a != a), a, b);
+}
 
 //! quick_max_$t: f32 f64
 inlined $T quick_max_$t($T a, $T b)
@@ -89,7 +98,15 @@ inlined $T straight_$t_from_f32(float x)
 #endif
 }
 
-//! straight_$t_from_f32: i8 i16 i32 u8 u16 u32
+//! straight_$t_from_f32: i8 i16 u8 u16
+/* Between the limits first, which floats hold: so few bits are masks of floats only. */
+inlined $T straight_$t_from_f32(float x)
+{
+    const float below = pick_f32(x < $H, x, $H), both = pick_f32(below > $L, below, $L);
+    return ($T)(int32_t)pick_f32(x == x, both, 0);
+}
+
+//! straight_$t_from_f32: i32 u32
 inlined $T straight_$t_from_f32(float x)
 {
     const bool low = x <= $lf, high = x >= $hf;
@@ -110,7 +127,14 @@ inlined $T straight_$t_from_f64(double x)
 #endif
 }
 
-//! straight_$t_from_f64: i8 i16 i32 u8 u16 u32
+//! straight_$t_from_f64: i8 i16 i32 u8 u16
+inlined $T straight_$t_from_f64(double x)
+{
+    const double below = pick_f64(x < $H, x, $H), both = pick_f64(below > $L, below, $L);
+    return ($T)(int32_t)pick_f64(x == x, both, 0);
+}
+
+//! straight_$t_from_f64: u32
 inlined $T straight_$t_from_f64(double x)
 {
     const bool low = x <= $l, high = x >= $h;

@@ -9,7 +9,8 @@ static inline $T floordiv_$t($T a, $T b)
 {
     if (b == 0) return 0;
     if (b == -1) return ($T)-a;
-    return ($T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));
+    const $T r = ($T)(a % b);
+    return ($T)(a / b - ((r != 0) & ((r ^ b) < 0)));
 }
 
 //! floordiv_$t: u8 u16 u32 u64
@@ -19,8 +20,8 @@ static inline $T floordiv_$t($T a, $T b) { return b == 0 ? 0 : ($T)(a / b); }
 static inline $T mod_$t($T a, $T b)
 {
     if (b == 0 || b == -1) return 0;
-    $T r = ($T)(a % b);
-    return r != 0 && (r < 0) != (b < 0) ? ($T)(r + b) : r;
+    const $T r = ($T)(a % b);
+    return ($T)(r + (b & -(($T)((r != 0) & ((r ^ b) < 0)))));
 }
 
 //! fmod_$t: i8 i16 i32 i64
@@ -56,13 +57,13 @@ static inline $T pow_$t($T a, $T b)
 }
 
 //! shl_$t: i8 i16 i32 i64 u8 u16 u32 u64
-static inline $T shl_$t($T a, $T b) { return ($U)b < $b ? ($T)(($U)a << b) : 0; }
+static inline $T shl_$t($T a, $T b) { return ($T)((($U)a << (b & ($b - 1))) & -($U)(($U)b < $b)); }
 
 //! shr_$t: i8 i16 i32 i64
 static inline $T shr_$t($T a, $T b) { return ($T)(a >> (($U)b < $b ? b : $b - 1)); }
 
 //! shr_$t: u8 u16 u32 u64
-static inline $T shr_$t($T a, $T b) { return b < $b ? ($T)(a >> b) : 0; }
+static inline $T shr_$t($T a, $T b) { return ($T)((a >> (b & ($b - 1))) & -($T)(b < $b)); }
 
 //! max_$t: i8 i16 i32 i64 u8 u16 u32 u64
 static inline $T max_$t($T a, $T b) { return a >= b ? a : b; }
@@ -71,7 +72,7 @@ static inline $T max_$t($T a, $T b) { return a >= b ? a : b; }
 static inline $T min_$t($T a, $T b) { return a <= b ? a : b; }
 
 //! abs_$t: i8 i16 i32 i64
-static inline $T abs_$t($T a) { return a < 0 ? ($T)-a : a; }
+static inline $T abs_$t($T a) { return ($T)((a ^ (a >> ($b - 1))) - (a >> ($b - 1))); }
 
 //! abs_$t: u8 u16 u32 u64
 static inline $T abs_$t($T a) { return a; }

@@ -60,30 +60,35 @@ inlined float pow_f32(float x, float y)
 inlined double pow_f64(double x, double y) { return raised_f64(log_pair_f64(fabs(x)), x, y); }
 
 //! next_power_f64
-/* x**n in two parts, where `half` is x to half of n, rounded down. */
-inlined pe_pair_f64 next_power_f64(pe_pair_f64 half, double x, uint32_t n)
+/* x**n in two parts, where `half` is x to half of n, rounded down; whether x has one part. */
+inlined pe_pair_f64 next_power_f64(pe_pair_f64 half, pe_pair_f64 x, uint32_t n, bool single)
 {
-    if (n < 2) return (pe_pair_f64){n ? x : 1, 0};
+    if (n < 2) return n ? x : (pe_pair_f64){1, 0};
     const pe_pair_f64 square = product_f64(half.high, half.high);
-    const double low = mad_f64(half.high + half.high, half.low, square.low);
+    const bool exact = single & (n < 4);
+    const double low = exact ? square.low : mad_f64(half.high + half.high, half.low, square.low);
     if (n % 2 == 0) return (pe_pair_f64){square.high, low};
-    const pe_pair_f64 odd = product_f64(square.high, x);
-    return (pe_pair_f64){odd.high, mad_f64(low, x, odd.low)};
+    const pe_pair_f64 odd = product_f64(square.high, x.high);
+    const double more = single ? odd.low : mad_f64(square.high, x.low, odd.low);
+    return (pe_pair_f64){odd.high, mad_f64(low, x.high, more)};
 }
 
 //! whole_pow_f64
-/* x**n of a whole n from 2 to 127 by squares; by logarithms where parts of products are dear. */
+/* x**n of a whole n, 2 to 127 without its sign, by squares; as others where parts are dear. */
 inlined double whole_pow_f64(double x, double n)
 {
 #if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMA
-    const uint32_t k = (uint32_t)n;
-    pe_pair_f64 y = next_power_f64((pe_pair_f64){1, 0}, x, k >> 6);
-    y = next_power_f64(y, x, k >> 5);
-    y = next_power_f64(y, x, k >> 4);
-    y = next_power_f64(y, x, k >> 3);
-    y = next_power_f64(y, x, k >> 2);
-    y = next_power_f64(y, x, k >> 1);
-    y = next_power_f64(y, x, k);
+    const uint32_t k = (uint32_t)fabs(n);
+    const bool single = n > 0;
+    const double over = single ? x : 1 / x;
+    const pe_pair_f64 base = {over, single ? 0 : mad_f64(-x, over, 1) * over};
+    pe_pair_f64 y = next_power_f64((pe_pair_f64){1, 0}, base, k >> 6, single);
+    y = next_power_f64(y, base, k >> 5, single);
+    y = next_power_f64(y, base, k >> 4, single);
+    y = next_power_f64(y, base, k >> 3, single);
+    y = next_power_f64(y, base, k >> 2, single);
+    y = next_power_f64(y, base, k >> 1, single);
+    y = next_power_f64(y, base, k, single);
     const double size = fabs(y.high);
     return pick_f64((size > 0) & (size < INFINITY), y.high + y.low, y.high);
 #else
@@ -103,14 +108,15 @@ inlined double whole_power_f64(double half, double x, uint32_t n)
 /* As of float64, whose digits are enough for all of its squares. */
 inlined float whole_pow_f32(float x, float n)
 {
-    const uint32_t k = (uint32_t)n;
+    const uint32_t k = (uint32_t)fabsf(n);
     double y = whole_power_f64(1, x, k >> 6);
     y = whole_power_f64(y, x, k >> 5);
     y = whole_power_f64(y, x, k >> 4);
     y = whole_power_f64(y, x, k >> 3);
     y = whole_power_f64(y, x, k >> 2);
     y = whole_power_f64(y, x, k >> 1);
-    return (float)whole_power_f64(y, x, k);
+    y = whole_power_f64(y, x, k);
+    return (float)(n < 0 ? 1 / y : y);
 }
 
 //! cbrt_f64

@@ -12,7 +12,7 @@ import pytest
 
 from plusequals import cd
 from plusequals.backends.cc.inspection import inspect
-from plusequals.backends.cc.toolchain import find, run
+from plusequals.backends.cc.toolchain import Toolchain, find, run
 from plusequals.lowering import settings
 
 from ...compare import run_on
@@ -41,6 +41,11 @@ def converted(x, y):
 
 
 @cd
+def bounded(x, y):
+    return np.maximum(x, 0), np.minimum(2.5, x), np.clip(y, -1, np.inf), np.minimum(y, np.nan)
+
+
+@cd
 def widened(x, y):
     return i64(x), u64(y)
 
@@ -66,7 +71,7 @@ def totalled(x, y):
     return np.count_nonzero(flags), flags.any(), flags.all(), np.sum(~flags)
 
 
-VECTORS = (chosen, clipped, marked, converted)
+VECTORS = (chosen, clipped, marked, converted, bounded)
 FUNCTIONS = (*VECTORS, carried, totalled, widened)
 # few processors convert a vector of reals to 64-bit whole numbers
 
@@ -96,13 +101,83 @@ def test_loops_with_choices_become_vectors(function: Callable[..., Any], tmp_pat
         pytest.skip("only gcc tells which loops it made vectors of")
     with settings.override(schedule=True):
         text = function.explain(*pairs(np.float32)).code
-    (tmp_path / "code.c").write_text(text, "ascii")
+    assert are_vectors(text, toolchain, tmp_path)
+
+
+def are_vectors(text: str, toolchain: Toolchain, folder: Path) -> bool:
+    """Whether the compiler makes vectors of all loops of a function."""
+    (folder / "code.c").write_text(text, "ascii")
     flags = (*toolchain.flags, "-O3", "-fopt-info-vec-optimized", "-c", "-o", "code.o", "code.c")
-    ran = run([*toolchain.command, *flags], tmp_path)
+    ran = run([*toolchain.command, *flags], folder)
     assert ran.status == 0, ran.said
     made = {int(n) for n in re.findall(r"code\.c:(\d+):\d+: optimized: loop vectorized", ran.said)}
     loops = {n for n, line in enumerate(text.splitlines(), 1) if line.startswith("    for (")}
-    assert loops and loops <= made
+    return bool(loops) and loops <= made
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_casts_stop_at_the_limits_of_whole_numbers(dtype: type) -> None:
+    @cd
+    def cast(x):
+        return i8(x), u8(x), i16(x), u16(x), i32(x), u32(x)
+
+    limits = [s * 2.0**n for n in (7, 8, 15, 16, 31, 32, 40) for s in (1, -1)]
+    near = [limit + by for limit in limits for by in (-1.5, -1, -0.5, 0, 0.5, 1, 1.5)]
+    x = np.array([*near, *SPECIAL]).astype(dtype)
+    with settings.override(schedule=True):
+        got = run_on("cc", cast, x)
+    for mine, wanted in zip(got, run_on("numpy", cast, x), strict=True):
+        np.testing.assert_array_equal(mine, wanted)
+        limit = np.iinfo(mine.dtype)
+        inside = np.clip(np.nan_to_num(x.astype(np.float64), nan=0), limit.min, limit.max)
+        np.testing.assert_array_equal(mine, np.trunc(inside).astype(mine.dtype))
+
+
+@cd
+def magnitudes(x, s):
+    return np.abs(x), np.minimum(np.abs(x) + np.abs(s), 100)
+
+
+@cd
+def by_constants(x, s):
+    return x // 7, x % 7, x // -3, x % -3, s // 10, s % 8
+
+
+@cd
+def shifted(x, s):
+    return x << s, x >> s
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32])
+@pytest.mark.parametrize("function", [magnitudes, by_constants, shifted], ids=lambda f: f.__name__)
+def test_whole_numbers_are_numpys(function: Callable[..., Any], dtype: type) -> None:
+    limit, rng = np.iinfo(dtype), np.random.default_rng(3)
+    if function is by_constants and limit.min == 0:
+        pytest.skip("-3 is no number of this type")
+    ends = [limit.min, limit.min + 1, 0, 1, limit.max - 1, limit.max]
+    x = np.concatenate([ends, rng.integers(limit.min, limit.max, 200, dtype)]).astype(dtype)
+    most = limit.bits + 3 if function is shifted else limit.max
+    s = rng.integers(0, most, x.size).astype(dtype)
+    with settings.override(schedule=True):
+        got = run_on("cc", function, x, s)
+    for mine, wanted in zip(got, run_on("numpy", function, x, s), strict=True):
+        np.testing.assert_array_equal(mine, wanted)
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    [(magnitudes, np.int8), (magnitudes, np.int16), (by_constants, np.int16),
+     (by_constants, np.int32), (shifted, np.int32), (shifted, np.uint32)],
+)  # fmt: skip
+def test_loops_of_whole_numbers_become_vectors(
+    function: Callable[..., Any], dtype: type, tmp_path: Path
+) -> None:
+    toolchain = inspect(find(), tmp_path)
+    if "gcc" not in toolchain.version.splitlines()[0].lower():
+        pytest.skip("only gcc tells which loops it made vectors of")
+    with settings.override(schedule=True):
+        text = function.explain(np.ones(999, dtype), np.ones(999, dtype)).code
+    assert are_vectors(text, toolchain, tmp_path)
 
 
 def test_truth_values_are_bytes_of_which_vectors_are_made(tmp_path: Path) -> None:

@@ -116,7 +116,8 @@ def pairs(name: str, short: str) -> tuple[Array, Array]:
         near = draw.uniform(0, 2, x.size).astype(dtype)
         second = {"pow": reach, "arctan2": (x * near).astype(dtype), "hypot": x * near}.get(name)
     if second is None:
-        whole = draw.integers(9, 65, x.size).astype(dtype)
+        size = np.where(np.arange(x.size) % 2, draw.integers(9, 65, x.size), 0)
+        whole = np.where(size > 0, size, -draw.integers(2, 65, x.size)).astype(dtype)
         small = np.exp2(draw.uniform(-1.05, 1.05, x.size) * np.finfo(dtype).maxexp / whole)
         return np.concatenate([x, small.astype(dtype), -near]), np.tile(whole, 3)
     return np.concatenate([x, base, x, near]), np.concatenate([y, second, few, few])

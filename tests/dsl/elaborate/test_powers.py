@@ -62,7 +62,7 @@ def test_a_power_of_the_run_is_that_of_c(body: str, backend: str) -> None:
     assert not np.signbit(found).any()
 
 
-@pytest.mark.parametrize("exponent", [9, 20, 33, 63, 64])
+@pytest.mark.parametrize("exponent", [9, 20, 33, 63, 64, -2, -3, -20])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_whole_exponents_keep_the_bound_of_pow(exponent: int, dtype: type, backend: str) -> None:
     power = pe.cd_from_source(f"def f(x):\n    return x ** {exponent}", globals={})

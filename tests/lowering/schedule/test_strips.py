@@ -34,6 +34,8 @@ BODIES = {
     "greatest": "y[j] = max(x[i, j])",
     "scaled": "y[j] = sum(x[i, j]) / 3 + y[j]",
     "shifted": "y[j] = sum((x[i, j] - y[j]) ** 2)",
+    "chosen rows": "y[j] = sum(where(w[i] > 0, x[i, j], 0))",
+    "one of two rows": "y[j] = max(where(w[i] > 0, x[i, j] * 2, z[i, j]))",
 }
 SIZES = [(3, 1), (5, 4), (9, 17), (4, 40), (0, 20), (6, 0), (1, 23)]
 

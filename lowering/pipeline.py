@@ -34,6 +34,7 @@ from .passes.virtualize import virtualize, virtualized
 from .placement import Placement, place
 from .requests import settle
 from .schedule.abreast import abreast, rounds_abreast
+from .schedule.answered import answered, until_answered
 from .schedule.best import best, by_blocks
 from .schedule.checks import checks, in_blocks
 from .schedule.deferred import defer, deferred, put_off, sums_put_off
@@ -123,6 +124,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("rounding", lambda program, _: fused_products(program), when=_reorders),
     Pass("defer", defer, deferred, _schedules),
     Pass("pieces", pieces, in_pieces, _schedules),
+    Pass("answered", answered, until_answered, _schedules),  # what threads share has its parts
     Pass("streams", streams, in_streams, _schedules),
     Pass("checks", checks, in_blocks, _schedules),
     Pass("stages", stages, in_stages, _schedules),

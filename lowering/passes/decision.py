@@ -15,7 +15,7 @@ from ..ir.node import Node
 Outcome = Literal[
     "virtual", "stored", "shrunk", "whole", "register", "fused", "apart", "removed", "skipped",
     "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles", "abreast",
-    "deferred", "checked", "skewed", "masked", "staged",
+    "deferred", "checked", "skewed", "masked", "staged", "answered",
 ]  # fmt: skip
 
 
@@ -88,6 +88,8 @@ class Decision:
                 return f"what rounds over `{self.variable}` add to {array} is added behind them"
             case "checked":
                 return f"what is looked up by {array} is checked for many rounds at once"
+            case "answered":
+                return f"the loops that {array} asks for are left once it has its answer"
             case "skewed":
                 return f"the loop over `{self.variable}` does several rounds for a piece of rows"
             case "staged":

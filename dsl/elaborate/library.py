@@ -7,20 +7,22 @@ output. `clamp` marks positions that are in range by construction.
 import textwrap
 
 _SPREAD = """
-                total = 0
-                for b in range(256):
-                    size = starts[{digit}, b]
-                    starts[{digit}, b] = total
-                    total += size
-                for k in range(n):
-                    q = {x}[r, k]
-                    b = int(ordinal(q) >> (8 * ({digit}))) & 255
-                    at = starts[{digit}, b]
-                    starts[{digit}, b] = at + 1
-                    {w}[r, clamp(at)] = q
-                    if order is not None:
-                        {places}[r, clamp(at)] = {order}[r, k]
+total = 0
+for b in range(256):
+    size = starts[{digit}, b]
+    starts[{digit}, b] = total
+    total += size
+for k in range(n):
+    q = {x}[r, k]
+    b = int(ordinal(q) >> (8 * ({digit}))) & 255
+    at = starts[{digit}, b]
+    starts[{digit}, b] = at + 1
+    {w}[r, clamp(at)] = q
+    if order is not None:
+        {places}[r, clamp(at)] = {order}[r, k]
 """
+_THERE = _SPREAD.format(x="x", w="w", order="order", places="places", digit="2 * pair")
+_BACK = _SPREAD.format(x="w", w="x", order="places", places="order", digit="2 * pair + 1")
 
 SORT_ROWS = f"""
 def sort_rows(x, order, w, places, ordinal, digits):
@@ -49,19 +51,19 @@ def sort_rows(x, order, w, places, ordinal, digits):
         elif falls:
             starts = np.zeros((digits, 256), np.int64)
             for k in range(n):
-                q = ordinal(x[r, k])
+                key = ordinal(x[r, k])
                 for d in range(digits):
-                    starts[d, int(q >> (8 * d)) & 255] += 1
+                    starts[d, int(key >> (8 * d)) & 255] += 1
             first = ordinal(x[r, 0])
-            for d in range(0, digits, 2):
-                alone = starts[d, int(first >> (8 * d)) & 255] == n
-                if alone and d + 1 < digits:
-                    alone = starts[d + 1, int(first >> (8 * d + 8)) & 255] == n
+            for pair in range((digits + 1) // 2):
+                alone = starts[2 * pair, int(first >> (16 * pair)) & 255] == n
+                if digits > 1:
+                    alone &= starts[2 * pair + 1, int(first >> (16 * pair + 8)) & 255] == n
                 if alone:
                     continue
-{_SPREAD.format(x="x", w="w", order="order", places="places", digit="d")}
+{textwrap.indent(_THERE, 16 * " ")}
                 if digits > 1:
-{textwrap.indent(_SPREAD.format(x="w", w="x", order="places", places="order", digit="d + 1"), "    ")}
+{textwrap.indent(_BACK, 20 * " ")}
                 else:
                     for k in range(n):
                         x[r, k] = w[r, k]

@@ -38,7 +38,7 @@ from .site import (
     text_of,
 )
 from .stores import assign
-from .types import Kind, cast
+from .types import Kind, apply, cast
 from .values import Array, Group, Scalar, Static, Value
 from .ways_out import WAYS_OUT
 
@@ -104,9 +104,7 @@ def sort_rows(site: Site, lines: Array) -> None:
 def _by_digits(site: Site, rows: Array, order: Value, scratch: Array, places: Value) -> None:
     """Sort rows in place, and with them the positions in `order`; the other two are scratch."""
     digits = Static(rows.kind.dtype.compute.bits // 8)
-    inlined(
-        site, library.SORT_ROWS, rows, order, scratch, places, Static(Word("ordinal")), digits
-    )
+    inlined(site, library.SORT_ROWS, rows, order, scratch, places, Static(Word("ordinal")), digits)
 
 
 def sort_in_place(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:
@@ -130,7 +128,9 @@ def argsort(
 ) -> Value:
     """Return the positions that sort an axis; equal values keep their order."""
     lines, place = along(site, a, axis, "argsort")
-    keys = as_rows(site, site.ctx.materialize(lines, "keys", site.span))
+    body, own = apply("ordinal", (lines.body, lines.kind))
+    ordinals = Array(lines.axes, lines.shape, body, own, copied=True)
+    keys = as_rows(site, site.ctx.materialize(ordinals, "keys", site.span))
     at = Array(lines.axes, lines.shape, Position(var(lines.axes[-1])), Kind(dtypes.int64), True)
     order = site.ctx.materialize(at, "order", site.span)
     rows = as_rows(site, order)
@@ -138,9 +138,7 @@ def argsort(
     places = fresh(site, keys.shape, dtypes.int64, "places")
     either(
         site,
-        lambda: inlined(
-            site, devices.ARGSORT_ROWS, keys, scratch, rows, places, rounds_for(keys)
-        ),
+        lambda: inlined(site, devices.ARGSORT_ROWS, keys, scratch, rows, places, rounds_for(keys)),
         lambda: _by_digits(site, keys, rows, scratch, places),
     )
     return moveaxis(site, order, Static(-1), Static(place))

@@ -150,14 +150,13 @@ def _round_to(x: Any, digits: Any) -> Any:
 
 
 def _ordinal(x: Any) -> Any:
-    bits = x.itemsize * 8
-    unsigned = np.dtype(f"u{x.itemsize}").type
+    """Count from the least number on: NaN comes next to infinity, and -0 is 0."""
+    bits, unsigned = 8 * x.itemsize, np.dtype(f"u{x.itemsize}").type
     if x.dtype.kind != "f":
-        return (x.view(unsigned) ^ unsigned(1 << bits - 1)) if x.dtype.kind == "i" else x
-    if x != x:
-        return unsigned(2**bits - 1)
-    own = (x + type(x)(0)).view(unsigned)
-    return ~own if x < 0 else own ^ unsigned(1 << bits - 1)
+        return unsigned(int(x) + (2 ** (bits - 1) if x.dtype.kind == "i" else 0))
+    top = int(type(x)(math.inf).view(unsigned))
+    size = int(abs(x).view(unsigned))
+    return unsigned(2 * top + 1 if x != x else top - size if x < 0 else top + size)
 
 
 # fmt: off
@@ -208,7 +207,7 @@ _ROWS: tuple[Op, ...] = (
     Op("isinf", 1, "fc", np.isinf, "bool", call="isinf"),
     Op("isfinite", 1, "fc", np.isfinite, "bool", call="isfinite"),
     Op("signbit", 1, "f", np.signbit, "bool", call="signbit"),
-    # the unsigned number that compares with others as x does: -0 as 0, and NaN as the largest one
+    # a whole number that compares with others as x does, with NaN above all
     Op("ordinal", 1, "iuf", _ordinal, "unsigned", call="ordinal"),
     # two operands
     Op("add", 2, "iufc", np.add, infix="+", infix_kinds="iuf", call="add", neutral=0, side="both",

@@ -84,7 +84,8 @@ def operands(op: Op, dtype: DType) -> list[Array]:
 def cases(family: str) -> list[tuple[Op, DType]]:
     """Return each operation with each type of a family that it admits."""
     types = [dtypes.BY_SHORT[short] for short in FAMILIES[family].split()]
-    return [(op, dtype) for op in OPS.values() for dtype in types if dtype.kind in op.admits]
+    pairs = [(op, dtype) for op in OPS.values() for dtype in types if dtype.kind in op.admits]
+    return [(op, dtype) for op, dtype in pairs if dtype is dtype.compute or op.name != "ordinal"]
 
 
 _SECOND = {"round_to": "digits", "whole_pow": "exponents"}
@@ -132,6 +133,8 @@ def wanted(op: Op, dtype: DType, arrays: list[Array]) -> Array:
         if result == "bool"
         else dtype.real.numpy
         if result == "real"
+        else np.dtype(f"u{dtype.numpy.itemsize}")
+        if result == "unsigned"
         else dtype.numpy
     )
     if op.name == "fma":

@@ -94,9 +94,10 @@ inlined pe_pair_$t ordered_sum_$t($T a, $T b)
 }
 
 //! ordinal_$t: f32 f64
-/* The bits, of negative numbers the opposite ones, so that they rise as numbers do; all of NaN. */
+/* The size with the sign of x, from minus infinity on; NaN is next to infinity. */
 inlined $U ordinal_$t($T x)
 {
-    const $U bits = bits_$t(x + 0), sign = ($U)1 << ($b - 1);
-    return (bits ^ (-(bits >> ($b - 1)) | sign)) | -($U)(x != x);
+    const $U bits = bits_$t(x), sign = -(bits >> ($b - 1)), top = bits_$t(INFINITY);
+    const $U size = bits & ~(($U)1 << ($b - 1)), place = ((size ^ sign) - sign) + top;
+    return place < top + top ? place : top + top + (size > top);
 }

@@ -43,7 +43,9 @@ def apply(name: str, *args: Expr) -> Apply:
     result = OPS[name].result
     dtype = args[0].dtype
     wide = dtypes.complex128 if dtype is dtypes.float64 else dtypes.complex64
-    made = {"same": dtype, "bool": dtypes.bool_, "real": dtype.real, "complex": wide}[result]
+    unsigned = dtypes.BY_SHORT.get(f"u{dtype.bits}", dtype)
+    made = {"same": dtype, "bool": dtypes.bool_, "real": dtype.real, "complex": wide,
+            "unsigned": unsigned}[result]  # fmt: skip
     return Apply(OPS[name], args, made)
 
 

@@ -66,6 +66,7 @@ def test_results_are_of_the_type_stated(op: Op, dtype: DType) -> None:
         "bool": dtypes.bool_,
         "real": dtype.real,
         "complex": dtypes.complex64 if dtype.bits == 32 else dtypes.complex128,
+        "unsigned": dtypes.BY_SHORT.get(f"u{dtype.bits}", dtype),
     }[op.result]
     assert np.asarray(got).dtype == wanted.numpy
 
@@ -150,3 +151,20 @@ def test_fma_of_float32_is_not_rounded_twice() -> None:
     low = np.float32(1 + 2**-11)
     assert exact - Fraction(float(low)) == Fraction(1, 2**24) + Fraction(1, 2**60)
     assert OPS["fma"].meaning(a, b, c) == np.nextafter(low, np.float32(2))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, np.uint64])
+def test_ordinals_compare_as_numbers_do_with_nan_last(dtype: type) -> None:
+    values = [dtype(v) for v in (0, 1, 2, 100)]
+    if dtype is not np.uint64:
+        values = [dtype(-100), dtype(-1), *values]
+    if issubclass(dtype, np.floating):
+        info = np.finfo(dtype)
+        ends = [dtype(-np.inf), info.min, *values[:2], -info.smallest_subnormal]
+        values = [*ends, *values[2:], info.max, dtype(np.inf), dtype(np.nan)]
+    meaning = OPS["ordinal"].meaning
+    ordinals = [int(meaning(v)) for v in values]
+    assert ordinals == sorted(set(ordinals))
+    if issubclass(dtype, np.floating):
+        assert meaning(dtype(-0.0)) == meaning(dtype(0))
+        assert meaning(dtype(-np.nan)) == meaning(dtype(np.nan))

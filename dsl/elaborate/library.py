@@ -80,6 +80,41 @@ so many digits to the base 256; `w` and `places` are scratch.
 Source: D. E. Knuth, The Art of Computer Programming 3, 5.2.5, algorithm R.
 """
 
+
+def sort_few(count: int) -> str:
+    """Return the text that sorts columns of so few numbers in place, stably, NaN last.
+
+    Neighbours change places where they have to, as often as the largest one may have to move:
+    nothing depends on data, so that many columns are sorted side by side. A loop does no more
+    than compilers make vectors of.
+
+    >>> print(sort_few(2))
+    def sort_few(x):
+        for k in range(x.shape[1]):
+            v0 = x[0, k]
+            v1 = x[1, k]
+            less = np.fmin(v0, v1)
+            v1 = np.maximum(v1, v0)
+            v0 = less
+            x[0, k] = v0
+            x[1, k] = v1
+    """
+    lines = ["def sort_few(x):"]
+    end = count
+    while end > 1:
+        rows = range(end)
+        lines += ["    for k in range(x.shape[1]):", *(f"        v{n} = x[{n}, k]" for n in rows)]
+        done = 0
+        while end > 1 and done < 36:
+            for n in range(end - 1):
+                lines += [f"        less = np.fmin(v{n}, v{n + 1})"]
+                lines += [f"        v{n + 1} = np.maximum(v{n + 1}, v{n})", f"        v{n} = less"]
+            done += end - 1
+            end -= 1
+        lines += [f"        x[{n}, k] = v{n}" for n in rows]
+    return "\n".join(lines)
+
+
 SEARCH = """
 def search(a, v, out, right):
     for k in range(len(v)):

@@ -30,7 +30,7 @@ from .site import (
     static_int,
     static_number,
 )
-from .sorting import along, sort_rows
+from .sorting import along, in_order
 from .ufuncs import combine_of
 from .values import Array, Group, Scalar, Static, Value
 
@@ -88,8 +88,7 @@ def _quantile(
     source = array_of(site, a)
     lines, place = along(site, converted_float(site, source), axis, name)
     require_elements(site, lines, (lines.rank - 1,), name)
-    made = site.ctx.materialize(lines, "sorted", site.span)
-    sort_rows(site, made)
+    made = in_order(site, lines)
     size = made.shape[-1]
 
     def element(at: Affine) -> Array:

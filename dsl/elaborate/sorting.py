@@ -42,6 +42,11 @@ from .types import Kind, apply, cast
 from .values import Array, Group, Scalar, Static, Value
 from .ways_out import WAYS_OUT
 
+_FEW = 12
+"""Rows of up to so many numbers are sorted side by side."""
+_MANY = 256
+"""For fewer rows such a text, which takes a second to compile, is not worth it."""
+
 
 def inlined(site: Site, text: str, *args: Value) -> Value:
     """Return what a function of the library returns, its statements emitted here."""
@@ -85,9 +90,24 @@ def along(site: Site, a: Value, axis: Value, name: str) -> tuple[Array, int]:
 def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:
     """Return the values in rising order along an axis, NaN last."""
     lines, place = along(site, a, axis, "sort")
-    made = site.ctx.materialize(lines, "sorted", site.span)
-    sort_rows(site, made)
-    return moveaxis(site, made, Static(-1), Static(place))
+    return moveaxis(site, in_order(site, lines), Static(-1), Static(place))
+
+
+def in_order(site: Site, lines: Array) -> Array:
+    """Return a new array with the values in rising order along the last axis."""
+    size = lines.shape[-1].constant
+    rows = count(lines.shape, range(lines.rank - 1)).constant
+    if size is None or not 1 < size <= _FEW or rows is not None and rows < _MANY:
+        made = site.ctx.materialize(lines, "sorted", site.span)
+        sort_rows(site, made)
+        return made
+    ahead = array_of(site, moveaxis(site, lines, Static(-1), ZERO))
+    made = site.ctx.materialize(ahead, "sorted", site.span)
+    columns = made
+    if made.rank > 2:
+        columns = reshaped(site, made, (made.shape[0], None))
+    inlined(site, library.sort_few(size), columns)
+    return array_of(site, moveaxis(site, made, ZERO, Static(-1)))
 
 
 def sort_rows(site: Site, lines: Array) -> None:

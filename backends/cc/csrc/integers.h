@@ -57,13 +57,21 @@ static inline $T pow_$t($T a, $T b)
 }
 
 //! shl_$t: i8 i16 i32 i64 u8 u16 u32 u64
-static inline $T shl_$t($T a, $T b) { return ($T)((($U)a << (b & ($b - 1))) & -($U)(($U)b < $b)); }
+static inline $T shl_$t($T a, $T b)
+{
+    const $U all = -($U)(($U)b < $b);
+    return ($T)((($U)a << (b & ($b - 1))) & all);
+}
 
 //! shr_$t: i8 i16 i32 i64
 static inline $T shr_$t($T a, $T b) { return ($T)(a >> (($U)b < $b ? b : $b - 1)); }
 
 //! shr_$t: u8 u16 u32 u64
-static inline $T shr_$t($T a, $T b) { return ($T)((a >> (b & ($b - 1))) & -($T)(b < $b)); }
+static inline $T shr_$t($T a, $T b)
+{
+    const $T all = -($T)(b < $b);
+    return ($T)((a >> (b & ($b - 1))) & all);
+}
 
 //! max_$t: i8 i16 i32 i64 u8 u16 u32 u64
 static inline $T max_$t($T a, $T b) { return a >= b ? a : b; }

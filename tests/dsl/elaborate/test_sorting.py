@@ -88,3 +88,22 @@ def test_rows_of_any_length_and_type_in_order(dtype: str) -> None:
         np.testing.assert_array_equal(rows, np.sort(x))
         np.testing.assert_array_equal(places, np.argsort(x, kind="stable"))
         np.testing.assert_array_equal(columns, np.sort(x, axis=0))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2", "i8", "u1", "?"])
+@pytest.mark.parametrize("count", [2, 5, 10])
+def test_many_short_rows_in_order(count: int, dtype: str) -> None:
+    text = "def f(x):\n    return np.sort(x), np.sort(x, axis=0), np.median(x, axis=2)\n"
+    x = np.random.default_rng(count).integers(0, 3, (count, 160, count)).astype(dtype)
+    if x.dtype.kind == "f":
+        x[:, ::7], x[:, 1::9], x[:, 2::9], x[:, 3::9] = -np.nan, np.inf, -0.0, -np.inf
+    x[:, 4::5] = np.sort(x[:, 4::5])[..., ::-1]
+    rows, columns, middles = pe.cd_from_source(text, {"np": np})(x)
+    for found, axis in ((rows, -1), (columns, 0)):
+        wanted = np.sort(x, axis, kind="stable")
+        np.testing.assert_array_equal(found, wanted)
+        if dtype == "f4":
+            np.testing.assert_array_equal(
+                np.signbit(found)[found == 0], np.signbit(wanted)[found == 0]
+            )
+    np.testing.assert_array_equal(middles, np.median(x, axis=2))

@@ -31,23 +31,24 @@ def sort_rows(x, order, w, places, ordinal, digits):
         falls = False
         for k in range(1, n):
             falls |= ordinal(x[r, k]) < ordinal(x[r, k - 1])
-        if falls and n <= 64:
-            for k in range(1, n):
-                q = x[r, k]
-                if order is not None:
-                    here = order[r, k]
-                at = k
-                while at > 0:
-                    p = x[r, clamp(at - 1)]
-                    if ordinal(p) <= ordinal(q):
-                        break
-                    x[r, clamp(at)] = p
+        if n <= 64:
+            if falls:
+                for k in range(1, n):
+                    q = x[r, k]
                     if order is not None:
-                        order[r, clamp(at)] = order[r, clamp(at - 1)]
-                    at -= 1
-                x[r, clamp(at)] = q
-                if order is not None:
-                    order[r, clamp(at)] = here
+                        here = order[r, k]
+                    at = k
+                    while at > 0:
+                        p = x[r, clamp(at - 1)]
+                        if ordinal(p) <= ordinal(q):
+                            break
+                        x[r, clamp(at)] = p
+                        if order is not None:
+                            order[r, clamp(at)] = order[r, clamp(at - 1)]
+                        at -= 1
+                    x[r, clamp(at)] = q
+                    if order is not None:
+                        order[r, clamp(at)] = here
         elif falls:
             starts = np.zeros((digits, 256), np.int64)
             for k in range(n):

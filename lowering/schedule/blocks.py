@@ -43,11 +43,15 @@ FULL = 3
 """So many multiply-adds more a tile of 12 sums takes that leaves no register beside its factors."""
 UNEVEN = 4
 """So many blocks of rows for each thread where some have more elements than others."""
+FREE = 16
+"""So many where more blocks of rows are no more work."""
 NARROW = 2
 """So many vectors of columns in a tile where not all elements exist, for less outside of them."""
 MANY = 64
 """With so many rows in a block for each operation that columns take, the columns of a tile are made
 anew: that is little of the time, and they are in the nearest cache, not in another thread's."""
+KEPT = 3
+"""The part of the second cache that has all columns where these stay in it."""
 SMALL = 8192
 """Nests of fewer terms than that are left as they are."""
 
@@ -80,11 +84,15 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     row = Axis(found.rows, row_box, _block(rows, row_box, most // height, shares), height)
     held = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
     near = held and outer is not None and outer * terms <= LONG
+    kept = False
     if near and is_near(found, row, Axis(found.columns, column_box, column_box, width)):
-        most *= _repeated(found)
-        row = replace(row, block=_block(rows, row_box, most // height, shares))
+        repeated = _repeated(found)
+        kept = repeated > 1 and depth == outer and _are_kept(columns, terms * depth * size, target)
+        if kept and target.threads > 1:
+            shares = FREE * target.threads
+        row = replace(row, block=_block(rows, row_box, most * repeated // height, shares))
     dearest = max(cost(part.value) for part in found.parts if part.side == "column")
-    by_tile = row.room >= MANY * dearest and not found.tests
+    by_tile = row.room >= MANY * dearest and not found.tests and not kept
     column_depth = outer if held and outer is not None and not by_tile else depth
     room = target.l3_bytes // (2 * column_depth * terms * size)
     room = COLUMNS if by_tile else room
@@ -95,11 +103,17 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
         depth = outer  # what has no panel of rows needs no parts of it
         column_depth = outer
     if not by_tile:
-        return Sizes(row, column, depth, column_depth, terms)
+        return Sizes(row, column, depth, column_depth, terms, rows_first=kept)
     across = any(is_across(part, found) for part in found.parts if part.side == "column")
     group = _group(column, target.l2_bytes // (SHARE * depth * terms * size) if across else 1)
     column = replace(column, block=tuple(map(_up, column.block, group.block)))
     return Sizes(row, column, depth, column_depth, terms, group)
+
+
+def _are_kept(columns: Counts, size: int, target: Target) -> bool:
+    """Whether all columns, of so many bytes each, are few and stay in the second cache."""
+    count = prod(n or COLUMNS for n in columns)
+    return count <= COLUMNS and count * size * KEPT <= target.l2_bytes
 
 
 def _repeated(found: Contraction) -> int:

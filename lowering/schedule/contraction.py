@@ -47,6 +47,8 @@ ON_VECTORS = frozenset(("add", "sub", "mul", "product", "div", "neg", "max", "mi
 Side = Literal["row", "column"]
 LONG = 512
 """From so many terms on it is little to store elements that are not side by side."""
+OFTEN = 8
+"""From half as many terms on where each would be copied for so many columns."""
 WIDE = 32
 """So many columns at least are worth it."""
 
@@ -226,7 +228,8 @@ def _pairs(nest: Accumulation) -> list[tuple[For, For]]:
     found: list[tuple[tuple[bool, bool, int, int, int], tuple[For, For]]] = []
     if not all(_is_fixed(one, counting) for one in nest.depth):
         return []
-    long = prod(_rounds(k) for k in nest.depth) >= LONG
+    count = prod(_rounds(k) for k in nest.depth)
+    long = count >= LONG or 2 * count >= LONG and _copies(nest) >= OFTEN
     for number, column in enumerate(nest.chain):
         for row in nest.chain:
             alone = any(column.symbol in one and row.symbol not in one for one in terms)
@@ -237,6 +240,13 @@ def _pairs(nest: Accumulation) -> list[tuple[For, For]]:
                 sides = near, plain, _rounds(column), _rounds(row), number
                 found.append((sides, (row, column)))
     return [pair for _, pair in sorted(found, key=lambda one: one[0], reverse=True)]
+
+
+def _copies(nest: Accumulation) -> int:
+    """Return for how many elements a term is, of those that have terms in common."""
+    around, counting = {one.symbol for one in nest.chain}, {k.symbol for k in nest.depth}
+    common = windows(reads(nest.update.value), around, counting)
+    return prod(_rounds(k) for k in nest.depth if k.symbol in common)
 
 
 def _is_turned(nest: Accumulation, row: For, column: For) -> bool:

@@ -92,6 +92,8 @@ class Sizes:
     """How many terms each of these has."""
     group: Axis | None = None
     """The columns that are copied at a time, when it is their turn; None: those of a block."""
+    rows_first: bool = False
+    """Whether all columns meet the rows of a tile before the next rows do."""
 
     def panel(self, side: Side) -> int:
         """Return how many terms a panel has room for."""

@@ -207,19 +207,23 @@ class _Tiler:
         return (For(first, k.lo, end, self.sizes.depth, body, span=k.span),)
 
     def each(self, row: At, column: At, of: Rounds, made: Callable[[_At], Body]) -> Body:
-        """Return a loop over the tiles of a block; those of the same columns follow each other."""
+        """Return a loop over the tiles of a block; those of the same columns follow each other, or
+        those of the same rows."""
         rows, columns, some = self.sizes.row, self.sizes.column, self.sizes.axis("column")
 
+        def tile(group: At, first: At, at: At) -> Body:
+            body = made(_At(row, column, group, first, at))
+            return self.meeting(first, at, body, of_block=False)
+
         def tiles(group: At) -> Body:
-            def inner(at: At) -> Body:
-                def tile(first: At) -> Body:
-                    body = made(_At(row, column, group, first, at))
-                    return self.meeting(first, at, body, of_block=False)
+            return some.tiles(self.fresh, group, lambda at: rows.tiles(
+                self.fresh, row, lambda first: tile(group, first, at)
+            ))  # fmt: skip
 
-                return rows.tiles(self.fresh, row, tile)
-
-            return some.tiles(self.fresh, group, inner)
-
+        if self.sizes.rows_first:
+            return rows.tiles(self.fresh, row, lambda first: some.tiles(
+                self.fresh, column, lambda at: tile(column, first, at)
+            ))  # fmt: skip
         if some is columns:
             return tiles(column)
 

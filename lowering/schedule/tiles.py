@@ -8,7 +8,8 @@ beforehand into panels in which a tile finds it side by side:
     tile[r, c] = tile[r, c] + rows[...] * columns[...]            for all r, c in registers, each k
 
 A panel that the rows or columns do not fill is filled with zeros; what they give is not stored.
-Where blocks have many rows, the columns of some tiles are copied when it is their turn.
+Where blocks have many rows, the columns of some tiles are copied when it is their turn. Where all
+columns stay in a cache and rows are read in place, all of them meet one tile's rows, then the next.
 Rows of which few tiles use the neighbouring steps are read in place: their last tile starts further
 up, where there are as many rows as it has. Where not all elements exist, as in a triangle, tiles
 and blocks without any are left out, and of those that have some only these are stored.
@@ -75,9 +76,6 @@ class Tiled(Reason):
     REUSED = "each row meets each column, so what is loaded is used many times"
 
 
-# ----------------------------------------------------------------------------------- the pass
-
-
 def tiles(program: Program, target: Target) -> Program:
     """Return the program with its products of matrices in tiles."""
     return in_tiles(program, target).program
@@ -120,9 +118,6 @@ class _Work(Outermost):
         if place is not None and not is_in_range(place.node, place.index, known):
             return False
         return not found.tests or found.is_read(ranges(outer))
-
-
-# ----------------------------------------------------------------------------------- the nest
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +202,7 @@ class _Tiler:
         return (For(first, k.lo, end, self.sizes.depth, body, span=k.span),)
 
     def each(self, row: At, column: At, of: Rounds, made: Callable[[_At], Body]) -> Body:
-        """Return a loop over the tiles of a block; those of the same columns follow each other, or
-        those of the same rows."""
+        """Return a loop over the tiles of a block; those of one column, or row, follow each other."""
         rows, columns, some = self.sizes.row, self.sizes.column, self.sizes.axis("column")
 
         def tile(group: At, first: At, at: At) -> Body:
@@ -220,12 +214,12 @@ class _Tiler:
                 self.fresh, row, lambda first: tile(group, first, at)
             ))  # fmt: skip
 
-        if self.sizes.rows_first:
-            return rows.tiles(self.fresh, row, lambda first: some.tiles(
-                self.fresh, column, lambda at: tile(column, first, at)
-            ))  # fmt: skip
+        def of_row(first: At) -> Body:
+            return some.tiles(self.fresh, column, lambda at: tile(column, first, at))
+
         if some is columns:
-            return tiles(column)
+            first_rows = self.sizes.rows_first
+            return rows.tiles(self.fresh, row, of_row) if first_rows else tiles(column)
 
         def copied(group: At) -> Body:
             return (*self.panels.filled("column", group, of.first, of.last), *tiles(group))

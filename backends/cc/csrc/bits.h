@@ -92,12 +92,3 @@ inlined pe_pair_$t ordered_sum_$t($T a, $T b)
     const $T high = a + b;
     return (pe_pair_$t){high, b - (high - a)};
 }
-
-//! ordinal_$t: f32 f64
-/* The size with the sign of x, from minus infinity on; NaN is next to infinity. */
-inlined $U ordinal_$t($T x)
-{
-    const $U bits = bits_$t(x), sign = -(bits >> ($b - 1)), top = bits_$t(INFINITY);
-    const $U size = bits & ~(($U)1 << ($b - 1)), place = ((size ^ sign) - sign) + top;
-    return place < top + top ? place : top + top + (size > top);
-}

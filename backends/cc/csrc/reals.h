@@ -71,6 +71,17 @@ static inline bool isfinite_$t($T x) { return isfinite(x) != 0; }
 //! signbit_$t: f32 f64
 static inline bool signbit_$t($T x) { return signbit(x) != 0; }
 
+//! ordinal_$t: f32 f64
+/* The size with the sign of x, from minus infinity on; NaN is next to infinity. */
+static inline $U ordinal_$t($T x)
+{
+    $U bits;
+    memcpy(&bits, &x, sizeof bits);
+    const $U sign = -(bits >> ($b - 1)), top = ($U)(2 * $e + 1) << $m;
+    const $U size = bits & ~(($U)1 << ($b - 1)), place = ((size ^ sign) - sign) + top;
+    return place < top + top ? place : top + top + (size > top);
+}
+
 //! fmod_f64
 /* What remains of a is exact: with |a / b| < 2**53 the quotient is right or one too large, and a
    less so many times b is a multiple of its last digit, no larger than b. A library divides digit

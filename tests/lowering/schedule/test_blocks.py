@@ -91,6 +91,28 @@ def test_what_each_thread_has_of_its_own_is_no_more_than_it_may_have(threads: in
     assert (panel + sums) * 8 <= ROOM
 
 
+@pytest.mark.parametrize(
+    ("channels", "outputs", "first"), [(64, 64, True), (64, 512, False), (8, 64, False)]
+)
+def test_few_columns_all_meet_the_rows_of_windows_first(
+    channels: int, outputs: int, first: bool
+) -> None:
+    program = lowered(
+        "y[o, h, v] = sum(x[c, h + r, v + q] * w[o, c, r, q])",
+        y=f"f32[{outputs}, 40, 40]", x=f"f32[{channels}, 42, 42]",
+        w=f"f32[{outputs}, {channels}, 3, 3]",
+    )  # fmt: skip
+    (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
+    found = contraction(nest, fresh_for(program))
+    assert found is not None
+    chosen = sizes(found, Target(vector_bits=256, l2_bytes=1 << 19, l3_bytes=8 << 20, threads=2))
+    assert chosen is not None
+    assert chosen.rows_first == first
+    if first:
+        assert chosen.group is None
+        assert chosen.column.block == (64,)
+
+
 def test_what_is_small_has_none() -> None:
     assert chosen(5, 5, 5, "f32", WIDE) is None
     assert chosen(64, 64, 64, "f32", Target(vector_bits=32)) is None

@@ -69,8 +69,22 @@ def test_what_is_no_product(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("channels", "outputs", "width", "columns"),
-    [(64, 32, 3, "o"), (64, 31, 3, "v"), (32, 64, 3, "v"), (64, 64, 1, "o"), (64, 32, 8, "o")],
-    ids=["long sums", "few rows", "short sums", "sums along rows alone", "longer sums"],
+    [
+        (64, 32, 3, "o"),
+        (64, 31, 3, "v"),
+        (16, 64, 3, "v"),
+        (64, 64, 1, "o"),
+        (64, 32, 8, "o"),
+        (32, 64, 3, "o"),
+    ],
+    ids=[
+        "long sums",
+        "few rows",
+        "short sums",
+        "sums along rows alone",
+        "longer sums",
+        "terms of many columns",
+    ],
 )
 def test_windows_are_rows_where_sums_are_long(
     channels: int, outputs: int, width: int, columns: str

@@ -299,7 +299,9 @@ def test_threads_and_traces_change_no_bit() -> None:
 CONVOLUTION = "y[n, o, h, v] = {} sum(x[n, c, h + r, v + q] * w[o, c, r, q])"
 
 
-@pytest.mark.parametrize("sizes", [(2, 64, 33, 5, 13), (1, 60, 40, 2, 8), (3, 64, 16, 4, 33)])
+@pytest.mark.parametrize(
+    "sizes", [(2, 64, 33, 5, 13), (1, 60, 40, 2, 8), (3, 64, 16, 4, 33), (2, 20, 17, 9, 32)]
+)
 @pytest.mark.parametrize("text", ["", "t[v] * u[o] +", "y[n, o, h, v] +"])
 def test_long_sums_of_windows_have_the_bits_of_their_loops(
     sizes: tuple[int, ...], text: str

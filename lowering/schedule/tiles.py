@@ -202,7 +202,7 @@ class _Tiler:
         return (For(first, k.lo, end, self.sizes.depth, body, span=k.span),)
 
     def each(self, row: At, column: At, of: Rounds, made: Callable[[_At], Body]) -> Body:
-        """Return a loop over the tiles of a block; those of one column, or row, follow each other."""
+        """Return the loops over the tiles of a block, those of a column, or row, one by one."""
         rows, columns, some = self.sizes.row, self.sizes.column, self.sizes.axis("column")
 
         def tile(group: At, first: At, at: At) -> Body:

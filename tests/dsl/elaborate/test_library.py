@@ -56,6 +56,15 @@ def test_equal_keys_keep_their_order(size: int) -> None:
     np.testing.assert_array_equal(order, expected)
 
 
+@pytest.mark.parametrize("count", [2, 3, 9, 12])
+def test_few_are_sorted_by_changing_neighbours(count: int) -> None:
+    x = np.random.default_rng(count).choice([-np.inf, -0.0, 0.0, 1.0, np.nan], (count, 200))
+    expected = np.sort(x, axis=0, kind="stable")
+    with np.errstate(invalid="ignore"):
+        _python(library.sort_few(count))(x)
+    np.testing.assert_array_equal(x, expected)
+
+
 @pytest.mark.parametrize("right", [False, True])
 def test_places_in_a_sorted_line(right: bool) -> None:
     a = np.array([0.0, 1.0, 1.0, 2.0, np.nan])

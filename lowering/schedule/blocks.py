@@ -73,8 +73,16 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     if all(size == 1 for size in rows) or all(size == 1 for size in columns):
         return None
     widest = NARROW if found.tests else 4
-    pairs = [] if _are_lines(found) else _of_two(rows, _sums(target.vector_registers))
-    row_box, column_box = _shape(rows, columns, lanes, target.vector_registers, widest, pairs)
+    registers = target.vector_registers
+    pairs = _of_two(rows, _sums(registers), target.threads)
+    row_box, column_box = _shape(rows, columns, lanes, registers, widest, pairs)
+    if sum(size > 1 for size in row_box) > 1 and _are_lines(found):
+        row, column = (
+            Axis(some, box, box, _up(prod(box), unit))
+            for some, box, unit in ((found.rows, row_box, 1), (found.columns, column_box, lanes))
+        )
+        if not is_near(found, row, column):  # more lines are more to copy
+            row_box, column_box = _shape(rows, columns, lanes, registers, widest)
     height, width = prod(row_box), _up(prod(column_box), lanes)
     size = bits // 8
     most = max(1, min(DEPTH, BYTES // size) // terms)
@@ -209,20 +217,31 @@ def _are_lines(found: Contraction) -> bool:
     return bool(common) and any(stride(one.node, one.index, row) == 1 for one in parts)
 
 
-def _of_two(counts: Counts, most: int) -> Iterator[tuple[int, ...]]:
-    """Yield boxes of the two innermost loops, even along the outer one: fewer rounds are missing in
-    the last ones along the inner one.
+def _of_two(counts: Counts, most: int, threads: int = 1) -> Iterator[tuple[int, ...]]:
+    """Yield boxes of the two innermost loops, even along the outer one and for all threads: fewer
+    rounds are missing in the last ones along the inner one.
 
-    >>> list(_of_two([8, 32, 56], 6))
-    [(1, 2, 1), (1, 2, 2), (1, 2, 3), (1, 4, 1)]
+    >>> list(_of_two([8, 32, 56], 6)), list(_of_two([1, 14, 14], 6, 2))
+    ([(1, 2, 1), (1, 2, 2), (1, 2, 3), (1, 4, 1)], [])
     """
     outer, inner = counts[-2:] if len(counts) > 1 else (None, None)
     if outer is None or inner is None:
         return
+    around = prod(count or threads for count in counts[:-2])
     for one in range(2, most + 1):
         for other in range(1, most // one + 1):
-            if outer % one == 0 and other <= inner:
+            even = outer % one == 0 and _is_fair(around * outer // one, threads)
+            if even and other <= inner:
                 yield (*(1 for _ in counts[:-2]), one, other)
+
+
+def _is_fair(count: int, threads: int) -> bool:
+    """Whether no thread has a tenth more to do than the others where each does whole rounds.
+
+    >>> _is_fair(7, 2), _is_fair(224, 2), _is_fair(224, 64), _is_fair(1000, 64)
+    (False, True, False, True)
+    """
+    return 10 * -(-count // threads) * threads <= 11 * count
 
 
 def _tiles(counts: Counts, box: Sequence[int]) -> int:

@@ -38,11 +38,12 @@ static inline $v pick_$v(__typeof__(($v){0} < ($v){0}) test, $v yes, $v no)
 }
 
 //! max_$v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
-/* The instruction has a where they are equal and where one is NaN. */
+/* The instruction has a where they are equal and where one is NaN; all bits set are a NaN. */
 static inline $v max_$v($v a, $v b)
 {
 #if $k && !defined(__clang__)
-    return __builtin_ia32_blendv$x(__builtin_ia32_max$x(b, a), b, ($v)(b != b));
+    const __typeof__(b != b) none = b != b;
+    return ($v)((__typeof__(none))__builtin_ia32_max$x(b, a) | none);
 #else
     return pick_$v((a >= b) | (a != a), a, b);
 #endif
@@ -52,7 +53,8 @@ static inline $v max_$v($v a, $v b)
 static inline $v min_$v($v a, $v b)
 {
 #if $k && !defined(__clang__)
-    return __builtin_ia32_blendv$x(__builtin_ia32_min$x(b, a), b, ($v)(b != b));
+    const __typeof__(b != b) none = b != b;
+    return ($v)((__typeof__(none))__builtin_ia32_min$x(b, a) | none);
 #else
     return pick_$v((a <= b) | (a != a), a, b);
 #endif

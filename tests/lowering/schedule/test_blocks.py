@@ -32,6 +32,22 @@ def chosen(rows: int, terms: int, columns: int, dtype: str, target: Target) -> S
     return sizes(found, target)
 
 
+def windowed(side: int, channels: int, outputs: int, threads: int) -> Sizes:
+    """Return the sizes for windows of three by three of planes, with vectors of 256 bits."""
+    program = lowered(
+        "y[o, h, v] = sum(x[c, h + r, v + q] * w[o, c, r, q])",
+        y=f"f32[{outputs}, {side}, {side}]", x=f"f32[{channels}, {side + 2}, {side + 2}]",
+        w=f"f32[{outputs}, {channels}, 3, 3]",
+    )  # fmt: skip
+    (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
+    found = contraction(nest, fresh_for(program))
+    assert found is not None
+    target = Target(vector_bits=256, l2_bytes=1 << 19, l3_bytes=8 << 20, threads=threads)
+    fitting = sizes(found, target)
+    assert fitting is not None
+    return fitting
+
+
 @pytest.mark.parametrize("target", [WIDE, Target(vector_bits=256), Target(vector_bits=128)])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("shape", SHAPES)
@@ -97,20 +113,22 @@ def test_what_each_thread_has_of_its_own_is_no_more_than_it_may_have(threads: in
 def test_few_columns_all_meet_the_rows_of_windows_first(
     channels: int, outputs: int, first: bool
 ) -> None:
-    program = lowered(
-        "y[o, h, v] = sum(x[c, h + r, v + q] * w[o, c, r, q])",
-        y=f"f32[{outputs}, 40, 40]", x=f"f32[{channels}, 42, 42]",
-        w=f"f32[{outputs}, {channels}, 3, 3]",
-    )  # fmt: skip
-    (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
-    found = contraction(nest, fresh_for(program))
-    assert found is not None
-    chosen = sizes(found, Target(vector_bits=256, l2_bytes=1 << 19, l3_bytes=8 << 20, threads=2))
-    assert chosen is not None
-    assert chosen.rows_first == first
+    found = windowed(40, channels, outputs, 2)
+    assert found.rows_first == first
     if first:
-        assert chosen.group is None
-        assert chosen.column.block == (64,)
+        assert found.group is None
+        assert found.column.block == (64,)
+
+
+@pytest.mark.parametrize(
+    ("side", "outputs", "threads", "box"),
+    [(56, 64, 2, (2, 3)), (56, 512, 2, (1, 6)), (54, 64, 2, (1, 6)), (14, 64, 1, (2, 3)),
+     (14, 64, 2, (1, 5))],
+)  # fmt: skip
+def test_a_tile_has_windows_of_two_lines_where_fewer_are_missing_and_they_are_not_copied(
+    side: int, outputs: int, threads: int, box: tuple[int, int]
+) -> None:
+    assert windowed(side, 64, outputs, threads).row.box == box
 
 
 def test_what_is_small_has_none() -> None:

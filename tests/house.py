@@ -48,7 +48,7 @@ backends/cuda: shared dlpack plan kernels nvrtc dialect driver through_pycuda th
 backends/cuda: verbs protocols
 backends/cc: __init__ backend warm stream compiler code threads library inspection toolchain host
 backends: interpreter registry
-backends/emit: __init__ c_syntax order parts polls frame vectors turns rolled division
+backends/emit: __init__ c_syntax order parts polls frame vectors turns rolled division held
 backends/emit: source heads units
 backends/emit: lane_shape c_expression eager products forms widths names dialect layout
 backends/emit: prelude record

@@ -60,6 +60,7 @@ from . import heads, record, units, vectors
 from .c_expression import ADD, MUL, SHIFT, Scope, Text, infix
 from .dialect import C, Dialect
 from .frame import LIBRARY, WORK, Around, Frame, frame_of
+from .held import Plan
 from .layout import STEP, broken, comment, laid_out, words
 from .names import identifier
 from .order import is_in_danger
@@ -85,7 +86,7 @@ def emit_body(frame: Around, body: tuple[Stmt, ...], before: Sequence[Body] = ()
     """Return the text of a function's statements, its numbers behind those of other functions."""
     faults = [fault for one in before for fault in one.faults]
     prints = [print_ for one in before for print_ in one.prints]
-    none = vectors.Writer(vectors.Plan(0), frame.scope, frame.names)
+    none = vectors.Writer(Plan(0), frame.scope, frame.names)
     walk = _Walk(frame.dialect, frame, none, faults=[*faults], prints=[*prints])
     walk.statements(body)
     return Body(walk.lines, walk.spans, walk.faults[len(faults) :], walk.prints[len(prints) :])

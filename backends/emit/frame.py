@@ -16,9 +16,9 @@ from . import prelude
 from .c_expression import Scope
 from .dialect import Dialect
 from .eager import storage_of
+from .held import Plan, plan_of
 from .names import Names
 from .products import alternates
-from .vectors import Plan, plan_of
 
 MOST = 2**62
 """More bytes than any machine has: what is larger is written as this, and refused."""

@@ -9,17 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from dataclasses import field
+from typing import NamedTuple
 
 from ...lowering.dataclass import dataclass
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Cast, Const, Dynamic, Expr, Index, Read, Select, reads
-from ...lowering.ir.indexing import Symbol
+from ...lowering.ir.expressions import (
+    Apply,
+    Cast,
+    Const,
+    Dynamic,
+    Expr,
+    Index,
+    Position,
+    Read,
+    Select,
+    reads,
+    walk,
+)
+from ...lowering.ir.indexing import Symbol, var
 from ...lowering.ir.loops import Comment, Stmt, Store, Update
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import free_symbols
 from ...lowering.passes.cells import stride
+from ...lowering.schedule.sums import start_of
 from .eager import is_about_data
 from .forms import behind_zero
 
@@ -30,6 +44,18 @@ _KNOWN = frozenset((*INFIX, "max", "min", "fma"))
 """What is done to all lanes at once, by an operator or by a function of the prelude."""
 _REALS = (dtypes.float32, dtypes.float64)
 _TRUE, _FALSE = Const(True, dtypes.bool_), Const(False, dtypes.bool_)
+
+
+class Bound(NamedTuple):
+    """A test of a lane: whether it stands before some number."""
+
+    terms: Expr
+    offset: int
+
+    def left(self, first: int) -> int | None:
+        """Return how many lanes pass from the first one of a vector on, None if the run says."""
+        known = self.terms.value if isinstance(self.terms, Const) else None
+        return known - self.offset - first if isinstance(known, int) else None
 
 
 @dataclass(slots=True)
@@ -106,6 +132,9 @@ class Shape:
             case Cast(value, dtype):
                 wider = value.dtype is dtypes.float32 and dtype is dtypes.float64
                 return wider and self.is_real(dtype) and self.can(value)
+            case Select(test, yes, no) if self.bound(test) is not None:
+                plain = not any(isinstance(part, Select) for part in walk(yes))
+                return plain and self.is_real(expr.dtype) and self.can(yes) and self.can(no)
             case Select(test, yes, no):
                 return (
                     self.is_real(expr.dtype) and is_about_data(test, self.data)
@@ -113,6 +142,38 @@ class Shape:
                 )  # fmt: skip
             case _:
                 return False
+
+    def bound(self, test: Expr) -> Bound | None:
+        """Return which lanes, the first ones, a test of the lane alone is for; None of others.
+
+        Where it does not hold nothing may be read, so a value there has no choices of its own.
+        """
+        match test:
+            case Apply(op, (Position(at), (Const() | Read(_, ())) as count)) if op.name == "lt":
+                offset = (at - var(self.lane)).constant
+                return None if offset is None else Bound(count, offset)
+            case _:
+                return None
+
+    def changes(self, stmt: Stmt, first: int) -> bool:
+        """Whether lanes from that one on get more than what changes nothing."""
+        match stmt:
+            case Comment():
+                return False
+            case Store(Access(_, ()), Select(test)):
+                pass
+            case Update(Access(node), op, Select(test, _, Const(other))):
+                if repr(other) != repr(start_of(op, node)):
+                    return True
+            case Store(access, Apply(op, (Select(test, _, Const(a)), Select(), Read() as old))):
+                same = access == Access(old.node, old.index)
+                if not same or op.name != "fma" or repr(a) != "-0.0":
+                    return True
+            case _:
+                return True
+        bound = self.bound(test)
+        left = None if bound is None else bound.left(first)
+        return left is None or left > 0
 
     def is_mask(self, test: Expr) -> bool:
         """Whether a test that varies compares vectors, or joins such tests."""

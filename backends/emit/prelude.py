@@ -154,6 +154,17 @@ _FMA = {
     "f64x8": ("__AVX512F__", "__builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4)"),
 }  # fmt: skip
 """What gcc calls the instruction, and where it has it: it has no name for all machines."""
+_FIRST = {
+    "f32x8": ("__AVX__", "__builtin_ia32_maskloadps256((const f32x8 *)x, before_f32x8(count))"),
+    "f32x16": ("__AVX512F__", "__builtin_ia32_loadups512_mask(x, (f32x16){0}, ~(~0ull << count))"),
+    "f64x4": (
+        "__AVX__",
+        "__builtin_ia32_maskloadpd256((const f64x4 *)x, "
+        "(__attribute__((vector_size(32))) long long)before_f64x4(count))",
+    ),
+    "f64x8": ("__AVX512F__", "__builtin_ia32_loadupd512_mask(x, (f64x8){0}, ~(~0ull << count))"),
+}
+"""The same for what loads some lanes only."""
 
 
 _SUFFIXES = {"f32x8": "ps256", "f64x4": "pd256"}
@@ -168,4 +179,8 @@ def _words_of_vector(short: str) -> dict[str, str]:
     size = {"v": short, "n": count, "b": str(dtype.itemsize), "B": str(dtype.itemsize * int(count))}
     suffix = _SUFFIXES.get(short, "")
     size |= {"x": suffix, "k": "defined(__AVX__)" if suffix else "0"}
+    having, load = _FIRST.get(short, ("", "0"))
+    size |= {"K": f"defined({having})" if having else "0", "M": load}
+    size["I"] = f"i{dtype.bits}x{count}"
+    size["N"] = ", ".join(map(str, range(int(count))))
     return _words(dtype) | size | {"c": f"defined({where})" if where else "0", "F": call}

@@ -5,164 +5,37 @@
 
 A loop is written so where each of its statements reads and writes neighbours, does what vectors
 can, and has one value for all lanes elsewhere; all others stay loops. A lane does what it would do
-in the loop, so not a bit changes. Arrays that a schedule made and that only such loops touch, whole
-and at fixed places, are variables: `Plan.held` says which, and in which list of statements they are
-declared.
+in the loop, so not a bit changes. Which arrays of lanes are variables `held` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import field
-from math import prod
+from collections.abc import Iterator
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Cast, Expr, Index, Read, Select, reads
+from ...lowering.ir.expressions import Apply, Cast, Expr, Index, Read, Select
 from ...lowering.ir.indexing import Affine, Symbol, const, evaluate, var
-from ...lowering.ir.loops import Comment, For, Program, Stmt, Store, Update, While
+from ...lowering.ir.loops import For, Stmt, Store, Update
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import substitute
-from ...lowering.ir.walk import bodies, expressions_of, own_writes, parts, statements
+from ...lowering.ir.walk import own_writes, statements
 from .c_expression import POSTFIX, UNARY, Scope, Text, infix
-from .lane_shape import COMPARED, INFIX, LOGIC, Shape, joined
+from .held import Plan, count, is_unrolled, width_of
+from .lane_shape import COMPARED, INFIX, LOGIC, Bound, Shape, joined
 from .names import Names
 from .prelude import is_piece
 from .rolled import is_elementwise
 from .turns import turn
 
-MOST_UNROLLED = 32
-"""How many rounds of a loop are written out, at most."""
 PEELED = 16
 """Loops of so many rounds compilers write out by themselves."""
 NARROW, MANY = 256, 8
 """Where vectors are no wider there are 16 registers, and with so many sums few are left."""
-
-
-def width_of(loop: For, bits: int, data: AbstractSet[int] = frozenset()) -> int:
-    """Return how many lanes a vector has in a loop, 0 where it stays a loop.
-
-    It is a power of two that divides the number of rounds, for the widest type in the loop. `data`
-    are the arrays that say nothing of indices.
-    """
-    rounds = loop.hi.constant
-    if loop.kind != "vector" or loop.lo != const(0) or loop.step != 1 or rounds is None:
-        return 0
-    found = Shape(loop.symbol, data)
-    if not all(found.fits(stmt) for stmt in loop.body):
-        return 0
-    lanes = min(bits // max(found.bits, default=bits), rounds)
-    return lanes if lanes > 1 and not lanes & (lanes - 1) and not rounds % lanes else 0
-
-
-# --------------------------------------------------------------------------------- variables
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Which arrays are variables, and where these are declared."""
-
-    bits: int
-    """How wide vectors are, 0 where there are none."""
-    held: Mapping[int, int] = field(default_factory=dict)
-    """How many lanes each variable has, by node id."""
-    homes: Mapping[int, tuple[Node, ...]] = field(default_factory=dict)
-    """By the `id` of a list of statements, which lives as long as the program."""
-    data: AbstractSet[int] = frozenset()
-    """The arrays whose elements say nothing of indices, by their ids."""
-
-
-Lists = tuple[tuple[Stmt, ...], ...]
-
-
-@dataclass(slots=True)
-class _Search:
-    """The search for arrays that may be variables."""
-
-    bits: int
-    data: AbstractSet[int]
-    widths: dict[int, set[int]] = field(default_factory=dict)
-    """The lanes of each node in each of its uses, 0 where it has to be an array."""
-    lists: dict[int, Lists] = field(default_factory=dict)
-    """The lists around all uses of a node so far, outermost first."""
-    nodes: dict[int, Node] = field(default_factory=dict)
-
-    def body(self, body: tuple[Stmt, ...], around: Lists, loops: tuple[For, ...]) -> None:
-        """Look at a list of statements, and at those inside."""
-        for stmt in body:
-            if not isinstance(stmt, Comment):
-                self.statement(stmt, around, loops)
-            inside = (*loops, stmt) if isinstance(stmt, For) else loops
-            lists = around
-            if isinstance(stmt, For) and stmt.kind == "parallel":
-                lists = ()  # it becomes a function, which has variables of its own
-            named = not isinstance(stmt, While)  # its lists are written as one
-            named = named and not any(loop.kind == "unrolled" for loop in inside)
-            for inner in bodies(stmt):
-                self.body(inner, (*lists, inner) if named else lists, inside)
-
-    def statement(self, stmt: Stmt, around: Lists, loops: tuple[For, ...]) -> None:
-        """Note what a statement itself uses."""
-        places = [(one.node, one.index) for one in parts(stmt).targets]
-        places += [(r.node, r.index) for e in expressions_of(stmt) for r in reads(e)]
-        places += [(node, ()) for node in own_writes(stmt)] if not places else []
-        for node, index in places:
-            if node.purpose in ("lanes", "tile"):
-                self.widths.setdefault(node.id, set()).add(self.width(node, index, loops))
-                known = self.lists.get(node.id, around)
-                shared = [a for a, b in zip(known, around, strict=False) if a is b]
-                self.lists[node.id] = tuple(shared)
-                self.nodes[node.id] = node
-
-    def width(self, node: Node, index: tuple[Index, ...], loops: tuple[For, ...]) -> int:
-        """Return how many lanes the variable has that is this place, 0 where none is."""
-        if not loops or not index or index[-1] != var(loops[-1].symbol):
-            return 0
-        if loops[-1].hi != node.shape[-1]:
-            return 0
-        fixed = {loop.symbol for loop in loops if is_unrolled(loop)}
-        if not all(isinstance(at, Affine) and at.symbols() <= fixed for at in index[:-1]):
-            return 0
-        return width_of(loops[-1], self.bits, self.data)
-
-
-def is_unrolled(loop: For) -> bool:
-    """Whether the rounds of a loop are written out."""
-    rounds = (loop.hi - loop.lo).constant
-    fixed = loop.lo.constant is not None and rounds is not None
-    return loop.kind == "unrolled" and fixed and loop.step == 1 and (rounds or 0) <= MOST_UNROLLED
-
-
-def plan_of(program: Program, bits: int, data: AbstractSet[int] = frozenset()) -> Plan:
-    """Return which arrays of a program are variables, for vectors of that many bits.
-
-    `data` are the arrays whose elements say nothing of indices.
-    """
-    if not bits:
-        return Plan(0)
-    search = _Search(bits, data)
-    for kernel in program.kernels:
-        search.body(kernel.body, (kernel.body,), ())
-    held: dict[int, int] = {}
-    homes: dict[int, list[Node]] = {}
-    for number, widths in search.widths.items():
-        lists = search.lists[number]
-        if len(widths) == 1 and 0 not in widths and lists:
-            held[number] = min(widths)
-            homes.setdefault(id(lists[-1]), []).append(search.nodes[number])
-    return Plan(bits, held, {at: tuple(nodes) for at, nodes in homes.items()}, data)
-
-
-def count(node: Node, width: int) -> int:
-    """Return how many variables an array is."""
-    return prod(node.static_shape or ()) // width
-
-
-# --------------------------------------------------------------------------------- text
 
 
 class Line(NamedTuple):
@@ -237,6 +110,8 @@ class Writer:
         rounds = loop.hi.constant or 0
         for first in range(0, rounds, width):
             piece = _Piece(self, Shape(loop.symbol), loop.symbol, first, width)
+            if not any(piece.shape.changes(stmt, first) for stmt in loop.body):
+                continue
             for stmt in loop.body:
                 piece.shape.note(stmt)
                 if isinstance(stmt, Store | Update):
@@ -259,6 +134,8 @@ class _Piece:
     first: int
     width: int
     named: dict[int, str] = field(default_factory=dict)
+    filled: str = ""
+    """How many lanes may be read where a value is that the others have not."""
 
     def line(self, stmt: Store | Update) -> str:
         """Return a statement on all lanes of the piece."""
@@ -319,6 +196,10 @@ class _Piece:
                 place = self.place(node, index)
                 if place[0] != "*":
                     return Text(place, POSTFIX)
+                if self.filled:
+                    element = place[place.index("&") :]
+                    vector = type_of(node.dtype, self.width)
+                    return Text(f"first_{vector}({element}, {self.filled})", POSTFIX)
                 return Text(f"*(const {place[2:]}", UNARY)
             case Apply(op, args, dtype) if op.name not in INFIX:
                 return self.called(op.name, dtype, [self.vector(arg) for arg in args])
@@ -330,11 +211,29 @@ class _Piece:
                 if is_piece(known):
                     return Text(f"{known}({inner})", POSTFIX)
                 return Text(f"__builtin_convertvector({inner}, {to})", POSTFIX)
+            case Select(test, yes, no) if (bound := self.shape.bound(test)) is not None:
+                return self.padded(bound, yes, no)
             case Select(test, yes, no):
                 mask = self.mask(test, expr.dtype.bits)
                 return self.called("pick", expr.dtype, [mask, self.vector(yes), self.vector(no)])
             case _:
                 raise AssertionError("loops over lanes were looked at before")
+
+    def padded(self, bound: Bound, yes: Expr, no: Expr) -> Text:
+        """Return a vector of which only the first lanes have a value, and the others a number."""
+        left = bound.left(self.first)
+        if left is not None and left >= self.width:
+            return self.vector(yes)
+        number = Text(str(left), POSTFIX)
+        if left is None:
+            count = self.writer.scope.expression(bound.terms)
+            before = Text(str(bound.offset + self.first), POSTFIX)
+            number = infix("-", [count, before]) if bound.offset + self.first else count
+        value = replace(self, filled=number.text).vector(yes)
+        other = self.writer.scope.expression(no)
+        if isinstance(yes, Read) and other.text.rstrip("f") == "0.0":
+            return value  # what is not read is 0
+        return self.called("padded", yes.dtype, [value, number, other])
 
     def counted(self, test: Expr, dtype: DType) -> str:
         """Return the mask of a test as integers of a type."""

@@ -5,8 +5,6 @@
             s += x[i]                       n += int(t[i])
             n += 1
 
-Of a product both factors are chosen: `fma(-0.0, 0.0, s)` is s, for -0.0 too.
-
 Needs: what a test guards does nothing but add up in lanes and count, costs little, and reads inside
 of arrays where the test does not hold. Guarantees: each sum has the bits of the branch, for its
 terms keep their lanes.
@@ -25,7 +23,7 @@ from dataclasses import replace
 from functools import reduce
 
 from ..ir import dtypes
-from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select, reads, walk
+from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, reads, walk
 from ..ir.indexing import Range
 from ..ir.loops import Comment, For, If, Stmt, Store, Update
 from ..ir.ops import OPS
@@ -34,7 +32,7 @@ from ..passes.cost import cost
 from ..passes.reading import negated
 from . import predicate
 from .outer import can_be_vector
-from .sums import is_extreme, is_regrouped, start_of
+from .sums import chosen, is_extreme, is_regrouped
 
 Body = tuple[Stmt, ...]
 DEAR = 64
@@ -131,16 +129,7 @@ def _chosen(stmt: Store | Update, test: Expr) -> Stmt:
         assert isinstance(stmt.value, Apply), "it counts"
         old, value = stmt.value.args
         return replace(stmt, value=replace(stmt.value, args=(old, _counted(value, test))))
-    if not _is_sum(stmt):
-        return replace(stmt, value=_counted(stmt.value, test))
-    match stmt.value:
-        case Apply(op, (one, two)) if op.name == "product":
-            zeros = Const(-0.0, one.dtype), Const(0.0, two.dtype)
-            sides = tuple(Select(test, a, b) for a, b in zip((one, two), zeros, strict=True))
-            return replace(stmt, value=replace(stmt.value, args=sides))
-        case value:
-            nothing = Const(start_of(stmt.op, stmt.access.node), value.dtype)
-            return replace(stmt, value=Select(test, value, nothing))
+    return chosen(stmt, test) if _is_sum(stmt) else replace(stmt, value=_counted(stmt.value, test))
 
 
 def _counted(value: Expr, test: Expr) -> Expr:

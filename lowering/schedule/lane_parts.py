@@ -13,22 +13,29 @@ number that every lane adds to keeps a loop from being vectors. It changes nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ..ir import dtypes
 from ..ir.assignments import Access
-from ..ir.expressions import Cast, Read, reads
-from ..ir.indexing import Affine
+from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select, reads, walk
+from ..ir.indexing import Affine, Symbol
 from ..ir.loops import Comment, For, If, LoopKind, Stmt, Store, Update
 from ..ir.node import Node
+from ..ir.ops import OPS
 from ..ir.rewrite import map_statements
 from ..ir.walk import expressions_of, own_writes, statements
+from ..passes.cells import stride
 from ..passes.cost import cost
+from .sums import chosen
 
 Body = tuple[Stmt, ...]
 LARGEST = 96
 """How many parts the expression of a sum may have that is written out."""
+WIDEST = 512
+"""The bits of the widest vectors."""
+_PLAIN = frozenset(("add", "sub", "mul", "neg", "product"))
+"""What may be done to lanes behind the last term as well."""
 
 
 def counts(loop: For) -> list[Update]:
@@ -61,6 +68,55 @@ def is_light(loop: For, count: int) -> bool:
     only = all(isinstance(stmt, Comment | Store | Update) for stmt in loop.body)
     values = [stmt.value for stmt in loop.body if isinstance(stmt, Store | Update)]
     return only and sum(map(cost, values)) * count.bit_count() <= LARGEST
+
+
+def is_padded(loop: For, own: Iterable[Update]) -> bool:
+    """Whether lanes behind the last term may be added to as well, what changes nothing: a vector of
+    terms has them, or none of the others."""
+    mine, real = {id(update) for update in own}, (dtypes.float32, dtypes.float64)
+    for stmt in loop.body:
+        match stmt:
+            case Comment():
+                continue
+            case Store(Access(node, ()), value) if node.dtype in real:
+                pass
+            case Update(_, _, value) if id(stmt) in mine:
+                pass
+            case _:
+                return False
+        if not all(_is_plain(part, loop.symbol) for part in walk(value)):
+            return False
+    return True
+
+
+def _is_plain(part: Expr, symbol: Symbol) -> bool:
+    """Whether vectors have a part of a term, where they read the lanes before the last term."""
+    real = part.dtype in (dtypes.float32, dtypes.float64)
+    match part:
+        case Const() | Cast():
+            return real
+        case Read(_, ()):
+            return real
+        case Read(node, index):
+            affine = all(isinstance(at, Affine) for at in index)
+            return real and affine and stride(node, index, symbol) in (0, 1)
+        case Apply(op):
+            return real and op.name in _PLAIN
+        case _:
+            return False
+
+
+def kept(body: Body, lane: Affine, terms: Expr) -> Body:
+    """Return what is done to a lane, where only the lanes before that number have terms."""
+    test = Apply(OPS["lt"], (Position(lane), terms), dtypes.bool_)
+    out: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Update):
+            stmt = chosen(stmt, test)
+        elif isinstance(stmt, Store):
+            stmt = replace(stmt, value=Select(test, stmt.value, Const(0.0, stmt.value.dtype)))
+        out.append(stmt)
+    return tuple(out)
 
 
 def add(update: Update, node: Node, lane: Affine, other: Node, behind: Affine) -> Stmt:

@@ -8,6 +8,9 @@ the lower one until one is left, and that is added to the target:
     lane[l] = lane[l] + lane[l + w]                        0 <= l < w, for w = L/2, ..., 2, 1
     y = y + lane[0]
 
+What is left behind whole steps is added as vectors, whose lanes behind the last term get -0.0; a
+row of any size takes the loops over blocks only where it has more terms than one.
+
 Needs: accumulations that know where their terms stand (`Update.over`), as `order` left them.
 Guarantees: the order of a sum depends on the number of its terms alone, not on the shape of loops:
 a short sum is written out, a loop that does more than adding up keeps its shape and finds the lane
@@ -40,7 +43,7 @@ from ..ir.rewrite import substitute, substitute_expr, with_bodies
 from ..ir.walk import bodies
 from ..passes.decision import Decided, Decision, Reason
 from .extremes import extremes, foremost
-from .lane_parts import LARGEST, counts, is_light, kind, lanes_of, on_lanes
+from .lane_parts import LARGEST, WIDEST, counts, is_light, is_padded, kept, kind, lanes_of, on_lanes
 from .partials import Partials
 from .sums import Sum, is_extreme, sums, together, upper_half
 
@@ -176,6 +179,8 @@ class _Spread:
         if is_of_extremes and count is not None:
             return (loop,)
         few = LANES if count is None else max(1, min(LANES, count))
+        if is_padded(loop, updates):
+            few = 1 << (few - 1).bit_length()
         levels = [size for size in (BLOCK, BLOCKS) if most is None or most > size]
         if is_of_extremes:
             levels = []
@@ -184,6 +189,8 @@ class _Spread:
             id(one.update): self.lanes.arrays(one.update, number, few if one.is_alone else LANES)
             for one in mine
         }
+        if count is None and levels and is_padded(loop, updates) and all(o.is_alone for o in mine):
+            return self.short_or_long(rounds, levels)
         out = list(self.blocks(rounds, levels, nodes))
         if is_of_extremes:
             ends = (foremost(self.lanes, loop, one, nodes[id(one)][0]) for one in updates)
@@ -197,6 +204,22 @@ class _Spread:
                 last = total
             one.after.extend(self.lanes.folded(one.update, last))
         return tuple(out)
+
+    def short_or_long(self, rounds: Affine, levels: list[int]) -> Body:
+        """Return a branch for what is one block, where that is not known: it takes no more steps
+        than it has to, and has the same bits, for nothing is added to the lanes of blocks."""
+
+        def side(levels: list[int]) -> Body:
+            nodes: dict[int, list[Node]] = {}
+            for one in self.mine:
+                arrays = self.lanes.arrays(one.update, len(levels) + 1, LANES)
+                nodes[id(one.update)] = arrays
+            ends = (self.lanes.folded(o.update, nodes[id(o.update)][-1]) for o in self.mine)
+            return (*self.blocks(rounds, levels, nodes), *(stmt for end in ends for stmt in end))
+
+        block = Const(BLOCK, dtypes.int64)
+        test = Apply(OPS["le"], (Position(rounds), block), dtypes.bool_)
+        return (If(test, side([]), side(levels), self.loop.span),)
 
     def blocks(self, rounds: Affine, levels: list[int], nodes: dict[int, list[Node]]) -> Body:
         """Return the loops that leave the sum of all terms in the last of the lanes of each sum."""
@@ -257,6 +280,8 @@ class _Spread:
         count = (part.end - part.whole).constant
         if count is not None and part.size is None and is_light(loop, count):
             return (*out, *self.pieces(own, part.whole, count))
+        if count is None and is_padded(loop, (one.update for one in self.mine)):
+            return (*out, *self.rest(own, part.whole, stop - part.whole))
         if 0 not in (count, (stop - part.whole).constant):
             body = on_lanes(loop.body, own, lambda _: var(left) - part.whole)
             body = substitute(body, {loop.symbol: var(left)})
@@ -265,18 +290,37 @@ class _Spread:
 
     def pieces(self, own: dict[int, Node], whole: Affine, count: int) -> Iterator[Stmt]:
         """Yield loops over the first lanes, as many as there are terms behind whole steps: each of
-        a power of two, as vectors are."""
+        a power of two, as vectors are, or of a whole vector of which some lanes have none."""
         loop, first = self.loop, 0
+        unit = _vector(own) if is_padded(loop, (one.update for one in self.mine)) else 1
         while first < count:
-            size = upper_half(count - first + 1)
+            left = count - first
+            size = max(unit, upper_half(left + 1))
             lane = self.lanes.fresh.symbol("lane")
             body = on_lanes(loop.body, own, partial(_at, var(lane) + first))
             body = substitute(body, {loop.symbol: whole + var(lane) + first})
+            if left < size:
+                body = kept(body, var(lane), Const(left, dtypes.int64))
             if size == 1:
                 yield from substitute(body, {lane: const(0)})
             else:
                 yield For(lane, const(0), const(size), 1, body, kind(body, own), loop.span)
             first += size
+
+    def rest(self, own: dict[int, Node], whole: Affine, count: Affine) -> Iterator[Stmt]:
+        """Yield loops over the lanes of a vector, for as many terms behind whole steps as the run
+        has: lanes behind the last one get what changes nothing."""
+        loop, unit = self.loop, _vector(own)
+        rest = self.lanes.fresh.scalar("rest", dtypes.int64)
+        yield Store(Access(rest, ()), Position(count), loop.span)
+        for first in range(0, LANES, unit):
+            lane = self.lanes.fresh.symbol("lane")
+            body = on_lanes(loop.body, own, partial(_at, var(lane) + first))
+            body = substitute(body, {loop.symbol: whole + var(lane) + first})
+            body = kept(body, var(lane) + first, Read(rest, ()))
+            some = For(lane, const(0), const(unit), 1, body, kind(body, own), loop.span)
+            test = Apply(OPS["gt"], (Read(rest, ()), Const(first, dtypes.int64)), dtypes.bool_)
+            yield If(test, (some,), (), loop.span)
 
     # ------------------------------------------------------------------------------ otherwise
 
@@ -321,6 +365,12 @@ class _Spread:
             one.after.extend((*joined, *made.folded(update, total)))
         body = on_lanes(loop.body, own, lambda update: mod(update.over[-1], const(LANES)))
         return replace(loop, body=(*heads, *body))
+
+
+def _vector(own: dict[int, Node]) -> int:
+    """Return how many lanes the widest vectors have, and no more than there are."""
+    widest = WIDEST // max(node.dtype.bits for node in own.values())
+    return min(widest, *map(lanes_of, own.values()))
 
 
 def _at(lane: Affine, _: Update) -> Affine:

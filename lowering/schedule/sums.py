@@ -14,12 +14,13 @@ as long as it touches nothing of that cell.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 
 from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
-from ..ir.expressions import Apply, Cast, Const, Expr, Read, walk
+from ..ir.expressions import Apply, Cast, Const, Expr, Read, Select, walk
 from ..ir.indexing import Affine, var
 from ..ir.loops import Check, Comment, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
@@ -144,6 +145,21 @@ def start_of(op: Op, node: Node) -> float:
     if node.dtype.kind != "f":
         return neutral_of(op, node.dtype.kind, node.dtype.bits)
     return -0.0 if op.name == "add" else float(neutral_of(op, node.dtype.kind, node.dtype.bits))
+
+
+def chosen(update: Update, test: Expr) -> Update:
+    """Return an accumulation of what it adds where a test holds, and else of what changes nothing.
+
+    Of a product both factors are chosen: `fma(-0.0, 0.0, s)` is s, for -0.0 too.
+    """
+    match update.value:
+        case Apply(op, (one, two)) if op.name == "product":
+            zeros = Const(-0.0, one.dtype), Const(0.0, two.dtype)
+            sides = tuple(Select(test, a, b) for a, b in zip((one, two), zeros, strict=True))
+            return replace(update, value=replace(update.value, args=sides))
+        case value:
+            nothing = Const(start_of(update.op, update.access.node), value.dtype)
+            return replace(update, value=Select(test, value, nothing))
 
 
 def together(op: Op, terms: list[Expr]) -> Expr:

@@ -37,6 +37,37 @@ static inline $v pick_$v(__typeof__(($v){0} < ($v){0}) test, $v yes, $v no)
     return ($v)(((__typeof__(test))yes & test) | ((__typeof__(test))no & ~test));
 }
 
+//! before_$v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
+/* Which lanes are before that number: gcc 12 fails on a comparison of constants here. */
+static inline $I before_$v(int count)
+{
+    return (($I){$N} - count) >> (8 * $b - 1);
+}
+
+//! first_$v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
+/* So many elements; the lanes behind them are 0, and nothing is read for these. */
+static inline $v first_$v(const $T *x, int count)
+{
+#if $K && !defined(__clang__)
+    if (!__builtin_constant_p(count)) {
+        if (count >= $n) return *(const $v_at *)x;
+        return $M;
+    }
+#endif
+    $v all = {0};
+    for (int n = 0; n < $n; n++) {
+        if (n < count) all[n] = x[n];
+    }
+    return all;
+}
+
+//! padded_$v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
+/* So many lanes as they are, and another number in those behind them. */
+static inline $v padded_$v($v x, int count, $T other)
+{
+    return count < $n ? pick_$v(before_$v(count), x, all_$v(other)) : x;
+}
+
 //! max_$v: f32x2 f32x4 f32x8 f32x16 f64x2 f64x4 f64x8
 /* The instruction has a where they are equal and where one is NaN; all bits set are a NaN. */
 static inline $v max_$v($v a, $v b)

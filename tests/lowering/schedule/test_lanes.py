@@ -9,7 +9,9 @@ import pytest
 
 import plusequals as pe
 from plusequals.lowering import settings
-from plusequals.lowering.ir.loops import For
+from plusequals.lowering.ir.expressions import reads
+from plusequals.lowering.ir.loops import For, If, Update
+from plusequals.lowering.ir.printer import print_expr
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule.lanes import BLOCK, BLOCKS, LANES
 from tests.compare import assert_same
@@ -292,3 +294,52 @@ def test_what_is_left_behind_whole_steps_is_vectors(size: int) -> None:
     assert [str(loop.hi) for loop in serial] == ["3"]
     expected = [bits(0 + folded(in_lanes(row * row))) for row in x]
     assert [bits(one) for one in interpreted(program, x)[0]] == expected
+
+
+PADDED = {
+    "a sum": "x[i, j]",
+    "products": "x[i, j] * w[j]",
+    "squares": "(x[i, j] - 0.25) ** 2",
+    "in float64": "f64(x[i, j]) * 2",
+}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", PADDED)
+def test_lanes_behind_the_last_term_add_nothing_and_read_nothing(name: str, dtype: str) -> None:
+    made = function(f"def f(x, w):\n    y[i] = sum({PADDED[name]})\n    return y\n")
+    for width in (9, 13, 17, 33, 37, 44, 47, 1029):
+        x = np.random.default_rng(width).standard_normal((3, width)).astype(dtype)
+        x[0, -1], x[1, -2:] = -0.0, (np.inf, np.nan)
+        room = np.full(3 * width + 64, np.nan, dtype)
+        room[: 3 * width] = x.ravel()
+        inside = room[: 3 * width].reshape(3, width)
+        weights = np.linspace(-1, 1, width, dtype=dtype)
+        program = scheduled(made.procedure(inside, weights), LIKE_C)
+        (row,) = interpreted(program, inside, weights)
+        assert_same(made.on("cc")(inside, weights), row)
+
+
+@pytest.mark.parametrize(("width", "vectors"), [(37, [32, 16]), (48, [32, 16]), (50, [32, 16, 16])])
+def test_what_is_left_of_a_row_is_one_vector(width: int, vectors: list[int]) -> None:
+    made = function("def f(x):\n    y[i] = sum(x[i, j])\n    return y\n")
+    program = scheduled(made.procedure(np.zeros((3, width), "f4")))
+    loops = [s for k in program.kernels for s in statements(k.body) if isinstance(s, For)]
+    terms = [
+        loop.hi.constant for loop in loops for stmt in loop.body
+        if isinstance(stmt, Update) and {r.node.label for r in reads(stmt.value)} == {"x"}
+    ]  # fmt: skip
+    assert terms == vectors
+
+
+def test_rows_of_any_size_that_are_one_block_have_no_others() -> None:
+    made = function("def f(x):\n    y[i] = sum(x[i, j])\n    return y\n")
+    program = scheduled(of_any_size(made, np.zeros((3, 77), "f4")))
+    (test,) = [
+        s for k in program.kernels for s in statements(k.body)
+        if isinstance(s, If) and any(isinstance(one, For) for one in s.other)
+    ]  # fmt: skip
+    assert f"<= {BLOCK}" in print_expr(test.test)
+    short, long = (list(statements(side)) for side in (test.then, test.other))
+    assert not [s for s in short if isinstance(s, For) and s.step in (BLOCK, BLOCKS)]
+    assert [s.step for s in long if isinstance(s, For) and s.step > LANES] == [BLOCKS, BLOCK]

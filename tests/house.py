@@ -28,10 +28,10 @@ dsl/tracing: boxes where sites
 dsl: forms sizes reasons keys words build checked fitting
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
 dsl/elaborate: carried leaving
-dsl/elaborate: declarations effects requests index_notation index_refusals ranges accumulate rounds
+dsl/elaborate: declarations effects requests index_notation index_refusals ranges rounds
 dsl/elaborate: expressions choices bindings merging sharing called
 dsl/elaborate: operators identity subscript_rules truth names frame inputs numpy_table array_types
-dsl/elaborate: numpy_functions
+dsl/elaborate: numpy_functions accumulate
 dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers
 dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views
 dsl/elaborate: devices library positions powers ufuncs shaping reshaping site stores arrays

@@ -1,22 +1,35 @@
-"""Accumulations over letters: `target op= value` in the type that both are computed in."""
+"""Accumulations: over letters, and by `ufunc.at` where data says, each contribution counted."""
 
 from __future__ import annotations
 
-from ...lowering.diagnostic import (
-    Span,
-)
+import numpy as np
+
+from ...lowering.diagnostic import CdError, CdTypeError, Span
 from ...lowering.ir.assignments import Access, Assign
 from ...lowering.ir.expressions import Apply, Domain, Dynamic, Read
 from ...lowering.ir.indexing import var
-from ...lowering.ir.ops import Op
-from .frame import Frame
-from .stores import logical, operated
+from ...lowering.ir.ops import OPS, Op
+from .arrays import describe
+from .broadcasting import broadcast_to
+from .context import Context, error
+from .site import NONE, Body, Site, array_of
+from .stores import assign, logical, operated, writable
 from .types import Kind, cast
-from .values import Scalar
+from .values import Array, Masked, Scalar, Value
+from .views import spread_out, subscript
+
+UPDATES: dict[np.ufunc, str] = {
+    np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "div",
+    np.floor_divide: "floordiv", np.remainder: "mod", np.power: "pow",
+    np.maximum: "max", np.minimum: "min", np.fmax: "fmax", np.fmin: "fmin",
+    np.bitwise_and: "bitand", np.bitwise_or: "bitor", np.bitwise_xor: "bitxor",
+    np.left_shift: "shl", np.right_shift: "shr",
+}  # fmt: skip
+"""The ufuncs that have `at`, and the operation that each contribution is taken in by."""
 
 
 def accumulate(
-    frame: Frame,
+    ctx: Context,
     access: Access,
     kind: Kind,
     op: Op,
@@ -26,7 +39,6 @@ def accumulate(
     span: Span,
 ) -> None:
     """Emit `access op= value`, in the joined type: through a temporary where that is wider."""
-    ctx = frame.ctx
     joined = operated(op, kind, value.kind, span)
     row = logical(op, kind.dtype.kind)
     dtype = joined.dtype.compute
@@ -48,3 +60,40 @@ def accumulate(
     whole = ctx.whole(node, span)
     back = Read(wide, tuple(var(axis) for axis in whole.axes), span)
     ctx.store(whole, cast(back, node.dtype), span)
+
+
+def ufunc_at(ufunc: np.ufunc) -> Body:
+    """Return `ufunc.at`: `a[indices] op= b` in which positions that come twice count twice."""
+    op = OPS[UPDATES[ufunc]]
+
+    def body(site: Site, a: Value, indices: Value, b: Value) -> Value:
+        ctx, span = site.ctx, site.span
+        if not isinstance(a, Array) or not a.rank:
+            text = f"`{ufunc.__name__}.at` writes an array, and is given {describe(a)}"
+            raise error("CD0452", CdTypeError, text, span)
+        writable(a, span)
+        place = subscript(ctx, a, spread_out([indices]), span, "a")
+        if isinstance(place, Masked):  # selects no element twice
+            assign(ctx, place, b, span, op)
+            return NONE
+        assert isinstance(place, Array), "a subscript of an array is a place or a selection"
+        if place.part is not None:
+            raise part_accumulated(span, "a")
+        read = place.base
+        assert read is not None, "elements of what can be written can be written"
+        value = broadcast_to(ctx, array_of(site, b), place.shape, span)
+        element = Scalar(value.at(tuple(map(var, place.axes))), value.kind)
+        access, free = Access(read.node, read.index), Domain(place.ranges)
+        accumulate(ctx, access, place.kind, op, element, free, Domain(), span)
+        return NONE
+
+    return body
+
+
+def part_accumulated(span: Span, name: str) -> CdError:
+    """Return CdTypeError CD0451: real or imaginary parts are not accumulated into by position."""
+    return error(
+        "CD0451", CdTypeError, f"`{name}` is one part of complex numbers, into which nothing is "
+        "accumulated by position", span,
+        helps=(f"accumulate into an array of its own, and add that: `{name} += total`",),
+    )  # fmt: skip

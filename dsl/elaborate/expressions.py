@@ -36,7 +36,7 @@ from .operators import (
     value_of,
 )
 from .site import Site
-from .subscript_rules import refuse_captured_letters, refuse_mixed, spread_out
+from .subscript_rules import refuse_captured_letters, refuse_mixed
 from .types import BOOL, WEAK_BOOL, kind_of_number, negate
 from .values import (
     Array,
@@ -53,7 +53,7 @@ from .values import (
     Static,
     Value,
 )
-from .views import subscript
+from .views import spread_out, subscript
 
 if TYPE_CHECKING:
     from . import attributes, choices, truth
@@ -240,7 +240,7 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
     refuse_captured_letters(frame, e, isinstance(base, Array | Handle))
     match base:
         case Array():
-            items = spread_out([_subscript_item(frame, item) for item in e.items], e)
+            items = spread_out([_subscript_item(frame, item) for item in e.items], e.comma)
             refuse_mixed(frame, e, items)
             return subscript(frame.ctx, base, items, e.span, owner.span.text)
         case Handle():

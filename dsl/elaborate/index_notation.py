@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import (
-    CdError,
     CdIndexError,
     CdNameError,
     CdSyntaxError,
@@ -336,7 +335,7 @@ def _emit_body(
         access, kind = Access(read.node, read.index), where.place.kind
         if where.place.part is not None:
             if reduced.ranges or op is not None and any(isinstance(i, Dynamic) for i in read.index):
-                raise _part_accumulated(target)
+                raise accumulate.part_accumulated(target.span, target.value.span.text)
             number = part_updated(where.place, scalar, op, value.span)
             ctx.emit(Assign(access, None, False, number, free, span=span))
             return
@@ -345,16 +344,7 @@ def _emit_body(
         require_storable(scalar.kind, kind.dtype, shown, value.span)
         ctx.emit(Assign(access, None, False, cast(scalar.expr, kind.dtype), free, span=span))
         return
-    accumulate.accumulate(frame, access, kind, op, scalar, free, reduced, span)
-
-
-def _part_accumulated(target: s.Subscript) -> CdError:
-    name = target.value.span.text
-    return error(
-        "CD0451", CdTypeError, f"`{name}` is one part of complex numbers, which letters do not "
-        "accumulate into", target.span,
-        helps=(f"accumulate into an array of its own, and add that: `{name} += total`",),
-    )  # fmt: skip
+    accumulate.accumulate(ctx, access, kind, op, scalar, free, reduced, span)
 
 
 def scalar_statement(frame: Frame, value: s.Expr, span: Span) -> Scalar:

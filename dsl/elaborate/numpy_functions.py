@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ...lowering.ir import dtypes
-from . import attributes, casts, grids, quantiles, solvers, sorting
+from . import accumulate, attributes, casts, grids, quantiles, solvers, sorting
 from . import averages as a
 from . import creation as c
 from . import elementwise as e
@@ -54,6 +54,8 @@ def handlers() -> Iterator[tuple[object, Handler]]:
             ufunc.accumulate,
             with_out(takes(f"{ufunc.__name__}.accumulate", run.ufunc_accumulate(ufunc))),
         )
+    for ufunc in accumulate.UPDATES:
+        yield ufunc.at, takes(f"{ufunc.__name__}.at", accumulate.ufunc_at(ufunc))
     for function, body, out in (*_ELEMENTWISE, *_REDUCTIONS, *_SHAPES, *_NEW, *_LINEAR, *_ORDER):
         handler = takes(function.__name__, body)
         if function in _FOLDED:

@@ -43,6 +43,22 @@ def assign(
         where: Expr | None = mask.body
     else:
         place, where = target, None
+    read = writable(place, span)
+    if op is not None and any(isinstance(i, Dynamic) for i in read.index) and not distinct(place):
+        raise error(
+            "CD0507", CdTypeError, "`x[idx] op= v` drops duplicate positions in NumPy", span,
+            helps=("write it with an index letter, which counts each one: `x[idx[n]] += v[n]`",),
+        )  # fmt: skip
+    spread = broadcast_to(ctx, as_array(ctx, value, span), place.shape, span)
+    element = spread.at(tuple(var(axis) for axis in place.axes))
+    store_element(ctx, place, (element, spread.kind), span, op, where, value)
+
+
+def writable(place: Array, span: Span) -> Read:
+    """Return the elements that a write of the place goes to.
+
+    CdValueError CD0462 where it is a copy or a view that is only read, CD0451 for new values.
+    """
     read = place.base
     if place.sealed:
         raise error(
@@ -53,14 +69,7 @@ def assign(
         raise error(
             "CD0451", CdValueError, "this is a new value, not a place that can be assigned to", span
         )
-    if op is not None and any(isinstance(i, Dynamic) for i in read.index) and not distinct(place):
-        raise error(
-            "CD0507", CdTypeError, "`x[idx] op= v` drops duplicate positions in NumPy", span,
-            helps=("write it with an index letter, which counts each one: `x[idx[n]] += v[n]`",),
-        )  # fmt: skip
-    spread = broadcast_to(ctx, as_array(ctx, value, span), place.shape, span)
-    element = spread.at(tuple(var(axis) for axis in place.axes))
-    store_element(ctx, place, (element, spread.kind), span, op, where, value)
+    return read
 
 
 def assign_product(ctx: Context, place: Array, value: Value, product: Array, span: Span) -> None:

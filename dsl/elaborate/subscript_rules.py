@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from .context import error
 from .frame import LETTER, Frame
 from .names import is_letter
 from .values import (
-    Group,
     Section,
     Static,
     Value,
@@ -77,34 +75,6 @@ def _other_letter(frame: Frame, e: s.Subscript) -> str:
     used = {item.id for item in e.items if isinstance(item, s.Name)}
     names = (s.Name(x, e.span) for x in "ijklmnopqrstuvwxyz" if x not in used)
     return next((name.id for name in names if is_letter(frame, name)), "i2")
-
-
-def spread_out(items: Sequence[Value], e: s.Subscript) -> list[Value]:
-    """Return subscripts with slice objects and tuples as if they were written in place.
-
-    One tuple that stands alone is the whole subscript; any other is an array of positions.
-    """
-    alone = items[0] if len(items) == 1 and not e.comma else None
-    match alone:
-        case Group(inner, "tuple"):
-            items = inner
-        case Static(tuple() as known):
-            items = [Static(item) for item in known]
-    return [_written(item) for item in items]
-
-
-def _written(item: Value) -> Value:
-    """Return one subscript: slice objects as sections, sequences as lists of positions."""
-    match item:
-        case Static(slice() as known):
-            ends = (known.start, known.stop, known.step)
-            return Section(*(None if end is None else Static(end) for end in ends))
-        case Static(tuple() | list() as known):
-            return Group(tuple(map(Static, known)), "list")
-        case Group(inner, "tuple"):
-            return Group(inner, "list")
-        case _:
-            return item
 
 
 def refuse_mixed(frame: Frame, e: s.Subscript, items: list[Value]) -> None:

@@ -87,6 +87,35 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
     return replace(result, body=Select(test, cast(place, dtype), cast(outside, dtype)), copied=True)
 
 
+def spread_out(items: Sequence[Value], comma: bool = False) -> list[Value]:
+    """Return subscripts with slice objects and tuples as if they were written in place.
+
+    One tuple that stands alone is the whole subscript; any other, or one with a `comma` behind it,
+    is an array of positions.
+    """
+    alone = items[0] if len(items) == 1 and not comma else None
+    match alone:
+        case Group(inner, "tuple"):
+            items = inner
+        case Static(tuple() as known):
+            items = [Static(item) for item in known]
+    return [_written(item) for item in items]
+
+
+def _written(item: Value) -> Value:
+    """Return one subscript: slice objects as sections, sequences as lists of positions."""
+    match item:
+        case Static(slice() as known):
+            ends = (known.start, known.stop, known.step)
+            return Section(*(None if end is None else Static(end) for end in ends))
+        case Static(tuple() | list() as known):
+            return Group(tuple(map(Static, known)), "list")
+        case Group(inner, "tuple"):
+            return Group(inner, "list")
+        case _:
+            return item
+
+
 def _prepared(ctx: Context, item: Value, span: Span) -> Value:
     """Return a subscript with lists made arrays and rank-0 arrays made numbers."""
     match item:

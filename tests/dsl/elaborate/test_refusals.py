@@ -28,7 +28,7 @@ REFUSED = (
     ("int(x)", "takes one number", "astype"),
     ("round(v)", "takes one number", "np.round"),
     ("math.floor(v)", "takes one number", "np.floor"),
-    ("np.add.at(v, idx, 1.0)", "np.add.at", "index letter"),
+    ("np.negative.at(v, idx)", "np.negative.at", "index letter"),
     ("np.add(x, y, where=b)", "where", "np.where"),
     ("np.repeat(v, idx)", "one number for all elements", "loop"),
     ("np.linalg.norm(x, 2)", "norm 2", "outside"),

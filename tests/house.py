@@ -31,7 +31,7 @@ dsl/elaborate: carried leaving
 dsl/elaborate: declarations effects requests index_notation index_refusals ranges rounds
 dsl/elaborate: expressions choices bindings merging sharing called
 dsl/elaborate: operators identity subscript_rules truth names frame inputs numpy_table array_types
-dsl/elaborate: numpy_functions accumulate
+dsl/elaborate: numpy_functions accumulate composed
 dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers
 dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views
 dsl/elaborate: devices library positions powers ufuncs shaping reshaping site stores arrays

@@ -100,6 +100,7 @@ def _functions() -> set[str]:
             if function is not np.dtype:
                 continue  # methods of ufuncs, and element types
         module = getattr(function, "__module__", None) or ""
-        prefix = "linalg." if module.startswith("numpy.linalg") else ""
+        inner = module.startswith(("numpy.linalg", "numpy.lib."))
+        prefix = module.removeprefix("numpy.") + "." if inner else ""
         found.add(prefix + str(getattr(function, "__name__", "")))
     return found

@@ -386,7 +386,9 @@ def _items(frame: Frame, e: s.Comprehension) -> list[Value]:
     return list(rounds.static_items(frame, source))
 
 
-def library_call(frame: Frame, text: str, args: tuple[Value, ...], span: Span) -> Value:
+def library_call(
+    frame: Frame, text: str, args: tuple[Value, ...], keywords: Mapping[str, Value], span: Span
+) -> Value:
     """Return what a function of the library, given as text, returns for the arguments."""
     parsed = frame.inputs.parsed
     if frame.ctx.pointwise:
@@ -395,4 +397,4 @@ def library_call(frame: Frame, text: str, args: tuple[Value, ...], span: Span) -
     if text not in parsed:
         parsed[text] = parse(source_from_text(text, effects.LIBRARY))
     lookup = scope_of_namespace(table.LIBRARY_SCOPE).lookup
-    return inline(frame, parsed[text], lookup, args, {}, span, None, text)
+    return inline(frame, parsed[text], lookup, args, keywords, span, None, text)

@@ -7,7 +7,7 @@ swapped while a body is elaborated, so that a body can be thrown away and done a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 
@@ -122,7 +122,7 @@ class Context:
     """The ranges of the index letters in scope, outermost first."""
     tensor_value: Callable[[Handle, Span], Array] | None = None
     """Gives the array of a persistent tensor's value; set by `elaborate`."""
-    inline_source: Callable[[str, Sequence[Value], Span], Value] | None = None
+    inline_source: Callable[[str, Sequence[Value], Mapping[str, Value], Span], Value] | None = None
     """Inlines a function of the library, given as text; set by `elaborate`."""
     uses: list[Use] | None = None
     """While the ranges of letters are collected: where they index what; nothing is checked."""

@@ -122,7 +122,9 @@ def _elaborate(
         parameters=frozenset(param.name for param in function.params),
     )  # fmt: skip
     ctx.tensor_value = lambda handle, span: inputs.field(ctx, handle, "value", span)
-    ctx.inline_source = lambda text, args, span: library_call(frame, text, tuple(args), span)
+    ctx.inline_source = lambda text, args, keywords, span: library_call(
+        frame, text, tuple(args), keywords, span
+    )
     for param in function.params:
         path = Path(param.name)
         value = arguments[param.name]

@@ -10,6 +10,7 @@ import numpy as np
 from ...lowering.ir import dtypes
 from . import accumulate, attributes, casts, grids, quantiles, solvers, sorting
 from . import averages as a
+from . import composed as o
 from . import creation as c
 from . import elementwise as e
 from . import joining as j
@@ -106,7 +107,8 @@ _SHAPES: tuple[Row, ...] = (
     (np.atleast_1d, lambda site, *arys: s.atleast(site, 1, arys), None),
     (np.atleast_2d, lambda site, *arys: s.atleast(site, 2, arys), None),
     (np.atleast_3d, lambda site, *arys: s.atleast(site, 3, arys), None),
-    (np.broadcast_to, s.broadcast, None), (np.flip, s.flip, None),
+    (np.broadcast_to, s.broadcast, None),
+    (np.lib.stride_tricks.sliding_window_view, s.windows, None), (np.flip, s.flip, None),
     (np.fliplr, lambda site, m: s.flip(site, m, ONE), None),
     (np.flipud, lambda site, m: s.flip(site, m, ZERO), None),
     (np.rot90, s.rot90, None), (np.diagonal, s.diagonal, None), (np.split, s.split, None),
@@ -162,6 +164,16 @@ _ORDER: tuple[Row, ...] = (
     (np.median, quantiles.median, None), (np.quantile, quantiles.quantile, None),
     (np.percentile, quantiles.percentile, None), (np.histogram, sorting.histogram, None),
     (np.bincount, sorting.bincount, None), (np.interp, sorting.interp, None),
+    (np.partition, o.partition, None), (np.argpartition, o.argpartition, None),
+    (np.lexsort, o.lexsort, None), (np.isin, o.isin, None),
+    (np.ediff1d, o.composed(o.EDIFF), None), (np.unwrap, o.composed(o.UNWRAP), None),
+    (np.nancumsum, o.composed(o.NAN_SUMS), None),
+    (np.nancumprod, o.composed(o.NAN_PRODUCTS), None),
+    (np.vander, o.vander, None), (np.block, o.block, None),
+    (np.ix_, o.open_mesh, None), (np.diag_indices, o.composed(o.DIAGONAL), None),
+    (np.triu_indices, o.composed(o.TRIANGLES["triu_indices"]), None),
+    (np.tril_indices, o.composed(o.TRIANGLES["tril_indices"]), None),
+    *((getattr(np, name), o.composed(text), None) for name, text in o.WINDOWS.items()),
 )  # fmt: skip
 
 _FOLDED: frozenset[Callable[..., object]] = frozenset(
@@ -199,5 +211,6 @@ _METHODS: tuple[tuple[str, Body, int | None], ...] = (
     ("conj", _conjugate, None), ("conjugate", _conjugate, None),
     ("repeat", j.repeat, None), ("trace", l.trace, 5), ("diagonal", s.diagonal, None),
     ("take", j.take, None), ("sort", sorting.sort_in_place, None),
+    ("partition", o.partition_in_place, None), ("argpartition", o.argpartition, None),
     ("argsort", sorting.argsort, None), ("searchsorted", sorting.searchsorted, None),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from .context import error
 from .elementwise import arithmetic, converted, converted_float, where
 from .joining import stacked
 from .python_reductions import as_number
-from .reductions import require_elements
+from .reductions import require_elements, require_ordered
 from .shaping import remap
 from .site import (
     NO,
@@ -22,15 +22,15 @@ from .site import (
     NOT_CONSTANT,
     Site,
     array_of,
+    axes_of,
     constant,
-    is_none,
     items_of,
     position_of,
     static_bool,
     static_int,
     static_number,
 )
-from .sorting import along, in_order
+from .sorting import along, along_all, in_order
 from .ufuncs import combine_of
 from .values import Array, Group, Scalar, Static, Value
 
@@ -86,7 +86,13 @@ def _quantile(
         text = f"`{name}` takes shares between nothing and all, and is given {share:g} of all"
         raise error("CD0442", CdValueError, text, site.span)
     source = array_of(site, a)
-    lines, place = along(site, converted_float(site, source), axis, name)
+    floats = array_of(site, converted_float(site, source))
+    places: tuple[int, ...] = axes_of(site, axis, source.rank)
+    if items_of(axis) is None:
+        lines, _ = along(site, floats, axis, name)
+    else:
+        require_ordered(site, floats, name)
+        lines = along_all(site, floats, places)
     require_elements(site, lines, (lines.rank - 1,), name)
     made = in_order(site, lines)
     size = made.shape[-1]
@@ -105,7 +111,7 @@ def _quantile(
     if keepdims:
         rank = source.rank
         axes = site.ctx.axes(rank)
-        kept = [n for n in range(rank) if not is_none(axis) and n != place]
+        kept = [n for n in range(rank) if n not in places]
         shape = [source.shape[n] if n in kept else const(1) for n in range(rank)]
         return remap(result, axes, shape, [var(axes[n]) for n in kept])
     return Scalar(result.body, result.kind) if not result.rank else result

@@ -21,6 +21,11 @@ _FUNCTIONS: tuple[tuple[object, str, str], ...] = (
     (np.union1d, f"`np.union1d` {_LENGTH}", _OUTSIDE),
     (np.delete, "`np.delete` is not part of the language", "join the parts: `np.concatenate`"),
     (np.insert, "`np.insert` is not part of the language", "join the parts: `np.concatenate`"),
+    (np.piecewise, f"`np.piecewise` {_FACTOR}", "use `np.select([test], [value], other)`"),
+    (np.choose, f"`np.choose` {_FACTOR}", "stack the choices and index them, or use `np.select`"),
+    (np.ndenumerate, f"`np.ndenumerate` {_FACTOR}", "write one `for` over `range` for each axis"),
+    (np.ndindex, f"`np.ndindex` {_FACTOR}", "write one `for` over `range` for each axis"),
+    (np.nditer, f"`np.nditer` {_FACTOR}", "write one `for` over `range` for each axis"),
     (np.vectorize, "`np.vectorize` is not needed here", "call the function on elements in a loop"),
     (np.apply_along_axis, "`np.apply_along_axis` is not needed here", "write a loop over the axis"),
     (np.frompyfunc, "`np.frompyfunc` is not needed here", "call the function itself"),
@@ -100,7 +105,5 @@ _METHODS: tuple[tuple[str, str, str], ...] = (
     ("resize", "arrays do not change their size", "make an array of the final size"),
     ("append", "arrays do not grow", "make an array of the final size"),
     ("extend", "arrays do not grow", "make an array of the final size"),
-    ("partition", "`partition` is not part of the language", "use `sort`"),
-    ("argpartition", "`argpartition` is not part of the language", "use `argsort`"),
 )  # fmt: skip
 METHOD_REFUSALS = {name: (message, way_out) for name, message, way_out in _METHODS}

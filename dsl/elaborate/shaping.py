@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...lowering.diagnostic import CdShapeError, CdTypeError
+from ...lowering.ir.assignments import Fault
+from ...lowering.ir.expressions import Domain
 from ...lowering.ir.indexing import Affine, Symbol, const, multiply, var
 from .arrays import permuted
 from .broadcasting import broadcast_to
-from .context import error
+from .context import compare, error
 from .reshaping import reshaped
 from .site import (
     NONE,
@@ -178,6 +180,45 @@ def broadcast(site: Site, array: Value, shape: Value) -> Value:
     own = array_of(site, array)
     wide = broadcast_to(site.ctx, own, static_shape(site, shape), site.span)
     return replace(wide, copied=own.copied, sealed="repeats elements, because it is broadcast")
+
+
+def windows(site: Site, x: Value, window_shape: Value, axis: Value = NONE) -> Value:
+    """Return all windows of an array under new last axes, a view of it to be read only.
+
+    CdTypeError CD0452 where there is not one size for each axis.
+    """
+    own = array_of(site, x)
+    sizes = static_shape(site, window_shape)
+    items = items_of(axis)
+    given = (axis,) if items is None else items
+    places = [axis_of(site, item, own.rank) for item in given] if not is_none(axis) else None
+    places = list(range(own.rank)) if places is None else places
+    if len(sizes) != len(places):
+        text = f"there are {len(sizes)} sizes of a window, and {len(places)} axes to move it along"
+        raise error("CD0452", CdTypeError, text, site.span, helps=("name the axes: `axis=-1`",))
+    shape, axes, inner = list(own.shape), site.ctx.axes(own.rank), site.ctx.axes(len(sizes))
+    index = [var(axis) for axis in axes]
+    for place, size, offset in zip(places, sizes, inner, strict=True):
+        rest = shape[place] - size
+        _require_room(site, rest)
+        shape[place], index[place] = rest + 1, index[place] + var(offset)
+    made = remap(own, (*axes, *inner), (*shape, *sizes), index)
+    return replace(made, sealed="shows elements more than once, in several windows")
+
+
+def _require_room(site: Site, rest: Affine) -> None:
+    """Require an axis as long as its window: CdShapeError CD0314."""
+    known = site.ctx.known
+    if known.nonnegative(rest):
+        return
+    text = "an axis is shorter than its window"
+    if known.nonnegative(-rest - 1):
+        raise error("CD0314", CdShapeError, text, site.span, helps=_SHORTER)
+    fault = Fault("CD0314", "CdShapeError", text, _SHORTER)
+    site.ctx.check(compare("le", const(0), rest), fault, (), site.span, Domain())
+
+
+_SHORTER = ("take a smaller window, or pass more elements",)
 
 
 def flip(site: Site, m: Value, axis: Value = NONE) -> Value:

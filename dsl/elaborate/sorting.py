@@ -10,7 +10,7 @@ from ...lowering.ir.expressions import Apply, Const, Domain, Dynamic, Expr, Posi
 from ...lowering.ir.indexing import Affine, const, var
 from ...lowering.ir.ops import OPS
 from . import devices, library
-from .arrays import as_scalar, count, describe, settled
+from .arrays import as_scalar, count, describe, permuted, settled
 from .averages import stored_once
 from .context import error
 from .creation import filled, linspace
@@ -48,11 +48,11 @@ _MANY = 256
 """For fewer rows such a text, which takes a second to compile, is not worth it."""
 
 
-def inlined(site: Site, text: str, *args: Value) -> Value:
+def inlined(site: Site, text: str, *args: Value, **keywords: Value) -> Value:
     """Return what a function of the library returns, its statements emitted here."""
     inline = site.ctx.inline_source
     assert inline is not None, "the library is inlined while a function is elaborated"
-    return inline(text, args, site.span)
+    return inline(text, args, keywords, site.span)
 
 
 def fresh(site: Site, shape: tuple[Affine, ...], dtype: DType, label: str) -> Array:
@@ -85,6 +85,13 @@ def along(site: Site, a: Value, axis: Value, name: str) -> tuple[Array, int]:
         raise error("CD0452", CdTypeError, f"`{name}` needs an axis", site.span)
     place = axis_of(site, axis, array.rank)
     return array_of(site, moveaxis(site, array, Static(place), Static(-1))), place
+
+
+def along_all(site: Site, array: Array, axes: tuple[int, ...]) -> Array:
+    """Return the array with the elements along some axes as lines along a last one."""
+    rest = [n for n in range(array.rank) if n not in axes]
+    turned = permuted(array, (*rest, *axes))
+    return reshaped(site, turned, (*turned.shape[: len(rest)], count(array.shape, axes)))
 
 
 def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:

@@ -27,6 +27,10 @@ EXPRESSIONS = (
     "np.percentile(h, 50)",
     "np.quantile(w, np.float64(0.3))",
     "np.quantile(i, [0.1, 0.5])",
+    "np.median(t, axis=(0, 2)), np.median(t, axis=(2, 0), keepdims=True)",
+    "np.median(t[:, ::-1, ::2], axis=(-1, 0)), np.median(t, axis=(1,))",
+    "np.percentile(t, 30, axis=(0, 1)), np.quantile(t, [0.1, 0.5], axis=(1, 2), keepdims=True)",
+    "np.median(nn.reshape(1, 5), axis=(0, 1))",
 )
 
 

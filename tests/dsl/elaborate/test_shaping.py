@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from .numpy_oracle import assert_same_as_numpy
+import plusequals as pe
+
+from .numpy_oracle import assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
     "x.T",
@@ -38,9 +40,33 @@ EXPRESSIONS = (
     "np.flip(x, (0, 1))",
     "np.permute_dims(t, (1, 0, 2))",
     "np.flipud(np.fliplr(x))",
+    "np.lib.stride_tricks.sliding_window_view(v, 3)",
+    "np.lib.stride_tricks.sliding_window_view(x[:, ::-1], (2, 3)).sum((2, 3))",
+    "np.lib.stride_tricks.sliding_window_view(t, 3, axis=1)",
+    "np.lib.stride_tricks.sliding_window_view(2 * t, (2, 2), axis=(-1, 0))",
+    "np.lib.stride_tricks.sliding_window_view(v, 4)",
+    "np.lib.stride_tricks.sliding_window_view(v[: n - 3], n - 3)",
+    "w = np.lib.stride_tricks.sliding_window_view(v, 2)\nv[:] = 7\nw.sum()",
 )
 
 
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
     assert_same_as_numpy(body)
+
+
+WINDOWS = "np.lib.stride_tricks.sliding_window_view"
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (f"{WINDOWS}(v, 5)", "CD0314.*an axis is shorter"),
+        (f"{WINDOWS}(v[: idx[2]], 2).sum()", "CD0314.*an axis is shorter"),
+        (f"{WINDOWS}(x, 2)", "CD0452.*1 sizes of a window, and 2 axes"),
+        (f"{WINDOWS}(v, 2)[0] = 1\nv", "CD0462.*in several windows"),
+    ],
+)
+def test_windows_fit_and_are_only_read(body: str, text: str) -> None:
+    with pytest.raises(pe.CdError, match=f"(?s){text}"):
+        compiled(body)

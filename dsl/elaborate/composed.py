@@ -1,0 +1,255 @@
+"""Functions of NumPy that are made of others: their meaning is written in the language."""
+
+from __future__ import annotations
+
+from ...lowering.diagnostic import CdTypeError
+from ...lowering.ir import dtypes
+from ...lowering.ir.expressions import Apply, Domain, Position
+from ...lowering.ir.indexing import Affine
+from ...lowering.ir.ops import OPS
+from . import sorting
+from .arrays import describe
+from .context import error
+from .reductions import require_ordered
+from .shaping import ravel, reshape_method
+from .site import NO, NONE, Body, Site, array_of, axis_of, index_in, is_none, items_of
+from .sorting import inlined
+from .values import Group, Static, Value
+
+_FEW = 16
+"""Among so many values one is looked for by comparing with each, in vectors."""
+
+ISIN = f"""
+def isin(element, test_elements, invert):
+    tests = np.ravel(test_elements)
+    values = np.asarray(element)
+    found = np.zeros(values.shape, np.bool_)
+    if tests.size <= {_FEW}:
+        for test in tests:
+            found |= values == test
+    else:
+        known = np.sort(tests)
+        at = np.minimum(np.searchsorted(known, values), tests.size - 1)
+        found[...] = known[at] == values
+    if invert:
+        return ~found
+    return found
+"""
+
+EDIFF = """
+def ediff1d(ary, to_end=None, to_begin=None):
+    steps = np.diff(np.ravel(ary))
+    if to_begin is not None:
+        steps = np.concatenate((np.ravel(to_begin), steps))
+    if to_end is not None:
+        steps = np.concatenate((steps, np.ravel(to_end)))
+    return steps
+"""
+
+NAN_SUMS = """
+def nancumsum(a, axis=None, dtype=None):
+    return np.cumsum(np.where(np.isnan(a), 0, a), axis, dtype)
+"""
+
+NAN_PRODUCTS = """
+def nancumprod(a, axis=None, dtype=None):
+    return np.cumprod(np.where(np.isnan(a), 1, a), axis, dtype)
+"""
+
+UNWRAP = """
+def unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
+    p = np.moveaxis(np.asarray(p), axis, -1)
+    least = period / 2 if discont is None else discont
+    steps = np.diff(p)
+    whole = np.mod(steps + period / 2, period) - period / 2
+    whole = np.where((whole == -period / 2) & (steps > 0), period / 2, whole)
+    turns = np.where(np.abs(steps) < least, 0, whole - steps)
+    out = (p + 0 * period).copy()
+    out[..., 1:] = p[..., 1:] + np.cumsum(turns, -1)
+    return np.moveaxis(out, -1, axis)
+"""
+
+VANDER = """
+def vander(x, N, increasing):
+    powers = np.arange(len(x) if N is None else N)
+    return np.asarray(x)[:, None] ** (powers if increasing else powers[::-1])
+"""
+
+_WINDOW = """
+def {name}(M):
+    n = np.arange(1 - M, M, 2)
+    if M == 1:
+        return np.ones(1)
+    return {value}
+"""
+_HALF_TURN = "np.pi * n / (M - 1)"
+WINDOWS = {
+    name: _WINDOW.format(name=name, value=value.format(at=_HALF_TURN))
+    for name, value in {
+        "hanning": "0.5 + 0.5 * np.cos({at})",
+        "hamming": "0.54 + 0.46 * np.cos({at})",
+        "blackman": "0.42 + 0.5 * np.cos({at}) + 0.08 * np.cos(2.0 * {at})",
+        "bartlett": "np.where(n <= 0, 1 + n / (M - 1), 1 - n / (M - 1))",
+    }.items()
+}
+
+LEXSORT = """
+def lexsort(keys):
+    order = np.argsort(keys[0])
+    for key in keys[1:]:
+        order = order[np.argsort(key[order])]
+    return order
+"""
+
+BLOCK = """
+def block(arrays):
+    rows = [np.concatenate([np.atleast_2d(part) for part in row], -1) for row in arrays]
+    return np.concatenate(rows, -2)
+"""
+
+DIAGONAL = """
+def diag_indices(n, ndim=2):
+    return tuple([np.arange(n) for _ in range(ndim)])
+"""
+
+_TRIANGLE = """
+def {name}(n, k=0, m=None):
+    columns = n if m is None else m
+    total = 0
+    for row in range(n):
+        total += {count}
+    rows = np.zeros(total, np.int64)
+    places = np.zeros(total, np.int64)
+    at = 0
+    for row in range(n):
+        for column in range({start}, {stop}):
+            rows[clamp(at)] = row
+            places[clamp(at)] = column
+            at += 1
+    return rows, places
+"""
+TRIANGLES = {
+    name: _TRIANGLE.format(name=name, start=start, stop=stop, count=f"max({stop} - {start}, 0)")
+    for name, start, stop in (
+        ("triu_indices", "max(row + k, 0)", "columns"),
+        ("tril_indices", "0", "min(row + k + 1, columns)"),
+    )
+}
+
+
+def composed(text: str) -> Body:
+    """Return the meaning of a function whose text, in the language, has NumPy's parameters."""
+
+    def body(site: Site, *args: Value, **keywords: Value) -> Value:
+        return inlined(site, text, *args, **keywords)
+
+    return body
+
+
+def isin(
+    site: Site, element: Value, test_elements: Value, assume_unique: Value = NO,
+    invert: Value = NO, *, kind: Value = NONE,
+) -> Value:  # fmt: skip
+    """Return which elements are among others. CdTypeError CD0404 for complex numbers."""
+    for value in (element, test_elements):
+        require_ordered(site, array_of(site, value), "isin")
+    return inlined(site, ISIN, element, test_elements, invert)
+
+
+def vander(site: Site, x: Value, N: Value = NONE, increasing: Value = NO) -> Value:
+    """Return powers of a line of numbers in columns. CdTypeError CD0452 where it is no line."""
+    line = array_of(site, x)
+    if line.rank != 1:
+        text = f"`vander` takes numbers along one axis, and is given {describe(line)}"
+        raise error("CD0452", CdTypeError, text, site.span)
+    return inlined(site, VANDER, line, N, increasing)
+
+
+def partition(site: Site, a: Value, kth: Value, axis: Value = Static(-1)) -> Value:
+    """Return the values so that each `kth` is where sorting puts it: all of them are in order."""
+    _require_places(site, a, kth, axis)
+    return sorting.sort(site, a, axis)
+
+
+def argpartition(site: Site, a: Value, kth: Value, axis: Value = Static(-1)) -> Value:
+    """Return positions that part the values around each `kth`: those that sort them."""
+    _require_places(site, a, kth, axis)
+    return sorting.argsort(site, a, axis)
+
+
+def partition_in_place(site: Site, a: Value, kth: Value, axis: Value = Static(-1)) -> Value:
+    """Part an array itself around each `kth`; returns None."""
+    _require_places(site, a, kth, axis)
+    return sorting.sort_in_place(site, a, axis)
+
+
+def _require_places(site: Site, a: Value, kth: Value, axis: Value) -> None:
+    """Require places of the axis, from its end where negative: CdIndexError CD0601."""
+    array = array_of(site, ravel(site, a) if is_none(axis) else a)
+    place = 0 if is_none(axis) else axis_of(site, axis, array.rank)
+    items = items_of(kth)
+    for item in (kth,) if items is None else items:
+        _require_place(site, index_in(site, item, "kth"), array.shape[place], place)
+
+
+def _require_place(site: Site, at: Affine, extent: Affine, axis: int) -> None:
+    number, size = Position(at), Position(extent)
+    low = Apply(OPS["ge"], (number, Position(-extent)), dtypes.bool_)
+    high = Apply(OPS["lt"], (number, size), dtypes.bool_)
+    fault, values = site.ctx.index_fault(number, extent, axis, "a", ())
+    test = Apply(OPS["and"], (low, high), dtypes.bool_)
+    site.ctx.check(test, fault, values, site.span, Domain())
+
+
+def lexsort(site: Site, keys: Value) -> Value:
+    """Return the positions that sort by the last key first, and by the others where it is equal.
+
+    CdTypeError CD0452 where the keys are not lines.
+    """
+    items = items_of(keys)
+    arrays = [array_of(site, item) for item in ((keys,) if items is None else items)]
+    wanted = 2 if items is None else 1
+    wrong = next((array for array in arrays if array.rank != wanted), None)
+    if wrong is not None or not arrays:
+        text = "`lexsort` takes keys along one axis, of which there is at least one"
+        shown = "" if wrong is None else f"this is {describe(wrong)}"
+        raise error("CD0452", CdTypeError, text, site.span, label=shown)
+    return inlined(site, LEXSORT, keys)
+
+
+def block(site: Site, arrays: Value) -> Value:
+    """Return rows of blocks joined along the last axis, and these along the one before.
+
+    CdTypeError CD0452 where the blocks are not in rows or have more than two axes.
+    """
+    rows = items_of(arrays) or ()
+    parts = [items_of(row) for row in rows]
+    if not rows or any(not row for row in parts):
+        raise error(
+            "CD0452", CdTypeError, "`block` takes rows of blocks here", site.span,
+            helps=("write a list of lists: `np.block([[a, b], [c, d]])`",),
+        )  # fmt: skip
+    for part in (array_of(site, part) for row in parts for part in row or ()):
+        if part.rank > 2:
+            text = f"`block` takes blocks of one or two axes here, and is given {describe(part)}"
+            raise error(
+                "CD0452", CdTypeError, text, site.span,
+                helps=("join them: `np.concatenate([a, b], axis=-1)`",),
+            )  # fmt: skip
+    return inlined(site, BLOCK, arrays)
+
+
+def open_mesh(site: Site, *args: Value) -> Value:
+    """Return each line of positions along an axis of its own, `np.ix_`."""
+    lines: list[Value] = []
+    for n, arg in enumerate(args):
+        line = array_of(site, arg)
+        if line.rank != 1 or line.kind.dtype.kind not in "iu":
+            raise error(
+                "CD0452", CdTypeError,
+                f"`ix_` takes lines of integers here, and is given {describe(line)}", site.span,
+                helps=("give positions: `np.ix_([0, 2], [1, 3])`",),
+            )  # fmt: skip
+        shape = [Static(-1) if m == n else Static(1) for m in range(len(args))]
+        lines.append(reshape_method(site, line, *shape))
+    return Group(tuple(lines))

@@ -1,0 +1,99 @@
+"""Functions of NumPy whose meaning is written in the language."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+
+from .numpy_oracle import assert_same_as_numpy, compiled
+
+EXPRESSIONS = (
+    "np.isin(i, idx)",
+    "np.isin(i, idx, invert=True)",
+    "np.isin(idx, np.arange(0, 90, 3))",
+    "np.isin(np.arange(20) % 7, np.arange(-9, 9)[::-1], False, True)",
+    "np.isin(nn, nn)",
+    "np.isin(np.where(nn > 0, nn, 1), np.append(np.arange(20.0), np.nan))",
+    "np.isin(i, i[:0])",
+    "np.isin(i[:0], i)",
+    "np.isin(k, [1, 2.0, 300])",
+    "np.isin(b, [True])",
+    "np.isin(x.T[::-1], x[1])",
+    "np.ediff1d(x)",
+    "np.ediff1d(idx, to_end=[7, 8], to_begin=-1)",
+    "np.ediff1d(v[:1])",
+    "np.nancumsum(nn)",
+    "np.nancumprod(nn)",
+    "np.nancumsum(np.where(x > 0, x, np.nan), axis=0)",
+    "np.nancumsum(i, 1)",
+    "np.unwrap(9 * v)",
+    "np.unwrap(9 * x, axis=0)",
+    "np.unwrap(7 * x, period=3.0)",
+    "np.unwrap(9 * y, 4.0)",
+    "np.unwrap(np.array([0.0, np.pi, 2 * np.pi, 0.0, -np.pi]))",
+    "np.vander(v)",
+    "np.vander(v, 2)",
+    "np.vander(idx, 3, increasing=True)",
+    "np.hanning(n), np.hamming(n), np.blackman(n), np.bartlett(n)",
+    "np.hanning(8), np.hamming(8), np.blackman(8), np.bartlett(8)",
+    "np.hanning(1), np.hamming(0), np.blackman(1), np.bartlett(2)",
+    "np.lexsort((idx % 2, u))",
+    "np.lexsort([v])",
+    "np.lexsort(k)",
+    "np.block([[x, x], [x, 2 * x]])",
+    "np.block([[v, v], [v, v + 1]])",
+    "np.block([[m, np.zeros((4, 1))], [np.ones((1, 5))]])",
+    "np.triu_indices(4)",
+    "np.triu_indices(3, -1, 5), np.triu_indices(3, 1, 5), np.triu_indices(3, 9)",
+    "np.tril_indices(4), np.tril_indices(5, 2, 4), np.tril_indices(4, -1)",
+    "m[np.triu_indices(4, 1)], m[np.diag_indices(4)]",
+    "np.diag_indices(2, 3)",
+    "m[np.ix_([0, 2], [1, 3, 3])]",
+    "m[np.ix_(idx[:2], idx)] = 5\nm",
+    "np.ix_([2, 0, 1])",
+    "np.partition(p, 2)[2], np.partition(p, -1)[-1], np.partition(p, (1, 4))[[1, 4]]",
+    "np.sort(np.partition(x, 1, axis=0)[:2], axis=0)",
+    "np.partition(x, 5, axis=None)[5]",
+    "np.sort(p[np.argpartition(p, -3)[-3:]])",
+    "p[p.argpartition(2)[2]]",
+    "p.partition(3)\np[3]",
+)
+
+
+@pytest.mark.parametrize("body", EXPRESSIONS)
+def test_it_is_what_numpy_says(body: str) -> None:
+    assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("np.isin(z, v)", "CD0404.*complex"),
+        ("np.isin(v)", "CD0440.*missing a required argument: 'test_elements'"),
+        ("np.isin(v, v, other=1)", "CD0440.*unexpected keyword argument 'other'"),
+        ("np.ediff1d()", "CD0429.*`ediff1d` is called without its argument `ary`"),
+        ("np.vander(x)", r"CD0452.*one axis, and is given f64\[3, 4\]"),
+        ("np.lexsort((x, x))", r"CD0452.*keys along one axis(.|\n)*this is f64\[3, 4\]"),
+        ("np.lexsort(())", "CD0452.*of which there is at least one"),
+        ("np.block([v, v])", "CD0452.*rows of blocks(.|\n)*a list of lists"),
+        ("np.block([[t]])", r"CD0452.*is given f64\[2, 3, 4\]"),
+        ("np.ix_(x)", "CD0452.*lines of integers"),
+        ("np.ix_([0.5])", "CD0452.*lines of integers"),
+        ("np.partition(v, 4)", "CD0601.*index 4 is out of range for axis 0 of `a` with size 4"),
+        ("np.argpartition(v, -5)", "CD0601.*index -5"),
+        ("np.partition(x, (0, 3), axis=0)", "CD0601.*index 3"),
+    ],
+)
+def test_what_is_refused_is_refused_at_the_call(body: str, text: str) -> None:
+    with pytest.raises(pe.CdError, match=f"(?s){text}") as caught:
+        compiled(body)
+    assert "<library>" not in str(caught.value)
+
+
+def test_a_place_of_the_run_counts_from_the_end_too() -> None:
+    f = pe.cd_from_source("lambda x, k: np.partition(x, -k)[0]", {"np": np}, backend="numpy")
+    assert f(np.array([3.0, 1.0, 2.0]), 3) == 1
+    with pytest.raises(pe.CdError, match="index -4 is out of range"):
+        f(np.array([3.0, 1.0, 2.0]), 4)

@@ -236,10 +236,10 @@ def solve(a, b):
 """
 """Gaussian elimination with partial pivoting; `b` becomes the solution, `a` is used up."""
 
-DETERMINANT = """
-def determinant(a):
+_PIVOTS = """
+def {name}(a):
     n = a.shape[0]
-    result = 1.0
+    {start}
     for k in range(n):
         p = k
         best = abs(a[k, k])
@@ -253,15 +253,27 @@ def determinant(a):
                 t = a[k, j]
                 a[k, j] = a[clamp(p), j]
                 a[p, j] = t
-            result = -result
-        result = result * a[k, k]
+            {turned}
+        {taken}
         if best != 0:
             for i in range(k + 1, n):
                 f = a[i, k] / a[k, k]
                 a[i, k + 1:] -= f * a[k, k + 1:]
-    return result
+    return {result}
 """
+
+DETERMINANT = _PIVOTS.format(
+    name="determinant", start="result = 1.0", turned="result = -result",
+    taken="result = result * a[k, k]", result="result",
+)  # fmt: skip
 """The product of the pivots of an elimination; `a` is used up."""
+
+SIGN_AND_LOG = _PIVOTS.format(
+    name="slogdet", start="sign, size_log = 1.0, 0.0", turned="sign = -sign",
+    taken="sign, size_log = sign * np.sign(a[k, k]), size_log + np.log(abs(a[k, k]))",
+    result="sign, size_log",
+)  # fmt: skip
+"""The sign of that product, and the logarithm of its size, which may be none of a float."""
 
 CHOLESKY = """
 def cholesky(a):

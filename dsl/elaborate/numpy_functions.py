@@ -159,6 +159,7 @@ _LINEAR: tuple[Row, ...] = (
 _ORDER: tuple[Row, ...] = (
     (np.linalg.solve, solvers.solve, None), (np.linalg.inv, solvers.inverse, None),
     (np.linalg.det, solvers.determinant, None), (np.linalg.cholesky, solvers.cholesky, None),
+    (np.linalg.slogdet, solvers.sign_and_logarithm, None),
     (np.sort, sorting.sort, None), (np.argsort, sorting.argsort, None),
     (np.searchsorted, sorting.searchsorted, None), (np.digitize, sorting.digitize, None),
     (np.median, quantiles.median, None), (np.quantile, quantiles.quantile, None),

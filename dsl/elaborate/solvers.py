@@ -15,7 +15,7 @@ from .python_reductions import as_number
 from .shaping import remap
 from .site import Site, array_of
 from .sorting import inlined
-from .values import Array, Static, Value
+from .values import Array, Group, Static, Value
 
 
 def _matrix(site: Site, value: Value, name: str, dtype: DType | None = None) -> Array:
@@ -74,6 +74,18 @@ def determinant(site: Site, a: Value) -> Value:
     """Return the determinant of a matrix."""
     matrix = _matrix(site, a, "det")
     return converted(site, inlined(site, library.DETERMINANT, matrix), matrix.kind.dtype)
+
+
+def sign_and_logarithm(site: Site, a: Value) -> Value:
+    """Return the sign of the determinant of a matrix, and the logarithm of its size, `slogdet`."""
+    matrix = _matrix(site, a, "slogdet")
+    found = inlined(site, library.SIGN_AND_LOG, matrix)
+    assert isinstance(found, Group), "the text returns both"
+    dtype = matrix.kind.dtype
+    real = dtypes.float32 if dtype is dtypes.complex64 else dtypes.float64
+    kinds = (dtype, real if dtype.kind == "c" else dtype)
+    parts = (converted(site, one, kind) for one, kind in zip(found.items, kinds, strict=True))
+    return Group(tuple(parts))
 
 
 def cholesky(site: Site, a: Value) -> Value:

@@ -87,3 +87,10 @@ def test_elimination_solves_and_refuses_singular_matrices() -> None:
 def test_the_determinant_changes_sign_with_the_rows() -> None:
     a = np.array([[0.0, 2.0], [3.0, 1.0]])
     assert _python(library.DETERMINANT)(a.copy()) == pytest.approx(-6.0)
+
+
+@pytest.mark.parametrize("matrix", [[[0.0, 2.0], [3.0, 1.0]], [[2.0, 4.0], [1.0, 2.0]]])
+def test_the_sign_and_the_logarithm_are_those_of_the_determinant(matrix: list[Any]) -> None:
+    with np.errstate(divide="ignore"):
+        found = _python(library.SIGN_AND_LOG)(np.array(matrix))
+    assert found == pytest.approx(tuple(np.linalg.slogdet(np.array(matrix))))

@@ -16,6 +16,12 @@ EXPRESSIONS = (
     "np.linalg.inv(m)",
     "np.linalg.det(m)",
     "np.linalg.det(k[:, :3])",
+    "sign, size = np.linalg.slogdet(m)\nreturn sign, size",
+    "sign, size = np.linalg.slogdet(m[[1, 0, 2, 3]].astype(np.float32))\nreturn sign, size",
+    "sign, size = np.linalg.slogdet(z[:, :3])\nreturn sign, size",
+    "sign, size = np.linalg.slogdet(1e-200 * spd)\nreturn sign, size",
+    "sign, size = np.linalg.slogdet(np.ones((3, 3)))\nreturn sign, size",
+    "sign, size = np.linalg.slogdet(k[:0, :0])\nreturn sign, size",
     "np.linalg.cholesky(spd)",
     "np.linalg.inv(np.eye(3)[::-1])",
 )

@@ -47,6 +47,7 @@ from .schedule.order import order
 from .schedule.pieces import in_pieces, pieces
 from .schedule.rounding import fused_products
 from .schedule.rounds import noted
+from .schedule.separate import separate
 from .schedule.stages import in_stages, stages
 from .schedule.stencil import in_time, stencil
 from .schedule.streams import in_streams, streams
@@ -129,6 +130,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("checks", checks, in_blocks, _schedules),
     Pass("stages", stages, in_stages, _schedules),
     Pass("stencil", stencil, in_time, _schedules),
+    Pass("separate", separate, when=_schedules),
     Pass("parallel", parallel, when=_schedules),  # the finished nests
 )
 

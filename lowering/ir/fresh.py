@@ -42,6 +42,13 @@ class Fresh:
         self.nodes.append(made)
         return made
 
+    def like(self, node: Node) -> Node:
+        """Return a new local like another one."""
+        self.node += 1
+        made = replace(node, id=self.node)
+        self.nodes.append(made)
+        return made
+
     def symbol(self, name: str) -> Symbol:
         """Return a new symbol."""
         self.serial += 1

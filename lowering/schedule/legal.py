@@ -44,7 +44,7 @@ else:  # what few programs need
     integers = Later(".integers", __package__)
 
 
-_Uses = dict[int, int]
+Uses = dict[int, int]
 """How often nodes are used, by their ids."""
 
 
@@ -131,17 +131,22 @@ def overtakes(loop: For, one: Site, other: Site, outer: tuple[Range, ...] = ()) 
 
 def confined(program: Program) -> Mapping[int, frozenset[int]]:
     """Return by the `id` of each loop the ids of the temporaries that only its body uses."""
-    moving = exchanged(program)
-    own = {node.id for node in program.locals} - moving
-    total: _Uses = {}
-    inside: dict[int, _Uses] = {}
-    for kernel in program.kernels:
-        for stmt in kernel.body:
-            _add(total, _uses(stmt, own, inside))
+    total, inside = uses_of(program)
     return {
         loop: frozenset(number for number, times in uses.items() if times == total[number])
         for loop, uses in inside.items()
     }
+
+
+def uses_of(program: Program) -> tuple[Uses, Mapping[int, Uses]]:
+    """Return how often each temporary is used in all, and by the `id` of each loop in its body."""
+    own = {node.id for node in program.locals} - exchanged(program)
+    total: Uses = {}
+    inside: dict[int, Uses] = {}
+    for kernel in program.kernels:
+        for stmt in kernel.body:
+            _add(total, _uses(stmt, own, inside))
+    return total, inside
 
 
 def private(
@@ -169,9 +174,9 @@ def _is_of_rounds(sites: tuple[Site, ...], symbols: set[Symbol]) -> bool:
     )
 
 
-def _uses(stmt: Stmt, own: set[int], inside: dict[int, _Uses]) -> _Uses:
+def _uses(stmt: Stmt, own: set[int], inside: dict[int, Uses]) -> Uses:
     """Return how often statements use each temporary; what loops do is kept by their `id`."""
-    uses: _Uses = {}
+    uses: Uses = {}
     for body in bodies(stmt):
         for one in body:
             _add(uses, _uses(one, own, inside))
@@ -183,7 +188,7 @@ def _uses(stmt: Stmt, own: set[int], inside: dict[int, _Uses]) -> _Uses:
     return uses
 
 
-def _add(total: _Uses, more: _Uses) -> None:
+def _add(total: Uses, more: Uses) -> None:
     for number, times in more.items():
         total[number] = total.get(number, 0) + times
 

@@ -23,7 +23,7 @@ for i in 0..8 block:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from math import ceil, prod
 from typing import Literal
@@ -40,6 +40,7 @@ from ..ir.ops import OPS
 from ..ir.walk import reads, statements, writes
 from .elsewhere import Place, elsewhere
 from .nests import Band, around, counted, fails, favours, normal, rounds_of, trips, with_value
+from .skewed import is_linear, skewed
 
 Space = Literal["device", "shared", "private", "rows"]
 """Who has an array: the device, each block, each thread; of rows each thread has its own."""
@@ -152,16 +153,31 @@ def normalised(found: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...]]:
         if loop.step != 1:
             free[at], value = normal(loop, fresh.symbol(loop.symbol.name))
             body = with_value(body, loop.symbol, value)
-    best = max(range(len(free)), key=lambda at: (favours(body, free[at].symbol), at))
+    score = [favours(body, loop.symbol) for loop in free]
+    best = max(range(len(free)), key=lambda at: (score[at], at))
     known = [trips(loop) is not None and loop.lo.constant is not None for loop in free]
     if fails(body):
         best = len(free) - 1
         known = [all(known)] * len(free)
+    plain = not any(following(free, at) for at in range(len(free)))
     count = trips(free[best])
-    if count is not None and count < FEW and len(free) > 1 and sum(known) > 1:
+    if plain and count is not None and count < FEW and len(free) > 1 and sum(known) > 1:
         return counted(free, body, fresh)
-    free.append(free.pop(best))
+    follow = following(free, best)
+    if follow == [len(free) - 1] == [best + 1] and is_linear(free[best], free[-1]):
+        across = skewed(free[best], replace(free[-1], body=body), 0, fresh.symbol("across"))
+        (inner,) = across.body
+        assert isinstance(inner, For), "two loops stay two"
+        return [*free[:best], replace(across, body=()), replace(inner, body=())], inner.body
+    if not follow:
+        free.append(free.pop(best))
     return free, body
+
+
+def following(free: Sequence[For], at: int) -> list[int]:
+    """Return which loops have bounds that follow one of them."""
+    symbol = free[at].symbol
+    return [n for n, one in enumerate(free) if symbol in one.lo.symbols() | one.hi.symbols()]
 
 
 def dealt(free: list[For], body: tuple[Stmt, ...], fresh: Fresh) -> For:

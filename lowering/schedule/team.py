@@ -201,14 +201,15 @@ class _Team:
 
 
 def longest(free: Sequence[For]) -> int:
-    """Return which of some loops to deal out: the last, unless it has few rounds and another one,
-    which needs none of them, more."""
-    last = len(free) - 1
-    if trips(free[last]) not in range(LONG):
+    """Return which of some loops to deal out, of those that need no other: the last of all, unless
+    it does, or has few rounds and another one more."""
+    names, last = {loop.symbol for loop in free}, len(free) - 1
+    ends = [loop.lo.symbols() | loop.hi.symbols() for loop in free]
+    apart = [at for at, used in enumerate(ends) if not names & used]
+    if last in apart and trips(free[last]) not in range(LONG):
         return last
-    names = {loop.symbol for loop in free}
-    apart = [at for at, loop in enumerate(free) if not names & (loop.lo + loop.hi).symbols()]
-    return max((last, *apart), key=lambda at: 2**40 if (n := trips(free[at])) is None else n)
+    first = [last] if last in apart else []
+    return max(first + apart, key=lambda at: 2**40 if (n := trips(free[at])) is None else n)
 
 
 def is_long(loops: Sequence[For]) -> bool:

@@ -42,6 +42,34 @@ def test_axes_are_dealt_out_or_counted_as_one(shape: str) -> None:
     case.assert_same(made.body)
 
 
+@pytest.mark.parametrize("place", ["i, j", "j, i"])
+@pytest.mark.parametrize("bounds", [
+    "i", "i, 40", "40 - i", "max(0, i - 3), min(40, i + 4)", "0, 40 - i, 2", "i % 3, 40, 3",
+    "i, i + 5", "i // 2",
+])  # fmt: skip
+def test_loops_whose_bounds_follow_others_stay_inside_of_these(place: str, bounds: str) -> None:
+    text = (
+        f"for i in range(1, 40):\n    for j in range({bounds}):\n        y[{place}] += x[i] * x[j]"
+    )
+    case = Case(text, y="f32[45, 45]", x="f32[45]")
+    made = made_of(case)
+    assert kinds(made).count("thread") == 1
+    case.assert_same(made.body)
+
+
+@pytest.mark.parametrize("text", [
+    "for i in range(5):\n    for k in range(6):\n        for j in range(i):\n"
+    "            y[i, k, j] += x[j]",
+    "for i in range(5):\n    for j in range(i):\n        for k in range(j):\n"
+    "            y[k, j, i] += x[j]",
+    "for i in range(5):\n    for k in range(6):\n        for j in range(k):\n"
+    "            y[j, k, i] += x[j]",
+])  # fmt: skip
+def test_loops_that_others_follow_are_not_counted_as_one(text: str) -> None:
+    case = Case(text, y="f32[6, 6, 6]", x="f32[6]")
+    case.assert_same(made_of(case).body)
+
+
 @pytest.mark.parametrize(
     ("shape", "is_several"),
     [("64", True), ("3, 16", True), ("2, 2, 64", True), ("129", True), ("70", False),

@@ -50,6 +50,17 @@ def test_rows_of_temporaries_are_shared_and_scalars_are_not() -> None:
     assert named["m"] == "private"
 
 
+@pytest.mark.parametrize("rows_of", ["range(1, 40)", "range(1, 9)"])
+@pytest.mark.parametrize("bounds", ["i", "i, 40", "i, 40 - i"])
+def test_loops_that_others_follow_are_dealt_out(rows_of: str, bounds: str) -> None:
+    text = f"for i in {rows_of}:\n    for j in range({bounds}):\n        y[i, j] += x[j, i]"
+    case = Case(text, y="f32[40, 40]", x="f32[40, 40]")
+    made = by_one(case)
+    (dealt,) = [s for s in statements(made.body) if isinstance(s, For) and s.kind == "thread"]
+    assert dealt.symbol.name == "i"
+    case.assert_same(made.body)
+
+
 def test_what_has_no_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case(SOFTMAX, y="f32[3, 100]", x="f32[3, 100]")
     monkeypatch.setattr(module, "SHARED_BYTES", 300)

@@ -66,6 +66,7 @@ def solve(zero: Iterable[Affine], least: Iterable[Affine]) -> Solution | Literal
     equal = [plain(one) for one in wanted[0]]
     above = [plain(one) for one in wanted[1]]
     above += plain.bounds
+    equal += plain.zeros
     table = _Table.of(equal, above)
     values = table.substituted()
     if values is None:
@@ -106,6 +107,7 @@ class _Plain:
 
     def __init__(self) -> None:
         self.symbols: dict[Atom, Symbol] = {}
+        self.zeros: list[Affine] = []
         self.bounds: list[Affine] = []
 
     def __call__(self, index: Affine) -> Affine:
@@ -136,8 +138,7 @@ class _Plain:
             case "mod" if by is not None and by > 0:
                 whole = self(floordiv(atom.left, atom.right))
                 self.bounds += [one, one * -1 + (by - 1)]
-                gap = self(atom.left) - whole * by - one
-                self.bounds += [gap, gap * -1]
+                self.zeros.append(self(atom.left) - whole * by - one)
             case _:
                 pass
         return name

@@ -83,6 +83,13 @@ def test_quotients_and_remainders_are_exact() -> None:
     assert isinstance(solve([one - two], apart), dict)
 
 
+def test_neighbours_are_not_of_one_colour() -> None:
+    """As a board has no two fields of one colour beside each other."""
+    one, other = mod(var(i), const(2)), mod(var(i) + 1, const(2))
+    assert solve([one - other + (var(j) - var(k)) * 2], []) == "none"
+    assert isinstance(solve([one - other + (var(j) - var(k)) * 3 + 2], _boxed([i, j, k])), dict)
+
+
 def test_of_products_nothing_is_claimed() -> None:
     product = multiply(var(i), var(j))
     assert solve([product - 6], [var(i) - 2, var(j) - 2]) in ("unclear", {i: 2, j: 3})

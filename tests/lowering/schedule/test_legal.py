@@ -313,3 +313,16 @@ def test_programs_of_the_language() -> None:
     steps = lowered("for t in range(8):\n    y += x", y="f32[9]", x="f32[9]").kernels[0].body[0]
     assert isinstance(steps, For)
     assert why(steps) is Dependent.CELL
+
+
+@pytest.mark.parametrize(("step", "colours"), [(2, 2), (2, 3), (3, 3)])
+def test_rows_of_one_colour_are_independent_where_neighbours_have_another(
+    step: int, colours: int
+) -> None:
+    text = (
+        f"for i in range(1, 19):\n    for j in range(1 + i % {colours}, 19, {step}):\n"
+        "        u[i, j] = u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]"
+    )
+    whole = lowered(text, u="f64[20, 20]").kernels[0].body
+    (rows,) = [stmt for stmt in whole if isinstance(stmt, For)]
+    assert (independent(rows) is None) is (step == colours)

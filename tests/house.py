@@ -57,8 +57,8 @@ lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks guarded lockstep predicate pieces
 lowering/schedule: separate
 lowering/schedule: deferred kinds split stages answered
-lowering/schedule: inward prefer tensor_tiles device_parts device_tiles distribution
-lowering/schedule: device_contraction bared columns
+lowering/schedule: prepared inward prefer tensor_tiles device_parts device_tiles distribution
+lowering/schedule: device_contraction bared columns fronts
 lowering/schedule: segments scatter owners prefix chunks copied
 lowering/schedule: hosts firsts sections team scan updates tree points skewed meet elsewhere
 lowering/schedule: sweeps streams checks best terms nests abreast jam outer edges

@@ -10,7 +10,8 @@
     writes to where data says          each thread its own elements, in pieces if exact: `owners`;
                                        where it is asked for by atomic operations: `scatter`
     loops in the order of the program  by the host, if what they do is worth kernels of its own,
-                                       else by one block, or by one thread
+                                       else by one block, or by one thread; front by front where
+                                       the points of these are independent: `fronts`
 
 What has to be decided between kernels - storage, prints, who trades places - is the host's, too.
 A kernel is an outermost loop of the kind `block`; all that stands around kernels is the host's.
@@ -31,11 +32,11 @@ from dataclasses import field, replace
 
 from ..dataclass import dataclass
 from ..ir.bounds import Bounds
-from ..ir.fresh import Fresh, fresh_for
+from ..ir.fresh import Fresh
 from ..ir.indexing import Symbol, const
 from ..ir.loops import Check, Comment, For, If, Program, Stmt, While
 from ..ir.node import Node
-from ..ir.rewrite import over_kernels, with_bodies
+from ..ir.rewrite import with_bodies
 from ..ir.walk import bodies, reads, statements, writes
 from ..passes.access import accesses
 from ..target import Target
@@ -45,22 +46,20 @@ from .copied import scalars, with_copies
 from .device_parts import divided
 from .device_tiles import tiles
 from .distribution import distributed
-from .firsts import firsts
 from .hosts import is_hosts, is_large
-from .inward import inward
 from .nests import Band, Facts, band, facts_of, uses_of
 from .owners import owners
 from .points import PRIVATE_BYTES, Made, Space, points
 from .prefer import is_by_steps, prefers_rows
 from .prefix import prefix
+from .prepared import prepared
 from .scan import rows_of, scan
 from .scatter import scattered
-from .sections import sections, separated
+from .sections import separated
 from .segments import Segment, segments
 from .team import is_shared, is_worth, one_block, rows
 from .tensor_tiles import tensor_tiles
 from .tree import sums
-from .updates import as_updates
 
 MOST_NODES = 64
 """Statements that have nothing to do with each other share a kernel up to so many arrays."""
@@ -77,11 +76,7 @@ class Grid:
 
 def grid(program: Program, target: Target, exact: bool = False) -> Grid:
     """Return the program as kernels; with `exact` sums keep the order of the program."""
-    program = over_kernels(program, as_updates)
-    program = inward(program, facts_of(program))
-    program = sections(program, facts_of(program))
-    fresh = fresh_for(program)
-    program = over_kernels(program, lambda body: firsts(body, fresh))
+    program, fresh = prepared(program)
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
     copied = scalars(body, program.locals)

@@ -44,6 +44,7 @@ else:  # what few programs need
     integers = Later(".integers", __package__)
 
 
+Ranks = tuple[Affine, Affine]
 Uses = dict[int, int]
 """How often nodes are used, by their ids."""
 
@@ -113,8 +114,11 @@ def independent(
     return None
 
 
-def overtakes(loop: For, one: Site, other: Site, outer: tuple[Range, ...] = ()) -> bool:
-    """Whether the second of two places may use, in a later round, an element that the first does.
+def overtakes(
+    loop: For, one: Site, other: Site, outer: tuple[Range, ...] = (), ranks: Ranks | None = None
+) -> bool:
+    """Whether the second of two places may use, in a later round, an element that the first does;
+    with ranks, numbers in the symbols at each place, where that of the second is not greater.
 
     >>> program = lowered('''
     ... for i in range(1, 8):
@@ -126,7 +130,7 @@ def overtakes(loop: For, one: Site, other: Site, outer: tuple[Range, ...] = ()) 
     >>> overtakes(loop, read, write), overtakes(loop, write, read)
     (False, True)
     """
-    return _Meeting(loop, one, other, outer).refusal() is not None
+    return _Meeting(loop, one, other, outer, ranks).refusal() is not None
 
 
 def confined(program: Program) -> Mapping[int, frozenset[int]]:
@@ -233,6 +237,8 @@ class _Meeting:
     one: Site
     other: Site
     outer: tuple[Range, ...]
+    ranks: Ranks | None = None
+    """Numbers at each of them, of which the second is not greater."""
 
     def refusal(self) -> Refusal | None:
         """Return in which rounds both use one element; None where they never do."""
@@ -279,6 +285,8 @@ class _Meeting:
         """Return what is zero, and what is not negative, where both use one element."""
         zero: list[Affine] = []
         least = [var(_LATER) - 1]
+        if self.ranks is not None:
+            least.append(self.ranks[0] - substitute(self.ranks[1], names))
         for r in self.outer:
             least += [var(r.symbol) - r.lo, r.hi - 1 - var(r.symbol)]
         for site, values in ((self.one, {}), (self.other, names)):

@@ -21,6 +21,7 @@ CHOICES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
     "hosts": {"SMALL": (1, 16)},
     "prefer": {"POINTS": (1, 2048)},
     "segments": {"MANY": (2, 64, 256)},
+    "fronts": {"FEWEST": (2, 3, 32)},
     "inward": {"FEW": (1, 1024), "LONG": (1, 32)},
     "points": {
         "THREADS": (32, 64), "EACH": (2, 3), "MANY": (1, 1 << 20), "FEW": (2, 3, 64),

@@ -72,6 +72,32 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
     ),
     "rows times": ("y[i] = sum[k](x[i, k] * x[0, k])", reals(lambda n: (3,), wide)),
     "recurrence": ("for t in range(1, len(y)):\n    y[t] = y[t - 1] * 0.5 + x[t]", reals(one, one)),
+    "triangle across": (
+        "for i in range(len(y)):\n    for j in range(i + 1, len(y)):\n"
+        "        y[j, i] = x[j, i] - j",
+        reals(square, square),
+    ),
+    "triangle in steps": (
+        "for t in range(3):\n    for i in range(len(y)):\n        for j in range(i):\n"
+        "            y[i, j] = y[i, j] * 0.5 + t\n    y[0, 0] = y[-1, 0]",
+        reals(lambda n: (n + 1, n + 1), one),
+    ),
+    "board": (
+        "for i in range(1, len(y) - 1):\n    for j in range(1 + i % 2, len(y) - 1, 2):\n"
+        "        y[i, j] = y[i - 1, j] + y[i + 1, j] + y[i, j - 1] + y[i, j + 1]",
+        reals(square, square),
+    ),
+    "table": (
+        "for i in range(1, len(y)):\n    for j in range(1, len(y)):\n        y[i, j] = "
+        "max(y[i - 1, j], y[i, j - 1], y[i - 1, j - 1] + x[i, j])",
+        reals(square, square),
+    ),
+    "sweep in place": (
+        "for t in range(2):\n    for i in range(len(y) - 2, 0, -1):\n"
+        "        for j in range(1, len(y) - 1):\n            y[i, j] = "
+        "0.25 * (y[i - 1, j] + y[i + 1, j] + y[i, j - 1] + y[i + 1, j + 1])",
+        reals(square, square),
+    ),
     "columns in order": (
         "for t in range(1, len(y)):\n    y[t, i] = y[t - 1, i] * 0.5 + x[t, i]",
         reals(two, two),

@@ -1,0 +1,38 @@
+"""Programs as kernels are made of them: loops by themselves, in the order that has most to share.
+
+Each step is a function from program to program, and changes no element: what accumulates says so,
+nests are perfect, rounds that need others stand apart, and tables go front by front.
+
+>>> program, fresh = prepared(lowered('''
+... for i in range(1, 40):
+...     for j in range(1, 50):
+...         u[i, j] = max(u[i - 1, j], u[i, j - 1])
+... ''', u="i64[40, 50]"))
+>>> print_loops(program.kernels[0].body)
+for front in 2..89:
+    for i in max(1, front - 49)..min(40, front):
+        # u[i, j] = max(u[i - 1, j], u[i, j - 1])
+        u[i, -i + front] = max(u[i - 1, -i + front], u[i, -i + front - 1])
+"""
+
+from __future__ import annotations
+
+from ..ir.fresh import Fresh, fresh_for
+from ..ir.loops import Program
+from ..ir.rewrite import over_kernels
+from .firsts import firsts
+from .fronts import fronts
+from .inward import inward
+from .nests import facts_of
+from .sections import sections
+from .updates import as_updates
+
+
+def prepared(program: Program) -> tuple[Program, Fresh]:
+    """Return a program as kernels are made of it, and names that it does not have."""
+    program = over_kernels(program, as_updates)
+    program = inward(program, facts_of(program))
+    program = sections(program, facts_of(program))
+    fresh = fresh_for(program)
+    program = over_kernels(program, lambda body: firsts(body, fresh))
+    return fronts(program, facts_of(program), fresh), fresh

@@ -1,0 +1,34 @@
+"""What programs are before kernels are made of them: all steps together change nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plusequals.lowering.ir.loops import For
+from plusequals.lowering.ir.verify import verify_program
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule.prepared import prepared
+
+from .kernels import Case, filled, ran
+
+TEXTS = [  # and how many loops there are in the end
+    ("for i in range(1, 40):\n    for j in range(1, 50):\n"
+     "        u[i, j] = max(u[i - 1, j], u[i, j - 1])", 2),
+    ("for k in range(9):\n    for i in range(40):\n        u[i, 0] = u[k, 0] * u[k, 1]", 4),
+    ("m = u[0, 0]\nfor i in range(40):\n    if u[i, 1] > m:\n        m = u[i, 1]\nu[0, 0] = m", 1),
+    ("for i in range(40):\n    m = u[i, 0]\n    for j in range(i):\n"  # is shared as a maximum
+     "        m = max(m, u[i, j] * u[j, 49])\n    u[i, 49] = m", 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "count"), TEXTS)
+def test_steps_together_do_the_same(text: str, count: int) -> None:
+    case = Case(text, True, u="f64[40, 50]")
+    made, fresh = prepared(case.program)
+    made = fresh.declared(made)
+    verify_program(made)
+    assert sum(isinstance(stmt, For) for stmt in statements(made.kernels[0].body)) == count
+    arrays = [filled(p.node, np.random.default_rng(3)) for p in case.program.parameters]
+    got, want = ran(made, arrays), ran(case.program, arrays)
+    assert [a.tobytes() for a in got] == [a.tobytes() for a in want]

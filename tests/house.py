@@ -58,7 +58,7 @@ lowering/schedule: __init__ grid presets stencil masks guarded lockstep predicat
 lowering/schedule: separate
 lowering/schedule: deferred kinds split stages answered
 lowering/schedule: prepared inward prefer tensor_tiles device_parts device_tiles distribution
-lowering/schedule: device_contraction bared columns fronts
+lowering/schedule: device_contraction bared columns onward fronts
 lowering/schedule: segments scatter owners prefix chunks copied
 lowering/schedule: hosts firsts sections team scan updates tree points skewed meet elsewhere
 lowering/schedule: sweeps streams checks best terms nests abreast jam outer edges

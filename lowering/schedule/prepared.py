@@ -24,6 +24,7 @@ from .firsts import firsts
 from .fronts import fronts
 from .inward import inward
 from .nests import facts_of
+from .onward import onward
 from .sections import sections
 from .updates import as_updates
 
@@ -35,4 +36,5 @@ def prepared(program: Program) -> tuple[Program, Fresh]:
     program = sections(program, facts_of(program))
     fresh = fresh_for(program)
     program = over_kernels(program, lambda body: firsts(body, fresh))
+    program = onward(program, facts_of(program), fresh)
     return fronts(program, facts_of(program), fresh), fresh

@@ -82,6 +82,11 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
         "            y[i, j] = y[i, j] * 0.5 + t\n    y[0, 0] = y[-1, 0]",
         reals(lambda n: (n + 1, n + 1), one),
     ),
+    "triangle solved": (
+        "for i in range(len(y)):\n    s = z[i]\n    for j in range(i):\n"
+        "        s -= x[i, j] * y[j]\n    y[i] = s * 0.5",
+        reals(one, square, one),
+    ),
     "board": (
         "for i in range(1, len(y) - 1):\n    for j in range(1 + i % 2, len(y) - 1, 2):\n"
         "        y[i, j] = y[i - 1, j] + y[i + 1, j] + y[i, j - 1] + y[i, j + 1]",

@@ -19,6 +19,8 @@ TEXTS = [  # and how many loops there are in the end
     ("m = u[0, 0]\nfor i in range(40):\n    if u[i, 1] > m:\n        m = u[i, 1]\nu[0, 0] = m", 1),
     ("for i in range(40):\n    m = u[i, 0]\n    for j in range(i):\n"  # is shared as a maximum
      "        m = max(m, u[i, j] * u[j, 49])\n    u[i, 49] = m", 2),
+    ("for i in range(40):\n    m = u[i, 0]\n    for j in range(i):\n"
+     "        m -= u[i, j] * u[j, 49]\n    u[i, 49] = m", 3),
 ]  # fmt: skip
 
 

@@ -33,7 +33,7 @@ from ..ir import dtypes
 from ..ir.assignments import Let
 from ..ir.expressions import Apply, Index, Position
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, const, floordiv, minimum, var
+from ..ir.indexing import Affine, const, floordiv, minimum, substitute, var
 from ..ir.loops import Check, For, If, Stmt, While
 from ..ir.node import Node
 from ..ir.ops import OPS
@@ -152,7 +152,11 @@ def normalised(found: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...]]:
     for at, loop in enumerate(free):
         if loop.step != 1:
             free[at], value = normal(loop, fresh.symbol(loop.symbol.name))
-            body = with_value(body, loop.symbol, value)
+            body, values = with_value(body, loop.symbol, value), {loop.symbol: value}
+            free[at + 1 :] = [
+                replace(one, lo=substitute(one.lo, values), hi=substitute(one.hi, values))
+                for one in free[at + 1 :]
+            ]
     score = [favours(body, loop.symbol) for loop in free]
     best = max(range(len(free)), key=lambda at: (score[at], at))
     known = [trips(loop) is not None and loop.lo.constant is not None for loop in free]

@@ -42,14 +42,17 @@ def test_axes_are_dealt_out_or_counted_as_one(shape: str) -> None:
     case.assert_same(made.body)
 
 
+@pytest.mark.parametrize("rows", ["1, 40", "39, 0, -1", "1, 40, 3"])
 @pytest.mark.parametrize("place", ["i, j", "j, i"])
 @pytest.mark.parametrize("bounds", [
     "i", "i, 40", "40 - i", "max(0, i - 3), min(40, i + 4)", "0, 40 - i, 2", "i % 3, 40, 3",
     "i, i + 5", "i // 2",
 ])  # fmt: skip
-def test_loops_whose_bounds_follow_others_stay_inside_of_these(place: str, bounds: str) -> None:
+def test_loops_whose_bounds_follow_others_stay_inside_of_these(
+    rows: str, place: str, bounds: str
+) -> None:
     text = (
-        f"for i in range(1, 40):\n    for j in range({bounds}):\n        y[{place}] += x[i] * x[j]"
+        f"for i in range({rows}):\n    for j in range({bounds}):\n        y[{place}] += x[i] * x[j]"
     )
     case = Case(text, y="f32[45, 45]", x="f32[45]")
     made = made_of(case)

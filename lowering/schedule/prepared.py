@@ -25,6 +25,7 @@ from .fronts import fronts
 from .inward import inward
 from .nests import facts_of
 from .onward import onward
+from .pivots import pivots
 from .sections import sections
 from .updates import as_updates
 
@@ -35,6 +36,7 @@ def prepared(program: Program) -> tuple[Program, Fresh]:
     program = inward(program, facts_of(program))
     program = sections(program, facts_of(program))
     fresh = fresh_for(program)
+    program = pivots(program, fresh)
     program = over_kernels(program, lambda body: firsts(body, fresh))
     program = onward(program, facts_of(program), fresh)
     return fronts(program, facts_of(program), fresh), fresh

@@ -87,6 +87,15 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
         "        s -= x[i, j] * y[j]\n    y[i] = s * 0.5",
         reals(one, square, one),
     ),
+    "pivots": (
+        "for k in range(len(y)):\n    p = k\n    for i in range(k + 1, len(y)):\n"
+        "        if abs(y[i, k]) > abs(y[p, k]):\n            p = i\n"
+        "    for j in range(len(y)):\n        t = y[k, j]\n        y[k, j] = y[p, j]\n"
+        "        y[p, j] = t\n    for i in range(k + 1, len(y)):\n"
+        "        y[i, k] /= y[k, k]\n        for j in range(k + 1, len(y)):\n"
+        "            y[i, j] -= y[i, k] * y[k, j]",
+        reals(square, one),
+    ),
     "board": (
         "for i in range(1, len(y) - 1):\n    for j in range(1 + i % 2, len(y) - 1, 2):\n"
         "        y[i, j] = y[i - 1, j] + y[i + 1, j] + y[i, j - 1] + y[i, j + 1]",

@@ -17,6 +17,7 @@ TEXTS = [  # and how many loops there are in the end
      "        u[i, j] = max(u[i - 1, j], u[i, j - 1])", 2),
     ("for k in range(9):\n    for i in range(40):\n        u[i, 0] = u[k, 0] * u[k, 1]", 4),
     ("m = u[0, 0]\nfor i in range(40):\n    if u[i, 1] > m:\n        m = u[i, 1]\nu[0, 0] = m", 1),
+    ("p = 0\nfor i in range(40):\n    if u[i, 1] > u[p, 1]:\n        p = i\nu[0, 0] = p", 2),
     ("for i in range(40):\n    m = u[i, 0]\n    for j in range(i):\n"  # is shared as a maximum
      "        m = max(m, u[i, j] * u[j, 49])\n    u[i, 49] = m", 2),
     ("for i in range(40):\n    m = u[i, 0]\n    for j in range(i):\n"

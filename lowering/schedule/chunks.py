@@ -48,7 +48,7 @@ from .nests import (
 )
 from .points import EXPANDED_BYTES, THREADS, Made
 from .team import fits_block, together
-from .tree import Sum, neutral, zero_of
+from .tree import Sum, neutral, to_share, zero_of
 
 MOST = 1024
 """Blocks that sum parts: eight for each multiprocessor of a large device."""
@@ -82,7 +82,7 @@ def apart(
 
     `point` is a loop around, each round of which has such a sum.
     """
-    loops, body = nest_of(loop)
+    loops, body = to_share(loop, found, facts)
     count = blocks_for(loop, 1 if point is None else trips(point) or 1)
     sizes = [_size(one) for one in loops]
     in_order = any(one.pair for one in found) or fails(body)

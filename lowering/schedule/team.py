@@ -171,7 +171,7 @@ class _Team:
         accumulators = sums(loop, own, self.facts) if is_long((loop,)) else ()
         inside = is_worth(loop, self.facts) and reads_inside(loop, self.facts)
         if accumulators and not inside and self.holds(own):
-            made = reduced(loop, accumulators, self.fresh, self.spaces)
+            made = reduced(loop, accumulators, self.facts, self.fresh, self.spaces)
             for stmt in made.threads:
                 yield stmt, False
             own = self.scalars | {n for n, space in self.spaces.items() if space == "private"}

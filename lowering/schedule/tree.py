@@ -39,6 +39,7 @@ from ..ir.node import Node
 from ..ir.ops import OPS, Op, neutral_of
 from ..ir.walk import binds, statements
 from ..passes.access import Accesses, accesses
+from ..passes.cells import ranges
 from .elsewhere import Place, elsewhere
 from .nests import Facts, around, as_one, favours, nest_of, trips
 from .points import THREADS, Space
@@ -176,13 +177,31 @@ class Share:
     founds: Node | None
 
 
-def reduced(loop: For, found: Sequence[Sum], fresh: Fresh, spaces: dict[int, Space]) -> Parts:
+def to_share(
+    loop: For, found: Sequence[Sum], facts: Facts
+) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
+    """Return the loops of a nest whose points are independent but for accumulators, and the body.
+
+    Rounds of the loop are; those of loops in it need not be: these stay part of the body.
+    """
+    loops, body = nest_of(loop)
+    taken = frozenset(access.node.id for one in found for access in one.accesses)
+    for at in range(1, len(loops)):
+        known = loops[at] if id(loops[at]) in facts.only else loop
+        if not facts.is_free(loops[at], facts.private(known) | taken, ranges(loops[:at])):
+            return loops[:at], loops[at - 1].body
+    return loops, body
+
+
+def reduced(
+    loop: For, found: Sequence[Sum], facts: Facts, fresh: Fresh, spaces: dict[int, Space]
+) -> Parts:
     """Return a loop as loops of threads, and what adds their result to the accumulators.
 
     The loop of its nest whose neighbours are neighbours in memory is shared out; where it has few
     rounds, all of the nest as one.
     """
-    loops, body = nest_of(loop)
+    loops, body = to_share(loop, found, facts)
     at = max(range(len(loops)), key=lambda k: (favours(body, loops[k].symbol), k))
     count = trips(loops[at])
     is_short = count is not None and count < THREADS

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.ops import ARGMAX, OPS
+from plusequals.lowering.schedule.nests import facts_of
 from plusequals.lowering.schedule.points import Space
 from plusequals.lowering.schedule.tree import is_apart, neutral, reduced, sums
+from plusequals.lowering.schedule.updates import as_updates
 
 from .kernels import Case, filled, ran
 
@@ -20,7 +24,8 @@ def with_sums(body: str, exact: bool = False, **arrays: str) -> Case:
     at = max(k for k, stmt in enumerate(case.body) if isinstance(stmt, For) and is_sum(case, stmt))
     loop = case.loop(at)
     spaces: dict[int, Space] = {}
-    made = reduced(loop, sums(loop, case.facts.private(loop), case.facts), case.fresh, spaces)
+    found = sums(loop, case.facts.private(loop), case.facts)
+    made = reduced(loop, found, case.facts, case.fresh, spaces)
     assert set(spaces.values()) == {"private", "shared"}
     case.assert_same((*made.threads, *made.all), at)
     return case
@@ -51,7 +56,8 @@ def test_not_a_number_is_best_and_the_first_of_them_is_found() -> None:
     case = Case("s[0] = x.argmax()", s="i64[1]", x="f32[80]")
     at = max(k for k, stmt in enumerate(case.body) if isinstance(stmt, For))
     loop = case.loop(at)
-    made = reduced(loop, sums(loop, case.facts.private(loop), case.facts), case.fresh, {})
+    found = sums(loop, case.facts.private(loop), case.facts)
+    made = reduced(loop, found, case.facts, case.fresh, {})
     program = case.with_kernel((*made.threads, *made.all), at)
     x = filled(case.program.parameters[1].node, np.random.default_rng(0))
     for places in ((5,), (40, 7), (79, 3, 64)):
@@ -117,3 +123,22 @@ def test_short_loops_are_shared_as_one(op: str, shape: str) -> None:
     case = with_sums(text, s="i64[1]" if op == "argmax" else "f32[1]", x=f"f32[{shape}]")
     sizes = [n.static_shape for n in case.fresh.nodes if n.rank]
     assert set(sizes) == {(256,)}
+
+
+@pytest.mark.parametrize("rows", ["range(9)", "range(40)"])
+@pytest.mark.parametrize("bounds", ["i", "40"])
+def test_loops_inside_that_need_their_order_are_not_shared(rows: str, bounds: str) -> None:
+    text = (
+        f"q = y[0, 0]\nfor i in {rows}:\n    for j in range({bounds}):\n"
+        "        y[i + 1, 2] = x[i, j]\n        q = max(q, x[i, j] * 2)\nx[0, 0] = q"
+    )
+    case = Case(text, True, y="f64[50, 50]", x="f64[50, 50]")
+    body = as_updates(case.body)
+    case.program = replace(case.program, kernels=(replace(case.program.kernels[0], body=body),))
+    case.facts = facts_of(case.program, True)
+    at = next(at for at, stmt in enumerate(body) if isinstance(stmt, For))
+    loop = case.loop(at)
+    found = sums(loop, case.facts.private(loop), case.facts)
+    assert found
+    made = reduced(loop, found, case.facts, case.fresh, {})
+    case.assert_same((*made.threads, *made.all), at)

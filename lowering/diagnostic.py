@@ -68,6 +68,10 @@ class Span:
         return f"{self.source.name}:{self.line}:{self.column + 1}"
 
 
+_LONG = 110
+"""Of lines with more columns a part is shown, which begins so many columns before what is meant:"""
+_AHEAD = 30
+
 NOWHERE = Span(Source("<no source>", 1, ""), 1, 0, 1, 0)
 
 
@@ -190,27 +194,48 @@ def _excerpt(labels: list[Label]) -> list[str]:
     out: list[str] = []
     previous: tuple[str, int] | None = None
     primary = labels[0]
-    for label in sorted(labels, key=lambda x: (x.span.source.name, x.span.line, x.span.column)):
+    for label in sorted(labels, key=_place):
         span = label.span
         here = (span.source.name, span.line)
         if previous is not None and previous[0] != here[0]:
             out.append(f" ::: {span.place}")
         elif previous is not None and span.line > previous[1] + 1:
             out.append(" " * width + " ...")
+        line = span.source.line(span.line)
         if here != previous:
-            out.append(f"{span.line:>{width}} | {span.source.line(span.line)}")
+            start, stop = _shown(line, [x.span for x in labels if _place(x)[:2] == here], primary)
+            before, after = "... " if start else "", " ..." if stop < len(line) else ""
+            out.append(f"{span.line:>{width}} | {before}{line[start:stop]}{after}")
         previous = here
-        out.append(_carets(label, "^" if label is primary else "-", width))
+        carets = _carets(label, "^" if label is primary else "-", start, stop)
+        out.append(f"{' ' * width} | {' ' * len(before)}{carets}")
     return out
 
 
-def _carets(label: Label, mark: str, width: int) -> str:
+def _place(label: Label) -> tuple[str, int, int]:
+    return label.span.source.name, label.span.line, label.span.column
+
+
+def _shown(line: str, spans: list[Span], primary: Label) -> tuple[int, int]:
+    """Return the columns of a line that are shown: where it is long, those around its labels."""
+    if len(line) <= _LONG:
+        return 0, len(line)
+    first = min(span.column for span in spans)
+    if primary.span in spans and primary.span.end_column > first + _LONG - _AHEAD:
+        first = primary.span.column
+    start = max(0, min(first - _AHEAD, len(line) - _LONG))
+    return start, start + _LONG
+
+
+def _carets(label: Label, mark: str, start: int, stop: int) -> str:
+    """Return the marks under a label, as far as it is in the columns that are shown."""
     span = label.span
     line = span.source.line(span.line)
-    end = span.end_column if span.end_line == span.line else len(line)
-    lead = "".join("\t" if c == "\t" else " " * _cells(c) for c in line[: span.column])
-    marks = mark * max(1, sum(map(_cells, line[span.column : end])))
-    return f"{' ' * width} | {lead}{marks}{' ' if label.text else ''}{label.text}"
+    end = min(span.end_column if span.end_line == span.line else len(line), stop)
+    at = min(max(span.column, start), stop)
+    lead = "".join("\t" if c == "\t" else " " * _cells(c) for c in line[start:at])
+    marks = mark * max(1, sum(map(_cells, line[at:end])))
+    return f"{lead}{marks}{' ' if label.text else ''}{label.text}"
 
 
 def _cells(character: str) -> int:

@@ -111,11 +111,11 @@ def test_a_span_without_width_has_one_caret() -> None:
 
 
 def test_wide_lines_and_wide_characters() -> None:
-    text = "y = " + " + ".join(f"x{n}" for n in range(60)) + "  # größe"
+    text = "y = " + " + ".join(f"x{n}" for n in range(16)) + "  # größe"
     source = Source("wide.py", 1, text)
-    lines = render(Diagnostic("CD0201", "no", (Label(at(1, "x59", source)),))).splitlines()
+    lines = render(Diagnostic("CD0201", "no", (Label(at(1, "x15", source)),))).splitlines()
     assert lines[2] == f"1 | {text}"
-    assert lines[3].index("^") == lines[2].index("x59") and lines[3].endswith("^^^")
+    assert lines[3].index("^") == lines[2].index("x15") and lines[3].endswith("^^^")
 
 
 def test_characters_of_two_places_and_of_none() -> None:
@@ -203,3 +203,34 @@ def test_python_prints_a_syntax_error_whole() -> None:
 def test_the_nearest_name() -> None:
     assert nearest("sofmax", ["softmax", "max"]) == "softmax"
     assert nearest("zzz", ["softmax"]) is None
+
+
+def test_of_a_long_line_what_is_around_its_labels_is_shown() -> None:
+    line = f"y = {' + '.join(f'x{n:03}' for n in range(99))}"
+    source = Source("long.py", 1, line)
+    where, other = at(1, "x050", source), at(1, "x052", source)
+    first, shown, carets, others = _excerpt_of(Label(where, "this"), Label(other, "and this"))
+    assert first == " --> long.py:1:355"
+    assert shown.startswith("1 | ... ") and shown.endswith(" ...") and len(shown) == 4 + 4 + 110 + 4
+    assert shown[carets.index("^") :].startswith("x050") and carets.endswith("^^^^ this")
+    assert shown[others.index("-") :].startswith("x052") and others.endswith("---- and this")
+
+
+def test_of_a_long_line_marks_end_where_what_is_shown_ends() -> None:
+    source = Source("long.py", 1, "y = " + "f(" * 200 + "x" + ")" * 200)
+    span = Span(source, 1, 4, 1, len(source.text))
+    _, shown, carets = _excerpt_of(Label(span))
+    assert shown == f"1 | {source.text[:110]} ..." and carets == f"  |     {'^' * 106}"
+    last, far = Label(at(1, "x", source)), Label(Span(source, 1, 0, 1, 1), "far")
+    _, shown, outside, carets = _excerpt_of(last, far)
+    assert shown[carets.index("^")] == "x" and outside.endswith("- far") and len(outside) < 20
+
+
+def test_of_a_long_line_the_end_is_shown_whole() -> None:
+    source = Source("long.py", 1, "y = " + "x + " * 60 + "end")
+    _, shown, carets = _excerpt_of(Label(at(1, "end", source)))
+    assert shown == f"1 | ... {source.text[-110:]}" and shown[carets.index("^") :] == "end"
+
+
+def _excerpt_of(*labels: Label) -> list[str]:
+    return render(Diagnostic("CD0301", "sizes clash", labels)).split("\n")[1:]

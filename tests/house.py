@@ -33,7 +33,8 @@ dsl/elaborate: expressions choices bindings merging sharing called
 dsl/elaborate: operators identity subscript_rules truth names frame inputs numpy_table array_types
 dsl/elaborate: numpy_functions accumulate composed
 dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers
-dsl/elaborate: sorting creation joining python_reductions averages reductions elementwise views
+dsl/elaborate: selection sorting creation joining python_reductions averages reductions
+dsl/elaborate: elementwise views
 dsl/elaborate: devices library positions powers ufuncs shaping reshaping site stores arrays
 dsl/elaborate: broadcasting adapting
 dsl/elaborate: context proof values types ways_out

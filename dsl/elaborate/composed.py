@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from ...lowering.diagnostic import CdTypeError
-from ...lowering.ir import dtypes
-from ...lowering.ir.expressions import Apply, Domain, Position
-from ...lowering.ir.indexing import Affine
-from ...lowering.ir.ops import OPS
-from . import sorting
 from .arrays import describe
 from .context import error
 from .reductions import require_ordered
-from .shaping import ravel, reshape_method
-from .site import NO, NONE, Body, Site, array_of, axis_of, index_in, is_none, items_of
+from .shaping import reshape_method
+from .site import NO, NONE, Body, Site, array_of, items_of
 from .sorting import inlined
 from .values import Group, Static, Value
 
@@ -163,42 +158,6 @@ def vander(site: Site, x: Value, N: Value = NONE, increasing: Value = NO) -> Val
         text = f"`vander` takes numbers along one axis, and is given {describe(line)}"
         raise error("CD0452", CdTypeError, text, site.span)
     return inlined(site, VANDER, line, N, increasing)
-
-
-def partition(site: Site, a: Value, kth: Value, axis: Value = Static(-1)) -> Value:
-    """Return the values so that each `kth` is where sorting puts it: all of them are in order."""
-    _require_places(site, a, kth, axis)
-    return sorting.sort(site, a, axis)
-
-
-def argpartition(site: Site, a: Value, kth: Value, axis: Value = Static(-1)) -> Value:
-    """Return positions that part the values around each `kth`: those that sort them."""
-    _require_places(site, a, kth, axis)
-    return sorting.argsort(site, a, axis)
-
-
-def partition_in_place(site: Site, a: Value, kth: Value, axis: Value = Static(-1)) -> Value:
-    """Part an array itself around each `kth`; returns None."""
-    _require_places(site, a, kth, axis)
-    return sorting.sort_in_place(site, a, axis)
-
-
-def _require_places(site: Site, a: Value, kth: Value, axis: Value) -> None:
-    """Require places of the axis, from its end where negative: CdIndexError CD0601."""
-    array = array_of(site, ravel(site, a) if is_none(axis) else a)
-    place = 0 if is_none(axis) else axis_of(site, axis, array.rank)
-    items = items_of(kth)
-    for item in (kth,) if items is None else items:
-        _require_place(site, index_in(site, item, "kth"), array.shape[place], place)
-
-
-def _require_place(site: Site, at: Affine, extent: Affine, axis: int) -> None:
-    number, size = Position(at), Position(extent)
-    low = Apply(OPS["ge"], (number, Position(-extent)), dtypes.bool_)
-    high = Apply(OPS["lt"], (number, size), dtypes.bool_)
-    fault, values = site.ctx.index_fault(number, extent, axis, "a", ())
-    test = Apply(OPS["and"], (low, high), dtypes.bool_)
-    site.ctx.check(test, fault, values, site.span, Domain())
 
 
 def lexsort(site: Site, keys: Value) -> Value:

@@ -82,6 +82,80 @@ Source: D. E. Knuth, The Art of Computer Programming 3, 5.2.5, algorithm R.
 """
 
 
+_PART = """
+at = lo
+for j in range(lo, hi):
+    q = x[r, clamp(j)]
+    x[r, clamp(at)] = q
+    w[r, clamp(j - at)] = q
+    if order is not None:
+        here = order[r, clamp(j)]
+        order[r, clamp(at)] = here
+        places[r, clamp(j - at)] = here
+    at += int(ordinal(q) {test} pivot)
+for j in range(hi - at):
+    x[r, clamp(at + j)] = w[r, clamp(j)]
+    if order is not None:
+        order[r, clamp(at + j)] = places[r, clamp(j)]
+"""
+SELECT_ROWS = f"""
+def select_rows(x, order, w, places, turns, ordinal):
+    rows, n = x.shape
+    for r in range(rows):
+        start = 0
+        for turn in turns:
+            k = turn + n if turn < 0 else turn
+            lo = start
+            hi = n
+            patience = 2
+            while (1 << (patience >> 1)) < n:
+                patience += 2
+            while hi - lo > 1:
+                tries = 127 if hi - lo > 4096 else min(hi - lo, 3)
+                for j in range(tries):
+                    q = x[r, clamp(lo + (hi - lo - 1) * j // (tries - 1))]
+                    at = j
+                    while at > 0:
+                        p = w[r, clamp(at - 1)]
+                        if ordinal(p) <= ordinal(q):
+                            break
+                        w[r, clamp(at)] = p
+                        at -= 1
+                    w[r, clamp(at)] = q
+                at = (k - lo) * tries // (hi - lo)
+                beside = tries // 16
+                at += beside if at < tries // 2 else -beside
+                pivot = ordinal(w[r, clamp(at)])
+                patience -= 1
+                if patience < 0:
+                    least = pivot
+                    most = pivot
+                    for j in range(lo, hi):
+                        key = ordinal(x[r, clamp(j)])
+                        least = min(least, key)
+                        most = max(most, key)
+                    pivot = least + ((most - least) >> 1)
+{textwrap.indent(_PART.format(test="<"), 16 * " ")}
+                if at == lo:
+{textwrap.indent(_PART.format(test="<="), 20 * " ")}
+                    lo = hi if k < at else at
+                elif k < at:
+                    hi = at
+                else:
+                    lo = at
+            start = k + 1
+"""
+"""Put in place what sorting puts at each of `turns`, which rise, and part the rest around it.
+
+A pivot is looked for among some, a little beyond the place, and the range on its other side is
+left. Where that takes too long, pivots halve the range of the ordinals, so that there are no more
+rounds than these have bits and twice the logarithm of the length. What is least is left at once.
+`w` and `places` are scratch.
+
+Source: R. W. Floyd and R. L. Rivest, Expected time bounds for selection.
+"""
+
+
 def sort_few(count: int) -> str:
     """Return the text that sorts columns of so few numbers in place, stably, NaN last.
 

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ...lowering.ir import dtypes
-from . import accumulate, attributes, casts, grids, quantiles, solvers, sorting
+from . import accumulate, attributes, casts, grids, quantiles, selection, solvers, sorting
 from . import averages as a
 from . import composed as o
 from . import creation as c
@@ -165,7 +165,7 @@ _ORDER: tuple[Row, ...] = (
     (np.median, quantiles.median, None), (np.quantile, quantiles.quantile, None),
     (np.percentile, quantiles.percentile, None), (np.histogram, sorting.histogram, None),
     (np.bincount, sorting.bincount, None), (np.interp, sorting.interp, None),
-    (np.partition, o.partition, None), (np.argpartition, o.argpartition, None),
+    (np.partition, selection.partition, None), (np.argpartition, selection.argpartition, None),
     (np.lexsort, o.lexsort, None), (np.isin, o.isin, None),
     (np.ediff1d, o.composed(o.EDIFF), None), (np.unwrap, o.composed(o.UNWRAP), None),
     (np.nancumsum, o.composed(o.NAN_SUMS), None),
@@ -212,6 +212,7 @@ _METHODS: tuple[tuple[str, Body, int | None], ...] = (
     ("conj", _conjugate, None), ("conjugate", _conjugate, None),
     ("repeat", j.repeat, None), ("trace", l.trace, 5), ("diagonal", s.diagonal, None),
     ("take", j.take, None), ("sort", sorting.sort_in_place, None),
-    ("partition", o.partition_in_place, None), ("argpartition", o.argpartition, None),
+    ("partition", selection.partition_in_place, None),
+    ("argpartition", selection.argpartition, None),
     ("argsort", sorting.argsort, None), ("searchsorted", sorting.searchsorted, None),
 )  # fmt: skip

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ...lowering.diagnostic import CdTypeError, CdValueError
@@ -14,7 +12,8 @@ from .context import error
 from .elementwise import arithmetic, converted, converted_float, where
 from .joining import stacked
 from .python_reductions import as_number
-from .reductions import require_elements, require_ordered
+from .reductions import reducer, require_elements, require_ordered
+from .selection import parted, turns_of
 from .shaping import remap
 from .site import (
     NO,
@@ -94,18 +93,25 @@ def _quantile(
         require_ordered(site, floats, name)
         lines = along_all(site, floats, places)
     require_elements(site, lines, (lines.rank - 1,), name)
-    made = in_order(site, lines)
-    size = made.shape[-1]
+    size = lines.shape[-1]
+    part: float | None = None
+    wanted = floordiv(size - 1, const(2)), floordiv(size, const(2))
+    if share != 0.5 or wide:
+        wanted, part = _neighbours(site, size, share)
+    turns = turns_of(lines, wanted, rising=True)
+    made = in_order(site, lines) if turns is None else parted(site, lines, turns)
 
     def element(at: Affine) -> Array:
         return remap(made, made.axes[:-1], made.shape[:-1], (*(var(x) for x in made.axes[:-1]), at))
 
-    if share == 0.5 and not wide:
-        low, high = element(floordiv(size - 1, const(2))), element(floordiv(size, const(2)))
+    low, high = element(wanted[0]), element(wanted[1])
+    if part is None:
         middle = arithmetic(site, "/", arithmetic(site, "+", low, high), Static(2.0))
     else:
-        middle = _between(site, element, size, share, wide)
+        middle = _between(site, low, high, part, wide)
     last = element(size - 1)
+    if turns is not None:
+        last = array_of(site, reducer("max")(site, made, Static(-1)))
     missing = elementwise(site.ctx, combine_of(np.isnan), [last], site.span)
     result = array_of(site, where(site, missing, last, middle))
     if keepdims:
@@ -117,19 +123,19 @@ def _quantile(
     return Scalar(result.body, result.kind) if not result.rank else result
 
 
-def _between(
-    site: Site, element: Callable[[Affine], Array], size: Affine, share: float, wide: bool
-) -> Value:
-    """Return the point at a share of the way through the sorted values, as NumPy rounds it.
-
-    `wide` is the way between two elements taken in float64, rounded to their type before.
-    """
+def _neighbours(site: Site, size: Affine, share: float) -> tuple[tuple[Affine, Affine], float]:
+    """Return the places beside a share of the way, and what part of the way between them it is."""
     number = static_int(site, as_number(size), "the number of values")
     position = share * (number - 1)
     below = min(int(np.floor(position)), number - 1)
-    above = min(below + 1, number - 1)
-    part = position - below
-    low, high = element(const(below)), element(const(above))
+    return (const(below), const(min(below + 1, number - 1))), position - below
+
+
+def _between(site: Site, low: Array, high: Array, part: float, wide: bool) -> Value:
+    """Return the point at a part of the way between two values, as NumPy rounds it.
+
+    `wide` is that way taken in float64, rounded to their type before.
+    """
     gap = arithmetic(site, "-", high, low)
     if wide:
         gap = converted(site, converted(site, gap, high.kind.dtype), dtypes.float64)

@@ -128,6 +128,12 @@ def sort_rows(site: Site, lines: Array) -> None:
     )
 
 
+def merge_rows(site: Site, rows: Array) -> None:
+    """Sort rows in place as devices of many threads do."""
+    scratch = fresh(site, rows.shape, rows.kind.dtype, "others")
+    inlined(site, devices.SORT_ROWS, rows, scratch, rounds_for(rows))
+
+
 def _by_digits(site: Site, rows: Array, order: Value, scratch: Array, places: Value) -> None:
     """Sort rows in place, and with them the positions in `order`; the other two are scratch."""
     digits = Static(rows.kind.dtype.compute.bits // 8)
@@ -155,11 +161,7 @@ def argsort(
 ) -> Value:
     """Return the positions that sort an axis; equal values keep their order."""
     lines, place = along(site, a, axis, "argsort")
-    body, own = apply("ordinal", (lines.body, lines.kind))
-    ordinals = Array(lines.axes, lines.shape, body, own, copied=True)
-    keys = as_rows(site, site.ctx.materialize(ordinals, "keys", site.span))
-    at = Array(lines.axes, lines.shape, Position(var(lines.axes[-1])), Kind(dtypes.int64), True)
-    order = site.ctx.materialize(at, "order", site.span)
+    keys, order = keys_and_order(site, lines)
     rows = as_rows(site, order)
     scratch = fresh(site, keys.shape, keys.kind.dtype, "others")
     places = fresh(site, keys.shape, dtypes.int64, "places")
@@ -169,6 +171,22 @@ def argsort(
         lambda: _by_digits(site, keys, rows, scratch, places),
     )
     return moveaxis(site, order, Static(-1), Static(place))
+
+
+def keys_and_order(site: Site, lines: Array) -> tuple[Array, Array]:
+    """Return rows of numbers that are in the order of the values, and the position of each."""
+    body, own = apply("ordinal", (lines.body, lines.kind))
+    ordinals = Array(lines.axes, lines.shape, body, own, copied=True)
+    keys = as_rows(site, site.ctx.materialize(ordinals, "keys", site.span))
+    at = Array(lines.axes, lines.shape, Position(var(lines.axes[-1])), Kind(dtypes.int64), True)
+    return keys, site.ctx.materialize(at, "order", site.span)
+
+
+def order_by_merging(site: Site, keys: Array, order: Array) -> None:
+    """Sort rows of keys, and positions with them, as devices of many threads do."""
+    rows, scratch = as_rows(site, order), fresh(site, keys.shape, keys.kind.dtype, "others")
+    places = fresh(site, keys.shape, dtypes.int64, "places")
+    inlined(site, devices.ARGSORT_ROWS, keys, scratch, rows, places, rounds_for(keys))
 
 
 def searchsorted(site: Site, a: Value, v: Value, side: Value = Static("left")) -> Value:

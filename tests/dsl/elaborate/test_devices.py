@@ -54,6 +54,17 @@ def test_an_array_is_sorted_in_its_place() -> None:
     assert many == few == np.sort(y, axis=0, kind="stable").tobytes()
 
 
+@pytest.mark.parametrize("name", ["partition", "argpartition"])
+def test_many_threads_sort_where_one_parts(name: str) -> None:
+    sort = np.sort if name == "partition" else np.argsort
+    wanted = sort(HARD, kind="stable")
+    few, many = sides(f"y[:] = np.{name}(x, 30)", HARD, wanted)
+    assert many == wanted.tobytes() != few
+    found = np.frombuffer(few, wanted.dtype)
+    values = found if name == "partition" else HARD[found]
+    np.testing.assert_array_equal(values[30], np.sort(HARD)[30])
+
+
 def levels(procedure: Procedure) -> list[For]:
     """Return the loops over rounds of merges."""
     inside = statements(for_many(procedure).body)

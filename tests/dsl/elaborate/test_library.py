@@ -56,6 +56,21 @@ def test_equal_keys_keep_their_order(size: int) -> None:
     np.testing.assert_array_equal(order, expected)
 
 
+@pytest.mark.parametrize("patience", ["patience -= 1", "patience = -1"])
+@pytest.mark.parametrize("size", [1, 2, 3, 64, 131, 5000])
+def test_places_get_what_sorting_puts_there(size: int, patience: str) -> None:
+    x = np.random.default_rng(size).choice([np.nan, -np.inf, -0.0, 0.0, *range(40)], (2, size))
+    order = np.tile(np.arange(size), (2, 1))
+    given, turns = x.copy(), sorted({0, size // 3, size // 2, size - 1})
+    text = library.SELECT_ROWS.replace("patience -= 1", patience)
+    scratch = np.zeros_like(x), np.zeros_like(order)
+    _python(text)(x, order, *scratch, turns, OPS["ordinal"].meaning)
+    np.testing.assert_array_equal(np.take_along_axis(given, order, 1), x)
+    for at in turns:
+        np.testing.assert_array_equal(np.sort(x[:, :at]), np.sort(given)[:, :at])
+        np.testing.assert_array_equal(x[:, at], np.sort(given)[:, at])
+
+
 @pytest.mark.parametrize("count", [2, 3, 9, 12])
 def test_few_are_sorted_by_changing_neighbours(count: int) -> None:
     x = np.random.default_rng(count).choice([-np.inf, -0.0, 0.0, 1.0, np.nan], (count, 200))

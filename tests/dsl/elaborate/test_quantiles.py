@@ -60,3 +60,16 @@ def test_a_list_outside_the_function_is_known() -> None:
             globals={"np": np, "Q": np.array([0.25, 0.75]).tolist()},
         )(np.arange(5.0))
     np.testing.assert_array_equal(found, [1.0, 3.0])
+
+
+@pytest.mark.parametrize("size", [128, 5001])
+def test_long_rows_are_parted(size: int) -> None:
+    text = "lambda x: (np.median(x), np.quantile(x, 0.3), np.median(np.array([x, x]), 1))"
+    f = pe.cd_from_source(text, {"np": np}, backend="cc")
+    x = np.random.default_rng(size).standard_normal(size)
+    assert "select_rows" in str(f.explain(x))
+    for last in (1.0, np.inf, np.nan):
+        x[size // 5] = last
+        expected = np.median(x), np.quantile(x, 0.3), np.median([x, x], 1)
+        for found, wanted in zip(f(x), expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)

@@ -49,7 +49,7 @@ _SCOPE = Refusal(
 _DICT = Refusal(
     "CD0121",
     "dictionaries and sets do not exist in a `@cd` function",
-    "use one array or variable per key, or build it outside and pass its values as arguments",
+    "use one array or variable per key, return a tuple of them, or pass in what is built outside",
 )
 _TYPES = Refusal(
     "CD0124",

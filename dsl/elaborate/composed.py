@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+
+from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdTypeError
 from .arrays import describe
 from .context import error
 from .reductions import require_ordered
 from .shaping import reshape_method
-from .site import NO, NONE, Body, Site, array_of, items_of
+from .site import NO, NONE, Site, array_of, items_of
 from .sorting import inlined
 from .values import Group, Static, Value
 
@@ -132,13 +136,30 @@ TRIANGLES = {
 }
 
 
-def composed(text: str) -> Body:
-    """Return the meaning of a function whose text, in the language, has NumPy's parameters."""
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """The meaning of a function whose text, in the language, has NumPy's parameters."""
 
-    def body(site: Site, *args: Value, **keywords: Value) -> Value:
-        return inlined(site, text, *args, **keywords)
+    text: str
 
-    return body
+    def __call__(self, site: Site, *args: Value, **keywords: Value) -> Value:
+        """Return what the function returns, its statements emitted here."""
+        return inlined(site, self.text, *args, **keywords)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The site and NumPy's parameters, to which calls are bound."""
+        (function,) = ast.parse(self.text).body
+        assert isinstance(function, ast.FunctionDef), "a text is one function"
+        given, kind = function.args, inspect.Parameter
+        needed = len(given.args) - len(given.defaults)
+        parameters = [kind("site", kind.POSITIONAL_ONLY)]
+        for n, one in enumerate(given.args):
+            default = kind.empty if n < needed else NONE
+            parameters.append(kind(one.arg, kind.POSITIONAL_OR_KEYWORD, default=default))
+        for one in given.kwonlyargs:
+            parameters.append(kind(one.arg, kind.KEYWORD_ONLY, default=NONE))
+        return inspect.Signature(parameters)
 
 
 def isin(

@@ -167,14 +167,14 @@ _ORDER: tuple[Row, ...] = (
     (np.bincount, sorting.bincount, None), (np.interp, sorting.interp, None),
     (np.partition, selection.partition, None), (np.argpartition, selection.argpartition, None),
     (np.lexsort, o.lexsort, None), (np.isin, o.isin, None),
-    (np.ediff1d, o.composed(o.EDIFF), None), (np.unwrap, o.composed(o.UNWRAP), None),
-    (np.nancumsum, o.composed(o.NAN_SUMS), None),
-    (np.nancumprod, o.composed(o.NAN_PRODUCTS), None),
+    (np.ediff1d, o.Composed(o.EDIFF), None), (np.unwrap, o.Composed(o.UNWRAP), None),
+    (np.nancumsum, o.Composed(o.NAN_SUMS), None),
+    (np.nancumprod, o.Composed(o.NAN_PRODUCTS), None),
     (np.vander, o.vander, None), (np.block, o.block, None),
-    (np.ix_, o.open_mesh, None), (np.diag_indices, o.composed(o.DIAGONAL), None),
-    (np.triu_indices, o.composed(o.TRIANGLES["triu_indices"]), None),
-    (np.tril_indices, o.composed(o.TRIANGLES["tril_indices"]), None),
-    *((getattr(np, name), o.composed(text), None) for name, text in o.WINDOWS.items()),
+    (np.ix_, o.open_mesh, None), (np.diag_indices, o.Composed(o.DIAGONAL), None),
+    (np.triu_indices, o.Composed(o.TRIANGLES["triu_indices"]), None),
+    (np.tril_indices, o.Composed(o.TRIANGLES["tril_indices"]), None),
+    *((getattr(np, name), o.Composed(text), None) for name, text in o.WINDOWS.items()),
 )  # fmt: skip
 
 _FOLDED: frozenset[Callable[..., object]] = frozenset(

@@ -56,11 +56,10 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.placement import Placement
 from ...lowering.schedule.effort import rounds_of, work_of
-from . import heads, record, units, vectors
+from . import heads, held, record, units, vectors
 from .c_expression import ADD, MUL, SHIFT, Scope, Text, infix
 from .dialect import C, Dialect
 from .frame import LIBRARY, WORK, Around, Frame, frame_of
-from .held import Plan
 from .layout import STEP, broken, comment, laid_out, words
 from .names import identifier
 from .order import is_in_danger
@@ -86,7 +85,7 @@ def emit_body(frame: Around, body: tuple[Stmt, ...], before: Sequence[Body] = ()
     """Return the text of a function's statements, its numbers behind those of other functions."""
     faults = [fault for one in before for fault in one.faults]
     prints = [print_ for one in before for print_ in one.prints]
-    none = vectors.Writer(Plan(0), frame.scope, frame.names)
+    none = vectors.Writer(held.Plan(0), frame.scope, frame.names)
     walk = _Walk(frame.dialect, frame, none, faults=[*faults], prints=[*prints])
     walk.statements(body)
     return Body(walk.lines, walk.spans, walk.faults[len(faults) :], walk.prints[len(prints) :])
@@ -129,16 +128,16 @@ class _Walk:
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
         """Add statements, whose names bound here are known to those that follow."""
-        held = self.vectors.plan.homes.get(id(body), ())
-        for node in held:
+        own = self.vectors.plan.homes.get(id(body), ())
+        for node in own:
             self.line(self.vectors.declared(node))
-        if self.vectors.fill(held):
+        if self.vectors.fill(own):
             self.line("free_registers();")
         for at, stmt in enumerate(body):
             self.path.append(str(at))
             self.statement(stmt)
             self.path.pop()
-        self.vectors.forget(held)
+        self.vectors.forget(own)
 
     def block(
         self, head: str, body: tuple[Stmt, ...], span: Span, first: Add | None = None

@@ -18,7 +18,7 @@ from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Cast, Expr, Index, Read, Select
+from ...lowering.ir.expressions import Apply, Cast, Const, Expr, Index, Read, Select
 from ...lowering.ir.indexing import Affine, Symbol, const, evaluate, var
 from ...lowering.ir.loops import For, Stmt, Store, Update
 from ...lowering.ir.node import Node
@@ -231,7 +231,7 @@ class _Piece:
             number = infix("-", [count, before]) if bound.offset + self.first else count
         value = replace(self, filled=number.text).vector(yes)
         other = self.writer.scope.expression(no)
-        if isinstance(yes, Read) and other.text.rstrip("f") == "0.0":
+        if isinstance(yes, Read) and isinstance(no, Const) and repr(no.value) == "0.0":
             return value  # what is not read is 0
         return self.called("padded", yes.dtype, [value, number, other])
 

@@ -39,12 +39,12 @@ from ..ir.expressions import Read
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Range, Symbol, var
 from ..ir.loops import Check, For, Program, Stmt, Update
-from ..ir.rewrite import over_kernels, with_bodies
-from ..ir.walk import binds, bodies, parts, statements
+from ..ir.rewrite import over_kernels
+from ..ir.walk import binds, parts, statements
 from ..passes.access import accesses
 from ..passes.cells import ranges
 from .legal import is_left, overtakes
-from .nests import Facts, around, nest_of, normal, trips, with_value
+from .nests import Facts, around, nest_of, normal, trips, with_loops, with_value
 from .owners import only_written
 from .sections import separated
 from .skewed import is_linear, skewed
@@ -60,7 +60,7 @@ FEWEST = 32
 def fronts(program: Program, facts: Facts, fresh: Fresh) -> Program:
     """Return the program whose tables are done front by front, where they have no other order."""
     work = _Fronts(facts, fresh)
-    return over_kernels(program, lambda body: work.body(body, ()))
+    return over_kernels(program, lambda body: with_loops(body, facts, work.made))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +70,9 @@ class _Fronts:
     facts: Facts
     fresh: Fresh
 
-    def body(self, body: Sequence[Stmt], outer: tuple[For, ...]) -> tuple[Stmt, ...]:
-        """Return statements with the nests among and inside them by fronts."""
-        return tuple(made for stmt in body for made in self.statement(stmt, outer))
-
-    def statement(self, stmt: Stmt, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
-        """Return what takes the place of a statement."""
-        if isinstance(stmt, For):
-            made = self.nest(stmt, outer) or self.apart(stmt, outer)
-            if made:
-                return made
-            outer = (*outer, stmt)
-        inside = tuple(self.body(one, outer) for one in bodies(stmt))
-        if inside == bodies(stmt):
-            return (stmt,)
-        changed = with_bodies(stmt, inside)
-        if isinstance(stmt, For):
-            self.facts.tell((changed,), self.facts.only_in(stmt))
-        return (changed,)
+    def made(self, loop: For, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
+        """Return what takes the place of a loop by fronts, nothing where it stays."""
+        return self.nest(loop, outer) or self.apart(loop, outer)
 
     def apart(self, loop: For, outer: tuple[For, ...]) -> tuple[Stmt, ...]:
         """Return the parts of a loop, some of them by fronts; none where there are no such."""

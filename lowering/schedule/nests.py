@@ -19,7 +19,7 @@ changes nothing by itself.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -31,8 +31,17 @@ from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Range, Symbol, const, floordiv, mod, recombined, var
 from ..ir.loops import Check, Comment, For, Program, Stmt, Store, Update
 from ..ir.node import Node
-from ..ir.rewrite import Rewrite, map_statements, rebuild_statement, substitute
-from ..ir.walk import expressions_of, own_reads, own_writes, parts, reads, statements, writes
+from ..ir.rewrite import Rewrite, map_statements, rebuild_statement, substitute, with_bodies
+from ..ir.walk import (
+    bodies,
+    expressions_of,
+    own_reads,
+    own_writes,
+    parts,
+    reads,
+    statements,
+    writes,
+)
 from ..passes.cells import ranges
 from .legal import confined, independent, private
 
@@ -188,6 +197,27 @@ def around(loops: Iterable[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     for loop in reversed([*loops]):
         body = (replace(loop, body=body),)
     return body
+
+
+def with_loops(
+    body: Iterable[Stmt], facts: Facts,
+    made: Callable[[For, tuple[For, ...]], tuple[Stmt, ...]], outer: tuple[For, ...] = (),
+) -> tuple[Stmt, ...]:  # fmt: skip
+    """Return statements with what is made of each loop in its place, of those inside where nothing
+    is; it is given the loops around it, too, and the facts hold afterwards."""
+    out: list[Stmt] = []
+    for stmt in body:
+        turned = made(stmt, outer) if isinstance(stmt, For) else ()
+        if not turned:
+            inner = (*outer, stmt) if isinstance(stmt, For) else outer
+            lists = tuple(with_loops(one, facts, made, inner) for one in bodies(stmt))
+            turned = (stmt,)
+            if lists != bodies(stmt):
+                turned = (with_bodies(stmt, lists),)
+                if isinstance(stmt, For):
+                    facts.tell(turned, facts.only_in(stmt))
+        out += turned
+    return tuple(out)
 
 
 def trips(loop: For) -> int | None:

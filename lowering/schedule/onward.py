@@ -45,14 +45,14 @@ from ..ir.fresh import Fresh
 from ..ir.indexing import Range, Symbol, const, var
 from ..ir.loops import Comment, For, Program, Stmt
 from ..ir.node import Node
-from ..ir.rewrite import over_kernels, with_bodies
-from ..ir.walk import bodies, reads, statements, writes
+from ..ir.rewrite import over_kernels
+from ..ir.walk import reads, statements, writes
 from ..passes.access import Site, accesses
 from ..passes.cells import ranges
 from .elsewhere import Place, elsewhere
 from .fronts import FEWEST, may_turn
 from .legal import Ranks, overtakes
-from .nests import Facts, trips, with_value
+from .nests import Facts, trips, with_loops, with_value
 from .team import is_shared
 
 Body = tuple[Stmt, ...]
@@ -62,7 +62,7 @@ def onward(program: Program, facts: Facts, fresh: Fresh) -> Program:
     """Return the program whose rounds hand on what later ones need of them, where that is more to
     share."""
     work = _Work(facts, fresh)
-    return over_kernels(program, lambda body: work.body(body, ()))
+    return over_kernels(program, lambda body: with_loops(body, facts, work.turned))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +72,9 @@ class _Work:
     facts: Facts
     fresh: Fresh
 
-    def body(self, body: Sequence[Stmt], outer: tuple[For, ...]) -> Body:
-        """Return statements with the loops among and inside them turned."""
-        return tuple(made for stmt in body for made in self.statement(stmt, outer))
-
-    def statement(self, stmt: Stmt, outer: tuple[For, ...]) -> Body:
-        """Return what takes the place of a statement."""
-        if isinstance(stmt, For):
-            made = self.turned(stmt, ranges(outer))
-            if made:
-                return made
-            outer = (*outer, stmt)
-        inside = tuple(self.body(one, outer) for one in bodies(stmt))
-        if inside == bodies(stmt):
-            return (stmt,)
-        changed = with_bodies(stmt, inside)
-        if isinstance(stmt, For):
-            self.facts.tell((changed,), self.facts.only_in(stmt))
-        return (changed,)
-
-    def turned(self, loop: For, outer: tuple[Range, ...]) -> Body:
+    def turned(self, loop: For, around: tuple[For, ...]) -> Body:
         """Return the loops in the place of one, none where it stays."""
+        outer = ranges(around)
         at = place_of(loop)
         if at is None or is_shared(loop, self.facts) or not may_turn(loop):
             return ()

@@ -75,7 +75,7 @@ def _changed(found: _List, worth: list[For], fresh: Fresh) -> Iterator[tuple[int
         mine = [number for number in sorted(nodes) if found.is_free(nodes[number], loop)]
         copies = {number: fresh.like(nodes[number]) for number in mine}
         for number in mine:
-            found.users[number].remove(loop)
+            found.users[number] = [one for one in found.users[number] if one is not loop]
         if copies:
             (made,) = rename((loop,), {}, copies)
             yield id(loop), made
@@ -109,7 +109,7 @@ class _List:
             return False
         if node.rank:
             return all(_is_filled(node, one) for one in users)
-        at = users.index(loop)
+        at = next(n for n, one in enumerate(users) if one is loop)
         for stmt in (*users[at + 1 :], *(users[:at] if self.around else ())):
             starts = isinstance(stmt, Store) and node not in own_reads(stmt)
             if starts and not self.jumps:

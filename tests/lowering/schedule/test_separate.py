@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plusequals.lowering.ir.loops import For, Program
+from plusequals.lowering.ir.loops import For, Program, Store
 from plusequals.lowering.ir.walk import own_writes, statements
 from plusequals.lowering.schedule.effort import total_of
 from plusequals.lowering.schedule.separate import separate
@@ -92,6 +92,20 @@ def test_what_the_next_round_needs_stays(before: str, after: str, others: int) -
     rng = np.random.default_rng(2)
     y, x = (rng.standard_normal(8009).astype("f4") for _ in range(2))
     assert interpreted(after_it, y, x)[0].tobytes() == interpreted(program, y, x)[0].tobytes()
+
+
+def test_equal_loops_are_told_apart() -> None:
+    program, _ = made(FIRST, "t = 0.0", "y[8001] = t")
+    (kernel,) = program.kernels
+    stmts = [stmt for stmt in kernel.body if isinstance(stmt, For | Store)]
+    loop, start, use = stmts
+    body = (loop, start, replace(loop), use)
+    twice = replace(program, kernels=(replace(kernel, body=body),))
+    after = separate(twice, TARGET)
+    assert after.kernels[0].body[2] == loop, "its last value is used"
+    assert after.kernels[0].body[0] != loop
+    y, x = np.zeros(8009, "f4"), np.arange(8009, dtype="f4")
+    assert interpreted(after, y, x)[0].tobytes() == interpreted(twice, y, x)[0].tobytes()
 
 
 def test_one_thread_needs_no_more() -> None:

@@ -95,7 +95,7 @@ def test_what_the_next_round_needs_stays(before: str, after: str, others: int) -
 
 
 def test_equal_loops_are_told_apart() -> None:
-    program, _ = made(FIRST, "t = 0.0", "y[8001] = t")
+    program, _ = made(FIRST, "t = x[8001]", "y[8001] = t")
     (kernel,) = program.kernels
     stmts = [stmt for stmt in kernel.body if isinstance(stmt, For | Store)]
     loop, start, use = stmts

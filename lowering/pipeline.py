@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .collector import paused
 from .diagnostic import CdValueError, Diagnostic, nearest
 from .ir.loops import Program
 from .ir.node import Node
+from .later import later
 from .passes.cse import cse
 from .passes.dead import dead
 from .passes.decision import Decided, Decision
@@ -55,6 +56,11 @@ from .schedule.strips import in_strips, strips
 from .schedule.tiles import in_tiles, tiles
 from .target import Target
 
+if TYPE_CHECKING:
+    from .schedule import pairs
+else:
+    (pairs,) = later(__package__, ".schedule.pairs")  # few programs have complex numbers
+
 Observer = Callable[[str, Program], None]
 """Called with the name of a stage and the program after it."""
 
@@ -86,6 +92,12 @@ class Pass(NamedTuple):
     """Whether it does anything; the others are steps that change nothing."""
 
 
+def _in_pairs(program: Program) -> Program:
+    """Return the program with the parts of complex numbers, if it has any."""
+    is_complex = any(node.dtype.kind == "c" for node in _nodes(program))
+    return pairs.pairs(program) if is_complex else program
+
+
 def _alone(decide: Callable[[Program], Decided]) -> Callable[[Program, Target], Decided]:
     """Return what asks for no target."""
     return lambda program, _: decide(program)
@@ -112,6 +124,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("dead again", lambda program, _: dead(program)),
     Pass("settled", lambda program, _: settled(program)),  # before it is hard to see
     Pass("rounds", noted, when=_schedules),  # before it is hard to see
+    Pass("pairs", lambda program, _: _in_pairs(program), when=_schedules),
     Pass("masks", masks, masked, _schedules),
     Pass("narrow", narrow, in_narrow, _schedules),
     Pass("tiles", tiles, in_tiles, _schedules),

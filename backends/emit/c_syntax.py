@@ -54,6 +54,7 @@ from ...lowering.ir.loops import (
 )
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
+from ...lowering.passes.summary import without_unused
 from ...lowering.placement import Placement
 from ...lowering.schedule.effort import rounds_of, work_of
 from . import heads, held, record, units, vectors
@@ -74,6 +75,7 @@ _COMPOUND = frozenset("+ - * / & | ^".split())
 
 def emit(program: Program, placement: Placement, dialect: Dialect = C) -> Source:
     """Return the text of a program in a dialect; the same program gives the same text."""
+    program = without_unused(program)
     frame = frame_of(program, placement, dialect)
     walk = _Walk(dialect, frame, vectors.Writer(frame.vectors, frame.scope, frame.names))
     for kernel in program.kernels:

@@ -185,7 +185,7 @@ def is_about_data(test: Expr, data: AbstractSet[int]) -> bool:
     """Whether a test says nothing from which an index could be known to be in range."""
     return not any(
         isinstance(part, Position)
-        or (isinstance(part, Read) and part.dtype.kind != "f" and part.node.id not in data)
+        or (isinstance(part, Read) and part.dtype.kind not in "fc" and part.node.id not in data)
         for part in walk(test)
     )
 

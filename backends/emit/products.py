@@ -19,19 +19,22 @@ from ...lowering.ir.loops import Program, Stmt, Store, Update
 from ...lowering.ir.walk import expressions_of, statements
 
 REALS = (dtypes.float32, dtypes.float64)
-_OTHERS = frozenset(("add", "sub", "div", "min", "max", "floor", "ceil", "rint", "abs", "sqrt"))
+_OTHERS = frozenset(("add", "sub", "div", "min", "max", "floor", "ceil", "rint", "abs", "sqrt",
+                     "real", "imag"))  # fmt: skip
 """Operations that end with no product."""
 
 
 def alternates(program: Program) -> bool:
     """Whether neighbouring elements, or sums side by side, may be sums and differences of products.
 
-    It takes two statements that store into one array, or add to variables, or a choice.
+    It takes two statements that store into one array, or add to variables, or a choice, or a
+    complex number that is put together.
     """
     inside = [stmt for kernel in program.kernels for stmt in statements(kernel.body)]
     found = [part for stmt in inside for expr in expressions_of(stmt) for part in walk(expr)]
     twice = any(count > 1 for count in Counter(_places(inside)).values())
-    if not (twice or any(isinstance(expr, Select) for expr in found)):
+    both = any(isinstance(e, Apply) and e.op.name == "complex" for e in found)
+    if not (twice or both or any(isinstance(expr, Select) for expr in found)):
         return False
     applied = [expr for expr in found if isinstance(expr, Apply) and expr.dtype in REALS]
     less = any(expr.op.name == "sub" and may_be_product(expr.args[0]) for expr in applied)

@@ -29,6 +29,7 @@ class Gone(Reason):
 
     UNUSED = "nothing that can be seen depends on it"
     REPEATED = "another array holds the same values already"
+    PARTS = "its real and its imaginary part are, each by itself"
     OVERWRITTEN = "it is replaced before anything reads it"
     ZERO = "the array starts as zeros"
     SEARCH = "it looks for one index, and the work is done at that index at once"
@@ -47,7 +48,7 @@ class Shared(Reason):
     INDEPENDENT = "none uses an element that another one writes"
 
 
-_REMOVED = {"repeated": Gone.REPEATED}
+_REMOVED = {"repeated": Gone.REPEATED, "pairs": Gone.PARTS}
 """Why locals vanish in a pass, where it is not for lack of use."""
 _SKIPPED = {"overwritten": Gone.OVERWRITTEN, "zeros": Gone.ZERO}
 _NAMED: dict[str, tuple[Outcome, Named]] = {

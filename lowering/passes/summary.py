@@ -16,11 +16,12 @@ are, and the next pass looks only at what has changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..ir.assignments import Alloc
 from ..ir.indexing import Symbol
-from ..ir.loops import Stmt
+from ..ir.loops import Program, Stmt
 from ..ir.remembers import keep
 from ..ir.walk import binds, bodies, own, statements
 
@@ -100,3 +101,10 @@ def changed_where(
 def touched(body: Iterable[Stmt]) -> frozenset[int]:
     """Return the ids of the nodes that some statements read or write."""
     return frozenset[int]().union(*(summary(stmt).touches for stmt in body))
+
+
+def without_unused(program: Program) -> Program:
+    """Return the program without the scalars that no statement touches any more."""
+    used = frozenset[int]().union(*(touched(kernel.body) for kernel in program.kernels))
+    kept = tuple(node for node in program.locals if node.rank or node.id in used)
+    return program if len(kept) == len(program.locals) else replace(program, locals=kept)

@@ -56,7 +56,7 @@ from ..ir import dtypes
 from ..ir.algebra import TRUE
 from ..ir.assignments import Access, Break, Continue
 from ..ir.dtypes import DType
-from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select, reads, rebuild
+from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select, reads, rebuild, walk
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Range, Symbol, const, minimum, var
 from ..ir.loops import For, If, Stmt, Store, Update, While
@@ -176,7 +176,10 @@ class _Lanes:
         lane = self.fresh.symbol("lane")
         near = self.near(loop)
         out = [self.brought(near)] if near else []
-        is_far = any(self.loop.symbol in symbols_in(r.index) and r not in near for r in _read(loop))
+        is_far = any(
+            self.loop.symbol in symbols_in(read.index) and part not in near
+            for part, read in _elements(loop)
+        )  # fmt: skip
         count = self.count if is_far else const(LANES)
         if not may_leave(loop):
             assert isinstance(loop, For), "a `while` may end"
@@ -192,7 +195,7 @@ class _Lanes:
         return tuple(out)
 
     def round(
-        self, loop: For | While, on: Node, near: Mapping[Read, Node], lane: Symbol, count: Affine
+        self, loop: For | While, on: Node, near: Mapping[Expr, Node], lane: Symbol, count: Affine
     ) -> Stmt:
         """Return a round of a loop that lanes may leave: what lanes that are on do."""
         here = Access(on, (var(lane),))
@@ -210,7 +213,7 @@ class _Lanes:
         )
         return self.each(lane, stmts, count)
 
-    def straight(self, loop: For | While, near: Mapping[Read, Node], lane: Symbol) -> Straight:
+    def straight(self, loop: For | While, near: Mapping[Expr, Node], lane: Symbol) -> Straight:
         """Return what a round of an inner loop does, without branches."""
         own = (*ranges((loop,)), Range(lane, const(0), const(LANES)))
         by = Rewrite(expr=partial(_aside, near=near, lane=lane))
@@ -250,20 +253,24 @@ class _Lanes:
             body.insert(len(body) if at is None else at, store)
         return tuple(body)
 
-    def near(self, loop: For | While) -> dict[Read, Node]:
-        """Return an array for each element that a loop reads again in each of its rounds."""
+    def near(self, loop: For | While) -> dict[Expr, Node]:
+        """Return an array for each element that a loop reads again in each of its rounds, and for
+        each part of one."""
         bound = {loop.symbol} if isinstance(loop, For) else set[Symbol]()
-        found: dict[Read, Node] = {}
-        for read in _read(loop):
+        found: dict[Expr, Node] = {}
+        for part, read in _elements(loop):
             used = symbols_in(read.index)
-            if self.loop.symbol in used and not used & bound and read not in found:
-                found[read] = self.array(read.node.label, read.dtype)
+            if self.loop.symbol in used and not used & bound and part not in found:
+                found[part] = self.array(read.node.label, part.dtype)
         return found
 
-    def brought(self, near: Mapping[Read, Node]) -> Stmt:
+    def brought(self, near: Mapping[Expr, Node]) -> Stmt:
         """Return the loop that puts elements side by side."""
         lane = self.fresh.symbol("lane")
-        stores = (Store(Access(n, (var(lane),)), read, read.span) for read, n in near.items())
+        stores = (
+            Store(Access(node, (var(lane),)), part, reads(part)[0].span)
+            for part, node in near.items()
+        )
         return self.each(lane, tuple(stores), self.count)
 
     def each(self, lane: Symbol, body: Body, count: Affine | None = None) -> Stmt:
@@ -273,19 +280,26 @@ class _Lanes:
         return For(lane, const(0), count, 1, body, span=self.loop.span)
 
 
-def _read(loop: For | While) -> Iterator[Read]:
-    """Yield the elements of arrays that a loop reads."""
+def _elements(loop: For | While) -> Iterator[tuple[Expr, Read]]:
+    """Yield what a loop reads of arrays, elements and parts of complex ones, each with the read."""
     for stmt in statements((loop,)):
         for expr in expressions_of(stmt):
-            yield from (read for read in reads(expr) if read.node.rank)
+            for part in walk(expr):
+                match part:
+                    case Apply(op, (Read(_, (_, *_)) as read,)) if op.name in ("real", "imag"):
+                        yield part, read
+                    case Read(_, (_, *_)) if part.dtype.kind != "c":
+                        yield part, part
+                    case _:
+                        pass
 
 
-def _aside(expr: Expr, near: Mapping[Read, Node], lane: Symbol) -> Expr:
+def _aside(expr: Expr, near: Mapping[Expr, Node], lane: Symbol) -> Expr:
     """Return an expression that reads what has been put side by side."""
 
     def value(one: Expr) -> Expr:
-        if isinstance(one, Read) and one in near:
-            return Read(near[one], (var(lane),), one.span)
+        if one in near:
+            return Read(near[one], (var(lane),))
         return rebuild(one, value, lambda index: index)
 
     return value(expr)

@@ -37,7 +37,7 @@ from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import Rewrite, rewrite
-from ..ir.walk import expressions_of, own_writes, statements, writes
+from ..ir.walk import expressions_of, statements, writes
 from ..later import later
 from ..passes.cells import ranges, stride
 from ..passes.cost import cost
@@ -90,9 +90,7 @@ class _Work(Outermost):
         if not kinds & {If, While} or loop.kind != "serial" or loop.step != 1:
             return None
         known = ranges((*outer, loop))
-        if not all(
-            predicate.is_number(node) for stmt in statements(loop.body) for node in own_writes(stmt)
-        ):
+        if not all(map(predicate.is_made_of_numbers, statements(loop.body))):
             return None
         if (counted := _counted(loop, known)) is not None:
             self.told(Masked.COUNT, writes(loop.body)[0], loop)

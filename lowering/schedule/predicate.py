@@ -42,7 +42,7 @@ from ..ir.loops import Comment, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import Rewrite, rewrite
-from ..ir.walk import expressions_of
+from ..ir.walk import expressions_of, own_writes
 from ..passes.cells import is_in_range
 from .outer import can_be_vector
 
@@ -75,7 +75,7 @@ def fits(body: Body, jumps: tuple[type, ...], known: tuple[Range, ...], sure: bo
                 if isinstance(stmt, Update) and stmt.over:
                     return False
                 found = (*expressions_of(stmt), Read(access.node, access.index))
-                if not is_number(access.node) or not all(_can(e, known, sure) for e in found):
+                if not is_made_of_numbers(stmt) or not all(_can(e, known, sure) for e in found):
                     return False
             case If(test, then, other):
                 jumped = ends(then) or ends(other)
@@ -106,6 +106,15 @@ def ends(body: Body) -> bool:
 def is_number(node: Node) -> bool:
     """Whether C computes with the elements as they are stored, and vectors can hold them."""
     return node.dtype.compute is node.dtype and node.dtype.kind != "c"
+
+
+def is_made_of_numbers(stmt: Stmt) -> bool:
+    """Whether all that a statement itself changes are numbers, or pairs of them, see `pairs`."""
+    match stmt:
+        case Store(_, Apply(op)) if op.name == "complex":
+            return True
+        case _:
+            return all(map(is_number, own_writes(stmt)))
 
 
 def straight(body: Body, fresh: Fresh, values: Values, known: tuple[Range, ...]) -> Straight:
@@ -191,7 +200,7 @@ class _Work:
         if isinstance(stmt, Update):
             value = Apply(stmt.op, (old, value), access.node.dtype)
         if mask is not None:
-            value = Select(mask, value, old)
+            value = _kept(mask, value, old)
         self.out.append(Store(access, value, stmt.span))
 
     def branch(
@@ -237,6 +246,16 @@ def now(expr: Expr, values: Values) -> Expr:
         return rebuild(one, value, lambda index: index)
 
     return value(expr)
+
+
+def _kept(mask: Expr, value: Expr, old: Expr) -> Expr:
+    """Return a value where a mask holds, else what was there; of a pair each part by itself."""
+    match value:
+        case Apply(op, (re, im), dtype) if op.name == "complex":
+            real, imag = (Apply(OPS[part], (old,), dtype.real) for part in ("real", "imag"))
+            return Apply(op, (Select(mask, re, real), Select(mask, im, imag)), dtype)
+        case _:
+            return Select(mask, value, old)
 
 
 def choice(test: Expr, yes: Expr, no: Expr) -> Expr:

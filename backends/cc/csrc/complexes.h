@@ -37,10 +37,10 @@ static inline pe_$t conj_$t(pe_$t x) { return (pe_$t){x.re, -x.im}; }
 static inline pe_$t neg_$t(pe_$t x) { return (pe_$t){-x.re, -x.im}; }
 
 //! abs_$t: c64 c128
-static inline $R abs_$t(pe_$t x) { return hypot$f(x.re, x.im); }
+static inline $R abs_$t(pe_$t x) { return hypot_$r(x.re, x.im); }
 
 //! angle_$t: c64 c128
-static inline $R angle_$t(pe_$t x) { return atan2$f(x.im, x.re); }
+static inline $R angle_$t(pe_$t x) { return arctan2_$r(x.im, x.re); }
 
 //! add_$t: c64 c128
 static inline pe_$t add_$t(pe_$t a, pe_$t b) { return (pe_$t){a.re + b.re, a.im + b.im}; }
@@ -75,7 +75,7 @@ static inline pe_$t recip_$t(pe_$t x) { return div_$t((pe_$t){1, 0}, x); }
 //! sign_$t: c64 c128
 static inline pe_$t sign_$t(pe_$t x)
 {
-    const $R size = hypot$f(x.re, x.im);
+    const $R size = hypot_$r(x.re, x.im);
     if (size == 0) return (pe_$t){0, 0};
     if (!isinf(size)) return (pe_$t){x.re / size, x.im / size};
     if (isinf(x.re) && isinf(x.im)) return (pe_$t){NAN, NAN};

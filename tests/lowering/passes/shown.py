@@ -16,7 +16,7 @@ from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.lower import lower
 
 _SHORT = {"f32": "float32", "f64": "float64", "i64": "int64", "i32": "int32", "b": "bool",
-          "u8": "uint8", "f16": "float16"}  # fmt: skip
+          "u8": "uint8", "f16": "float16", "c128": "complex128"}  # fmt: skip
 NAMES = {"np": np}
 
 

@@ -135,8 +135,11 @@ class Run:
 
     def _memory(self, folder: Path) -> None:
         asked = self.asked
-        names = tuple(cell.name for cell in asked.cells if cell.size.regime == "large")
-        startup.memory(self.report, asked.peers, names, asked.settings, folder, self.say)
+        for cell in asked.cells:
+            if cell.size.regime == "large" and self._time_is_left(f"memory of {cell.name}"):
+                peers, settings = asked.peers, asked.settings
+                startup.memory(self.report, peers, cell.name, settings, folder, self.say)
+                self.report.write(self.asked.out / "results.json")
 
 
 @contextmanager

@@ -91,27 +91,25 @@ def _first(
 
 
 def memory(
-    report: Report, peers: tuple[Peer, ...], names: tuple[str, ...], settings: Settings,
-    folder: Path, say: Say,
-) -> None:  # fmt: skip
-    """Add the peak of each cell beyond arguments and results to the report.
+    report: Report, peers: tuple[Peer, ...], name: str, settings: Settings, folder: Path, say: Say
+) -> None:
+    """Add the peak of a cell beyond arguments and results to the report.
 
     It is that of a new process which finds on disk what an earlier one compiled.
     """
-    for name in names:
-        write(cell(name).workload.case(cell(name).size), folder)
-        for peer in peers:
-            if peer.name in report.left_out:
-                continue
-            say(f"{name}: {peer.name}, memory")
-            try:
-                with tempfile.TemporaryDirectory() as cache:
-                    for _ in range(2):
-                        peak = _peak(peer, name, settings, folder, Path(cache), say)
-            except (NotInstalled, Died, LeftOut) as why:
-                report.problems.append(f"memory of {name}: {peer.name}: {why}")
-            else:
-                report.memory.setdefault(name, {})[peer.name] = peak
+    write(cell(name).workload.case(cell(name).size), folder)
+    for peer in peers:
+        if peer.name in report.left_out:
+            continue
+        say(f"{name}: {peer.name}, memory")
+        try:
+            with tempfile.TemporaryDirectory() as cache:
+                for _ in range(2):
+                    peak = _peak(peer, name, settings, folder, Path(cache), say)
+        except (NotInstalled, Died, LeftOut) as why:
+            report.problems.append(f"memory of {name}: {peer.name}: {why}")
+        else:
+            report.memory.setdefault(name, {})[peer.name] = peak
 
 
 def _peak(peer: Peer, name: str, settings: Settings, folder: Path, cache: Path, say: Say) -> int:

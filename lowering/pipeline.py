@@ -46,6 +46,7 @@ from .schedule.masks import masked, masks
 from .schedule.narrow import in_narrow, narrow
 from .schedule.order import order
 from .schedule.pieces import in_pieces, pieces
+from .schedule.places import has_places
 from .schedule.rounding import fused_products
 from .schedule.rounds import noted
 from .schedule.separate import separate
@@ -57,9 +58,9 @@ from .schedule.tiles import in_tiles, tiles
 from .target import Target
 
 if TYPE_CHECKING:
-    from .schedule import pairs
-else:
-    (pairs,) = later(__package__, ".schedule.pairs")  # few programs have complex numbers
+    from .schedule import pairs, sections
+else:  # what few programs need
+    pairs, sections = later(__package__, ".schedule.pairs", ".schedule.sections")
 
 Observer = Callable[[str, Program], None]
 """Called with the name of a stage and the program after it."""
@@ -90,6 +91,11 @@ class Pass(NamedTuple):
     """Where given: the same, together with what was decided about nodes and nests, and why."""
     when: Callable[[Target], bool] = _unless_short
     """Whether it does anything; the others are steps that change nothing."""
+
+
+def _in_sections(program: Program) -> Program:
+    """Return the program with its loops cut where a round has what the others need."""
+    return sections.in_sections(program) if has_places(program) else program
 
 
 def _in_pairs(program: Program) -> Program:
@@ -124,6 +130,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("dead again", lambda program, _: dead(program)),
     Pass("settled", lambda program, _: settled(program)),  # before it is hard to see
     Pass("rounds", noted, when=_schedules),  # before it is hard to see
+    Pass("sections", lambda program, _: _in_sections(program), when=_schedules),
     Pass("pairs", lambda program, _: _in_pairs(program), when=_schedules),
     Pass("masks", masks, masked, _schedules),
     Pass("narrow", narrow, in_narrow, _schedules),

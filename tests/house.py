@@ -61,7 +61,8 @@ lowering/schedule: deferred kinds split stages answered
 lowering/schedule: prepared inward prefer tensor_tiles device_parts device_tiles distribution
 lowering/schedule: device_contraction bared columns onward fronts
 lowering/schedule: segments scatter owners prefix chunks copied
-lowering/schedule: hosts pivots firsts sections team scan updates tree points skewed meet elsewhere
+lowering/schedule: hosts pivots firsts sections own places
+lowering/schedule: team scan updates tree points skewed meet elsewhere
 lowering/schedule: sweeps streams checks best terms nests abreast jam outer edges
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
 lowering/schedule: accumulation lanes extremes partials lane_parts narrow

@@ -37,19 +37,25 @@ from dataclasses import replace
 from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.bounds import Bounds, bounds_of
-from ..ir.indexing import Affine, Symbol, var
 from ..ir.loops import Check, Comment, For, Program, Stmt
 from ..ir.rewrite import over_kernels, with_bodies
-from ..ir.walk import binds, bodies, reads, statements, uses, writes
-from ..passes.access import Site, accesses
+from ..ir.walk import bodies, reads, statements, uses, writes
+from ..passes.access import accesses
 from ..passes.cells import ranges
 from .legal import overtakes
-from .nests import Facts, fails, trips
+from .nests import Facts, facts_of, fails, trips
+from .own import with_own
+from .places import places
 from .team import WORTH
 from .tree import sums
 
-MOST_PLACES = 4
-"""So many places are tried."""
+
+def in_sections(program: Program) -> Program:
+    """Return the program with such loops, each of which has temporaries of its own."""
+    made = sections(program, facts_of(program))
+    while made is not program:  # from the outside in: what has its own is not looked into
+        program, made = made, with_own(made, lambda _: True)
+    return made
 
 
 def sections(program: Program, facts: Facts) -> Program:
@@ -83,10 +89,7 @@ class _Sections:
             return (made,)
         if sums(made, own, self.facts) or (trips(made) or WORTH) < WORTH:
             return (made,)
-        for place in places(made):
-            least, most = known.least(place - made.lo), known.least(made.hi - place - 1)
-            if least is None or most is None or least < 0 or most < 0:
-                continue
+        for place in places(made, known):
             before, there, behind = (
                 replace(made, lo=lo, hi=hi)
                 for lo, hi in ((made.lo, place), (place, place + 1), (place + 1, made.hi))
@@ -96,35 +99,6 @@ class _Sections:
                 self.facts.tell((before, there, behind), self.facts.only_in(stmt))
                 return before, there, behind
         return (made,)
-
-
-def places(loop: For) -> list[Affine]:
-    """Return the values of a loop's variable at which it uses an element that other rounds use."""
-    if loop.step != 1 or loop.kind != "serial":
-        return []
-    inside = {symbol for stmt in statements((loop,)) for symbol in binds(stmt)}
-    out: list[Affine] = []
-    for sites in accesses((loop,)).sites.values():
-        if not any(site.writes for site in sites):
-            continue
-        for one in sites:
-            for other in sites:
-                out += _meetings(one, other, loop.symbol, inside)
-    return list(dict.fromkeys(out))[:MOST_PLACES]
-
-
-def _meetings(one: Site, other: Site, symbol: Symbol, inside: set[Symbol]) -> list[Affine]:
-    """Return where the index of one site, which follows a loop, is that of another, which does
-    not."""
-    out: list[Affine] = []
-    for left, right in zip(one.index or (), other.index or (), strict=False):
-        if not isinstance(left, Affine) or not isinstance(right, Affine):
-            continue
-        if left.coefficient(symbol) == 1 and not right.symbols() & inside:
-            place = right - (left - var(symbol))
-            if not place.symbols() & inside:
-                out.append(place)
-    return out
 
 
 # ------------------------------------------------------------------------- statement by statement

@@ -7,11 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plusequals.lowering.ir.loops import For
+from plusequals.lowering.ir.loops import For, If
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import statements
-from plusequals.lowering.schedule.sections import sections, separated
+from plusequals.lowering.schedule.masks import masks
+from plusequals.lowering.schedule.sections import in_sections, sections, separated
+from plusequals.lowering.target import Target
 
+from ..passes.shown import lowered
 from .kernels import Case, filled, ran
 
 FLOYD = (
@@ -75,3 +78,17 @@ def test_what_prints_stays_together() -> None:
     case = Case("for i in range(3):\n    s[i] = 1\n    print(t[i])", s="i64[9]", t="i64[9]")
     assert separated(case.loop(), case.facts) is None
     assert replace(case.loop(), kind="thread").kind == "thread"
+
+
+def test_sections_become_vectors() -> None:
+    """Each section has its own temporary, or its branch could be no choice."""
+    program = lowered(
+        "for k in range(150):\n    for i in range(150):\n        for j in range(150):\n"
+        "            t = d[i, k] + d[k, j]\n            if t < d[i, j]:\n"
+        "                d[i, j] = t",
+        d="i32[150, 150]",
+    )
+    made = masks(in_sections(program), Target(schedule=True, vector_bits=256))
+    verify_program(made)
+    branches = [stmt for stmt in statements(made.kernels[0].body) if isinstance(stmt, If)]
+    assert len(branches) == 3, "of j = k, in each section of i"

@@ -96,7 +96,7 @@ OPERATION_NAMES = {
     "product": "multiplication of terms", "div": "division",
     "cast": "conversion", "max": "maximum", "min": "minimum", "neg": "negation",
     "floordiv": "floor division", "mod": "remainder", "pow": "power",
-    "whole_pow": "power of a whole exponent",
+    "whole_pow": "power of a whole exponent", "half_pow": "power of half an odd exponent",
     "lt": "comparison <", "le": "comparison <=", "gt": "comparison >", "ge": "comparison >=",
     "eq": "comparison ==", "ne": "comparison !=",
 }  # fmt: skip

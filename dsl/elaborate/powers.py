@@ -1,8 +1,9 @@
-"""Powers: whole exponents are products or squares of squares, the half is a square root."""
+"""Powers: whole exponents are products or squares of squares, halves powers of a square root."""
 
 from __future__ import annotations
 
 import math
+from typing import TypeGuard
 
 import numpy as np
 
@@ -56,9 +57,11 @@ def power(site: Site, base: Value, exponent: Value, ufunc: np.ufunc, python: boo
     if whole == -1 and result.kind in "fc":
         return elementwise(site.ctx, combine_of(np.divide, python), [Static(1), base], site.span)
     if whole is not None and result.kind == "f" and abs(whole) <= _LARGEST_WHOLE:
-        return _squares(site, base, whole, Kind(result, all_weak))
+        return _constant_power(site, base, "whole_pow", whole, Kind(result, all_weak))
     if number == 0.5 and result.kind == "f":
         return elementwise(site.ctx, combine_of(np.sqrt, python), [base], site.span)
+    if _is_half(number) and result.kind == "f":
+        return _constant_power(site, base, "half_pow", number, Kind(result, all_weak))
     if result.kind == "i":
         _require_nonnegative(site, exponent)
     if all_weak:
@@ -85,6 +88,14 @@ def _whole(number: object) -> int | None:
     return int(number) if math.isfinite(number) and number == int(number) else None
 
 
+def _is_half(number: object) -> TypeGuard[float]:
+    """Whether a constant exponent is half of an odd whole number, and not too large."""
+    if not isinstance(number, float | np.floating):
+        return False
+    twice = _whole(2 * number)
+    return twice is not None and twice % 2 == 1 and abs(twice) < 2 * _LARGEST_WHOLE
+
+
 def _product(site: Site, base: Value, exponent: int, kind: Kind) -> Value:
     if isinstance(base, Array) and exponent > 1 and sum(1 for _ in walk(base.body)) > _MANY:
         base = site.ctx.materialize(base, "base", site.span)
@@ -96,12 +107,12 @@ def _product(site: Site, base: Value, exponent: int, kind: Kind) -> Value:
     return elementwise(site.ctx, combine, [base], site.span)
 
 
-def _squares(site: Site, base: Value, exponent: int, kind: Kind) -> Value:
+def _constant_power(site: Site, base: Value, op: str, exponent: float, kind: Kind) -> Value:
     dtype = kind.dtype.compute
     number = Const(float(exponent), dtype)
 
     def combine(pair: Pair) -> Pair:
-        return Apply(OPS["whole_pow"], (cast(pair[0], dtype), number), dtype), kind
+        return Apply(OPS[op], (cast(pair[0], dtype), number), dtype), kind
 
     return elementwise(site.ctx, combine, [base], site.span)
 

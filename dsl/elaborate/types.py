@@ -233,7 +233,7 @@ def negate(test: Expr) -> Expr:
 
 SIGNS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "pow": "**",
-    "whole_pow": "**",
+    "whole_pow": "**", "half_pow": "**",
     "bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>", "invert": "~",
     "neg": "-", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
 }  # fmt: skip

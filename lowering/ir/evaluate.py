@@ -140,7 +140,7 @@ def meaning_of(op: Op, dtype: DType) -> Callable[..., Any]:
     NumPy raises on negative exponents of integers, rounds complex products once or twice as
     the processor has it, and makes a square root of the exponent 0.5 of a scalar.
     """
-    if op.name in ("pow", "whole_pow") and dtype.kind == "f":
+    if op.name in ("pow", "whole_pow", "half_pow") and dtype.kind == "f":
         return _real_power
     if op.name == "pow" and dtype.kind in "iu":
         return _integer_power

@@ -227,6 +227,8 @@ _ROWS: tuple[Op, ...] = (
     Op("pow", 2, "iufc", np.power, call="pow", neutral=1, side="right", derivative="pow"),
     # to a whole number that is part of the text: from 9 to 64, from -2 to -64
     Op("whole_pow", 2, "f", np.power, call="whole_pow", derivative="pow"),
+    # to half of an odd whole number that is part of the text: from -63.5 to 63.5, but not 0.5
+    Op("half_pow", 2, "f", np.power, call="half_pow", derivative="pow"),
     Op("max", 2, "biuf", _max, call="max", neutral=-math.inf, side="both", derivative="max"),
     Op("min", 2, "biuf", _min, call="min", neutral=math.inf, side="both", derivative="min"),
     Op("fmax", 2, "f", _fmax, call="fmax"),

@@ -35,7 +35,7 @@ INFIX: dict[str, tuple[str, int]] = {
     "ge": (">=", 5), "bitor": ("|", 6), "bitxor": ("^", 7), "bitand": ("&", 8),
     "shl": ("<<", 9), "shr": (">>", 9), "add": ("+", 10), "sub": ("-", 10), "mul": ("*", 11),
     "div": ("/", 11), "floordiv": ("//", 11), "mod": ("%", 11), "pow": ("**", 13),
-    "whole_pow": ("**", 13),
+    "whole_pow": ("**", 13), "half_pow": ("**", 13),
 }  # fmt: skip
 _PREFIX = {"logical_not": ("not ", 4), "neg": ("-", 12), "invert": ("~", 12)}
 _QUASI = {"floordiv": "//", "mod": "%", "mul": "*"}

@@ -35,7 +35,7 @@ FAMILIES = {
 }
 ULPS = dict.fromkeys(
     "cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh"
-    " arcsinh arccosh arctanh erf erfc pow whole_pow arctan2 hypot".split(),
+    " arcsinh arccosh arctanh erf erfc pow whole_pow half_pow arctan2 hypot".split(),
     4,
 ) | {"logaddexp": 32}
 """Largest distance in units in the last place; 0 where an operation is missing here.
@@ -77,6 +77,8 @@ def operands(op: Op, dtype: DType) -> list[Array]:
         values[1] = np.arange(-4, 6).astype(dtype.numpy)
     if op.name == "whole_pow":
         values[1] = np.array([*range(9, 65, 5), -2, -3, -7, -64]).astype(dtype.numpy)
+    if op.name == "half_pow":
+        values[1] = np.array([-0.5, 1.5, -1.5, 2.5, -8.5, 31.5, 63.5, -63.5]).astype(dtype.numpy)
     grids = np.meshgrid(*values, indexing="ij")
     return [np.ascontiguousarray(grid.reshape(-1)) for grid in grids]
 
@@ -88,7 +90,7 @@ def cases(family: str) -> list[tuple[Op, DType]]:
     return [(op, dtype) for op, dtype in pairs if dtype is dtype.compute or op.name != "ordinal"]
 
 
-_SECOND = {"round_to": "digits", "whole_pow": "exponents"}
+_SECOND = {"round_to": "digits", "whole_pow": "exponents", "half_pow": "halves"}
 """What the second operand is, of operations that do not take all numbers there."""
 
 
@@ -147,7 +149,7 @@ def wanted(op: Op, dtype: DType, arrays: list[Array]) -> Array:
         out = np.result_type(compute, np.complex64)
         meaning = complex_of
     values: Any = [meaning(*point) for point in zip(*wide)]
-    if op.name in ("pow", "whole_pow") and dtype.kind == "f":
+    if op.name in ("pow", "whole_pow", "half_pow") and dtype.kind == "f":
         values = np.power(
             *wide
         )  # one scalar exponent 0.5 would be a square root: not pow(-inf, 0.5)

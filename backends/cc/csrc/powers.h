@@ -73,24 +73,36 @@ inlined pe_pair_f64 next_power_f64(pe_pair_f64 half, pe_pair_f64 x, uint32_t n, 
     return (pe_pair_f64){odd.high, mad_f64(low, x.high, more)};
 }
 
+//! squares_f64
+/* x**n of a whole n up to 127; whether x has one part. */
+inlined pe_pair_f64 squares_f64(pe_pair_f64 x, uint32_t n, bool single)
+{
+    pe_pair_f64 y = next_power_f64((pe_pair_f64){1, 0}, x, n >> 6, single);
+    y = next_power_f64(y, x, n >> 5, single);
+    y = next_power_f64(y, x, n >> 4, single);
+    y = next_power_f64(y, x, n >> 3, single);
+    y = next_power_f64(y, x, n >> 2, single);
+    y = next_power_f64(y, x, n >> 1, single);
+    return next_power_f64(y, x, n, single);
+}
+
+//! joined_f64
+/* A number of two parts, of which the second means nothing where the first is 0 or infinite. */
+inlined double joined_f64(pe_pair_f64 x)
+{
+    const double size = fabs(x.high);
+    return pick_f64((size > 0) & (size < INFINITY), x.high + x.low, x.high);
+}
+
 //! whole_pow_f64
 /* x**n of a whole n, 2 to 127 without its sign, by squares; as others where parts are dear. */
 inlined double whole_pow_f64(double x, double n)
 {
 #if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMA
-    const uint32_t k = (uint32_t)fabs(n);
     const bool single = n > 0;
     const double over = single ? x : 1 / x;
     const pe_pair_f64 base = {over, single ? 0 : mad_f64(-x, over, 1) * over};
-    pe_pair_f64 y = next_power_f64((pe_pair_f64){1, 0}, base, k >> 6, single);
-    y = next_power_f64(y, base, k >> 5, single);
-    y = next_power_f64(y, base, k >> 4, single);
-    y = next_power_f64(y, base, k >> 3, single);
-    y = next_power_f64(y, base, k >> 2, single);
-    y = next_power_f64(y, base, k >> 1, single);
-    y = next_power_f64(y, base, k, single);
-    const double size = fabs(y.high);
-    return pick_f64((size > 0) & (size < INFINITY), y.high + y.low, y.high);
+    return joined_f64(squares_f64(base, (uint32_t)fabs(n), single));
 #else
     return pow_f64(x, n);
 #endif
@@ -104,19 +116,47 @@ inlined double whole_power_f64(double half, double x, uint32_t n)
     return n % 2 ? half * half * x : half * half;
 }
 
+//! short_squares_f64
+/* x**n of a whole n up to 127, rounded again and again. */
+inlined double short_squares_f64(double x, uint32_t n)
+{
+    double y = whole_power_f64(1, x, n >> 6);
+    y = whole_power_f64(y, x, n >> 5);
+    y = whole_power_f64(y, x, n >> 4);
+    y = whole_power_f64(y, x, n >> 3);
+    y = whole_power_f64(y, x, n >> 2);
+    y = whole_power_f64(y, x, n >> 1);
+    return whole_power_f64(y, x, n);
+}
+
 //! whole_pow_f32
 /* As of float64, whose digits are enough for all of its squares. */
 inlined float whole_pow_f32(float x, float n)
 {
-    const uint32_t k = (uint32_t)fabsf(n);
-    double y = whole_power_f64(1, x, k >> 6);
-    y = whole_power_f64(y, x, k >> 5);
-    y = whole_power_f64(y, x, k >> 4);
-    y = whole_power_f64(y, x, k >> 3);
-    y = whole_power_f64(y, x, k >> 2);
-    y = whole_power_f64(y, x, k >> 1);
-    y = whole_power_f64(y, x, k);
+    const double y = short_squares_f64(x, (uint32_t)fabsf(n));
     return (float)(n < 0 ? 1 / y : y);
+}
+
+//! half_pow_f64
+/* x**n, where 2 n is odd and from -127 to 127: a whole power of the square root, in two parts. */
+inlined double half_pow_f64(double x, double n)
+{
+#if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMA
+    const double root = sqrt(x) + 0, rest = mad_f64(-root, root, x) / (root + root);
+    const double over = 1 / root, more = (mad_f64(-root, over, 1) - rest * over) * over;
+    const pe_pair_f64 base = {n > 0 ? root : over, n > 0 ? rest : more};
+    const double y = joined_f64(squares_f64(base, (uint32_t)fabs(n + n), false));
+    return pick_f64(x == -INFINITY, n > 0 ? INFINITY : 0, y);
+#else
+    return pow_f64(x, n);
+#endif
+}
+
+//! half_pow_f32
+inlined float half_pow_f32(float x, float n)
+{
+    const double y = short_squares_f64(sqrt((double)x) + 0, (uint32_t)fabsf(n + n));
+    return pick_f32(x == -INFINITY, n > 0 ? INFINITY : 0, (float)(n < 0 ? 1 / y : y));
 }
 
 //! cbrt_f64

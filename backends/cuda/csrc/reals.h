@@ -77,6 +77,9 @@ static inline $T pow_$t($T a, $T b) { return pow$f(a, b); }
 //! whole_pow_$t: f32 f64
 static inline $T whole_pow_$t($T a, $T n) { return pow$f(a, n); }
 
+//! half_pow_$t: f32 f64
+static inline $T half_pow_$t($T a, $T n) { return pow$f(a, n); }
+
 //! arctan2_$t: f32 f64
 static inline $T arctan2_$t($T y, $T x) { return atan2$f(y, x); }
 

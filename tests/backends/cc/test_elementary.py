@@ -30,7 +30,7 @@ TYPES: dict[str, tuple[str, Any, Any]] = {
     "f64": ("double", np.float64, np.longdouble),
 }
 """Of each type its name in C, NumPy's, and the type of the reference."""
-ARITY = {"pow": 2, "whole_pow": 2, "arctan2": 2, "hypot": 2}
+ARITY = {"pow": 2, "whole_pow": 2, "half_pow": 2, "arctan2": 2, "hypot": 2}
 PI_LOW = 1.2246467991473532e-16
 """What pi has beyond float64."""
 LEVELS = ("-O3", "-O1", "-O0")
@@ -50,6 +50,8 @@ def loops() -> str:
         head = f"const {ctype} *restrict x, {ctype} *restrict y"
         lines.append(f"void loop_20_{short}({head}, int64_t n)")
         lines.append(f"{{ for (int64_t i = 0; i < n; i++) y[i] = whole_pow_{short}(x[i], 20); }}")
+        lines.append(f"void loop_half_{short}({head}, int64_t n)")
+        lines.append(f"{{ for (int64_t i = 0; i < n; i++) y[i] = half_pow_{short}(x[i], -1.5); }}")
     code = "\n".join(lines) + "\n"
     return above(code) + code
 
@@ -118,6 +120,8 @@ def pairs(name: str, short: str) -> tuple[Array, Array]:
     if second is None:
         size = np.where(np.arange(x.size) % 2, draw.integers(9, 65, x.size), 0)
         whole = np.where(size > 0, size, -draw.integers(2, 65, x.size)).astype(dtype)
+        if name == "half_pow":
+            whole = whole - np.sign(whole) * dtype(0.5)
         small = np.exp2(draw.uniform(-1.05, 1.05, x.size) * np.finfo(dtype).maxexp / whole)
         return np.concatenate([x, small.astype(dtype), -near]), np.tile(whole, 3)
     return np.concatenate([x, base, x, near]), np.concatenate([y, second, few, few])
@@ -151,7 +155,7 @@ def erfc(x: Array) -> Array:
 def meaning(name: str, *given: Array) -> Array:
     """Return what a function of arrays of a wide type is."""
     with np.errstate(all="ignore"):
-        if name == "whole_pow":
+        if name in ("whole_pow", "half_pow"):
             return np.asarray(np.power(*given))
         if not name.startswith("erf"):
             return np.asarray(getattr(np, name)(*given))
@@ -232,5 +236,5 @@ def test_loops_become_vectors(library: Any, toolchain: Toolchain) -> None:
     names = [
         line for n, line in enumerate(text) if line.startswith("void loop_") and n + 2 not in made
     ]
-    in_the_run = "void loop_whole_pow_"  # how many squares there are decides what is done
+    in_the_run = "void loop_whole_pow_", "void loop_half_pow_"  # how many squares there are decides what is done
     assert [name for name in names if not name.startswith(in_the_run)] == []

@@ -236,5 +236,6 @@ def test_loops_become_vectors(library: Any, toolchain: Toolchain) -> None:
     names = [
         line for n, line in enumerate(text) if line.startswith("void loop_") and n + 2 not in made
     ]
-    in_the_run = "void loop_whole_pow_", "void loop_half_pow_"  # how many squares there are decides what is done
+    # how many squares there are decides what is done
+    in_the_run = ("void loop_whole_pow_", "void loop_half_pow_")
     assert [name for name in names if not name.startswith(in_the_run)] == []

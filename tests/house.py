@@ -56,7 +56,7 @@ backends/emit: prelude record
 backends: cache lock folders dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks guarded lockstep predicate pieces
-lowering/schedule: separate pairs complex_parts
+lowering/schedule: separate pairs planes complex_parts
 lowering/schedule: deferred kinds split stages answered
 lowering/schedule: prepared inward prefer tensor_tiles device_parts device_tiles distribution
 lowering/schedule: device_contraction bared columns onward fronts

@@ -42,6 +42,7 @@ from ..ir.walk import expressions_of, statements, writes
 from ..ir.walk import reads as reads_of
 from ..passes.summary import summary, without_unused
 from .complex_parts import Pair, Parts, has_formula, is_complex, is_plain
+from .planes import with_planes
 
 Body = tuple[Stmt, ...]
 _BRANCHING = frozenset(("div", "recip", "pow"))
@@ -63,7 +64,7 @@ def pairs(program: Program) -> Program:
     kernels = tuple(
         replace(kernel, body=tuple(
             new for stmt in kernel.body
-            for new in (_body((stmt,), parts) if id(stmt) in mine else (stmt,))
+            for new in (_made(stmt, parts) if id(stmt) in mine else (stmt,))
         ))
         for kernel in program.kernels
     )  # fmt: skip
@@ -131,6 +132,12 @@ def _is_worth(stmt: Stmt) -> bool:
         )
         for part in values
     )
+
+
+def _made(nest: Stmt, parts: Parts) -> Body:
+    """Return what takes the place of an outermost statement."""
+    made = _body((nest,), parts)
+    return tuple(new for stmt in made for new in with_planes(stmt, parts.fresh))
 
 
 def _body(stmts: Body, parts: Parts) -> Body:

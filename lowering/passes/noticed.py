@@ -29,7 +29,7 @@ class Gone(Reason):
 
     UNUSED = "nothing that can be seen depends on it"
     REPEATED = "another array holds the same values already"
-    PARTS = "its real and its imaginary part are, each by itself"
+    PARTS = "its real and its imaginary part are variables of their own"
     OVERWRITTEN = "it is replaced before anything reads it"
     ZERO = "the array starts as zeros"
     SEARCH = "it looks for one index, and the work is done at that index at once"

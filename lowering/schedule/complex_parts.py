@@ -1,6 +1,6 @@
 """Formulae of complex numbers: what is computed of their real and imaginary parts.
 
-They are those of the C library's pairs, step by step, so that either way gives the same bits. A
+They are those of the generated C, step by step, so that either way gives the same bits. A
 part that is needed more than once becomes a scalar, before the statement that asks.
 
 >>> from plusequals.lowering.diagnostic import NOWHERE
@@ -26,7 +26,18 @@ from ..diagnostic import Span
 from ..ir import dtypes
 from ..ir.assignments import Access
 from ..ir.dtypes import DType
-from ..ir.expressions import Apply, Cast, Const, Dynamic, Expr, Read, Select, rebuild, walk
+from ..ir.expressions import (
+    Apply,
+    Cast,
+    Const,
+    Dynamic,
+    Expr,
+    Index,
+    Read,
+    Select,
+    rebuild,
+    walk,
+)
 from ..ir.fresh import Fresh
 from ..ir.loops import Stmt, Store
 from ..ir.node import Node
@@ -36,8 +47,6 @@ _PAIRS = frozenset("add sub mul div neg conj complex recip".split())
 """Operations whose complex result has a formula of parts."""
 _PARTS = frozenset("real imag abs angle eq ne isnan isinf isfinite".split())
 """Operations whose real result is one of parts."""
-_MOST = 8
-"""The highest exponent that is a row of products."""
 
 
 class Pair(NamedTuple):
@@ -59,9 +68,7 @@ def has_formula(value: Expr) -> bool:
     """Whether a value, and all that it is computed from, has a formula of parts."""
     for part in walk(value):
         match part:
-            case Apply(op) if is_complex(part.dtype) and not (
-                op.name in _PAIRS or _power(part) is not None
-            ):
+            case Apply(op) if is_complex(part.dtype) and op.name not in _PAIRS:
                 return False
             case Apply(op, args) if not is_complex(part.dtype) and (
                 op.name not in _PARTS and any(is_complex(one.dtype) for one in args)
@@ -71,10 +78,7 @@ def has_formula(value: Expr) -> bool:
                 return False
             case Select(_, yes, no) if not (is_plain(yes) and is_plain(no)):
                 return False
-            case Read(_, index) if any(
-                isinstance(at, Dynamic) and any(is_complex(one.dtype) for one in walk(at.value))
-                for at in index
-            ):
+            case Read(_, index) if computes_place(index):
                 return False
             case _:
                 pass
@@ -88,22 +92,19 @@ def is_plain(value: Expr) -> bool:
             case Apply(Op(name="mul"), args) if is_complex(part.dtype):
                 if not all(isinstance(one, Read | Const) for one in args):
                     return False
-            case Apply(Op(name="div" | "recip" | "pow")) | Select() if is_complex(part.dtype):
+            case Apply(Op(name="div" | "recip")) | Select() if is_complex(part.dtype):
                 return False
             case _:
                 pass
     return True
 
 
-def _power(value: Apply) -> int | None:
-    """Return the whole number from 1 to 8 that is an exponent, None where there is none."""
-    match value:
-        case Apply(Op(name="pow"), (_, Const(number))):
-            number = complex(number)
-            known = number in range(1, _MOST + 1) and number.imag == 0
-            return int(number.real) if known else None
-        case _:
-            return None
+def computes_place(index: tuple[Index, ...]) -> bool:
+    """Whether a complex number says where an element is."""
+    return any(
+        isinstance(at, Dynamic) and any(is_complex(part.dtype) for part in walk(at.value))
+        for at in index
+    )
 
 
 def is_complex(dtype: DType) -> bool:
@@ -135,6 +136,10 @@ class Parts:
         """Return a value that is used more than once: what is no number yet becomes one."""
         if isinstance(value, Read | Const) or _is_part(value):
             return value
+        return self.stored(value, label, span)
+
+    def stored(self, value: Expr, label: str, span: Span) -> Expr:
+        """Return a value that stays what it is now, as a scalar."""
         node = self.fresh.scalar(label, value.dtype)
         self.before.append(Store(Access(node, ()), value, span))
         return Read(node, (), span)
@@ -226,31 +231,12 @@ class Parts:
             case "mul":
                 one, two = (self.parts(arg, span) for arg in args)
                 return _product(one, two)
-            case "pow":
-                return self.power(args, span)
-            case _:
+            case "div" | "recip":
                 whole = (Const(1.0, args[0].dtype), *args)[-2:]
                 one, two = (self.parts(arg, span) for arg in whole)
                 return self.quotient(one, two, span)
-
-    def power(self, args: tuple[Expr, ...], span: Span) -> Pair:
-        """Return a power with a small whole exponent, by squares, as NumPy does."""
-        exponent = _power(Apply(OPS["pow"], args, args[0].dtype))
-        assert exponent is not None, "`can_be_pairs` has asked"
-        of = self.parts(args[0], span)
-        if exponent < 4:
-            made = of
-            for _ in range(exponent - 1):
-                made = _product(of, self.both(made, span))
-            return made
-        dtype = of.re.dtype
-        made = Pair(Const(1.0, dtype), Const(0.0, dtype))
-        while exponent:
-            if exponent % 2:
-                made = self.both(_product(made, of), span)
-            exponent //= 2
-            of = self.both(_product(of, of), span) if exponent else of
-        return made
+            case name:
+                raise AssertionError(f"`{name}` has no formula of parts")
 
     def quotient(self, a: Pair, b: Pair, span: Span) -> Pair:
         """Return `a / b` by Smith's formula: the larger part of the divisor divides the other one.
@@ -259,30 +245,38 @@ class Parts:
         """
         dtype = a.re.dtype
         wide = _test("ge", _apply("abs", b.re), _apply("abs", b.im))
-        wide = self.named(wide, "wide", span)
-        large = self.named(Select(wide, b.re, b.im), "large", span)
-        small = self.named(Select(wide, b.im, b.re), "small", span)
+        zero = _both(_test("eq", b.re, Const(0.0, dtype)), _test("eq", b.im, Const(0.0, dtype)))
+        if isinstance(b.re, Const) and isinstance(b.im, Const):
+            one, two = abs(complex(b.re.value)), abs(complex(b.im.value))
+            wide, zero = Const(one >= two, dtypes.bool_), Const(one == two == 0, dtypes.bool_)
+        wide, zero = self.named(wide, "wide", span), self.named(zero, "zero", span)
+        large = self.named(_chosen(wide, b.re, b.im), "large", span)
+        small = self.named(_chosen(wide, b.im, b.re), "small", span)
         ratio = self.named(_apply("div", small, large), "ratio", span)
         scale = _apply("div", Const(1.0, dtype), _apply("add", large, _mul(small, ratio)))
         scale = self.named(scale, "scale", span)
-        zero = _both(_test("eq", b.re, Const(0.0, dtype)), _test("eq", b.im, Const(0.0, dtype)))
-        zero = self.named(zero, "zero", span)
         size = _apply("abs", b.re)
-        re = Select(
+        re = _chosen(
             wide, _apply("add", a.re, _mul(a.im, ratio)), _apply("add", _mul(a.re, ratio), a.im)
         )
-        im = Select(
+        im = _chosen(
             wide, _apply("sub", a.im, _mul(a.re, ratio)), _apply("sub", _mul(a.im, ratio), a.re)
         )
         return Pair(
-            Select(zero, _apply("div", a.re, size), _mul(re, scale)),
-            Select(zero, _apply("div", a.im, size), _mul(im, scale)),
+            _chosen(zero, _apply("div", a.re, size), _mul(re, scale)),
+            _chosen(zero, _apply("div", a.im, size), _mul(im, scale)),
         )
 
 
 def _product(a: Pair, b: Pair) -> Pair:
     re = _apply("sub", _mul(a.re, b.re), _mul(a.im, b.im))
     return Pair(re, _apply("add", _mul(a.re, b.im), _mul(a.im, b.re)))
+
+
+def _chosen(test: Expr, yes: Expr, no: Expr) -> Expr:
+    if isinstance(test, Const):
+        return yes if test.value else no
+    return Select(test, yes, no)
 
 
 def _is_part(value: Expr) -> bool:

@@ -284,22 +284,29 @@ def _elements(loop: For | While) -> Iterator[tuple[Expr, Read]]:
     """Yield what a loop reads of arrays, elements and parts of complex ones, each with the read."""
     for stmt in statements((loop,)):
         for expr in expressions_of(stmt):
+            parts = [part for part in walk(expr) if _is_part(part)]
+            yield from ((part, reads(part)[0]) for part in parts)
+            in_parts = {id(reads(part)[0]) for part in parts}
             for part in walk(expr):
-                match part:
-                    case Apply(op, (Read(_, (_, *_)) as read,)) if op.name in ("real", "imag"):
-                        yield part, read
-                    case Read(_, (_, *_)) if part.dtype.kind != "c":
-                        yield part, part
-                    case _:
-                        pass
+                if isinstance(part, Read) and part.node.rank and id(part) not in in_parts:
+                    yield part, part
+
+
+def _is_part(value: Expr) -> bool:
+    """Whether a value is the real or the imaginary part of an element of an array."""
+    match value:
+        case Apply(op, (Read(_, (_, *_)),)):
+            return op.name in ("real", "imag")
+        case _:
+            return False
 
 
 def _aside(expr: Expr, near: Mapping[Expr, Node], lane: Symbol) -> Expr:
     """Return an expression that reads what has been put side by side."""
 
     def value(one: Expr) -> Expr:
-        if one in near:
-            return Read(near[one], (var(lane),))
+        if (isinstance(one, Read) or _is_part(one)) and one in near:
+            return Read(near[one], (var(lane),), reads(one)[0].span)
         return rebuild(one, value, lambda index: index)
 
     return value(expr)

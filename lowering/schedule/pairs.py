@@ -2,7 +2,7 @@ r"""Complex numbers as pairs of real ones, of which vectors and lanes can be mad
 
 Changes: where a nest branches, leaves early, chooses, divides or adds up, each complex scalar
 becomes two real ones, and what is computed of complex numbers is computed of their parts, by the
-formulae of the C library's pairs.
+formulae of the generated C.
 
     while abs(z) <= 2:                     while hypot(re, im) <= 2:
         z = z * z + c                          re_2 = re * re - im * im + re_c
@@ -34,18 +34,18 @@ from typing import NamedTuple
 
 from ..diagnostic import Span
 from ..ir.assignments import Access, Break, Continue
-from ..ir.expressions import Apply, Expr, Read, Select, reads, walk
+from ..ir.expressions import Apply, Dynamic, Expr, Read, Select, reads, walk
 from ..ir.fresh import fresh_for
 from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.walk import expressions_of, statements, writes
 from ..ir.walk import reads as reads_of
 from ..passes.summary import summary, without_unused
-from .complex_parts import Pair, Parts, has_formula, is_complex, is_plain
+from .complex_parts import Pair, Parts, computes_place, has_formula, is_complex, is_plain
 from .planes import with_planes
 
 Body = tuple[Stmt, ...]
-_BRANCHING = frozenset(("div", "recip", "pow"))
+_BRANCHING = frozenset(("div", "recip"))
 """Operations whose formula has branches."""
 _KNOWN = Store | Update | If | While | For | Comment | Break | Continue
 
@@ -55,7 +55,7 @@ def pairs(program: Program) -> Program:
     every = [stmt for kernel in program.kernels for stmt in kernel.body]
     own = frozenset(n.id for n in program.locals if not n.rank and n.request is None)
     nests = [_Nest(stmt, _scalars(stmt) & own, _can_be_pairs(stmt)) for stmt in every]
-    nests = _apart(nests)
+    nests = _able(nests)
     chosen = _with_those_of(nests, [nest for nest in nests if _is_worth(nest.stmt)])
     if not chosen:
         return program
@@ -81,7 +81,7 @@ class _Nest(NamedTuple):
     """Whether all it computes of complex numbers has a formula of parts."""
 
 
-def _apart(nests: list[_Nest]) -> list[_Nest]:
+def _able(nests: list[_Nest]) -> list[_Nest]:
     """Return those that can compute with parts, and share no scalar with another that cannot."""
     while True:
         bound = frozenset[int]().union(*(nest.scalars for nest in nests if not nest.can))
@@ -112,8 +112,16 @@ def _can_be_pairs(stmt: Stmt) -> bool:
         isinstance(inner, _KNOWN)
         and all(map(has_formula, expressions_of(inner)))
         and (not isinstance(inner, While) or is_plain(inner.test))
+        and (not isinstance(inner, Store | Update) or _has_plain_target(inner))
         for inner in statements((stmt,))
     )
+
+
+def _has_plain_target(stmt: Store | Update) -> bool:
+    """Whether no complex number says where a statement stores, and what it stores has a formula."""
+    if computes_place(stmt.access.index):
+        return False
+    return isinstance(stmt, Store) or has_formula(_updated(stmt))
 
 
 def _is_worth(stmt: Stmt) -> bool:
@@ -162,7 +170,9 @@ def _statement(stmt: Stmt, parts: Parts) -> Body:
             return _kept(node, parts.pair(_updated(stmt), span), parts, span)
         case Store(access, value, span) if is_complex(access.node.dtype):
             return (Store(access, parts.pair(value, span).joined(), span),)
-        case Update(access, _, value, _, span) if is_complex(access.node.dtype):
+        case Update(access, op, value, _, span) if is_complex(access.node.dtype):
+            if op.name == "add" and any(isinstance(at, Dynamic) for at in access.index):
+                return (replace(stmt, value=parts.pair(value, span).joined()),)
             return (Store(access, parts.pair(_updated(stmt), span).joined(), span),)
         case Store(_, value, span) | Update(_, _, value, _, span):
             return (replace(stmt, value=parts.real(value, span)),)
@@ -190,6 +200,6 @@ def _kept(node: Node, pair: Pair, parts: Parts, span: Span) -> Body:
     re, im = parts.halves(node)
     first, last = (Store(Access(n, ()), v, span) for n, v in zip((re, im), pair))
     if any(read.node == re for read in reads(pair.im)):
-        kept = parts.named(pair.re, re.label, span)
+        kept = parts.stored(pair.re, re.label, span)
         first, last = last, Store(first.access, kept, span)
     return (first, last)

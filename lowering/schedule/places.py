@@ -9,7 +9,7 @@
 ... ''', d="f32[9]", x="f32[9, 9]")
 >>> (outer,) = program.kernels[0].body
 >>> (loop,) = outer.body
->>> places(loop, bounds_of(()).inside(outer)), has_places(program)
+>>> shared_places(loop, bounds_of(()).inside(outer)), has_places(program)
 ([k], True)
 """
 
@@ -24,7 +24,7 @@ from ..ir.walk import binds, bodies, statements
 from ..passes.access import Site, accesses
 
 MOST = 4
-"""So many places are told."""
+"""So many places are looked at."""
 
 
 def has_places(program: Program) -> bool:
@@ -36,7 +36,7 @@ def has_places(program: Program) -> bool:
 def _has_places(body: Iterable[Stmt], known: Bounds) -> bool:
     """Whether there is a loop among or inside statements that might be cut at some place."""
     return any(
-        (isinstance(stmt, For) and bool(places(stmt, known)))
+        (isinstance(stmt, For) and bool(shared_places(stmt, known)))
         or any(
             _has_places(one, known.inside(stmt) if isinstance(stmt, For) else known)
             for one in bodies(stmt)
@@ -45,7 +45,7 @@ def _has_places(body: Iterable[Stmt], known: Bounds) -> bool:
     )
 
 
-def places(loop: For, known: Bounds) -> list[Affine]:
+def shared_places(loop: For, known: Bounds) -> list[Affine]:
     """Return the rounds whose element others use, too, by the value of the variable, as far as they
     are sure to be there."""
     return [

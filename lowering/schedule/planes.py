@@ -6,8 +6,8 @@
 Changes: a nest of `pairs`, before which the parts of such an array are put apart. What reads one
 part of neighbouring elements then reads neighbours: products of matrices are those of real ones.
 
-Needs: arrays that the nest does not change, and of which it reads nothing but parts, most of them
-often. Guarantees: each part has the bits it had.
+Needs: arrays that the nest does not change, and of which it reads nothing but parts, at some place
+most of them often. Guarantees: each part has the bits it had.
 
 >>> program, _ = optimize(lowered("y[i, j] = sum(x[i, k] * z[j, k])", y="c128[30, 30]",
 ...     x="c128[30, 30]", z="c128[30, 30]"), Target(schedule=True), stop_after="pairs")
@@ -25,7 +25,7 @@ from math import prod
 from ..ir.assignments import Access, Alloc
 from ..ir.expressions import Apply, Expr, Read, rebuild, walk
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, const, var
+from ..ir.indexing import Affine, Symbol, const, var
 from ..ir.loops import For, Stmt, Store
 from ..ir.node import Node
 from ..ir.ops import OPS
@@ -36,6 +36,8 @@ from ..passes.access import Site, accesses
 Body = tuple[Stmt, ...]
 Planes = dict[tuple[int, str], Node]
 """What has the real and the imaginary parts of an array, by its id and the name of the part."""
+_SIDES = ("re", "im")
+_NAMES = {"real": "re", "imag": "im"}
 OFTEN = 16
 """An element that is read so many times is worth being copied; so are arrays if the sizes of loops
 are known only in the run."""
@@ -50,17 +52,13 @@ def with_planes(nest: Stmt, fresh: Fresh) -> Body:
         node for node in reads((nest,))
         if node.dtype.kind == "c" and node.rank and node not in changed and _is_worth(nest, node)
     ]  # fmt: skip
-    planes = {(node.id, part): _plane(node, part, fresh) for node in found for part in _PARTS}
+    planes = {(node.id, part): _plane(node, part, fresh) for node in found for part in _SIDES}
     before = (stmt for node in found for stmt in _apart(node, planes, nest, fresh))
     return (*before, *rewrite((nest,), Rewrite(expr=partial(_parted, planes=planes))))
 
 
-_PARTS = ("re", "im")
-_NAMES = {"real": "re", "imag": "im"}
-
-
 def _is_worth(nest: For, node: Node) -> bool:
-    """Whether a nest reads nothing but parts of an array, and most of these often."""
+    """Whether a nest reads nothing but parts of an array, and somewhere most of them often."""
     values = [part for s in statements((nest,)) for e in expressions_of(s) for part in walk(e)]
     whole = sum(isinstance(part, Read) and part.node == node for part in values)
     parts = sum(_part_of(part) == node for part in values)
@@ -73,16 +71,21 @@ def _is_read_often(site: Site, node: Node) -> bool:
     loops = [stmt for stmt in site.inside if isinstance(stmt, For)]
     if site.index is None or len(loops) != len(site.inside):
         return False
-    followed = {s for at in site.index if isinstance(at, Affine) for s in at.symbols()}
+    axes = [at.symbols() if isinstance(at, Affine) else frozenset[Symbol]() for at in site.index]
+    followed = frozenset[Symbol]().union(*axes)
     again = (_rounds(loop) for loop in loops if loop.symbol not in followed)
     reached = (_rounds(loop) for loop in loops if loop.symbol in followed)
-    few = node.static_shape is None or 2 * prod(reached) >= prod(node.static_shape)
-    return prod(again) >= OFTEN and few
+    if node.static_shape is None:
+        around = {loop.symbol for loop in loops}
+        is_most = all(symbols & around for symbols in axes)
+    else:
+        is_most = 2 * prod(reached) >= prod(node.static_shape)
+    return prod(again) >= OFTEN and is_most
 
 
 def _rounds(loop: For) -> int:
     rounds = (loop.hi - loop.lo).constant
-    return OFTEN if rounds is None else max(0, rounds)
+    return OFTEN if rounds is None else max(0, -(-rounds // loop.step))
 
 
 def _part_of(value: Expr) -> Node | None:
@@ -103,7 +106,7 @@ def _plane(node: Node, part: str, fresh: Fresh) -> Node:
 def _apart(node: Node, planes: Planes, nest: For, fresh: Fresh) -> Iterator[Stmt]:
     """Yield what puts the parts of an array apart."""
     if node.static_shape is None:
-        yield from (Alloc(planes[node.id, part]) for part in _PARTS)
+        yield from (Alloc(planes[node.id, part]) for part in _SIDES)
     symbols = [fresh.symbol(f"{node.label}_{n}") for n in range(node.rank)]
     index = tuple(var(symbol) for symbol in symbols)
     whole, dtype = Read(node, index, nest.span), node.dtype.real

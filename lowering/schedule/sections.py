@@ -31,21 +31,23 @@ k + 1 9
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.bounds import Bounds, bounds_of
+from ..ir.expressions import walk
 from ..ir.loops import Check, Comment, For, Program, Stmt
 from ..ir.rewrite import over_kernels, with_bodies
-from ..ir.walk import bodies, reads, statements, uses, writes
+from ..ir.walk import bodies, expressions_of, reads, statements, uses, writes
 from ..passes.access import accesses
 from ..passes.cells import ranges
 from .legal import overtakes
 from .nests import Facts, facts_of, fails, trips
 from .own import with_own
-from .places import places
+from .places import shared_places
 from .team import WORTH
 from .tree import sums
 
@@ -53,8 +55,10 @@ from .tree import sums
 def in_sections(program: Program) -> Program:
     """Return the program with such loops, each of which has temporaries of its own."""
     made = sections(program, facts_of(program))
+    loops = [s for kernel in made.kernels for s in statements(kernel.body) if isinstance(s, For)]
+    times = Counter(loop.symbol for loop in loops)
     while made is not program:  # from the outside in: what has its own is not looked into
-        program, made = made, with_own(made, lambda _: True)
+        program, made = made, with_own(made, lambda loop: times[loop.symbol] > 1)
     return made
 
 
@@ -63,6 +67,14 @@ def sections(program: Program, facts: Facts) -> Program:
     known = bounds_of(parameter.node for parameter in program.parameters)
     work = _Sections(facts)
     return over_kernels(program, lambda body: work.body(body, known, ()))
+
+
+LARGEST = 1000
+"""How many parts the expressions of a loop may have that is written three times."""
+
+
+def _size(loop: For) -> int:
+    return sum(len(walk(expr)) for stmt in statements((loop,)) for expr in expressions_of(stmt))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +99,9 @@ class _Sections:
             self.facts.tell((made,), self.facts.only_in(stmt))
         if fails((made,)) or self.facts.is_free(made, own, ranges(outer)):
             return (made,)
-        if sums(made, own, self.facts) or (trips(made) or WORTH) < WORTH:
+        if sums(made, own, self.facts) or (trips(made) or WORTH) < WORTH or _size(made) > LARGEST:
             return (made,)
-        for place in places(made, known):
+        for place in shared_places(made, known):
             before, there, behind = (
                 replace(made, lo=lo, hi=hi)
                 for lo, hi in ((made.lo, place), (place, place + 1), (place + 1, made.hi))

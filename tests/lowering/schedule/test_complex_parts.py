@@ -74,7 +74,7 @@ def _value(text: str) -> Expr:
     ("x[i] * (z[i] + 2)", True, False),
     ("x[i] / z[i]", True, False),
     ("exp(x[i])", False, True),
-    ("x[i] ** 9 + x[i] ** 2.5", False, False),
+    ("x[i] ** 9 + x[i] ** 2.5", False, True),
     ("x[i] * z[i] if n[i] > 0 else z[i]", True, False),
     ("x[i] / z[i] if n[i] > 0 else z[i]", False, False),
 ])  # fmt: skip

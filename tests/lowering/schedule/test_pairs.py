@@ -7,8 +7,11 @@ import pytest
 
 from plusequals.lowering import settings
 from plusequals.lowering.ir.expressions import Apply, Select, walk
-from plusequals.lowering.ir.walk import expressions_of, statements
+from plusequals.lowering.ir.loops import For
+from plusequals.lowering.ir.walk import expressions_of, reads, statements
+from plusequals.lowering.pipeline import optimize
 from plusequals.lowering.schedule.pairs import pairs
+from plusequals.lowering.target import Target
 
 from ..passes.shown import lowered
 from .scheduled import function
@@ -33,6 +36,15 @@ ROUNDS = {
     "two at once": "u = x[i]\nv = z[i]\nfor k in range(5):\n    u, v = v / u, u * v\ny[i] = u + v",
     "sizes of its own": "if abs(x[i]) > 1:\n    y[i] += x[i]\n    y[i] *= z[i]",
     "of its own index": "k = int(abs(z[i]))\nif k < len(x):\n    y[k] = x[k] / z[i]",
+    "parts that change places": "u = x[i]\nk = 0\nwhile abs(u) < 9 and k < 5:\n"
+    "    u = complex(u.imag, u.real + 1)\n    k += 1\ny[i] = u",
+    "an update that has none": "if abs(x[i]) > 1:\n    x[i] **= z[i]",
+    "a place that is computed": "u = x[i]\nif abs(u) < 9:\n    u = u + 1\n"
+    "y[int(abs(u)) % len(x)] = u",
+    "what is added to such a place": "if abs(x[i]) > 1:\n    y[n[i]] += x[i] / z[i]",
+    "constant divisors": "y[i] = x[i] / 2 + z[i] / (1 + 2j) - x[i] / 2j",
+    "lanes of what has none": "t = 0.0\nfor k in range(9):\n    t += np.exp(x[i] * t).real\n"
+    "    if t > 4:\n        break\nn[i] = int(t)",
     "what has no formula": "u = np.exp(x[i])\nif abs(u) > 1:\n    y[i] = u * z[i]",
 }
 SUMS = {
@@ -128,3 +140,17 @@ def test_nothing_complex_is_left_but_elements(name: str) -> None:
 def test_what_is_simple_or_has_no_formula_stays(body: str) -> None:
     program = lowered(body, x="c128[64]", y="c128[64]", z="c128[64]")
     assert pairs(program) is program
+
+
+def test_lanes_behind_the_last_round_read_nothing() -> None:
+    """What has no formula reads whole elements, which lanes without a round do not have."""
+    body = (
+        "for i in range(40):\n    t = 0.0\n    for k in range(50):\n"
+        "        t = t + np.exp(x[i] * t).real\n        if t > 9:\n            break\n    y[i] = t"
+    )
+    program = lowered(body, x="c128[40]", y="f64[40]")
+    program, _ = optimize(program, Target(schedule=True), stop_after="masks")
+    loops = [s for s in statements(program.kernels[0].body) if isinstance(s, For)]
+    lanes = [one for one in loops if one.symbol.name == "lane"]
+    reading = [one for one in lanes if any(node.label == "x" for node in reads((one,)))]
+    assert lanes and all((one.hi - one.lo).constant is None for one in reading)

@@ -6,7 +6,7 @@ import pytest
 
 from plusequals.lowering.ir.bounds import bounds_of
 from plusequals.lowering.ir.loops import For
-from plusequals.lowering.schedule.places import has_places, places
+from plusequals.lowering.schedule.places import has_places, shared_places
 
 from ..passes.shown import lowered
 
@@ -28,5 +28,5 @@ def test_places(text: str, found: list[str]) -> None:
     assert isinstance(outer, For)
     loop = next(stmt for stmt in outer.body if isinstance(stmt, For))
     known = bounds_of(parameter.node for parameter in program.parameters).inside(outer)
-    assert [str(place) for place in places(loop, known)] == found
+    assert [str(place) for place in shared_places(loop, known)] == found
     assert has_places(program) is bool(found)

@@ -26,18 +26,7 @@ from ..diagnostic import Span
 from ..ir import dtypes
 from ..ir.assignments import Access
 from ..ir.dtypes import DType
-from ..ir.expressions import (
-    Apply,
-    Cast,
-    Const,
-    Dynamic,
-    Expr,
-    Index,
-    Read,
-    Select,
-    rebuild,
-    walk,
-)
+from ..ir.expressions import Apply, Cast, Const, Dynamic, Expr, Index, Read, Select, rebuild, walk
 from ..ir.fresh import Fresh
 from ..ir.loops import Stmt, Store
 from ..ir.node import Node
@@ -107,6 +96,15 @@ def computes_place(index: tuple[Index, ...]) -> bool:
     )
 
 
+def part_of(value: Expr) -> Read | None:
+    """Return the element of which a value is the real or the imaginary part, None of others."""
+    match value:
+        case Apply(op, (Read() as read,)) if op.name in ("real", "imag"):
+            return read
+        case _:
+            return None
+
+
 def is_complex(dtype: DType) -> bool:
     """Whether numbers of a type have two parts."""
     return dtype.kind == "c"
@@ -134,7 +132,7 @@ class Parts:
 
     def named(self, value: Expr, label: str, span: Span) -> Expr:
         """Return a value that is used more than once: what is no number yet becomes one."""
-        if isinstance(value, Read | Const) or _is_part(value):
+        if isinstance(value, Read | Const) or part_of(value) is not None:
             return value
         return self.stored(value, label, span)
 
@@ -146,11 +144,8 @@ class Parts:
 
     def parts(self, value: Expr, span: Span) -> Pair:
         """Return the parts of what is used more than once."""
-        return self.both(self.pair(value, span), span)
-
-    def both(self, pair: Pair, span: Span) -> Pair:
-        """Return parts that may be used more than once."""
-        return Pair(self.named(pair.re, "re", span), self.named(pair.im, "im", span))
+        re, im = self.pair(value, span)
+        return Pair(self.named(re, "re", span), self.named(im, "im", span))
 
     # ----------------------------------------------------------------------------------- values
 
@@ -277,10 +272,6 @@ def _chosen(test: Expr, yes: Expr, no: Expr) -> Expr:
     if isinstance(test, Const):
         return yes if test.value else no
     return Select(test, yes, no)
-
-
-def _is_part(value: Expr) -> bool:
-    return isinstance(value, Apply) and value.op.name in ("real", "imag")
 
 
 def _part(name: str, value: Expr) -> Expr:

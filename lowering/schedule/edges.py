@@ -41,7 +41,7 @@ from ..target import Target
 from .legal import confined, private
 
 Body = tuple[Stmt, ...]
-LARGEST = 1000
+_LARGEST = 1000
 """How many parts the expressions of a loop may have that is written three times."""
 LEAST = 16
 """A loop is cut where at least so many rounds are left in its middle."""
@@ -52,6 +52,12 @@ def edges(program: Program, target: Target) -> Program:
     work = _Work(fresh_for(program), cache(partial(confined, program)), target.reorders)
     made = over_kernels(program, work.body)
     return program if made is program else work.fresh.declared(made)
+
+
+def is_large(loop: For) -> bool:
+    """Whether a loop is too long to be written three times."""
+    inside = statements(loop.body)
+    return sum(len(walk(expr)) for stmt in inside for expr in expressions_of(stmt)) > _LARGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ class _Work:
         summed = (at for s in inside if isinstance(s, Update) and self.reorders for at in s.over)
         if any(loop.symbol in at.symbols() for at in summed):
             return None
-        if sum(len(walk(expr)) for stmt in inside for expr in expressions_of(stmt)) > LARGEST:
+        if is_large(loop):
             return None
         first, last = _ends(loop)
         rounds = (loop.hi - loop.lo).constant

@@ -67,6 +67,7 @@ from ..ir.walk import expressions_of, own_writes, statements, writes
 from ..passes.access import accesses
 from ..passes.cells import ranges
 from ..passes.summary import summary
+from .complex_parts import part_of
 from .legal import is_left
 from .outer import symbols_in
 from .predicate import Straight, both, eager, fits, now, straight
@@ -284,29 +285,20 @@ def _elements(loop: For | While) -> Iterator[tuple[Expr, Read]]:
     """Yield what a loop reads of arrays, elements and parts of complex ones, each with the read."""
     for stmt in statements((loop,)):
         for expr in expressions_of(stmt):
-            parts = [part for part in walk(expr) if _is_part(part)]
-            yield from ((part, reads(part)[0]) for part in parts)
-            in_parts = {id(reads(part)[0]) for part in parts}
-            for part in walk(expr):
-                if isinstance(part, Read) and part.node.rank and id(part) not in in_parts:
-                    yield part, part
-
-
-def _is_part(value: Expr) -> bool:
-    """Whether a value is the real or the imaginary part of an element of an array."""
-    match value:
-        case Apply(op, (Read(_, (_, *_)),)):
-            return op.name in ("real", "imag")
-        case _:
-            return False
+            inside = walk(expr)
+            parts = [(part, read) for part in inside if (read := part_of(part)) is not None]
+            in_parts = {id(read) for _, read in parts}
+            parts += [(p, p) for p in inside if isinstance(p, Read) and id(p) not in in_parts]
+            yield from ((part, read) for part, read in parts if read.node.rank)
 
 
 def _aside(expr: Expr, near: Mapping[Expr, Node], lane: Symbol) -> Expr:
     """Return an expression that reads what has been put side by side."""
 
     def value(one: Expr) -> Expr:
-        if (isinstance(one, Read) or _is_part(one)) and one in near:
-            return Read(near[one], (var(lane),), reads(one)[0].span)
+        read = one if isinstance(one, Read) else part_of(one)
+        if read is not None and one in near:
+            return Read(near[one], (var(lane),), read.span)
         return rebuild(one, value, lambda index: index)
 
     return value(expr)

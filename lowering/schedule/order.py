@@ -31,7 +31,7 @@ from ..ir.loops import For, Program, Stmt, Update
 from ..ir.ops import OPS
 from ..ir.rewrite import over_kernels, with_bodies
 from ..ir.walk import bodies, statements
-from .sums import STAYS, counting_loop, is_regrouped, is_regrouped_in_pairs
+from .sums import STAYS, counting_loop, is_regrouped
 
 
 def order(program: Program, fuses: bool = False) -> Program:
@@ -78,8 +78,7 @@ def _marked(update: Update) -> Expr:
 
 def _stays(update: Update, path: tuple[For, ...]) -> bool:
     """Whether the terms of a sum lie side by side, and are used for no other sum."""
-    regrouped = is_regrouped(update) or is_regrouped_in_pairs(update)
-    if not regrouped or _is_looked_at(update, path):
+    if not is_regrouped(update) or _is_looked_at(update, path):
         return False
     bound = frozenset(loop.symbol for loop in path)
     free = symbols_of(Read(update.access.node, update.access.index)) & bound

@@ -32,6 +32,7 @@ from ..ir.ops import OPS
 from ..ir.rewrite import Rewrite, rewrite
 from ..ir.walk import expressions_of, reads, statements, writes
 from ..passes.access import Site, accesses
+from .complex_parts import part_of
 
 Body = tuple[Stmt, ...]
 Planes = dict[tuple[int, str], Node]
@@ -61,9 +62,9 @@ def _is_worth(nest: For, node: Node) -> bool:
     """Whether a nest reads nothing but parts of an array, and somewhere most of them often."""
     values = [part for s in statements((nest,)) for e in expressions_of(s) for part in walk(e)]
     whole = sum(isinstance(part, Read) and part.node == node for part in values)
-    parts = sum(_part_of(part) == node for part in values)
+    parts = [read.node for part in values if (read := part_of(part)) is not None]
     sites = accesses((nest,)).of(node)
-    return whole == parts and any(_is_read_often(site, node) for site in sites)
+    return whole == parts.count(node) and any(_is_read_often(site, node) for site in sites)
 
 
 def _is_read_often(site: Site, node: Node) -> bool:
@@ -86,15 +87,6 @@ def _is_read_often(site: Site, node: Node) -> bool:
 def _rounds(loop: For) -> int:
     rounds = (loop.hi - loop.lo).constant
     return OFTEN if rounds is None else max(0, -(-rounds // loop.step))
-
-
-def _part_of(value: Expr) -> Node | None:
-    """Return the array of which a value is a part of an element."""
-    match value:
-        case Apply(op, (Read(node, (_, *_)),)) if op.name in _NAMES:
-            return node
-        case _:
-            return None
 
 
 def _plane(node: Node, part: str, fresh: Fresh) -> Node:

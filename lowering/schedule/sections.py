@@ -38,12 +38,12 @@ from dataclasses import replace
 from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.bounds import Bounds, bounds_of
-from ..ir.expressions import walk
 from ..ir.loops import Check, Comment, For, Program, Stmt
 from ..ir.rewrite import over_kernels, with_bodies
-from ..ir.walk import bodies, expressions_of, reads, statements, uses, writes
+from ..ir.walk import bodies, reads, statements, uses, writes
 from ..passes.access import accesses
 from ..passes.cells import ranges
+from .edges import is_large
 from .legal import overtakes
 from .nests import Facts, facts_of, fails, trips
 from .own import with_own
@@ -69,14 +69,6 @@ def sections(program: Program, facts: Facts) -> Program:
     return over_kernels(program, lambda body: work.body(body, known, ()))
 
 
-LARGEST = 1000
-"""How many parts the expressions of a loop may have that is written three times."""
-
-
-def _size(loop: For) -> int:
-    return sum(len(walk(expr)) for stmt in statements((loop,)) for expr in expressions_of(stmt))
-
-
 @dataclass(frozen=True, slots=True)
 class _Sections:
     """The work on one program."""
@@ -99,7 +91,7 @@ class _Sections:
             self.facts.tell((made,), self.facts.only_in(stmt))
         if fails((made,)) or self.facts.is_free(made, own, ranges(outer)):
             return (made,)
-        if sums(made, own, self.facts) or (trips(made) or WORTH) < WORTH or _size(made) > LARGEST:
+        if sums(made, own, self.facts) or (trips(made) or WORTH) < WORTH or is_large(made):
             return (made,)
         for place in shared_places(made, known):
             before, there, behind = (

@@ -89,11 +89,6 @@ def is_regrouped(update: Update) -> bool:
     return known and dtype in (dtypes.float32, dtypes.float64)
 
 
-def is_regrouped_in_pairs(update: Update) -> bool:
-    """Whether that is so of the parts of what is added up, see `pairs`."""
-    return update.op.name == "add" and update.access.node.dtype.kind == "c"
-
-
 def is_extreme(update: Update) -> bool:
     """Whether it is a maximum or a minimum, which no order changes, but for the sign of zeros."""
     return update.op.name in ("max", "min")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -107,11 +109,11 @@ def test_sums_have_the_same_bits_everywhere(name: str) -> None:
 @pytest.mark.parametrize("name", [*ROUNDS, *SUMS])
 def test_results_are_those_of_numpy(name: str) -> None:
     source = _each(ROUNDS[name]) if name in ROUNDS else _whole(SUMS[name])
-    space: dict[str, object] = {"np": np}
+    space: dict[str, Any] = {"np": np}
     exec(source, space)
     given, expected = (_arrays(200, "f8", False) for _ in range(2))
     function(source)(*given)
-    space["f"](*expected)  # type: ignore[operator]
+    space["f"](*expected)
     for one, other in zip(given, expected):
         np.testing.assert_allclose(one, other, rtol=1e-9)
 

@@ -230,7 +230,8 @@ class _Walk:
         if loop.kind in self.dialect.spread:
             self.block(heads.spread(loop, name, lo, hi, self.dialect, kind), loop.body, loop.span)
         else:
-            first = partial(self.line, "apart();") if is_in_danger(loop) else None
+            is_apart = is_in_danger(loop) or self.vectors.is_step(loop)
+            first = partial(self.line, "apart();") if is_apart else None
             self.rounds(loop, name, lo, hi, loop.step, first, kind)
         self.path.pop()
         self.forget({loop.symbol})

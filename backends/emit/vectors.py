@@ -76,25 +76,41 @@ class Writer:
             self.texts.release(self.names.pop(node.id))
 
     def hook(self, loop: For) -> str | None:
-        """Return what keeps compilers from writing out the rounds of a short loop.
+        """Return what tells compilers whether to write out the rounds of a short loop.
 
-        Where its variables nearly fill the registers they would keep what rounds have in common,
-        and no variable. Where it could be one on vectors it would no longer be: of a loop around
-        it the rounds would, with shuffles in between.
+        Not where it could be one on vectors, and would no longer be: of a loop around it the rounds
+        would, with shuffles in between. But those that are steps of a tile, which are `apart`.
         """
         rounds = (loop.hi - loop.lo).constant
         if rounds is None or rounds > PEELED or not self.plan.bits:
             return None
         if is_elementwise(loop):
             return "#pragma GCC unroll 1"
-        if self.plan.bits > NARROW:
-            return None
+        return f"#pragma GCC unroll {rounds}" if 0 < self.steps(loop) <= PEELED else None
+
+    def steps(self, loop: For) -> int:
+        """Return how many steps of a tile the rounds of a short loop are, 0 where they are none."""
+        rounds = (loop.hi - loop.lo).constant or 0
+        match loop.body:
+            case (For(kind="serial") as inner,):
+                return rounds * self.steps(inner)
+            case _:
+                return rounds if self.is_step(loop) else 0
+
+    def is_step(self, loop: For) -> bool:
+        """Whether each round of a short loop is a step of a tile that nearly fills the registers.
+
+        Rounds have to be kept apart: compilers would keep what some of them have in common in
+        registers, and not the tile.
+        """
+        rounds = (loop.hi - loop.lo).constant
+        if rounds is None or rounds > PEELED or not 0 < self.plan.bits <= NARROW:
+            return False
         inside = tuple(statements(loop.body))
         used = {node.id for stmt in inside for node in own_writes(stmt)} & self.names.keys()
         loops = (stmt.kind for stmt in inside if isinstance(stmt, For))
         many = sum(len(self.names[number]) for number in used) >= MANY
-        inner = all(kind in ("unrolled", "vector") for kind in loops)
-        return "#pragma GCC unroll 1" if many and inner else None
+        return many and all(kind in ("unrolled", "vector") for kind in loops)
 
     def written(self, loop: For) -> Iterator[Line | tuple[Stmt, ...]] | None:
         """Return the lines of a loop, or its rounds one by one; None where it stays a loop."""

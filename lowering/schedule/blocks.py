@@ -26,13 +26,16 @@ from .axes import Axis, rounds_of
 from .contraction import Contraction, windows
 from .stage import Sizes, is_across, is_near
 
-DEPTH, COLUMNS, ROWS = 512, 1024, 576
-"""So many terms, columns and rows are in panels at a time, at most."""
-SHARE = 8
-"""The part of the second cache that has columns which are copied when it is their turn."""
+COLUMNS, ROWS = 1024, 576
+"""So many columns and rows are in panels at a time, at most."""
+SHARE = 2
+"""The part of the second cache that has columns which are copied when it is their turn, and then
+passes them on to the first."""
 BYTES = 2048
-"""So much of a row is in a panel at a time, at most: those of a tile stay in the first cache."""
-LONG = 4 * DEPTH
+"""So much of a row is in a panel at a time, at most."""
+LINE = 16
+"""So many rounds of the outermost counting loop are copied at least: they may be neighbours."""
+LONG = 2048
 """Up to so many terms are added at once where rows are read in place."""
 SUMS = 5 << 19
 """So many bytes of sums wait for further terms at a time, at most: each thread has its own."""
@@ -48,12 +51,18 @@ FREE = 16
 NARROW = 2
 """So many vectors of columns in a tile where not all elements exist, for less outside of them."""
 MANY = 64
-"""With so many rows in a block for each operation that columns take, the columns of a tile are made
-anew: that is little of the time, and they are in the nearest cache, not in another thread's."""
+"""With so many rows in a block for each operation that columns take, some columns at a time are
+made anew for each: that is little of the time, and they are in the nearest cache, not in another
+thread's."""
+ONCE = 16
+"""The part of the last cache that has all columns which a thread that is alone makes once."""
 KEPT = 3
 """The part of the second cache that has all columns where these stay in it."""
 SMALL = 8192
 """Nests of fewer terms than that are left as they are."""
+
+Counts = Sequence[int | None]
+"""How many rounds some loops have, the outermost first; None where that is not known."""
 
 
 def sizes(found: Contraction, target: Target) -> Sizes | None:
@@ -72,6 +81,49 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
         return None
     if all(size == 1 for size in rows) or all(size == 1 for size in columns):
         return None
+    row_box, column_box = _boxes(found, rows, columns, lanes, target)
+    height, width = prod(row_box), _up(prod(column_box), lanes)
+    size = bits // 8
+    held = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
+    in_place = held and outer is not None and outer * terms <= LONG
+    row = Axis(found.rows, row_box, row_box, height)
+    in_place = in_place and is_near(found, row, Axis(found.columns, column_box, column_box, width))
+    near = BYTES if in_place else target.l1_bytes // (height + width)
+    most = _deep(near // (size * terms), size * terms)
+    depth = most if outer is None else outer if 2 * outer <= 3 * most else _part(outer, most)
+    most = _fitting(target.l2_bytes * 3 // (4 * depth * terms * size), ROWS, height)
+    shares = target.threads if not found.tests or target.threads < 2 else UNEVEN * target.threads
+    kept = False
+    if in_place:
+        repeated = _repeated(found)
+        kept = repeated > 1 and depth == outer and _are_kept(columns, terms * depth * size, target)
+        if kept and target.threads > 1:
+            shares = FREE * target.threads
+        most *= repeated
+    row = replace(row, block=_block(rows, row_box, most // height, shares))
+    dearest = max(cost(part.value) for part in found.parts if part.side == "column")
+    whole = prod(n or COLUMNS for n in columns) * (outer or LONG) * terms * size
+    once = target.threads == 1 and whole * ONCE <= target.l3_bytes
+    by_tile = row.room >= MANY * dearest and not (found.tests or kept or once)
+    column_depth = outer if held and outer is not None and not by_tile else depth
+    room = COLUMNS if by_tile else target.l3_bytes // (2 * column_depth * terms * size)
+    room = room if depth == outer else min(room, SUMS // (row.room * size))
+    block = _block(columns, column_box, _fitting(room, COLUMNS, width) // width, 1)
+    column = Axis(found.columns, column_box, block, width)
+    if in_place and outer is not None:  # what has no panel of rows needs no parts of it
+        depth = column_depth = outer
+    if not by_tile:
+        return Sizes(row, column, depth, column_depth, terms, rows_first=kept)
+    across = any(is_across(part, found) for part in found.parts if part.side == "column")
+    group = _group(column, target.l2_bytes // (SHARE * depth * terms * size) if across else 1)
+    column = replace(column, block=tuple(map(_up, column.block, group.block)))
+    return Sizes(row, column, depth, column_depth, terms, group)
+
+
+def _boxes(
+    found: Contraction, rows: Counts, columns: Counts, lanes: int, target: Target
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the rounds of rows and of columns in a tile of a contraction."""
     widest = NARROW if found.tests else 4
     registers = target.vector_registers
     pairs = _of_two(rows, _sums(registers), target.threads)
@@ -82,40 +134,19 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
             for some, box, unit in ((found.rows, row_box, 1), (found.columns, column_box, lanes))
         )
         if not is_near(found, row, column):  # more lines are more to copy
-            row_box, column_box = _shape(rows, columns, lanes, registers, widest)
-    height, width = prod(row_box), _up(prod(column_box), lanes)
-    size = bits // 8
-    most = max(1, min(DEPTH, BYTES // size) // terms)
-    depth = most if outer is None else outer if 2 * outer <= 3 * most else _part(outer, most)
-    most = _fitting(target.l2_bytes * 9 // (16 * depth * terms * size), ROWS, height)
-    shares = target.threads if not found.tests or target.threads < 2 else UNEVEN * target.threads
-    row = Axis(found.rows, row_box, _block(rows, row_box, most // height, shares), height)
-    held = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
-    near = held and outer is not None and outer * terms <= LONG
-    kept = False
-    if near and is_near(found, row, Axis(found.columns, column_box, column_box, width)):
-        repeated = _repeated(found)
-        kept = repeated > 1 and depth == outer and _are_kept(columns, terms * depth * size, target)
-        if kept and target.threads > 1:
-            shares = FREE * target.threads
-        row = replace(row, block=_block(rows, row_box, most * repeated // height, shares))
-    dearest = max(cost(part.value) for part in found.parts if part.side == "column")
-    by_tile = row.room >= MANY * dearest and not found.tests and not kept
-    column_depth = outer if held and outer is not None and not by_tile else depth
-    room = target.l3_bytes // (2 * column_depth * terms * size)
-    room = COLUMNS if by_tile else room
-    room = room if depth == outer else min(room, SUMS // (row.room * size))
-    block = _block(columns, column_box, _fitting(room, COLUMNS, width) // width, 1)
-    column = Axis(found.columns, column_box, block, width)
-    if outer is not None and near and is_near(found, row, column):
-        depth = outer  # what has no panel of rows needs no parts of it
-        column_depth = outer
-    if not by_tile:
-        return Sizes(row, column, depth, column_depth, terms, rows_first=kept)
-    across = any(is_across(part, found) for part in found.parts if part.side == "column")
-    group = _group(column, target.l2_bytes // (SHARE * depth * terms * size) if across else 1)
-    column = replace(column, block=tuple(map(_up, column.block, group.block)))
-    return Sizes(row, column, depth, column_depth, terms, group)
+            return _shape(rows, columns, lanes, registers, widest)
+    return row_box, column_box
+
+
+def _deep(near: int, size: int) -> int:
+    """Return how many rounds of so many bytes are in a panel: those that are `near`, in the first
+    cache with a tile's rows and columns, or where they are few, or far less than others, more.
+
+    >>> _deep(372, 4), _deep(292, 8), _deep(175, 4), _deep(11, 128)
+    (372, 256, 512, 16)
+    """
+    most = max(1, BYTES // size)
+    return near if LINE <= near <= most and 2 * most <= 3 * near else most
 
 
 def _are_kept(columns: Counts, size: int, target: Target) -> bool:
@@ -143,10 +174,6 @@ def _group(axis: Axis, most: int) -> Axis:
         min(size, rounds_of(one) or size) for one, size in zip(axis.loops, axis.block, strict=True)
     ]
     return replace(axis, block=_block(counts, axis.box, tiles, 1))
-
-
-Counts = Sequence[int | None]
-"""How many rounds some loops have, the outermost first; None where that is not known."""
 
 
 def _shape(

@@ -199,12 +199,11 @@ class Panels:
 
     def full(self, part: Part, rounds: Rounds, tiles: Tiles) -> Body:
         """Return what fills full tiles, in loops over them: where lanes are neighbours in memory,
-        and threads have their own, some steps of all tiles at a time, which are long pieces."""
+        some steps of all tiles at a time, which are long pieces of few pages."""
         axis = self.sizes.axis(part.side)
         counts, steps = tuple(map(const, axis.box)), self.counting(part, rounds)
         outer: tuple[For, ...] = ()
-        mine = part.side == "row" or self.sizes.group is not None
-        if mine and is_across(part, self.found) and axis.room > axis.lanes == axis.count:
+        if is_across(part, self.found) and axis.room > axis.lanes == axis.count:
             inner, outer = _some(self.fresh, steps[2])
             steps = (*steps[:2], inner)
         body = tiles(lambda at: self.tile(part, rounds, at, counts, steps))

@@ -25,7 +25,7 @@ from ...lowering.ir.build import ap, at, f32, f64, i64, num, pos, read, symbols
 from ...lowering.ir.build import node as array
 from .harness import FFI, load, needs_compiler
 
-i, r, lane, k = symbols("i r lane k")
+i, j, r, lane, k = symbols("i j r lane k")
 Y, X, Z, W = array(0, "y", 96), array(1, "x", 96), array(2, "z", 96), array(3, "w", 96, dtype=f64)
 S, T, N = array(4, "s"), array(5, "t"), array(8, "n", dtype=i64)
 TILE = Node(6, "tile", (const(3), const(16)), f32, purpose="tile")
@@ -228,3 +228,32 @@ def test_registers_are_free_for_variables_that_fill_them() -> None:
     at_ = lines.index("free_registers();")
     assert lines[at_ - 1].endswith("tile_11;")
     assert lines[at_ + 1] == "tile_0 = all_f32x4(0.5f);"
+
+
+def added(outer: int, inner: int) -> Stmt:
+    """Return loops around a step of a tile of twelve vectors of four lanes."""
+    step = For(r, const(0), const(3), 1, (
+        over(Update(at(TILE, r, lane), OPS["add"],
+                    ap("mul", read(X, var(k) + var(r)), read(Z, var(lane) + var(i))))),
+    ), "unrolled")  # fmt: skip
+    rounds = For(k, const(0), const(inner), 1, (step,))
+    start, end = (
+        For(r, const(0), const(3), 1, (over(one),), "unrolled")
+        for one in (Store(at(TILE, r, lane), num(0.5)),
+                    Store(at(Y, var(lane) + var(r) * 16), read(TILE, r, lane)))
+    )  # fmt: skip
+    return For(j, const(0), const(2), 1, (start, For(i, const(0), const(outer), 1, (rounds,)), end))
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "bits", "told", "kept"),
+    [(3, 3, 128, [3, 3], 1), (4, 7, 128, [7], 1), (3, 17, 128, [], 0), (3, 3, 512, [], 0),
+     (3, 3, 256, [], 0), (3, 3, 0, [], 0)],
+)  # fmt: skip
+def test_short_loops_over_steps_of_a_full_tile_are_written_out_step_by_step(
+    outer: int, inner: int, bits: int, told: list[int], kept: int
+) -> None:
+    lines = source_of(program(added(outer, inner)), bits).text.splitlines()
+    pragmas = [line.split()[-1] for line in lines if "#pragma GCC unroll" in line]
+    assert pragmas == [str(one) for one in told]
+    assert sum(line.strip() == "apart();" for line in lines) == kept

@@ -78,7 +78,7 @@ def test_the_shape_is_the_one_that_covers_least_outside() -> None:
 def test_columns_that_are_copied_together_are_equal_parts_of_a_block(
     shape: tuple[int, int, int],
 ) -> None:
-    found = chosen(*shape, "f32", replace(WIDE, l2_bytes=2 << 20))
+    found = chosen(*shape, "f32", replace(WIDE, l2_bytes=2 << 20, threads=2))
     assert found is not None
     assert found.group is not None
     (block,), (part,) = found.column.block, found.group.block
@@ -87,6 +87,25 @@ def test_columns_that_are_copied_together_are_equal_parts_of_a_block(
     assert part == found.column.lanes or part * found.depth * 4 <= (2 << 20) // SHARE
     assert found.axis("column") is found.group
     assert found.axis("row") is found.row
+
+
+@pytest.mark.parametrize(("columns", "threads"), [(512, 1), (512, 2), (2048, 1)])
+def test_one_thread_copies_columns_once_where_the_last_cache_has_room(
+    columns: int, threads: int
+) -> None:
+    target = Target(vector_bits=256, l3_bytes=32 << 20, threads=threads)
+    found = chosen(512, 512, columns, "f32", target)
+    assert found is not None
+    assert (found.group is None) == (threads == 1 and columns == 512)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_what_a_tile_reads_stays_in_the_first_cache(dtype: str) -> None:
+    target = Target(vector_bits=256)
+    found = chosen(1024, 2048, 1024, dtype, target)
+    assert found is not None
+    size = 4 if dtype == "f32" else 8
+    assert (found.row.lanes + found.column.lanes) * found.depth * size <= target.l1_bytes
 
 
 def test_each_thread_has_rows() -> None:

@@ -125,7 +125,7 @@ def test_columns_copied_at_their_turn_give_the_bits_of_those_copied_for_all(
     for many, l2 in ((1, 1), (1, 5000), (1, 1 << 16), (1000, 5000)):
         monkeypatch.setattr(blocks, "MANY", many)
         monkeypatch.setattr(blocks, "COLUMNS", 32)
-        target = replace(TINY, schedule=True, l2_bytes=l2, l3_bytes=1 << 16)
+        target = replace(TINY, schedule=True, l2_bytes=l2, l3_bytes=1 << 16, threads=2)
         program = scheduled(procedure, target)
         sizes.append(sum(n.static_shape[0] for n in program.locals if n.label == "columns"))
         results.append([one.tobytes() for one in interpreted(program, *arrays.values())])

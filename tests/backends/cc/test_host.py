@@ -59,13 +59,15 @@ def test_instructions_decide_the_digest_and_the_clock_does_not(describe: Path) -
 
 
 @pytest.mark.parametrize(
-    ("maker", "family", "expected"),
-    [("GenuineIntel", 6, 4), ("AuthenticAMD", 23, 4), ("AuthenticAMD", 25, 1), ("", 23, 1)],
-)
-def test_the_maker_and_the_family_decide_at_how_many_places_memory_is_read(
-    describe: Path, maker: str, family: int, expected: int
+    ("maker", "family", "wide", "expected"),
+    [("GenuineIntel", 6, True, 4), ("AuthenticAMD", 23, False, 4), ("AuthenticAMD", 25, False, 4),
+     ("AuthenticAMD", 25, True, 1), ("AuthenticAMD", 26, True, 1), ("", 23, False, 1)],
+)  # fmt: skip
+def test_the_processor_decides_at_how_many_places_memory_is_read(
+    describe: Path, maker: str, family: int, wide: bool, expected: int
 ) -> None:
     text = CPUINFO.replace("GenuineIntel", maker).replace("family\t: 6", f"family\t: {family}")
+    text = text if wide else text.replace(" avx512f", "")
     describe.write_text(text.format(800))
     assert host.target().streams == expected
 

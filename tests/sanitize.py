@@ -51,8 +51,9 @@ NO_RANDOM_ADDRESSES = 0x0040000
 SIZE = 1000
 LONG = 10**11
 TRIES = 5
+"""So many children in turn may be stuck: each is rare, so that five say that something is wrong."""
 PATIENCE = 60.0
-"""Seconds after which a child is looked at: its call takes milliseconds, on a busy machine one."""
+"""Seconds after which a child is looked at: its call takes milliseconds, or a second when busy."""
 
 
 def main() -> int:
@@ -276,23 +277,29 @@ def _forked(call: Callable[[], bool]) -> bool:
     for _ in range(TRIES):
         pid = os.fork()
         if pid == 0:
-            os._exit(0 if call() else 1)
+            try:
+                os._exit(0 if call() else 1)
+            finally:
+                os._exit(2)
         until = time.monotonic() + PATIENCE
         while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0) and time.monotonic() < until:
             time.sleep(0.001)
         if ended != (0, 0):
             return ended[1] == 0
-        where = _waits_in(pid)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        if not any(library in where for library in LIBRARIES.values()):
-            raise AssertionError(f"a child after a fork waits in {where or 'its own code'}")
+        try:
+            where = {_waits_in(pid, int(task)) for task in os.listdir(f"/proc/{pid}/task")}
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        if not any(path.endswith(name) or f"{name}." in path
+                   for path in where for name in LIBRARIES.values()):  # fmt: skip
+            raise AssertionError(f"a child after a fork waits in {sorted(where)}")
     raise AssertionError(f"{TRIES} children in turn are stuck in the sanitizer's own locks")
 
 
-def _waits_in(pid: int) -> str:
-    """Return the path of the library whose system call a process waits in, empty where none."""
-    said = Path(f"/proc/{pid}/syscall").read_text().split()
+def _waits_in(pid: int, task: int) -> str:
+    """Return the path of the library whose system call a thread waits in, empty where none."""
+    said = Path(f"/proc/{pid}/task/{task}/syscall").read_text().split()
     if len(said) < 2:
         return ""
     for line in Path(f"/proc/{pid}/maps").read_text().splitlines():

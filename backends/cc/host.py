@@ -24,6 +24,8 @@ _NAMED = ("vendor_id", "model", "cpu family", "stepping", "flags", "features", "
 
 _LEVELS = {"l1_bytes": 1, "l2_bytes": 2, "l3_bytes": 3}
 
+_THIRD = frozenset((*range(0x10), *range(0x20, 0x60)))
+"""The models of AMD's family 25 that are third Zens."""
 MOST_THREADS = 256
 """No call uses more threads than that, whatever is asked for."""
 
@@ -64,12 +66,13 @@ def _streams() -> int:
 
     Intel's (1.25 to 1.6 times as fast as at one place), AMD's of family 23, the first Zens (1.05 to
     1.18), and of family 25 the third (1.1 to 1.3) fetch ahead for each place apart. The fourth, of
-    that family too, but with AVX-512, and later ones take up to 2.3 times as long.
+    that family too, and later ones take up to 2.3 times as long.
     """
     known = dict(line.replace("\t", "").split(":", 1) for line in _described() if ":" in line)
-    maker, family = (known.get(name, "").strip() for name in ("vendor_id", "cpu family"))
-    wide = "avx512f" in known.get("flags", "").split()
-    some = maker == "AuthenticAMD" and (family == "23" or family == "25" and not wide)
+    names = ("vendor_id", "cpu family", "model")
+    maker, family, model = (known.get(name, "").strip() for name in names)
+    third = family == "25" and model.isdigit() and int(model) in _THIRD
+    some = maker == "AuthenticAMD" and (family == "23" or third)
     return 4 if some or maker == "GenuineIntel" else 1
 
 

@@ -33,9 +33,9 @@ from .rolled import is_elementwise
 from .turns import turn
 
 PEELED = 16
-"""Loops of so many rounds compilers write out by themselves."""
+"""Loops of so many rounds compilers write out by themselves; so many steps of a tile should be."""
 NARROW, MANY = 256, 8
-"""Where vectors are no wider there are 16 registers, and with so many sums few are left."""
+"""Where vectors are no wider there may be 16 registers, and with so many sums few are left."""
 
 
 class Line(NamedTuple):
@@ -78,8 +78,8 @@ class Writer:
     def hook(self, loop: For) -> str | None:
         """Return what tells compilers whether to write out the rounds of a short loop.
 
-        Not where it could be one on vectors, and would no longer be: of a loop around it the rounds
-        would, with shuffles in between. But those that are steps of a tile, which are `apart`.
+        They should not where it could be a loop on vectors: then one around it would be, with
+        shuffles in between. They should where the rounds are steps of a tile, kept `apart`.
         """
         rounds = (loop.hi - loop.lo).constant
         if rounds is None or rounds > PEELED or not self.plan.bits:

@@ -28,13 +28,13 @@ from .stage import Sizes, is_across, is_near
 
 COLUMNS, ROWS = 1024, 576
 """So many columns and rows are in panels at a time, at most."""
-SHARE = 2
-"""The part of the second cache that has columns which are copied when it is their turn, and then
-passes them on to the first."""
+GROUP = 1 << 18
+"""So many bytes of columns are copied when it is their turn, at most, and half the second cache:
+of some tiles side by side, which are long pieces of few pages."""
 BYTES = 2048
-"""So much of a row is in a panel at a time, at most."""
+"""So much of a row is in a panel at a time, or half as much again where that is all of it."""
 LINE = 16
-"""So many rounds of the outermost counting loop are copied at least: they may be neighbours."""
+"""With fewer rounds of the outermost counting loop at a time, neighbours would be copied apart."""
 LONG = 2048
 """Up to so many terms are added at once where rows are read in place."""
 SUMS = 5 << 19
@@ -50,10 +50,12 @@ FREE = 16
 """So many where more blocks of rows are no more work."""
 NARROW = 2
 """So many vectors of columns in a tile where not all elements exist, for less outside of them."""
+MINE = 0.75
+"""The part of the second cache that has a block of rows."""
 MANY = 64
 """With so many rows in a block for each operation that columns take, some columns at a time are
-made anew for each: that is little of the time, and they are in the nearest cache, not in another
-thread's."""
+made anew for each: that is little of the time, and they are in caches that are near, not in those
+of another thread."""
 ONCE = 16
 """The part of the last cache that has all columns which a thread that is alone makes once."""
 KEPT = 3
@@ -91,7 +93,7 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     near = BYTES if in_place else target.l1_bytes // (height + width)
     most = _deep(near // (size * terms), size * terms)
     depth = most if outer is None else outer if 2 * outer <= 3 * most else _part(outer, most)
-    most = _fitting(target.l2_bytes * 3 // (4 * depth * terms * size), ROWS, height)
+    most = _fitting(int(target.l2_bytes * MINE) // (depth * terms * size), ROWS, height)
     shares = target.threads if not found.tests or target.threads < 2 else UNEVEN * target.threads
     kept = False
     if in_place:
@@ -102,8 +104,8 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
         most *= repeated
     row = replace(row, block=_block(rows, row_box, most // height, shares))
     dearest = max(cost(part.value) for part in found.parts if part.side == "column")
-    whole = prod(n or COLUMNS for n in columns) * (outer or LONG) * terms * size
-    once = target.threads == 1 and whole * ONCE <= target.l3_bytes
+    whole = prod(n or COLUMNS for n in columns) * (outer or 0) * terms * size
+    once = target.threads == 1 and 0 < whole * ONCE <= target.l3_bytes
     by_tile = row.room >= MANY * dearest and not (found.tests or kept or once)
     column_depth = outer if held and outer is not None and not by_tile else depth
     room = COLUMNS if by_tile else target.l3_bytes // (2 * column_depth * terms * size)
@@ -113,9 +115,11 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     if in_place and outer is not None:  # what has no panel of rows needs no parts of it
         depth = column_depth = outer
     if not by_tile:
-        return Sizes(row, column, depth, column_depth, terms, rows_first=kept)
+        alone = target.threads == 1
+        return Sizes(row, column, depth, column_depth, terms, rows_first=kept, alone=alone)
     across = any(is_across(part, found) for part in found.parts if part.side == "column")
-    group = _group(column, target.l2_bytes // (SHARE * depth * terms * size) if across else 1)
+    room = min(GROUP, target.l2_bytes // 2)
+    group = _group(column, room // (depth * terms * size) if across else 1)
     column = replace(column, block=tuple(map(_up, column.block, group.block)))
     return Sizes(row, column, depth, column_depth, terms, group)
 
@@ -139,8 +143,8 @@ def _boxes(
 
 
 def _deep(near: int, size: int) -> int:
-    """Return how many rounds of so many bytes are in a panel: those that are `near`, in the first
-    cache with a tile's rows and columns, or where they are few, or far less than others, more.
+    """Return how many rounds of so many bytes are in a panel: those for which a tile's rows and
+    columns stay in the first cache, `near`, or where these are few, or far less, as many as may be.
 
     >>> _deep(372, 4), _deep(292, 8), _deep(175, 4), _deep(11, 128)
     (372, 256, 512, 16)

@@ -94,6 +94,8 @@ class Sizes:
     """The columns that are copied at a time, when it is their turn; None: those of a block."""
     rows_first: bool = False
     """Whether all columns meet the rows of a tile before the next rows do."""
+    alone: bool = False
+    """Whether a panel of all columns is filled by one thread."""
 
     def panel(self, side: Side) -> int:
         """Return how many terms a panel has room for."""
@@ -199,11 +201,13 @@ class Panels:
 
     def full(self, part: Part, rounds: Rounds, tiles: Tiles) -> Body:
         """Return what fills full tiles, in loops over them: where lanes are neighbours in memory,
-        some steps of all tiles at a time, which are long pieces of few pages."""
+        some steps of all tiles at a time, which are long pieces of few pages; not where threads
+        share the tiles."""
         axis = self.sizes.axis(part.side)
         counts, steps = tuple(map(const, axis.box)), self.counting(part, rounds)
         outer: tuple[For, ...] = ()
-        if is_across(part, self.found) and axis.room > axis.lanes == axis.count:
+        mine = part.side == "row" or self.sizes.group is not None or self.sizes.alone
+        if mine and is_across(part, self.found) and axis.room > axis.lanes == axis.count:
             inner, outer = _some(self.fresh, steps[2])
             steps = (*steps[:2], inner)
         body = tiles(lambda at: self.tile(part, rounds, at, counts, steps))

@@ -59,15 +59,16 @@ def test_instructions_decide_the_digest_and_the_clock_does_not(describe: Path) -
 
 
 @pytest.mark.parametrize(
-    ("maker", "family", "wide", "expected"),
-    [("GenuineIntel", 6, True, 4), ("AuthenticAMD", 23, False, 4), ("AuthenticAMD", 25, False, 4),
-     ("AuthenticAMD", 25, True, 1), ("AuthenticAMD", 26, True, 1), ("", 23, False, 1)],
+    ("maker", "family", "model", "expected"),
+    [("GenuineIntel", 6, 106, 4), ("AuthenticAMD", 23, 1, 4), ("AuthenticAMD", 25, 1, 4),
+     ("AuthenticAMD", 25, 80, 4), ("AuthenticAMD", 25, 17, 1), ("AuthenticAMD", 25, 97, 1),
+     ("AuthenticAMD", 26, 2, 1), ("", 23, 1, 1)],
 )  # fmt: skip
 def test_the_processor_decides_at_how_many_places_memory_is_read(
-    describe: Path, maker: str, family: int, wide: bool, expected: int
+    describe: Path, maker: str, family: int, model: int, expected: int
 ) -> None:
     text = CPUINFO.replace("GenuineIntel", maker).replace("family\t: 6", f"family\t: {family}")
-    text = text if wide else text.replace(" avx512f", "")
+    text = text.replace("model\t\t: 106", f"model\t\t: {model}")
     describe.write_text(text.format(800))
     assert host.target().streams == expected
 

@@ -8,7 +8,7 @@ import pytest
 
 from plusequals.lowering.ir.fresh import fresh_for
 from plusequals.lowering.ir.loops import For
-from plusequals.lowering.schedule.blocks import ROWS, SHARE, sizes
+from plusequals.lowering.schedule.blocks import GROUP, ROWS, sizes
 from plusequals.lowering.schedule.contraction import contraction
 from plusequals.lowering.schedule.kinds import ROOM
 from plusequals.lowering.schedule.stage import Sizes
@@ -84,7 +84,7 @@ def test_columns_that_are_copied_together_are_equal_parts_of_a_block(
     (block,), (part,) = found.column.block, found.group.block
     assert block % part == 0
     assert part % found.column.lanes == 0
-    assert part == found.column.lanes or part * found.depth * 4 <= (2 << 20) // SHARE
+    assert part == found.column.lanes or part * found.depth * 4 <= GROUP
     assert found.axis("column") is found.group
     assert found.axis("row") is found.row
 
@@ -117,13 +117,29 @@ def test_each_thread_has_rows() -> None:
     assert shared.row.room < 32
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_what_each_thread_has_of_its_own_is_no_more_than_it_may_have(threads: int) -> None:
-    target = Target(vector_bits=512, vector_registers=32, threads=threads, l2_bytes=2 << 20)
-    found = chosen(6000, 4000, 6000, "f64", target)
+@pytest.mark.parametrize("l2_bytes", [1 << 18, 1 << 19, 1 << 20, 2 << 20])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("bits", [256, 512])
+@pytest.mark.parametrize("shape", [(6000, 4000, 6000), (2304, 2048, 2048), (4096, 4096, 4096)])
+def test_what_each_thread_has_of_its_own_is_no_more_than_it_may_have(
+    shape: tuple[int, int, int], bits: int, dtype: str, l2_bytes: int
+) -> None:
+    registers = 32 if bits == 512 else 16
+    target = Target(vector_bits=bits, vector_registers=registers, threads=2, l2_bytes=l2_bytes)
+    found = chosen(*shape, dtype, target)
     assert found is not None
-    panel, sums = found.row.room * found.depth, found.row.room * found.column.room
-    assert (panel + sums) * 8 <= ROOM
+    assert found.group is not None
+    panels = (found.row.room + found.group.room) * found.depth
+    sums = found.row.room * found.column.room
+    assert (panels + sums) * (4 if dtype == "f32" else 8) <= ROOM
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+def test_what_threads_share_is_filled_tile_by_tile(threads: int) -> None:
+    found = chosen(40, 4096, 96, "f32", replace(WIDE, threads=threads, l3_bytes=32 << 20))
+    assert found is not None
+    assert found.group is None
+    assert found.alone == (threads == 1)
 
 
 @pytest.mark.parametrize(

@@ -19,18 +19,19 @@ from plusequals.lowering.schedule.stage import Panels, Sizes, is_near
 
 from ..passes.shown import lowered
 
-ROWS, TERMS, COLUMNS = 7, 5, 10
+ROWS, COLUMNS = 7, 10
 
 
 @pytest.mark.parametrize("text", ["a[i, k] * b[k, j]", "at[k, i] * bt[j, k]"])
 @pytest.mark.parametrize("side", ["row", "column"])
-@pytest.mark.parametrize("first", [0, 2])
+@pytest.mark.parametrize(("first", "terms"), [(0, 5), (2, 5), (0, 16), (3, 30)])
+@pytest.mark.parametrize("alone", [False, True])
 def test_panels_are_filled(
-    text: str, side: Side, first: int, monkeypatch: pytest.MonkeyPatch
+    text: str, side: Side, first: int, terms: int, alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stage, "FEW", 0)  # none is read in place
-    shapes = {"at": (TERMS, ROWS), "bt": (COLUMNS, TERMS)} if "at" in text else {
-        "a": (ROWS, TERMS), "b": (TERMS, COLUMNS)
+    shapes = {"at": (terms, ROWS), "bt": (COLUMNS, terms)} if "at" in text else {
+        "a": (ROWS, terms), "b": (terms, COLUMNS)
     }  # fmt: skip
     specs = {n: f"f32[{shape[0]}, {shape[1]}]" for n, shape in shapes.items()}
     program = lowered(f"c[i, j] = sum({text})", c=f"f32[{ROWS}, {COLUMNS}]", **specs)
@@ -39,24 +40,40 @@ def test_panels_are_filled(
     found = contraction(nest, fresh)
     assert found is not None
     axes = Axis(found.rows, (4,), (8,), 4), Axis(found.columns, (8,), (16,), 8)
-    panels = Panels.of(fresh, found, Sizes(*axes, TERMS, TERMS, 1))
+    panels = Panels.of(fresh, found, Sizes(*axes, terms, terms, 1, alone=alone))
     assert panels.holds(side)
     (part,) = [one for one in found.parts if one.side == side]
-    body = panels.filled(side, (const(0),), const(first), const(TERMS))
+    body = panels.filled(side, (const(0),), const(first), const(terms))
     node = panels.nodes[part.node.id]
     parameters = (*program.parameters, Parameter(node, True))
-    alone = replace(program, parameters=parameters, kernels=(Kernel("f", body),))
+    filling = replace(program, parameters=parameters, kernels=(Kernel("f", body),))
     rng = np.random.default_rng(1)
     arrays = {n: rng.standard_normal(shape).astype("f4") for n, shape in shapes.items()}
     panel = np.full(node.static_shape, np.nan, "f4")
-    run_program(alone, [np.zeros((ROWS, COLUMNS), "f4"), *arrays.values(), panel], lambda _: None)
+    given = [np.zeros((ROWS, COLUMNS), "f4"), *arrays.values(), panel]
+    run_program(filling, given, lambda _: None)
     flat = list(arrays.values())[side == "column"]
     rows = flat.T if (side == "column") != ("at" in text) else flat  # one for each lane
     lanes = panels.sizes.axis(side).lanes
     for at in range(-(-len(rows) // lanes) * lanes):
-        for step in range(TERMS - first):
+        for step in range(terms - first):
             place = at // lanes * lanes * panels.sizes.panel(side) + step * lanes + at % lanes
             assert panel[place] == (rows[at, first + step] if at < len(rows) else 0)
+
+
+def test_one_thread_alone_copies_some_steps_of_all_tiles_at_a_time() -> None:
+    program = lowered("c[i, j] = sum(a[i, k] * b[k, j])", c="f32[7, 48]", a="f32[7, 64]",
+                      b="f32[64, 48]")  # fmt: skip
+    (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
+    fresh = fresh_for(program)
+    found = contraction(nest, fresh)
+    assert found is not None
+    axes = Axis(found.rows, (4,), (8,), 4), Axis(found.columns, (16,), (48,), 16)
+    for alone, outermost in ((False, "j"), (True, "k")):
+        panels = Panels.of(fresh, found, Sizes(*axes, 64, 64, 1, alone=alone))
+        (loop,) = panels.filled("column", (const(0),), const(0), const(64))
+        assert isinstance(loop, For)
+        assert loop.symbol.name == outermost
 
 
 NEAR = {

@@ -63,7 +63,6 @@ from .dialect import C, Dialect
 from .frame import LIBRARY, WORK, Around, Frame, frame_of
 from .layout import STEP, broken, comment, laid_out, words
 from .names import identifier
-from .order import is_in_danger
 from .parts import Part, Written, part_of, stacked
 from .polls import Counted, Cut, Poll, poll_of
 from .source import Body, Source, above
@@ -162,8 +161,7 @@ class _Walk:
             self.scope.narrow.pop(symbol, None)
 
     def bind(self, symbol: Symbol) -> str:
-        name = self.frame.names.fresh(symbol.name)
-        self.scope.symbols[symbol] = name
+        name = self.scope.symbols[symbol] = self.frame.names.fresh(symbol.name)
         return name
 
     def statement(self, stmt: Stmt) -> None:
@@ -176,11 +174,10 @@ class _Walk:
                 self.if_(stmt)
             case Store(access, value, span):
                 self.line(f"{self.element(access)} = {self.scope.stored(value).text};", span)
+            case Update(pair=Pair() as pair):
+                self.pair(stmt, pair)
             case Update():
-                if stmt.pair is None:
-                    self.update(stmt)
-                else:
-                    self.pair(stmt, stmt.pair)
+                self.update(stmt)
             case Fill(node, value, span):
                 self.statement(heads.filling(node, value, span))
             case Let(symbol, value, span):
@@ -230,8 +227,7 @@ class _Walk:
         if loop.kind in self.dialect.spread:
             self.block(heads.spread(loop, name, lo, hi, self.dialect, kind), loop.body, loop.span)
         else:
-            is_apart = is_in_danger(loop) or self.vectors.is_step(loop)
-            first = partial(self.line, "apart();") if is_apart else None
+            first = partial(self.line, "apart();") if self.vectors.is_apart(loop) else None
             self.rounds(loop, name, lo, hi, loop.step, first, kind)
         self.path.pop()
         self.forget({loop.symbol})

@@ -28,6 +28,7 @@ from .c_expression import POSTFIX, UNARY, Scope, Text, infix
 from .held import Plan, count, is_unrolled, width_of
 from .lane_shape import COMPARED, INFIX, LOGIC, Bound, Shape, joined
 from .names import Names
+from .order import is_in_danger
 from .prelude import is_piece
 from .rolled import is_elementwise
 from .turns import turn
@@ -97,12 +98,13 @@ class Writer:
             case _:
                 return rounds if self.is_step(loop) else 0
 
-    def is_step(self, loop: For) -> bool:
-        """Whether each round of a short loop is a step of a tile that nearly fills the registers.
+    def is_apart(self, loop: For) -> bool:
+        """Whether rounds must be kept apart for the compiler: where it would make wrong vectors, or
+        would keep what steps of a tile have in common in registers, and not the tile."""
+        return is_in_danger(loop) or self.is_step(loop)
 
-        Rounds have to be kept apart: compilers would keep what some of them have in common in
-        registers, and not the tile.
-        """
+    def is_step(self, loop: For) -> bool:
+        """Whether a round of a short loop is a step of a tile that nearly fills the registers."""
         rounds = (loop.hi - loop.lo).constant
         if rounds is None or rounds > PEELED or not 0 < self.plan.bits <= NARROW:
             return False

@@ -87,12 +87,13 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     height, width = prod(row_box), _up(prod(column_box), lanes)
     size = bits // 8
     held = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
-    in_place = held and outer is not None and outer * terms <= LONG
     row = Axis(found.rows, row_box, row_box, height)
-    in_place = in_place and is_near(found, row, Axis(found.columns, column_box, column_box, width))
+    column = Axis(found.columns, column_box, column_box, width)
+    short = held and outer is not None and outer * terms <= LONG
+    in_place = short and is_near(found, row, column)
     near = BYTES if in_place else target.l1_bytes // (height + width)
-    most = _deep(near // (size * terms), size * terms)
-    depth = most if outer is None else outer if 2 * outer <= 3 * most else _part(outer, most)
+    deep = _deep(near // (size * terms), size * terms)
+    depth = deep if outer is None else outer if 2 * outer <= 3 * deep else _part(outer, deep)
     most = _fitting(int(target.l2_bytes * MINE) // (depth * terms * size), ROWS, height)
     shares = target.threads if not found.tests or target.threads < 2 else UNEVEN * target.threads
     kept = False
@@ -111,15 +112,15 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     room = COLUMNS if by_tile else target.l3_bytes // (2 * column_depth * terms * size)
     room = room if depth == outer else min(room, SUMS // (row.room * size))
     block = _block(columns, column_box, _fitting(room, COLUMNS, width) // width, 1)
-    column = Axis(found.columns, column_box, block, width)
+    column = replace(column, block=block)
     if in_place and outer is not None:  # what has no panel of rows needs no parts of it
         depth = column_depth = outer
     if not by_tile:
-        alone = target.threads == 1
-        return Sizes(row, column, depth, column_depth, terms, rows_first=kept, alone=alone)
+        shared = target.threads > 1
+        return Sizes(row, column, depth, column_depth, terms, rows_first=kept, shared=shared)
     across = any(is_across(part, found) for part in found.parts if part.side == "column")
-    room = min(GROUP, target.l2_bytes // 2)
-    group = _group(column, room // (depth * terms * size) if across else 1)
+    most = min(GROUP, target.l2_bytes // 2) // (depth * terms * size) if across else 1
+    group = _group(column, most)
     column = replace(column, block=tuple(map(_up, column.block, group.block)))
     return Sizes(row, column, depth, column_depth, terms, group)
 

@@ -94,8 +94,8 @@ class Sizes:
     """The columns that are copied at a time, when it is their turn; None: those of a block."""
     rows_first: bool = False
     """Whether all columns meet the rows of a tile before the next rows do."""
-    alone: bool = False
-    """Whether a panel of all columns is filled by one thread."""
+    shared: bool = False
+    """Whether threads share the panels of columns, and what fills them."""
 
     def panel(self, side: Side) -> int:
         """Return how many terms a panel has room for."""
@@ -206,7 +206,7 @@ class Panels:
         axis = self.sizes.axis(part.side)
         counts, steps = tuple(map(const, axis.box)), self.counting(part, rounds)
         outer: tuple[For, ...] = ()
-        mine = part.side == "row" or self.sizes.group is not None or self.sizes.alone
+        mine = part.side == "row" or not self.sizes.shared
         if mine and is_across(part, self.found) and axis.room > axis.lanes == axis.count:
             inner, outer = _some(self.fresh, steps[2])
             steps = (*steps[:2], inner)

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -27,6 +26,7 @@ from plusequals.lowering.diagnostic import CdValueError
 from plusequals.lowering.ir.assignments import Procedure
 
 from .. import procedures
+from .forks import begun, status_of
 
 ROOT = Path(__file__).parents[3]
 SIZE = 1000
@@ -199,23 +199,12 @@ def test_the_text_is_the_same_for_every_number_of_threads(cc: CompiledC) -> None
 
 def forked(child: Callable[[], bool]) -> bool:
     """Whether a forked child says so, within a minute."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pid = os.fork()
-    if pid == 0:
-        try:
-            os._exit(0 if child() else 1)
-        finally:
-            os._exit(2)
-    ends = time.monotonic() + 60
-    while time.monotonic() < ends:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return status == 0
-        time.sleep(0.01)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return False
+    pid = begun(child)
+    status = status_of(pid, 60)
+    if status is None:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    return status == 0
 
 
 def test_a_child_forked_before_between_and_after_uses_shares_its_loops(cc: CompiledC) -> None:

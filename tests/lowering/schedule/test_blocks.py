@@ -139,7 +139,7 @@ def test_what_threads_share_is_filled_tile_by_tile(threads: int) -> None:
     found = chosen(40, 4096, 96, "f32", replace(WIDE, threads=threads, l3_bytes=32 << 20))
     assert found is not None
     assert found.group is None
-    assert found.alone == (threads == 1)
+    assert found.shared == (threads > 1)
 
 
 @pytest.mark.parametrize(

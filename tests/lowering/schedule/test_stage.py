@@ -25,9 +25,9 @@ ROWS, COLUMNS = 7, 10
 @pytest.mark.parametrize("text", ["a[i, k] * b[k, j]", "at[k, i] * bt[j, k]"])
 @pytest.mark.parametrize("side", ["row", "column"])
 @pytest.mark.parametrize(("first", "terms"), [(0, 5), (2, 5), (0, 16), (3, 30)])
-@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
 def test_panels_are_filled(
-    text: str, side: Side, first: int, terms: int, alone: bool, monkeypatch: pytest.MonkeyPatch
+    text: str, side: Side, first: int, terms: int, shared: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stage, "FEW", 0)  # none is read in place
     shapes = {"at": (terms, ROWS), "bt": (COLUMNS, terms)} if "at" in text else {
@@ -40,7 +40,7 @@ def test_panels_are_filled(
     found = contraction(nest, fresh)
     assert found is not None
     axes = Axis(found.rows, (4,), (8,), 4), Axis(found.columns, (8,), (16,), 8)
-    panels = Panels.of(fresh, found, Sizes(*axes, terms, terms, 1, alone=alone))
+    panels = Panels.of(fresh, found, Sizes(*axes, terms, terms, 1, shared=shared))
     assert panels.holds(side)
     (part,) = [one for one in found.parts if one.side == side]
     body = panels.filled(side, (const(0),), const(first), const(terms))
@@ -61,7 +61,7 @@ def test_panels_are_filled(
             assert panel[place] == (rows[at, first + step] if at < len(rows) else 0)
 
 
-def test_one_thread_alone_copies_some_steps_of_all_tiles_at_a_time() -> None:
+def test_some_steps_of_all_tiles_are_copied_at_a_time_where_threads_do_not_share_them() -> None:
     program = lowered("c[i, j] = sum(a[i, k] * b[k, j])", c="f32[7, 48]", a="f32[7, 64]",
                       b="f32[64, 48]")  # fmt: skip
     (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
@@ -69,8 +69,8 @@ def test_one_thread_alone_copies_some_steps_of_all_tiles_at_a_time() -> None:
     found = contraction(nest, fresh)
     assert found is not None
     axes = Axis(found.rows, (4,), (8,), 4), Axis(found.columns, (16,), (48,), 16)
-    for alone, outermost in ((False, "j"), (True, "k")):
-        panels = Panels.of(fresh, found, Sizes(*axes, 64, 64, 1, alone=alone))
+    for shared, outermost in ((True, "j"), (False, "k")):
+        panels = Panels.of(fresh, found, Sizes(*axes, 64, 64, 1, shared=shared))
         (loop,) = panels.filled("column", (const(0),), const(0), const(64))
         assert isinstance(loop, For)
         assert loop.symbol.name == outermost

@@ -62,6 +62,16 @@ class Library:
             raise Broken(f"it has no function `{entry}`") from None
 
 
+def csrc(*names: str) -> str:
+    """Return the C of files of the folder `csrc`, one after another."""
+    folder = os.path.join(os.path.dirname(__file__), "csrc")
+    found = []
+    for name in names:
+        with open(os.path.join(folder, f"{name}.c"), encoding="ascii") as file:
+            found.append(file.read())
+    return "\n".join(found)
+
+
 def address(pointer: Any) -> int:
     """Return where a pointer or an array leads to, as a number."""
     return int(ffi.cast("intptr_t", pointer))

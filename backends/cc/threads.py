@@ -7,7 +7,6 @@ called, Python runs the handlers on the way, and what one of them raises ends th
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from functools import cache
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...lowering import settings
 from ...lowering.later import Later
-from .library import Library, ffi
+from .library import Library, csrc, ffi
 
 if TYPE_CHECKING:
     from ...lowering.passes import buffers
@@ -28,7 +27,6 @@ else:  # what only compiling needs
 ENTRY = "pe_threads"
 LOADED: tuple[str, settings.Effort] = ("the run-time library", 1)
 """What it is called, and how well it is compiled: it computes nothing."""
-_TEXT = os.path.join(os.path.dirname(__file__), "csrc", "threads.c")
 _ASK: Any = ffi.typeof("int(*)(void)")
 _NUMBERS: Any = ffi.typeof("int64_t[]")
 _POINTERS: Any = ffi.typeof("void *[]")
@@ -38,8 +36,7 @@ _START, _FILL, _END = range(3)
 @cache
 def text() -> str:
     """Return the C of the library."""
-    with open(_TEXT, encoding="ascii") as file:
-        body = file.read()
+    body = csrc("pool", "threads")
     head = "#define _GNU_SOURCE\n#include <stddef.h>\n#include <stdint.h>\n"
     return "\n".join((head, *prelude.needed(body), body))
 
@@ -77,7 +74,7 @@ class Threads:
         threads; it lives as long as this."""
         found = self._tables.get((threads, worth))
         if found is None:
-            table = ffi.new(_NUMBERS, 4)  # a shared_run
+            table = ffi.new(_NUMBERS, 6)  # a shared_run
             _call(self._function, (_FILL, threads, worth), table)
             found = self._tables.setdefault((threads, worth), table)
         return found

@@ -8,7 +8,6 @@ memory as it takes for granted, every call goes the long way, as all do that no 
 from __future__ import annotations
 
 import ctypes
-import os
 import struct
 import sys
 import threading
@@ -21,7 +20,7 @@ import numpy as np
 from ...lowering import settings
 from ..cache import Cache, Entry, content_key
 from .compiler import Ahead, flags
-from .library import Broken, module
+from .library import Broken, csrc, module
 from .toolchain import Toolchain
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 VALUES, ARRAYS, RESULTS, RANK = 64, 64, 16, 64
 """The most that a plan may have of values, of arrays given to code, of results, and of axes."""
-_TEXTS = [os.path.join(os.path.dirname(__file__), "csrc", f"{n}.c") for n in ("results", "warm")]
 _OPTIMIZE: settings.Effort = 1
 _ARRAY = struct.Struct("2P P i4x P P P P i")
 """The head of an array: of an object, then data, rank, shape, strides, base, type, flags."""
@@ -187,7 +185,7 @@ class ShortWay:
         compiler, self._asked = toolchain(), True
         if not is_possible():
             return
-        text = "\n".join(map(_read, _TEXTS))
+        text = csrc("pool", "results", "warm")
         chosen = flags(compiler, _OPTIMIZE)
         key = content_key(warm=text, flags=chosen, compiler=compiler.written())
         entry = self._cache.get(key)
@@ -206,11 +204,6 @@ class ShortWay:
         if coming is not None and coming.is_ours() and (wait or coming.is_over()):
             self._coming = None
             self._code, _ = coming.ended()
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="ascii") as file:
-        return file.read()
 
 
 def is_possible() -> bool:

@@ -60,6 +60,7 @@ from ...lowering.schedule.effort import rounds_of, work_of
 from . import heads, held, record, units, vectors
 from .c_expression import ADD, MUL, SHIFT, Scope, Text, infix
 from .dialect import C, Dialect
+from .entry import entry_of
 from .frame import LIBRARY, WORK, Around, Frame, frame_of
 from .layout import STEP, broken, comment, laid_out, words
 from .names import identifier
@@ -471,13 +472,13 @@ class _Walk:
 
     def source(self, program: Program, frame: Frame) -> Source:
         """Return the whole text: header, prelude, parallel loops, body function, entry."""
-        entry = f"pe_{identifier(program.name)}"
+        name = f"pe_{identifier(program.name)}"
         opening, closing = laid_out(frame.opening()), laid_out(frame.closing())
         used = words([*opening, *closing, *self.lines])
         if WORK in used:
             opening.append(f"{STEP}int64_t {WORK} = 0;")
         reports, asks = "fault" in used, LIBRARY in used
-        head, calling = frame.entry(entry, reports, bool(self.prints), asks)
+        head, calling = entry_of(frame, name, reports, bool(self.prints), asks)
         before, spans, parts = stacked(self.parts)
         before += (*broken(frame.head(reports, bool(self.prints), asks), 0), "{", *opening)
         spans |= {len(before) + at: span for at, span in self.spans.items()}
@@ -486,7 +487,7 @@ class _Walk:
         top = above(code, self.dialect)
         return Source(
             top + code,
-            entry,
+            name,
             {top.count("\n") + line: span for line, span in spans.items()},
             tuple(self.faults),
             tuple(self.prints),

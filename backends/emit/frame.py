@@ -22,8 +22,6 @@ from .products import alternates
 
 MOST = 2**62
 """More bytes than any machine has: what is larger is written as this, and refused."""
-LARGE = 4 << 20
-"""From so many bytes on storage is worth large pages; `spacious` has the same number."""
 LIBRARY = "pe_lib"
 """The run-time library, in the functions that need it."""
 WORK = "pe_work"
@@ -209,52 +207,6 @@ class Frame:
             f"const int64_t {self.scope.symbols[symbol]}" for symbol, _, _ in self.memory.sizes
         ]
         return f"{self.dialect.function} int {self.function}({', '.join(parameters) or 'void'})"
-
-    def entry(
-        self, name: str, faults: bool, shows: bool, asks: bool = False
-    ) -> tuple[str, Iterator[str]]:
-        """Return the head of the entry, and its statements: the arena, the call of the body."""
-        count = len(self.arguments)
-        values = [
-            f"*(const {self.ctype(node)} *)args[{k}]" if node.id in self.scope.by_value
-            else f"args[{k}]" for k, node in enumerate(self.arguments)
-        ]  # fmt: skip
-        sizes = f"(const int64_t *)args[{count + 2}]"
-        values += [self.name(buffer.node) for buffer in self.memory.arena]
-        values += [f"args[{count}]"] * faults + [f"args[{count + 1}]"] * shows
-        values += [f"args[{count + 3}]"] * asks
-        values += [f"({sizes})[{k}]" for k in range(len(self.memory.sizes))]
-        call = f"{self.function}({', '.join(values)})"
-        return self.dialect.entry.format(name), self._around(call, f"args[{count}]", sizes)
-
-    def _around(self, call: str, fault: str, sizes: str) -> Iterator[str]:
-        """Yield the call of the body, with the arena made before and freed after."""
-        if not self.memory.arena:
-            yield f"return {call};"
-            return
-        first = len(self.memory.sizes)
-        nodes = [buffer.node for buffer in self.memory.arena]
-        if self.memory.is_static:
-            layout = self.memory.layout()
-            is_large = layout.total >= LARGE
-            total = str(min(layout.total, MOST))
-            places = [str(min(layout.offsets[node.id], MOST)) for node in nodes]
-        else:
-            is_large = True
-            yield f"const int64_t *const places = {sizes} + {first};"
-            total = "places[0]"
-            places = [f"places[{k}]" for k in range(1, 1 + len(nodes))]
-        yield f"char *const arena = {'spacious' if is_large else 'aligned'}({total});"
-        yield "if (!arena) {"
-        yield f"    ((int64_t *){fault})[0] = {total};"
-        yield "    return 2;"
-        yield "}"
-        for node, place in zip(nodes, places, strict=True):
-            ctype = self.ctype(node)
-            yield f"{ctype} *const {self.name(node)} = ({ctype} *)(arena + {place});"
-        yield f"const int status = {call};"
-        yield "free(arena);"
-        yield "return status;"
 
     def within(self) -> Iterator[Held]:
         """Yield everything that has a name where the text is now, but temporaries of threads."""

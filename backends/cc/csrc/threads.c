@@ -1,5 +1,6 @@
-/* The run-time library: threads that share the rounds of loops, and the question whether somebody
-   wants a call to end. One per process; generated code gets it as a `shared_run`.
+/* The run-time library: threads that share the rounds of loops, the question whether somebody wants
+   a call to end, and storage that calls leave to later ones. One per process; generated code gets
+   it as a `shared_run`.
 
    A loop that is run in parallel is a job. Its rounds are cut into chunks of neighbours, and these
    into shares, one for each thread: a thread takes the chunks of its own share in order, then those
@@ -38,6 +39,7 @@ enum {
     ASLEEP = 5, /* so many times the work is worth sharing with who is to be woken up first */
     WAKES = 2, /* how many others one wakes up */
     ASK_NS = 50000000, /* how often somebody is asked whether the call is to end */
+    KEPT = 128 << 20, /* so many bytes of storage are kept for later calls */
     INTERRUPTED = 3
 };
 
@@ -95,6 +97,21 @@ static int interrupted(void)
     const int answer = ask();
     if (answer && mine) atomic_store_explicit(&mine->stop, 1, memory_order_relaxed);
     return answer;
+}
+
+static void *lend(int64_t bytes)
+{
+    Block *const block = block_of(bytes > 0 ? (size_t)bytes : 1);
+    return block ? block + 1 : NULL;
+}
+
+static void give_back(void *storage) { keep_block((Block *)storage - 1, KEPT); }
+
+static void forget(void)
+{
+    for (int at = 0; at < BLOCKS; at++) {
+        if (pool.blocks[at]) free(pool_taken(at));
+    }
 }
 
 static int alone(shared_part part, const void *with, int64_t rounds, int64_t *fault)
@@ -404,10 +421,12 @@ int pe_threads(void **args)
         prepare(numbers[1]);
         return 0;
     case 1:
-        *(shared_run *)args[1] = (shared_run){parallel, interrupted, numbers[1], numbers[2]};
+        *(shared_run *)args[1] =
+            (shared_run){parallel, interrupted, numbers[1], numbers[2], lend, give_back};
         return 0;
     default:
         end();
+        forget();
         return 0;
     }
 }

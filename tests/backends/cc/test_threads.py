@@ -20,6 +20,7 @@ import pytest
 
 from plusequals.backends.cc.backend import CompiledC
 from plusequals.backends.cc.code import CompiledCode
+from plusequals.backends.cc.library import ffi
 from plusequals.backends.cc.threads import source
 from plusequals.lowering import settings
 from plusequals.lowering.diagnostic import CdValueError
@@ -30,6 +31,8 @@ from .forks import begun, status_of
 
 ROOT = Path(__file__).parents[3]
 SIZE = 1000
+MANY = 4 << 20
+"""Bytes of a temporary that is worth keeping."""
 
 
 @pytest.fixture(autouse=True)
@@ -288,6 +291,47 @@ def test_a_handler_that_raises_nothing_does_not_end_a_call_and_another_error_doe
         process.send_signal(signal.SIGUSR1)
         assert process.stdout.read() == "heard 2\n"
     assert process.returncode == 0
+
+
+def test_what_a_call_had_is_lent_to_later_ones(cc: CompiledC) -> None:
+    table = cc.threads().table(1, 0)
+    lend = ffi.cast("void *(*)(int64_t)", table[4])
+    give_back = ffi.cast("void (*)(void *)", table[5])
+    first, second = lend(MANY), lend(MANY)
+    assert first != second and ffi.NULL not in (first, second)
+    assert int(ffi.cast("intptr_t", first)) % 64 == 0
+    give_back(second)
+    assert lend(MANY - MANY // 8) == second, "little of it is wasted"
+    larger = lend(2 * MANY)
+    assert larger not in (first, second)
+    for storage in (larger, second, first):
+        give_back(storage)
+    assert {lend(MANY), lend(MANY)} == {first, second}
+    for storage in (first, second):
+        give_back(storage)
+    assert lend(1 << 62) == ffi.NULL, "there is not so much"
+
+
+@needs_proc
+def test_not_everything_is_kept_for_later_calls(cc: CompiledC) -> None:
+    table = cc.threads().table(1, 0)
+    lend = ffi.cast("void *(*)(int64_t)", table[4])
+    give_back = ffi.cast("void (*)(void *)", table[5])
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    before = resident()
+    storages = [lend(16 * MANY) for _ in range(4)]
+    for storage in storages:
+        ffi.memmove(storage, bytes(16 * MANY), 16 * MANY)
+    assert resident() - before > 60 * MANY
+    for storage in storages:
+        give_back(storage)
+    assert resident() - before < 36 * MANY, "so much is kept"
+    for _ in range(100):  # what nobody wants for a while is let go
+        give_back(lend(MANY // 2))
+    assert resident() - before < 4 * MANY
 
 
 def test_the_library_can_be_made_without_threads(tmp_path: Path, real_compiler: str) -> None:

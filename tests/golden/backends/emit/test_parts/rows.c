@@ -18,6 +18,9 @@ typedef struct shared_run {
     int (*interrupted)(void);
     int64_t threads; /* how many may share a loop */
     int64_t worth; /* with less work than that, in additions of vectors, a loop is not shared */
+    /* Storage of so many bytes, which a later call may have again; NULL where there is none. */
+    void *(*lend)(int64_t bytes);
+    void (*give_back)(void *storage);
 } shared_run;
 
 struct rows_part {

@@ -52,6 +52,8 @@ NARROW = 2
 """So many vectors of columns in a tile where not all elements exist, for less outside of them."""
 MINE = 0.75
 """The part of the second cache that has a block of rows."""
+WHOLE = (2, 1 << 20)
+"""The part, and how many bytes, where that is all rows of a thread, which copies columns once."""
 MANY = 64
 """With so many rows in a block for each operation that columns take, some columns at a time are
 made anew for each: that is little of the time, and they are in caches that are near, not in those
@@ -94,8 +96,11 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     near = BYTES if in_place else target.l1_bytes // (height + width)
     deep = _deep(near // (size * terms), size * terms)
     depth = deep if outer is None else outer if 2 * outer <= 3 * deep else _part(outer, deep)
-    most = _fitting(int(target.l2_bytes * MINE) // (depth * terms * size), ROWS, height)
     shares = target.threads if not found.tests or target.threads < 2 else UNEVEN * target.threads
+    whole = prod(n or COLUMNS for n in columns) * (outer or 0) * terms * size
+    once = target.threads == 1 and 0 < whole * ONCE <= target.l3_bytes
+    own = None if once or in_place or None in rows else -(-prod(n or 0 for n in rows) // shares)
+    most = _rows(own, depth * terms * size, height, target)
     kept = False
     if in_place:
         repeated = _repeated(found)
@@ -105,8 +110,6 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
         most *= repeated
     row = replace(row, block=_block(rows, row_box, most // height, shares))
     dearest = max(cost(part.value) for part in found.parts if part.side == "column")
-    whole = prod(n or COLUMNS for n in columns) * (outer or 0) * terms * size
-    once = target.threads == 1 and 0 < whole * ONCE <= target.l3_bytes
     by_tile = row.room >= MANY * dearest and not (found.tests or kept or once)
     column_depth = outer if held and outer is not None and not by_tile else depth
     room = COLUMNS if by_tile else target.l3_bytes // (2 * column_depth * terms * size)
@@ -152,6 +155,20 @@ def _deep(near: int, size: int) -> int:
     """
     most = max(1, BYTES // size)
     return near if LINE <= near <= most and 2 * most <= 3 * near else most
+
+
+def _rows(own: int | None, size: int, height: int, target: Target) -> int:
+    """Return how many rows of so many bytes are in a block at most, in tiles of a height: all of
+    a thread's `own`, where these are known and not far too many for its caches.
+
+    >>> [_rows(own, 1024, 6, Target(l2_bytes=1 << 19)) for own in (512, 576, 600, None)]
+    [516, 576, 384, 384]
+    """
+    part, most_bytes = WHOLE
+    most = _fitting(int(target.l2_bytes * MINE) // size, ROWS, height)
+    own = most if own is None else _up(own, height)
+    fits = own <= ROWS and (own - height) * size < min(part * target.l2_bytes, most_bytes)
+    return max(own, most) if fits else most
 
 
 def _are_kept(columns: Counts, size: int, target: Target) -> bool:

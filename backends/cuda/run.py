@@ -17,7 +17,8 @@ import numpy as np
 
 from ...lowering.dataclass import dataclass
 from ...lowering.ir.assignments import Break, Continue, Parameter
-from ...lowering.ir.evaluate import State, value_of
+from ...lowering.ir.evaluate import State, key, value_of
+from ...lowering.ir.expressions import Expr
 from ...lowering.ir.faults import raise_fault
 from ...lowering.ir.indexing import Symbol, evaluate
 from ...lowering.ir.node import Node
@@ -97,7 +98,8 @@ class Run:
     stream: Handle
     places: dict[int, int] = field(default_factory=dict)
     """The address of each node's array."""
-    state: State = field(default_factory=lambda: State(lambda text: None))
+    symbols: dict[Symbol, int] = field(default_factory=dict)
+    """The integers that the host knows now."""
     taken: list[int] = field(default_factory=list)
     """The addresses of memory that is given back at the end."""
     callers: dict[int, int] = field(default_factory=dict)
@@ -115,11 +117,6 @@ class Run:
     def text(self) -> Text:
         """The text of the kernels."""
         return self.code.plan.text
-
-    @property
-    def symbols(self) -> dict[Symbol, int]:
-        """The integers that the host knows now."""
-        return self.state.symbols
 
     def __call__(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Do everything; the results are the arrays that were given for them, or new ones."""
@@ -270,7 +267,7 @@ class Run:
             case Choose(test, then, other):
                 return self.steps(then if self.ask(test) else other)
             case Bind(symbol, value):
-                self.symbols[symbol] = int(value_of(value)(self.state))
+                self.symbols[symbol] = self.number(value)
             case Learn(symbols, launch):
                 self.launch(launch)
                 self.symbols.update(zip(symbols, self.report().tolist()))
@@ -334,9 +331,14 @@ class Run:
     def ask(self, asked: Asked) -> int:
         """Return a value that the host has to know."""
         if isinstance(asked, Known):
-            return int(value_of(asked.value)(self.state))
+            return self.number(asked.value)
         self.launch(asked)
         return int(self.report()[0])
+
+    def number(self, value: Expr) -> int:
+        """Return what is known from the integers that the host knows now."""
+        numbers = {key(symbol): number for symbol, number in self.symbols.items()}
+        return int(value_of(value)(State(lambda text: None, {}, numbers)))
 
     def report(self) -> Array:
         """Return what was reported so far, when all that was queued is done."""

@@ -48,7 +48,8 @@ class State:
 
     show: Callable[[str], None]
     arrays: dict[int, Array] = field(default_factory=dict)
-    symbols: dict[Symbol, int] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    """By the `key` of each symbol: a text keeps its hash."""
 
     def array(self, node: Node) -> Array:
         """The array behind a node. Raises CdInternalError where it has no storage yet."""
@@ -56,6 +57,11 @@ class State:
         if found is None:
             raise broken(f"{node} has no storage")
         return found
+
+
+def key(symbol: Symbol) -> str:
+    """Return what a symbol is called in the numbers of a state."""
+    return f"{symbol.name}.{symbol.serial}"
 
 
 Eval = Callable[[State], Any]
@@ -207,7 +213,7 @@ def _saturate(value: float, target: DType) -> int:
 
 def points_of(domain: Domain) -> Callable[[State], Iterator[None]]:
     """Return a function that binds the domain's symbols to each of its points, in order."""
-    ranges = [(r.symbol, number_of(r.lo), number_of(r.hi)) for r in domain.ranges]
+    ranges = [(key(r.symbol), number_of(r.lo), number_of(r.hi)) for r in domain.ranges]
     holds = None if domain.where is None else value_of(domain.where)
 
     def visit(state: State, depth: int) -> Iterator[None]:
@@ -215,9 +221,9 @@ def points_of(domain: Domain) -> Callable[[State], Iterator[None]]:
             if holds is None or holds(state):
                 yield
             return
-        symbol, lo, hi = ranges[depth]
+        name, lo, hi = ranges[depth]
         for value in range(lo(state), hi(state)):
-            state.symbols[symbol] = value
+            state.numbers[name] = value
             yield from visit(state, depth + 1)
 
     return lambda state: visit(state, 0)
@@ -252,8 +258,9 @@ def _written(index: Index, known: list[Any]) -> str:
         return "?(state)"
     parts = []
     for symbol, factor in terms:
-        known += (symbol,) if factor == 1 else (symbol, factor)
-        parts.append("symbols[?]" if factor == 1 else "symbols[?] * ?")
+        assert isinstance(symbol, Symbol)
+        known += (key(symbol),) if factor == 1 else (key(symbol), factor)
+        parts.append("numbers[?]" if factor == 1 else "numbers[?] * ?")
     if index.offset or not parts:
         known.append(index.offset)
         parts.append("?")
@@ -275,7 +282,7 @@ def _finder(indices: tuple[str, ...], what: str) -> Callable[..., Callable[[Stat
 def made(node, leaves, known):
     key, ({names}) = node.id, known
     def find(state):
-        symbols, array = state.symbols, state.arrays.get(key)
+        numbers, array = state.numbers, state.arrays.get(key)
         if array is None:
             array = state.array(node)
         cell, shape = ({cell}), array.shape
@@ -316,8 +323,8 @@ def number_of(index: Affine) -> Callable[[State], int]:
 
 def _atom(atom: Symbol | Quasi) -> Callable[[State], int]:
     if isinstance(atom, Symbol):
-        symbol = atom
-        return lambda state: state.symbols[symbol]
+        name = key(atom)
+        return lambda state: state.numbers[name]
     left, right = number_of(atom.left), number_of(atom.right)
     match atom.op:
         case "min":

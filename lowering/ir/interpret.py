@@ -22,6 +22,7 @@ from .evaluate import (
     State,
     beats,
     broken,
+    key,
     meaning_of,
     number_of,
     place_of,
@@ -92,7 +93,7 @@ def _bind(state: State, node: Node, array: Array) -> None:
         raise broken(f"{node} is {node.dtype} of rank {node.rank}, given {array.dtype}")
     for extent, size in zip(node.shape, array.shape, strict=True):
         if extent.symbol is not None:
-            state.symbols.setdefault(extent.symbol, size)
+            state.numbers.setdefault(key(extent.symbol), size)
         if number_of(extent)(state) != size:
             raise broken(f"{node} has shape {node.shape}, given {array.shape}")
     state.arrays[node.id] = array
@@ -281,12 +282,12 @@ def _pair_contribution(
 def _for(loop: assignments.For | loops.For) -> Run:
     lo, hi, body = number_of(loop.lo), number_of(loop.hi), _body(loop.body)
 
-    symbol, step = loop.symbol, loop.step
+    name, step = key(loop.symbol), loop.step
 
     def run(state: State) -> Signal:
-        symbols = state.symbols
+        numbers = state.numbers
         for value in range(lo(state), hi(state), step):
-            symbols[symbol] = value
+            numbers[name] = value
             if body(state) == "break":
                 break
         return None
@@ -309,8 +310,10 @@ def _branch(test: Eval, then: Run, other: Run) -> Run:
 
 
 def _let(symbol: Symbol, value: Eval) -> Run:
+    name = key(symbol)
+
     def run(state: State) -> Signal:
-        state.symbols[symbol] = int(value(state))
+        state.numbers[name] = int(value(state))
         return None
 
     return run

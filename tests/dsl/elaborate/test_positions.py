@@ -13,7 +13,7 @@ from plusequals.dsl.elaborate.values import Array, Scalar, Section, Static
 from plusequals.dsl.elaborate.views import subscript
 from plusequals.lowering.diagnostic import NOWHERE, CdIndexError, CdTypeError
 from plusequals.lowering.ir import dtypes
-from plusequals.lowering.ir.evaluate import State, value_of
+from plusequals.lowering.ir.evaluate import State, key, value_of
 from plusequals.lowering.ir.expressions import Position
 from plusequals.lowering.ir.indexing import Affine, const, evaluate, var
 
@@ -83,7 +83,7 @@ def test_an_index_with_data_in_it_is_the_same_number(index: Affine, at: tuple[in
     read = bench.number("j", np.int64(point[J]))
     state = State(print)
     state.arrays.update({node.id: content for node, content in bench.arrays.items()})
-    state.symbols[K] = point[K]
+    state.numbers[key(K)] = point[K]
     expr = as_expr(index, {I: const(point[I])}, {J: read.expr})
     assert read.kind == Kind(dtypes.int64)
     assert value_of(expr)(state) == evaluate(index, point)

@@ -12,7 +12,7 @@ import numpy as np
 from plusequals.lowering.ir import dtypes, indexing
 from plusequals.lowering.ir.bounds import Bounds
 from plusequals.lowering.ir.dtypes import DType
-from plusequals.lowering.ir.evaluate import State
+from plusequals.lowering.ir.evaluate import State, key
 from plusequals.lowering.ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select
 from plusequals.lowering.ir.indexing import Affine, Range, Symbol, const, var
 from plusequals.lowering.ir.node import Node
@@ -120,6 +120,6 @@ def states(rng: random.Random, count: int) -> Iterator[State]:
         for dtype in TYPES:
             for node in nodes_of(dtype):
                 state.arrays[node.id] = np.array(rng.choice(values(dtype)), dtype.numpy)
-        state.symbols[I] = rng.randrange(8)
-        state.symbols[J] = state.symbols[I] + rng.randrange(3)
+        first = rng.randrange(8)
+        state.numbers.update({key(I): first, key(J): first + rng.randrange(3)})
         yield state

@@ -162,8 +162,8 @@ def optimize(
 ) -> tuple[Program, Placement]:  # fmt: skip
     """Return the program after every pass, and where its nodes live.
 
-    `verify` is called on the program before the first pass and after each, and raises where an
-    invariant does not hold. `stop_after` names the last pass to run, `lower` for none of them: a
+    `verify` is called on the program before the first pass and after each that changes it, and
+    raises where an invariant does not hold. `stop_after` names the last pass to run, `lower` for none of them: a
     wrong result is pinned on a pass that way. Raises CdValueError where there is no such pass, and
     CdTypeError CD0572 for requests that the whole pipeline does not meet, wherever it stops.
     """
@@ -189,7 +189,7 @@ def optimize(
         )  # fmt: skip
         if observe is not None:
             observe(stage.name, program)
-        if verify is not None:
+        if verify is not None and (program is not before or stage.name == "lower"):
             verify(program)
     placement = place(program, tuple(decisions), target.stack_bytes)
     if target.schedule and target.vector_bits > 64:

@@ -322,7 +322,7 @@ def test_all_programs_that_are_wrong_are_told(monkeypatch: pytest.MonkeyPatch) -
 @needs_gxx
 def test_products_by_tensor_cores_are_compared() -> None:
     with installed(backend(CpuDriver(memory=1 << 26, seed=2))):
-        assert tensors.run(sizes=((17, 18, 33), (65, 16, 20))) == 30
+        assert tensors.run(sizes=((65, 18, 33),)) == 15
 
 
 @needs_gxx

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -20,7 +22,7 @@ from plusequals.lowering.target import HOST
 from ..backends.emit.programs import node, procedure, softmax, symbols
 
 
-def test_the_observer_and_the_verifier_see_every_stage() -> None:
+def test_the_observer_sees_every_stage_and_the_verifier_every_program() -> None:
     seen: list[str] = []
     checked: list[object] = []
     program = lower(softmax())
@@ -28,6 +30,7 @@ def test_the_observer_and_the_verifier_see_every_stage() -> None:
     assert seen == ["lower", *(step.name for step in PASSES)]
     assert checked[0] is program
     assert checked[-1] is final
+    assert all(one is not other for one, other in pairwise(checked)), "what changed"
 
 
 def test_one_may_stop_after_any_pass() -> None:

@@ -163,9 +163,10 @@ def optimize(
     """Return the program after every pass, and where its nodes live.
 
     `verify` is called on the program before the first pass and after each that changes it, and
-    raises where an invariant does not hold. `stop_after` names the last pass to run, `lower` for none of them: a
-    wrong result is pinned on a pass that way. Raises CdValueError where there is no such pass, and
-    CdTypeError CD0572 for requests that the whole pipeline does not meet, wherever it stops.
+    raises where an invariant does not hold. `stop_after` names the last pass to run, `lower` for
+    none of them: a wrong result is pinned on a pass that way. Raises CdValueError where there is no
+    such pass, and CdTypeError CD0572 for requests that the whole pipeline does not meet, wherever
+    it stops.
     """
     decisions: list[Decision] = []
     lowered = program

@@ -120,7 +120,10 @@ def test_each_thread_has_rows() -> None:
 @pytest.mark.parametrize("l2_bytes", [1 << 18, 1 << 19, 1 << 20, 2 << 20])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("bits", [256, 512])
-@pytest.mark.parametrize("shape", [(6000, 4000, 6000), (2304, 2048, 2048), (4096, 4096, 4096)])
+@pytest.mark.parametrize(
+    "shape",
+    [(6000, 4000, 6000), (2304, 2048, 2048), (4096, 4096, 4096), (1024,) * 3, (1152, 900, 3000)],
+)
 def test_what_each_thread_has_of_its_own_is_no_more_than_it_may_have(
     shape: tuple[int, int, int], bits: int, dtype: str, l2_bytes: int
 ) -> None:
@@ -132,6 +135,20 @@ def test_what_each_thread_has_of_its_own_is_no_more_than_it_may_have(
     panels = (found.row.room + found.group.room) * found.depth
     sums = found.row.room * found.column.room
     assert (panels + sums) * (4 if dtype == "f32" else 8) <= ROOM
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("rows", [300, 700, 1024, 4000])
+def test_all_rows_of_a_thread_are_one_block_where_columns_are_then_copied_once(
+    rows: int, threads: int
+) -> None:
+    target = Target(vector_bits=256, l2_bytes=1 << 19, l3_bytes=8 << 20, threads=threads)
+    found = chosen(rows, 700, 2000, "f64", target)
+    assert found is not None
+    own = -(-rows // threads)
+    size = found.depth * 8
+    assert (found.row.room >= own) == (own <= ROWS and own * size <= 1 << 20)
+    assert found.row.room * size <= (1 << 20) + found.row.lanes * size
 
 
 @pytest.mark.parametrize("threads", [1, 8])

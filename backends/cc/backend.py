@@ -319,7 +319,7 @@ def translate(procedure: Procedure) -> Source:
         lower.lower(procedure),
         target(),
         dump.observer(procedure.name),
-        verify.verify_program if chosen.verify else None,
+        verify.Verifier() if chosen.verify else None,
         chosen.stop_after,
     )
     source = c_syntax.emit(program, placement)

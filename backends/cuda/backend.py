@@ -14,7 +14,7 @@ from ...lowering.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label
 from ...lowering.ir.assignments import Procedure
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import rename
-from ...lowering.ir.verify import verify_procedure, verify_program
+from ...lowering.ir.verify import Verifier, verify_procedure, verify_program
 from ...lowering.lower import lower
 from ...lowering.many import for_many
 from ...lowering.passes.access import accesses
@@ -243,7 +243,7 @@ def translate(procedure: Procedure, device: Properties) -> Plan:
         lower(for_many(packed(procedure))),
         target,
         observer(procedure.name),
-        verify_program if chosen.verify else None,
+        Verifier() if chosen.verify else None,
         chosen.stop_after,
     )
     found = accesses(tuple(stmt for kernel in program.kernels for stmt in kernel.body))

@@ -1,8 +1,8 @@
 """What must be true of every program between two passes: one named check each.
 
 A check is a function from a `Unit` (what procedures and programs have in common) to the problems
-it found, each with its statement. `verify_procedure` and `verify_program` run all of them and raise
-with every problem. Checks that look at one statement alone are in `verify_local`.
+it found, each with its statement. `verify_procedure` and `Verifier` run all of them and raise with
+every problem. Checks that look at one statement alone are in `verify_local`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from .rewrite import with_bodies
 from .walk import Body, binds, bodies, free_symbols, own_reads, own_writes, statements, uses
 
 Found = Iterator[tuple[AnyStatement, str]]
+Fine = dict[int, AnyStatement]
+"""Statements that were looked at, by their `id`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +50,47 @@ class Unit:
 def verify_procedure(procedure: Procedure, *, built: bool = True) -> None:
     """Check IR 1; `built=False` admits `Reduce`. Raises CdInternalError naming every problem."""
     p = procedure
-    _verify(Unit(p.name, p.parameters, p.locals, p.results, p.body), built)
+    _verify(Unit(p.name, p.parameters, p.locals, p.results, p.body), {}, built)
 
 
 def verify_program(program: Program) -> None:
     """Check IR 2. Raises CdInternalError naming every problem."""
-    p = program
-    body = tuple(statement for kernel in p.kernels for statement in kernel.body)
-    _verify(Unit(p.name, p.parameters, p.locals, p.results, body), True)
+    Verifier()(program)
 
 
-def _verify(unit: Unit, built: bool) -> None:
+class Verifier:
+    """Checks programs that come one from another: statements that stay need no second look."""
+
+    __slots__ = ("_fine",)
+
+    def __init__(self) -> None:
+        self._fine: Fine = {}
+
+    def __call__(self, program: Program) -> None:
+        """Check IR 2. Raises CdInternalError naming every problem."""
+        p = program
+        body = tuple(statement for kernel in p.kernels for statement in kernel.body)
+        _verify(Unit(p.name, p.parameters, p.locals, p.results, body), self._fine)
+
+
+def _verify(unit: Unit, fine: Fine, built: bool = True) -> None:
     problems = [
         _problem(unit, name, statement, detail)
         for name, check in CHECKS.items()
-        if built or check is not _no_reduce
         for statement, detail in check(unit)
     ]
+    for statement in statements(unit.body):
+        if id(statement) not in fine:
+            look = verify_local.Look.at(statement)
+            found = [
+                _problem(unit, name, statement, detail)
+                for name, of_one in LOCAL.items()
+                if built or of_one is not verify_local.no_reduce
+                for detail in of_one(look)
+            ]
+            problems += found
+            if not found:
+                fine[id(statement)] = statement
     if problems:
         raise CdInternalError(*problems)
 
@@ -78,17 +104,6 @@ def _problem(unit: Unit, check: str, statement: AnyStatement, detail: str) -> Di
         (Label(getattr(statement, "span", NOWHERE)),),
         ("this is a fault of plusequals, not of your function; please report this text",),
     )
-
-
-def _each(check: Callable[[AnyStatement], Iterable[str]]) -> Callable[[Unit], Found]:
-    """The check of a unit that asks each statement alone."""
-
-    def run(unit: Unit) -> Found:
-        for statement in statements(unit.body):
-            for detail in check(statement):
-                yield statement, detail
-
-    return run
 
 
 def symbols_are_bound(unit: Unit) -> Found:
@@ -221,26 +236,26 @@ def _needs(statement: AnyStatement) -> tuple[Node, ...]:
     return tuple(dict.fromkeys((*own_reads(statement), *own_writes(statement))))
 
 
-_no_reduce = _each(verify_local.no_reduce)
-
 CHECKS: dict[str, Callable[[Unit], Found]] = {
     "nodes are declared": nodes_are_declared,
     "symbols are bound": symbols_are_bound,
-    "ranks match": _each(verify_local.ranks_match),
-    "constants fit": _each(verify_local.constants_fit),
-    "operands fit": _each(verify_local.operands_fit),
-    "selects agree": _each(verify_local.selects_agree),
-    "tests are bool": _each(verify_local.tests_are_bool),
-    "indices are integers": _each(verify_local.indices_are_integers),
-    "stored types agree": _each(verify_local.stored_types_agree),
-    "accumulators fit": _each(verify_local.accumulators_fit),
-    "pairs fit": _each(verify_local.pairs_fit),
-    "no reduce": _no_reduce,
     "written nodes are writable": written_nodes_are_writable,
     "jumps are in loops": jumps_are_in_loops,
-    "allocations are of run-time shape": _each(verify_local.allocations_are_dynamic),
     "storage comes first": storage_comes_first,
-    "permutations fit": _each(verify_local.permutations_fit),
-    "faults can be raised": _each(verify_local.faults_can_be_raised),
-    "steps are not zero": _each(verify_local.steps_are_not_zero),
+}
+LOCAL: dict[str, Callable[[verify_local.Look], Iterable[str]]] = {
+    "ranks match": verify_local.ranks_match,
+    "constants fit": verify_local.constants_fit,
+    "operands fit": verify_local.operands_fit,
+    "selects agree": verify_local.selects_agree,
+    "tests are bool": verify_local.tests_are_bool,
+    "indices are integers": verify_local.indices_are_integers,
+    "stored types agree": verify_local.stored_types_agree,
+    "accumulators fit": verify_local.accumulators_fit,
+    "pairs fit": verify_local.pairs_fit,
+    "no reduce": verify_local.no_reduce,
+    "allocations are of run-time shape": verify_local.allocations_are_dynamic,
+    "permutations fit": verify_local.permutations_fit,
+    "faults can be raised": verify_local.faults_can_be_raised,
+    "steps are not zero": verify_local.steps_are_not_zero,
 }

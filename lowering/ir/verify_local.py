@@ -1,10 +1,14 @@
-"""The checks of `verify` that look at one statement alone; each yields what is wrong with it."""
+"""The checks of `verify` that look at one statement alone; each yields what is wrong with it.
+
+They are given a `Look` at it, for which its expressions are walked once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from string import Formatter
 
+from ..dataclass import dataclass
 from . import assignments, dtypes, loops
 from .assignments import Access, Assign, Pair
 from .dtypes import DType
@@ -23,26 +27,36 @@ def nodes_in(expr: Expr) -> tuple[Node, ...]:
     return tuple(dict.fromkeys(e.node for e in walk(expr) if isinstance(e, Read)))
 
 
-def _all(statement: AnyStatement) -> Iterator[Expr]:
-    for expr in expressions_of(statement):
-        yield from walk(expr)
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A statement, and what it has of its own."""
+
+    statement: AnyStatement
+    exprs: tuple[Expr, ...]
+    """All of its expressions, and what these are made of."""
+
+    @classmethod
+    def at(cls, statement: AnyStatement) -> Look:
+        """Return what there is to see of a statement."""
+        return cls(statement, tuple(e for expr in expressions_of(statement) for e in walk(expr)))
+
+    @property
+    def accesses(self) -> Iterator[tuple[Node, tuple[Index, ...]]]:
+        """What it reads and writes."""
+        yield from ((a.node, a.index) for a in parts(self.statement).targets)
+        yield from ((e.node, e.index) for e in self.exprs if isinstance(e, Read))
 
 
-def _accesses(statement: AnyStatement) -> Iterator[tuple[Node, tuple[Index, ...]]]:
-    yield from ((a.node, a.index) for a in parts(statement).targets)
-    yield from ((e.node, e.index) for e in _all(statement) if isinstance(e, Read))
-
-
-def ranks_match(statement: AnyStatement) -> Texts:
+def ranks_match(look: Look) -> Texts:
     """An access has one index for each axis."""
-    for node, index in _accesses(statement):
+    for node, index in look.accesses:
         if len(index) != node.rank:
             yield f"{node} of rank {node.rank} has {len(index)} indices"
 
 
-def constants_fit(statement: AnyStatement) -> Texts:
+def constants_fit(look: Look) -> Texts:
     """A constant is a value of its type."""
-    for expr in _all(statement):
+    for expr in look.exprs:
         if isinstance(expr, Const) and not _is_value(expr.value, expr.dtype):
             yield f"{expr.value!r} is no {expr.dtype}"
 
@@ -60,9 +74,9 @@ def _is_value(value: object, dtype: DType) -> bool:
             return isinstance(value, int | float | complex)
 
 
-def operands_fit(statement: AnyStatement) -> Texts:
+def operands_fit(look: Look) -> Texts:
     """Operands are of one type, which the op admits and computes in; the result is of its type."""
-    for expr in _all(statement):
+    for expr in look.exprs:
         if isinstance(expr, Apply):
             yield from _operands(expr)
 
@@ -101,9 +115,9 @@ def _result(op: Op, dtype: DType) -> DType:
             return dtypes.complex64 if dtype.bits == 32 else dtypes.complex128
 
 
-def selects_agree(statement: AnyStatement) -> Texts:
+def selects_agree(look: Look) -> Texts:
     """Both sides of a select are of one type, and its test is bool."""
-    for expr in _all(statement):
+    for expr in look.exprs:
         if isinstance(expr, Select):
             if expr.yes.dtype != expr.no.dtype:
                 yield f"the sides are {expr.yes.dtype} and {expr.no.dtype}"
@@ -111,11 +125,12 @@ def selects_agree(statement: AnyStatement) -> Texts:
                 yield f"the test is {expr.test.dtype}"
 
 
-def tests_are_bool(statement: AnyStatement) -> Texts:
+def tests_are_bool(look: Look) -> Texts:
     """What decides is bool: tests of branches, loops and checks, predicates of domains."""
+    statement = look.statement
     found = parts(statement)
     tests = [d.where for d in found.domains if d.where is not None]
-    tests += [e.domain.where for e in _all(statement) if isinstance(e, Reduce) and e.domain.where]
+    tests += [e.domain.where for e in look.exprs if isinstance(e, Reduce) and e.domain.where]
     match statement:
         case (
             assignments.While() | loops.While() | assignments.Branch() | loops.If()
@@ -127,9 +142,10 @@ def tests_are_bool(statement: AnyStatement) -> Texts:
     yield from (f"a test is {test.dtype}" for test in tests if test.dtype != dtypes.bool_)
 
 
-def indices_are_integers(statement: AnyStatement) -> Texts:
+def indices_are_integers(look: Look) -> Texts:
     """Data-dependent indices and what `Let` reads are int64."""
-    for node, index in _accesses(statement):
+    statement = look.statement
+    for node, index in look.accesses:
         for one in index:
             if isinstance(one, Dynamic) and one.value.dtype != dtypes.int64:
                 yield f"an index of {node} is {one.value.dtype}"
@@ -137,9 +153,9 @@ def indices_are_integers(statement: AnyStatement) -> Texts:
         yield f"{statement.symbol.name} is {statement.value.dtype}"
 
 
-def stored_types_agree(statement: AnyStatement) -> Texts:
+def stored_types_agree(look: Look) -> Texts:
     """What is stored or accumulated is of the node's type."""
-    match statement:
+    match look.statement:
         case Assign(Access(node), _, _, value) | loops.Update(Access(node), _, value):
             pass
         case loops.Store(Access(node), value) | loops.Fill(node, value):
@@ -150,9 +166,9 @@ def stored_types_agree(statement: AnyStatement) -> Texts:
         yield f"a value of {value.dtype} goes into {node} of {node.dtype}"
 
 
-def accumulators_fit(statement: AnyStatement) -> Texts:
+def accumulators_fit(look: Look) -> Texts:
     """The op of an accumulation admits the node's type; replacing reduces nothing."""
-    match statement:
+    match look.statement:
         case Assign(_, None, initialize, _, _, reduced):
             if reduced.ranges:
                 yield "a plain assignment reduces over ranges"
@@ -174,14 +190,14 @@ def _accumulator(op: Op, node: Node) -> Texts:
     yield from _admits(op, node.dtype)
 
 
-def pairs_fit(statement: AnyStatement) -> Texts:
+def pairs_fit(look: Look) -> Texts:
     """Pairs go with argmin and argmax and only with them; their position is int64."""
-    match statement:
+    match look.statement:
         case Assign(_, op, _, _, _, _, pair) | loops.Update(_, op, _, pair):
             yield from _pair(op, pair)
         case _:
             pass
-    for expr in _all(statement):
+    for expr in look.exprs:
         if isinstance(expr, Reduce) and (expr.op.name in PAIR_OPS) != (expr.position is not None):
             yield f"a reduction by {expr.op} has the wrong kind of position"
 
@@ -193,20 +209,22 @@ def _pair(op: Op | None, pair: Pair | None) -> Texts:
         yield f"the position goes into {pair.access.node} of {pair.access.node.dtype}"
 
 
-def no_reduce(statement: AnyStatement) -> Texts:
+def no_reduce(look: Look) -> Texts:
     """Reductions inside expressions are gone."""
-    if any(isinstance(expr, Reduce) for expr in _all(statement)):
+    if any(isinstance(expr, Reduce) for expr in look.exprs):
         yield "a reduction is left inside an expression"
 
 
-def allocations_are_dynamic(statement: AnyStatement) -> Texts:
+def allocations_are_dynamic(look: Look) -> Texts:
     """Only nodes of run-time shape are given storage."""
+    statement = look.statement
     if isinstance(statement, assignments.Alloc) and statement.node.static_shape is not None:
         yield f"{statement.node} has a static shape"
 
 
-def permutations_fit(statement: AnyStatement) -> Texts:
+def permutations_fit(look: Look) -> Texts:
     """The same nodes stand on both sides of a permutation, of equal types, shapes and strides."""
+    statement = look.statement
     if not isinstance(statement, assignments.Permute):
         return
     nodes, sources = statement.nodes, statement.sources
@@ -216,8 +234,9 @@ def permutations_fit(statement: AnyStatement) -> Texts:
         yield f"{', '.join(map(repr, nodes))} are of different shapes, strides or types"
 
 
-def faults_can_be_raised(statement: AnyStatement) -> Texts:
+def faults_can_be_raised(look: Look) -> Texts:
     """A fault names an error class, and its message has a value for each slot."""
+    statement = look.statement
     if not isinstance(statement, assignments.Check | loops.Check):
         return
     try:
@@ -229,7 +248,7 @@ def faults_can_be_raised(statement: AnyStatement) -> Texts:
         yield f"the message has slots {slots} for {len(statement.values)} values"
 
 
-def steps_are_not_zero(statement: AnyStatement) -> Texts:
+def steps_are_not_zero(look: Look) -> Texts:
     """Loops move."""
-    if isinstance(statement, assignments.For | loops.For) and statement.step == 0:
+    if isinstance(look.statement, assignments.For | loops.For) and look.statement.step == 0:
         yield "the step is zero"

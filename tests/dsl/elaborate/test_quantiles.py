@@ -71,5 +71,7 @@ def test_long_rows_are_parted(size: int) -> None:
     for last in (1.0, np.inf, np.nan):
         x[size // 5] = last
         expected = np.median(x), np.quantile(x, 0.3), np.median([x, x], 1)
-        for found, wanted in zip(f(x), expected, strict=True):
+        with pe.override(optimize=1):  # it is a long text
+            results = f(x)
+        for found, wanted in zip(results, expected, strict=True):
             np.testing.assert_array_equal(found, wanted)

@@ -54,7 +54,7 @@ ROWS: dict[str, Callable[[Any, int], Any]] = {
 def test_long_rows_are_parted_around_each_place(size: int, dtype: str) -> None:
     places = (size // 3 + 1, -1, size // 3)
     text = "lambda x: (np.partition(x, K), np.argpartition(x, K))"
-    with pe.override(backend="cc"):
+    with pe.override(backend="cc", optimize=1):
         f = pe.cd_from_source(text, {"np": np, "K": places})
         for name, make in ROWS.items():
             if name == "no numbers" and not dtype.startswith("f"):

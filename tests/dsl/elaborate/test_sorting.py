@@ -84,7 +84,8 @@ def test_rows_of_any_length_and_type_in_order(dtype: str) -> None:
         x = np.random.default_rng(size).integers(0, 30, (3, size)).astype(dtype)
         if x.dtype.kind == "f":
             x[:, ::7], x[:, 1::9], x[:, 2::9], x[:, 3::9] = np.nan, np.inf, -0.0, -np.inf
-        rows, places, columns = function(x)
+        with pe.override(optimize=1):  # these are long texts
+            rows, places, columns = function(x)
         np.testing.assert_array_equal(rows, np.sort(x))
         np.testing.assert_array_equal(places, np.argsort(x, kind="stable"))
         np.testing.assert_array_equal(columns, np.sort(x, axis=0))
@@ -98,7 +99,8 @@ def test_many_short_rows_in_order(count: int, dtype: str) -> None:
     if x.dtype.kind == "f":
         x[:, ::7], x[:, 1::9], x[:, 2::9], x[:, 3::9] = -np.nan, np.inf, -0.0, -np.inf
     x[:, 4::5] = np.sort(x[:, 4::5])[..., ::-1]
-    rows, columns, middles = pe.cd_from_source(text, {"np": np})(x)
+    with pe.override(optimize=1):
+        rows, columns, middles = pe.cd_from_source(text, {"np": np})(x)
     for found, axis in ((rows, -1), (columns, 0)):
         wanted = np.sort(x, axis, kind="stable")
         np.testing.assert_array_equal(found, wanted)

@@ -162,6 +162,19 @@ def test_reductions_are_admitted_before_build_only() -> None:
     assert verify.verify_procedure(p, built=False) is None
 
 
+def test_a_statement_that_is_new_is_looked_at() -> None:
+    fine = loops.Store(at(Y, 0), num(1.0))
+    check = verify.Verifier()
+    check(program((Y,), (X,), fine))
+    check(program((Y,), (X,), fine, fine))
+    wrong = program((Y,), (X,), fine, loops.Store(at(Y, 0, 0), num(1.0)))
+    for _ in range(2):  # what is wrong stays so
+        with pytest.raises(CdInternalError, match="has 2 indices"):
+            check(wrong)
+    with pytest.raises(CdInternalError, match="not declared"):
+        check(program((X,), (X,), fine))
+
+
 def test_every_problem_is_told_with_its_statement_and_place() -> None:
     span = Span(Source("demo.py", 3, "y[0] = x[i]"), 3, 0, 3, 11)
     first = replace(put(at(Y, 0), read(X, I)), span=span)
@@ -172,8 +185,8 @@ def test_every_problem_is_told_with_its_statement_and_place() -> None:
     messages = [problem.message for problem in caught.value.diagnostics]
     assert messages == [
         "demo: symbols are bound: symbol i is used before it is bound, in `y[0] = x[i]`",
-        "demo: ranks match: x#0 of rank 1 has 2 indices, in `x[0, 0] = 1.0`",
         "demo: written nodes are writable: parameter x#0 is written but not declared as written,"
         " in `x[0, 0] = 1.0`",
+        "demo: ranks match: x#0 of rank 1 has 2 indices, in `x[0, 0] = 1.0`",
     ]
     assert "demo.py:3:1" in str(caught.value)

@@ -203,7 +203,7 @@ def test_boxes_of_two_loops_give_the_bits_of_the_loops(
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", BODIES)
 def test_c_gives_the_bits_of_the_loops(name: str, dtype: str) -> None:
-    arrays = _arrays(BODIES[name], (37, 70, 19), dtype)
+    arrays = _arrays(BODIES[name], (19, 70, 11), dtype)
     made = _made(BODIES[name], list(arrays))
     with settings.override(schedule=True, profile="strict"):
         mine = [one.copy() for one in arrays.values()]

@@ -52,10 +52,12 @@ static Block *new_block(size_t size)
     if (size > PTRDIFF_MAX - 2 * PAGE) return NULL;
     const size_t room = (size + 63) & ~(size_t)63;
     const size_t apart = room < 2 * PAGE ? sizeof(Block) : PAGE;
-    const size_t whole = (room + sizeof(Block) + apart - 1) & ~(apart - 1);
-    Block *block = aligned_alloc(apart, whole);
+    const size_t whole = room + sizeof(Block);
 #ifdef __linux__
-    if (block && apart == PAGE) madvise(block, whole, 14);  // in large pages, where there are any
+    Block *block = aligned_alloc(apart, whole);  // the end is no whole large page, and takes none
+    if (block && apart == PAGE) madvise(block, whole, 14);
+#else
+    Block *block = aligned_alloc(apart, (whole + apart - 1) & ~(apart - 1));
 #endif
     if (block) block->room = room;
     return block;

@@ -86,8 +86,7 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     if all(size == 1 for size in rows) or all(size == 1 for size in columns):
         return None
     row_box, column_box = _boxes(found, rows, columns, lanes, target)
-    height, width = prod(row_box), _up(prod(column_box), lanes)
-    size = bits // 8
+    height, width, size = prod(row_box), _up(prod(column_box), lanes), bits // 8
     held = outer is not None and outer * terms * size * width * 8 <= target.l3_bytes
     row = Axis(found.rows, row_box, row_box, height)
     column = Axis(found.columns, column_box, column_box, width)
@@ -99,8 +98,12 @@ def sizes(found: Contraction, target: Target) -> Sizes | None:
     shares = target.threads if not found.tests or target.threads < 2 else UNEVEN * target.threads
     whole = prod(n or COLUMNS for n in columns) * (outer or 0) * terms * size
     once = target.threads == 1 and 0 < whole * ONCE <= target.l3_bytes
-    own = None if once or in_place or None in rows else -(-prod(n or 0 for n in rows) // shares)
-    most = _rows(own, depth * terms * size, height, target)
+    most = _fitting(int(target.l2_bytes * MINE) // (depth * terms * size), ROWS, height)
+    if not once and not in_place and None not in rows:
+        own = _up(-(-prod(n or 0 for n in rows) // shares), height)
+        panels = (own - height) * depth * terms * size * _panels(found)
+        if most < own <= ROWS and _is_whole(panels, own * size, depth == outer, columns, target):
+            most = own
     kept = False
     if in_place:
         repeated = _repeated(found)
@@ -157,18 +160,28 @@ def _deep(near: int, size: int) -> int:
     return near if LINE <= near <= most and 2 * most <= 3 * near else most
 
 
-def _rows(own: int | None, size: int, height: int, target: Target) -> int:
-    """Return how many rows of so many bytes are in a block at most, in tiles of a height: all of
-    a thread's `own`, where these are known and not far too many for its caches.
+def _panels(found: Contraction) -> int:
+    """Return how many panels rows have."""
+    return sum(part.side == "row" for part in found.parts)
 
-    >>> [_rows(own, 1024, 6, Target(l2_bytes=1 << 19)) for own in (512, 576, 600, None)]
-    [516, 576, 384, 384]
+
+def _is_whole(panels: int, sums: int, is_once: bool, columns: Counts, target: Target) -> bool:
+    """Whether all rows of a thread may be in a block: so many bytes in panels, and `sums` for each
+    column that wait for further terms unless all terms are added at once. Threads share blocks of
+    columns where there are several.
+
+    >>> one, two = Target(l2_bytes=1 << 19, threads=1), Target(l2_bytes=1 << 19, threads=2)
+    >>> [_is_whole(1 << 20, 4096, False, [n], two) for n in (600, 1200, 1800, 2400)]
+    [True, True, False, True]
+    >>> _is_whole(1 << 20, 4096, False, [1800], one), _is_whole(1 << 21, 4096, True, [9], two)
+    (True, False)
     """
-    part, most_bytes = WHOLE
-    most = _fitting(int(target.l2_bytes * MINE) // size, ROWS, height)
-    own = most if own is None else _up(own, height)
-    fits = own <= ROWS and (own - height) * size < min(part * target.l2_bytes, most_bytes)
-    return max(own, most) if fits else most
+    part, most = WHOLE
+    if panels > min(part * target.l2_bytes, most) or None in columns:
+        return False
+    room = COLUMNS if is_once else min(COLUMNS, SUMS // sums)
+    blocks = -(-prod(n or 0 for n in columns) // room)
+    return blocks == 1 or blocks % target.threads == 0
 
 
 def _are_kept(columns: Counts, size: int, target: Target) -> bool:

@@ -43,31 +43,70 @@ static Block *pool_taken(int at)
     return block;
 }
 
-#ifdef __linux__
+#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
+#define MAPS 1
+extern void *mmap(void *, size_t, int, int, int, long);
+extern int munmap(void *, size_t);
 extern int madvise(void *, size_t, int);
+
+static size_t mapped(size_t room)
+{
+    return (room + sizeof(Block) + 65535) & ~(size_t)65535;  // in whole pages of any size
+}
+
+// A block of large pages, where there are any, which goes back to the system when it is freed.
+static Block *new_map(size_t room)
+{
+    const size_t whole = mapped(room);
+    char *const made = mmap(NULL, whole + PAGE, 3, 0x22, -1, 0);  // read, write; private, no file
+    if (made == (char *)-1) return NULL;
+    const size_t before = -(uintptr_t)made & (PAGE - 1);
+    if (before) munmap(made, before);
+    if (before < PAGE) munmap(made + before + whole, PAGE - before);
+    madvise(made + before, whole, 14);
+    return (Block *)(made + before);
+}
 #endif
 
 static Block *new_block(size_t size)
 {
     if (size > PTRDIFF_MAX - 2 * PAGE) return NULL;
     const size_t room = (size + 63) & ~(size_t)63;
-    const size_t apart = room < 2 * PAGE ? sizeof(Block) : PAGE;
-    const size_t whole = room + sizeof(Block);
-#ifdef __linux__
-    Block *block = aligned_alloc(apart, whole);  // the end is no whole large page, and takes none
-    if (block && apart == PAGE) madvise(block, whole, 14);
+    Block *block;
+#ifdef MAPS
+    block = room < 2 * PAGE ? aligned_alloc(64, room + sizeof(Block)) : new_map(room);
 #else
-    Block *block = aligned_alloc(apart, (whole + apart - 1) & ~(apart - 1));
+    block = aligned_alloc(64, room + sizeof(Block));
 #endif
     if (block) block->room = room;
     return block;
 }
 
-// The smallest block that has the room and wastes little of it, else a new one; NULL for none.
-static Block *block_of(size_t size)
+static void end_block(Block *block)
+{
+#ifdef MAPS
+    if (block->room >= 2 * PAGE) {
+        munmap(block, mapped(block->room));
+        return;
+    }
+#endif
+    free(block);
+}
+
+// Gives all that is kept back to the system.
+static void empty_pool(void)
+{
+    if (!pool_entered()) return;
+    for (int at = 0; at < BLOCKS; at++)
+        if (pool.blocks[at]) end_block(pool_taken(at));
+    pool_left();
+}
+
+// The smallest kept block that has the room and wastes little of it; NULL for none.
+static Block *kept_block(size_t size)
 {
     int best = -1;
-    if (!pool_entered()) return new_block(size);
+    if (size < LEAST || !pool_entered()) return NULL;
     pool.turn++;
     for (int at = 0; at < BLOCKS; at++) {
         const size_t room = pool.blocks[at] ? pool.blocks[at]->room : 0;
@@ -76,16 +115,26 @@ static Block *block_of(size_t size)
     }
     Block *block = best < 0 ? NULL : pool_taken(best);
     for (int at = 0; at < BLOCKS; at++)
-        if (pool.blocks[at] && pool.turn - pool.since[at] > PATIENCE) free(pool_taken(at));
+        if (pool.blocks[at] && pool.turn - pool.since[at] > PATIENCE) end_block(pool_taken(at));
     pool_left();
-    return block ? block : new_block(size);
+    return block;
+}
+
+// A block that has the room; NULL where there is no memory.
+static Block *block_of(size_t size)
+{
+    Block *block = kept_block(size);
+    if (!block) block = new_block(size);
+    if (block) return block;
+    empty_pool();
+    return new_block(size);
 }
 
 // Keeps a block, in place of the oldest ones where that would be more than so many bytes in all.
 static void keep_block(Block *block, size_t most)
 {
     if (block->room < LEAST || block->room > most || !pool_entered()) {
-        free(block);
+        end_block(block);
         return;
     }
     for (;;) {
@@ -100,7 +149,7 @@ static void keep_block(Block *block, size_t most)
             pool.total += block->room;
             break;
         }
-        free(pool_taken(oldest));
+        end_block(pool_taken(oldest));
     }
     pool_left();
 }

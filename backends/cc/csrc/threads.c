@@ -107,13 +107,6 @@ static void *lend(int64_t bytes)
 
 static void give_back(void *storage) { keep_block((Block *)storage - 1, KEPT); }
 
-static void forget(void)
-{
-    for (int at = 0; at < BLOCKS; at++) {
-        if (pool.blocks[at]) free(pool_taken(at));
-    }
-}
-
 static int alone(shared_part part, const void *with, int64_t rounds, int64_t *fault)
 {
     return part(with, 0, rounds, fault);
@@ -426,7 +419,7 @@ int pe_threads(void **args)
         return 0;
     default:
         end();
-        forget();
+        empty_pool();
         return 0;
     }
 }

@@ -310,6 +310,20 @@ def test_what_a_call_had_is_lent_to_later_ones(cc: CompiledC) -> None:
     for storage in (first, second):
         give_back(storage)
     assert lend(1 << 62) == ffi.NULL, "there is not so much"
+    assert lend(MANY) != ffi.NULL, "what was kept was given back before"
+
+
+def test_small_storage_does_not_age_what_is_large(cc: CompiledC) -> None:
+    table = cc.threads().table(1, 0)
+    lend = ffi.cast("void *(*)(int64_t)", table[4])
+    give_back = ffi.cast("void (*)(void *)", table[5])
+    large = lend(MANY)
+    give_back(large)
+    for size in (0, 1, 1000):
+        for _ in range(100):
+            give_back(lend(size))
+    assert lend(MANY) == large
+    give_back(large)
 
 
 @needs_proc

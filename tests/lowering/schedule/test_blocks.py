@@ -143,12 +143,25 @@ def test_all_rows_of_a_thread_are_one_block_where_columns_are_then_copied_once(
     rows: int, threads: int
 ) -> None:
     target = Target(vector_bits=256, l2_bytes=1 << 19, l3_bytes=8 << 20, threads=threads)
-    found = chosen(rows, 700, 2000, "f64", target)
+    found = chosen(rows, 700, 900, "f64", target)
     assert found is not None
     own = -(-rows // threads)
     size = found.depth * 8
     assert (found.row.room >= own) == (own <= ROWS and own * size <= 1 << 20)
     assert found.row.room * size <= (1 << 20) + found.row.lanes * size
+
+
+def test_rows_of_two_factors_have_two_panels() -> None:
+    program = lowered(
+        "c[i, j] = sum(a[i, k] * b[k, j] + d[i, k] * e[k, j])",
+        **dict.fromkeys("cabde", "f64[1024, 1024]"),
+    )
+    (nest,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
+    found = contraction(nest, fresh_for(program))
+    assert found is not None
+    fitting = sizes(found, Target(vector_bits=256, l2_bytes=1 << 19, threads=2))
+    assert fitting is not None
+    assert 2 * fitting.row.room * fitting.depth * 8 <= 1 << 20
 
 
 @pytest.mark.parametrize("threads", [1, 8])

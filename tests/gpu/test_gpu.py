@@ -15,6 +15,7 @@ import pytest
 
 import plusequals as pe
 from benchmarks.cell import Case
+from plusequals.backends.cuda.backend import translate
 from tests.backends.cuda.on_cpu import CpuDriver, Gxx, backend, installed, needs_gxx
 from tests.backends.cuda.test_nests import ARCHITECTURES
 from tests.backends.cuda.test_nvrtc import needed, needs_nvrtc
@@ -87,16 +88,12 @@ def test_every_workload_computes_what_it_should(what: Measured) -> None:
 
 @needs_nvrtc
 def test_kernels_of_full_size_are_compiled_without_spills(tmp_path: Path) -> None:
-    from plusequals import cd
-    from plusequals.backends.cuda.backend import translate
-    from plusequals.lowering import settings
-
     for what in MEASURED:
         size = what.cell().size
         case = what.workload.case(size)
         function = getattr(what.functions("plusequals"), what.called).__wrapped__
-        procedure = cd(function).procedure(*empty(case), *case.inputs, *case.numbers)
-        with settings.override(verify=False, tf32=what.tf32):
+        procedure = pe.cd(function).procedure(*empty(case), *case.inputs, *case.numbers)
+        with pe.override(verify=False, tf32=what.tf32):
             plan = translate(procedure, CpuDriver().properties(0))
         made = needed().build(plan.text.text, ARCHITECTURES[1], tmp_path)
         assert made.figures and "warning" not in made.log

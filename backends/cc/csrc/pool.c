@@ -1,6 +1,6 @@
 // Memory that is kept for later calls: taking pages of the system anew in every one costs more than
 // filling them. Each library that has this text has a pool of its own. Nobody waits for it: while
-// another thread is inside, or was when its process forked, memory is the C library's.
+// another thread is inside, or was when its process forked, what is taken is new.
 
 #include <stddef.h>
 #include <stdint.h>

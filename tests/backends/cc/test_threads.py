@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -293,10 +294,15 @@ def test_a_handler_that_raises_nothing_does_not_end_a_call_and_another_error_doe
     assert process.returncode == 0
 
 
-def test_what_a_call_had_is_lent_to_later_ones(cc: CompiledC) -> None:
+def lending(cc: CompiledC) -> tuple[Callable[[int], Any], Callable[[Any], None]]:
+    """Return what lends storage to generated code, and what takes it back."""
     table = cc.threads().table(1, 0)
     lend = ffi.cast("void *(*)(int64_t)", table[4])
-    give_back = ffi.cast("void (*)(void *)", table[5])
+    return lend, ffi.cast("void (*)(void *)", table[5])
+
+
+def test_what_a_call_had_is_lent_to_later_ones(cc: CompiledC) -> None:
+    lend, give_back = lending(cc)
     first, second = lend(MANY), lend(MANY)
     assert first != second and ffi.NULL not in (first, second)
     assert int(ffi.cast("intptr_t", first)) % 64 == 0
@@ -310,13 +316,13 @@ def test_what_a_call_had_is_lent_to_later_ones(cc: CompiledC) -> None:
     for storage in (first, second):
         give_back(storage)
     assert lend(1 << 62) == ffi.NULL, "there is not so much"
-    assert lend(MANY) != ffi.NULL, "what was kept was given back before"
+    again = lend(MANY)
+    assert again != ffi.NULL, "what was kept was given back before"
+    give_back(again)
 
 
 def test_small_storage_does_not_age_what_is_large(cc: CompiledC) -> None:
-    table = cc.threads().table(1, 0)
-    lend = ffi.cast("void *(*)(int64_t)", table[4])
-    give_back = ffi.cast("void (*)(void *)", table[5])
+    lend, give_back = lending(cc)
     large = lend(MANY)
     give_back(large)
     for size in (0, 1, 1000):
@@ -328,9 +334,7 @@ def test_small_storage_does_not_age_what_is_large(cc: CompiledC) -> None:
 
 @needs_proc
 def test_not_everything_is_kept_for_later_calls(cc: CompiledC) -> None:
-    table = cc.threads().table(1, 0)
-    lend = ffi.cast("void *(*)(int64_t)", table[4])
-    give_back = ffi.cast("void (*)(void *)", table[5])
+    lend, give_back = lending(cc)
 
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -74,16 +74,8 @@ class Gxx:
         assert GXX is not None
         source = folder / "kernels.cu"
         source.write_text(text, "ascii")
-        command = [
-            GXX,
-            *FLAGS,
-            *LINKER,
-            "-include",
-            str(_header()),
-            "-o",
-            "kernels.so",
-            "kernels.cu",
-        ]
+        names = ("-include", str(_header()), "-o", "kernels.so", "kernels.cu")
+        command = [GXX, *FLAGS, *LINKER, *names]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         if done.returncode:
             raise Failed(done.stderr)

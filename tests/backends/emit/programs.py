@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from plusequals.backends.emit.dialect import C
+from plusequals.backends.emit.frame import Frame, frame_of
 from plusequals.lowering.diagnostic import Source, Span
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access, Assign, Parameter, Procedure, Statement
@@ -13,6 +15,8 @@ from plusequals.lowering.ir.expressions import Apply, Const, Domain, Expr, Index
 from plusequals.lowering.ir.indexing import Affine, Range, Symbol, const, var
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
+from plusequals.lowering.lower import lower
+from plusequals.lowering.placement import place
 
 
 def symbols(names: str) -> list[Symbol]:
@@ -83,6 +87,15 @@ def procedure(name: str, parameters: Sequence[tuple[Node, bool]], body: Sequence
     """Return a procedure; a parameter is a node and whether it is written."""
     made = tuple(Parameter(*given) for given in parameters)
     return Procedure(name, made, tuple(locals_), tuple(results), tuple(body), span(f"def {name}"))
+
+
+def frame_for(
+    parameters: Sequence[tuple[Node, bool]], body: Sequence[Statement],
+    locals_: Sequence[Node] = (), results: Sequence[Node] = (),
+) -> Frame:  # fmt: skip
+    """Return the frame in C of a procedure called `f`."""
+    program = lower(procedure("f", parameters, body, locals_, results))
+    return frame_of(program, place(program), C)
 
 
 def softmax(rows: int = 4, columns: int = 2000) -> Procedure:

@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from plusequals.backends.emit.dialect import C
 from plusequals.backends.emit.entry import LARGE, entry_of
-from plusequals.backends.emit.frame import Frame, frame_of
+from plusequals.backends.emit.frame import Frame
 from plusequals.lowering.ir.indexing import const
 from plusequals.lowering.ir.node import Node
-from plusequals.lowering.lower import lower
-from plusequals.lowering.placement import place
 
-from .programs import assign, node, number, over, procedure, symbols
+from .programs import assign, frame_for, node, number, over, symbols
 
 n, one = *symbols("n"), (const(0),)
-
-
-def frame(*args: object, **others: object) -> Frame:
-    program = lower(procedure("f", *args, **others))  # type: ignore[arg-type]
-    return frame_of(program, place(program), C)
 
 
 def storing(*nodes: Node) -> Frame:
     """A function that has nothing but these arrays, and stores a number in each."""
     stores = [assign("...", one, (const(3),), number(1), over()) for one in nodes]
-    return frame([], stores, list(nodes))
+    return frame_for([], stores, list(nodes))
 
 
 def test_arguments_come_from_the_block_and_scalars_by_value() -> None:
     x, y, s = node(0, "x", (8,)), node(1, "y", (8,)), node(2, "s", ())
-    head, body = entry_of(frame([(x, False), (y, True), (s, False)], []), "pe_f", True, False)
+    head, body = entry_of(frame_for([(x, False), (y, True), (s, False)], []), "pe_f", True, False)
     assert head == "int pe_f(void **args)"
     assert list(body) == ["return f_body(args[0], args[1], *(const float *)args[2], args[3]);"]
 

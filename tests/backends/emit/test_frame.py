@@ -5,32 +5,36 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.backends.emit.dialect import C
-from plusequals.backends.emit.frame import Frame, frame_of
 from plusequals.lowering.ir import assignments as ir1
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.expressions import Cast
 from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.lower import lower
-from plusequals.lowering.placement import place
 
 from .harness import FFI, compiled, needs_compiler
-from .programs import apply, assign, at, node, number, over, position, procedure, read, symbols
+from .programs import (
+    apply,
+    assign,
+    at,
+    frame_for,
+    node,
+    number,
+    over,
+    position,
+    procedure,
+    read,
+    symbols,
+)
 
 F64 = dtypes.float64
 i, j, k, n = symbols("i j k n")
-
-
-def frame(*args: object, **others: object) -> Frame:
-    program = lower(procedure("f", *args, **others))  # type: ignore[arg-type]
-    return frame_of(program, place(program), C)
 
 
 def test_small_arrays_are_on_the_stack_large_ones_in_the_arena() -> None:
     small, large, scalar = node(0, "a", (8,)), node(1, "b", (5000,)), node(2, "c", ())
     first = (const(3),)
     used = [assign("...", one, first, number(1), over()) for one in (small, large)]
-    made = frame([], used, [small, large, scalar])
+    made = frame_for([], used, [small, large, scalar])
     assert list(made.opening()) == ["float c = 0.0f;", "_Alignas(64) float a[8] = {0};"]
     assert made.head(False, False) == "static int f_body(float *restrict b)"
     assert list(made.closing()) == ["return 0;"]
@@ -38,7 +42,7 @@ def test_small_arrays_are_on_the_stack_large_ones_in_the_arena() -> None:
 
 def test_what_nobody_writes_is_const_and_a_scalar_comes_by_value() -> None:
     x, y, s = node(0, "x", (8,)), node(1, "y", (8,)), node(2, "s", ())
-    made = frame([(x, False), (y, True), (s, False)], [])
+    made = frame_for([(x, False), (y, True), (s, False)], [])
     assert made.head(True, False) == (
         "static int f_body(const float *restrict x, float *restrict y, const float s,"
         " int64_t *fault)"
@@ -48,7 +52,7 @@ def test_what_nobody_writes_is_const_and_a_scalar_comes_by_value() -> None:
 def test_arrays_that_move_promise_nothing() -> None:
     x, y = node(0, "x", (8,)), node(1, "y", (8,))
     swap = ir1.Permute((x, y), (y, x))
-    made = frame([(x, False), (y, True)], [swap])
+    made = frame_for([(x, False), (y, True)], [swap])
     assert made.head(False, False) == "static int f_body(float *x, float *y)"
 
 

@@ -37,7 +37,7 @@ GXX = shutil.which("g++")
 needs_gxx = pytest.mark.skipif(GXX is None, reason="no g++ on this machine: CUDA was not run")
 HEADER = Path(__file__).with_name("fibres.h")
 FLAGS = (
-    "-x c++ -std=gnu++17 -O0 -fPIC -shared -ffp-contract=off -fno-strict-aliasing"
+    "-std=gnu++17 -O0 -fPIC -ffp-contract=off -fno-strict-aliasing"
     " -fsanitize=signed-integer-overflow -w"
 ).split()
 LINKER = ("-fuse-ld=gold",) if shutil.which("ld.gold") else ()
@@ -57,7 +57,7 @@ def _header() -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     header = shutil.copy2(HEADER, folder)
     compiled = f"{header}.gch"
-    command = [GXX, *FLAGS, "-x", "c++-header", "-o", compiled, header]
+    command = [GXX, "-x", "c++-header", *FLAGS, "-o", compiled, header]
     subprocess.run(command, check=True, capture_output=True)
     return Path(header)
 
@@ -75,7 +75,7 @@ class Gxx:
         source = folder / "kernels.cu"
         source.write_text(text, "ascii")
         names = ("-include", str(_header()), "-o", "kernels.so", "kernels.cu")
-        command = [GXX, *FLAGS, *LINKER, *names]
+        command = [GXX, "-x", "c++", "-shared", *FLAGS, *LINKER, *names]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         if done.returncode:
             raise Failed(done.stderr)

@@ -36,6 +36,7 @@ from .placement import Placement, place
 from .requests import settle
 from .schedule.abreast import abreast, rounds_abreast
 from .schedule.answered import answered, until_answered
+from .schedule.beside import beside
 from .schedule.best import best, by_blocks
 from .schedule.checks import checks, in_blocks
 from .schedule.deferred import defer, deferred, put_off, sums_put_off
@@ -147,6 +148,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("pieces", pieces, in_pieces, _schedules),
     Pass("answered", answered, until_answered, _schedules),  # what threads share has its parts
     Pass("streams", streams, in_streams, _schedules),
+    Pass("beside", beside, when=_schedules),
     Pass("checks", checks, in_blocks, _schedules),
     Pass("stages", stages, in_stages, _schedules),
     Pass("stencil", stencil, in_time, _schedules),

@@ -29,7 +29,7 @@ class Remembers:
     ({'For'}, {'For'})
     """
 
-    __slots__ = ("inside", "lists", "own", "serial", "sites", "summary")
+    __slots__ = ("inside", "lists", "own", "serial", "sites", "summary", "uses")
 
     inside: Any
     """Every statement inside of it: `walk.inside`."""
@@ -43,6 +43,8 @@ class Remembers:
     """The accesses in its own expressions: `passes.access`."""
     summary: Any
     """What it touches, with all that is inside of it: `passes.summary`."""
+    uses: Any
+    """The symbols that it uses itself: `walk.uses`."""
 
 
 def keep(value: Remembers, name: str, found: T) -> T:

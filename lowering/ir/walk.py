@@ -237,6 +237,14 @@ def uses(statement: AnyStatement) -> frozenset[Symbol]:
     The target of an `Assign` is one cell for all points of `reduced`, so their symbols do not
     count as bound there.
     """
+    try:
+        known: frozenset[Symbol] = statement.uses
+    except AttributeError:
+        known = keep(statement, "uses", _uses(statement))
+    return known
+
+
+def _uses(statement: AnyStatement) -> frozenset[Symbol]:
     found = parts(statement)
     targets = _union(_of_subscripts(access.index) for access in found.targets)
     values = _union(map(free_symbols, found.values)) | _union(i.symbols() for i in found.indices)

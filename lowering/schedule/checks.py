@@ -31,7 +31,6 @@ for i in 0..4096:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
 
@@ -39,18 +38,17 @@ from ..clash import symbols_of
 from ..ir import dtypes
 from ..ir.assignments import Access
 from ..ir.expressions import Apply, Cast, Const, Expr, Read, reads, rebuild
-from ..ir.indexing import Affine, Range, Symbol, minimum, var
+from ..ir.indexing import Affine, Range, Symbol, var
 from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update
 from ..ir.ops import OPS, neutral_of
 from ..ir.rewrite import substitute
 from ..passes.cells import is_in_range, ranges
 from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
+from .beside import BLOCK, a_block, is_a_block
 from .outermost import Outermost
 
 Body = tuple[Stmt, ...]
-BLOCK = 1024
-"""So many rounds are checked at once."""
 
 
 class AtOnce(Reason):
@@ -92,10 +90,7 @@ class _Work(Outermost):
         read = next((one.node for b in found for one in reads(b.value)), None)
         self.decisions.append(Decision("checked", AtOnce.BOUNDS, read, span=span))
         block = self.fresh.symbol("block")
-        end = minimum(loop.hi, var(block) + BLOCK)
-        if rounds is not None and rounds % BLOCK == 0:
-            end = var(block) + BLOCK
-        part = replace(loop, lo=var(block), hi=end)
+        part = loop if is_a_block(loop) else a_block(loop, block)
         begun: list[Stmt] = []
         inside: list[Stmt] = []
         fits: list[Expr] = []
@@ -116,7 +111,8 @@ class _Work(Outermost):
                    substitute(tuple(inside), {loop.symbol: var(symbol)}), span=span)  # fmt: skip
         every = reduce(lambda one, two: Apply(OPS["and"], (one, two), dtypes.bool_), fits)
         wrong = If(Apply(OPS["logical_not"], (every,), dtypes.bool_), (part,), (), span)
-        return (For(block, loop.lo, loop.hi, BLOCK, (*begun, look, wrong), span=span),)
+        each = (*begun, look, wrong)
+        return each if part is loop else (For(block, loop.lo, loop.hi, BLOCK, each, span=span),)
 
     def found(self, loop: For, outer: tuple[For, ...]) -> list[Between]:
         """Return what a loop checks, if it does nothing else."""
@@ -165,6 +161,9 @@ def _inlined(expr: Expr, values: Mapping[int, Expr]) -> Expr:
 def _between(test: Expr, symbol: Symbol) -> Between | None:
     """Return what a test says of a whole number and bounds that no round changes."""
     match test:
+        case Apply(both, (Apply(ge, (one, least), _), below), _) if ge.name == "ge":
+            turned = Apply(OPS["le"], (least, one), dtypes.bool_)
+            return _between(Apply(both, (turned, below), dtypes.bool_), symbol)
         case Apply(both, (Apply(le, (least, one), _), Apply(lt, (other, above), _)), _):
             named = (both.name, le.name, lt.name) == ("and", "le", "lt")
             same = one == other and one.dtype in (dtypes.int64, dtypes.int32)

@@ -105,6 +105,15 @@ def part_of(value: Expr) -> Read | None:
             return None
 
 
+def is_of_parts(value: Expr) -> bool:
+    """Whether a value asks of complex elements for parts only; it may put two together itself."""
+    found = [part for part in walk(value) if is_complex(part.dtype)]
+    if found and found[0] is value and isinstance(value, Apply) and value.op.name == "complex":
+        del found[0]
+    parts = sum(part_of(part) is not None for part in walk(value))
+    return len(found) == parts and all(isinstance(part, Read) for part in found)
+
+
 def is_complex(dtype: DType) -> bool:
     """Whether numbers of a type have two parts."""
     return dtype.kind == "c"

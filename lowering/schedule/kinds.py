@@ -49,7 +49,7 @@ def parallel(program: Program, target: Target) -> Program:
     """Return the program with the loops parallel that should be, for a target with threads."""
     if not target.schedule or target.threads < 2:
         return program
-    own = frozenset(node.id for node in program.locals)
+    own = frozenset(node.id for node in (*program.locals, *program.results))
     known = _Known(confined(program), own, target.parallel_from, program.rounds)
     return over_kernels(program, lambda body: known.body(body, ()))
 
@@ -75,7 +75,7 @@ class _Known:
     only: Mapping[int, frozenset[int]]
     """The temporaries that each loop alone uses."""
     own: frozenset[int]
-    """All temporaries."""
+    """All temporaries and results: what nobody sees after an error."""
     least: int
     """The work that is worth sharing."""
     noted: tuple[tuple[int, Symbol], ...]

@@ -81,9 +81,10 @@ def independent(
 ) -> Refusal | None:
     """Return why the rounds of a loop may not run in any order, None where they may.
 
-    `private` are the ids of nodes of which each round gets its own, `own` those of all temporaries
-    of the program, `outer` what is known of the symbols around the loop. Rounds may end early by a
-    `Continue`, and may fail a `Check`: which round fails first, who runs them has to find out.
+    `private` are the ids of nodes of which each round gets its own, `own` those of what nobody sees
+    after an error, temporaries and results, `outer` what is known of the symbols around the loop.
+    Rounds may end early by a `Continue`, and may fail a `Check`: which round fails first, who runs
+    them has to find out.
     """
     if is_left(loop.body):
         return Refusal(Dependent.JUMPS)

@@ -25,6 +25,7 @@ from ..ir.loops import Comment, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.walk import expressions_of, own_reads, own_writes, statements, writes
 from ..passes.cells import is_in_range, ranges, stride
+from .complex_parts import is_complex, is_of_parts
 
 _SLOW = frozenset(("floordiv", "mod", "fmod", "round_to"))
 """Operations that no compiler makes vectors of."""
@@ -55,7 +56,7 @@ class Outer:
             and any(isinstance(stmt, For) for stmt in inside)
             and any(isinstance(stmt, Store | Update) for stmt in inside)
             and all(self.can(stmt) for stmt in inside)
-            and all(n.dtype.compute is n.dtype and n.dtype.kind != "c" for n in self.nodes())
+            and all(n.dtype.compute is n.dtype for n in self.nodes())
         )
 
     def can(self, stmt: Stmt) -> bool:
@@ -69,7 +70,10 @@ class Outer:
                 index = stmt.access.index
                 summed = isinstance(stmt, Update) and stmt.over and self.reorders
                 plain = all(isinstance(at, Affine) for at in index)
-                return not summed and plain and all(can_be_vector(e) for e in expressions_of(stmt))
+                if isinstance(stmt, Update) and is_complex(stmt.access.node.dtype):
+                    return False
+                can = (is_of_parts(e) and can_be_vector(e) for e in expressions_of(stmt))
+                return not summed and plain and all(can)
             case _:
                 return False
 

@@ -83,8 +83,13 @@ def sums(loop: For, outer: tuple[For, ...]) -> list[Sum]:
 
 
 def is_regrouped(update: Update) -> bool:
-    """Whether partial results of an accumulation may be put together in another order."""
+    """Whether partial results of an accumulation may be put together in another order.
+
+    Products of complex numbers, which are rare, stay in theirs.
+    """
     dtype = update.access.node.dtype
+    if dtype.kind == "c":
+        return update.op.name == "add"
     known = update.op.name in ("add", "mul") or is_extreme(update)
     return known and dtype in (dtypes.float32, dtypes.float64)
 

@@ -73,6 +73,7 @@ SCHEDULES = {
     "abreast": ("strips_abreast",),
     "accumulation": ("contraction", "strips"),
     "axes": ("tiles",),
+    "beside": ("checks", "pieces"),
     "best": (),
     "blocks": ("tiles",),
     "checks": (),

@@ -40,8 +40,9 @@ SIZES = (
 
 def in_lanes(terms: Any, op: Any = np.add) -> Any:
     """Return the lanes of some terms, written from the page: blocks of blocks of steps."""
-    kind = terms.dtype.type
-    nothing = np.full(LANES, -0.0 if op is np.add else 1.0, terms.dtype)
+    assert terms.dtype.kind == "f" or op is np.add
+    start = complex(-0.0, -0.0) if terms.dtype.kind == "c" else -0.0
+    nothing = np.full(LANES, start if op is np.add else 1.0, terms.dtype)
 
     def blocks(part: Any, sizes: tuple[int, ...]) -> Any:
         total = nothing.copy()
@@ -53,7 +54,6 @@ def in_lanes(terms: Any, op: Any = np.add) -> Any:
             total = op(total, blocks(part[start : start + sizes[0]], sizes[1:]))
         return total
 
-    assert kind in (np.float32, np.float64)
     return blocks(terms, (BLOCKS, BLOCK))
 
 
@@ -70,10 +70,13 @@ def bits(value: Any) -> bytes:
     return np.where(np.isnan(value), value.dtype.type(np.nan), value).tobytes()
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
 @pytest.mark.parametrize("size", SIZES)
 def test_the_order_of_a_sum_is_that_of_the_page(size: int, dtype: str) -> None:
-    x = np.random.default_rng(size).standard_normal(size).astype(dtype)
+    rng = np.random.default_rng(size)
+    x = rng.standard_normal(size).astype(dtype)
+    if x.dtype.kind == "c":
+        x += (1j * rng.standard_normal(size)).astype(dtype)
     made = function("def f(x):\n    return sum(x[i])\n")
     expected = bits(x.dtype.type(0) + folded(in_lanes(x)))
     assert bits(interpreted(scheduled(made.procedure(x)), x)[0]) == expected
@@ -146,6 +149,50 @@ def test_sizes_of_the_run_and_c_change_no_bit(name: str, shape: tuple[int, int])
     plain = y.astype("f8")
     made.on("numpy")(plain, x.astype("f8"))
     np.testing.assert_allclose(fixed, plain, rtol=1e-4, atol=1e-5)
+
+
+COMPLEX = {
+    "rows": "y[i] = sum(x[i, j])",
+    "columns": "y[i] = sum(x.T[i, j])",
+    "squares": "y[i] += sum(x[i, j] * conj(x[i, j]))",
+    "a matrix by a vector": "y[i] = sum(x[i, j] * x[0, j])",
+    "a product": "y[i] = sum(x[i, j] * x[j % 2, k])",
+    "all": "y[0] = sum(x[i, j])",
+    "a choice": "y[i] = sum[j](x[i, j] if real(x[i, j]) > 0 else 2 * x[i, j])",
+    "a guarded term": "y[i] = sum[j != 1](x[i, j])",
+    "quotients": "y[i] = mean(x[i, j] / (3 + x[i, j]))",
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+@pytest.mark.parametrize("shape", [(3, 0), (2, 7), (17, 17), (37, 40), (2, BLOCK + 9)])
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_sums_of_complex_numbers(name: str, shape: tuple[int, int], dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    x = (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+    y = np.full(shape[name == "columns"] if name != "all" else 1, 1j, dtype)
+    made = function(_text(COMPLEX[name]))
+    fixed = interpreted(scheduled(made.procedure(y, x), LIKE_C), y, x)[0]
+    run = interpreted(scheduled(of_any_size(made, y, x), LIKE_C), y, x)[0]
+    assert min(shape) < 2 or bits(run) == bits(fixed)
+    compiled, plain = y.copy(), y.astype("c16")
+    with settings.override(schedule=True):
+        made.on("cc")(compiled, x)
+    assert bits(compiled) == bits(fixed)
+    made.on("numpy")(plain, x.astype("c16"))
+    np.testing.assert_allclose(fixed, plain, rtol=1e-4, atol=1e-4)
+
+
+def test_a_sum_of_complex_functions_has_lanes_of_complex_numbers() -> None:
+    """`exp` has no formula of parts: what is added up stays complex."""
+    x = np.linspace(-1, 1, 99) * (1 + 2j)
+    made = function("def f(x):\n    return sum(exp(x[i]))\n")
+    program = scheduled(made.procedure(x))
+    assert [n.dtype.name for n in program.locals if n.rank] == ["complex128"]
+    expected = bits(0j + folded(in_lanes(np.exp(x))))
+    assert bits(interpreted(program, x)[0]) == expected
+    with settings.override(schedule=True):
+        np.testing.assert_allclose(made.on("cc")(x), np.sum(np.exp(x)), rtol=1e-13)
 
 
 def test_a_sum_has_the_same_bits_beside_others() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .collector import paused
 from .diagnostic import CdValueError, Diagnostic, nearest
-from .ir.loops import Program
+from .ir.loops import If, Program
 from .ir.node import Node
 from .later import later
 from .passes.cse import cse
@@ -30,6 +30,7 @@ from .passes.settled import settled
 from .passes.shrink import shrink, shrunk
 from .passes.simplify import simplify
 from .passes.sink import sink, sunk
+from .passes.summary import summary
 from .passes.unroll import unroll
 from .passes.virtualize import virtualize, virtualized
 from .placement import Placement, place
@@ -59,9 +60,12 @@ from .schedule.tiles import in_tiles, tiles
 from .target import Target
 
 if TYPE_CHECKING:
+    from .passes import regardless
     from .schedule import pairs, sections
 else:  # what few programs need
-    pairs, sections = later(__package__, ".schedule.pairs", ".schedule.sections")
+    regardless, pairs, sections = later(
+        __package__, ".passes.regardless", ".schedule.pairs", ".schedule.sections"
+    )
 
 Observer = Callable[[str, Program], None]
 """Called with the name of a stage and the program after it."""
@@ -94,6 +98,12 @@ class Pass(NamedTuple):
     """Whether it does anything; the others are steps that change nothing."""
 
 
+def _regardless(program: Program) -> Program:
+    """Return the program with products of matrices that ask for no test, if there is one."""
+    body = (stmt for kernel in program.kernels for stmt in kernel.body)
+    return regardless.regardless(program) if any(If in summary(s).kinds for s in body) else program
+
+
 def _in_sections(program: Program) -> Program:
     """Return the program with its loops cut where a round has what the others need."""
     return sections.in_sections(program) if has_places(program) else program
@@ -114,6 +124,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("order", lambda program, t: order(program, t.fma), when=_reorders),  # as it was written
     Pass("unroll", lambda program, _: unroll(program)),
     Pass("simplify", lambda program, _: simplify(program), when=_always),
+    Pass("regardless", lambda program, _: _regardless(program)),  # before it is hard to see
     Pass("gather", lambda program, _: gather(program)),  # before what it would look up is inlined
     Pass("repeated", lambda program, _: repeated(program)),  # before it is spread by inlining
     Pass("overwritten", lambda program, _: overwritten(program)),

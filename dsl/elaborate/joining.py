@@ -206,8 +206,16 @@ def roll(site: Site, a: Value, shift: Value, axis: Value = NONE) -> Value:
         n = axis_of(site, place, array.rank)
         by = index_in(site, step, "the shift")
         if array.shape[n].constant != 0:
-            index[n] = mod(index[n] - by, array.shape[n])
+            index[n] = mod(index[n] - _less(site, by, array.shape[n]), array.shape[n])
     return _new(remap(array, array.axes, array.shape, index))
+
+
+def _less(site: Site, shift: Affine, extent: Affine) -> Affine:
+    """Return a shift without whole turns: a difference of positions and large ones would wrap."""
+    ctx = site.ctx
+    if shift.constant is not None or ctx.pointwise or ctx.conditions:
+        return shift
+    return var(ctx.let("shift", Position(mod(shift, extent)), site.span))
 
 
 def _shape_value(array: Array) -> Value:

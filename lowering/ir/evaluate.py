@@ -332,9 +332,9 @@ def _atom(atom: Symbol | Quasi) -> Callable[[State], int]:
         case "max":
             return lambda state: max(left(state), right(state))
         case "floordiv":
-            return lambda state: left(state) // right(state)
+            return lambda state: left(state) // by if (by := right(state)) else 0
         case "mod":
-            return lambda state: left(state) % right(state)
+            return lambda state: left(state) % by if (by := right(state)) else 0
         case "mul":
             return lambda state: left(state) * right(state)
         case _:

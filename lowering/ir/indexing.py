@@ -182,15 +182,29 @@ def floordiv(left: Affine, right: Affine) -> Affine:
 
 
 def mod(left: Affine, right: Affine) -> Affine:
-    """Return left modulo right with the sign of right (Python's). `right` must not be zero."""
+    """Return left modulo right with the sign of right (Python's). `right` must not be zero.
+
+    Of factors that give the same the one nearest to zero is kept, whose products are smallest.
+    """
     by = right.constant
     assert by != 0, "index modulo by zero"
     if by is not None:
-        rest = Affine(tuple((a, k % by) for a, k in left.terms if k % by), left.offset % by)
+        terms = tuple((a, _nearest(k, by)) for a, k in left.terms if k % by)
+        rest = Affine(terms, left.offset % by)
         if rest.constant is not None:
             return const(rest.constant % by)
         return _atom(Quasi("mod", rest, right))
     return _atom(Quasi("mod", left, right))
+
+
+def _nearest(factor: int, by: int) -> int:
+    """Return the number nearest to zero that differs by a multiple; of two the positive one.
+
+    >>> [_nearest(factor, 4) for factor in (-1, 3, 2, -2, 7)], _nearest(5, -4)
+    ([-1, -1, 2, 2, -1], 1)
+    """
+    rest = factor % abs(by)
+    return rest - abs(by) if 2 * rest > abs(by) else rest
 
 
 def recombined(index: Affine) -> Affine:
@@ -208,7 +222,7 @@ def recombined(index: Affine) -> Affine:
     for atom, factor in index.terms:
         if isinstance(atom, Quasi) and atom.op == "mod" and atom.right.constant is not None:
             number = atom.right.constant
-            for other, times in index.terms:  # `-v % 2` is kept as `v % 2`
+            for other, times in index.terms:  # `2*v % 3` is kept as `-v % 3`
                 if (
                     isinstance(other, Quasi)
                     and (other.op, other.right, times) == ("floordiv", atom.right, factor * number)

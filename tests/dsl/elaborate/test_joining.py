@@ -100,3 +100,11 @@ def test_an_empty_axis_has_no_elements_to_be_extended_by(mode: str) -> None:
     rows = f"def f(x):\n    return np.pad(x, ((1, 1), (0, 0)), mode={mode!r})\n"
     assert pe.cd_from_source(rows, {"np": np})(np.ones((2, 0))).shape == (4, 0)
     assert sized(np.array([2])).tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("size", [0, 1, 7])
+def test_elements_move_around_by_any_number(size: int, backend: str) -> None:
+    f = pe.cd_from_source("def f(x, n):\n    return np.roll(x, n)\n", {"np": np}, backend=backend)
+    x = np.arange(size)
+    for shift in (3, -10, 10**13, 10**18 + 2, 2**63 - 1, -(2**63)):
+        assert f(x, shift).tolist() == np.roll(x, shift).tolist(), shift

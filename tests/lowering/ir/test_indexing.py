@@ -140,3 +140,10 @@ def test_show() -> None:
     assert indexing.show(const(-3)) == "-3"
     assert indexing.show(var(I), lambda s: f"v{s.serial}") == "v0"
     assert repr(minimum(var(I), var(N))) == "min(i, n)"
+
+
+def test_a_remainder_keeps_the_factor_nearest_to_zero() -> None:
+    i, n = var(I), var(N)
+    assert mod(i - n, const(1000)).terms[0][0] == Quasi("mod", i - n, const(1000))
+    assert mod(i + n * 999, const(1000)) == mod(i - n, const(1000))
+    assert mod(-i, const(2)) == mod(i, const(2))

@@ -102,13 +102,13 @@ def cut_of(ctx: Context, section: Section, extent: Affine, span: Span) -> Cut:
     if step > 0:
         start_at = const(0) if lower is None else _clipped(ctx, lower, extent, 0, span)
         stop_at = extent if upper is None else _clipped(ctx, upper, extent, 0, span)
-        gap = stop_at - start_at + stride - 1
+        gap = stop_at - start_at
     else:
         start_at = extent - 1 if lower is None else _clipped(ctx, lower, extent, -1, span)
         stop_at = const(-1) if upper is None else _clipped(ctx, upper, extent, -1, span)
-        gap = start_at - stop_at + (-step - 1)
-    if stride.constant is None or abs(step) > 1:
-        gap = floordiv(gap, stride if step > 0 else -stride)
+        gap = start_at - stop_at
+    if stride.constant is None or abs(step) > 1:  # a large step would wrap if it were added
+        gap = floordiv(gap - 1, stride if step > 0 else -stride) + 1
     return Cut(start_at, stride, known.maximum(gap, const(0)))
 
 

@@ -8,7 +8,17 @@ from dataclasses import replace
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdTypeError, Span
 from ...lowering.ir.expressions import Position
-from ...lowering.ir.indexing import Affine, Symbol, const, floordiv, multiply, var
+from ...lowering.ir.indexing import (
+    Affine,
+    Symbol,
+    const,
+    floordiv,
+    maximum,
+    minimum,
+    mod,
+    multiply,
+    var,
+)
 from .. import surface as s
 from .arrays import as_array, describe
 from .bindings import is_number
@@ -17,6 +27,7 @@ from .expressions import elements, evaluate
 from .frame import Frame
 from .operators import as_affine, value_of
 from .positions import index_of, step_of
+from .proof import Known
 from .types import WEAK_INT
 from .values import Array, Group, Handle, Scalar, Section, Static, Value, replace_symbols
 from .views import subscript
@@ -138,7 +149,22 @@ def _range(frame: Frame, call: s.Call, name: str) -> Rounds:
     def item(symbol: Symbol) -> Value:
         return Scalar(Position(lo + multiply(var(symbol), step)), WEAK_INT)
 
-    return Rounds(name, const(0), floordiv(hi - lo + step - 1, step), 1, item)
+    return Rounds(name, const(0), _steps(ctx.known, lo, hi, step), 1, item)
+
+
+def _steps(known: Known, lo: Affine, hi: Affine, step: Affine) -> Affine:
+    """Return how many steps there are from `lo` to before `hi`, none where it is not above.
+
+    Nothing on the way wraps: `hi - lo` would where the signs of the ends differ. What is more than
+    int64 holds becomes its largest number: such a loop is left before.
+    """
+    hi = known.maximum(lo, hi)
+    if known.nonnegative(lo):
+        return floordiv(hi - lo - 1, step) + 1
+    last, first = floordiv(hi, step), floordiv(lo, step)
+    first = maximum(first, maximum(last, const(-2)) - (2**63 - 2))
+    more = maximum(mod(hi, step) - mod(lo, step), const(0))
+    return last - first + minimum(more, const(1))
 
 
 def _reversed(frame: Frame, call: s.Call, name: str, target: s.Expr) -> Rounds | list[Value]:

@@ -16,6 +16,7 @@ from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.evaluate import State, key, value_of
 from plusequals.lowering.ir.expressions import Position
 from plusequals.lowering.ir.indexing import Affine, const, evaluate, var
+from tests.language.ask import compiled
 
 from .bench import Bench
 from .points import I, J, K, quasi_affine
@@ -87,3 +88,12 @@ def test_an_index_with_data_in_it_is_the_same_number(index: Affine, at: tuple[in
     expr = as_expr(index, {I: const(point[I])}, {J: read.expr})
     assert read.kind == Kind(dtypes.int64)
     assert value_of(expr)(state) == evaluate(index, point)
+
+
+def test_a_step_of_the_run_may_be_as_large_as_numbers_are(backend: str) -> None:
+    f = compiled("x, b", "return x[:8:b[0]] + 0, x[b[1]:7:b[0]] + 0").on(backend)
+    x = np.arange(11)
+    for step in (1, 3, 2**62, 2**63 - 1):
+        for start in (0, 9, -4, 2**63 - 1, -(2**63)):
+            one, two = f(x, np.array([step, start]))
+            assert (one.tolist(), two.tolist()) == (x[:8:step].tolist(), x[start:7:step].tolist())

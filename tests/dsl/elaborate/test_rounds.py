@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import islice, product
+
 import numpy as np
 import pytest
 
 from plusequals.lowering.diagnostic import CdError
 from plusequals.lowering.ir.assignments import For
 from tests.compare import assert_same
-from tests.language.ask import plain, run
+from tests.language.ask import compiled, plain, run
 
 from .scenes import found, typed
 
@@ -66,3 +68,26 @@ def test_a_loop_whose_number_is_needed_is_unrolled() -> None:
 def test_what_cannot_be_counted_is_refused(over: str, code: str) -> None:
     with pytest.raises(CdError, match=code):
         run("numpy", "x", f"for i in {over}:\n    x[0, 0] = 1.0", X.copy())
+
+
+ENDS = (0, 5, -7, 2**63 - 1, -(2**63))
+
+
+@pytest.mark.parametrize("first", ["b[0]", "0"])
+def test_rounds_by_a_step_of_the_run_are_pythons_up_to_the_largest_numbers(
+    backend: str, first: str
+) -> None:
+    body = f"""k = 0
+y = np.zeros(5, int)
+for i in range({first}, b[1], b[2]):
+    if k == 5: break
+    y[k] = i
+    k += 1
+return y[:2], y[-1], k"""
+    f = compiled("b", body).on(backend)
+    for lo, hi, step in product(ENDS, ENDS, (1, 2, 3, 2**62, 2**63 - 1)):
+        values = [*islice(range(0 if first == "0" else lo, hi, step), 5)]
+        held = values + [0] * (5 - len(values))
+        start, last, count = f(np.array([lo, hi, step]))
+        wanted = (held[:2], held[-1], len(values))
+        assert (start.tolist(), int(last), int(count)) == wanted, (lo, hi, step)

@@ -64,6 +64,7 @@ def key(symbol: Symbol) -> str:
     return f"{symbol.name}.{symbol.serial}"
 
 
+_LIMIT = 2**63
 Eval = Callable[[State], Any]
 Place = tuple[Array, tuple[int, ...]]
 
@@ -287,11 +288,13 @@ def made(node, leaves, known):
             array = state.array(node)
         cell, shape = ({cell}), array.shape
         if not ({within or True}):
-            raise leaves(cell, array)
+            cell = tuple(map(wrapped, cell))
+            if not ({within or True}):
+                raise leaves(cell, array)
         return {what}
     return find
 """
-    scope: dict[str, Any] = {}
+    scope: dict[str, Any] = {"wrapped": _wrapped}
     exec(text, scope)  # noqa: S102 - the text above, of which the parts are written here
     made: Callable[..., Callable[[State], Any]] = scope["made"]
     return made
@@ -305,7 +308,23 @@ def _subscript(index: Index) -> Callable[[State], int]:
 
 
 def number_of(index: Affine) -> Callable[[State], int]:
-    """Return the function from a state to the number of an index expression."""
+    """Return the function from a state to the number of an index expression, of 64 bits."""
+    exact = _sum(index)
+    match index.terms:
+        case [] | [(Symbol(), 1)] if not index.offset:
+            return exact
+        case _:
+            return lambda state: _wrapped(exact(state))
+
+
+def _wrapped(number: int) -> int:
+    """Return what is left of a number in 64 bits, as C's arithmetic has it."""
+    if -_LIMIT <= number < _LIMIT:
+        return number
+    return (number + _LIMIT) % (2 * _LIMIT) - _LIMIT
+
+
+def _sum(index: Affine) -> Callable[[State], int]:
     terms = [(_atom(atom), factor) for atom, factor in index.terms]
     offset = index.offset
     match terms:

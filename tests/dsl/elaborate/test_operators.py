@@ -135,3 +135,20 @@ def test_constants_depend_on_no_warning_filter(body: str, how: str) -> None:
     with warnings.catch_warnings(), np.errstate(all="raise" if how == "ignore" else "warn"):
         warnings.simplefilter("error")
         assert_same(run("numpy", "x", f"return {body}", x, **names), expected)
+
+
+@pytest.mark.parametrize(
+    ("body", "a", "b", "wanted"),
+    [
+        ("return a * b % 1000007", 2**40, 2**40, 0),
+        ("return (a + b) // 2", 2**62, 2**62, -(2**62)),
+        ("return a + b > a", 2**63 - 1, 5, False),
+        ("return np.arange(7)[(a * b) % 7]", 2**40 + 1, 2**40 + 1, (2**41 + 1) % 7),
+        ("return 1.5 + a * b", 2**40, 2**40, 1.5),
+        ("return -a - b", -(2**63), 0, -(2**63)),
+    ],
+)
+def test_python_integers_wrap_as_those_of_64_bits(
+    backend: str, body: str, a: int, b: int, wanted: object
+) -> None:
+    assert run(backend, "a, b", body, a, b) == wanted

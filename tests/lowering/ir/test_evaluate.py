@@ -174,3 +174,33 @@ def test_real_powers_are_those_of_c(
     assert got.dtype == dtype.numpy
     np.testing.assert_array_equal(got, wanted)
     assert np.signbit(got) == np.signbit(wanted) or np.isnan(got)
+
+
+@pytest.mark.parametrize("n", [2**62, 2**63 - 1, -(2**63), 2**40 + 1])
+def test_positions_wrap_where_numbers_of_64_bits_do(n: int) -> None:
+    i = np.array([n])
+    with np.errstate(all="ignore"):
+        wanted: dict[Affine, Any] = {
+            var(I) * 2: i * 2,
+            var(I) + 1: i + 1,
+            -var(I): -i,
+            multiply(var(I), var(I)) * 3 + 5: i * i * 3 + 5,
+            floordiv(multiply(var(I), var(I)), const(3)): i * i // 3,
+            mod(var(I) * 2, const(7)): i * 2 % 7,
+            minimum(var(I) * 2, var(I)): np.minimum(i * 2, i),
+        }
+    for index, numbers in wanted.items():
+        assert value(pos(index), i=n) == numbers[0], index
+
+
+def test_a_place_wraps_before_it_is_out_of_its_array() -> None:
+    x = node(0, "x", 3)
+    state = State(print, {0: np.float32([5, 6, 7])}, {key(I): 2**62})
+    assert value_of(read(x, var(I) * 4 + 1))(state) == 6
+    with pytest.raises(CdInternalError):
+        value_of(read(x, var(I) * 4 + 3))(state)
+
+
+def test_nothing_is_divided_by_zero() -> None:
+    assert value(pos(floordiv(var(I), var(J))), i=5, j=0) == 0
+    assert value(pos(mod(var(I), var(J))), i=5, j=0) == 0

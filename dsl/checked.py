@@ -3,7 +3,8 @@
     a // b, a % b of integers, a / b    CD0763, CD0764 where b is 0
     a value that is NaN                 CD0765 where nothing that it is made from is NaN
     a + b, a - b, a * b, a ** b,        CD0766 where it does not fit its integer type, on request
-    a << b, a // b, -a, abs(a), a cast  also of a float, which becomes the nearest one, NaN 0
+    a << b, a // b, -a, abs(a), a cast  also of a float, which becomes the nearest one, NaN 0;
+                                        also of Python integers, which are index expressions
 
 Each says at which point of the statement, and with which values; tests and subscripts are looked
 at, too. Terms of a sum, and what several points add to one element, are checked one by one; what
@@ -18,18 +19,23 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..lowering import settings
+from ..lowering.clash import symbols_of
 from ..lowering.diagnostic import NOWHERE, Span
 from ..lowering.ir import dtypes
 from ..lowering.ir.assignments import (
+    Alloc,
     Assign,
     Branch,
     Check,
     Fault,
+    For,
     Let,
+    Print,
     Procedure,
     Statement,
     While,
 )
+from ..lowering.ir.bounds import Bounds
 from ..lowering.ir.expressions import (
     Apply,
     Cast,
@@ -43,7 +49,7 @@ from ..lowering.ir.expressions import (
     children,
     walk,
 )
-from ..lowering.ir.indexing import const, var
+from ..lowering.ir.indexing import Affine, Symbol, const, var
 from ..lowering.ir.node import Node
 from ..lowering.ir.ops import OPS
 from ..lowering.ir.rewrite import map_statements
@@ -51,6 +57,7 @@ from ..lowering.ir.spelling import Scope, expr_text
 from ..lowering.settings import Settings
 from .elaborate.types import TRUE, cast, negate
 from .fitting import FALSE, either, fitting, float_casts, guarded
+from .wrapping import exact, known_in, named_in
 
 _SHOWN = 6
 """How many values a message tells."""
@@ -86,6 +93,11 @@ _OVERFLOW = _Rule(
     "CD0766", "CdValueError", "a result does not fit its integer type in checked mode",
     "compute in a wider type: `x.astype(np.int64)`; without checked mode the result wraps around",
 )  # fmt: skip
+_WHOLE = _Rule(
+    "CD0766", "CdValueError", "a whole number does not fit int64 in checked mode",
+    "compute with floats, `float(n) * n`, or with smaller numbers; without checked mode the result "
+    "wraps around",
+)  # fmt: skip
 _CAST = _Rule(
     "CD0766", "CdValueError", "a float has no place in the integer type that it becomes, in "
     "checked mode", "bring it into the range first: `np.clip(np.nan_to_num(x), low, high)`; "
@@ -109,6 +121,9 @@ class _Asked(NamedTuple):
 
     overflow: bool
     made: frozenset[Node]
+    known: Bounds
+    named: frozenset[Symbol]
+    """Symbols that users know: parameters, and variables of loops."""
 
 
 def add_checks(
@@ -118,7 +133,8 @@ def add_checks(
 
     `made` are the arrays that `build` made: messages call them by what they hold.
     """
-    asked = _Asked(overflow, frozenset(made))
+    known = known_in(procedure) if overflow else Bounds()
+    asked = _Asked(overflow, frozenset(made), known, named_in(procedure))
 
     def with_checks(statement: Statement) -> Iterator[Statement]:
         match statement:
@@ -126,6 +142,16 @@ def add_checks(
                 yield from _checks(statement, asked)
             case Branch(test, span=span) | Let(_, test, span=span) if span is not NOWHERE:
                 yield from _alone(test, Domain(), span, asked)
+            case For(_, lo, hi, span=span) if span is not NOWHERE:
+                yield from _whole((lo, hi), Domain(), span, asked)
+            case Alloc(node, span):
+                yield from _whole(node.shape, Domain(), span, asked)
+            case Print(pieces, span=span) if span is not NOWHERE:
+                for piece in pieces:
+                    if not isinstance(piece, str):
+                        yield from _alone(piece, Domain(), span, asked)
+            case Check(test, Fault(code="CD0761"), over=over, span=span):
+                yield from _alone(test, over, span, asked)
             case While(prelude, test, span=span):
                 found = _alone(test, Domain(), span, asked)
                 statement = replace(statement, prelude=(*prelude, *found))
@@ -144,12 +170,14 @@ def _checks(statement: Assign, asked: _Asked) -> Iterator[Check]:
     elif statement.reduced.where is not None:
         over = replace(over, where=statement.reduced.where)
     target, span = statement.target, statement.span
+    for at, r in enumerate(ranges):
+        yield from _whole((r.lo, r.hi), Domain(ranges[:at]), span, asked)
     for where in (statement.free.where, statement.reduced.where):
         if where is not None:
             yield from _alone(where, Domain(ranges), span, asked)
     for index in target.index:
-        if isinstance(index, Dynamic):
-            yield from _alone(index.value, statement.free, span, asked)
+        value_of = index.value if isinstance(index, Dynamic) else Position(index)
+        yield from _alone(value_of, statement.free, span, asked)
     old = Read(target.node, target.index)
     plain = statement.op is None or statement.initialize or bool(statement.reduced.ranges)
     dtype = value.dtype
@@ -172,6 +200,16 @@ def _alone(value: Expr, over: Domain, span: Span, asked: _Asked) -> Iterator[Che
             yield _check(_OVERFLOW, test, reads, over, span, asked)
         for test in float_casts(value):
             yield _check(_CAST, test, reads, over, span, asked)
+        named = sorted(symbols_of(value) & asked.named, key=lambda symbol: symbol.serial)
+        numbers = [Position(var(symbol)) for symbol in named]
+        for test in exact(value, asked.known):
+            yield _check(_WHOLE, test, [*numbers, *reads], over, span, asked)
+
+
+def _whole(ends: Iterable[Affine], over: Domain, span: Span, asked: _Asked) -> Iterator[Check]:
+    """Yield the checks of index expressions."""
+    for end in ends if asked.overflow else ():
+        yield from _alone(Position(end), over, span, asked)
 
 
 def _check(

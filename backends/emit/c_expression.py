@@ -27,7 +27,7 @@ from ...lowering.ir.expressions import (
     Reduce,
     Select,
 )
-from ...lowering.ir.indexing import Affine, Atom, Quasi, Symbol, const, recombined
+from ...lowering.ir.indexing import Affine, Atom, Quasi, Symbol, const, in_64_bits, recombined
 from ...lowering.ir.loops import For
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import Op
@@ -155,13 +155,13 @@ class Scope:
         return Text(product, MUL)
 
     def _sum(self, index: Affine, wide: bool) -> Text:
-        out = ""
+        out, index = "", in_64_bits(index)
         for atom, k in sorted(index.terms, key=lambda term: term[1] < 0):
-            text = self._atom(atom, k == 1 or k == -1, wide)
-            body = text if abs(k) == 1 else f"{text}*{abs(k)}"
-            out += (f" {'-' if k < 0 else '+'} " if out else "-" if k < 0 else "") + body
+            text, (sign, number) = self._atom(atom, k == 1 or k == -1, wide), self._signed(k)
+            body = text if abs(k) == 1 else f"{text}*{number}"
+            out += (f" {sign} " if out else "-" if sign == "-" else "") + body
         if index.offset and out:
-            out += f" {'-' if index.offset < 0 else '+'} {abs(index.offset)}"
+            out += " {} {}".format(*self._signed(index.offset))
         if not out:
             text = self.dialect.literal(index.offset, dtypes.int64)
             return Text(text, UNARY if index.offset < 0 else POSTFIX)
@@ -170,6 +170,12 @@ class Scope:
         atom, k = index.terms[0]
         level = UNARY if wide and self._is_narrow(atom) else _atom_level(atom)
         return Text(out, UNARY if k == -1 else MUL if k != 1 else level)
+
+    def _signed(self, number: int) -> tuple[str, str]:
+        """Return a sign and what follows it; the least number is what no sign is taken from."""
+        if number == -(2**63):
+            return "+", self.dialect.literal(number, dtypes.int64)
+        return "-" if number < 0 else "+", str(abs(number))
 
     def _atom(self, atom: Atom, alone: bool, wide: bool) -> str:
         if wide and self._is_narrow(atom):

@@ -36,7 +36,7 @@ from .site import (
     is_none,
     with_out,
 )  # fmt: skip
-from .types import WEAK_BOOL, WEAK_INT, Kind, cast, join, truth
+from .types import WEAK_BOOL, WEAK_INT, Kind, cast, hold, join, truth
 from .ufuncs import OPERATORS, Combine, Pair, combine_of, resolved, strong_of
 from .values import Array, Group, Scalar, Static, Value
 
@@ -121,6 +121,7 @@ def weak_position(value: Value) -> Affine | None:
 
 
 def _index_arithmetic(symbol: str, left: Affine, right: Affine) -> Affine | None:
+    hold(left, right)
     match symbol:
         case "+":
             return left + right
@@ -361,10 +362,11 @@ def sinc(site: Site, x: Value) -> Value:
 
 def extremum(site: Site, name: str, values: Sequence[Value]) -> Value:
     """Return the elementwise `max` or `min` of two or more values."""
-    at = [weak_position(value) for value in values]
-    if all(index is not None for index in at):
+    at = [index for value in values if (index := weak_position(value)) is not None]
+    if len(at) == len(values):
+        hold(*at)
         pick = index_max if name == "max" else index_min
-        return Scalar(Position(fold_left(pick, [i for i in at if i is not None])), WEAK_INT)
+        return Scalar(Position(fold_left(pick, at)), WEAK_INT)
     combine: Combine = combine_of(np.maximum if name == "max" else np.minimum, True)
     result = values[0]
     for value in values[1:]:

@@ -31,6 +31,7 @@ from .types import (
     Kind,
     apply,
     fits,
+    hold,
     join,
     kind_of_number,
     negate,
@@ -181,6 +182,7 @@ def _index_binary(op: str, left: Value, right: Value) -> Value | None:
     a, b = as_affine(left), as_affine(right)
     if a is None or b is None or op not in ("+", "-", "*", "//", "%"):
         return None
+    hold(a, b)
     match op:
         case "+":
             result = a + b

@@ -12,7 +12,7 @@ from ...lowering.dataclass import dataclass
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType, promote
 from ...lowering.ir.expressions import Apply, Cast, Const, Expr, Position, Select
-from ...lowering.ir.indexing import const
+from ...lowering.ir.indexing import Affine, const
 from ...lowering.ir.ops import OPS, Op
 
 
@@ -147,6 +147,16 @@ def _require_fit(expr: Expr, own: Kind, wanted: Kind) -> None:
         return
     if not fits(value, wanted.dtype):
         raise Unfit(f"{digits(value)} does not fit in {wanted.dtype.name}", wanted.dtype)
+
+
+def hold(*operands: Affine) -> None:
+    """Refuse numbers among the operands of index arithmetic that int64 does not hold.
+
+    OverflowError where there is one, which becomes CD0461.
+    """
+    for index in operands:
+        if index.constant is not None and not fits(index.constant, dtypes.int64):
+            raise OverflowError(f"{digits(index.constant)} does not fit in int64")
 
 
 def fits(value: int, dtype: DType) -> bool:

@@ -244,6 +244,21 @@ def recombined(index: Affine) -> Affine:
     return index
 
 
+def in_64_bits(index: Affine) -> Affine:
+    """Return the expression with numbers that 64 bits hold: where it wraps it is the same.
+
+    >>> in_64_bits(var(Symbol("v", 0)) * (2**64 + 3) + 2**63)
+    3*v - 9223372036854775808
+    """
+    if all(-(2**63) <= n < 2**63 for n in (index.offset, *(k for _, k in index.terms))):
+        return index
+    offset, *factors = (
+        (n + 2**63) % 2**64 - 2**63 for n in (index.offset, *(k for _, k in index.terms))
+    )
+    atoms = (atom for atom, _ in index.terms)
+    return collected(dict(zip(atoms, factors, strict=True)), offset)
+
+
 def _is_multiple(index: Affine, number: int) -> bool:
     """Whether every part of an expression is a multiple of a number."""
     return all(part % number == 0 for part in (index.offset, *(k for _, k in index.terms)))

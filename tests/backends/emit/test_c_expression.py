@@ -108,6 +108,9 @@ def test_expressions_have_as_few_brackets_as_they_need(expr: Expr, text: str) ->
         ),
         (read(T, mod(floordiv(var(i), const(4)), const(8)), 3),
          "t[mod_i64(floordiv_i64(i, 4), 8) + 24]"),
+        (position(var(i) * (2**64 + 3) - (2**64 + 5)), "i*3 - 5"),
+        (position(var(i) * 2**63 - var(n) + 2**63), "i*INT64_MIN - n + INT64_MIN"),
+        (position(var(i) * 2**64), "0"),
     ],
 )  # fmt: skip
 def test_indices_read_as_a_person_would_write_them(expr: Expr, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import warnings
 
 import numpy as np
@@ -152,3 +153,24 @@ def test_python_integers_wrap_as_those_of_64_bits(
     backend: str, body: str, a: int, b: int, wanted: object
 ) -> None:
     assert run(backend, "a, b", body, a, b) == wanted
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["n + 2**63", "n - 2**63", "n * 2**70", "n % 2**64", "2**70 - n", "n // 2**64", "max(n, 2**63)",
+     "operator.add(n, 2**70)"],
+)  # fmt: skip
+def test_a_number_that_64_bits_do_not_hold_is_no_operand(backend: str, value: str) -> None:
+    with pytest.raises(CdValueError, match="CD0461.* does not fit in int64"):
+        run(backend, "n", f"return {value}", 3, operator=operator)
+
+
+def test_factors_that_64_bits_do_not_hold_wrap(backend: str) -> None:
+    body = """s = n
+for k in (1, 2, 3):
+    s = s * 6364136223846793005 + 1442695040888963407
+return s, n * 2**32 * 2**31, n * 2**32 * 2**32, n + 2**62 + 2**62, n * 2**32 * 2**31 < 0"""
+    least, total = -(2**63), 3
+    for _ in range(3):
+        total = (total * 6364136223846793005 + 1442695040888963407 + 2**63) % 2**64 - 2**63
+    assert run(backend, "n", body, 3) == (total, least, 0, least + 3, True)

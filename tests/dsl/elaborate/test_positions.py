@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import plusequals as pe
 from plusequals.dsl.elaborate.positions import as_expr, cut_of, index_of, position_on
 from plusequals.dsl.elaborate.types import WEAK_INT, Kind
 from plusequals.dsl.elaborate.values import Array, Scalar, Section, Static
@@ -97,3 +98,20 @@ def test_a_step_of_the_run_may_be_as_large_as_numbers_are(backend: str) -> None:
         for start in (0, 9, -4, 2**63 - 1, -(2**63)):
             one, two = f(x, np.array([step, start]))
             assert (one.tolist(), two.tolist()) == (x[:8:step].tolist(), x[start:7:step].tolist())
+
+
+@pytest.mark.parametrize("n", [2**63 - 3, -(2**63) + 3, 2**62, 3])
+def test_what_leaves_an_axis_is_computed_as_integers_are(backend: str, n: int) -> None:
+    body = "y[i] = x[{}]\nreturn y"
+    x, at = np.arange(1.0, 7.0), np.arange(6) + np.array(n)
+    wanted = {
+        "pad(i + n)": np.where((at >= 0) & (at < 6), x[at % 6], 0),
+        "clamp(i + n)": x[np.clip(at, 0, 5)],
+        "wrap(i + n)": x[at % 6],
+    }
+    for index, values in wanted.items():
+        f = compiled("y, x, n", body.format(index)).on(backend)
+        assert f(np.zeros(6), x, n).tolist() == values.tolist(), index
+        if n == 2**63 - 3:
+            with pe.checked(overflow=True), pytest.raises(ValueError, match="CD0766.*at i = 3"):
+                f(np.zeros(6), x, n)

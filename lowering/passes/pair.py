@@ -20,7 +20,7 @@ from ..ir.walk import inside, parts, statements
 from .access import Accesses, Site, accesses, within
 from .cells import are_apart, is_in_range, ranges
 from .decision import Reason
-from .products import tiled_depth
+from .products import Depth, tiled_depth
 from .summary import bound_in, summary
 
 
@@ -262,17 +262,21 @@ class Pair:
     def _breaks_tiles(self) -> bool:
         """Whether a product of matrices would lose one of the loops over which it is tiled."""
         summing = [n for n in (self.first, self.second) if Update in n.kinds]
-        depths = [tiled_depth(n.loop) for n in summing]
-        products = [depth for depth in depths if depth]
-        return len(products) == 2 or not all(map(self._reaches, products))
+        depths = [(n is self.second, tiled_depth(n.loop)) for n in summing]
+        products = [(is_late, depth) for is_late, depth in depths if depth.loops]
+        return len(products) == 2 or not all(self._reaches(*one) for one in products)
 
-    def _reaches(self, depth: int) -> bool:
+    def _reaches(self, is_late: bool, depth: Depth) -> bool:
         """Whether that many loops of both nests can be fused, one inside the other.
 
-        The first may be of several nests by now, which are brought together further in.
+        The first may be of several nests by now, which are brought together further in. The product
+        is in the second where it `is_late`; the other one has to leave its elements in any order.
         """
-        if depth == 1:
-            return True
+        other = self.first if is_late else self.second
+        if not depth.is_enough and not self._is_free(other):
+            return False
+        if depth.loops == 1:
+            return depth.is_enough or self._is_beside(other, is_late)
         ours, theirs = _code(self.first.loop.body), _code(self.second.loop.body)
         if len(theirs) != 1:
             return False
@@ -281,15 +285,39 @@ class Pair:
         if not isinstance(second, For):
             return False
         known = (*self.outer, *ranges((self.first.loop,)))
+        inner = depth._replace(loops=depth.loops - 1)
         return all(
             isinstance(first, For)
             and match(first, second)
-            and Pair(nest_of(first), nest_of(second), self.own, known)._meets(depth - 1)
+            and Pair(nest_of(first), nest_of(second), self.own, known)._meets(is_late, inner)
             for first in ours
         )
 
-    def _meets(self, depth: int) -> bool:
-        return self.is_in_order() and self._reaches(depth)
+    def _meets(self, is_late: bool, depth: Depth) -> bool:
+        return self.is_in_order() and self._reaches(is_late, depth)
+
+    def _is_free(self, nest: Nest) -> bool:
+        """Whether rounds of a nest may run in any order: each has its own scalars."""
+        sites = {
+            number: some
+            for number, some in nest.found.sites.items()
+            if some[0].node.rank or number not in self.own or some[0].kind != "write"
+        }
+        return Pair(nest, nest, self.own, self.outer)._clash(Accesses(sites)) is None
+
+    def _is_beside(self, other: Nest, is_late: bool) -> bool:
+        """Whether a nest does nothing around an element of a product that tiles do not, either.
+
+        Before it they take no more than what it starts from.
+        """
+        if not is_late:
+            return other.kinds <= {Store, Update, If, Comment}
+        sums = self.second.found.sites
+        return other.kinds <= {Store, Comment} and all(
+            not sites[0].node.rank or any(site.kind == "update" for site in sums.get(number, ()))
+            for number, sites in other.found.sites.items()
+            if any(site.writes for site in sites)
+        )
 
 
 _Later = tuple[dict[Symbol, Affine], tuple[Range, ...]]

@@ -8,8 +8,8 @@ product is computed in tiles. A symbol of both factors and the target only count
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import starmap
 from math import prod
+from typing import NamedTuple
 
 from ..clash import symbols_of
 from ..ir.expressions import Apply, Cast, Expr
@@ -30,23 +30,35 @@ def tiled(nest: For) -> frozenset[Symbol]:
 
     That is what indexes its target and just one of its factors.
     """
-    return frozenset[Symbol]().union(*(rows | columns for rows, columns, _ in _products(nest)))
+    return frozenset[Symbol]().union(*(one.rows | one.columns for one in _products(nest)))
 
 
-def tiled_depth(nest: For) -> int:
+class Depth(NamedTuple):
+    """How many loops others need to be in to leave tiles whole."""
+
+    loops: int
+    """0 where there are no tiles."""
+    is_enough: bool
+    """Whether what is left inside of them is tiled by itself: else that is one element."""
+
+
+def tiled_depth(nest: For) -> Depth:
     """Return how many loops, from this one on, others need to be in to leave tiles whole.
 
-    0 where no large product of matrices in the nest is tiled over this loop. What is left inside of
-    that many is no longer tiled, or enough by itself.
+    It is none where no large product of matrices in the nest is tiled over this loop.
     """
-    return max(starmap(_depth, _products(nest)), default=0)
+    return max(map(_depth, _products(nest)), default=Depth(0, False))
 
 
-def _depth(rows: frozenset[Symbol], columns: frozenset[Symbol], loops: tuple[For, ...]) -> int:
+def _depth(product: _Product) -> Depth:
+    rows, columns, target, loops = product
     depths = [at for at, loop in enumerate(loops, 1) if loop.symbol in rows | columns]
     if not depths or depths[0] != 1:
-        return 0
-    return next((at for at in depths if _is_enough(rows, columns, loops[at:])), depths[-1])
+        return Depth(0, False)
+    enough = next((at for at in depths if _is_enough(rows, columns, loops[at:])), None)
+    if enough is not None:
+        return Depth(enough, True)
+    return Depth(max(at for at, loop in enumerate(loops, 1) if loop.symbol in target), False)
 
 
 def _is_enough(rows: frozenset[Symbol], columns: frozenset[Symbol], loops: tuple[For, ...]) -> bool:
@@ -61,21 +73,29 @@ def _rounds(symbols: frozenset[Symbol], loops: tuple[For, ...]) -> int:
     return prod(sizes) if sizes else 0
 
 
-def _products(
-    nest: For,
-) -> Iterator[tuple[frozenset[Symbol], frozenset[Symbol], tuple[For, ...]]]:
-    """Yield the rows and the columns of the large products of matrices in a nest, and all loops."""
+class _Product(NamedTuple):
+    """A product of matrices: the symbols of its rows, columns and target, and all loops.
+
+    It has neither rows nor columns where it is not large.
+    """
+
+    rows: frozenset[Symbol]
+    columns: frozenset[Symbol]
+    target: frozenset[Symbol]
+    loops: tuple[For, ...]
+
+
+def _products(nest: For) -> Iterator[_Product]:
+    """Yield the products of matrices in a nest."""
     for update, loops in _updates((nest,), ()):
         match update.value:
             case Apply(op, (left, right), _) if update.op.name == "add" and op.name in PRODUCTS:
-                yield *_sides(update, _under(left), _under(right), loops), loops
+                yield _product(update, _under(left), _under(right), loops)
             case _:
                 pass
 
 
-def _sides(
-    update: Update, left: Expr, right: Expr, loops: tuple[For, ...]
-) -> tuple[frozenset[Symbol], frozenset[Symbol]]:
+def _product(update: Update, left: Expr, right: Expr, loops: tuple[For, ...]) -> _Product:
     bound = {loop.symbol for loop in loops}
     target = {s for i in update.access.index if isinstance(i, Affine) for s in i.symbols()} & bound
     one, other = symbols_of(left), symbols_of(right)
@@ -83,8 +103,8 @@ def _sides(
     sizes = ((loop.hi - loop.lo).constant for loop in loops)
     points = prod(64 if size is None else size for size in sizes)
     if rows and columns and bound - target and points >= TILED:
-        return frozenset(rows), frozenset(columns)
-    return frozenset(), frozenset()
+        return _Product(frozenset(rows), frozenset(columns), frozenset(target), loops)
+    return _Product(frozenset(), frozenset(), frozenset(target), loops)
 
 
 def _under(expr: Expr) -> Expr:

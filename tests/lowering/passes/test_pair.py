@@ -65,13 +65,28 @@ TILED = [
     (PRODUCT + "z[n, j] = sum(x[n, i] * w[i, j])\ny[n, j] = t[n, j] + z[n, j]", Apart.TILES),
     ("for h in range(32):\n    for k in range(96):\n        z[h, k] = 1\n    y[h, 0] = 1\n"
      "z[n, j] += x[n, i] * w[i, j]", Apart.TILES),
+    (PRODUCT + "for h in range(32):\n    for k in range(96):\n        s = t[h, k]\n"
+     "        y[h, k] = s * s", Together.SHARED),
+    (PRODUCT + "for h in range(32):\n    for k in range(96):\n        q[0] += t[h, k]",
+     Apart.TILES),
+    (PRODUCT + "for h in range(32):\n    for k in range(96):\n        q[0] = t[h, k]", Apart.TILES),
+    (PRODUCT + "for h in range(32):\n    for k in range(96):\n        r[h] += t[h, k]",
+     Apart.TILES),
+    (PRODUCT + "for h in range(32):\n    for k in range(96):\n        q[h + k] += t[h, k]",
+     Apart.TILES),
+    (PRODUCT + "for h in range(32):\n    for k in range(96):\n        q[96 * h + k] = t[h, k]",
+     Together.SHARED),
+    (PRODUCT + "for h in range(32):\n    for k in range(96):\n        y[h, k] = t[h, k]\n"
+     "        for m in range(3):\n            y[h, k] += z[h, k] * m", Apart.TILES),
+    ("z[n, j] = 1\nz[n, j] += x[n, i] * w[i, j]", Together.SHARED),
     (WIDE + "u[n, j, m] = t[n, j, m] + 1", Together.SHARED),
     (WIDE + "u[n, j, m] = t[n, j, 7 - m]", Apart.TILES),
     (WIDE + "u[n, j, m] = t[n, 7 - j, m]", Apart.TILES),
     (WIDE + "u[n, j, m] = t[31 - n, j, m]", Apart.ORDER),
 ]  # fmt: skip
 MATRICES = {"x": "f32[32, 64]", "w": "f32[64, 96]", "y": "f32[32, 96]", "z": "f32[32, 96]",
-            "v": "f32[64, 8, 8]", "u": "f32[32, 8, 8]"}  # fmt: skip
+            "v": "f32[64, 8, 8]", "u": "f32[32, 8, 8]", "q": "f32[3072]",
+            "r": "f32[32]"}  # fmt: skip
 
 
 @pytest.mark.parametrize(("body", "reason"), TILED, ids=[b for b, _ in TILED])
@@ -84,7 +99,7 @@ ROWS = "y[n, j] = t[n, j] * 2\nm[n] = max[j](y[n, j])\ne[n, j] = exp(y[n, j] - m
 LATE = "y[n, j] = t[n, j] * 2\nz[n, j] = y[n, j] + 1\n"
 PARTS = [
     (PRODUCT + ROWS, 2),
-    ("y[n, j] = z[n, j]\ne[n, j] = y[n, j]\ne[n, j] += x[n, i] * w[i, j]", 1),
+    ("y[n, j] = z[n, j]\ne[n, j] = y[n, j]\ne[n, j] += x[n, i] * w[i, j]", 2),
     (PRODUCT + LATE, 1),
     (PRODUCT + LATE + "e[n, j] = z[n, j] + y[n, 95 - j]", 2),
 ]  # fmt: skip

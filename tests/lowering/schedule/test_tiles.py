@@ -13,6 +13,7 @@ import plusequals as pe
 from plusequals.lowering import settings
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.passes import products
 from plusequals.lowering.schedule import blocks, stage
 from plusequals.lowering.target import Target
 
@@ -294,6 +295,67 @@ def test_threads_and_traces_change_no_bit() -> None:
     found.append([one.tobytes() for one in mine])
     assert all(one == found[0] for one in found)
     assert found[0] != [one.tobytes() for one in arrays.values()]
+
+
+LOOPS = "for p in range(a.shape[0]):\n    for q in range(b.shape[1]):\n"
+BEHIND = {
+    "the greatest": "return np.max(a @ b)",
+    "a sum of all": "return np.sum((a @ b) ** 2)",
+    "the place of the greatest": "return np.argmax(a @ b)",
+    "whether any": "return np.any(a @ b > 4)",
+    "a last one": f"{LOOPS}        s[0] = t[p, q] - s[0]",
+    "sums of diagonals": f"{LOOPS}        z[p + q] += t[p, q]",
+    "counts": "h[i32(t[i, j])] += 1",
+    "something before": "d[i, j] = c[i, j] * 2\nd[i, j] += a[i, k] * b[k, j]\nc[i, j] = 1",
+    "an array before": "c[i, j] = d[i, j]\nd[i, j] = c[i, j]\nd[i, j] += a[i, k] * b[k, j]",
+    "more than arithmetic": "c[i, j] = t[i, j] + sum[q in range(3)](w[i, j, q])",
+    "batches": "return (a3 @ b3).sum(axis=0)",
+}
+TO_ALL = {"a": (11, 7), "b": (7, 13), "c": (11, 13), "d": (11, 13), "s": (1,),
+          "z": (30,), "h": (99,), "w": (11, 13, 3), "a3": (3, 9, 5), "b3": (3, 5, 10)}  # fmt: skip
+
+
+def _behind(name: str) -> tuple[Any, list[Any]]:
+    body = BEHIND[name]
+    if "t[" in body:
+        body = f"t[i, j] = sum(a[i, k] * b[k, j])\n{body}"
+    rng = np.random.default_rng(7)
+    names = [n for n in TO_ALL if f"{n}[" in body or f"{n} @" in body or f"@ {n}" in body]
+    arrays = [abs(rng.standard_normal(TO_ALL[n])).astype("f4") for n in names]
+    return _made(body, names), arrays
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_what_is_around_a_product_leaves_its_tiles_and_bits(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "TILED", 64)
+    made, arrays = _behind(name)
+    procedure, found = made.procedure(*arrays), []
+    plain = interpreted(scheduled(procedure, replace(TINY, schedule=False)), *arrays)
+    alone = scheduled(procedure, replace(TINY, schedule=True))
+    assert _has_tiles(alone)
+    assert [one.tobytes() for one in interpreted(alone, *arrays)] == [o.tobytes() for o in plain]
+    unknown = of_any_size(made, *arrays)
+    for one, threads in ((procedure, 1), (procedure, 3), (unknown, 1)):
+        target = replace(TINY, schedule=True, reorders=True, fma=True, threads=threads)
+        program = scheduled(one, target)
+        assert _has_tiles(program) or one is unknown and "before" in name  # they check its sizes
+        found.append([made.tobytes() for made in interpreted(program, *arrays)])
+    assert all(one == found[0] for one in found)
+
+
+def test_a_reduced_product_has_its_bits_with_threads_and_traces() -> None:
+    made = _made("t = a @ b\nreturn t.sum(), t.max()", ["a", "b"]).on("cc")
+    rng = np.random.default_rng(8)
+    arrays = [rng.standard_normal(shape) for shape in ((40, 33), (33, 50))]
+    found = []
+    for threads in (1, 2):
+        with settings.override(schedule=True, threads=threads, parallel_from=1, optimize=1):
+            found.append(made(*arrays))
+    with settings.override(schedule=True), pe.trace():
+        found.append(made(*arrays))
+    assert len({tuple(one.tobytes() for one in some) for some in found}) == 1
 
 
 CONVOLUTION = "y[n, o, h, v] = {} sum(x[n, c, h + r, v + q] * w[o, c, r, q])"

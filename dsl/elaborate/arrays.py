@@ -198,6 +198,13 @@ def settled(ctx: Context, value: Array, label: str, span: Span) -> Array:
     return value if is_cheap(value) else ctx.materialize(value, label, span)
 
 
+def with_sums_stored(ctx: Context, value: Array, label: str, span: Span) -> Array:
+    """Return the array itself, materialized where elements have sums: for what repeats elements, or
+    takes them one by one, while a product of matrices is computed as a whole."""
+    has_sums = any(isinstance(e, Reduce) for e in walk(value.body))
+    return ctx.materialize(value, label, span) if has_sums else value
+
+
 def reduce(
     ctx: Context,
     op: Op,

@@ -13,7 +13,7 @@ from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply, var
 from ...lowering.ir.indexing import maximum as index_max
 from ...lowering.ir.indexing import minimum as index_min
 from ...lowering.ir.ops import OPS
-from .arrays import describe, settled, stack, strong
+from .arrays import describe, settled, stack, strong, with_sums_stored
 from .context import compare, error
 from .elementwise import arithmetic
 from .python_reductions import as_number
@@ -147,7 +147,7 @@ def append(site: Site, arr: Value, values: Value, axis: Value = NONE) -> Value:
 
 def repeat(site: Site, a: Value, repeats: Value, axis: Value = NONE) -> Value:
     """Return each element repeated. CdTypeError CD0554 for a count for each element."""
-    array = array_of(site, a)
+    array = _stored(site, a)
     if is_none(axis):
         array, axis = array_of(site, ravel(site, array)), ZERO
     place = axis_of(site, axis, array.rank)
@@ -165,13 +165,18 @@ def repeat(site: Site, a: Value, repeats: Value, axis: Value = NONE) -> Value:
     return _new(remap(array, array.axes, shape, index))
 
 
+def _stored(site: Site, value: Value) -> Array:
+    """Return an array of which sums are computed once, wherever its elements go."""
+    return with_sums_stored(site.ctx, array_of(site, value), "values", site.span)
+
+
 def _new(array: Array) -> Array:
     return Array(array.axes, array.shape, array.body, array.kind, copied=True)
 
 
 def tile(site: Site, A: Value, reps: Value) -> Value:
     """Return the array laid side by side."""
-    array = array_of(site, A)
+    array = _stored(site, A)
     items = items_of(reps)
     given = items if items is not None else (reps,)
     times = [extent_of(site, number, "a number of repeats") for number in given]
@@ -272,7 +277,7 @@ def pad(
     constant_values: Value = ZERO,
 ) -> Value:
     """Return the array with borders: a constant, the edge, or the elements from the other end."""
-    base = array_of(site, array)
+    base = _stored(site, array)
     widths = _widths(site, pad_width, base.rank)
     how = text_of(site, mode, "mode", ("constant", "edge", "wrap", "reflect"))
     axes = site.ctx.axes(base.rank)

@@ -14,7 +14,7 @@ from ...lowering.ir.indexing import Affine, Range, const, floordiv, var
 from ...lowering.ir.indexing import maximum as index_max
 from ...lowering.ir.indexing import minimum as index_min
 from ...lowering.ir.ops import OPS
-from .arrays import describe, elementwise, settled
+from .arrays import describe, elementwise, settled, with_sums_stored
 from .averages import mean, stored_once
 from .context import error
 from .elementwise import arithmetic, converted_float
@@ -107,6 +107,7 @@ def ufunc_accumulate(ufunc: np.ufunc) -> Body:
 def _running(site: Site, ufunc: np.ufunc, values: Array, axis: int, dtype: DType) -> Array:
     """Return every partial result along an axis, by one step after the other."""
     ctx = site.ctx
+    values = with_sums_stored(ctx, values, "values", site.span)
     node = ctx.node("running", values.shape, dtype)
     size = values.shape[axis]
     first = tuple(index_min(s, const(1)) if n == axis else s for n, s in enumerate(values.shape))

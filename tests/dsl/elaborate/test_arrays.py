@@ -20,6 +20,7 @@ from plusequals.dsl.elaborate.arrays import (
     same_mask,
     shape_text,
     stack,
+    with_sums_stored,
 )
 from plusequals.dsl.elaborate.types import WEAK_FLOAT
 from plusequals.dsl.elaborate.values import Array, Group, Masked, Scalar, Static
@@ -141,3 +142,13 @@ def test_numbers_and_arrays_of_one_element_are_scalars() -> None:
     assert isinstance(as_scalar(bench.array("s", np.array(1.0)), NOWHERE), Scalar)
     with pytest.raises(CdError, match="CD0401"):
         as_scalar(bench.array("x", np.zeros(1)), NOWHERE)
+
+
+def test_only_what_has_sums_is_stored() -> None:
+    bench = Bench()
+    x = bench.array("x", np.ones((2, 3)))
+    sums = reduce(bench.ctx, OPS["add"], x, (0,), NOWHERE)
+    assert isinstance(sums, Array)
+    stored = with_sums_stored(bench.ctx, sums, "values", NOWHERE)
+    assert stored.place is not None and stored.place.node.label == "values"
+    assert with_sums_stored(bench.ctx, x, "values", NOWHERE) is x

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.lowering.ir.assignments import Assign
+from plusequals.lowering.ir.walk import statements
 
 from .numpy_oracle import assert_same_as_numpy, compiled
 
@@ -86,6 +88,25 @@ def test_it_is_what_numpy_says(body: str) -> None:
 def test_arrays_of_other_ranks_are_not_joined(body: str) -> None:
     with pytest.raises(pe.CdError, match="need"):
         compiled(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "np.pad(a @ b, 1)",
+        "np.pad(a @ b, 1, mode='reflect')",
+        "np.tile(a @ b + 1, (2, 3))",
+        "np.repeat(a @ b, 2, axis=1)",
+        "np.cumsum(a @ b, axis=1)",
+        "np.maximum.accumulate(a @ b)",
+    ],
+)
+def test_sums_are_computed_once_wherever_they_go(body: str) -> None:
+    a, b = np.arange(12.0).reshape(4, 3), np.arange(15.0).reshape(3, 5)
+    made = pe.cd_from_source(f"def f(a, b):\n    return {body}\n", {"np": np})
+    sums = (s for s in statements(made.procedure(a, b).body) if isinstance(s, Assign) and s.op)
+    assert [one.target.node.static_shape for one in sums] == [(4, 5)]
+    np.testing.assert_array_equal(made.on("numpy")(a, b), eval(body, {"np": np, "a": a, "b": b}))
 
 
 @pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])

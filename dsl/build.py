@@ -4,12 +4,13 @@
                                                       y[i, j] = e[i, j] / t[i]
 
 The new array is indexed by the symbols that the reduction uses, so that work is done once for
-each value of them. An assignment whose whole value is one reduction keeps it as its own.
+each value of them. An assignment whose whole value is one reduction keeps it as its own where each
+of its cells has another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import assert_never
 
@@ -195,6 +196,8 @@ def _direct(at: _Place, statement: Assign) -> Assign | None:
         return None
     if value.dtype is not statement.target.node.dtype or not _covers(statement):
         return None
+    if not _differs(at, value, statement.free):
+        return None
     free = _predicate(at, statement.free, Domain(statement.free.ranges))
     over = Domain((*free.ranges, *value.domain.ranges), free.where)
     reduced = _predicate(at, value.domain, over)
@@ -209,6 +212,12 @@ def _covers(statement: Assign) -> bool:
     if any(isinstance(i, Dynamic) for i in statement.target.index):
         return False
     return all(symbol in plain for symbol in statement.free.symbols)
+
+
+def _differs(at: _Place, reduce: Reduce, free: Domain) -> bool:
+    """Whether a reduction is another one for each point, and not the same along some range."""
+    needed, known = _needed(reduce, free.where, free), at.known.with_ranges(free.ranges)
+    return all(r in needed or not known.less(r.lo + 1, r.hi) for r in free.ranges)
 
 
 def _hoist(at: _Place, expr: Expr, domain: Domain, conditions: Conditions = ()) -> Expr:
@@ -239,6 +248,7 @@ def _own_array(at: _Place, reduce: Reduce, domain: Domain, conditions: Condition
     """Emit `t[used symbols] = reduction` and return the read of `t`."""
     where = both(domain.where, *conditions)
     ranges = _needed(reduce, where, domain)
+    where = both(where, *_points(at, reduce, domain, ranges))
     inner_domain = Domain((*ranges, *reduce.domain.ranges), where)
     reduced = _predicate(at, reduce.domain, inner_domain)
     value = _hoist(at, reduce.value, inner_domain, (reduce.domain.where,))
@@ -282,6 +292,25 @@ def _needed(reduce: Reduce, where: Expr | None, domain: Domain) -> tuple[Range, 
         if more <= wanted:
             return tuple(r for r in domain.ranges if r.symbol in wanted)
         wanted |= more
+
+
+def _points(at: _Place, reduce: Reduce, domain: Domain, kept: tuple[Range, ...]) -> Iterator[Expr]:
+    """Yield tests that the ranges that are not kept have points: where there is none, what the
+    reduction reads may be out of range."""
+    inside = at.known.with_ranges((*kept, *reduce.domain.ranges))
+    reads = (e for e in walk(reduce) if isinstance(e, Read))
+    pairs = (pair for read in reads for pair in zip(read.index, read.node.shape, strict=True))
+    if all(
+        isinstance(i, Affine) and inside.less(i, size) and inside.nonnegative(i)
+        for i, size in pairs
+    ):
+        return
+    known = at.known.with_ranges(domain.ranges)
+    for n, r in enumerate(domain.ranges):
+        if r not in kept and not known.less(r.lo, r.hi):
+            others = tuple(one for one in domain.ranges[:n] if one not in kept)
+            size = extreme(r.hi - r.lo, others, upwards=True)
+            yield Apply(OPS["lt"], (Position(const(0)), Position(size)), dtypes.bool_)
 
 
 def _check_not_empty(at: _Place, reduce: Reduce, free: Domain, place: Read | None = None) -> None:

@@ -137,3 +137,58 @@ def test_rows_of_different_lengths_have_something_where_one_has(dtype: type, bac
                 made(x, n)
     body = "return argmax[i, j <= i + 1](x[i, j])"
     assert not found(build(typed("x", body, x).procedure), Check)
+
+
+@pytest.mark.parametrize(
+    ("body", "sums"),
+    [
+        ("y[i, j] = sum[k](x[i, k])", (4,)),
+        ("y[i, j] = sum[k](x[k, j])", (4,)),
+        ("y[:] = x.sum(axis=0)", (4,)),
+        ("y[:] = x.sum()", ()),
+        ("y[i, j] = sum[k](x[i, k] * j)", (4, 4)),
+        ("if i < j:\n    y[i, j] = sum[k](x[i, k])", (4, 4)),  # some may have no place
+        ("if x[j, 0] > 0:\n    y[i, j] = sum[k](x[i, k])", (4, 4)),
+    ],
+)
+def test_a_sum_that_is_the_same_along_an_axis_is_computed_once(
+    body: str, sums: tuple[int, ...]
+) -> None:
+    square = X[:, :1] + np.arange(4.0)
+    built = build(typed("y, x", body, square.copy(), square).procedure)
+    shapes = [one.target.node.static_shape for one in found(built, Assign) if one.op is not None]
+    assert shapes == [sums]
+
+
+@pytest.mark.parametrize(
+    ("test", "term"),
+    [
+        ("i < j", "x[i + 1, k]"),
+        ("j < n", "x[i + 1, k]"),
+        ("j < i and i < n", "x[i - 1, k]"),
+        ("j < n and i < j", "x[i + 1, k]"),
+        ("j < n", "x[i32(x[i + 2, 0]), k]"),
+    ],
+)
+@pytest.mark.parametrize("more", ["", " + x[0, 0]"])
+def test_a_sum_that_no_element_has_reads_nothing(
+    test: str, term: str, more: str, backend: str
+) -> None:
+    text = f"def f(y, x, n):\n    if {test}:\n        y[i, j] = sum[k]({term}){more}\n"
+    made = pe.cd_from_source(text).on(backend)
+    x = np.arange(16.0).reshape(4, 4) % 5 / 2
+    for n in (0, 1) if "n" in test.split() else (0,):
+        expected = np.zeros((4, 4))
+        y = expected.copy()
+        rows = {"i32": int, "x": x, "n": n}
+        try:
+            for i, j in np.ndindex(4, 4):
+                if eval(test, {}, {**rows, "i": i, "j": j}):
+                    terms = (eval(term, {**rows, "i": i, "k": k}) for k in range(4))
+                    expected[i, j] = sum(terms) + (x[0, 0] if more else 0)
+        except IndexError:
+            with pytest.raises(IndexError):
+                made(y, x, n)
+            continue
+        made(y, x, n)
+        np.testing.assert_allclose(y, expected)

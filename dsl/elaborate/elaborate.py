@@ -32,7 +32,7 @@ from .arrays import describe
 from .called import called
 from .calls import call, comprehend, library_call, run_function
 from .context import Context, NeedStatic, NeedUnroll, error
-from .frame import Frame, Hooks, assigned_names, names_in, rebound_names
+from .frame import Frame, Hooks, assigned_names, names_in, plain_names, rebound_names
 from .inputs import Inputs, Spec
 from .merging import check_merges
 from .sharing import check_sharing
@@ -160,31 +160,37 @@ def _elaborate(
 
 
 def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:
-    """Refuse (CD0207) writing a captured NumPy array; a captured tensor may be written in place."""
+    """Refuse (CD0207) writing a captured NumPy array; a captured tensor may be written in place.
+
+    A name that is bound plainly anywhere is a local, whatever is around the function: nobody
+    looks. One that is only written in parts, or by `+=`, could mean the array around it.
+    """
     keep = set(frame.locals)
-    plain = set(rebound_names(function.body))
-    for name in sorted(frame.locals - frame.parameters):
+    rebound = set(rebound_names(function.body))
+    for name in sorted(frame.locals - frame.parameters - set(plain_names(function.body))):
         captured = frame.lookup(name)
         if isinstance(captured, np.ndarray):
-            span = next(n.span for n in names_in(function) if n.id == name)
-            raise error(
-                "CD0207",
-                CdNameError,
-                f"`{name}` is an array around the function, and is assigned here",
-                span,
-                helps=(
-                    "use another name for what is assigned here",
-                    f"or pass the array, to write it: `def {function.name}({name}, ...)`",
-                )
-                if name in plain
-                else (
-                    f"pass it as an argument to write it: `def {function.name}({name}, ...)`",
-                    "or use another name for the local array",
-                ),
-            )
-        if frame.inputs.is_tensor(captured) and name not in plain:
+            raise _captured_target(function, name, name in rebound)
+        if captured is MISSING:
+            frame.inputs.used[Path(name, (), captured=True)] = frame.inputs.describe(captured, True)
+        if frame.inputs.is_tensor(captured) and name not in rebound:
             keep.discard(name)
     frame.locals = frozenset(keep)
+
+
+def _captured_target(function: s.Function, name: str, rebound: bool) -> CdError:
+    span = next(n.span for n in names_in(function) if n.id == name)
+    passed = f"`def {function.name}({name}, ...)`"
+    helps = (
+        ("use another name for what is assigned here", f"or pass the array, to write it: {passed}")
+        if rebound
+        else (
+            f"pass it as an argument to write it: {passed}",
+            "or use another name for the local array",
+        )
+    )
+    text = f"`{name}` is an array around the function, and is assigned here"
+    return error("CD0207", CdNameError, text, span, helps=helps)
 
 
 def _refuse_captured_writes(

@@ -148,6 +148,14 @@ def rebound_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
         yield from _set_names(statement, subscripted=False)
 
 
+def plain_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
+    """Yield every name that some statement binds whatever it was before: not what is only written
+    by `+=` and the like, or in parts."""
+    for statement in _every(body):
+        if not isinstance(statement, s.Augment):
+            yield from _set_names(statement, subscripted=False)
+
+
 def own_names(
     function: s.Function, parent: Frame | None, lookup: Callable[[str], object]
 ) -> frozenset[str]:

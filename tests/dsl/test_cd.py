@@ -270,6 +270,28 @@ def test_threads_call_one_function_at_once() -> None:
     assert len({id(f.specialise(np.zeros(n))) for n in range(1, 5)}) == 4
 
 
+def test_what_a_call_gives_may_have_the_name_of_a_local() -> None:
+    scale = made("def scale(x):\n    y = x * 2\n    return y")
+    around = scale.definition.scope.globals
+    first = scale.specialise(np.ones(3))
+    for size in (3, 3, 4):
+        around["y"] = scale(np.ones(size))
+        assert around["y"].tolist() == [2.0] * size
+    assert scale.specialise(np.ones(3)) is first
+
+
+def test_a_name_written_in_parts_is_refused_in_every_call_where_it_is_an_array_around() -> None:
+    part = made("def part(x):\n    t[i] = x[i]\n    return t")
+    around = part.definition.scope.globals
+    assert part(np.ones(3)).tolist() == [1.0, 1.0, 1.0]
+    around["t"] = part(np.ones(3))
+    for size in (3, 4):
+        with pytest.raises(NameError, match="CD0207"):
+            part(np.ones(size))
+    del around["t"]
+    assert part(np.ones(3)).tolist() == [1.0, 1.0, 1.0]
+
+
 def run_cell(number: int, text: str, names: dict[str, Any]) -> None:
     """Run a text as a notebook runs a cell: its lines are known under a name of their own."""
     name = f"<ipython-input-{number}-0123abcd>"

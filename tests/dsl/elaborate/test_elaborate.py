@@ -83,9 +83,37 @@ def test_what_is_captured_is_watched() -> None:
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        "w = x * 2\nreturn w",
+        "w, v = x, 1\nreturn v",
+        "w = 0.0\nw += x[0, 0]\nreturn w",
+        "w = x.copy()\nw[0] = 1.0\nreturn w",
+        "for w in x:\n    pass",
+        "w: f64[2]\nw[i] = 1.0\nreturn w",
+        "def w(v):\n    return v + 1\nreturn w(x)",
+        "if x.shape[0] > 5:\n    w = 1\nreturn x",
+    ],
+)
+def test_a_name_that_is_assigned_plainly_is_no_matter_of_what_is_around(body: str) -> None:
+    alone, around = typed("x", body, X), typed("x", body, X, w=np.zeros(3))
+    assert alone.procedure == around.procedure
+    for form in (alone, around):
+        assert not {name for _, name in form.read} & {"w", "v"}
+        assert not [path for path in form.used if path.captured and path.root in "wv"]
+
+
+def test_a_name_written_in_parts_alone_is_watched_as_long_as_it_is_nothing() -> None:
+    (path,) = (path for path in typed("x", "w[i] = x[0, i]\nreturn w", X).used if path.captured)
+    assert path == Path("w", (), True)
+
+
+@pytest.mark.parametrize(
     ("body", "code"),
     [
         ("w[0] = 1.0", "CD0207"),
+        ("w += 1.0", "CD0207"),
+        ("w[:] = x[0, 0]", "CD0207"),
         ("return lambda: 1", "CD0434"),
         ("return x[x > 2.0]", "CD0403"),
     ],

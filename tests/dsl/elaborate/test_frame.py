@@ -12,6 +12,7 @@ from plusequals.dsl.elaborate.frame import (
     first_use,
     loads_in,
     names_in,
+    plain_names,
     rebound_names,
 )
 
@@ -49,6 +50,10 @@ def test_names_that_are_bound_anew_are_bare() -> None:
     assert list(rebound_names(_function().body)) == [
         "a", "g", "i", "k", "l", "n", "q", "w", "z", RESULT, EXIT,
     ]  # fmt: skip
+
+
+def test_names_that_are_bound_whatever_they_were_are_not_augmented_alone() -> None:
+    assert set(rebound_names(_function().body)) - set(plain_names(_function().body)) == {"q"}
 
 
 def test_names_that_are_read_are_not_those_that_are_only_set() -> None:

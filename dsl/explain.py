@@ -32,7 +32,8 @@ from ..lowering.placement import Place, Placement
 from ..lowering.points import known_of
 from ..lowering.target import HOST, Target
 from .elaborate.effects import LIBRARY
-from .elaborate.inputs import ObjectSpec, Spec, is_library
+from .elaborate.inputs import ObjectSpec, Spec
+from .elaborate.instances import is_library
 from .explain_page import page_of
 from .explain_parts import ArrayRow, Parts, Told, in_order, text_of_lines
 from .explain_text import arrays_text, decisions_text, kernels_text, text_of, work_text

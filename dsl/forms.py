@@ -65,7 +65,7 @@ class Specialisation:
     has_fields: bool = False
     """Whether there are such among them."""
     fleeting: tuple[Getter, ...] = ()
-    """How the tensors are got that have no array of their own."""
+    """How the tensors are got that have no array of their own, and objects that are compared."""
     same: tuple[int, ...] = ()
     """Which of these were one: for each the place of the first that is the same."""
     writes_fields: tuple[tuple[Getter, str], ...] = ()

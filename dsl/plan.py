@@ -23,7 +23,7 @@ from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import CdError
 from ..lowering.ir import dtypes
 from .elaborate import typed as t
-from .elaborate.inputs import ConstantSpec, ObjectSpec
+from .elaborate.inputs import ConstantSpec, InstanceSpec, MethodSpec, ObjectSpec
 from .elaborate.types import Kind
 from .elaborate.values import Path
 from .forms import Arguments, Lookup, Match, Specialisation
@@ -94,7 +94,7 @@ def recipe_of(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe | No
 def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
     known, returns = match.known, match.known.typed.returns
     code = known.routine.code if known.routine is not None else None
-    if not isinstance(code, CompiledCode):
+    if not isinstance(code, CompiledCode) or known.typed.compared:
         raise _Unfit
     steps = _Steps(known, lookup)
     steps.arguments(arguments, match.key)
@@ -214,13 +214,18 @@ class _Steps:
     def constant(self, key: Any, value: Any, path: Path) -> tuple[Any, ...]:
         """Return the check of what has to be the very object that it is now."""
         match key:
-            case ObjectSpec(number, _) if number != id(value):  # a method, made when asked for
-                for name in ("__self__", "__func__"):
-                    inner = Path(path.root, (*path.steps, name), path.captured)
-                    self.found[self.place(inner)].check = Check.SAME, getattr(value, name)
-                return Check.TYPE, type(value)
+            case MethodSpec(kind, _, function):
+                inner = Path(path.root, (*path.steps, "__func__"), path.captured)
+                self.found[self.place(inner)].check = Check.SAME, function
+                return Check.TYPE, kind
+            case InstanceSpec(kind):
+                return Check.TYPE, kind
+            case ObjectSpec(number, _) if number != id(value):
+                raise _Unfit
             case ObjectSpec():
                 pass
+            case ConstantSpec(kind, _, number) if kind is float:
+                return Check.BITS, number
             case ConstantSpec():
                 if not isinstance(value, _FIXED) or describe_input(value, True) != key:
                     raise _Unfit

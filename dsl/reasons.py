@@ -11,6 +11,8 @@ from .elaborate.inputs import (
     ArraySpec,
     ConstantSpec,
     GroupSpec,
+    InstanceSpec,
+    MethodSpec,
     NumberSpec,
     ObjectSpec,
     Spec,
@@ -112,9 +114,11 @@ def spec_text(spec: Spec) -> str:
         case ObjectSpec(_, value) if value is MISSING:
             return "not defined"
         case ObjectSpec(_, value):
-            name = getattr(value, "__name__", None)
-            kind = type(value).__name__
-            return f"the {kind} `{name}`" if isinstance(name, str) else f"an object of type {kind}"
+            return _object_text(value)
+        case InstanceSpec(kind):
+            return f"an object of type {kind.__name__}"
+        case MethodSpec(_, _, function):
+            return f"a method, {_object_text(function)} of an object"
         case GroupSpec(kind, items):
             inner = ", ".join(map(spec_text, items))
             return f"[{inner}]" if kind == "list" else f"({inner})"
@@ -122,6 +126,11 @@ def spec_text(spec: Spec) -> str:
             sizes = ", ".join(map(str, shape))
             asked = f", asked to be {memory}" if memory else ""
             return f"a tensor {dtype.short}[{sizes}] with fields {', '.join(names)}{asked}"
+
+
+def _object_text(value: object) -> str:
+    name, kind = getattr(value, "__name__", None), type(value).__name__
+    return f"the {kind} `{name}`" if isinstance(name, str) else f"an object of type {kind}"
 
 
 def path_text(path: Path) -> str:

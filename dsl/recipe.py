@@ -5,6 +5,7 @@
             | (ATTRIBUTE, step, name) | (ITEM, step, key)
     check  := (ANY,) | (SAME, object) | (TYPE, class) | (SIZED, class, length) | (EQUAL, int)
             | (ARRAY, dtype, shape, strides, flags) | (FLOAT,) | (INTEGER,) | (NUMBER, class)
+            | (BITS, float)
 
 `plan` makes one of compiled code, `front` one of an entry on disk; here they become what the
 compiled function reads.
@@ -12,6 +13,7 @@ compiled function reads.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple, NoReturn
@@ -145,6 +147,8 @@ class _Words:
                 return self.array(dtype, shape, strides, flags)
             case (Check.NUMBER, kind):
                 return Check.NUMBER, self.address(kind), np.dtype(kind).itemsize
+            case (Check.BITS, number):
+                return (Check.BITS, *struct.unpack("q", struct.pack("d", number)))
             case (Check.TYPE | Check.SIZED as wanted, kind, *length):
                 return (wanted, self.address(kind), *length)
             case _:

@@ -213,7 +213,7 @@ def _source(source: tuple[Any, ...], scopes: list[Scope]) -> list[Any]:
 
 def _check(check: tuple[Any, ...]) -> list[Any]:
     match check:
-        case (Check.SAME, _):
+        case (Check.SAME | Check.BITS, _):
             return [Check.SAME]
         case (Check.ARRAY, dtype, shape, strides, flags):
             return [Check.ARRAY, _dtype(dtype), list(shape), list(strides), flags]

@@ -12,7 +12,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,6 @@ from ..backends.runtime.codes import Codes
 from ..backends.runtime.state import RUNTIME
 from ..lowering import settings
 from ..lowering.collector import paused
-from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label
 from ..lowering.ir.assignments import Procedure
 from ..lowering.later import Later
@@ -51,7 +50,8 @@ from .forms import (
 )  # fmt: skip
 from .keys import describe_input, quick_key
 from .reasons import Situation, why
-from .sizes import SIZES, SizesSeen, Specs, fits, opened_axes
+from .sizes import SIZES, Specs, fits, opened_axes
+from .tables import Table, keep
 
 if TYPE_CHECKING:
     from . import checked
@@ -59,19 +59,6 @@ if TYPE_CHECKING:
 else:  # what few programs need
     checked = Later(".checked", __package__)
     recording = Later(".tracing.recording", __package__)
-
-
-@dataclass
-class _Table:
-    """The forms made under one choice of settings, by cheap key and by specifications."""
-
-    quick: dict[object, tuple[Specialisation, ...]] = field(default_factory=dict)
-    full: dict[object, tuple[Specialisation, ...]] = field(default_factory=dict)
-    any_size: list[tuple[Specs, Specialisation]] = field(default_factory=list)
-    """Forms with run-time sizes, and the specifications they were made for."""
-    sizes: SizesSeen = field(default_factory=SizesSeen)
-    apart: dict[object, tuple[Specialisation, ...]] = field(default_factory=dict)
-    """Forms to be linked, which no call uses, by specifications."""
 
 
 class Specialisations:
@@ -88,8 +75,8 @@ class Specialisations:
         self.lookup = lookup
         self.backend = backend
         self._statics: frozenset[str] = frozenset()
-        self._tables: dict[Settings, _Table] = {}
-        self._latest: tuple[Settings | None, _Table] = (None, _Table())
+        self._tables: dict[Settings, Table] = {}
+        self._latest: tuple[Settings | None, Table] = (None, Table())
         self._lock = threading.RLock()
         self.plans = [] if plans is None else plans
         """The short ways of calls that were made, the latest first; see `plan`."""
@@ -143,16 +130,16 @@ class Specialisations:
                 self._add_statics(made)
                 specs = tuple(self._specs(arguments).values())
             if made.holds(arguments):  # or it would never be found again
-                table.apart[specs] = (made, *table.apart.get(specs, ()))
+                keep(table.apart, specs, made)
             return made
 
-    def _found_or_made(self, table: _Table, arguments: Arguments) -> Match:
+    def _found_or_made(self, table: Table, arguments: Arguments) -> Match:
         with self._lock:
             key, specs = self._key(arguments), tuple(self._specs(arguments).values())
             for known in table.full.get(specs, ()):
                 found = known.match(arguments, key)
                 if found is not None:
-                    table.quick[key] = (known, *table.quick.get(key, ()))
+                    keep(table.quick, key, known)
                     return found
             found = self._of_any_size(table, arguments, key)
             if found is not None:
@@ -162,20 +149,20 @@ class Specialisations:
             if not made.typed.statics <= self._statics:
                 self._add_statics(made)
                 key, specs = self._key(arguments), tuple(self._specs(arguments).values())
-            table.full[specs] = (made, *table.full.get(specs, ()))
-            table.quick[key] = (made, *table.quick.get(key, ()))
+            keep(table.full, specs, made)
+            keep(table.quick, key, made)
             held = [get(arguments) for get in made.arrays]
             found = made.match(arguments, key) or Match(made, held, key, False)
             return replace(found, fresh=True)
 
-    def _of_any_size(self, table: _Table, arguments: Arguments, key: object) -> Match | None:
+    def _of_any_size(self, table: Table, arguments: Arguments, key: object) -> Match | None:
         """Return a form with run-time sizes that fits, made now where it is time for one."""
         specs = self._specs(arguments)
         for wanted, known in table.any_size:
             if all(fits(specs[name], wanted[name]) for name in specs):
                 found = known.match(arguments, key)
                 if found is not None:
-                    table.quick[key] = (known, *table.quick.get(key, ()))
+                    keep(table.quick, key, known)
                     return found
         opened = table.sizes.opened(specs)
         if opened is None:
@@ -189,7 +176,7 @@ class Specialisations:
             table.sizes.close(specs)
             return None
         table.any_size.append((opened, made))
-        table.quick[key] = (made, *table.quick.get(key, ()))
+        keep(table.quick, key, made)
         return Match(made, [get(arguments) for get in made.arrays], key, False)
 
     def keep(self, plan: Packed | None, match: Match, arguments: Arguments, most: int) -> None:
@@ -207,11 +194,11 @@ class Specialisations:
         self._statics |= made.typed.statics
         self.plans.clear()
 
-    def _table(self) -> _Table:
+    def _table(self) -> Table:
         """Return the table for the settings that hold now; usually those of the call before."""
         now, (before, table) = settings.current(), self._latest
         if now is not before:
-            table = self._tables.setdefault(now, table if before is None else _Table())
+            table = self._tables.setdefault(now, table if before is None else Table())
             self._latest = now, table
         return table
 
@@ -249,7 +236,7 @@ class Specialisations:
         routine = link.link(procedure, self.backend, later=later) if compiled else None
         find = partial(getter, typed, self.lookup)
         watched = tuple(watches(typed, find, arguments))
-        fleeting = tuple(map(find, typed.nowhere))
+        fleeting = tuple(map(find, (*typed.nowhere, *typed.compared)))
         situation = self._situation(typed, watched, alias, arguments)
         return Specialisation(
             situation=situation,

@@ -22,7 +22,7 @@ dsl: public profile parallel
 dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why producers recorded terms
-dsl: remember plan results specialise
+dsl: remember plan results specialise tables
 dsl/tracing: log records points recording quick room printing instrument rows buffers columns
 dsl/tracing: boxes where sites
 dsl: forms sizes reasons keys words build checked wrapping fitting
@@ -30,7 +30,9 @@ dsl/elaborate: __init__ elaborate typed calls index_reductions statements contro
 dsl/elaborate: carried leaving
 dsl/elaborate: declarations effects requests index_notation index_refusals ranges rounds
 dsl/elaborate: expressions choices bindings merging sharing called
-dsl/elaborate: operators identity subscript_rules truth names frame inputs numpy_table array_types
+dsl/elaborate: owners
+dsl/elaborate: operators identity subscript_rules truth names frame inputs instances numpy_table
+dsl/elaborate: array_types
 dsl/elaborate: numpy_functions accumulate composed
 dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers
 dsl/elaborate: selection sorting creation joining python_reductions averages reductions

@@ -48,7 +48,7 @@ class Source:
 class Check:
     """What a value has to be."""
 
-    ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER = range(9)
+    ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER, BITS = range(10)
 
 
 class New:

@@ -6,7 +6,7 @@ import functools
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Span
 from ...lowering.ir.assignments import Block, Let
@@ -19,7 +19,9 @@ from .arrays import describe
 from .context import error
 from .expressions import elements, evaluate, tested
 from .frame import RESULT, Frame, own_names
+from .instances import is_method, runs_source
 from .operators import now
+from .owners import held, owner_of
 from .site import Site, Word
 from .statements import run
 from .types import Kind
@@ -125,8 +127,8 @@ def _call_value(
             return inline(frame, _as_function(inner), scope.lookup, args, keywords, e.span, scope)
         case Static(inner):
             return _call_object(frame, inner, site, args, keywords, e)
-        case Opaque(inner, _) if callable(inner):
-            return _call_object(frame, inner, site, args, keywords, e)
+        case Opaque(inner, path) if callable(inner):
+            return _call_object(frame, inner, site, args, keywords, e, path)
         case _:
             raise error("CD0427", CdTypeError, f"{describe(function)} cannot be called", e.span)
 
@@ -140,11 +142,12 @@ def _argument(frame: Frame, value: Value, span: Span) -> Value:
 
 def _call_object(
     frame: Frame,
-    function: object,
+    function: Any,
     site: Site,
     args: tuple[Value, ...],
     keywords: dict[str, Value],
     e: s.Call,
+    path: Path | None = None,
 ) -> Value:
     """Return what calling a Python object means: the table, an inlined body, or a known value."""
     handler = table.lookup(function)
@@ -159,21 +162,21 @@ def _call_object(
     if inner is not None:
         surface, lookup = inner()
         return inline(frame, surface, lookup, args, keywords, e.span, None, function)
-    if isinstance(function, functools.partial):
-        bound = tuple(_held(frame, value, e.span) for value in function.args)
-        named = {key: _held(frame, value, e.span) for key, value in function.keywords.items()}
-        return _call_object(frame, function.func, site, (*bound, *args), {**named, **keywords}, e)
-    if isinstance(function, types.MethodType):
-        owner = _held(frame, function.__self__, e.span)
+    if is_method(function):
+        owner = owner_of(frame, function, path, e.span)
         return _call_object(frame, function.__func__, site, (owner, *args), keywords, e)
+    if isinstance(function, functools.partial):
+        bound = tuple(held(frame, value, e.span) for value in function.args)
+        named = {key: held(frame, value, e.span) for key, value in function.keywords.items()}
+        return _call_object(frame, function.func, site, (*bound, *args), {**named, **keywords}, e)
     if isinstance(function, types.FunctionType):
         surface = _surface(frame, function, e.span)
         return inline(
             frame, surface, scope_of(function).lookup, args, keywords, e.span, None, function
         )
-    called = vars(type(function)).get("__call__")
-    if isinstance(called, types.FunctionType) or hasattr(called, "__cd_function__"):
-        owner = _held(frame, function, e.span)
+    if runs_source(function):
+        owner = held(frame, function, e.span) if path is None else Opaque(function, path)
+        called = type(function).__call__
         return _call_object(frame, called, site, (owner, *args), keywords, e)
     known = all(isinstance(arg, Static) for arg in (*args, *keywords.values()))
     if known and callable(function):
@@ -196,13 +199,6 @@ def _call_object(
         "CD0427", CdTypeError, f"`{name}` is not known to the language and has no Python source",
         e.span, helps=("call it outside and pass its result in",),
     )  # fmt: skip
-
-
-def _held(frame: Frame, value: object, span: Span) -> Value:
-    """Return an object that a callable brings along, such as a method's owner, as an input."""
-    path = Path(f"{id(value)}:{type(value).__name__}", captured=True)
-    frame.inputs.constants[path.root] = value
-    return frame.inputs.wrap(frame.ctx, path, value, True, span)
 
 
 def _as_array(frame: Frame, value: Value, span: Span) -> Value:

@@ -155,7 +155,7 @@ def _elaborate(
     return Typed(
         procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics,
         inputs.fleeting, inputs.nowhere(), inputs.read, inputs.owners,
-        tuple(inputs.asked.values()), inputs.steady,
+        tuple(inputs.asked.values()), inputs.steady, tuple(inputs.compared),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...lowering.diagnostic import CdTypeError, Span
 from .context import error
 from .frame import Frame, sources
-from .values import Array, Scalar, Static, Value
+from .values import Array, Opaque, Scalar, Static, Value
 
 
 def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Static:
@@ -15,6 +15,9 @@ def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> St
     """
     if isinstance(left, Static) and isinstance(right, Static):
         same = left.value is right.value
+    elif isinstance(left, Opaque) and isinstance(right, Opaque):
+        same = left.value is right.value
+        frame.inputs.compare(left, right)
     else:
         same = left == right and not isinstance(left, Scalar)
     if not same and isinstance(left, Array) and isinstance(right, Array):

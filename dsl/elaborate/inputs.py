@@ -7,8 +7,6 @@ call; a changed one means another specialisation, never a stale result.
 
 from __future__ import annotations
 
-import functools
-import types
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import Any, TypeGuard
@@ -28,6 +26,7 @@ from .. import identity
 from .. import surface as s
 from .array_types import ArrayType
 from .context import Context, error
+from .instances import FUNCTIONS, has_state, is_instance, is_method
 from .site import Word
 from .types import Kind, cast, kind_of_number
 from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, TensorLike, Value
@@ -67,10 +66,29 @@ class ConstantSpec:
 
 @dataclass(frozen=True, slots=True)
 class ObjectSpec:
-    """An object that is compared by identity: a function, a module, a class, a user's object."""
+    """An object that is compared by identity: a function, a module, a class."""
 
     id: int
     value: object = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceSpec:
+    """An object that is compared by its type: what is read of it is an input of its own.
+
+    It keeps none alive.
+    """
+
+    type: type
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSpec:
+    """A function taken from an object: its owner is an input of its own."""
+
+    type: type
+    id: int
+    function: object = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +110,13 @@ class TensorSpec:
     """The memory mode that was asked for, empty where none was."""
 
 
-Spec = ArraySpec | NumberSpec | ConstantSpec | ObjectSpec | GroupSpec | TensorSpec
+Spec = (
+    ArraySpec | NumberSpec | ConstantSpec | ObjectSpec | InstanceSpec | MethodSpec | GroupSpec
+    | TensorSpec
+)  # fmt: skip
 
 
 _PLAIN = (str, bytes, type(None), type(...), slice, np.dtype, range)
-_FUNCTIONS = (
-    types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type,
-    np.ufunc, types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
-)  # fmt: skip
 
 
 def spec_of(
@@ -131,36 +148,14 @@ def spec_of(
         numbers = isinstance(value, list) and not static and all(map(_is_numeric, items))
         if not (numbers and items):
             return GroupSpec(type(value).__name__ if type(value) is list else "tuple", items)
-    if not isinstance(value, _FUNCTIONS):
+    if is_method(value):
+        function = getattr(value, "__func__")  # noqa: B009 - a method by what it has
+        return MethodSpec(type(value), id(function), function)
+    if not isinstance(value, FUNCTIONS):
         spec = describe(value)
         if spec is not None:
             return replace(spec, listed=isinstance(value, list))
-    return ObjectSpec(_identity(value), value)
-
-
-def _identity(value: object) -> int:
-    """Return a number for the object; for a method the same each time it is taken."""
-    owner, function = getattr(value, "__self__", None), getattr(value, "__func__", None)
-    if isinstance(value, types.MethodType | functools.partial) and function is not None:
-        return id(owner) << 64 | id(function)
-    return id(value)
-
-
-def is_library(value: object) -> bool:
-    """Return whether a module, class or function comes with Python, NumPy or this package."""
-    name = "__name__" if isinstance(value, types.ModuleType) else "__module__"
-    return identity.is_library(str(getattr(value, name, "")))
-
-
-def _has_state(value: object) -> bool:
-    """Whether attributes of an object may change, so that they are looked up at every call.
-
-    Those of functions and of what Python and NumPy bring along do not; those of the user's
-    modules, classes and objects may.
-    """
-    if isinstance(value, types.ModuleType | type):
-        return not is_library(value)
-    return not isinstance(value, _FUNCTIONS) and not hasattr(value, "__cd_function__")
+    return InstanceSpec(type(value)) if is_instance(value) else ObjectSpec(id(value), value)
 
 
 def _fits(value: object) -> bool:
@@ -221,6 +216,8 @@ class Inputs:
     """What each name was that was looked up around a function, by the function's prefix."""
     asked: dict[tuple[int, str], tuple[Noted, str, Noted]] = field(default_factory=dict)
     """The attributes that were taken for constant: whose, and what they were."""
+    compared: dict[Path, None] = field(default_factory=dict)
+    """The ways to objects of which it matters which are one, though they are known by type."""
     steady: bool = True
     """Whether nothing was asked that another process could answer otherwise for equal inputs."""
 
@@ -242,6 +239,11 @@ class Inputs:
         """Note an attribute that was found and is taken for constant."""
         if not identity.is_fixed(owner):
             self.asked[id(owner), name] = Noted.of(owner), name, Noted.of(found)
+
+    def compare(self, one: Opaque, other: Opaque) -> None:
+        """Note that it matters whether two objects are one, where no specification says."""
+        if one.path != other.path and is_instance(one.value) and is_instance(other.value):
+            self.compared |= {one.path: None, other.path: None}
 
     def root(self, owner: object, lookup: Callable[[str], object]) -> str:
         """Return the prefix of captured paths of an inlined function; the same for the same one."""
@@ -268,7 +270,7 @@ class Inputs:
         """Return the value of an input that is given, and of its specification."""
         match spec:
             case ArraySpec(dtype, shape, strides, listed, placed):
-                label = _label(path)
+                label = path.label
                 node = self.node(ctx, path, label, dtype, shape, strides, placed)
                 return replace(ctx.whole(node, span), listed=listed)
             case NumberSpec(kind):
@@ -276,7 +278,9 @@ class Inputs:
             case ConstantSpec(_, _, value):
                 return Static(value)
             case ObjectSpec(_, value):
-                return Opaque(value, path) if _has_state(value) else Static(value)
+                return Opaque(value, path) if has_state(value) else Static(value)
+            case InstanceSpec() | MethodSpec():
+                return Opaque(given, path)
             case GroupSpec(kind, items):
                 parts = []
                 for n, (item, one) in enumerate(zip(items, given, strict=True)):
@@ -324,7 +328,7 @@ class Inputs:
                 label=f"declared fields: {declared}",
                 helps=(f"declare it: `pe.tensor(..., fields=({name!r},))`",),
             )  # fmt: skip
-        label = _label(handle.path)
+        label = handle.path.label
         label = label if name == "value" else f"{label}_{name}"
         if merged:
             name, label = name + MERGED, f"{label}_merge"
@@ -365,7 +369,7 @@ class Inputs:
         return tuple(path for path, one in self.handles.items() if _is_nowhere(one.tensor))
 
     def _number(self, ctx: Context, path: Path, kind: Kind, span: Span) -> Scalar:
-        name = _label(path)
+        name = path.label
         node = self.node(ctx, path, name, kind.dtype, (), None)
         if kind.dtype.kind not in "iu":
             return Scalar(Read(node, (), span), kind)
@@ -382,17 +386,3 @@ def _is_nowhere(tensor: TensorLike) -> bool:
 
 def _asked(tensor: TensorLike) -> str:
     return "" if tensor.request is None else str(tensor.request.mode)
-
-
-def _label(path: Path) -> str:
-    """Return what the array of a path is called: the last name on it, with the numbers behind."""
-    label = path.root
-    for step in path.steps:
-        match step:
-            case str():
-                label = step
-            case (str(key),):
-                label = key
-            case (key,) | key:
-                label = f"{label}_{key}"
-    return label

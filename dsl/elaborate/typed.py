@@ -100,3 +100,5 @@ class Typed:
     owners: Mapping[str, object] = field(default_factory=dict)
     asked: tuple[tuple[Noted, str, Noted], ...] = ()
     steady: bool = True
+    compared: tuple[Path, ...] = ()
+    """The ways to objects of which it matters which are one."""

@@ -58,6 +58,20 @@ class Path:
         """Whether it leads to a field of a tensor."""
         return bool(self.steps) and str(self.steps[-1]).startswith("@")
 
+    @property
+    def label(self) -> str:
+        """What the array at its end is called: the last name on it, with the numbers behind."""
+        label = self.root
+        for step in self.steps:
+            match step:
+                case str():
+                    label = step
+                case (str(key),):
+                    label = key
+                case (key,) | key:
+                    label = f"{label}_{key}"
+        return label
+
     def __str__(self) -> str:
         return self.root + "".join(map(_step_text, self.steps))
 
@@ -237,7 +251,7 @@ class Handle:
 class Opaque:
     """An object of the user's whose attributes and items are looked up now and at every call."""
 
-    value: object
+    value: object = field(compare=False)
     path: Path
 
 

@@ -141,6 +141,8 @@ def test_methods_and_what_objects_hold(long_ways: list[str]) -> None:
     np.testing.assert_array_equal(one.run(x), 12.0 * x)
     one.weights[:] = 1
     np.testing.assert_array_equal(one.run(x), 6.0 * x)
+    more = iter([Model(float(text)) for text in ["6.0"] * 8])
+    assert [got[0] for got in repeated(long_ways, lambda: next(more).run(x))] == [6.0] * 5
     one.weights = np.arange(6.0)[::2]
     np.testing.assert_array_equal(one.run(x), 5.0 + one.weights)
     one.double = lambda x: x * 10

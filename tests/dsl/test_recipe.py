@@ -62,6 +62,7 @@ def test_checks() -> None:
     wanted = [
         (Check.SAME, value), (Check.TYPE, list), (Check.SIZED, tuple, 3), (Check.FLOAT,),
         (Check.NUMBER, np.int16), (Check.ARRAY, dtype, (2, 3), (-4, 8), 0x500),
+        (Check.BITS, -0.0),
     ]  # fmt: skip
     words, kept = words_of(*(Step((Source.CONSTANT, value), check) for check in wanted))
     read = []
@@ -75,6 +76,7 @@ def test_checks() -> None:
     assert read[4] == [Check.NUMBER, 8, id(np.int16), 2]
     head = [id(dtype), 2, 0x500, 0x500, -4, 20]
     assert read[5] == [Check.ARRAY, 16, *head, 2, 3, -4, 8]
+    assert read[6] == [Check.BITS, 7, -(2**63)]
     assert any(one is dtype for one in kept) and any(one is value for one in kept)
 
 

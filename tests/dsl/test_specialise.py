@@ -51,6 +51,46 @@ def test_type_rank_shape_and_layout_make_another_form(other: Any, says: str) -> 
     assert f.explain(other).why == says
 
 
+class Layer:
+    def __init__(self, size: int, rate: float) -> None:
+        self.w, self.rate, self.mode = np.ones(size), rate, "up"
+
+    def helper(self, x):
+        return self.w * x
+
+    def __call__(self, x):
+        return x + self.rate
+
+
+LAYER = "def f(m, x):\n    return m(m.helper(x)) if m.mode == 'up' else x"
+
+
+def test_another_object_with_the_like_attributes_takes_the_same_form() -> None:
+    f, _ = made(LAYER)
+    x = np.ones(3)
+    equal = [(Layer(3, 0.5), x), (Layer(3, float("0.5")), x)]
+    assert forms(f, *equal) == 1
+    equal[1][0].w *= 3
+    assert f(*equal[1]).tolist() == [3.5, 3.5, 3.5] and f(*equal[0]).tolist() == [1.5, 1.5, 1.5]
+    assert forms(f, *equal, (Layer(1, 0.5), x), (Layer(3, 0.25), x)) == 3
+    equal[1][0].mode = "down"
+    assert f(*equal[1]).tolist() == [1.0, 1.0, 1.0]
+    assert f(type("Layer", (Layer,), {"helper": lambda self, x: x})(3, 0.5), x)[0] == 1.5
+
+
+def test_arguments_are_not_kept_alive() -> None:
+    f, _ = made(LAYER)
+    x, kept = np.ones(3), []
+    for rate in (0.5, 0.25, 0.5, 0.5):
+        layer = Layer(3, rate)
+        for _ in range(3):
+            f(layer, x)
+        kept += [weakref.ref(layer), weakref.ref(layer.w)]
+    del layer
+    gc.collect()
+    assert not [one for one in kept if one() is not None]
+
+
 def test_what_the_code_does_not_depend_on_makes_none() -> None:
     f, _ = made(DOUBLE)
     read_only = np.zeros(3)

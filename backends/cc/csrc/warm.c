@@ -59,7 +59,7 @@ extern void PyObject_GC_Del(void *);
 #define FAULT 16  // `record.SLOTS`
 
 enum { ARGUMENT, KEYWORD, NAME, CELL, ATTRIBUTE, ITEM, CONSTANT };
-enum { ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER };
+enum { ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER, BITS };
 enum { NEW_ARRAY, NEW_FLOAT, NEW_INTEGER, NEW_BOOL, NEW_COMPLEX, NEW_NUMBER, NEW_EMPTY };
 enum { OBJECT, VALUE, RESULT };
 enum { ONE, TUPLE, LIST };
@@ -184,6 +184,10 @@ static int fits(Call *call, int at, const Value *value)
     case EQUAL:
         if (object->type != &PyLong_Type) return 0;
         return PyLong_AsLongLongAndOverflow(object, &overflow) == value->rest[0] && !overflow;
+    case BITS:  // 0.0 and -0.0 are two
+        if (object->type != &PyFloat_Type) return 0;
+        number->real[0] = PyFloat_AsDouble(object);
+        return !memcmp(number->real, value->rest, sizeof(double));
     case ARRAY:
         return is_array(call, at, (const Layout *)value->rest);
     case FLOAT:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import enum
+
 import numpy as np
 import pytest
 
-from tests.language.ask import plain, refused, run
+from tests.language.ask import compiled, plain, refused, run
 
 X, Y = np.arange(1.0, 5.0), np.arange(4.0) * 10
 KNOWN = (
@@ -33,6 +35,24 @@ def test_what_is_known_is_pythons(test: str, backend: str) -> None:
 def test_what_the_run_decides_is_refused(body: str) -> None:
     found = refused("x, y, t", body, X, Y, 1.0, says=("on some paths",), offers=("array_equal",))
     assert found.code == "CD0208"
+
+
+class _Mode(enum.Enum):
+    FAST = 1
+    SLOW = 2
+
+
+class _Owner:
+    pass
+
+
+def test_objects_are_pythons(backend: str) -> None:
+    body = "return m is F, m is not F, m is None"
+    for mode in (*_Mode, *_Mode):
+        assert run(backend, "m", body, mode, F=_Mode.FAST) == plain("m", body, mode, F=_Mode.FAST)
+    f, one, other = compiled("a, b", "return a is b"), _Owner(), _Owner()
+    for a, b in ((one, one), (one, other), (other, one), (other, other), (one, other), (one, f)):
+        assert f(a, b) is (a is b)
 
 
 def test_arrays_made_on_both_sides_are_neither() -> None:

@@ -16,6 +16,8 @@ from plusequals.dsl.elaborate.inputs import (
     ArraySpec,
     ConstantSpec,
     Inputs,
+    InstanceSpec,
+    MethodSpec,
     NumberSpec,
     ObjectSpec,
     TensorSpec,
@@ -87,11 +89,16 @@ class _Model:
     def scale(self) -> float:
         return 2.0
 
+    def other(self) -> float:
+        return 3.0
 
-def test_a_method_is_the_same_each_time_it_is_taken() -> None:
+
+def test_an_instance_is_known_by_its_type_a_method_by_its_function() -> None:
     model = _Model()
-    assert describe_input(model.scale, True) == describe_input(model.scale, True)
-    assert describe_input(model.scale, True) != describe_input(_Model().scale, True)
+    assert describe_input(model, False) == describe_input(_Model(), False) == InstanceSpec(_Model)
+    method = MethodSpec(types.MethodType, id(_Model.scale), _Model.scale)
+    assert describe_input(model.scale, True) == describe_input(_Model().scale, True) == method
+    assert describe_input(model.scale, True) != describe_input(model.other, True)
 
 
 def _inputs() -> tuple[Inputs, Context]:

@@ -1,0 +1,65 @@
+"""Which objects code depends on by themselves, and which by their type and what is read of them.
+
+an instance   of a class of the user's: another one with the like attributes is as good
+a method      its function, and then its owner, which is found from it like any attribute
+all else      functions, modules, classes, members of enumerations: the very object
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+
+import numpy as np
+
+from .. import identity
+from ..source import MISSING
+
+FUNCTIONS = (
+    types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type,
+    np.ufunc, types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
+)  # fmt: skip
+
+
+def is_library(value: object) -> bool:
+    """Return whether a module, class or function comes with Python, NumPy or this package."""
+    name = "__name__" if isinstance(value, types.ModuleType) else "__module__"
+    return identity.is_library(str(getattr(value, name, "")))
+
+
+def has_state(value: object) -> bool:
+    """Whether attributes of an object may change, so that they are looked up at every call.
+
+    Those of functions and of what Python and NumPy bring along do not; those of the user's
+    modules, classes and objects may.
+    """
+    if isinstance(value, types.ModuleType | type):
+        return not is_library(value)
+    return not isinstance(value, FUNCTIONS) and not hasattr(value, "__cd_function__")
+
+
+def is_instance(value: object) -> bool:
+    """Whether an object is known by its type: all else that matters of it is an attribute.
+
+    Not what is called without its source being read, whose results may depend on anything, nor
+    marks: members of enumerations, an `object()`, what says that a name is nothing.
+    """
+    if not has_state(value) or isinstance(value, types.ModuleType | type | enum.Enum):
+        return False
+    if value is MISSING or type(value) is object:
+        return False
+    return not callable(value) or (runs_source(value) and not is_method(value))
+
+
+def runs_source(value: object) -> bool:
+    """Whether an object is called by a function of its class that can be read."""
+    called = getattr(type(value), "__call__", None)  # noqa: B004 - it may be inherited
+    return isinstance(called, types.FunctionType) or hasattr(called, "__cd_function__")
+
+
+def is_method(value: object) -> bool:
+    """Whether a value is a function taken from an object: `obj.step`, plain or under `@cd`."""
+    if isinstance(value, types.MethodType):
+        return True
+    return isinstance(value, functools.partial) and hasattr(value, "__func__")

@@ -27,6 +27,7 @@ else:  # what few programs need
 _NUMBERS = frozenset(
     [float, complex, *(np.dtype(t.name).type for t in dtypes.ALL if t.name != "bfloat16")]
 ) - {np.bool_}  # fmt: skip
+_LISTED = frozenset([float, int])
 _NAMED = (
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc, ArrayType,
     type(MISSING),
@@ -66,9 +67,30 @@ def quick_key(value: Any, static: bool) -> object:
         return tensors.Tensor, value.dtype, value.shape, value.fields, value.constant, value.memory
     if kind is tuple:
         return (tuple, *[quick_key(item, True) for item in value])
-    if has_arrays(value):
-        return (list, *[quick_key(item, True) for item in value])
+    if kind is list:
+        if not static and (layout := _layout_of(value)) is not None:
+            return ("list", *layout)
+        if has_arrays(value):
+            return (list, *[quick_key(item, True) for item in value])
     return describe_input(value, static)
+
+
+def _layout_of(value: list[Any]) -> tuple[Any, ...] | None:
+    """Return the element type and shape of what NumPy makes of lists of Python's numbers.
+
+    None where it is something else, or not told without making it.
+    """
+    kinds = set(map(type, value))
+    if kinds and kinds <= _LISTED:
+        whole = value if kinds == {int} else [one for one in value if type(one) is int]
+        if whole and not (min(whole) >= -(2**63) and max(whole) < 2**63):
+            return None
+        return float if float in kinds else int, len(value)
+    if kinds != {list}:
+        return None
+    rows = set(map(_layout_of, value))
+    row = rows.pop()
+    return None if rows or row is None else (*row, len(value))
 
 
 def has_arrays(value: object) -> TypeGuard[list[Any]]:

@@ -27,7 +27,7 @@ from .elaborate.inputs import ConstantSpec, InstanceSpec, MethodSpec, ObjectSpec
 from .elaborate.types import Kind
 from .elaborate.values import Path
 from .forms import Arguments, Lookup, Match, Specialisation
-from .keys import describe_input
+from .keys import describe_input, quick_key
 from .recipe import Form, Recipe, Step, packed
 from .source import Scope
 
@@ -133,6 +133,8 @@ class _Steps:
     places: dict[Path, int] = field(default_factory=dict)
     full: set[int] = field(default_factory=set)
     """The arrays that have elements."""
+    made: dict[int, int] = field(default_factory=dict)
+    """The arrays that are made of lists, by the numbers of the lists."""
     numbers: dict[int, Any] = field(default_factory=dict)
     """The types of the numbers that are given in each call."""
 
@@ -198,9 +200,18 @@ class _Steps:
                     self.check(self.place(inner), one, value[number], inner)
             case (type() as kind,):
                 check = self.number(at, kind)
+            case ("list", type() as kind, *sizes):
+                check = self.listed(at, np.empty(sizes[::-1], kind))
             case _:
                 check = self.constant(key, value, path)
         self.found[at].check = check
+
+    def listed(self, at: int, like: Any) -> tuple[Any, ...]:
+        """Return the check of a list of numbers; the code gets the array that is made of it."""
+        self.made[at] = len(self.found)
+        self.found.append(Step((Source.MADE, at)))
+        self.check(self.made[at], quick_key(like, False), like, Path(""))
+        return (Check.LISTED,)
 
     def number(self, at: int, kind: type) -> tuple[Any, ...]:
         """Return the check of a number whose value is given in each call."""
@@ -237,7 +248,7 @@ class _Steps:
 
     def input(self, path: Path, dtype: Any) -> tuple[int, bool]:
         """Return the number of what the code gets, and whether it is an array."""
-        at = self.place(path)
+        at = self.made.get(self.place(path), self.place(path))
         is_array = self.found[at].check[0] == Check.ARRAY
         if not is_array and (at not in self.numbers or self.numbers[at] != dtype):
             raise _Unfit

@@ -2,10 +2,10 @@
 
     Step   := source, check      something that is looked at in every call
     source := (ARGUMENT, name) | (NAME, scope, name) | (CONSTANT, object)
-            | (ATTRIBUTE, step, name) | (ITEM, step, key)
+            | (ATTRIBUTE, step, name) | (ITEM, step, key) | (MADE, step): the array of a list
     check  := (ANY,) | (SAME, object) | (TYPE, class) | (SIZED, class, length) | (EQUAL, int)
             | (ARRAY, dtype, shape, strides, flags) | (FLOAT,) | (INTEGER,) | (NUMBER, class)
-            | (BITS, float)
+            | (BITS, float) | (LISTED,)
 
 `plan` makes one of compiled code, `front` one of an entry on disk; here they become what the
 compiled function reads.
@@ -126,6 +126,8 @@ class _Words:
                 return (Source.NAME, *around, self.address(name))
             case (Source.ATTRIBUTE | Source.ITEM as kind, int() as base, key):
                 return kind, base, 0, self.address(key)
+            case (Source.MADE, int() as base):
+                return Source.MADE, base, 0, self.address(np.asarray)
             case (_, constant):
                 return Source.CONSTANT, 0, 0, self.address(constant)
         raise AssertionError(f"no source: {source}")

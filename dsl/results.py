@@ -73,7 +73,9 @@ def _run(match: Match, arguments: Arguments) -> Any:
 def _as_they_are(known: Specialisation, given: Sequence[Any]) -> list[Any]:
     """Return the arrays of a call whose key says that they need no preparation."""
     return [
-        value if dtype is None or type(value) in _AS_THEY_ARE else np.asarray(value, dtype)
+        value
+        if type(value) in _AS_THEY_ARE or (dtype is None and type(value) is not list)
+        else np.asarray(value, dtype)
         for value, dtype in zip(given, known.scalars, strict=True)
     ]
 
@@ -90,7 +92,9 @@ def _is_direct(
         owner = path.owner or path
         if owner not in watched and not _is_told(owner, arguments):
             return False
-        if array is not value and (dtype is None or isinstance(value, np.ndarray)):
+        if array is value or type(value) is list:
+            continue
+        if dtype is None or isinstance(value, np.ndarray):
             return False
     return True
 

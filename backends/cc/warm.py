@@ -42,13 +42,13 @@ Packed = tuple[bytes, tuple[object, ...], Callable[..., BaseException]]
 class Source:
     """Where a value is found: in the call, by name, or from another value of the plan."""
 
-    ARGUMENT, KEYWORD, NAME, CELL, ATTRIBUTE, ITEM, CONSTANT = range(7)
+    ARGUMENT, KEYWORD, NAME, CELL, ATTRIBUTE, ITEM, CONSTANT, MADE = range(8)
 
 
 class Check:
     """What a value has to be."""
 
-    ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER, BITS = range(10)
+    ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER, BITS, LISTED = range(11)
 
 
 class New:

@@ -45,3 +45,23 @@ def test_numbers_that_are_given_share_a_key_and_constants_do_not() -> None:
 def test_an_array_is_named_where_it_is_refused() -> None:
     with pytest.raises(TypeError, match="`grid` has elements of type datetime64"):
         describe_input(np.zeros(2, "M8[s]"), False, "grid")
+
+
+LISTS: list[Any] = [
+    [1.0, 2.0], [3.0, 4], [1, 2], [True, False], [1, 2**63], [1.0, 2**63], [-(2**63), 0], [],
+    [[1, 2], [3, 4]], [[1.0, 2], [3, 4]], [[1, 2]], [[[1.0]]], [1.0], [np.float32(1), 2.0],
+    [(1, 2)], [(1.0, 2.0)], [np.float64(1.0), 2.0], [-0.0, np.inf],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one", LISTS, ids=repr)
+def test_keys_of_lists_tell_of_what_is_made_of_them(one: list[Any]) -> None:
+    for other in LISTS:
+        if quick_key(one, False) == quick_key(other, False):
+            assert describe_input(one, False) == describe_input(other, False)
+
+
+def test_values_in_a_list_of_numbers_do_not_matter() -> None:
+    for one, other in (([1.0, 2.0], [3.0, 4]), ([[1, 2]], [[3, 4]]), ([7], [8])):
+        assert quick_key(one, False) == quick_key(other, False)
+        assert quick_key(one, True) != quick_key(other, True)

@@ -72,6 +72,7 @@ def test_what_comes_back_is_what_the_long_way_returns(long_ways: list[str]) -> N
         ("def f(x):\n    x[0] = 5.0", (x.copy(),), None),
         ("def f(x, p):\n    return x * p[0] + p[1]", (n, (n, 2)), n * n + 2),
         ("def f(x, p):\n    return x * p[0] + p[1]", (n, [n, n]), n * n + n),
+        ("def f(x, p):\n    return x * p, p", (n, [1, 2.0, 3]), (n * [1, 2.0, 3], [1, 2.0, 3])),
         ("def f(x, mode):\n    return x + 1 if mode == 'up' else x", (n, "up"), n + 1),
     ):
         f = made(text)

@@ -62,7 +62,7 @@ def test_checks() -> None:
     wanted = [
         (Check.SAME, value), (Check.TYPE, list), (Check.SIZED, tuple, 3), (Check.FLOAT,),
         (Check.NUMBER, np.int16), (Check.ARRAY, dtype, (2, 3), (-4, 8), 0x500),
-        (Check.BITS, -0.0),
+        (Check.BITS, -0.0), (Check.LISTED,),
     ]  # fmt: skip
     words, kept = words_of(*(Step((Source.CONSTANT, value), check) for check in wanted))
     read = []
@@ -77,7 +77,13 @@ def test_checks() -> None:
     head = [id(dtype), 2, 0x500, 0x500, -4, 20]
     assert read[5] == [Check.ARRAY, 16, *head, 2, 3, -4, 8]
     assert read[6] == [Check.BITS, 7, -(2**63)]
+    assert read[7] == [Check.LISTED, 6]
     assert any(one is dtype for one in kept) and any(one is value for one in kept)
+
+
+def test_an_array_is_made_of_a_list() -> None:
+    words, _ = words_of(Step((Source.ARGUMENT, "x"), (Check.LISTED,)), Step((Source.MADE, 0)))
+    assert words[6:10] == [Source.MADE, 0, 0, id(np.asarray)]
 
 
 def test_one_that_is_too_long_is_no_plan() -> None:

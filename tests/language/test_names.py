@@ -67,7 +67,13 @@ def test_captured_arrays_are_inputs_by_reference(backend: str) -> None:
     assert_same(run_on(backend, f, X), X + 1.0)
 
 
-@pytest.mark.parametrize("body", ["table[0] = 1.0", "table = x + 1\nreturn table"])
+def test_a_name_that_is_assigned_is_no_captured_array(backend: str) -> None:
+    table = X.copy()
+    assert_same(run(backend, "x", "table = x + 1\nreturn table", X, table=table), X + 1.0)
+    assert_same(table, X)
+
+
+@pytest.mark.parametrize("body", ["table[0] = 1.0", "table += x\nreturn table"])
 def test_captured_arrays_are_never_written(body: str) -> None:
     table = X.copy()
     refused("x", body, X, says=("`table`",), table=table)

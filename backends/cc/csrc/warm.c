@@ -25,7 +25,7 @@ typedef struct {
 
 typedef Object *Make(int rank, const intptr_t *shape, Object *descr, int fortran);
 
-extern Object PyLong_Type, PyFloat_Type, _Py_NoneStruct, *PyExc_Exception;
+extern Object PyLong_Type, PyFloat_Type, PyList_Type, _Py_NoneStruct, *PyExc_Exception;
 extern void Py_IncRef(Object *), Py_DecRef(Object *);
 extern Object *PyErr_Occurred(void);
 extern int PyErr_ExceptionMatches(Object *);
@@ -58,8 +58,8 @@ extern void PyObject_GC_Del(void *);
 #define RANK 64
 #define FAULT 16  // `record.SLOTS`
 
-enum { ARGUMENT, KEYWORD, NAME, CELL, ATTRIBUTE, ITEM, CONSTANT };
-enum { ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER, BITS };
+enum { ARGUMENT, KEYWORD, NAME, CELL, ATTRIBUTE, ITEM, CONSTANT, MADE };
+enum { ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER, BITS, LISTED };
 enum { NEW_ARRAY, NEW_FLOAT, NEW_INTEGER, NEW_BOOL, NEW_COMPLEX, NEW_NUMBER, NEW_EMPTY };
 enum { OBJECT, VALUE, RESULT };
 enum { ONE, TUPLE, LIST };
@@ -128,6 +128,17 @@ static Object *named(Object *first, Object *second, Object *name)
     return found;
 }
 
+// What a function of NumPy's makes of a value.
+static Object *made_of(Object *function, Object *value)
+{
+    Object *arguments = PyTuple_New(1), *made = NULL;
+    if (!arguments) return NULL;
+    Py_IncRef(value);  // the tuple takes it over
+    if (!PyTuple_SetItem(arguments, 0, value)) made = PyObject_CallObject(function, arguments);
+    Py_DecRef(arguments);
+    return made;
+}
+
 // What a plan names: what an argument, a captured name, an attribute is now; NULL for nothing.
 static Object *found(Call *call, const Value *value)
 {
@@ -146,6 +157,8 @@ static Object *found(Call *call, const Value *value)
         return own(call, PyObject_GetAttr(call->values[where[0]], name));
     case ITEM:
         return own(call, PyObject_GetItem(call->values[where[0]], name));
+    case MADE:
+        return own(call, made_of(name, call->values[where[0]]));
     default:
         return name;
     }
@@ -163,6 +176,19 @@ static int is_array(Call *call, int at, const Layout *layout)
     }
     call->low[at] = array->data + layout->low;
     call->high[at] = array->data + layout->high;
+    return 1;
+}
+
+// Whether an object is a list of Python's floats and whole numbers, or of such lists.
+static int is_listed(Object *object, int depth)
+{
+    if (object->type != &PyList_Type || depth > RANK) return 0;
+    const intptr_t size = PyList_Size(object);
+    for (intptr_t at = 0; at < size; at++) {
+        Object *item = PyList_GetItem(object, at);
+        if (item->type != &PyFloat_Type && item->type != &PyLong_Type)
+            if (!is_listed(item, depth + 1)) return 0;
+    }
     return 1;
 }
 
@@ -188,6 +214,8 @@ static int fits(Call *call, int at, const Value *value)
         if (object->type != &PyFloat_Type) return 0;
         number->real[0] = PyFloat_AsDouble(object);
         return !memcmp(number->real, value->rest, sizeof(double));
+    case LISTED:
+        return is_listed(object, 1);
     case ARRAY:
         return is_array(call, at, (const Layout *)value->rest);
     case FLOAT:

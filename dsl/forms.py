@@ -14,7 +14,7 @@ from ..backends.runtime.arrays import overlaps
 from ..backends.runtime.codes import Codes
 from ..lowering.dataclass import dataclass
 from ..lowering.ir.assignments import Procedure
-from .elaborate.inputs import Spec
+from .elaborate.inputs import NumberSpec, Spec
 from .elaborate.typed import Typed
 from .elaborate.values import Path
 from .keys import describe_input, quick_key
@@ -34,6 +34,11 @@ class Watch:
     get: Getter
     spec: Spec
     key: object
+
+    @property
+    def static(self) -> bool:
+        """Whether it matters which number it is."""
+        return not isinstance(self.spec, NumberSpec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,7 @@ class Specialisation:
                 value = watch.get(arguments)
             except (AttributeError, LookupError, TypeError):
                 return False
-            if quick_key(value, True) != watch.key:
+            if quick_key(value, watch.static) != watch.key:
                 return False
         if self.merged or same_objects(self.fleeting, arguments) != self.same:
             return False
@@ -100,8 +105,8 @@ class Specialisation:
                 value = watch.get(arguments)
             except (AttributeError, LookupError, TypeError):
                 return None
-            if quick_key(value, True) != watch.key:
-                if describe_input(value, True) != watch.spec:
+            if quick_key(value, watch.static) != watch.key:
+                if describe_input(value, watch.static) != watch.spec:
                     return None
                 clear = False
         held = [get(arguments) for get in self.arrays]
@@ -193,7 +198,8 @@ def watches(typed: Typed, find: Callable[[Path], Getter], arguments: Arguments) 
     for path, spec in typed.used.items():
         if path.captured or path.steps:
             get = find(path)
-            yield Watch(path, get, spec, quick_key(get(arguments), True))
+            key = quick_key(get(arguments), not isinstance(spec, NumberSpec))
+            yield Watch(path, get, spec, key)
 
 
 def same_objects(getters: Sequence[Getter], arguments: Arguments) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ of their own (1 broadcasts), and so does whatever cannot be elaborated without t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from ..lowering.dataclass import dataclass
@@ -73,6 +73,18 @@ def fits(spec: Spec, wanted: Spec) -> bool:
         size == other or other is None and size is not None and size >= 2
         for size, other in zip(spec.shape, wanted.shape, strict=True)
     )
+
+
+def reason_of(specs: Specs, numbers: Sequence[str]) -> str:
+    """Return why a form is made that takes any size, any value of some numbers; empty for none."""
+    axes = opened_axes(specs)
+    said = [
+        f"{axes} came in more than {SIZES} sizes: this form is for any size from 2" if axes else "",
+        f"`{'`, `'.join(numbers)}` came with more than {SIZES} values: this form is for any value"
+        if numbers
+        else "",
+    ]
+    return "; ".join(filter(None, said))
 
 
 def opened_axes(specs: Specs) -> str:

@@ -50,7 +50,7 @@ from .forms import (
 )  # fmt: skip
 from .keys import describe_input, quick_key
 from .reasons import Situation, why
-from .sizes import SIZES, Specs, fits, opened_axes
+from .sizes import Specs, fits, reason_of
 from .tables import Table, keep
 
 if TYPE_CHECKING:
@@ -112,10 +112,10 @@ class Specialisations:
         opened = table.sizes.opened(specs)
         if opened is not None:
             with contextlib.suppress(CdError):
-                made = self._make(arguments, compiled, opened)
+                made = self._opened(table, arguments, compiled, opened)
                 if made.typed.statics <= self._statics:
                     return made, False
-        return self._make(arguments, compiled), False
+        return self._opened(table, arguments, compiled), False
 
     def apart(self, arguments: Arguments) -> Specialisation:
         """Return a form to be linked, which no call uses and which has no routine."""
@@ -144,8 +144,9 @@ class Specialisations:
             found = self._of_any_size(table, arguments, key)
             if found is not None:
                 return found
-            made = self._make(arguments, True)
+            made = self._opened(table, arguments, True)
             table.sizes.note(self._specs(arguments))
+            table.numbers.note(made)
             if not made.typed.statics <= self._statics:
                 self._add_statics(made)
                 key, specs = self._key(arguments), tuple(self._specs(arguments).values())
@@ -168,16 +169,30 @@ class Specialisations:
         if opened is None:
             return None
         try:
-            made = self._make(arguments, True, opened)
+            made = self._opened(table, arguments, True, opened)
         except CdError:
             table.sizes.close(specs)  # it needs its sizes; what is wrong otherwise shows then
             return None
         if not made.typed.statics <= self._statics:
             table.sizes.close(specs)
             return None
+        table.numbers.note(made)
         table.any_size.append((opened, made))
         keep(table.quick, key, made)
         return Match(made, [get(arguments) for get in made.arrays], key, False)
+
+    def _opened(
+        self, table: Table, arguments: Arguments, compiled: bool, opened: Specs | None = None
+    ) -> Specialisation:
+        """Return a form that is given the numbers of objects that came with many values, or one
+        that knows them where that has to be."""
+        numbers = table.numbers.opened()
+        if numbers:
+            with contextlib.suppress(CdError):
+                return self._make(arguments, compiled, opened, numbers)
+        made = self._make(arguments, compiled, opened)
+        table.numbers.close(numbers)
+        return made
 
     def keep(self, plan: Packed | None, match: Match, arguments: Arguments, most: int) -> None:
         """Keep the plan of a call as the first to be tried, and of all only so many.
@@ -223,11 +238,15 @@ class Specialisations:
         return found
 
     def _make(
-        self, arguments: Arguments, compiled: bool, opened: Specs | None = None
+        self,
+        arguments: Arguments,
+        compiled: bool,
+        opened: Specs | None = None,
+        numbers: frozenset[Path] = frozenset(),
     ) -> Specialisation:
         started = time.perf_counter()
         recorded = RUNTIME.recording(settings.current().debug_log_from_routines) is not None
-        typed, alias = self._elaborated(arguments, opened or {})
+        typed, alias = self._elaborated(arguments, opened or {}, numbers)
         if compiled and not recorded:
             link.prepare(self.backend)
         procedure = _built(typed.procedure)
@@ -240,12 +259,8 @@ class Specialisations:
         situation = self._situation(typed, watched, alias, arguments)
         return Specialisation(
             situation=situation,
-            reason=why(situation, self._situations(arguments))
-            if opened is None
-            else (
-                f"{opened_axes(opened)} came in more than {SIZES} sizes: "
-                "this form is for any size from 2"
-            ),
+            reason=reason_of(opened or {}, sorted(map(str, numbers & typed.used.keys())))
+            or why(situation, self._situations(arguments)),
             typed=typed,
             procedure=procedure,
             routine=routine,
@@ -292,10 +307,13 @@ class Specialisations:
         return Situation(now, self.backend or now.backend, specs, captured, alias)
 
     @paused()
-    def _elaborated(self, arguments: Arguments, opened: Specs) -> tuple[Typed, dict[Path, Path]]:
+    def _elaborated(
+        self, arguments: Arguments, opened: Specs, numbers: frozenset[Path]
+    ) -> tuple[Typed, dict[Path, Path]]:
         """Return the typed function, and which inputs are one array because one is written.
 
-        `opened` are specifications with run-time sizes, which stand for those of the arguments.
+        `opened` are specifications with run-time sizes, which stand for those of the arguments,
+        `numbers` the ways to attributes that are given in each call.
         """
         instead = {id(arguments[name]): spec for name, spec in opened.items()}
 
@@ -306,7 +324,7 @@ class Specialisations:
         alias: dict[Path, Path] = {}
         while True:
             typed = elaborate(
-                self.function, arguments, described, self.lookup, alias, self._statics
+                self.function, arguments, described, self.lookup, alias, self._statics, numbers
             )
             more = _same(typed, self.lookup, arguments)
             if not more:
@@ -331,7 +349,7 @@ def _asks(procedure: Procedure) -> bool:
 
 def _spec_now(watch: Watch, arguments: Arguments) -> Spec | None:
     try:
-        return describe_input(watch.get(arguments), True)
+        return describe_input(watch.get(arguments), watch.static)
     except (AttributeError, LookupError, TypeError):
         return None
 

@@ -5,14 +5,44 @@ from __future__ import annotations
 from dataclasses import field
 
 from ..lowering.dataclass import dataclass
+from .elaborate.inputs import ConstantSpec, is_float
+from .elaborate.values import Path
 from .forms import Specialisation
-from .sizes import SizesSeen, Specs
+from .sizes import SIZES, SizesSeen, Specs
 
 MOST = 64
 """How many forms are kept for arguments of one kind: they differ by what is read of objects and
 around the function. The latest stay."""
 
 Forms = dict[object, tuple[Specialisation, ...]]
+
+
+@dataclass
+class NumbersSeen:
+    """The values that floats came with that are attributes of what is given, by the ways to them.
+
+    Code is made for the values it is given. One that has come with three is given to the code by
+    the next form, which takes any; but not one that it has to know.
+    """
+
+    seen: dict[Path, set[str]] = field(default_factory=dict)
+    closed: set[Path] = field(default_factory=set)
+
+    def opened(self) -> frozenset[Path]:
+        """Return the ways to those that are given to the code from now on."""
+        many = {path for path, texts in self.seen.items() if len(texts) >= SIZES}
+        return frozenset(many - self.closed)
+
+    def note(self, made: Specialisation) -> None:
+        """Remember the values that a form was made for."""
+        for watch in made.watched:
+            match watch.spec:
+                case ConstantSpec(kind, text) if is_float(kind) and not watch.path.captured:
+                    self.seen.setdefault(watch.path, set()).add(text)
+
+    def close(self, paths: frozenset[Path]) -> None:
+        """Remember that nothing can be compiled without these values."""
+        self.closed |= paths
 
 
 @dataclass
@@ -24,6 +54,7 @@ class Table:
     any_size: list[tuple[Specs, Specialisation]] = field(default_factory=list)
     """Forms with run-time sizes, and the specifications they were made for."""
     sizes: SizesSeen = field(default_factory=SizesSeen)
+    numbers: NumbersSeen = field(default_factory=NumbersSeen)
     apart: Forms = field(default_factory=dict)
     """Forms to be linked, which no call uses, by specifications."""
 

@@ -55,16 +55,20 @@ def elaborate(
     lookup: Callable[[str], object],
     alias: Mapping[Path, Path],
     statics: frozenset[str],
+    numbers: frozenset[Path] = frozenset(),
 ) -> Typed:
     """Return the typed form of a function for its arguments (objects by parameter name).
 
-    `describe_input(value, static)` gives specifications, `lookup` captured objects. Raises the
-    `CdError` family for whatever the function does wrong.
+    `describe_input(value, static)` gives specifications, `lookup` captured objects; `numbers` are
+    the ways to attributes that are given in each call. Raises the `CdError` family for whatever
+    the function does wrong.
     """
     while True:
         try:
             with np.errstate(all="ignore"):  # as compiled code, constants never warn
-                return _elaborate(function, arguments, describe_input, lookup, alias, statics)
+                return _elaborate(
+                    function, arguments, describe_input, lookup, alias, statics, numbers
+                )
         except NeedStatic as need:
             roots = frozenset(name.split("[")[0].split(".")[0] for name in need.names)
             if roots <= statics:
@@ -113,9 +117,10 @@ def _elaborate(
     lookup: Callable[[str], object],
     alias: Mapping[Path, Path],
     statics: frozenset[str],
+    numbers: frozenset[Path],
 ) -> Typed:
     ctx = Context(function.name, active=(function,))
-    inputs = Inputs(describe_input, alias)
+    inputs = Inputs(describe_input, alias, numbers)
     frame = Frame(
         ctx, inputs, function, {}, frozenset(assigned_names(function.body)),
         inputs.noting("", lookup), _HOOKS,

@@ -158,6 +158,11 @@ def spec_of(
     return InstanceSpec(type(value)) if is_instance(value) else ObjectSpec(id(value), value)
 
 
+def is_float(kind: type) -> bool:
+    """Whether objects of a type are floats, Python's or NumPy's."""
+    return issubclass(kind, float | np.floating)
+
+
 def _fits(value: object) -> bool:
     return not isinstance(value, int) or -(2**63) <= value < 2**63
 
@@ -199,6 +204,8 @@ class Inputs:
 
     describe: Callable[[object, bool], Spec]
     alias: Mapping[Path, Path]
+    numbers: frozenset[Path] = frozenset()
+    """The ways to floats that are given in each call though they are attributes."""
     used: dict[Path, Spec] = field(default_factory=dict)
     nodes: dict[Path, Node] = field(default_factory=dict)
     handles: dict[Path, Handle] = field(default_factory=dict)
@@ -261,7 +268,7 @@ class Inputs:
 
     def wrap(self, ctx: Context, path: Path, value: object, static: bool, span: Span) -> Value:
         """Return an input as a value; `static` numbers are constants of the specialisation."""
-        spec = self.describe(value, static)
+        spec = self.describe(value, static and not (path in self.numbers and is_float(type(value))))
         if not (isinstance(spec, GroupSpec) and path in self.used):
             self.used[path] = spec
         return self._value(ctx, path, spec, value, span)

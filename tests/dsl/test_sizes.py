@@ -7,7 +7,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.dsl.elaborate.inputs import ArraySpec
-from plusequals.dsl.sizes import SizesSeen, fits, opened_axes
+from plusequals.dsl.sizes import SizesSeen, fits, opened_axes, reason_of
 from plusequals.lowering.ir import dtypes
 
 SOFTMAX = """
@@ -81,6 +81,10 @@ def test_only_axes_that_varied_are_opened() -> None:
     opened = seen.opened(specs[3])
     assert opened == {"x": ArraySpec(dtypes.float32, (None, 7), None)}
     assert opened_axes(opened) == "axis 0 of `x`"
+    sizes = "axis 0 of `x` came in more than 3 sizes: this form is for any size from 2"
+    numbers = "`m.a`, `m.b` came with more than 3 values: this form is for any value"
+    assert reason_of(opened, []) == sizes and reason_of({}, ["m.a", "m.b"]) == numbers
+    assert reason_of(opened, ["m.a", "m.b"]) == f"{sizes}; {numbers}" and not reason_of({}, [])
     assert fits(specs[0]["x"], opened["x"])
     assert not fits(ArraySpec(dtypes.float32, (1, 7), None), opened["x"])
     assert not fits(ArraySpec(dtypes.float64, (5, 7), None), opened["x"])

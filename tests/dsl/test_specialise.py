@@ -78,6 +78,30 @@ def test_another_object_with_the_like_attributes_takes_the_same_form() -> None:
     assert f(type("Layer", (Layer,), {"helper": lambda self, x: x})(3, 0.5), x)[0] == 1.5
 
 
+def test_a_number_of_an_object_is_given_to_the_code_after_three_values() -> None:
+    f, _ = made(LAYER)
+    layer, x = Layer(3, 0.5), np.ones(3)
+    found = []
+    for rate in (0.5, 1.5, 2.5, 3.5, np.inf, -0.0, 0.5):
+        layer.rate = rate
+        assert f(layer, x)[0] == 1.0 + rate
+        found.append(f.specialise(layer, x))
+    assert len(set(map(id, found))) == 4 and found[3] is found[5] is found[6]
+    assert found[3].reason == ("`m.rate` came with more than 3 values: this form is for any value")
+    layer.rate = 7
+    assert f(layer, x)[0] == 8.0 and f.specialise(layer, x) not in found
+    layer.rate = np.float64(9.0)
+    assert f(layer, x)[0] == 10.0
+
+
+def test_a_number_that_has_to_be_known_stays_one_of_the_code() -> None:
+    f, _ = made("def f(m, x):\n    return x.sum(axis=int(m.axis)) * m.rate")
+    x = np.arange(24.0).reshape(2, 3, 4)
+    for axis, rate in ((0.0, 1.0), (1.0, 2.0), (2.0, 3.0), (-1.0, 4.0), (-2.0, 5.0)):
+        own = types.SimpleNamespace(axis=axis, rate=rate)
+        np.testing.assert_array_equal(f(own, x), x.sum(axis=int(axis)) * rate)
+
+
 def test_arguments_are_not_kept_alive() -> None:
     f, _ = made(LAYER)
     x, kept = np.ones(3), []

@@ -8,6 +8,7 @@ from ...lowering.ir.indexing import Symbol, var
 from .arrays import describe
 from .context import error
 from .frame import Frame
+from .instances import is_instance
 from .proof import facts_of
 from .types import (
     BOOL,
@@ -21,13 +22,14 @@ from .types import (
     negate,
     truth,
 )
-from .values import Array, Group, Masked, Scalar, Static, Value
+from .values import Array, Group, Masked, Opaque, Scalar, Static, Value
 
 
 def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
     """Return a value as a test: known now, or a bool expression.
 
-    CdTypeError CD0408 for whole arrays: their truth is not one bool.
+    CdTypeError CD0408 for whole arrays, whose truth is not one bool, and for objects whose classes
+    say what it is: that may be otherwise in the next call.
     """
     match value:
         case Static(inner):
@@ -46,6 +48,13 @@ def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
                     "elementwise: `&`, `|`, `~` and `np.where(test, a, b)`",
                     "of all elements: `np.all(...)` or `np.any(...)`",
                 ),
+            )  # fmt: skip
+        case Opaque(inner, _) if not is_instance(inner):
+            return Static(bool(inner))
+        case Opaque(inner, _) if any(hasattr(type(inner), one) for one in ("__bool__", "__len__")):
+            raise error(
+                "CD0408", CdTypeError, f"the truth of {describe(value)} is what its class says",
+                span, helps=("test an attribute of it, or pass `bool(...)` of it as an argument",),
             )  # fmt: skip
         case _:
             return Static(True)

@@ -44,6 +44,22 @@ def test_a_whole_array_has_no_truth() -> None:
         run("numpy", "x", "return x and 1", X.copy())
 
 
+class _Switch:
+    def __bool__(self) -> bool:
+        return False
+
+
+class _Plain:
+    pass
+
+
+def test_objects_are_true_unless_their_class_says_what_they_are() -> None:
+    assert run("numpy", "m", "return 1 if m else 2", _Plain()) == 1
+    for one in (_Switch(), {"a": 1}):
+        with pytest.raises(CdError, match="CD0408.*is what its class says"):
+            run("numpy", "m", "return 1 if m else 2", one)
+
+
 def test_what_is_one_bool() -> None:
     assert is_bool(Static(True))
     assert is_bool(Scalar(TRUE, BOOL))

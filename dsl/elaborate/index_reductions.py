@@ -228,6 +228,9 @@ def _reduction(
 ) -> Scalar:
     kind = value.kind
     if name in ("argmin", "argmax"):
+        if kind.dtype.kind == "c":
+            text = f"`{name}` is not defined for complex numbers"
+            raise error("CD0404", CdTypeError, text, span)
         op = ARGMIN if name == "argmin" else ARGMAX
         expr = cast(value.expr, kind.dtype.compute)
         position = const(0)

@@ -14,7 +14,7 @@ from ...lowering.ir.indexing import Affine, Range, const, floordiv, var
 from ...lowering.ir.indexing import maximum as index_max
 from ...lowering.ir.indexing import minimum as index_min
 from ...lowering.ir.ops import OPS
-from .arrays import describe, elementwise, settled, with_sums_stored
+from .arrays import as_scalar, describe, elementwise, settled, with_sums_stored
 from .averages import mean, stored_once
 from .context import error
 from .elementwise import arithmetic, converted_float
@@ -67,7 +67,9 @@ def ufunc_reduce(ufunc: np.ufunc, name: str) -> Body:
             return truth_reducer(name)(site, array, axis, keepdims=keepdims)
         values = array_of(site, array)
         if values.kind.dtype.kind not in "biu":
-            raise error("CD0404", CdTypeError, f"`{name}` of {describe(values)}", site.span)
+            text = f"`{ufunc.__name__}` is not defined for {describe(values)}"
+            way = "convert to integers first: `x.astype(np.int64)`, or compare: `x > 0`"
+            raise error("CD0404", CdTypeError, text, site.span, helps=(way,))
         kept = static_bool(site, keepdims, "keepdims")
         axes = axes_of(site, axis, values.rank)
         return accumulate(site, OPS[name], values, axes, Kind(values.kind.dtype), kept)
@@ -95,10 +97,12 @@ def ufunc_accumulate(ufunc: np.ufunc) -> Body:
     def body(site: Site, array: Value, axis: Value = ZERO, dtype: Value = NONE) -> Value:
         values = array_of(site, array)
         own = values.kind.dtype
-        element = dtype_of(site, dtype) or (
-            own.summed if ufunc in (np.add, np.multiply)
-            else resolved(ufunc, (Kind(own), Kind(own)))[-1]
-        )  # fmt: skip
+        element = dtype_of(site, dtype)
+        if element is None and ufunc in (np.add, np.multiply):
+            element = own.summed
+        elif element is None:
+            elementwise(site.ctx, combine_of(ufunc), [values, values], site.span)  # refuses here
+            element = resolved(ufunc, (Kind(own), Kind(own)))[-1]
         return _running(site, ufunc, values, axis_of(site, axis, values.rank), element)
 
     return body
@@ -120,16 +124,15 @@ def _running(site: Site, ufunc: np.ufunc, values: Array, axis: int, dtype: DType
     here = tuple(var(step) if n == axis else var(names[n]) for n in range(values.rank))
     before = tuple(var(step) - 1 if n == axis else at for n, at in enumerate(here))
     kind = Kind(dtype)
-    expr, _ = combine_of(ufunc)(
-        (cast(Read(node, before, site.span), dtype.compute), kind),
-        (cast(values.at(here), dtype.compute), kind),
-    )
+    sides = (Read(node, before, site.span), values.at(here))
+    pair = [Scalar(cast(side, dtype.compute), kind) for side in sides]
+    both = as_scalar(elementwise(ctx, combine_of(ufunc), pair, site.span), site.span)
     target = Array(
         tuple(names[n] for n in rest), tuple(values.shape[n] for n in rest),
         Read(node, here, site.span), kind,
     )  # fmt: skip
     with ctx.block() as out:
-        ctx.store(target, cast(expr, dtype), site.span)
+        ctx.store(target, cast(both.expr, dtype), site.span)
     ctx.emit(For(step, const(1), size, 1, tuple(out), site.span, counts=True))
     return ctx.whole(node, site.span)
 
@@ -267,12 +270,19 @@ def correlate(site: Site, a: Value, v: Value, mode: Value = Static("valid")) -> 
 
 
 def polyval(site: Site, p: Value, x: Value) -> Value:
-    """Return a polynomial at many points, highest power first, by Horner's rule."""
+    """Return a polynomial at many points, highest power first, by Horner's rule.
+
+    Coefficients with more axes are rows of them along the first: each is broadcast with the points.
+    """
     factors = array_of(site, p)
+    if not factors.rank:
+        text = "`polyval` takes an array of coefficients, and is given one number"
+        raise error("CD0452", CdTypeError, text, site.span, helps=("put it into a list: `[c]`",))
     size = static_int(site, as_number(factors.shape[0]), "the number of coefficients")
     result: Value = arithmetic(site, "*", x, Static(0))
     for n in range(size):
-        factor = Scalar(factors.at((const(n),)), Kind(factors.kind.dtype))
+        names = site.ctx.axes(factors.rank - 1)
+        factor = remap(factors, names, factors.shape[1:], (const(n), *map(var, names)))
         result = arithmetic(site, "+", arithmetic(site, "*", result, x), factor)
     return result
 

@@ -76,6 +76,8 @@ def test_small_floats_are_summed_in_thirty_two_bits() -> None:
         ("sum[k](a[i, k], a[i, k])", "CD0521"),
         ("sum[k](a[k])", "CD0416"),
         ("max[k](c[i, k])", "CD0404"),
+        ("argmax[k](c[i, k])", "CD0404"),
+        ("argmin(c[i, j])", "CD0404"),
         ("sum(a[i, j], acc=3)", "CD0420"),
         ("sum[k in range(9)](a[i, k])", "CD0602"),
     ],

@@ -61,6 +61,8 @@ EXPRESSIONS = (
     "np.cumulative_sum(v)",
     "np.correlate(v, w, 'full')",
     "np.polyval([1.0, 2.0, 3.0], x)",
+    "np.polyval(x, x[0])",
+    "np.polyval(x, 2.0)",
 )
 
 
@@ -97,3 +99,23 @@ def test_covariances_of_too_few_values_are_no_numbers(columns: int) -> None:
     got = compiled("return np.cov(x), np.cov(x, ddof=2), np.corrcoef(x)", x)
     for mine, wanted in zip(got, (np.cov(x), np.cov(x, ddof=2), np.corrcoef(x))):
         np.testing.assert_array_equal(mine, wanted)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("np.bitwise_and.accumulate(x)", "`bitwise_and` is not defined for float64"),
+        ("np.bitwise_or.accumulate(x)", "`bitwise_or` is not defined for float64"),
+        ("np.bitwise_xor.accumulate(x, dtype=np.float64)", "`bitwise_xor` is not defined for"),
+        ("np.bitwise_xor.reduce(x)", "`bitwise_xor` is not defined for"),
+        ("np.maximum.accumulate(1j * x)", "`max` is not defined for complex128"),
+    ],
+)
+def test_an_operation_that_the_elements_do_not_have_is_refused(body: str, message: str) -> None:
+    with pytest.raises(pe.CdError, match=f"CD0404.*{message}"):
+        compiled(f"return {body}", np.ones(4))
+
+
+def test_one_number_is_no_list_of_coefficients() -> None:
+    with pytest.raises(pe.CdError, match="CD0452.*`polyval` takes an array of coefficients"):
+        compiled("return np.polyval(2.0, x)", np.ones(4))

@@ -15,11 +15,12 @@ from .. import surface as s
 from .arrays import as_scalar, describe
 from .bindings import copy_into, is_number
 from .carried import same_binding
-from .context import error
+from .context import Context, error
 from .expressions import tested
 from .frame import RESULT, Frame, Guard, Run, names_in, parts, sources
 from .index_notation import index_statement
 from .names import is_letter
+from .proof import Known
 from .sharing import binds
 from .truth import select, settle_test
 from .types import join, negate
@@ -59,17 +60,13 @@ def branch(frame: Frame, statement: s.If, run: Run) -> None:
         _select_branch(frame, statement, test.expr, run)
         return
     entry, variables, known = dict(frame.names), dict(frame.variables), ctx.known
-    ctx.control += 1
-    with ctx.block() as then:
-        with ctx.knowing(known.assuming(test.expr)):
-            run(frame, statement.then)
+    with _side(ctx, known.assuming(test.expr)) as then:
+        run(frame, statement.then)
         first, first_variables = frame.names, frame.variables
     frame.names, frame.variables = dict(entry), dict(variables)
-    with ctx.block() as other:
-        with ctx.knowing(known.assuming(negate(test.expr))):
-            run(frame, statement.other)
+    with _side(ctx, known.assuming(negate(test.expr))) as other:
+        run(frame, statement.other)
         second = frame.names
-    ctx.control -= 1
     frame.variables = {**first_variables, **frame.variables}
     leaves = [_jumps(statement.then), _jumps(statement.other)]
     if leaves[0] or leaves[1]:
@@ -77,6 +74,17 @@ def branch(frame: Frame, statement: s.If, run: Run) -> None:
     else:
         frame.names = _merged(frame, _Side(first, then), _Side(second, other), statement)
     ctx.emit(Branch(test.expr, tuple(then), tuple(other), statement.span))
+
+
+@contextmanager
+def _side(ctx: Context, known: Known) -> Iterator[list[Statement]]:
+    """Collect what one side of a branch emits, which the run may not get to."""
+    ctx.control, ctx.unsure = ctx.control + 1, ctx.unsure + 1
+    try:
+        with ctx.block() as out, ctx.knowing(known):
+            yield out
+    finally:
+        ctx.control, ctx.unsure = ctx.control - 1, ctx.unsure - 1
 
 
 def _jumps(body: tuple[s.Statement, ...]) -> bool:

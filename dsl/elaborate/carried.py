@@ -68,7 +68,7 @@ def carried(
             open_slot(frame, name, kind, statement.span)
         entry = dict(frame.names)
         try:
-            with ctx.block() as out, _looping(frame):
+            with ctx.block() as out, _looping(frame, runs and not leaves(body)):
                 elaborate(body)
                 wanted = _close(frame, statement, entry, live, rebound, symbols, runs)
                 _refuse_changed(frame, statement, entry, early)
@@ -91,14 +91,17 @@ def carried(
 
 
 @contextmanager
-def _looping(frame: Frame) -> Iterator[None]:
+def _looping(frame: Frame, sure: bool) -> Iterator[None]:
+    """Elaborate the body of a loop inside; `sure`: a first round comes to its end."""
     outer, jumps = frame.in_loop, frame.jumps
     frame.in_loop, frame.jumps = True, []
     frame.ctx.control += 1
+    frame.ctx.unsure += not sure
     try:
         yield
     finally:
         frame.ctx.control -= 1
+        frame.ctx.unsure -= not sure
         frame.in_loop, frame.jumps = outer, jumps
 
 

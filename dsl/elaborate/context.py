@@ -118,6 +118,8 @@ class Context:
     """The functions being elaborated, outermost first: none may call itself."""
     control: int = 0
     """How many loops and undecided branches are around what is emitted."""
+    unsure: int = 0
+    """How many of them may not get to it: not loops that surely run all of a first round."""
     domain: tuple[Range, ...] = ()
     """The ranges of the index letters in scope, outermost first."""
     tensor_value: Callable[[Handle, Span], Array] | None = None
@@ -281,8 +283,7 @@ class Context:
             return
         if isinstance(index, Affine):
             known = self.known
-            above = known.nonnegative(index)
-            below = known.less(index, extent)
+            above, below = known.nonnegative(index), known.less(index, extent)
             if above and below:
                 return
             self._refute(index, extent, axis, name, span)
@@ -337,9 +338,8 @@ class Context:
                 for r in self.domain
             )
             if all((a.constant or 0) >= 0 and (b.constant or 0) > 0 for a, b in inside):
-                shown = ", ".join(
-                    f"{s.name} = {point[s]}" for s in sorted(index.symbols(), key=str)
-                )
+                names = sorted(index.symbols(), key=str)
+                shown = ", ".join(f"{s.name} = {point[s]}" for s in names)
                 raise error(
                     "CD0602", CdIndexError,
                     f"`{name}` is read at {index} = {at} when {shown}, but axis {axis} "

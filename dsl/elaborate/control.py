@@ -36,11 +36,15 @@ def loop(frame: Frame, statement: s.For, run: Run) -> None:
     if not isinstance(source, Rounds):
         _unroll(frame, statement, source, run)
         return
-    state = snapshot(frame)
+    state, count = snapshot(frame), round_count(source)
     try:
         _run_rounds(frame, statement, source, run)
+    except CdError:
+        if count != 0:
+            raise
+        restore(frame, state)  # what is never run is never wrong
+        _unroll(frame, statement, [], run)
     except NeedUnroll as need:
-        count = round_count(source)
         if frame.ctx.unrollable.get(need.symbol) is statement:
             frame.ctx.require_static_parameters(source.hi - source.lo)
             if count is None or count > _UNROLL_LIMIT:

@@ -34,7 +34,7 @@ from ...lowering.ir.indexing import (
 from ...lowering.ir.ops import OPS
 from .arrays import as_scalar, describe
 from .context import Context, compare, error
-from .types import both, cast
+from .types import FALSE, both, cast
 from .values import Array, Edge, Section, Static, Value
 
 _WAYS_TO_INDEX = (
@@ -168,13 +168,20 @@ def _clipped(ctx: Context, at: Affine, extent: Affine, floor: int, span: Span) -
 def position_on(
     ctx: Context, item: Value, extent: Affine, axis: int, span: Span, name: str
 ) -> Affine | Expr:
-    """Return a single position on an axis, in range: proven, refused or checked."""
+    """Return a single position on an axis, in range: proven, refused or checked.
+
+    A known one that is out of range is refused where it is surely reached. Under a test or in a
+    loop the run fails where it gets there, and what would be read behind that is never read.
+    """
     at = index_of(ctx, item, span, f"`{name}`")
     given = at.constant if isinstance(at, Affine) else None
     if given is not None and given < 0:
         at = extent + given
     size = extent.constant
     if given is not None and size is not None and not -size <= given < size:
+        if ctx.unsure or ctx.conditions:
+            _fails(ctx, given, extent, axis, name, span)
+            return const(0)
         raise error(
             "CD0601", CdIndexError,
             f"index {given} is out of range for axis {axis} of `{name}` with size {size}", span,
@@ -182,6 +189,14 @@ def position_on(
         )  # fmt: skip
     ctx.require(at, extent, axis, name, span)
     return at
+
+
+def _fails(ctx: Context, given: int, extent: Affine, axis: int, name: str, span: Span) -> None:
+    """Emit a check that fails where the run reads at a known position out of range."""
+    if ctx.uses is None:
+        at = Position(const(given))
+        fault, values = ctx.index_fault(at, extent, axis, name, ctx.domain)
+        ctx.check(FALSE, fault, values, span, Domain(ctx.domain))
 
 
 def edge_of(

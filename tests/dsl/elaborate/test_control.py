@@ -86,3 +86,44 @@ def test_a_counter_is_an_index_and_stays_symbolic() -> None:
 def test_what_loops_cannot_do_is_refused(body: str, code: str) -> None:
     with pytest.raises(CdError, match=code):
         run("numpy", "x", body, X.copy())
+
+
+NEVER_READ = {
+    "a loop without rounds": ("for k in range(1, len(a)):\n    a[k] -= a[0]\nreturn a", 0, 0.0),
+    "its body is not looked at": ("for k in range(len(a)):\n    a[k] = a @ w\nreturn a", 0, 0.0),
+    "over nothing": ("t = 0.0\nfor v in a:\n    t += v / a[-1]\nreturn t", 0, 0.0),
+    "a while": ("k = 1\nwhile k < len(a):\n    a[k] -= a[0]\n    k += 1\nreturn a", 0, 0.0),
+    "run-time rounds": ("for k in range(int(w[0])):\n    a[k] = a[5]\nreturn a", 2, 0.0),
+    "of an empty array": ("for k in range(int(w[0])):\n    a[0] += a[5]\nreturn a", 0, 0.0),
+    "a side of an if": ("if w[0] > 0:\n    return a[5]\nreturn a[-1]", 2, 0.0),
+    "a side of a choice": ("return a[5] if w[0] > 0 else a[-2]", 2, 0.0),
+    "behind and": ("return w[0] > 0 and a[5] > 0", 2, 0.0),
+    "behind a break": (
+        "for k in range(2):\n    if w[0] < 1:\n        break\n    a[k] = a[-5]\nreturn a", 2, 0.0,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "size", "first"), NEVER_READ.values(), ids=NEVER_READ)
+def test_a_place_that_is_never_reached_may_be_none(body: str, size: int, first: float) -> None:
+    w = np.array([first, 1.0, 2.0])
+    assert_same(run("numpy", "a, w", body, np.ones(size), w), plain("a, w", body, np.ones(size), w))
+
+
+@pytest.mark.parametrize("name", [name for name in NEVER_READ if NEVER_READ[name][1]])
+def test_the_run_fails_where_it_is_reached(name: str, backend: str) -> None:
+    body = NEVER_READ[name][0]
+    with pytest.raises(CdError, match="index -?5 is out of range for axis 0 of `a` with size 2"):
+        run(backend, "a, w", body, np.ones(2), np.array([1.0, 1.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["w[0] = 9.0\nreturn a[5]", "for k in range(2):\n    w[0] = a[5]\nreturn a",
+     "for k in range(len(w)):\n    for n in [1, 2]:\n        w[k] = a[5]"],
+)  # fmt: skip
+def test_a_place_that_is_surely_reached_is_refused_before_anything_is_written(body: str) -> None:
+    w = np.zeros(3)
+    with pytest.raises(CdError, match="index 5 is out of range for axis 0 of `a` with size 2"):
+        run("numpy", "a, w", body, np.ones(2), w)
+    assert not w.any()

@@ -42,6 +42,7 @@ _WAYS_TO_INDEX = (
     ("give a whole number, a slice or an array of positions: `x[0]`, `x[1:3]`, `x[idx]`",),
 )
 """What to type where no number is: as the end of a slice or range, and as a subscript."""
+RANGE_OF_LETTERS = "use an index with a range: `sum[k in range(lo, hi)](...)`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,26 @@ def index_of(ctx: Context, value: Value, span: Span, what: str) -> Affine | Expr
     if ctx.conditions or letters & used or ctx.uses is not None and used:
         return expr
     return var(ctx.let("at", expr, span))
+
+
+def steady(ctx: Context, at: Affine | Expr, otherwise: int, span: Span) -> Affine | Expr:
+    """Return an index that no index letter has a part in as a symbol, read once.
+
+    Under conditions it is `otherwise` where they do not hold: what it is made from may not be
+    there. One variable always is, whatever the conditions are about.
+    """
+    if isinstance(at, Affine):
+        return at
+    guarded = at
+    for condition in reversed(ctx.conditions):
+        guarded = Select(condition, guarded, Position(const(otherwise)))
+    alone = isinstance(at, Read) and not at.index
+    letters = {r.symbol for r in ctx.domain}
+    for value in (guarded, at) if alone else (guarded,):
+        used = {s for e in walk(value) if isinstance(e, Read | Position) for s in _symbols_of(e)}
+        if not letters & used and (ctx.uses is None or used <= ctx.stable):
+            return var(ctx.let("at", value, span))
+    return at
 
 
 def _symbols_of(expr: Read | Position) -> frozenset[Symbol]:
@@ -117,7 +138,7 @@ def step_of(ctx: Context, value: Value, what: str, span: Span) -> Affine:
 
     CdIndexError CD0503 where it is zero.
     """
-    at = index_of(ctx, value, span, f"the step of {what}")
+    at = steady(ctx, index_of(ctx, value, span, f"the step of {what}"), 1, span)
     if not isinstance(at, Affine) or at.constant == 0:
         raise error(
             "CD0503",
@@ -137,11 +158,11 @@ def step_of(ctx: Context, value: Value, what: str, span: Span) -> Affine:
 def _bound(ctx: Context, value: Value | None, span: Span) -> Affine | None:
     if value is None or value == Static(None):
         return None
-    at = index_of(ctx, value, span, "a slice")
+    at = steady(ctx, index_of(ctx, value, span, "a slice"), 0, span)
     if not isinstance(at, Affine):
         raise error(
             "CD0504", CdIndexError, "a slice bound cannot depend on an index letter", span,
-            helps=("use an index with a range: `sum[k in range(lo, hi)](...)`",),
+            helps=(RANGE_OF_LETTERS,),
         )  # fmt: skip
     if at.symbols() & ctx.origin.keys():
         ctx.require_static(at)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdTypeError, Span
+from ...lowering.diagnostic import CdIndexError, CdTypeError, Span
 from ...lowering.ir.expressions import Position
 from ...lowering.ir.indexing import (
     Affine,
@@ -26,7 +26,7 @@ from .context import error
 from .expressions import elements, evaluate
 from .frame import Frame
 from .operators import as_affine, value_of
-from .positions import index_of, step_of
+from .positions import RANGE_OF_LETTERS, index_of, steady, step_of
 from .proof import Known
 from .types import WEAK_INT
 from .values import Array, Group, Handle, Scalar, Section, Static, Value, replace_symbols
@@ -136,8 +136,11 @@ def _range(frame: Frame, call: s.Call, name: str) -> Rounds:
         raise error("CD0424", CdTypeError, "`range` takes one to three integers", call.span)
     ends: list[Affine] = []
     for arg in call.args[:2]:
-        at = index_of(ctx, value_of(evaluate(frame, arg)), arg.span, "a range")
-        assert isinstance(at, Affine), "outside index notation every integer is an index"
+        end = index_of(ctx, value_of(evaluate(frame, arg)), arg.span, "a range")
+        at = steady(ctx, end, 0, arg.span)
+        if not isinstance(at, Affine):
+            text = "the end of a range cannot depend on what is read at an index letter"
+            raise error("CD0504", CdIndexError, text, arg.span, helps=(RANGE_OF_LETTERS,))
         ends.append(at)
     lo, hi = (const(0), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
     if len(call.args) < 3:

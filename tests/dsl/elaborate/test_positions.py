@@ -17,7 +17,8 @@ from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.evaluate import State, key, value_of
 from plusequals.lowering.ir.expressions import Position
 from plusequals.lowering.ir.indexing import Affine, const, evaluate, var
-from tests.language.ask import compiled
+from tests.compare import assert_same
+from tests.language.ask import compiled, plain, run
 
 from .bench import Bench
 from .points import I, J, K, quasi_affine
@@ -115,3 +116,39 @@ def test_what_leaves_an_axis_is_computed_as_integers_are(backend: str, n: int) -
         if n == 2**63 - 3:
             with pe.checked(overflow=True), pytest.raises(ValueError, match="CD0766.*at i = 3"):
                 f(np.zeros(6), x, n)
+
+
+CONDITIONAL = {
+    "a choice": ("k = np.argmin(v)\nreturn np.argmax(v[:k]) if k > 0 else 0"),
+    "behind and": ("k = np.argmin(v)\nreturn k > 0 and v[:k].max() > 2"),
+    "both sides": ("k = np.argmin(v)\nreturn v[k:].mean() if k < 2 else v[:k].mean()"),
+    "a step": ("k = np.argmin(v)\nreturn v[::k].sum() if k > 0 else 0.0"),
+    "read at a place that may be none": (
+        "m = int(v[0])\nreturn v[at[m]:].max() if m < 2 else -1.0"
+    ),
+    "in a loop": (
+        "y = np.zeros(4)\nfor m in range(4):\n"
+        "    y[m] = np.median(v[m // 2 : m]) if m > 1 and v[m] > 0 else 0\nreturn y"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", CONDITIONAL.values(), ids=CONDITIONAL)
+@pytest.mark.parametrize("first", [0.0, 3.0])
+def test_a_bound_of_the_run_may_stand_under_a_test(body: str, first: float) -> None:
+    v, at = np.array([first, 4.0, 1.0, 7.0]), np.array([2, 0])
+    assert_same(run("numpy", "v, at", body, v, at), plain("v, at", body, v, at))
+
+
+def test_a_bound_without_letters_may_stand_where_a_letter_decides() -> None:
+    v, body = np.array([3.0, 4.0, 1.0, 7.0]), "k = np.argmin(v)\n"
+    body += "y[i] = v[i] if v[i] > 3 else v[:k].sum()\nreturn y"
+    assert run("numpy", "v", body, v).tolist() == [7.0, 4.0, 7.0, 7.0]
+
+
+@pytest.mark.parametrize(
+    "value", ["v[: at[i]].sum()", "sum(v[n] for n in range(at[i]))", "v[:: at[i]].sum()"]
+)
+def test_a_bound_that_is_read_at_a_letter_is_refused(value: str) -> None:
+    with pytest.raises(CdIndexError, match="CD050[34]"):
+        run("numpy", "v, at", f"y[i] = {value}\nreturn y", np.ones(4), np.array([1, 2]))

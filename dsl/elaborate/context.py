@@ -120,6 +120,8 @@ class Context:
     """How many loops and undecided branches are around what is emitted."""
     unsure: int = 0
     """How many of them may not get to it: not loops that surely run all of a first round."""
+    ended: bool = False
+    """Whether every run ends where this is: what follows is not looked at."""
     domain: tuple[Range, ...] = ()
     """The ranges of the index letters in scope, outermost first."""
     tensor_value: Callable[[Handle, Span], Array] | None = None
@@ -331,11 +333,8 @@ class Context:
             if at is None or size is None or 0 <= at < size:
                 continue
             inside = (
-                (
-                    point[r.symbol] - substitute(r.lo, point),
-                    substitute(r.hi, point) - point[r.symbol],
-                )
-                for r in self.domain
+                (point[x] - substitute(lo, point), substitute(hi, point) - point[x])
+                for x, lo, hi in ((r.symbol, r.lo, r.hi) for r in self.domain)
             )
             if all((a.constant or 0) >= 0 and (b.constant or 0) > 0 for a, b in inside):
                 names = sorted(index.symbols(), key=str)

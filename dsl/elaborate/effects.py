@@ -12,7 +12,7 @@ from ...lowering.ir.expressions import Domain, Expr
 from .. import surface as s
 from .arrays import as_scalar, describe
 from .bindings import frozen
-from .context import error
+from .context import Context, error
 from .expressions import evaluate
 from .frame import Frame
 from .index_notation import scalar_statement, uses_letters
@@ -46,8 +46,18 @@ def _message(frame: Frame, messages: tuple[s.Expr, ...]) -> tuple[str, tuple[Exp
                 text += f"{{{len(values)}:{piece[1]}}}" if piece[1] else f"{{{len(values)}}}"
                 values.append(cast(value.expr, value.kind.dtype.compute))
             else:
-                text += f"`{_plain(piece[0].span.text)}`"
+                known = _tuple_text(value)
+                text += _plain(f"`{piece[0].span.text}`" if known is None else known)
     return text, tuple(values)
+
+
+def _tuple_text(value: Value) -> str | None:
+    """Return a tuple of known integers, such as a shape, as Python shows it; None for others."""
+    if not isinstance(value, Group):
+        return None
+    index = [as_affine(item) for item in value.items]
+    numbers = tuple(item.constant for item in index if item is not None)
+    return None if None in numbers or len(numbers) < len(index) else str(numbers)
 
 
 def _shown(value: object, piece: tuple[s.Expr, str]) -> str:
@@ -69,6 +79,12 @@ def assertion(frame: Frame, test: s.Expr, message: s.Expr | None, span: Span) ->
         decided = Scalar(FALSE, as_scalar(Static(True), span).kind)
     fault = Fault("CD0761", "CdAssertionError", text)
     frame.ctx.emit(Check(decided.expr, fault, values, Domain(), span))
+    _may_end(frame.ctx, decided.expr)
+
+
+def _may_end(ctx: Context, test: Expr) -> None:
+    """Note where a check that surely fails is surely reached: no run goes on behind it."""
+    ctx.ended |= test == FALSE and not (ctx.control or ctx.conditions or ctx.pointwise)
 
 
 def _plain(text: str) -> str:
@@ -107,6 +123,8 @@ def raising(frame: Frame, statement: s.Raise) -> None:
         outside = [call for call in frame.ctx.stack if call.source.name != LIBRARY]
         fault, span = Fault("CD0460", "CdValueError", text, WAYS_OUT["CD0460"]), outside[-1]
     frame.ctx.emit(Check(FALSE, fault, values, Domain(), span))
+    if fault.code != "CD0460":
+        _may_end(frame.ctx, FALSE)
 
 
 def evaluation(frame: Frame, statement: s.Evaluate) -> None:
@@ -174,10 +192,8 @@ def _printed(frame: Frame, e: s.Expr, spec: str) -> str | Expr:
     match value:
         case Static(inner):
             return _shown(inner, (e, spec))
-        case Group() if (index := [as_affine(item) for item in value.items]) and all(
-            item is not None and item.constant is not None for item in index
-        ):
-            return str(tuple(item.constant for item in index if item is not None))
+        case Group() if (known := _tuple_text(value)) is not None:
+            return known
         case Scalar(expr, kind):
             _shown(kind.dtype.numpy.type(0).item(), (e, spec))
             return cast(expr, kind.dtype.compute)

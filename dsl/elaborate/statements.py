@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from ...lowering.diagnostic import (
+    CdError,
     CdNameError,
     CdSyntaxError,
     CdTypeError,
@@ -49,8 +50,14 @@ else:  # what few programs need
 
 
 def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
-    """Elaborate statements in order; what follows a `return` is not looked at."""
+    """Elaborate statements in order; what follows a `return` is not looked at.
+
+    Nor is what follows an `assert` or `raise` at which every run ends: whatever is wrong with it,
+    Python does not get there.
+    """
     for at, statement in enumerate(body):
+        if _ended(frame):
+            return
         if isinstance(statement, s.If):
             rest = body[at + 1 :]
             if branches.returns(statement) and rest and not _has_letters(frame, statement.test):
@@ -65,6 +72,10 @@ def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
         try:
             with naming(frame):
                 step(frame, statement)
+        except CdError:
+            if _ended(frame):  # in a function that the statement calls
+                return
+            raise
         except OverflowError as problem:
             text = f"a number here is too large: {problem}"
             raise error("CD0461", CdValueError, text, statement.span) from None
@@ -78,6 +89,10 @@ def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
 
 _UNGUARDED = (s.Return, s.Assert, s.Raise, s.Evaluate, s.Declare, s.Break, s.Continue, s.Define)
 """Statements that cannot stand under a guard on index letters: they have no points."""
+
+
+def _ended(frame: Frame) -> bool:
+    return frame.ctx.ended
 
 
 def _has_letters(frame: Frame, test: s.Expr) -> bool:

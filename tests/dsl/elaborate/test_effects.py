@@ -76,3 +76,35 @@ def test_texts_and_numbers_of_a_print_are_pieces_in_order() -> None:
 def test_what_has_no_effect_or_no_text_is_refused(body: str, code: str) -> None:
     with pytest.raises(CdError, match=code):
         run("numpy", "x", body, X)
+
+
+BEHIND = {
+    "an assert": "assert x.shape[1] == 3, 'is wrong'\nreturn x @ np.ones(3)",
+    "a raise": "if x.shape[1] != 3:\n    raise ValueError('is wrong')\nreturn x @ np.ones(3)",
+    "one in a function": (
+        "def g(v):\n    assert v.shape[1] == 3, 'is wrong'\n    return v @ np.ones(3)\n"
+        "y = g(x) + 1\nreturn y @ np.ones(3)"
+    ),
+    "one of two rounds": "for n in (2, 3):\n    assert len(x) == n, 'is wrong'\n    y = x @ x",
+    "with a shape": "assert x.ndim == 1, f'{x.shape} is wrong'\nreturn x @ np.ones(3)",
+}
+
+
+@pytest.mark.parametrize("body", BEHIND.values(), ids=BEHIND)
+def test_what_stands_behind_the_end_of_every_run_is_not_refused(body: str) -> None:
+    with pytest.raises(CdError, match="CD076[12].*is wrong") as caught:
+        run("numpy", "x", body, np.ones((2, 2)))
+    assert ("(2, 2)" in str(caught.value.diagnostics[0].message)) == ("ndim" in body)
+
+
+@pytest.mark.parametrize("test", ["x[0, 0] > 5", "x.shape[1] == 2"])
+def test_what_stands_behind_an_assert_that_may_hold_is_refused(test: str) -> None:
+    with pytest.raises(CdError, match="CD0301"):
+        run("numpy", "x", f"assert {test}\nreturn x @ np.ones(3)", np.ones((2, 2)))
+
+
+def test_what_was_done_before_an_assert_that_fails_was_done() -> None:
+    x = np.ones((2, 2))
+    with pytest.raises(CdAssertionError):
+        run("numpy", "x", "x[0] = 5.0\nassert len(x) > 2\nreturn x @ np.ones(3)", x)
+    assert x.tolist() == [[5.0, 5.0], [1.0, 1.0]]

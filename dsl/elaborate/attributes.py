@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...lowering.diagnostic import CdTypeError
+from ...lowering.diagnostic import CdNameError, CdTypeError, Span, nearest
 from ...lowering.ir.indexing import const, multiply
 from .averages import number_of_elements
 from .context import error
@@ -15,7 +15,7 @@ from .shaping import matrix_transpose, total_size, transpose
 from .site import NOT_CONSTANT, Site, array_of, constant, dtype_object
 from .types import Kind, join, kind_of_number
 from .ufuncs import strong_of
-from .values import Array, Group, Masked, Scalar, Static, Value
+from .values import Array, Bound, Group, Masked, Scalar, Static, Value
 
 _REFUSED = {
     "flat": ("`.flat` is not supported", "use `.ravel()` or `.reshape(-1)`"),
@@ -42,6 +42,25 @@ def attribute(site: Site, value: Value, name: str) -> Value | None:
     if not isinstance(value, Array | Scalar | Static | Group):
         return None
     return _of_array(site, value, array_of(site, value), name)
+
+
+def of_group(group: Group, name: str, span: Span) -> Value:
+    """Return a field of a named tuple, or a method of a tuple or list, to be called.
+
+    CdNameError CD0414 for what a named tuple has not, and for methods of its own.
+    """
+    fields = group.fields
+    if name in fields:
+        return group.items[fields.index(name)]
+    if fields and not hasattr(tuple, name):
+        close = nearest(name, fields)
+        raise error(
+            "CD0414", CdNameError,
+            f"the tuple with the fields {', '.join(fields)} has no `{name}` here", span,
+            helps=(f"did you mean `{close}`?",) if close else
+            ("read its fields, and write here what its methods do",),
+        )  # fmt: skip
+    return Bound(group, name)
 
 
 def _of_array(site: Site, value: Value, array: Array, name: str) -> Value | None:

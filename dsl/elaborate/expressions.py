@@ -320,7 +320,7 @@ def _group_item(frame: Frame, members: tuple[Value, ...], e: s.Subscript, kind: 
     every = tuple(range(len(members)))
     positions = now(operator.getitem, (every, _static_key(frame, e)), e.span).value
     if isinstance(positions, tuple):
-        return Group(tuple(members[at] for at in positions), kind)
+        return Group(tuple(members[at] for at in positions), kind.split()[0])
     assert isinstance(positions, int)
     return members[positions]
 
@@ -358,7 +358,7 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             if table.method(name) is not None:
                 return Bound(value, name)
         case Group():
-            return Bound(value, name)
+            return attributes.of_group(value, name, span)
         case _:
             pass
     raise error("CD0414", CdNameError, f"{describe(value)} has no attribute `{name}`", span)

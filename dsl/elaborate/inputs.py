@@ -147,7 +147,7 @@ def spec_of(
         items = tuple(spec_of(item, describe, True, is_tensor) for item in value)
         numbers = isinstance(value, list) and not static and all(map(_is_numeric, items))
         if not (numbers and items):
-            return GroupSpec(type(value).__name__ if type(value) is list else "tuple", items)
+            return GroupSpec(Group.kind_of(value), items)
     if is_method(value):
         function = getattr(value, "__func__")  # noqa: B009 - a method by what it has
         return MethodSpec(type(value), id(function), function)

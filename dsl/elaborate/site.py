@@ -180,7 +180,7 @@ def constant(value: Value) -> object:
             inner = [constant(item) for item in items]
             if any(item is NOT_CONSTANT for item in inner):
                 return NOT_CONSTANT
-            return tuple(inner) if kind == "tuple" else inner
+            return inner if kind == "list" else tuple(inner)
         case _:
             return NOT_CONSTANT
 

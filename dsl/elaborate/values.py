@@ -205,10 +205,24 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A tuple or list of values; `kind` is `tuple` or `list`."""
+    """A tuple or list of values.
+
+    `kind` is `tuple` or `list`; that of a named tuple is `tuple` and its fields: `tuple a b`.
+    """
 
     items: tuple[Value, ...]
     kind: str = "tuple"
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the items, none where they have none."""
+        return tuple(self.kind.split()[1:])
+
+    @staticmethod
+    def kind_of(value: tuple[object, ...] | list[object]) -> str:
+        """Return the kind of a tuple or list of Python's."""
+        fields = getattr(value, "_fields", ())
+        return "list" if type(value) is list else " ".join(("tuple", *fields))
 
 
 @dataclass(frozen=True, slots=True)

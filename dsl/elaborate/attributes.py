@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from ...lowering.diagnostic import CdNameError, CdTypeError, Span, nearest
+from ...lowering.diagnostic import CdError, CdNameError, CdTypeError, Span, nearest
 from ...lowering.ir.indexing import const, multiply
 from .averages import number_of_elements
 from .context import error
@@ -42,6 +42,13 @@ def attribute(site: Site, value: Value, name: str) -> Value | None:
     if not isinstance(value, Array | Scalar | Static | Group):
         return None
     return _of_array(site, value, array_of(site, value), name)
+
+
+def missing(owner: str, name: str, pool: Sequence[str], span: Span) -> CdError:
+    """Return CdNameError CD0414: an attribute that nothing has, with the nearest that there is."""
+    close = nearest(name, pool)
+    helps = (f"did you mean `{close}`?",) if close else ()
+    return error("CD0414", CdNameError, f"{owner} has no attribute `{name}`", span, helps=helps)
 
 
 def of_group(group: Group, name: str, span: Span) -> Value:

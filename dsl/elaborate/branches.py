@@ -162,10 +162,12 @@ def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Val
         )  # fmt: skip
         return Group(parts, a.kind)
     if name == RESULT:
+        loop = span.text.startswith(("for ", "while "))
+        ways = "this loop and what follows it" if loop else "the sides of this `if`"
         raise error(
             "CD0425",
             CdTypeError,
-            f"the sides of this `if` return different things: {describe(a)} and {describe(b)}",
+            f"{ways} return different things: {describe(a)} and {describe(b)}",
             span,
         )
     unset = next((end for end in (a, b) if isinstance(end, Unset)), None)

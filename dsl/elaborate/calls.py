@@ -376,8 +376,7 @@ def _items(frame: Frame, e: s.Comprehension) -> list[Value]:
         raise error(
             "CD0437", CdTypeError,
             f"a comprehension is written out for each item, and here there are {why}", e.span,
-            helps=(f"work on the whole array: `{e.iterable.span.text} * 2`",
-                   "or fill one in a loop: `y = np.zeros(n)`, `for k in range(n): y[k] = ...`"),
+            helps=rounds.instead_of(e),
         )  # fmt: skip
     return list(rounds.static_items(frame, source))
 

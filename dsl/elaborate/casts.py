@@ -53,6 +53,8 @@ def rounded(site: Site, a: Value, decimals: Value = ZERO) -> Value:
 
     def combine(pair: Pair) -> Pair:
         own = Kind(strong_of(pair[1]))
+        if own.dtype.kind == "c":
+            raise TypeError(f"`round` to decimals is not defined for {own}")
         return apply("round_to", pair, (Const(float(digits), own.dtype.compute), own), to=own)
 
     return elementwise(site.ctx, combine, [a], site.span)

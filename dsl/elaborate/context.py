@@ -291,8 +291,7 @@ class Context:
             self._refute(index, extent, axis, name, span)
             value: Expr = Position(index)
         else:
-            above = below = False
-            value = index
+            above, below, value = False, False, index
         low = Apply(OPS["le"], (Position(const(0)), value), dtypes.bool_)
         high = Apply(OPS["lt"], (value, Position(extent)), dtypes.bool_)
         test = high if above else low if below else Apply(OPS["and"], (low, high), dtypes.bool_)
@@ -315,7 +314,9 @@ class Context:
             point = ", ".join(f"{r.symbol.name} = {{{n}}}" for n, r in enumerate(shown, 2))
             message += f", at {point}"
         values = (value, Position(extent), *(Position(var(r.symbol)) for r in shown))
-        way = WAYS_OUT["empty axis" if value == Position(const(0)) else "CD0601"]
+        empty = value == Position(const(0))
+        below = isinstance(value, Position) and value.index.terms and value.index.offset < 0
+        way = WAYS_OUT["empty axis" if empty else "below 0" if below else "CD0601"]
         return Fault("CD0601", "CdIndexError", message, way), values
 
     def _refute(self, index: Affine, extent: Affine, axis: int, name: str, span: Span) -> None:

@@ -346,9 +346,8 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
         ):
             found = _getattr(inner, name, span)
             frame.inputs.ask(inner, name, found)
-            return (
-                Bound(value, name) if callable(found) and kind_of_number(inner) else Static(found)
-            )
+            method = callable(found) and kind_of_number(inner)
+            return Bound(value, name) if method else Static(found)
         case Array() if name == "merge":
             return merge_of(frame, value, span)
         case Array() | Scalar() | Masked() | Static():
@@ -361,7 +360,8 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             return attributes.of_group(value, name, span)
         case _:
             pass
-    raise error("CD0414", CdNameError, f"{describe(value)} has no attribute `{name}`", span)
+    pool = (*_ARRAY_PROPERTIES, *table.methods()) if isinstance(value, Array | Scalar) else ()
+    raise attributes.missing(describe(value), name, pool, span)
 
 
 _ARRAY_PROPERTIES = ("shape", "ndim", "dtype", "size", "T", "real", "imag", "itemsize", "nbytes")

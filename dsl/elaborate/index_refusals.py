@@ -40,16 +40,24 @@ def partials(value: object) -> list[s.Name | s.Subscript]:
     return [found for part in parts(value) for found in partials(part)]
 
 
+_REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
+
+
 def implied_sum(
     frame: Frame, target: s.Subscript, value: s.Expr, names: list[str]
 ) -> CdSyntaxError:
     """Return the error for a letter that is only on the right of a plain `=`."""
     listed = " and ".join(f"`{name}`" for name in names)
     left, right = target.span.text, value.span.text
+    summed = f"sum({right})"
+    match value:
+        case s.Call(s.Attribute(inner, name), (), ()) if name in _REDUCTIONS:
+            summed = f"{name}({inner.span.text})"
+            right = inner.span.text if name == "sum" else right
     made = error(
         "CD0516", CdSyntaxError,
         f"index {listed} is only on the right, and `=` does not sum over it", value.span,
-        helps=(f"to sum into a fresh value: `{left} = sum({right})`",
+        helps=(f"to sum into a fresh value: `{left} = {summed}`",
                f"to accumulate: `{left} += {right}`"),
     )  # fmt: skip
     assert isinstance(made, CdSyntaxError)

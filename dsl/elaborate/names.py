@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ...lowering.diagnostic import CdNameError, CdTypeError, Span, nearest
 from ...lowering.ir.expressions import Position
 from ...lowering.ir.indexing import Symbol, var
@@ -106,7 +108,12 @@ def unknown(frame: Frame, name: s.Name) -> CdNameError:
     """Return the error for a name that is nothing, with the nearest known name."""
     pool = {*frame.names, *frame.locals, *WORDS}
     near = nearest(name.id, sorted(pool))
+    if near and abs(len(near) - len(name.id)) > 2:  # `pandas` is no slip of `pad`
+        near = None
     helps = (f"did you mean `{near}`?",) if near else ()
+    if re.fullmatch(r"([a-z])\1+", name.id):
+        one = name.id[0]
+        helps = (f"an index letter is one letter: `{one}`, `{one}2`, `{one}_`", *helps)
     if LETTER.fullmatch(name.id):
         helps = ("index letters stand inside subscripts: `x[i]`", *helps)
     made = error("CD0201", CdNameError, f"`{name.id}` is not defined", name.span, helps=helps)

@@ -75,6 +75,11 @@ def method(name: str) -> Handler | None:
     return _methods().get(name)
 
 
+def methods() -> tuple[str, ...]:
+    """Return the names of the methods that an array has."""
+    return tuple(_methods())
+
+
 def _refusing(message: str, way_out: str) -> Handler:
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         raise error("CD0555", CdTypeError, message, site.span, helps=(way_out,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -86,6 +87,12 @@ def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Valu
     ctx = frame.ctx
     if op == "@":
         return _by_table(np.matmul, Site(ctx, span), left, right)
+    _refuse_none(frame, op, left, right, span)
+    if op == "%" and isinstance(left, Static) and isinstance(left.value, str):
+        text = "a text is put together by an f-string here, not by `%`"
+        way = 'write the values into it: `f"mean {v:.3f}"`'
+        if not (isinstance(right, Static) or as_python(right)):
+            raise error("CD0402", CdTypeError, text, span, helps=(way,))
     if isinstance(left, Static) and isinstance(right, Static):
         return now(PYTHON[op], (left.value, right.value), span)
     if isinstance(left, Group) or isinstance(right, Group):
@@ -103,6 +110,22 @@ def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Valu
         return _by_table(np.power, Site(ctx, span), left, right)
     name = BINARY[op]
     return elementwise(ctx, lambda a, b: arithmetic(name, a, b), (left, right), span)
+
+
+def _refuse_none(frame: Frame, op: str, left: Value, right: Value, span: Span) -> None:
+    """Refuse (CD0402) an operation on None, with the name that it came by."""
+    if Static(None) not in (left, right):
+        return
+    other = right if left == Static(None) else left
+    written = re.findall(r"[^\W\d]\w*", span.text)
+    named = [name for name in written if frame.names.get(name) == Static(None)]
+    way = "write a value instead of None"
+    if named:
+        way = f"`{named[0]}` is None: pass a value, or test before: `if {named[0]} is None:`"
+    raise error(
+        "CD0402", CdTypeError, f"`{op}` is not defined for None and {describe(other)}", span,
+        helps=(way,),
+    )  # fmt: skip
 
 
 def _refuse_lists(op: str, left: Value, right: Value, span: Span) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -65,9 +66,13 @@ def index_of(ctx: Context, value: Value, span: Span, what: str) -> Affine | Expr
     helps = () if isinstance(value, Array) else _WAYS_TO_INDEX[what.startswith("`")]
     scalar = as_scalar(value, span, f"an index of {what}", *helps)
     if scalar.kind.dtype.kind not in "iu":
+        way = "convert it: `i64(...)`"
+        if "/" in span.text.replace("//", ""):
+            whole = re.sub("(?<!/)/(?!/)", "//", span.text)
+            way = f"whole numbers are divided by `//`: `{whole}`"
         raise error(
             "CD0501", CdTypeError, f"{what} takes integers, and is given {describe(value)}", span,
-            helps=("convert it: `i64(...)`",),
+            helps=(way,),
         )  # fmt: skip
     expr = cast(scalar.expr, dtypes.int64)
     if isinstance(expr, Position):
@@ -145,7 +150,10 @@ def step_of(ctx: Context, value: Value, what: str, span: Span) -> Affine:
             CdIndexError,
             f"the step of {what} has to be an integer other than zero",
             span,
-            helps=("write the step as a number: `x[::2]`",),
+            helps=(
+                "write the step as a number: "
+                + ("`range(0, n, 2)`" if what == "a range" else "`x[::2]`"),
+            ),
         )
     ctx.require_static_parameters(at)
     if at.constant is None and not ctx.known.nonnegative(at - 1):

@@ -49,7 +49,7 @@ def power(site: Site, base: Value, exponent: Value, ufunc: np.ufunc, python: boo
         raise error("CD0404", CdTypeError, str(problem), site.span) from None
     if result.kind in "iu" and isinstance(number, int | np.integer) and number < 0:
         if not all_weak:
-            raise _negative_power(site)
+            raise _negative_power(site, base)
         result = dtypes.float64
     whole = _whole(number)
     if whole is not None and 0 <= whole <= (62 if result.kind in "iu" else _LARGEST_PRODUCT):
@@ -63,7 +63,7 @@ def power(site: Site, base: Value, exponent: Value, ufunc: np.ufunc, python: boo
     if _is_half(number) and result.kind == "f":
         return _constant_power(site, base, "half_pow", number, Kind(result, all_weak))
     if result.kind == "i":
-        _require_nonnegative(site, exponent)
+        _require_nonnegative(site, base, exponent)
     if all_weak:
         return elementwise(
             site.ctx, lambda *pairs: apply("pow", *pairs, to=Kind(result, True)),
@@ -136,14 +136,21 @@ def _repeated(expr: Expr, exponent: int, dtype: DType) -> Expr:
 _NO_NEGATIVE = "integers to negative integer powers are not allowed"
 
 
-def _negative_power(site: Site) -> Exception:
+def _negative_power(site: Site, base: Value) -> Exception:
     return error(
-        "CD0450", CdValueError, _NO_NEGATIVE, site.span,
-        helps=("make the base a float: `x.astype(float) ** -1`",),
-    )  # fmt: skip
+        "CD0450", CdValueError, _NO_NEGATIVE, site.span, helps=(_float_base(site, base, " ** -1"),)
+    )
 
 
-def _require_nonnegative(site: Site, exponent: Value) -> None:
+def _float_base(site: Site, base: Value, rest: str = "") -> str:
+    """Return what to type instead of an integer that has a negative power."""
+    number, text = constant(base), site.span.text
+    if type(number) is int and text.startswith(str(number)):
+        return f"make the base a float: `{number}.0{text[len(str(number)) :]}`"
+    return f"make the base a float: `x.astype(float){rest}`"
+
+
+def _require_nonnegative(site: Site, base: Value, exponent: Value) -> None:
     ctx = site.ctx
     array = exponent.array if isinstance(exponent, Masked) else as_array(ctx, exponent, site.span)
     if array.kind.dtype.kind != "i":
@@ -155,6 +162,6 @@ def _require_nonnegative(site: Site, exponent: Value) -> None:
     zero = cast(Position(const(0)), array.body.dtype)
     test = Apply(OPS["le"], (zero, array.body), dtypes.bool_)
     text = f"{_NO_NEGATIVE}, and an exponent is {{0}}"
-    fault = Fault("CD0450", "CdValueError", text, ("make the base a float: `x.astype(float)`",))
+    fault = Fault("CD0450", "CdValueError", text, (_float_base(site, base),))
     over = Domain((*ctx.domain, *array.ranges))
     ctx.check(test, fault, (cast(array.body, dtypes.int64),), site.span, over)

@@ -176,8 +176,11 @@ def _of_math() -> Iterator[tuple[object, Handler]]:
 def _only_constants(name: str) -> Handler:
     def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         given = [*args, *keywords.values()]
-        unknown = next((v for v in given if constant(v) is NOT_CONSTANT), NONE)
-        raise needs(site, f"each argument of `{name}`", unknown)
+        unknown = [value for value in given if constant(value) is NOT_CONSTANT]
+        for at in filter(None, map(position_of, unknown)):
+            site.ctx.require_static(at)
+        way = "compute it outside, and pass the result in"
+        raise needs(site, f"each argument of `{name}`", (*unknown, NONE)[0], way)
 
     return handle
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -29,7 +31,7 @@ from .operators import as_affine, value_of
 from .positions import RANGE_OF_LETTERS, index_of, steady, step_of
 from .proof import Known
 from .types import WEAK_INT
-from .values import Array, Group, Handle, Scalar, Section, Static, Value, replace_symbols
+from .values import Array, Group, Handle, Masked, Scalar, Section, Static, Value, replace_symbols
 from .views import subscript
 
 
@@ -107,7 +109,38 @@ def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[V
             "CD0406", CdTypeError, f"{describe(value)} cannot be looped over", iterable.span,
             helps=(f"loop over positions: `range({iterable.span.text})`",),
         )  # fmt: skip
+    if isinstance(value, Masked):
+        raise error(
+            "CD0406", CdTypeError, f"{describe(value)} cannot be looped over", iterable.span,
+            helps=(_tested_instead(iterable, name),),
+        )  # fmt: skip
+    if type(getattr(value, "value", None)) is itertools.product:
+        raise error(
+            "CD0406", CdTypeError, f"`{iterable.span.text}` cannot be looped over", iterable.span,
+            helps=("write loops inside each other: `for i in range(n):`, `for j in range(m):`",),
+        )  # fmt: skip
     return elements(frame, value, iterable.span)
+
+
+def _tested_instead(iterable: s.Expr, name: str) -> str:
+    """Return what to type instead of a loop over the elements for which a test holds."""
+    if not isinstance(iterable, s.Subscript) or len(iterable.items) != 1:
+        return "loop over all elements, and test each: `for v in x:`, `if v > 0:`"
+    whole, test = iterable.value.span.text, iterable.items[0].span.text
+    of_one = re.sub(rf"(?<![\w.]){re.escape(whole)}(?!\w)", name, test)
+    if of_one == test:
+        return f"loop over positions, and test at each: `for k in range(len({whole})):`"
+    return f"loop over all elements, and test each: `for {name} in {whole}:`, `if {of_one}:`"
+
+
+def instead_of(e: s.Comprehension) -> tuple[str, ...]:
+    """Return what to type instead of a comprehension over many items."""
+    filled = "or fill one in a loop: `y = np.zeros(n)`, `for k in range(n): y[k] = ...`"
+    if isinstance(e.iterable, s.Call) and isinstance(e.target, s.Name):
+        each = f"for {e.target.id} in {e.iterable.span.text}:"
+        summed = f"add up in a loop: `total = 0.0`, `{each} total += {e.element.span.text}`"
+        return summed, filled
+    return f"work on the whole array: `{e.iterable.span.text} * 2`", filled
 
 
 def _positional(function: Value, call: s.Call) -> s.Call:

@@ -11,6 +11,7 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CD0142": ("assign to a name, an element or a slice: `y = e`, `y[i] = e`, `y[:] = e`",),
         "CD0143": ("declare a name: `t: f32[n, m]`",),
         "CD0145": ('write `raise ValueError("what is wrong")`',),
+        "CD0201": ("define or import it above the function, or pass it as an argument",),
         "CD0202": ("assign it on every path before it is read, for example `y = 0.0` at the top",),
         "CD0208": ("use another name inside the loop",),
         "CD0210": ("give the names their types before the loop: `total = f64(0)`",),
@@ -78,7 +79,13 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "CD0553": ("use NumPy's: `np.sum(x)`, `np.max(x)`, `x.size`",),
         "CD0574": ('name an array and a mode: `memory(t, "virtual")`',),
-        "CD0601": ("correct the index, or say what is outside: `x[clamp(i)]`, `x[pad(i)]`",),
+        "CD0601": (
+            "correct the index, or say what is outside: `x[clamp(i)]`, `x[pad(i)]`, `x[wrap(i)]`",
+        ),
+        "below 0": (
+            "a computed index does not count from the end: that is `x[wrap(i - 1)]`",
+            "or say what is outside: `x[clamp(i - 1)]`, `x[pad(i - 1)]`",
+        ),
         "empty axis": ("an empty axis has no element to read",),
         "CD0603": ("test the size before: `if x.shape[0] > 0:`",),
     }

@@ -12,6 +12,18 @@ def f(x, y):
 def f(c, a, b):
     c[i,j] = a[i,k] * b[k,j]
 
+=== implied_sum_method: np.ones(3), np.ones((3,3))
+def f(totals, table):
+    totals[i] = np.exp(table[i, j]).sum()
+
+=== two_letters: np.ones(3), np.ones((3,3))
+def f(y, a):
+    y[ii] = a[ii, 0]
+
+=== no_slip: np.ones(3)
+def f(x):
+    return pandas.Series(x)
+
 === letter_alone: np.ones(3)
 def f(x):
     x[i] = q

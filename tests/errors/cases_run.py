@@ -109,6 +109,19 @@ def f(y, n):
         if y[t] > 0:
             raise IndexError(f"element {t} is {y[t]:.2f}")
 
+=== loop_index_below: np.ones(3), np.zeros(3) => `index -1`, `axis 0`, `size 3`
+def f(x, y):
+    for i in range(len(x)):
+        y[i] = x[i - 1]
+
+=== power_of_two: 3 => `-3`
+def f(n):
+    return 2**-n
+
+=== sum_of_run_time_range: np.ones(3)
+def f(x):
+    return sum(x[t] for t in range(int(x[0])))
+
 === masked_empty_min: np.ones(3)
 def f(y):
     return y[y > 5].min()

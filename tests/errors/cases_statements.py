@@ -191,5 +191,41 @@ def f(u):
         b[0] += 1
         a = a + b
     return a, b
+=== for_masked: np.ones(3) => `f64`
+def f(x):
+    s = 0.0
+    for v in x[x > 0.5]:
+        s += v
+    return s
+
+=== for_masked_other: np.ones(3), np.ones(3, bool) => `f64`
+def f(x, m):
+    s = 0.0
+    for v in x[m]:
+        s += v
+    return s
+
+=== for_product: np.ones(3) => `product(range(3), range(3))`
+from itertools import product
+---
+def f(x):
+    s = 0.0
+    for p, q in product(range(3), range(3)):
+        s += x[p] * x[q]
+    return s
+
+=== loop_tuple_none: np.ones(3) => `a tuple of 2`, `None`
+def f(x):
+    for v in x:
+        if v > 2:
+            return v, 1.0
+    return None
+
+=== argument_none: np.ones(3) => `None`, `int 1`
+def g(x):
+    return x + 1
+---
+def f(y):
+    return g(None) + y
 """
 )

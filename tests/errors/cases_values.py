@@ -132,6 +132,18 @@ def f(y):
 def f(y, n):
     return "%s" % y
 
+=== round_complex: np.ones(2) * 1j => `complex128`, `c128[2]`
+def f(z):
+    return np.round(z, 1)
+
+=== half_slice: np.ones(3) => `1.5`
+def f(x):
+    return x[: len(x) / 2]
+
+=== misspelled_method: np.ones(3) => `f64[3]`
+def f(x):
+    return x.summ()
+
 === matmul_str: np.ones(3) => `str 'a'`
 def f(y):
     return y @ "a"

@@ -21,6 +21,7 @@ EXPRESSIONS = (
     "np.pi * x",
     "np.gcd(12, 18)",
     "np.lcm(4, 6)",
+    "math.gcd(n, 12), math.comb(n + 2, 2)",
 )
 
 

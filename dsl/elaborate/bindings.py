@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...lowering.diagnostic import CdNameError, CdShapeError, CdTypeError, Span
+from ...lowering.diagnostic import CdError, CdNameError, CdShapeError, CdTypeError, Span
 from ...lowering.ir.expressions import Const, Position, Read
 from ...lowering.ir.indexing import Affine, var
 from ...lowering.ir.node import Node
@@ -19,6 +19,18 @@ from .frame import Frame
 from .sharing import binds, held, seeing
 from .types import Kind, cast, join, kind_of_number
 from .values import Array, Group, Masked, Scalar, Static, Unset, Value
+
+
+class NeedPeel(Exception):
+    """A number before a loop is an array inside: the loop is done again, its first round apart.
+
+    `problem` is the error where that cannot be.
+    """
+
+    def __init__(self, name: str, problem: CdError) -> None:
+        super().__init__(name)
+        self.name = name
+        self.problem = problem
 
 
 def bind(frame: Frame, name: str, value: Value, span: Span) -> None:
@@ -56,15 +68,28 @@ def _stored(frame: Frame, name: str, value: Scalar, span: Span) -> Scalar:
     return Scalar(Read(node, ()), value.kind)
 
 
+def _as_before(name: str, value: Value) -> tuple[str, ...]:
+    """Return what to type where a number before a loop is something else inside."""
+    other = "use another name inside the loop"
+    if not isinstance(value, Array):
+        return (other,)
+    sizes = tuple(extent.constant for extent in value.shape)
+    shape = "..." if None in sizes else str(sizes[0] if len(sizes) == 1 else sizes)
+    dtype = value.kind.dtype.numpy.name
+    rest = "" if dtype == "float64" else f", np.{dtype}"
+    return f"make it an array before the loop: `{name} = np.zeros({shape}{rest})`", other
+
+
 def _into_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
     slot = frame.slots[name]
     frame.names[name] = slot
     if isinstance(slot, Scalar):
         if not is_number(value):
-            raise error(
+            problem = error(
                 "CD0208", CdTypeError, f"`{name}` is a number before the loop and "
-                f"{describe(value)} inside", span, helps=("use another name inside the loop",),
+                f"{describe(value)} inside", span, helps=_as_before(name, value),
             )  # fmt: skip
+            raise NeedPeel(name, problem) if isinstance(value, Array) else problem
         scalar = as_scalar(value, span)
         kind = join(slot.kind, scalar.kind)
         if kind != slot.kind:

@@ -13,7 +13,7 @@ from ...lowering.ir.indexing import Symbol, var
 from ...lowering.ir.node import Node
 from .. import surface as s
 from .arrays import describe
-from .bindings import is_number, open_slot, uses_symbols
+from .bindings import NeedPeel, is_number, open_slot, uses_symbols
 from .context import NeedKind, error
 from .frame import (
     EXIT,
@@ -80,6 +80,10 @@ def carried(
             known = slots.get(need.name)
             slots[need.name] = need.kind if known is None else join(known, need.kind)
             continue
+        except NeedPeel as need:
+            if need.name in slots and isinstance(statement, s.While):
+                raise need.problem from None
+            raise
         if not wanted:
             for name in slots:
                 frame.slots.pop(name, None)

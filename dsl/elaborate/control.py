@@ -7,18 +7,20 @@ from ...lowering.ir.assignments import For, Statement, While
 from ...lowering.ir.expressions import Expr, Read
 from .. import surface as s
 from .arrays import as_scalar
-from .bindings import bind, is_number
+from .bindings import NeedPeel, bind, is_number
 from .branches import branch
 from .carried import carried, read_after, restore, snapshot
 from .context import NeedKind, NeedUnroll, error
 from .expressions import elements, tested
 from .frame import RESULT, Frame, Run, rebound_names
-from .leaving import straightened
-from .rounds import Rounds, round_count, rounds_of, static_items
+from .leaving import leaves, straightened
+from .rounds import Rounds, first_round, round_count, rounds_of, static_items
 from .types import join
-from .values import Scalar, Static, Unset, Value
+from .values import Array, Scalar, Static, Unset, Value
 
 _UNROLL_LIMIT = 4096
+_PEELED = 3
+"""How many rounds may be elaborated before their loop."""
 _LEFT = "left-early"
 """The name of whether a loop that is being unrolled has been left by a `break`."""
 
@@ -36,10 +38,48 @@ def loop(frame: Frame, statement: s.For, run: Run) -> None:
     if not isinstance(source, Rounds):
         _unroll(frame, statement, source, run)
         return
+    for left in range(_PEELED, -1, -1):
+        state = snapshot(frame)
+        try:
+            _in_rounds(frame, statement, source, run)
+            return
+        except NeedPeel as need:
+            if need.name in state.slots:  # of a loop around this one
+                raise
+            if not left:
+                raise need.problem from None
+            restore(frame, state)
+            source = _peeled(frame, statement, source, need, run)
+
+
+def _peeled(frame: Frame, statement: s.For, source: Rounds, need: NeedPeel, run: Run) -> Rounds:
+    """Elaborate the first round before its loop, as Python has it; return the other rounds.
+
+    What it makes an array is one in all of them.
+    """
+    frame.ctx.require_static_parameters(source.hi - source.lo)
+    ahead = source.hi - source.lo - 1 if source.step > 0 else source.lo - source.hi - 1
+    some = source.lo.constant is not None and frame.ctx.known.nonnegative(ahead)
+    if not some or leaves(statement.body):
+        raise need.problem from None
+    item, rest = first_round(frame, source)
+    outer, frame.unrolling = frame.unrolling, True
+    try:
+        _bind_unrolled(frame, statement.target, item, statement.span)
+        run(frame, statement.body)
+    finally:
+        frame.unrolling = outer
+    if not isinstance(frame.names.get(need.name), Array):  # a test may have left it out
+        raise need.problem
+    return rest
+
+
+def _in_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> None:
+    """Emit a loop that runs, or unroll it where the number of its round is needed."""
     state, count = snapshot(frame), round_count(source)
     try:
         _run_rounds(frame, statement, source, run)
-    except CdError:
+    except (CdError, NeedPeel):
         if count != 0:
             raise
         restore(frame, state)  # what is never run is never wrong

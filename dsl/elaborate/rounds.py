@@ -61,6 +61,16 @@ def static_items(frame: Frame, source: Rounds) -> Iterator[Value]:
         yield _at_number(source.item(symbol), symbol, n)
 
 
+def first_round(frame: Frame, source: Rounds) -> tuple[Value, Rounds]:
+    """Return the target's value in the first round, which is at a known number, and the rest."""
+    first = source.lo.constant
+    assert first is not None, "the first round is at a known number"
+    symbol = frame.ctx.symbol(source.name)
+    return _at_number(source.item(symbol), symbol, first), replace(
+        source, lo=const(first + source.step)
+    )
+
+
 def _at_number(value: Value, symbol: Symbol, n: int) -> Value:
     values = {symbol: const(n)}
     match value:

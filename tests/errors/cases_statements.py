@@ -77,7 +77,8 @@ def f(y, n):
 def f(y, n):
     z = 0
     for t in range(n):
-        z = y + 1
+        if y[t] > 0:
+            z = y + 1
     return z
 
 === arr_num_loop: np.ones(5), 3 => `int 3`
@@ -138,8 +139,9 @@ def f(y):
 === loops_types: np.ones(3), 3 => `f64[3]`
 def f(y, n):
     total = 0
-    for t in range(n):
+    while n > 0:
         total = total + y
+        n -= 1
     return total
 
 === sign_minus: np.ones(3), 0.1

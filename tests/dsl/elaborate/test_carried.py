@@ -112,7 +112,7 @@ def test_names_used_within_a_round_only_are_not_carried() -> None:
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        ("y = 0.0\nfor i in range(3):\n    y = y + x\nreturn y", "CD0208"),
+        ("y = 0.0\nwhile n > 0:\n    y = y + x\n    n -= 1\nreturn y", "CD0208"),
         ("y = x * 1.0\nfor i in range(3):\n    y = y[0]\nreturn y", "CD0209"),
         ("for i in range(n):\n    t = x[: i + 1]\nreturn t", "CD0202"),
     ],

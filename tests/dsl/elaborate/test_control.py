@@ -127,3 +127,54 @@ def test_a_place_that_is_surely_reached_is_refused_before_anything_is_written(bo
     with pytest.raises(CdError, match="index 5 is out of range for axis 0 of `a` with size 2"):
         run("numpy", "a, w", body, np.ones(2), w)
     assert not w.any()
+
+
+BECOMES_AN_ARRAY = {
+    "a sum": "y = 0\nfor k in range(1, 6, 2):\n    y += x * k\nreturn y, x",
+    "a sum of one": "y = 0\nfor k in range(1, 2):\n    y += x / k\nreturn y",
+    "of no round": "y = 0\nfor k in range(1, 1):\n    y += x / k\nreturn y",
+    "horner": "y = 0.0\nfor c in x[0]:\n    y = y * x + c\nreturn y",
+    "backwards": "y = 1\nfor k in range(3, 0, -1):\n    y = y * x - k\nreturn y, k",
+    "the variable after it": "y = 0\nfor k in range(2):\n    y = y + x * k\nreturn y, k",
+    "positions beside": "y = 0\nfor k, v in enumerate(x):\n    y = y * k + v\nreturn y",
+    "a loop in a loop": (
+        "y = 0\nfor k in range(3):\n    for n in range(2):\n        y = y + x * (k + n)\nreturn y"
+    ),
+    "the one before": "y = 1\nfor k in range(4):\n    z = y\n    y = y * x\nreturn y + z",
+    "small integers": (
+        "b = x.astype(np.int8)\ny = 0\nfor k in range(3):\n    y = y + b * k\nreturn y"
+    ),
+    "in place": "y = 0\nfor k in range(3):\n    y = x\n    y += 1\nreturn y, x",
+    "a sum in a while": (
+        "n = 0\nwhile n < 3:\n    y = 0\n    for k in range(2):\n        y += x * n\n"
+        "    x[0] = y[1]\n    n += 1\nreturn x"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", BECOMES_AN_ARRAY.values(), ids=BECOMES_AN_ARRAY)
+def test_a_number_before_a_loop_may_be_an_array_in_it(body: str) -> None:
+    mine, pythons = X.copy(), X.copy()
+    assert_same(run("numpy", "x", body, mine), plain("x", body, pythons), 1e-12)
+    assert_same(mine, pythons)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2, 5])
+def test_how_many_rounds_there_are_decides_whether_it_is_one(rounds: int) -> None:
+    body = "y = 0\nfor k in range(n):\n    y = y + x * k\nreturn y"
+    assert_same(run("numpy", "x, n", body, X, rounds), plain("x, n", body, X, rounds))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = 0\nwhile x[0, 0] < 9:\n    y = y + x\n    x[0, 0] += 1\nreturn y",
+        "y = 0\nfor k in range(3):\n    if x[0, k] > 0:\n        y = y + x\nreturn y",
+        "y = 0\nfor k in range(3):\n    if k == x[0, 0]:\n        break\n    y = y + x\nreturn y",
+        "y = 0\nfor k in range(int(x[0, 0])):\n    y = y + x\nreturn y",
+    ],
+)
+def test_a_number_that_may_stay_one_is_made_an_array_by_hand(body: str) -> None:
+    with pytest.raises(CdError, match="CD0208.*number before the loop") as caught:
+        run("numpy", "x", body, X.copy())
+    assert "`y = np.zeros((3, 4))`" in str(caught.value)

@@ -31,7 +31,7 @@ from ..lowering.pipeline import optimize
 from ..lowering.placement import Place, Placement
 from ..lowering.points import known_of
 from ..lowering.target import HOST, Target
-from .elaborate.effects import LIBRARY
+from .elaborate.frame import LIBRARY
 from .elaborate.inputs import ObjectSpec, Spec
 from .elaborate.instances import is_library
 from .explain_page import page_of

@@ -24,7 +24,7 @@ dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why producers recorded terms
 dsl: remember plan results specialise tables
 dsl/tracing: log records points recording quick room printing instrument rows buffers columns
-dsl/tracing: boxes where sites
+dsl/tracing: boxes where library sites
 dsl: forms sizes reasons keys words build checked wrapping fitting
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
 dsl/elaborate: carried leaving

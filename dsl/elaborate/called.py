@@ -12,13 +12,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from ...lowering.diagnostic import Span
 from ...lowering.ir.assignments import Assign, Names, Statement
 from ...lowering.ir.indexing import var
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import map_statements
 from ...lowering.ir.walk import own_reads, own_writes
-from .frame import EXIT, RESULT, Frame
+from .context import Context
+from .frame import EXIT, LIBRARY, RESULT, Frame
 from .values import Array, Handle, Opaque
+
+
+@contextmanager
+def standing_in(ctx: Context, call: Span) -> Iterator[None]:
+    """A function of the library is elaborated inside: what it assigns says of which call it is."""
+    begin = len(ctx.out)
+    yield
+    body = tuple(ctx.out[begin:])
+    ctx.out[begin:] = map_statements(body, lambda one: (_part_of(one, call),))
+
+
+def _part_of(statement: Statement, call: Span) -> Statement:
+    if isinstance(statement, Assign) and statement.call is None:
+        return replace(statement, call=call)
+    return statement
+
+
+def _is_library(frame: Frame) -> bool:
+    return frame.function.span.source.name == LIBRARY
 
 
 @contextmanager
@@ -35,6 +56,8 @@ def naming(frame: Frame) -> Iterator[None]:
         yield
     finally:
         ctx.called = outer
+        if not _is_library(frame):
+            ctx.said.update(frame.names)
     fresh = {node: name for node, name in called(frame) if node.id > serial}
     if fresh:
         body = tuple(ctx.out[begin:])
@@ -44,12 +67,13 @@ def naming(frame: Frame) -> Iterator[None]:
 def called(frame: Frame) -> Names:
     """Return what whole arrays are called in a function, where that is not their label.
 
-    The caller's names come first. An array that was given keeps its own, `p_grad`, unless that is
-    another one now.
+    The caller's names come first; those that functions of the library give to arrays are nobody's.
+    An array that was given keeps its own, `p_grad`, unless that is another one now.
     """
     frames = [frame]
     while (caller := frames[-1].caller) is not None:
         frames.append(caller[0])
+    frames = [one for one in frames if not _is_library(one)]
     given = (*frame.inputs.nodes.values(), *frame.inputs.fleeting.values())
     found: dict[Node, str] = {}
     for one in reversed(frames):
@@ -86,7 +110,7 @@ def _named(statement: Statement, fresh: dict[Node, str]) -> Statement:
     if not isinstance(statement, Assign):
         return statement
     known = {node for node, _ in statement.names}
-    text = statement.span.text
+    text = (statement.call or statement.span).text
     more = tuple(
         (node, name)
         for node, name in fresh.items()

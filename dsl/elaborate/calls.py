@@ -18,7 +18,7 @@ from . import numpy_table as table
 from .arrays import describe
 from .context import error
 from .expressions import elements, evaluate, tested
-from .frame import RESULT, Frame, own_names
+from .frame import LIBRARY, RESULT, Frame, own_names
 from .instances import is_method, runs_source
 from .operators import now
 from .owners import held, owner_of
@@ -390,6 +390,6 @@ def library_call(
         message = f"`{span.text}` needs an array of its own at every point of the index letters"
         raise error("CD0522", CdSyntaxError, message, span)
     if text not in parsed:
-        parsed[text] = parse(source_from_text(text, effects.LIBRARY))
+        parsed[text] = parse(source_from_text(text, LIBRARY))
     lookup = scope_of_namespace(table.LIBRARY_SCOPE).lookup
     return inline(frame, parsed[text], lookup, args, keywords, span, None, text)

@@ -108,6 +108,8 @@ class Context:
     """Nodes whose arrays change places in a loop."""
     called: Names = ()
     """What arrays are called where a statement is elaborated."""
+    said: set[Symbol | str] = field(default_factory=set)
+    """The letters and loop variables of the source, and the names that it gives a value."""
     bindings: dict[tuple[Node, Span], frozenset[Node]] = field(default_factory=dict)
     """Which writes make an array anew, and of what array Python would not make a copy there."""
     sizes: frozenset[Symbol] = frozenset()
@@ -322,11 +324,8 @@ class Context:
     def _refute(self, index: Affine, extent: Affine, axis: int, name: str, span: Span) -> None:
         """Raise CdIndexError CD0602 where a point of the letters' ranges is surely out of range."""
         letters = {r.symbol for r in self.domain}
-        if (
-            any(map(says_of_indices, self.conditions))
-            or not index.symbols()
-            or not index.symbols() <= letters
-        ):
+        used = sorted(index.symbols(), key=str)
+        if any(map(says_of_indices, self.conditions)) or not used or not letters.issuperset(used):
             return
         for upwards in (False, True):
             point = corner(index, self.domain, upwards)
@@ -338,8 +337,7 @@ class Context:
                 for x, lo, hi in ((r.symbol, r.lo, r.hi) for r in self.domain)
             )
             if all((a.constant or 0) >= 0 and (b.constant or 0) > 0 for a, b in inside):
-                names = sorted(index.symbols(), key=str)
-                shown = ", ".join(f"{s.name} = {point[s]}" for s in names)
+                shown = ", ".join(f"{s.name} = {point[s]}" for s in used)
                 raise error(
                     "CD0602", CdIndexError,
                     f"`{name}` is read at {index} = {at} when {shown}, but axis {axis} "

@@ -111,6 +111,8 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
     """Emit a loop that runs."""
     ctx = frame.ctx
     symbol = ctx.symbol(source.name)
+    if isinstance(statement.target, s.Name):
+        ctx.said.add(symbol)
     ctx.unrollable[symbol] = statement
     first = source.lo if source.step > 0 else source.hi + 1
     last = source.hi - 1 if source.step > 0 else source.lo

@@ -14,7 +14,7 @@ from .arrays import as_scalar, describe
 from .bindings import frozen
 from .context import Context, error
 from .expressions import evaluate
-from .frame import Frame
+from .frame import LIBRARY, Frame
 from .index_notation import scalar_statement, uses_letters
 from .operators import as_affine
 from .requests import is_request, request
@@ -22,9 +22,6 @@ from .truth import settle_test, test_of
 from .types import FALSE, cast
 from .values import Array, Group, Scalar, Static, Value
 from .ways_out import WAYS_OUT
-
-LIBRARY = "<library>"
-"""The name of the source that functions of the library are parsed from."""
 
 
 def _message(frame: Frame, messages: tuple[s.Expr, ...]) -> tuple[str, tuple[Expr, ...]]:

@@ -6,7 +6,7 @@ adds to the static ones, so it ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,20 +19,29 @@ from ...lowering.diagnostic import (
     CdSyntaxError,
     CdTypeError,
     CdValueError,
+    Span,
 )  # fmt: skip
 from ...lowering.ir.assignments import Parameter, Procedure, Statement
 from ...lowering.ir.expressions import Read
-from ...lowering.ir.indexing import Affine, const, recombined, var
+from ...lowering.ir.indexing import Affine, Symbol, const, recombined, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import statements, writes
 from ...lowering.later import later
 from .. import surface as s
 from ..source import MISSING
 from .arrays import describe
-from .called import called
+from .called import called, standing_in
 from .calls import call, comprehend, library_call, run_function
 from .context import Context, NeedStatic, NeedUnroll, error
-from .frame import Frame, Hooks, assigned_names, names_in, plain_names, rebound_names
+from .frame import (
+    LIBRARY,
+    Frame,
+    Hooks,
+    assigned_names,
+    names_in,
+    plain_names,
+    rebound_names,
+)
 from .inputs import Inputs, Spec
 from .merging import check_merges
 from .sharing import check_sharing
@@ -127,9 +136,14 @@ def _elaborate(
         parameters=frozenset(param.name for param in function.params),
     )  # fmt: skip
     ctx.tensor_value = lambda handle, span: inputs.field(ctx, handle, "value", span)
-    ctx.inline_source = lambda text, args, keywords, span: library_call(
-        frame, text, tuple(args), keywords, span
-    )
+
+    def inline(
+        text: str, args: Sequence[Value], keywords: Mapping[str, Value], span: Span
+    ) -> Value:
+        with standing_in(ctx, span):
+            return library_call(frame, text, tuple(args), keywords, span)
+
+    ctx.inline_source = inline
     for param in function.params:
         path = Path(param.name)
         value = arguments[param.name]
@@ -156,6 +170,8 @@ def _elaborate(
         body,
         function.span,
         ctx.called,
+        frozenset(x for x in (*ctx.said, *ctx.origin) if isinstance(x, Symbol)),
+        frozenset(x for x in ctx.said if isinstance(x, str)),
     )
     return Typed(
         procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics,
@@ -207,7 +223,7 @@ def _refuse_captured_writes(
         if node not in written or not path.captured or any(isinstance(n, str) for n in path.steps):
             continue  # steps by name are fields of tensors, and attributes of objects
         places = [one.span for one in statements(body) if node in writes((one,))
-                  and hasattr(one, "span") and one.span.source.name != effects.LIBRARY]  # fmt: skip
+                  and hasattr(one, "span") and one.span.source.name != LIBRARY]  # fmt: skip
         raise error(
             "CD0207",
             CdNameError,

@@ -22,6 +22,8 @@ RESULT = "return"
 """The name under which a function's result is bound; no Python name can be it."""
 EXIT = "left-at"
 """The name of the number of the `return` through which a loop was left, 0 where it was not."""
+LIBRARY = "<library>"
+"""The name of the source that functions of the library are parsed from."""
 
 
 Place = tuple[int, ...]
@@ -154,6 +156,13 @@ def plain_names(body: tuple[s.Statement, ...]) -> Iterator[str]:
     for statement in _every(body):
         if not isinstance(statement, s.Augment):
             yield from _set_names(statement, subscripted=False)
+
+
+def new_letter(ctx: Context, name: str) -> Symbol:
+    """Return a new index letter of the source."""
+    symbol = ctx.symbol(name)
+    ctx.said |= {symbol, name}
+    return symbol
 
 
 def own_names(

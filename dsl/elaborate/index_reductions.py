@@ -16,7 +16,7 @@ from . import numpy_table as table
 from .arrays import describe
 from .context import Context, Use, error
 from .expressions import evaluate, tested
-from .frame import Frame, Letters, names_in
+from .frame import Frame, Letters, names_in, new_letter
 from .names import is_letter, known_letter
 from .operators import as_affine, value_of
 from .proof import Known, extreme
@@ -180,7 +180,7 @@ def _declare(frame: Frame, name: s.Name, own: dict[str, Symbol]) -> Symbol:
             helps=("use another letter inside the reduction",),
         )  # fmt: skip
     if name.id not in own:
-        own[name.id] = frame.ctx.symbol(name.id)
+        own[name.id] = new_letter(frame.ctx, name.id)
         letters.spans[own[name.id]] = name.span
     return own[name.id]
 

@@ -11,7 +11,7 @@ from .. import surface as s
 from ..idx import Letter
 from ..source import MISSING
 from .context import error
-from .frame import LETTER, Frame
+from .frame import LETTER, Frame, new_letter
 from .numpy_table import WORDS
 from .types import WEAK_INT
 from .values import Path, Scalar, Unset, Value
@@ -62,7 +62,7 @@ def letter(frame: Frame, name: str, span: Span) -> Scalar:
     assert letters is not None
     found = known_letter(frame, name)
     if found is None:
-        found = frame.ctx.symbol(name)
+        found = new_letter(frame.ctx, name)
         letters.spans[found] = span
         if letters.on_left:
             letters.outer[name] = found

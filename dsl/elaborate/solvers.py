@@ -50,7 +50,7 @@ def solve(site: Site, a: Value, b: Value) -> Value:
     dtype = dtypes.promote(_solved_in(array_of(site, a).kind.dtype), _solved_in(right.kind.dtype))
     matrix = _matrix(site, a, "solve", dtype)
     site.ctx.equal_extents(matrix.shape[0], right.shape[0], "`solve`: rows", site.span)
-    made = site.ctx.materialize(array_of(site, converted(site, right, dtype)), "b", site.span)
+    made = site.ctx.materialize(array_of(site, converted(site, right, dtype)), "solved", site.span)
     table = made
     if made.rank == 1:
         axes = (made.axes[0], site.ctx.symbol("j"))

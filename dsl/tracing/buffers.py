@@ -51,9 +51,9 @@ class Buffers:
         """Return a counter's value."""
         return Read(self.used, (const(number),))
 
-    def count(self, number: int, by: Expr) -> Assign:
-        """Return what adds to a counter."""
-        return Assign(self.place(number), OPS["add"], False, by, Domain())
+    def count(self, number: int, by: Expr, op: str = "add") -> Assign:
+        """Return what adds to a counter, or takes from it."""
+        return Assign(self.place(number), OPS[op], False, by, Domain())
 
 
 def compare(op: str, left: Affine | Expr, right: Affine | Expr) -> Expr:

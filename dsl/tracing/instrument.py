@@ -13,10 +13,11 @@ ordinary assignments, so that every backend records without knowing of it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ...lowering.dataclass import dataclass
+from ...lowering.diagnostic import Span
 from ...lowering.ir.assignments import (
     Assign,
     Block,
@@ -28,13 +29,14 @@ from ...lowering.ir.assignments import (
     Statement,
     While,
 )
-from ...lowering.ir.expressions import Expr
+from ...lowering.ir.expressions import Expr, Reduce
 from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import binds, statements
 from . import sites as s
 from .buffers import Buffers
 from .columns import reductions
+from .library import grouped, nodes_of, written
 from .rows import Row
 from .sites import Layout, Level, Site, Wanted
 from .where import Fits, fitted, parsed
@@ -60,7 +62,7 @@ def instrument(procedure: Procedure, wanted: Wanted) -> Instrumented:
         max((x.serial for x in (*sizes, *bound)), default=0),
         max((one.id for one in nodes), default=0),
     )
-    work = _Work(buffers, wanted, parsed(wanted.where) if wanted.where else ())
+    work = _Work(buffers, wanted, parsed(wanted.where) if wanted.where else (), procedure)
     body = work.body(procedure.body, (), ())
     made = replace(
         procedure,
@@ -83,8 +85,12 @@ def _plain(node: Node) -> Node:
 class _Work:
     """The sites found so far."""
 
-    def __init__(self, buffers: Buffers, wanted: Wanted, tests: tuple[ast.expr, ...]) -> None:
+    def __init__(
+        self, buffers: Buffers, wanted: Wanted, tests: tuple[ast.expr, ...], procedure: Procedure
+    ) -> None:
         self.buffers, self.wanted, self.tests = buffers, wanted, tests
+        self.own, self.taken = procedure.own, procedure.taken
+        self.nodes = nodes_of(procedure)
         self.sites: list[Site] = []
         self.arrays: set[str] = set()
         self.indices: set[str] = set()
@@ -100,7 +106,12 @@ class _Work:
     ) -> tuple[Statement, ...]:
         """Return a list of statements with recording added, given what stands around it."""
         out: list[Statement] = []
-        for one in body:
+        for call, some in grouped(body):
+            if call is not None:
+                out += self.called(call, some, path, symbols)
+                symbols = (*symbols, *(x.symbol for x in some if isinstance(x, Let)))
+                continue
+            (one,) = some
             match one:
                 case Assign() | Permute():
                     out += self.recorded(one, path, symbols)
@@ -135,18 +146,67 @@ class _Work:
         self, one: Assign | Permute, path: tuple[Level, ...], symbols: tuple[Symbol, ...]
     ) -> Iterator[Statement]:
         """Yield a statement with what records it around it, where it is wanted."""
+        scratch = isinstance(one, Assign) and self.nodes.is_scratch(one.target.node)
         fits = Fits(()) if isinstance(one, Permute) else self.fits(one, symbols)
-        if fits is None:
+        if fits is None or scratch:
             yield one
             return
         if self.wanted.terms and isinstance(one, Assign):
             for reduce, guard in reductions(one):
-                row = self.row(Site(len(self.sites), one, path, symbols, reduce), fits, guard)
+                row = self.row(self.site(one, path, symbols, reduce), fits, guard)
                 yield from (*row.begin(), *row.end(), *self.printed(row))
-        row = self.row(Site(len(self.sites), one, path, symbols), fits, None)
+        row = self.row(self.site(one, path, symbols), fits, None)
         yield from row.begin()
         yield one
         yield from (*row.end(), *self.printed(row))
+
+    def called(
+        self,
+        call: Span,
+        body: tuple[Statement, ...],
+        path: tuple[Level, ...],
+        symbols: tuple[Symbol, ...],
+    ) -> Iterator[Statement]:
+        """Yield the statements of a call of the library, what it comes to recorded around them."""
+        rows: list[Row] = []
+        for one in written(call, body, self.nodes, self.buffers.symbol):
+            fits = self.fits(one.statement, symbols)
+            if fits is not None:
+                site = self.site(one.statement, path, symbols)
+                site = replace(site, reads=one.reads, is_part=one.is_part)
+                rows.append(self.row(site, fits, None))
+        if self.wanted.printed:
+            del rows[1:]  # a printed row leaves its place to the next one
+        for row in rows:
+            yield from (*row.begin(), *(row.reserved("add") if len(rows) > 1 else ()))
+        for row in rows if len(rows) > 1 else ():
+            yield from row.reserved("sub")
+        yield from body
+        for row in rows:
+            yield from (*row.end(), *self.printed(row))
+
+    def site(
+        self,
+        one: Assign | Permute,
+        path: tuple[Level, ...],
+        symbols: tuple[Symbol, ...],
+        reduce: Reduce | None = None,
+    ) -> Site:
+        """Return the site of a statement, which is the next one."""
+        indices = [*symbols]
+        if isinstance(one, Assign):
+            indices += (r.symbol for r in (*one.free.ranges, *one.reduced.ranges))
+        if reduce is not None:
+            indices += (r.symbol for r in reduce.domain.ranges)
+        own = frozenset(x for x in indices if x in self.own)
+        hidden = self.hidden(indices, symbols)
+        return Site(len(self.sites), one, path, symbols, reduce, own=own, hidden=hidden)
+
+    def hidden(self, indices: Iterable[Symbol], around: Iterable[Symbol]) -> frozenset[Symbol]:
+        """Return the indices that have no name: numbers that no text names, and those of array
+        notation where their letter is something else in the text."""
+        made = [x for x in indices if x not in self.own]
+        return frozenset(x for x in made if x.name in self.taken or x in around)
 
     def printed(self, row: Row) -> Iterator[Statement]:
         """Yield what prints a row, where that is wanted."""
@@ -165,7 +225,9 @@ class _Work:
         label = s.called(one.target.node, one.names)
         named = [name for name in wanted.statements if _is_named(one, name)]
         self.arrays.add(label)
-        self.indices.update(x.name for x in (*symbols, *(r.symbol for r in one.free.ranges)))
+        indices = (*symbols, *(r.symbol for r in one.free.ranges))
+        hidden = self.hidden(indices, symbols)
+        self.indices.update(x.name for x in indices if x not in hidden)
         self.statements.update(named)
         if wanted.arrays and not any(s.means(name, label) for name in wanted.arrays):
             return None
@@ -173,7 +235,7 @@ class _Work:
             return None
         if wanted.first_nan and one.target.node.dtype.kind not in "fc":
             return None
-        return fitted(self.tests, symbols, one.free.ranges)
+        return fitted(self.tests, symbols, one.free.ranges, hidden)
 
 
 def _is_named(one: Assign, name: int | str) -> bool:

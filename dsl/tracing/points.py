@@ -152,7 +152,16 @@ def points_of(run: Run, site: Site) -> Points:
         for column in site.columns
     )
     points = Points(site, rows[at], number, symbols, values, known)
+    if site.is_part:
+        points = points.where(_changed(points))
     return replace(points, repeats=_repeats(points))
+
+
+def _changed(points: Points) -> npt.NDArray[np.bool_]:
+    """Return which elements are others than before; NaN is like NaN."""
+    before, after = points.column("before"), points.column("after")
+    changed: npt.NDArray[np.bool_] = (before != after) & ((before == before) | (after == after))
+    return changed
 
 
 def _repeats(points: Points) -> Ints | None:

@@ -93,6 +93,15 @@ class Producers:
 
     def last(self, cell: Cell, before: tuple[int, int]) -> Record | None:
         """Return the last record before a place (row and number) that wrote an element."""
+        found = self._moved(cell, before)
+        while found is not None and found.site.is_handed_on:
+            (one,) = found.operands
+            assert one.node is not None, "it is read from another array"
+            found = self._moved((one.node.id, one.index), (found.row, 0))
+        return found
+
+    def _moved(self, cell: Cell, before: tuple[int, int]) -> Record | None:
+        """Return that record of what an array was before it traded places, too."""
         node, index = cell
         for row, moved in reversed(self.moves):
             ids = [one.id for one in moved.nodes]

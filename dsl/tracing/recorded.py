@@ -62,7 +62,7 @@ class Recorded:
         return sum(run.dropped for run in self.runs)
 
     def __len__(self) -> int:
-        return sum(run.points for run in self.runs)
+        return len(self.order)
 
     @overload
     def __getitem__(self, at: int) -> Record: ...
@@ -114,6 +114,7 @@ class Recorded:
     def where(self, text: str = "", array: str = "", line: int = 0) -> list[Record]:
         """Return the records at which a test of indices holds, of an array, of a line.
 
+        What loops are handed on is no assignment of a line, and not asked for.
         Raises CdValueError CD0871 for what is no test.
         """
         tests = parsed(text) if text else ()
@@ -123,10 +124,13 @@ class Recorded:
             statement = group.statement
             if array and not means(array, group.array):
                 continue
+            if points.site.is_handed_on and (text or array or line):
+                continue
             if line and not statement.span.line <= line <= statement.span.end_line:
                 continue
-            own = tuple(axis.symbol for axis in points.site.axes)
-            fits = fitted(tests, (*own, *points.site.symbols), ())  # of one name the outer one
+            site = points.site
+            own = tuple(axis.symbol for axis in site.axes)  # of one name the outer one
+            fits = fitted(tests, (*own, *site.symbols), (), site.hidden)
             if fits is not None:
                 holds = np.ones(len(points), bool)
                 for test in fits.outer:

@@ -102,8 +102,10 @@ def record_at(run: int, points: Points, at: int) -> Record:
     statement = site.statement
     assert isinstance(statement, Assign)
     own = tuple(int(points.symbols[axis.symbol][at]) for axis in site.axes)
-    axes = dict(zip((axis.symbol.name for axis in site.axes), own, strict=True))
-    outer = {symbol.name: int(points.symbols[symbol][at]) for symbol in site.symbols}
+    symbols = [axis.symbol for axis in site.axes if axis.symbol not in site.hidden]
+    axes = {symbol.name: int(points.symbols[symbol][at]) for symbol in symbols}
+    symbols = [symbol for symbol in site.symbols if symbol not in site.hidden]
+    outer = {symbol.name: int(points.symbols[symbol][at]) for symbol in symbols}
     contribution = None
     for column, values in zip(site.columns, points.values, strict=True):
         if column.what == "contribution":
@@ -175,6 +177,8 @@ def filled(record: Record) -> str:
     """
     statement = record.site.statement
     assert isinstance(statement, Assign)
+    if record.site.reads is not None:
+        return f"{record.element} = {statement.span.text}"
     parts = _sides(statement)
     if parts is None:
         sign = "=" if statement.op is None or statement.initialize else f"{_sign(statement.op)}="
@@ -190,7 +194,8 @@ def filled(record: Record) -> str:
             at_place.setdefault(place, []).append(operand)
         left += () if places else (f"{operand.text}={shown(operand.value)}",)
     found = [(a, b, _instead(text[a:b], here)) for (a, b), here in at_place.items()]
-    found += [(a, b, str(record.at[name])) for name, a, b in names if name in record.at]
+    named = {symbol.name for symbol in record.site.own}
+    found += [(a, b, str(record.at[name])) for name, a, b in names if name in named & {*record.at}]
     out, at = "", start
     for begin, end, instead in sorted(found, key=lambda one: (one[0], -one[1])):
         if begin >= at:  # or it is part of what was replaced
@@ -281,6 +286,8 @@ def in_ir(record: Record) -> str:
     """Return what an element became as an expression of what it was and of what was read."""
     statement = record.site.statement
     assert isinstance(statement, Assign)
+    if record.site.reads is not None:
+        return statement.span.text
     text = _value(record, statement)
     if statement.op is None or statement.initialize:
         return text

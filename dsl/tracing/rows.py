@@ -75,7 +75,7 @@ class Row:
         one, reduce = site.statement, site.reduce
         self.ranges: tuple[Range, ...] = fits.ranges
         self.axes = tuple(axes_of(fits.ranges))
-        self.is_assignment = isinstance(one, Assign) and reduce is None
+        self.is_assignment = site.is_assignment
         self.first_nan = wanted.first_nan and isinstance(one, Assign)
         self.asked: Expr | None = None
         """What has to hold at a point for it to be wanted."""
@@ -327,16 +327,22 @@ class Row:
             return Read(self.buffers.ints, (var(point) * self.site.ints + place,))
         return Read(self.buffers.floats, (var(point) * self.site.floats + place,))
 
-    def used(self, points: Expr) -> Iterator[Statement]:
+    def reserved(self, op: str) -> Iterator[Statement]:
+        """Yield what keeps the place of a row from others that begin before it ends (`add`), and
+        what gives it back (`sub`)."""
+        used = tuple(self.used(self.counted(self.points), op))
+        yield Branch(compare("eq", var(self.go), const(1)), used, ())
+
+    def used(self, points: Expr, op: str = "add") -> Iterator[Statement]:
         """Yield the counting of what a row used."""
         size, site, count = self.room, self.site, self.buffers.count
-        yield count(s.ROWS, Position(const(1)))
+        yield count(s.ROWS, Position(const(1)), op)
         if site.floats:
-            yield count(s.FLOATS, Position(size * site.floats))
+            yield count(s.FLOATS, Position(size * site.floats), op)
         if site.ints:
-            yield count(s.INTS, Position(size * site.ints))
+            yield count(s.INTS, Position(size * site.ints), op)
         if self.is_assignment:
-            yield count(s.POINTS, points)
+            yield count(s.POINTS, points, op)
 
     def counted(self, points: Domain) -> Expr:
         """Return how many points there are."""

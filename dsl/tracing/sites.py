@@ -16,14 +16,16 @@ import re
 from typing import Literal
 
 from ...lowering.dataclass import dataclass
-from ...lowering.ir.assignments import Assign, Block, Branch, For, Names, Permute, While
+from ...lowering.ir.assignments import Access, Assign, Block, Branch, For, Names, Permute, While
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Expr, Reduce
+from ...lowering.ir.expressions import Domain, Expr, Read, Reduce
 from ...lowering.ir.indexing import Affine, Symbol
 from ...lowering.ir.node import Node
 
 What = Literal["before", "after", "operand", "contribution", "subscript"]
 
+HEADS = "for ", "while ", "if "
+"""How the texts of loops and branches begin."""
 FIRST = 3
 """Where the values of symbols begin in a row: after the site and the two places."""
 ROWS, FLOATS, INTS, POINTS, DROPPED, LIMIT, STOPPED, RANK = range(8)
@@ -91,11 +93,28 @@ class Site:
     ints: int = 0
     masked: bool = False
     """Whether the first int says which points are recorded."""
+    own: frozenset[Symbol] = frozenset()
+    """The indices and loop variables that the source names."""
+    hidden: frozenset[Symbol] = frozenset()
+    """Those that no name stands for: it would be that of something else in the source."""
+    reads: tuple[tuple[Domain, Read], ...] | None = None
+    """All that a function of the library reads, where it is a call of one that is recorded."""
+    is_part: bool = False
+    """Whether such a call may leave elements as they are: these are no records."""
 
     @property
     def is_assignment(self) -> bool:
         """Whether its points are records: assignments to elements."""
         return isinstance(self.statement, Assign) and self.reduce is None
+
+    @property
+    def is_handed_on(self) -> bool:
+        """Whether it only gives a name that a loop changes its first value."""
+        match self.statement:
+            case Assign(Access(node), None, _, Read(other), span=span) if self.reduce is None:
+                return node.label == other.label and span.text.startswith(HEADS)
+            case _:
+                return False
 
 
 @dataclass(frozen=True, slots=True)

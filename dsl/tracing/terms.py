@@ -31,7 +31,8 @@ class Term:
     def __str__(self) -> str:
         where = ", ".join(f"{name} = {value}" for name, value in self.at.items())
         value = "" if self.is_read else f" = {shown(self.value)}"
-        return f"{reduction_name(self.reduce.op)}[{where}]: {self.text}{value}"
+        over = f"[{where}]" if where else ""
+        return f"{reduction_name(self.reduce.op)}{over}: {self.text}{value}"
 
     @property
     def is_read(self) -> bool:
@@ -54,7 +55,8 @@ def terms_at(points: Points, record: Record, most: int | None = None) -> Iterato
         places = places[_by_size(values[places])[:most]]
     for at in map(int, places):
         found = tuple(operands(points, at))
-        names = {symbol.name: int(points.symbols[symbol][at]) for symbol in own}
+        named = [symbol for symbol in own if symbol not in site.hidden]
+        names = {symbol.name: int(points.symbols[symbol][at]) for symbol in named}
         yield Term(names, term_text(statement, reduce, found), values[at], found, reduce)
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import NOWHERE, Span
-from ...lowering.ir.assignments import Access, Assign, Block, For, While
-from ...lowering.ir.expressions import Read
+from ...lowering.ir.assignments import Assign, Block, For, While
 from . import sites as s
 from .points import Points
 from .recorded import Recorded
@@ -38,7 +37,6 @@ class Branch:
         return 0 if is_value or self.span is NOWHERE else self.span.line
 
 
-_HEADS = "for ", "while ", "if "
 _NO_ROWS: Ints = np.zeros(0, np.int64)
 
 
@@ -90,7 +88,7 @@ class _Run:
         for part in _split(rows, keys):
             site = self.sites[int(self.run.table[part[0], 0])]
             if depth >= len(site.path):
-                if _is_handed_on(site):
+                if site.is_handed_on:
                     continue
                 yield from self.statement(site, part)
             else:
@@ -140,7 +138,7 @@ class _Run:
         """Yield a statement, once for each time it was reached, with its points."""
         statement = site.statement
         text, span = _first(statement.span.text), statement.span
-        text = f"before `{text}`" if text.startswith(_HEADS) else text
+        text = f"before `{text}`" if text.startswith(s.HEADS) else text
         if not isinstance(statement, Assign):
             names, others = (
                 ", ".join(node.label for node in nodes)
@@ -195,15 +193,6 @@ def _identity(site: Site, depth: int) -> int:
     return 2 * id(level.branch) + level.holds if isinstance(level, Side) else 2 * id(level)
 
 
-def _is_handed_on(site: Site) -> bool:
-    """Whether a statement only gives a name that a loop changes its first value."""
-    match site.statement:
-        case Assign(Access(node), None, _, Read(other)):
-            return node.label == other.label and not site.statement.span.text.startswith(node.label)
-        case _:
-            return False
-
-
 def _split(rows: Ints, keys: Ints) -> list[Ints]:
     if not len(rows):
         return []
@@ -211,7 +200,7 @@ def _split(rows: Ints, keys: Ints) -> list[Ints]:
 
 
 def _first(text: str) -> str:
-    return text.split(":")[0] + ":" if text.startswith(_HEADS) else text
+    return text.split(":")[0] + ":" if text.startswith(s.HEADS) else text
 
 
 _COLORS = {"call": "1", "comment": "36", "loop": "34", "round": "34", "branch": "34",

@@ -64,11 +64,18 @@ def names(test: ast.expr) -> set[str]:
 
 
 def fitted(
-    tests: tuple[ast.expr, ...], outer: tuple[Symbol, ...], ranges: tuple[Range, ...]
+    tests: tuple[ast.expr, ...],
+    outer: tuple[Symbol, ...],
+    ranges: tuple[Range, ...],
+    hidden: frozenset[Symbol] = frozenset(),
 ) -> Fits | None:
-    """Return what the tests leave of a statement; None where it lacks a name that they have."""
-    around = {symbol.name: symbol for symbol in outer}
-    own = {r.symbol.name: r.symbol for r in ranges if r.symbol.name not in around}
+    """Return what the tests leave of a statement; None where it lacks a name that they have.
+
+    Those that are hidden have no name.
+    """
+    around = {symbol.name: symbol for symbol in outer if symbol not in hidden}
+    inner = (r.symbol for r in ranges if r.symbol not in hidden)
+    own = {symbol.name: symbol for symbol in inner if symbol.name not in around}
     known = own | around
     found = Fits(ranges)
     for test in tests:

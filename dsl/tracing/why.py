@@ -274,6 +274,7 @@ def _symbols(record: Record, run: Run) -> dict[Symbol, int]:
 
 
 def _reductions(record: Record, statement: Assign) -> Iterator[tuple[Domain, Expr]]:
+    yield from record.site.reads or ()
     if statement.reduced.ranges:
         yield statement.reduced, statement.value
     if isinstance(statement.value, Reduce):

@@ -81,6 +81,8 @@ class Assign(Remembers):
     pair: Pair | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     names: Names = field(default=(), compare=False, repr=False)
+    call: Span | None = field(default=None, compare=False, repr=False)
+    """The call that it is a part of, where that is of a function which no user wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,3 +236,7 @@ class Procedure:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     names: Names = field(default=(), compare=False, repr=False)
     """What arrays are called at the end."""
+    own: frozenset[Symbol] = field(default=frozenset(), compare=False, repr=False)
+    """The indices that the source itself names: letters, loop variables, integers given to it."""
+    taken: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    """What its source gives values, and index letters, by name."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.dsl.tracing.where import fitted, parsed
 from plusequals.lowering.diagnostic import CdValueError
 from plusequals.lowering.ir.indexing import Range, Symbol, const
@@ -55,3 +57,22 @@ def test_what_is_no_test(text: str) -> None:
     with pytest.raises(CdValueError) as caught:
         parsed(text)
     assert caught.value.code == "CD0871"
+
+
+def test_letters_of_array_notation_do_not_answer_for_the_users_names(backend: str) -> None:
+    text = """def f(x, n, j):
+    prev = x * 2
+    for i in range(2, n):
+        cur = prev + i
+        prev = cur * j
+    return prev
+"""
+    f = pe.cd_from_source(text, backend=backend)
+    with pe.trace() as trace:
+        f(np.arange(4.0), 4, 0.5)
+    assert {r.line for r in trace.where("i == 3")} == {4, 5}
+    assert {r.line for r in trace.where("i == 3", array="prev")} == {5}
+    assert str(trace.why("prev", 1)).startswith(
+        "prev[1] = cur[1]{=5.0} * j{=0.5}    2.0 -> 2.5    line 5, n = 4, i = 3\n"
+        "├─ cur[1] = prev[1]{=2.0} + 3    4.0 -> 5.0    line 4, n = 4, i = 3\n"
+    )

@@ -231,7 +231,7 @@ class _Printing:
 def _printed(statement: Print, values: Any) -> str:
     widths = (record.width(p.dtype) for p in statement.pieces if not isinstance(p, str))
     shown = record.decode([*ffi.unpack(values, 1 + sum(widths)), 0, 0])
-    return statement.text(value.item() for value in shown)
+    return statement.text(shown)
 
 
 def raise_status(

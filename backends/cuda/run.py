@@ -382,6 +382,4 @@ class Run:
         self.code.device.download(found, address, self.stream)
         self.report()
         statement = self.text.prints[step.number]
-        self.code.device.show(
-            statement.text(value.item() for value in record.decode([*found.tolist(), 0, 0]))
-        )
+        self.code.device.show(statement.text(record.decode([*found.tolist(), 0, 0])))

@@ -8,6 +8,7 @@ from ...lowering.diagnostic import (
     Span,
 )  # fmt: skip
 from ...lowering.ir.assignments import Check, Fault, Print
+from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Domain, Expr
 from .. import surface as s
 from .arrays import as_scalar, describe
@@ -153,7 +154,8 @@ def _print(frame: Frame, call: s.Call, span: Span) -> None:
         name = _print_option(keyword)
         ways[name] = _option_text(frame, keyword)
     pieces: list[str | Expr] = []
-    formats: list[str] = []
+    formats: list[str | None] = []
+    types: list[DType] = []
     for n, arg in enumerate(call.args):
         if n:
             pieces.append(ways["sep"])
@@ -162,11 +164,16 @@ def _print(frame: Frame, call: s.Call, span: Span) -> None:
             if isinstance(inner, str):
                 pieces.append(inner)
                 continue
-            spec = part[1] if isinstance(part, tuple) else ""
-            pieces.append(_printed(frame, inner, spec))
-            formats += [] if isinstance(pieces[-1], str) else [spec]
-    shown = tuple(formats) if any(formats) else ()
-    frame.ctx.emit(Print(tuple(pieces), span, shown, ways["end"]))
+            spec = part[1] if isinstance(part, tuple) else None
+            found = _printed(frame, inner, spec)
+            if isinstance(found, str):
+                pieces.append(found)
+                continue
+            pieces.append(cast(found.expr, found.kind.dtype.compute))
+            formats.append(spec)
+            types.append(found.kind.dtype)
+    shown = tuple(formats)
+    frame.ctx.emit(Print(tuple(pieces), span, shown, ways["end"], dtypes=tuple(types)))
 
 
 def _print_option(keyword: s.Keyword) -> str:
@@ -184,16 +191,17 @@ def _option_text(frame: Frame, keyword: s.Keyword) -> str:
     return str(found.value) if isinstance(found, Static) else ""
 
 
-def _printed(frame: Frame, e: s.Expr, spec: str) -> str | Expr:
+def _printed(frame: Frame, e: s.Expr, spec: str | None) -> str | Scalar:
+    """Return the text of a value, or the number that the run shows: by `str`, or in a format."""
     value = evaluate_any(frame, e)
     match value:
         case Static(inner):
-            return _shown(inner, (e, spec))
+            return str(inner) if spec is None else _shown(inner, (e, spec))
         case Group() if (known := _tuple_text(value)) is not None:
             return known
-        case Scalar(expr, kind):
-            _shown(kind.dtype.numpy.type(0).item(), (e, spec))
-            return cast(expr, kind.dtype.compute)
+        case Scalar(_, kind):
+            _shown(kind.dtype.numpy.type(0).item(), (e, spec or ""))
+            return value
         case _:
             raise error(
                 "CD0423", CdTypeError, "`print` shows numbers and texts", e.span,

@@ -27,8 +27,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import field
 
+from numpy import generic
+
 from ..dataclass import dataclass
 from ..diagnostic import NOWHERE, Span
+from .dtypes import DType, shown
 from .expressions import Domain, Expr, Index
 from .indexing import Affine, Symbol
 from .node import Node
@@ -174,17 +177,20 @@ class Print(Remembers):
 
     pieces: tuple[str | Expr, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
-    formats: tuple[str, ...] = ()
-    """The format of each value, in order; all are plain where there are none."""
+    formats: tuple[str | None, ...] = ()
+    """The format of each value, in order, None for `str`; all are plain where there are none."""
     end: str = "\n"
     logs: bool = False
     """Whether it is a line of a log, which a device shows by itself."""
+    dtypes: tuple[DType, ...] = ()
+    """The element type of each value as the source has it; where there are none, its own."""
 
-    def text(self, values: Iterable[object]) -> str:
+    def text(self, values: Iterable[generic]) -> str:
         """Return what is shown for the values of the pieces that are no texts."""
         formats = self.formats or ("",) * len(self.pieces)
-        shown = map(format, values, formats)
-        return "".join(p if isinstance(p, str) else next(shown) for p in self.pieces) + self.end
+        types = self.dtypes or (None,) * len(self.pieces)
+        found = map(shown, values, formats, types)
+        return "".join(p if isinstance(p, str) else next(found) for p in self.pieces) + self.end
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,3 +118,15 @@ def is_weaker(kind: Kind, than: Kind) -> bool:
     """
     order = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
     return order[kind] <= order[than]
+
+
+def shown(value: np.generic, how: str | None, dtype: DType | None) -> str:
+    """Return a number as `str` shows one of its type, or in a format, as NumPy's scalars do.
+
+    >>> shown(np.float32(0.1), None, float32), shown(np.float32(0.1), "", float32)
+    ('0.1', '0.10000000149011612')
+    """
+    if dtype is not None and dtype.numpy != value.dtype:  # it was computed in a wider one
+        with np.errstate(all="ignore"):
+            value = value.astype(dtype.numpy)
+    return str(value) if how is None else format(value.item(), how)

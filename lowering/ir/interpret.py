@@ -357,7 +357,7 @@ def _print(statement: assignments.Print) -> Run:
     values = [value_of(p) for p in statement.pieces if not isinstance(p, str)]
 
     def run(state: State) -> Signal:
-        state.show(statement.text(value(state).item() for value in values))
+        state.show(statement.text(value(state) for value in values))
         return None
 
     return run

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,30 @@ def test_prints_show_what_python_shows(body: str, capfd: pytest.CaptureFixture[s
     got = capfd.readouterr().out
     plain("x, n", body, X.tolist(), 3)
     assert got == capfd.readouterr().out
+
+
+NUMBERS = """def f(x, h, d, c, z, b, n, u):
+    print(np.float32(0.1), x[0], x[1], x[2], h[0], h[1], d[0], d[1], c[0], z[0], b[0], n[0], u[0])
+    print(x[0] * 2, x[0] + 0.1, h[0] * h[0], x[0] * d[0], float(x[0]), int(x[1]), x.max(), -h[0])
+    print(f"{x[0]} {x[1]} {h[0]} {h[0] * h[0]} {d[0]} {c[0]} {z[0]} {b[0]} {n[0]:4d} {x[0]:.3f}")
+"""
+
+
+def test_prints_show_numbers_of_each_type_as_numpy_does(
+    backend: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arrays = (
+        np.array([0.1, 1e10, np.nan], np.float32), np.array([0.1, 1e4], np.float16),
+        np.array([0.1, 1e16]), np.array([0.1 + 0.2j], np.complex64), np.array([0.1 + 2j]),
+        np.array([True]), np.array([3], np.int8), np.array([2**63], np.uint64),
+    )  # fmt: skip
+    scope: dict[str, Any] = {"np": np}
+    exec(NUMBERS, scope)
+    scope["f"](*arrays)
+    expected = capfd.readouterr().out
+    assert expected.startswith("0.1 0.1 1e+10 nan 0.1 1e+04 0.1 1e+16 ")
+    pe.cd_from_source(NUMBERS, {"np": np}, backend=backend)(*arrays)
+    assert capfd.readouterr().out == expected
 
 
 def test_an_assert_is_a_check_of_the_run_unless_it_is_known() -> None:

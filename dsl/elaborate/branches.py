@@ -116,8 +116,25 @@ def _merged(frame: Frame, first: _Side, second: _Side, statement: s.If) -> dict[
             out[name] = left
         else:
             ends = (left, first.block), (right, second.block)
-            out[name] = _joined(frame, name, *ends, statement.span)
+            out[name] = _joined(frame, name, *ends, statement.span, _places(name, statement))
     return out
+
+
+def _places(name: str, statement: s.If) -> tuple[Span, Span]:
+    """Return where each side of a branch gives a name its value, the branch where it does not."""
+    first, second = (
+        next((one.span for one in reversed(side) if _sets(one, name)), statement.span)
+        for side in (statement.then, statement.other)
+    )
+    return first, second
+
+
+def _sets(statement: s.Statement, name: str) -> bool:
+    match statement:
+        case s.Assign((s.Name(target),), _):
+            return target == name
+        case _:
+            return False
 
 
 def _one_of_two(name: str, span: Span) -> Unset:
@@ -127,8 +144,17 @@ def _one_of_two(name: str, span: Span) -> Unset:
     )  # fmt: skip
 
 
-def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Value:
+def _joined(
+    frame: Frame,
+    name: str,
+    left: _End,
+    right: _End,
+    span: Span,
+    places: tuple[Span, Span] | None = None,
+) -> Value:
     """Return what a name is after a branch on whose sides it is bound to different things.
+
+    A number is set where the `places` say, each for its side.
 
     Arrays are copied into one of the name's own; `check_sharing` refuses what could tell.
     """
@@ -139,9 +165,9 @@ def _joined(frame: Frame, name: str, left: _End, right: _End, span: Span) -> Val
         kind = join(as_scalar(a, span).kind, as_scalar(b, span).kind)
         node = ctx.node(label, (), kind.dtype)
         frame.variables[name] = node
-        for value, block in (left, right):
+        for (value, block), place in zip((left, right), places or (span, span), strict=True):
             with _into(frame, block):
-                ctx.set(node, as_scalar(value, span).expr, span)
+                ctx.set(node, as_scalar(value, span).expr, place)
         return Scalar(Read(node, ()), kind)
     if isinstance(a, Array) and isinstance(b, Array) and _meet(frame, name, a, b):
         if name != RESULT and len(_inputs(frame, a) | _inputs(frame, b)) > 1:

@@ -109,10 +109,11 @@ class Site:
 
     @property
     def is_handed_on(self) -> bool:
-        """Whether it only gives a name that a loop changes its first value."""
+        """Whether it only gives a name that a loop changes, or a branch sets, its value there."""
         match self.statement:
             case Assign(Access(node), None, _, Read(other), span=span) if self.reduce is None:
-                return node.label == other.label and span.text.startswith(HEADS)
+                is_inner = span.text.startswith(HEADS) or not node.rank  # `r = r` is nobody's
+                return node.label == other.label and is_inner
             case _:
                 return False
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.lowering.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Assign, Branch
 from tests.compare import assert_same, run_on
@@ -329,3 +332,22 @@ def test_sizes_of_the_run(sizes: tuple[int, ...], backend: str) -> None:
 def test_what_does_not_meet_is_refused(body: str, code: str) -> None:
     with pytest.raises(CdError, match=code):
         run("numpy", "x, t", body, X.copy(), 1.0)
+
+
+def test_what_sides_set_stands_at_their_lines() -> None:
+    text = """def f(x):
+    q = x.sum()
+    if q > 1:
+        r = np.log(q)
+    else:
+        r = -1.0
+    return r
+"""
+    f = pe.cd_from_source(text, {"np": np})
+    shown = str(f.explain(np.ones(3)))
+    assert re.search(r"4 \| +r = log\(q\)", shown) and re.search(r"6 \| +r = -1\.0", shown)
+    for given, line in ((np.ones(3), 4), (np.zeros(3), 6)):
+        with pe.trace() as trace:
+            f(given)
+        assert [r.line for r in trace.where(array="r")] == [line]
+        assert trace.why("r").record.line == line

@@ -34,7 +34,8 @@ dsl/elaborate: owners
 dsl/elaborate: operators identity subscript_rules truth names frame inputs instances numpy_table
 dsl/elaborate: array_types
 dsl/elaborate: numpy_functions accumulate composed
-dsl/elaborate: attributes grids python_functions casts quantiles refusals running linear solvers
+dsl/elaborate: attributes grids python_functions casts quantiles refusals convolution running
+dsl/elaborate: linear solvers
 dsl/elaborate: selection sorting creation joining python_reductions averages reductions
 dsl/elaborate: elementwise views
 dsl/elaborate: devices library positions powers ufuncs shaping reshaping site stores arrays

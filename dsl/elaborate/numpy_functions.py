@@ -8,7 +8,17 @@ from functools import partial
 import numpy as np
 
 from ...lowering.ir import dtypes
-from . import accumulate, attributes, casts, grids, quantiles, selection, solvers, sorting
+from . import (
+    accumulate,
+    attributes,
+    casts,
+    convolution,
+    grids,
+    quantiles,
+    selection,
+    solvers,
+    sorting,
+)
 from . import averages as a
 from . import composed as o
 from . import creation as c
@@ -93,8 +103,8 @@ _REDUCTIONS: tuple[Row, ...] = (
     (np.allclose, r.allclose, None), (np.array_equal, r.array_equal, None),
     (np.cumsum, run.cumulative("sum"), 3), (np.cumprod, run.cumulative("prod"), 3),
     (np.diff, j.diff, None), (np.cov, run.cov, None), (np.corrcoef, run.corrcoef, None),
-    (np.gradient, run.gradient, None), (np.convolve, run.convolve, None),
-    (np.correlate, run.correlate, None), (np.polyval, run.polyval, None),
+    (np.gradient, run.gradient, None), (np.convolve, convolution.convolve, None),
+    (np.correlate, convolution.correlate, None), (np.polyval, run.polyval, None),
     (np.cumulative_sum, run.cumulative("sum"), None),
     (np.trapezoid, run.trapezoid, None),
 )  # fmt: skip

@@ -9,9 +9,8 @@ import numpy as np
 from ...lowering.diagnostic import CdShapeError, CdTypeError
 from ...lowering.ir.assignments import For
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Domain, Read, Reduce
-from ...lowering.ir.indexing import Affine, Range, const, floordiv, var
-from ...lowering.ir.indexing import maximum as index_max
+from ...lowering.ir.expressions import Read
+from ...lowering.ir.indexing import Affine, const, var
 from ...lowering.ir.indexing import minimum as index_min
 from ...lowering.ir.ops import OPS
 from .arrays import as_scalar, describe, elementwise, settled, with_sums_stored
@@ -20,8 +19,8 @@ from .context import error
 from .elementwise import arithmetic, converted_float
 from .linear import matmul
 from .python_reductions import as_number
-from .reductions import accumulate, count_nonzero, reducer, require_elements, truth_reducer
-from .shaping import at_least, flip, ravel, remap, squeeze, transpose
+from .reductions import accumulate, count_nonzero, reducer, truth_reducer
+from .shaping import at_least, ravel, remap, squeeze, transpose
 from .site import (
     NO,
     NONE,
@@ -39,7 +38,6 @@ from .site import (
     static_bool,
     static_int,
     static_number,
-    text_of,
 )
 from .types import Kind, cast
 from .ufuncs import combine_of, resolved
@@ -232,41 +230,6 @@ def _slope(site: Site, values: Array, axis: int, step: Value) -> Value:
         target = shifted(whole, axis, at, length)
         site.ctx.store(target, cast(part.at(tuple(map(var, target.axes))), node.dtype), site.span)
     return whole
-
-
-def convolve(site: Site, a: Value, v: Value, mode: Value = Static("full")) -> Value:
-    """Return the discrete convolution of two lines; CdValueError CD0459 where one is empty."""
-    left, right = array_of(site, a), array_of(site, v)
-    if left.rank != 1 or right.rank != 1:
-        raise error("CD0452", CdTypeError, "`convolve` takes arrays of one axis", site.span)
-    for line in (left, right):
-        require_elements(site, line, (0,), "convolve")
-    left, right = settled(site.ctx, left, "a", site.span), settled(site.ctx, right, "v", site.span)
-    n, m = left.shape[0], right.shape[0]
-    shorter, longer = site.ctx.known.minimum(n, m), site.ctx.known.maximum(n, m)
-    match text_of(site, mode, "mode", ("full", "same", "valid")):
-        case "full":
-            size, offset = n + m - 1, const(0)
-        case "same":
-            size, offset = longer, floordiv(shorter - 1, const(2))
-        case _:
-            size, offset = longer - shorter + 1, shorter - 1
-    out, k = site.ctx.symbol("i"), site.ctx.symbol("k")
-    at = var(out) + offset
-    kind = Kind(resolved(np.multiply, (left.kind, right.kind))[-1])
-    dtype = kind.dtype.compute
-    factors = (left.at((var(k),)), right.at((at - var(k),)))
-    both, some = (OPS["and"], OPS["or"]) if dtype.kind == "b" else (OPS["mul"], OPS["add"])
-    product = Apply(both, (cast(factors[0], dtype), cast(factors[1], dtype)), dtype)
-    window = Range(k, index_max(const(0), at - m + 1), index_min(n, at + 1))
-    total = Reduce(some, Domain((window,)), product, dtype, span=site.span)
-    return Array((out,), (size,), total, kind, copied=True)
-
-
-def correlate(site: Site, a: Value, v: Value, mode: Value = Static("valid")) -> Value:
-    """Return the correlation of two lines: the convolution with the other turned around."""
-    turned = elementwise(site.ctx, combine_of(np.conjugate), [flip(site, v)], site.span)
-    return convolve(site, a, turned, mode)
 
 
 def polyval(site: Site, p: Value, x: Value) -> Value:

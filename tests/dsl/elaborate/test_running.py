@@ -27,11 +27,6 @@ EXPRESSIONS = (
     "np.gradient(x, axis=0)",
     "np.gradient(x)",
     "np.gradient(v, 0.5)",
-    "np.convolve(v, w)",
-    "np.convolve(w, v, 'same')",
-    "np.convolve(w, v, 'valid')",
-    "np.convolve(v, w, 'same')",
-    "np.convolve(v > 0, w > 0)",
     "np.trapezoid(x)",
     "np.trapezoid(x, v)",
     "np.trapezoid(v, dx=0.5)",
@@ -59,7 +54,6 @@ EXPRESSIONS = (
     "np.maximum.reduce([x, y, x + 1])",
     "np.linalg.vector_norm(v)",
     "np.cumulative_sum(v)",
-    "np.correlate(v, w, 'full')",
     "np.polyval([1.0, 2.0, 3.0], x)",
     "np.polyval(x, x[0])",
     "np.polyval(x, 2.0)",
@@ -83,13 +77,6 @@ def test_two_tables_are_stacked_first(body: str, way: str) -> None:
     with pytest.raises(pe.CdError, match="takes one array here, and is given two") as caught:
         compiled(body, np.ones(4), np.ones(4))
     assert way in str(caught.value)
-
-
-@pytest.mark.parametrize("body", ["np.convolve(v, p)", "np.convolve(p, v, 'same')"])
-def test_nothing_is_not_convolved(body: str) -> None:
-    with pytest.raises(pe.CdError, match="`convolve` of nothing") as caught:
-        compiled(body, np.ones(3), np.ones(0))
-    assert isinstance(caught.value, ValueError)
 
 
 @pytest.mark.parametrize("columns", [0, 1])

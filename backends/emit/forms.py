@@ -67,12 +67,18 @@ def widened(expr: Apply) -> Expr:
 
 
 def detour(source: DType, to: DType, halves: frozenset[DType]) -> DType | None:
-    """Return the type to convert through first, None where one step is right."""
+    """Return the type to convert through first, None where one step is right.
+
+    A whole number that float rounds is none of float16: both ways to it give an infinity. In one
+    step compilers call a function for each.
+    """
     if source.kind == "c":
         return source.real
     if halves & {source, to} and dtypes.float32 not in (source, to):
         return dtypes.float32
     if source is dtypes.float16 and to.kind in "iuc":
+        return dtypes.float32
+    if source.kind in "iu" and to is dtypes.float16:
         return dtypes.float32
     return None
 

@@ -33,6 +33,8 @@ def test_halves_are_computed_wider() -> None:
     made = widened(Apply(OPS["add"], (H, H), dtypes.float16))
     assert isinstance(made, Cast) and made.value.dtype is dtypes.float32
     assert detour(dtypes.float16, dtypes.int64, frozenset((dtypes.float16,))) is dtypes.float32
+    assert detour(dtypes.int64, dtypes.float16, frozenset()) is dtypes.float32
+    assert detour(dtypes.float64, dtypes.float16, frozenset()) is None  # it would round twice
     assert detour(dtypes.float64, dtypes.int64, frozenset()) is None
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+
+import plusequals as pe
 
 from .numpy_oracle import assert_same_as_numpy
 
@@ -40,3 +43,13 @@ EXPRESSIONS = (
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
     assert_same_as_numpy(body)
+
+
+def test_whole_numbers_are_rounded_once_to_float16() -> None:
+    function = pe.cd_from_source("def f(x):\n    return x.astype(np.float16)\n", globals={"np": np})
+    near = np.arange(-9, 10)
+    x = np.concatenate([near, *(2**n + near for n in range(10, 17)), 2**24 + near, [2**40, 65519]])
+    x = np.concatenate([x, -x])
+    with np.errstate(over="ignore"):
+        wanted = x.astype(np.float64).astype(np.float16)
+    np.testing.assert_array_equal(function.on("cc")(x), wanted)

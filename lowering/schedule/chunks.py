@@ -95,11 +95,11 @@ def apart(
         count = min(count, sizes[at])
     group = fresh.symbol("part")
     outer, inner = loops[:at], loops[at + 1 :]
-    part, body = chunk(loops[at], group, count, body, fresh)
+    part, inside = chunk(loops[at], group, count, around(inner, body), fresh)
     at_point = () if point is None else (var(point.symbol) - point.lo,)
     shape = (count,) if point is None else (trips(point) or 1, count)
     own = [Own(one, fresh, shape, lambda number: (*at_point, number)) for one in found]
-    summed = moved(around((*outer, part, *inner), body), own)
+    summed = moved(around((*outer, part), inside), own)
     facts.tell(summed, facts.only_in(loop))
     starts = tuple(stmt for one in own for stmt in one.start())
     ends = tuple(stmt for one in own for stmt in one.end(group))

@@ -150,7 +150,8 @@ class _Cut:
         if (size := sizes[at]) is not None:
             count = min(count, size)
         group = self.fresh.symbol("part")
-        part, body = chunk(loops[at], group, count, body, self.fresh)
+        inside = around(loops[at + 1 :], body)
+        part, inside = chunk(loops[at], group, count, inside, self.fresh)
         places = [var(one.symbol) - one.lo for one in self.free]
         shape = (count, *(_known(trips(one)) for one in self.free))
 
@@ -158,7 +159,7 @@ class _Cut:
             return (number, *places)
 
         mine = [Own(one, self.fresh, shape, place) for one in found]
-        inner = moved(around((*loops[:at], part, *loops[at + 1 :]), body), mine)
+        inner = moved(around((*loops[:at], part), inside), mine)
         starts = tuple(stmt for one in mine for stmt in one.start())
         ends = tuple(stmt for one in mine for stmt in one.end(group))
         private = own | {node.id for one in mine for node in one.scalars}

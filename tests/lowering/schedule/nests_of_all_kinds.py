@@ -42,6 +42,10 @@ def whole(n: int, rng: np.random.Generator) -> tuple[Any, ...]:
     return rng.integers(-9, 9, 30 * n + 3), rng.integers(-9, 9, 30 * n + 3)
 
 
+def few(n: int, rng: np.random.Generator) -> tuple[Any, ...]:
+    return rng.integers(-9, 9, n // 2 + 1), rng.integers(-9, 9, n // 2 + 1)
+
+
 def square(n: int) -> tuple[int, ...]:
     return (n, n)
 
@@ -198,6 +202,10 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
         "        b = i\ny[0] = m\ny[1] = b", reals(many, many),
     ),
     "guarded": ("y[i] = 1 / x[i] if x[i] > 0 else x[i]", reals(one, one)),
+    "triples": (
+        "for a in range(len(x)):\n    for b in range(a + 1, len(x)):\n"
+        "        for c in range(b + 1, len(x)):\n            y[0] += x[a] * x[b] * x[c]", few,
+    ),
     "totals": ("for a in range(len(y)):\n    for b in range(a):\n        y[a] += x[a, b]",
                reals(one, square)),
 }  # fmt: skip

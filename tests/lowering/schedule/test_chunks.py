@@ -7,6 +7,7 @@ import pytest
 from plusequals.lowering.ir.bounds import Bounds
 from plusequals.lowering.ir.loops import For, Stmt
 from plusequals.lowering.ir.walk import statements, writes
+from plusequals.lowering.schedule import chunks
 from plusequals.lowering.schedule.chunks import apart, blocks_for
 from plusequals.lowering.schedule.tree import sums
 
@@ -33,6 +34,29 @@ def test_parts_are_summed(text: str, shape: str) -> None:
     kernel, *last = in_parts(Case(text, s=kind, x=f"f32[{shape}]"))
     assert isinstance(kernel, For) and kernel.kind == "block"
     assert len(last) == (4 if "arg" in text else 1), "which part has the best, and what it found"
+
+
+TRIPLES = """
+for a in range(9):
+    for b in range(a + 1, 9):
+        for c in range(b + 1, 9):
+            s[0] += x[a] * x[b] * x[c]
+"""
+PAIRS = """
+for a in range(n[0]):
+    for b in range(a):
+        s[0] += x[k[a]] * k[b]
+"""
+
+
+@pytest.mark.parametrize(
+    "text", [TRIPLES, PAIRS, "s[0] = max[a, b < a, c < b](x[a] ^ x[b] ^ x[c])"]
+)
+def test_loops_in_the_one_that_is_cut_may_follow_it(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "MOST", 5)
+    in_parts(Case(text, s="i64[1]", x="i64[9]", k="i64[9]", n="i64[1]"))
 
 
 def test_small_sums_are_one_blocks() -> None:

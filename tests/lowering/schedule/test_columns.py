@@ -34,6 +34,9 @@ TEXTS = {
     "four axes": ("y[:, :, :] = x.sum(axis=2)", "f64[2, 3, 16]", "f64[2, 3, 70, 16]"),
     "a product": ("y[j] = sum[i](x[i, j] * x[i, 0]) + 1", "f64[66]", "f64[67, 66]"),
     "added to": ("y[j] += sum[i](x[i, j])", "f64[66]", "f64[67, 66]"),
+    "a triangle": (
+        "y[j] = sum[i, k < i, l < k](x[i, j] * x[k, j] * x[l, j])", "f64[64]", "f64[9, 64]",
+    ),
     "two sums": ("y[j] = sum[i](x[i, j]) / max[i](x[i, j] + 9)", "f64[66]", "f64[67, 66]"),
     "a sum of what one gives": (
         "m = x.max(axis=0)\ns = np.exp(x - m).sum(axis=0)\ny[:] = m + np.log(s)",

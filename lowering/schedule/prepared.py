@@ -37,6 +37,13 @@ def prepared(program: Program) -> tuple[Program, Fresh]:
     program = sections(program, facts_of(program))
     fresh = fresh_for(program)
     program = pivots(program, fresh)
-    program = over_kernels(program, lambda body: firsts(body, fresh))
-    program = onward(program, facts_of(program), fresh)
+    program, fresh = _declared(over_kernels(program, lambda body: firsts(body, fresh)), fresh)
+    program, fresh = _declared(onward(program, facts_of(program), fresh), fresh)
     return fronts(program, facts_of(program), fresh), fresh
+
+
+def _declared(program: Program, fresh: Fresh) -> tuple[Program, Fresh]:
+    """Return a program with what was made for it among its locals, and new names: what no local
+    is, no round has for itself."""
+    program = fresh.declared(program)
+    return program, fresh_for(program)

@@ -201,6 +201,12 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
         "m = x[0]\nb = 0\nfor i in range(len(x)):\n    if x[i] > m:\n        m = x[i]\n"
         "        b = i\ny[0] = m\ny[1] = b", reals(many, many),
     ),
+    "nearest": (
+        "for i in range(len(y)):\n    best = np.inf\n    at = -1\n    for j in range(len(x)):\n"
+        "        d = (z[i] - x[j]) * (z[i] - x[j])\n        if d < best:\n"
+        "            best = d\n            at = j\n    y[i] = at",
+        reals(one, lambda n: (n // 2 + 1,), one),
+    ),
     "guarded": ("y[i] = 1 / x[i] if x[i] > 0 else x[i]", reals(one, one)),
     "triples": (
         "for a in range(len(x)):\n    for b in range(a + 1, len(x)):\n"

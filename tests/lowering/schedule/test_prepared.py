@@ -8,6 +8,7 @@ import pytest
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule.nests import band, facts_of
 from plusequals.lowering.schedule.prepared import prepared
 
 from .kernels import Case, filled, ran
@@ -35,3 +36,24 @@ def test_steps_together_do_the_same(text: str, count: int) -> None:
     arrays = [filled(p.node, np.random.default_rng(3)) for p in case.program.parameters]
     got, want = ran(made, arrays), ran(case.program, arrays)
     assert [a.tobytes() for a in got] == [a.tobytes() for a in want]
+
+
+BEST_OF_EACH = """
+for i in range(40):
+    m = 1e300
+    p = -1
+    for j in range(50):
+        if u[i, j] < m:
+            m = u[i, j]
+            p = j
+    k[i] = p
+"""
+
+
+def test_points_that_look_for_a_first_best_each_are_independent() -> None:
+    made, fresh = prepared(Case(BEST_OF_EACH, True, u="f64[40, 50]", k="i64[40]").program)
+    assert {"m_first", "m_at"} <= {node.label for node in made.locals}
+    assert not fresh.nodes, "nothing is declared twice"
+    (loop,) = [stmt for stmt in made.kernels[0].body if isinstance(stmt, For)]
+    found = band(loop, facts_of(made))
+    assert found is not None and found.free == (loop,)

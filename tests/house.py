@@ -72,8 +72,8 @@ lowering/schedule: accumulation lanes extremes partials lane_parts narrow comple
 lowering/schedule: outermost order sums legal integers
 lowering/passes: __init__ settled exchange unroll
 lowering/passes: virtualize definition fuse pair sink shrink simplify cse hoist gather
-lowering/passes: inplace overwritten repeated regardless dead buffers access reading products
-lowering/passes: cost summary cells comments noticed decision
+lowering/passes: inplace overwritten repeated regardless dead buffers access begun reading
+lowering/passes: products cost summary cells comments noticed decision
 lowering: lower many extents clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds intervals rewrite walk faults

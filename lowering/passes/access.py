@@ -39,6 +39,7 @@ from ..ir.remembers import keep
 from ..ir.rewrite import substitute_expr
 from ..ir.walk import BODIES, bodies, own
 from ..lower import conjuncts
+from .begun import in_first_rounds
 from .cells import holds, is_inside, ranges, solve
 from .reading import negated, nodes_of, reads_in
 from .summary import summary
@@ -130,7 +131,7 @@ class Accesses:
         if back is None or not 1 <= back <= FIRST:
             return False
         firsts = (loop.lo + loop.step * number for number in range(back))
-        return all(self._is_written_by_one(_read_at(read, loop, first)) for first in firsts)
+        return all(self._is_written_by_one(_at(read, loop, first)) for first in firsts)
 
     def _is_in_parts(self, read: Site) -> bool:
         """Whether one write covers what a loop's first round reads, one what all others do."""
@@ -138,7 +139,7 @@ class Accesses:
             if (
                 isinstance(loop, For)
                 and loop.step == 1
-                and self._is_written_by_one(_read_at(read, loop, loop.lo))
+                and self._is_written_by_one(_at(read, loop, loop.lo))
             ):
                 others = (*read.inside[:at], replace(loop, lo=loop.lo + 1), *read.inside[at + 1 :])
                 if self._is_written_by_one(read._replace(inside=others)):
@@ -167,11 +168,11 @@ class Accesses:
         shared = common(write.route, read.route)
         if any(_is_between(self, test, write, read, shared) for test in own_tests(write, shared)):
             return False
-        if read.index is None:
-            index, anywhere = _everywhere(read.node)
-        else:
-            index, anywhere = _anywhere(read.node, read.index)
-        return self._reaches(write, index, (*ranges(read.inside), *anywhere), read.tests, shared)
+        return any(
+            self._reaches(one, index, (*ranges(read.inside), *anywhere), read.tests, shared)
+            for one in _firsts(write, shared)
+            for index, anywhere in _wanted(read)
+        )
 
     def _reaches(
         self,
@@ -211,11 +212,29 @@ def _sides(writes: Iterable[Site]) -> Iterator[Site]:
                 yield left[-1]
 
 
-def _read_at(read: Site, loop: For, value: Affine) -> Site:
-    """Return a read in one round of a loop around it."""
+def _firsts(write: Site, shared: int) -> Iterator[Site]:
+    """Yield a write, then what it surely does in the first rounds of the loops around it."""
+    yield write
+    around, places = write.inside[shared:], [at + (n == 2) for at, n in write.route[shared + 1 :]]
+    found = in_first_rounds(around, places, write.index or (), ranges(write.inside[:shared]))
+    if found is not None:
+        loops, index = found
+        inside = (*write.inside[:shared], *loops)
+        yield write._replace(index=None if write.index is None else index, inside=inside)
+
+
+def _at(site: Site, loop: For, value: Affine) -> Site:
+    """Return a site in one round of a loop around it."""
     values = {loop.symbol: value}
-    index = (substitute(at, values) if isinstance(at, Affine) else at for at in read.index or ())
-    return read._replace(index=tuple(index))
+    index = (substitute(at, values) if isinstance(at, Affine) else at for at in site.index or ())
+    return site if site.index is None else site._replace(index=tuple(index))
+
+
+def _wanted(read: Site) -> Iterator[tuple[tuple[Index, ...], tuple[Range, ...]]]:
+    """Yield the cells that a site reads, then all: data may say which, under a name."""
+    if read.index is not None:
+        yield _anywhere(read.node, read.index)
+    yield _everywhere(read.node)
 
 
 def _everywhere(node: Node) -> tuple[tuple[Index, ...], tuple[Range, ...]]:

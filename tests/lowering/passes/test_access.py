@@ -95,6 +95,63 @@ def test_the_first_element_may_be_written_apart(start: str, first: bool) -> None
     assert found.read_before_written(node_of(program, "t")) is first
 
 
+FIRST_ROUNDS = [
+    ("for k in range(3):\n    t[0] = x[k]\n    if t[0] > 2: break\ny[0] = t[0]", False),
+    ("for k in range(3):\n    t[0] = x[k]\n    if t[0] > 2: continue\ny[0] = t[0]", False),
+    ("for k in range(3):\n    if x[k] > 2: break\n    t[0] = x[k]\ny[0] = t[0]", True),
+    ("for k in range(3):\n    if x[k] > 2: continue\n    t[0] = x[k]\ny[0] = t[0]", True),
+    ("for k in range(3):\n    if x[k] > 2:\n        t[0] = x[k]\n    if t[0] > 2: break\n"
+     "y[0] = t[0]", True),
+    ("for k in range(p[0]):\n    t[0] = x[k]\n    if t[0] > 2: break\n"
+     "y[0] = t[0]", True),  # of none?
+    ("for k in range(7, 3, -2):\n    t[0] = x[k]\n    if t[0] > 2: break\ny[0] = t[0]", False),
+    ("for k in range(3, 3):\n    t[0] = x[k]\n    if t[0] > 2: break\ny[0] = t[0]", True),
+    ("for i in range(8):\n    for k in range(i):\n        t[0] = x[k]\n        if t[0] > 2: break\n"
+     "    y[i] = t[0]", True),  # the first has none
+    ("for i in range(8):\n    for k in range(i + 1):\n        t[0] = x[k]\n"
+     "        if t[0] > 2: break\n    y[i] = t[0]", False),
+    ("for i in range(8):\n    for k in range(i):\n        t[0] = x[k]\n        if t[0] > 2: break\n"
+     "for i in range(1, 8):\n    y[i] = t[0]", True),  # another `i`
+    ("for k in range(3):\n    for l in range(2):\n        t[0] = x[l]\n        if t[0] > 2: break\n"
+     "    if x[k] > 3: break\ny[0] = t[0]", False),
+    ("for k in range(3):\n    if x[k] > 3: break\n    for l in range(2):\n        t[0] = x[l]\n"
+     "y[0] = t[0]", True),
+    ("for k in range(3):\n    if x[k] > 1:\n        t[0] = x[k]\n    else:\n        t[0] = x[0]\n"
+     "    if x[k] > 3: break\ny[0] = t[0]", False),
+    ("for k in range(3):\n    if x[k] > 1:\n        if x[k] > 3: break\n        t[0] = x[k]\n"
+     "    else:\n        t[0] = x[0]\ny[0] = t[0]", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "first"), FIRST_ROUNDS)
+def test_a_first_round_writes_what_stands_before_all_jumps(body: str, first: bool) -> None:
+    program = lowered(f"t: f32[8]\n{body}", y="f32[8]", x="f32[8]", p="i64[8]")
+    found = accesses(program.kernels[0].body)
+    assert found.read_before_written(node_of(program, "t")) is first
+
+
+ELEMENTS = [
+    ("for k in range(2, 5):\n    t[k] = x[k]\n    if x[k] > 2: break\ny[0] = t[2]", False),
+    ("for k in range(2, 5):\n    t[k] = x[k]\n    if x[k] > 2: break\ny[0] = t[3]", True),
+    ("for k in range(3):\n    t[p[k]] = x[k]\n    if x[k] > 2: break\ny[0] = t[p[0]]", True),
+    ("for k in range(3):\n    t[:] = x\n    if x[k] > 2: break\ny[0] = t[p[0]]", False),
+    ("t[:] = x\na = p[0]\ny[0] = t[a]", False),
+    ("t[1:] = x[1:]\na = p[0]\ny[0] = t[a]", True),
+    ("t[:] = x\nfor k in range(p[0], p[1]):\n    y[k] = t[k]", False),
+    ("t[::2] = x[::2]\na = p[0]\nb = p[1]\nt[a] = t[b]", True),
+    ("if x[0] > 1:\n    t[:] = x\na = p[0]\ny[0] = t[a]", True),
+    ("for s in range(3):\n    a = p[s]\n    if x[s] > 2:\n        t[:] = x\n        y[s] = t[a]",
+     False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "first"), ELEMENTS)
+def test_elements_that_data_names_are_among_all(body: str, first: bool) -> None:
+    program = lowered(f"t: f32[8]\n{body}", y="f32[8]", x="f32[8]", p="i64[8]")
+    found = accesses(program.kernels[0].body)
+    assert found.read_before_written(node_of(program, "t")) is first
+
+
 def test_only_writes_cover_what_is_read() -> None:
     program = lowered("y[i] = t[i]\nt[i] += 1\nz[i] = t[i]", y="f32[8]", z="f32[8]", t="f32[8]")
     t = node_of(program, "t")

@@ -207,6 +207,21 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
         "            best = d\n            at = j\n    y[i] = at",
         reals(one, lambda n: (n // 2 + 1,), one),
     ),
+    "sorted windows": (
+        "for i in range(1, len(y) - 1):\n    w = np.zeros(3)\n    for a in range(3):\n"
+        "        v = x[i + a - 1]\n        b = a\n        while b > 0 and w[b - 1] > v:\n"
+        "            w[b] = w[b - 1]\n            b -= 1\n        w[b] = v\n    y[i] = w[1]",
+        reals(one, one),
+    ),
+    "own counts": (
+        "for i in range(len(y)):\n    c = np.zeros(4)\n    for j in range(len(k)):\n"
+        "        c[(k[j] + i) % 4] += x[j]\n    y[i] = c[i % 4] - c[1]", with_indices,
+    ),
+    "until it is close": (
+        "for i in range(len(y)):\n    z = abs(x[i]) + 1\n    for k in range(20):\n"
+        "        f = z * z - abs(x[i]) - 1\n        z = z - f / (2 * z)\n"
+        "        if abs(f) < 1e-3: break\n    y[i] = f", reals(one, one),
+    ),
     "guarded": ("y[i] = 1 / x[i] if x[i] > 0 else x[i]", reals(one, one)),
     "triples": (
         "for a in range(len(x)):\n    for b in range(a + 1, len(x)):\n"

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from plusequals.lowering.ir.indexing import Symbol, const, evaluate, var
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.ir.rewrite import rename
 from plusequals.lowering.ir.walk import statements
-from plusequals.lowering.schedule.nests import band, favours, nest_of, normal, rounds_of, trips
+from plusequals.lowering.schedule.nests import (
+    band,
+    facts_of,
+    favours,
+    nest_of,
+    normal,
+    rounds_of,
+    trips,
+)
+from plusequals.lowering.schedule.prepared import prepared
 
 from .kernels import Case
+from .nests_of_all_kinds import NESTS
 
 Y = {"y": "f32[8, 9]", "x": "f32[8, 9]"}
 
@@ -104,3 +115,17 @@ def test_loops_that_are_made_anew_are_known_as_well() -> None:
     assert len(copies) == len(loops) > 2
     for loop, copy in zip(loops, copies, strict=True):
         assert facts.only_in(copy) == case.facts.only_in(loop)
+
+
+@pytest.mark.parametrize("name", ["nearest", "sorted windows", "own counts", "until it is close"])
+def test_what_points_fill_first_is_theirs(name: str) -> None:
+    text, arguments = NESTS[name]
+    arrays = dict(zip("ykx" if "k[" in text else "yxz", arguments(37, np.random.default_rng(0))))
+    kinds = {"f": "f64", "i": "i64"}
+    case = Case(text, **{
+        label: f"{kinds[array.dtype.kind]}[{len(array)}]" for label, array in arrays.items()
+    })  # fmt: skip
+    program, _ = prepared(case.program)
+    (loop,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
+    found = band(loop, facts_of(program))
+    assert found is not None and found.free == (loop,)

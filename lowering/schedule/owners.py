@@ -47,7 +47,7 @@ from ..passes.access import accesses
 from ..passes.summary import touched
 from .chunks import chunk
 from .elsewhere import Place, elsewhere
-from .nests import Facts, around, trips
+from .nests import Facts, around, trips, within
 from .points import PRIVATE_BYTES, Made, dealt
 from .tree import WARP, is_apart, neutral
 
@@ -56,7 +56,7 @@ MOST = 4096
 PIECES = 1024
 """Pieces at most."""
 ROUNDS = 256
-"""A piece has at least so many rounds."""
+"""A piece has at least so many rounds, those of loops inside counted."""
 UNKNOWN = 64 * ROUNDS
 """What rounds are taken for whose number only the run knows."""
 FEWEST = 4
@@ -178,8 +178,9 @@ def _pieces(loop: For, written: Sequence[Node]) -> int:
         return 0
     count, elements = trips(loop), max(sum(size or 0 for size in sizes), 1)
     most = min(PIECES, PARTS_BYTES // max(sum(node.bytes for node in written), 1))
-    rounds = UNKNOWN if count is None else count
-    most = min(most, rounds // ROUNDS, 4 * rounds // elements)
+    outer = UNKNOWN if count is None else count
+    rounds = outer * within(loop.body)
+    most = min(most, outer, rounds // ROUNDS, 4 * rounds // elements)
     return most if most >= FEWEST else 0
 
 

@@ -51,7 +51,8 @@ def test_what_is_exact_in_any_order_is_taken_in_pieces(
 
 
 def test_pieces_of_several_axes_and_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owners_of, "ROUNDS", 8)
+    monkeypatch.setattr(owners_of, "PIECES", 5)
+    monkeypatch.setattr(owners_of, "ROUNDS", 24)
     for text in (
         "h[k[i], j, m[i]] += x[i, j]",
         "for i in range(300):\n    h[k[i], 0, m[i]] += x[i, 1]\n    g[m[i]] += 1",
@@ -80,6 +81,27 @@ def test_pieces_are_no_more_than_their_memory_and_their_sums_are_worth() -> None
         (loop,) = (s for s in case.body if isinstance(s, For) and s == case.loop())
         (node,) = (node for node in case.nodes.values() if node.label == "h")
         assert owners_of._pieces(loop, [node]) == pieces
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "pieces"), [(500, 1000, 500), (4, 1000, 4), (3, 100_000, 0), (300, 2, 0)]
+)
+def test_rounds_of_loops_inside_count(rows: int, columns: int, pieces: int) -> None:
+    text = f"for i in range({rows}):\n    for j in range({columns}):\n        h[k[i, j]] += 1"
+    case = Case(text, h="i32[16]", k=f"i64[{rows}, {columns}]")
+    (node,) = (node for node in case.nodes.values() if node.label == "h")
+    assert owners_of._pieces(case.loop(), [node]) == pieces
+
+
+def test_pieces_of_two_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owners_of, "ROUNDS", 8)
+    text = "for i in range(9):\n    for j in range(11 - i):\n        h[k[i, j]] += k[j, i]"
+    case = Case(text, exact=True, h="i64[8]", k="i64[20, 20]")
+    assert len(of(case)) == 1, "nothing is known of the inner loop"
+    case = Case(text.replace(" - i", ""), exact=True, h="i64[8]", k="i64[20, 20]")
+    made = of(case)
+    assert len(made) == 2
+    case.assert_same(made)
 
 
 def test_what_is_read_as_well_is_refused() -> None:

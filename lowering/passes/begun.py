@@ -4,6 +4,7 @@
     writes `s`, whatever the test says; a loop that may have no round, or that may be left before,
     does not
 
+>>> from plusequals.lowering.passes.access import accesses
 >>> program = lowered('''
 ... for k in range(1, 4):
 ...     y[k + 2] = x[k]

@@ -50,7 +50,7 @@ def test_another_instance_is_as_good(value: object) -> None:
         Plain, np, np.sin, len, Plain.step, Plain().step, Plain().compiled, Mode.FAST,
         object(), MISSING, functools.partial(len, ()), cd(lambda x: x), pe,
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_another_one_is_not(value: object) -> None:
     assert not is_instance(value)

@@ -181,8 +181,15 @@ def equal_sides(expr: Apply) -> Expr | None:
 
 
 def compare_with_itself(expr: Apply) -> Expr | None:
-    """`x == x` holds and `x < x` does not, but for floats, which may be NaN."""
-    if expr.args[0].dtype.kind not in "biu" or expr.args[0] != expr.args[1]:
+    """`x == x` holds, but for floats, which may be NaN; `x < x` does not hold for any.
+
+    gcc knows that, too, and takes `0 - y` for `-y` then, see `behind_zero`.
+    """
+    if expr.args[0] != expr.args[1]:
+        return None
+    if expr.op.name in ("lt", "gt"):
+        return FALSE
+    if expr.args[0].dtype.kind not in "biu":
         return None
     return TRUE if expr.op.name in ("eq", "le", "ge") else FALSE
 

@@ -208,6 +208,33 @@ def same_objects(getters: Sequence[Getter], arguments: Arguments) -> tuple[int, 
     return tuple(map(ids.index, ids))
 
 
+def spec_now(watch: Watch, arguments: Arguments) -> Spec | None:
+    """Return what a watched path leads to now, None where it leads nowhere."""
+    try:
+        return describe_input(watch.get(arguments), watch.static)
+    except (AttributeError, LookupError, TypeError):
+        return None
+
+
+def same_arrays(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path, Path]:
+    """Return inputs that are the very array of an earlier input, where one of them is written."""
+    parameters = typed.procedure.parameters
+    if not any(parameter.written for parameter in parameters):
+        return {}
+    found = [
+        (path, parameter.written, value)
+        for path, parameter in zip(typed.passed, parameters, strict=True)
+        if isinstance(
+            value := place(getter(typed, lookup, path, "identity")(arguments)), np.ndarray
+        )
+    ]
+    return {
+        found[pair.second][0]: found[pair.first][0]
+        for pair in reversed(overlaps([value for _, _, value in found]))
+        if pair.identical and (found[pair.first][1] or found[pair.second][1])
+    }
+
+
 def pairs_with(written: Sequence[bool]) -> tuple[tuple[int, int], ...]:
     """Return the pairs of positions of which one at least is written."""
     return tuple(

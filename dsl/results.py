@@ -140,6 +140,8 @@ def prepared(
             raise _placed(problem, span) from None
         if parameter.written:
             _refuse_copy(value, array, path, span)
+        elif parameter.node.strides is None and not ready.flags.c_contiguous:
+            ready = np.ascontiguousarray(ready)  # a form for any layout, by way of a copy
         arrays.append(ready)
         if write_back is not None:
             after.append(write_back)

@@ -16,12 +16,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..backends.cc.warm import Packed
-from ..backends.cuda.foreign import place
 from ..backends.runtime import link
-from ..backends.runtime.arrays import overlaps
 from ..backends.runtime.codes import Codes
 from ..backends.runtime.state import RUNTIME
 from ..lowering import settings
@@ -33,6 +29,7 @@ from ..lowering.many import for_few
 from ..lowering.settings import Settings
 from . import surface as s
 from .build import build
+from .copies import takes_copies
 from .elaborate.elaborate import elaborate
 from .elaborate.inputs import ArraySpec, Spec
 from .elaborate.typed import Typed
@@ -45,12 +42,14 @@ from .forms import (
     Watch,
     getter,
     pairs_with,
+    same_arrays,
     same_objects,
+    spec_now,
     watches,
 )  # fmt: skip
 from .keys import describe_input, quick_key
 from .reasons import Situation, why
-from .sizes import Specs, fits, reason_of
+from .sizes import Specs, fits, why_wanted
 from .tables import Table, keep
 
 if TYPE_CHECKING:
@@ -102,18 +101,13 @@ class Specialisations:
         """
         key, specs, table = self._key(arguments), self._specs(arguments), self._table()
         exact = table.full.get(tuple(specs.values()), ())
-        any_size = (
-            known for wanted, known in list(table.any_size)
-            if all(fits(specs[name], wanted[name]) for name in specs)
-        )  # fmt: skip
-        for known in (*exact, *any_size):
+        for known in (*exact, *_of_many(table, specs)):
             if known.match(arguments, key) is not None:
                 return known, True
-        opened = table.sizes.opened(specs)
-        if opened is not None:
+        for wanted, _ in table.sizes.wanted(specs):
             with contextlib.suppress(CdError):
-                made = self._opened(table, arguments, compiled, opened)
-                if made.typed.statics <= self._statics:
+                made = self._opened(table, arguments, compiled, wanted)
+                if self._serves(made, specs, wanted):
                     return made, False
         return self._opened(table, arguments, compiled), False
 
@@ -159,27 +153,28 @@ class Specialisations:
     def _of_any_size(self, table: Table, arguments: Arguments, key: object) -> Match | None:
         """Return a form with run-time sizes that fits, made now where it is time for one."""
         specs = self._specs(arguments)
-        for wanted, known in table.any_size:
-            if all(fits(specs[name], wanted[name]) for name in specs):
-                found = known.match(arguments, key)
-                if found is not None:
-                    keep(table.quick, key, known)
-                    return found
-        opened = table.sizes.opened(specs)
-        if opened is None:
-            return None
-        try:
-            made = self._opened(table, arguments, True, opened)
-        except CdError:
-            table.sizes.close(specs)  # it needs its sizes; what is wrong otherwise shows then
-            return None
-        if not made.typed.statics <= self._statics:
-            table.sizes.close(specs)
-            return None
-        table.numbers.note(made)
-        table.any_size.append((opened, made))
-        keep(table.quick, key, made)
-        return Match(made, [get(arguments) for get in made.arrays], key, False)
+        for known in _of_many(table, specs):
+            found = known.match(arguments, key)
+            if found is not None:
+                keep(table.quick, key, known)
+                return found
+        for wanted, profile in table.sizes.wanted(specs):
+            made = None
+            with contextlib.suppress(CdError):  # what is wrong otherwise shows without
+                made = self._opened(table, arguments, True, wanted)
+            if made is None or not self._serves(made, specs, wanted):
+                table.sizes.close(profile)
+                continue
+            table.numbers.note(made)
+            table.any_size.append((wanted, made))
+            table.sizes.note(specs)
+            keep(table.quick, key, made)
+            return Match(made, [get(arguments) for get in made.arrays], key, False)
+        return None
+
+    def _serves(self, made: Specialisation, specs: Specs, wanted: Specs) -> bool:
+        """Whether a form for more than one call knows no more than it was made for."""
+        return made.typed.statics <= self._statics and takes_copies(made, specs, wanted)
 
     def _opened(
         self, table: Table, arguments: Arguments, compiled: bool, opened: Specs | None = None
@@ -256,10 +251,10 @@ class Specialisations:
         find = partial(getter, typed, self.lookup)
         watched = tuple(watches(typed, find, arguments))
         fleeting = tuple(map(find, (*typed.nowhere, *typed.compared)))
-        situation = self._situation(typed, watched, alias, arguments)
+        situation, specs = self._situation(typed, watched, alias, arguments), self._specs(arguments)
         return Specialisation(
             situation=situation,
-            reason=reason_of(opened or {}, sorted(map(str, numbers & typed.used.keys())))
+            reason=why_wanted(specs, opened or specs, sorted(map(str, numbers & typed.used.keys())))
             or why(situation, self._situations(arguments)),
             typed=typed,
             procedure=procedure,
@@ -326,7 +321,7 @@ class Specialisations:
             typed = elaborate(
                 self.function, arguments, described, self.lookup, alias, self._statics, numbers
             )
-            more = _same(typed, self.lookup, arguments)
+            more = same_arrays(typed, self.lookup, arguments)
             if not more:
                 return typed, alias
             alias |= more
@@ -336,41 +331,27 @@ class Specialisations:
         for table in list(self._tables.values()):
             for forms in list(table.full.values()):
                 for known in reversed(forms):
-                    now = ((watch.path, _spec_now(watch, arguments)) for watch in known.watched)
+                    now = ((watch.path, spec_now(watch, arguments)) for watch in known.watched)
                     found = {path: spec for path, spec in now if spec is not None}
                     yield known.situation, found
+
+
+def _of_many(table: Table, specs: Specs) -> Iterator[Specialisation]:
+    """Yield the forms with run-time sizes, and those that take copies, that fit a call."""
+    packed = table.sizes.packed(specs)
+    for wanted, known in list(table.any_size):
+        if all(fits(specs[name], wanted[name]) for name in specs) or (
+            packed is not None
+            and all(fits(packed[name], wanted[name]) for name in specs)
+            and takes_copies(known, specs, wanted)
+        ):
+            yield known
 
 
 def _asks(procedure: Procedure) -> bool:
     """Whether it is asked where arrays live, which compiling may refuse."""
     outside = (*(one.node for one in procedure.parameters), *procedure.results)
     return any(node.request is not None for node in (*procedure.locals, *outside))
-
-
-def _spec_now(watch: Watch, arguments: Arguments) -> Spec | None:
-    try:
-        return describe_input(watch.get(arguments), watch.static)
-    except (AttributeError, LookupError, TypeError):
-        return None
-
-
-def _same(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path, Path]:
-    """Return inputs that are the very array of an earlier input, where one of them is written."""
-    parameters = typed.procedure.parameters
-    if not any(parameter.written for parameter in parameters):
-        return {}
-    found = [
-        (path, parameter.written, value)
-        for path, parameter in zip(typed.passed, parameters, strict=True)
-        if isinstance(
-            value := place(getter(typed, lookup, path, "identity")(arguments)), np.ndarray
-        )
-    ]
-    return {
-        found[pair.second][0]: found[pair.first][0]
-        for pair in reversed(overlaps([value for _, _, value in found]))
-        if pair.identical and (found[pair.first][1] or found[pair.second][1])
-    }
 
 
 def placed(problem: CdTypeError, function: s.Function, name: str) -> CdTypeError:

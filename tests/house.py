@@ -25,7 +25,7 @@ dsl/tracing: bisect taking trace page text differences why producers recorded te
 dsl: remember plan results specialise tables
 dsl/tracing: log records points recording quick room printing instrument rows buffers columns
 dsl/tracing: boxes where library sites
-dsl: forms sizes reasons keys words build checked wrapping fitting
+dsl: copies forms sizes reasons keys words build checked wrapping fitting
 dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
 dsl/elaborate: carried leaving
 dsl/elaborate: declarations effects requests index_notation index_refusals ranges rounds

@@ -36,7 +36,7 @@ from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, TensorLi
 class ArraySpec:
     """An array: element type, shape, strides in elements (None: C order).
 
-    A size that is None is only known at run time, and at least 2.
+    A size that is None is only known at run time, and at least 2. `nearest` is that of a `Node`.
     """
 
     dtype: DType
@@ -46,6 +46,7 @@ class ArraySpec:
     """Whether a list was given: `+` and `*` mean something else for those in Python."""
     placed: bool = False
     """Whether a device has it, in another order than that of C."""
+    nearest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +277,9 @@ class Inputs:
     def _value(self, ctx: Context, path: Path, spec: Spec, given: Any, span: Span) -> Value:
         """Return the value of an input that is given, and of its specification."""
         match spec:
-            case ArraySpec(dtype, shape, strides, listed, placed):
-                label = path.label
-                node = self.node(ctx, path, label, dtype, shape, strides, placed)
+            case ArraySpec(dtype, shape, strides, listed, placed, nearest):
+                more = dtype, shape, strides, placed, nearest
+                node = self.node(ctx, path, path.label, *more)
                 return replace(ctx.whole(node, span), listed=listed)
             case NumberSpec(kind):
                 return self._number(ctx, path, kind, span)
@@ -306,6 +307,7 @@ class Inputs:
         shape: tuple[int | None, ...],
         strides: tuple[int, ...] | None,
         placed: bool = False,
+        nearest: int | None = None,
     ) -> Node:
         """Return the parameter node of a path, that of its alias where it has one."""
         path = self.alias.get(path, path)
@@ -315,7 +317,7 @@ class Inputs:
                 const(n) if n is not None else ctx.size(f"{label}_{axis}")
                 for axis, n in enumerate(shape)
             )
-            node = Node(ctx.serial, label, extents, dtype, strides, placed=placed)
+            node = Node(ctx.serial, label, extents, dtype, strides, None, "", placed, nearest)
             self.nodes[path] = node
             ctx.parameters[path] = Parameter(node, False)
         return self.nodes[path]

@@ -38,6 +38,9 @@ class Node:
     """What a schedule made it for."""
     placed: bool = False
     """Whether a device has it already, and uses it as `strides` say; else it gets a packed copy."""
+    nearest: int | None = None
+    """Of a copy in C order, the axis along which neighbours lay in the array that was given: it
+    decides the order of sums."""
 
     def __hash__(self) -> int:
         return self.id

@@ -112,6 +112,8 @@ def _marks(parameter: Parameter) -> str:
 def _declare(node: Node, scope: Scope) -> str:
     shape = ", ".join(index_text(extent, scope) for extent in node.shape)
     text = f"{scope.node(node)}: {node.dtype.short}" + (f"[{shape}]" if node.shape else "")
+    if node.nearest is not None:
+        text += f" copied from neighbours along axis {node.nearest}"
     return text if node.strides is None else f"{text} strides {node.strides}"
 
 

@@ -114,6 +114,8 @@ def _runs_down(
 
 
 def _nearest(read: Read) -> Index:
-    """Return the subscript that moves to a neighbour in memory."""
+    """Return the subscript that moves to a neighbour in memory, in that of the array given."""
+    if read.node.nearest is not None:
+        return read.index[read.node.nearest]
     strides = [abs(stride) or inf for stride in read.node.strides or ()]
     return read.index[strides.index(min(strides)) if strides else -1]

@@ -11,6 +11,7 @@ import pytest
 
 from plusequals.lowering.ir.expressions import Apply
 from plusequals.lowering.ir.ops import OPS
+from plusequals.lowering.ir.rewrite import over_kernels, rename
 from plusequals.lowering.lower import lower
 from plusequals.lowering.schedule.order import order, updates
 
@@ -91,6 +92,18 @@ def test_neighbours_are_those_in_memory(text: str, strides: tuple[int, ...]) -> 
     mine = {name: one for name, one in given.items() if f"{name}[" in text}
     made = function(f"def f({', '.join(mine)}):\n    {text}\n")
     (update,) = updates(order(lower(made.procedure(*mine.values()))))
+    assert ", ".join(str(at) for at in update.over) == LAYOUTS[text, strides]
+
+
+@pytest.mark.parametrize(("text", "strides"), LAYOUTS)
+def test_a_copy_has_the_neighbours_of_what_was_given(text: str, strides: tuple[int, ...]) -> None:
+    program = lowered(text, **{n: s for n, s in used(text.replace("a[", "x[")).items() if n != "x"},
+                      a="f32[8, 8]")  # fmt: skip
+    (node,) = (one.node for one in program.parameters if one.node.label == "a")
+    nearest = 0 if 0 < abs(strides[0]) < abs(strides[1]) else None
+    copy = {node.id: replace(node, nearest=nearest)}
+    turned = over_kernels(program, lambda body: rename(body, {}, copy))
+    (update,) = updates(order(turned))
     assert ", ".join(str(at) for at in update.over) == LAYOUTS[text, strides]
 
 

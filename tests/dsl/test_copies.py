@@ -1,0 +1,55 @@
+"""What may not be copied: what is written, seen in a view, or one with what is written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+
+
+def _turned(n: int) -> np.ndarray:
+    return np.asfortranarray(np.arange(3.0 * n).reshape(n, 3))
+
+
+@pytest.mark.parametrize(
+    "body", ["    x += 1\n    return x.sum()", "    return x[1:]", "    return x.T, x * 2"]
+)
+def test_what_is_written_or_returned_in_part_has_code_for_each_layout(body: str) -> None:
+    function = pe.cd_from_source(f"def f(x):\n{body}", backend="numpy")
+    scope: dict[str, object] = {}
+    exec(f"def f(x):\n{body}", scope)
+    for n in (2, 3, 4, 5, 6):
+        x, plain = _turned(n), _turned(n)
+        got, wanted = function(x), scope["f"](plain)  # type: ignore[operator]
+        pairs = zip(got, wanted, strict=True) if "," in body else [(got, wanted)]
+        for mine, other in pairs:
+            np.testing.assert_array_equal(mine, other)
+        np.testing.assert_array_equal(x, plain)
+        if "return x[1:]" in body:
+            assert np.shares_memory(got, x)
+        assert "copied" not in function.specialise(x).reason
+
+
+def test_one_argument_is_copied_and_another_is_written() -> None:
+    function = pe.cd_from_source("def f(y, x):\n    y[...] = x + y", backend="numpy")
+    for n in (2, 3, 4, 5, 6):
+        x, y = _turned(n), np.ones((n, 3))
+        function(y, x)
+        np.testing.assert_array_equal(y, x + 1)
+    assert "`x` lay in memory" in function.specialise(y, x).reason
+
+
+def test_the_array_that_is_written_is_given_twice() -> None:
+    function = pe.cd_from_source("def f(y, x):\n    y[...] = x + y", backend="numpy")
+    for n in (2, 3, 4, 5, 6):
+        y = _turned(n)
+        function(y, y)
+        np.testing.assert_array_equal(y, 2 * _turned(n))
+
+
+def test_what_is_returned_whole_is_what_was_given() -> None:
+    function = pe.cd_from_source("def f(x):\n    return x", backend="numpy")
+    for n in (2, 3, 4, 5, 6):
+        x = _turned(n)
+        assert function(x) is x

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..backends.cc.backend import CompiledC
 from ..backends.cc.code import CompiledCode
-from ..backends.cc.warm import RANK, Check, New, Packed, Part, ShortWay, Source, Whole
+from ..backends.cc.warm import AXES, RANK, Check, New, Packed, Part, ShortWay, Source, Whole
 from ..backends.runtime.state import RUNTIME
 from ..lowering import settings
 from ..lowering.dataclass import dataclass
@@ -278,10 +278,15 @@ def _result(
     code: CompiledCode, number: int, held: Sequence[Array], kinds: set[Kind | None]
 ) -> tuple[int, Any, tuple[int, ...]]:
     """Return how a result is made: as an array, all of it written or not, or as a number."""
-    if number in code.source.makes or len(kinds) != 1:
+    if len(kinds) != 1:
         raise _Unfit
-    node, shape = code.results[number], code.shape_of(number, held)
     (kind,) = kinds
+    node = code.results[number]
+    if number in code.source.makes:
+        if kind is not None or node.rank > AXES:
+            raise _Unfit
+        return New.MADE, node.dtype.numpy, (1,) * node.rank
+    shape = code.shape_of(number, held)
     if len(shape) > RANK:
         raise _Unfit
     if kind is None:

@@ -75,8 +75,8 @@ class CompiledCode:
 
     def short(self, arrays: Sequence[Array]) -> Short | None:
         """Return what runs this function on such arrays without any Python; None where some is
-        needed: to print, or to take over a result that it allocates."""
-        if self.source.prints or self.source.makes:
+        needed: to print."""
+        if self.source.prints:
             return None
         values = sizes_of(self, arrays) if self.source.memory.sizes else []
         sizes, table = numbers(values), self.table

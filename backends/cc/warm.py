@@ -26,8 +26,9 @@ from .toolchain import Toolchain
 if TYPE_CHECKING:
     from ..interface import Array
 
-VALUES, ARRAYS, RESULTS, RANK = 64, 64, 16, 64
-"""The most that a plan may have of values, of arrays given to code, of results, and of axes."""
+VALUES, ARRAYS, RESULTS, RANK, AXES = 64, 64, 16, 64, 7
+"""The most that a plan may have of values, of arrays given to code, of results, and of axes: of
+arrays, and of results that the code makes."""
 _OPTIMIZE: settings.Effort = 1
 _ARRAY = struct.Struct("2P P i4x P P P P i")
 """The head of an array: of an object, then data, rank, shape, strides, base, type, flags."""
@@ -52,9 +53,10 @@ class Check:
 
 
 class New:
-    """What is made of a result: an array of zeros, a number, or an array of anything."""
+    """What is made of a result: an array of zeros, a number, an array of anything, or one of the
+    memory that the code has made for it, whose sizes the run decides."""
 
-    ARRAY, FLOAT, INTEGER, BOOL, COMPLEX, NUMBER, EMPTY = range(7)
+    ARRAY, FLOAT, INTEGER, BOOL, COMPLEX, NUMBER, EMPTY, MADE = range(8)
 
 
 class Part:
@@ -93,7 +95,8 @@ def pack(
 
     `form` is how many arguments are given by place and by name. Of the values, no `pairs` may
     overlap, and `equals` have to be one object; `inputs` go to the code, as arrays where that is
-    said. Of each result a `New`, the address of its type, its bytes, its rank and its shape.
+    said. Of each result a `New`, the address of its type, its bytes (those of an element of what
+    the code makes), its rank and its shape.
     `returned` is a `Whole`, how many parts, and of each a `Part` and what it is; `code` the
     addresses of the function, of the sizes that it is passed and of the run-time library's table.
     """

@@ -45,7 +45,7 @@ extern Object *PyLong_FromLongLong(long long), *PyFloat_FromDouble(double);
 extern Object *PyComplex_FromDoubles(double, double), *PyBool_FromLong(long);
 extern char *PyBytes_AsString(Object *);
 extern void *PyCapsule_GetPointer(Object *, const char *);
-extern Object *PyCapsule_New(void *, const char *, void *);
+extern Object *PyCapsule_New(void *, const char *, void (*)(Object *));
 extern int PyContextVar_Get(Object *, Object *, Object **);
 extern void *PyEval_SaveThread(void), PyEval_RestoreThread(void *);
 extern Object *PyType_FromSpec(void *), *PyModule_Create2(void *, int);
@@ -57,10 +57,14 @@ extern void PyObject_GC_Del(void *);
 #define RESULTS 16
 #define RANK 64
 #define FAULT 16  // `record.SLOTS`
+#define AXES 7    // of results that the code makes, `warm.AXES`
+#define SMALL ((int64_t)1 << 12)  // so many bytes of such a result are copied
+#define OWNED 0x0501  // of an array's flags: in C order, aligned, writable
 
 enum { ARGUMENT, KEYWORD, NAME, CELL, ATTRIBUTE, ITEM, CONSTANT, MADE };
 enum { ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER, BITS, LISTED };
-enum { NEW_ARRAY, NEW_FLOAT, NEW_INTEGER, NEW_BOOL, NEW_COMPLEX, NEW_NUMBER, NEW_EMPTY };
+enum { NEW_ARRAY, NEW_FLOAT, NEW_INTEGER, NEW_BOOL, NEW_COMPLEX, NEW_NUMBER, NEW_EMPTY,
+       NEW_MADE };
 enum { OBJECT, VALUE, RESULT };
 enum { ONE, TUPLE, LIST };
 
@@ -93,6 +97,9 @@ static struct {
     Object *settings, *base, *contents, *plans, *slow;
     Object *handler, *(*set_handler)(Object *);
     Make *zeros, *empty;
+    Object *(*around)(
+        Object *, Object *, int, const intptr_t *, const intptr_t *, void *, int, Object *);
+    int (*set_owner)(Object *, Object *);
     Object *(*scalar)(void *, Object *, Object *);
 } known;
 
@@ -103,7 +110,7 @@ typedef struct {
     char *low[VALUES], *high[VALUES];
     Number numbers[VALUES], made[RESULTS];
     void *block[ARRAYS + 4];
-    int64_t fault[FAULT];
+    int64_t fault[FAULT], made_by_code[RESULTS][1 + AXES];
     int owns;
 } Call;
 
@@ -290,6 +297,8 @@ static int prepared(Call *call, const Plan *plan)
             if (!own(call, array)) return 0;
             call->results[at] = array;
             data = ((Array *)array)->data;
+        } else if (result->kind == NEW_MADE) {
+            data = memset(call->made_by_code[at], 0, sizeof call->made_by_code[at]);
         }
         call->block[plan->inputs + at] = data;
         word += 4 + result->rank;
@@ -315,6 +324,48 @@ static int run(Call *call, const Plan *plan)
     return status;
 }
 
+static void let_go_of_data(Object *owner)
+{
+    free(PyCapsule_GetPointer(owner, NULL));
+}
+
+// Makes an array of what the code made: an address and a shape. The memory is the array's then.
+static Object *taken(const Result *result, const int64_t *made)
+{
+    Object *descr = (Object *)result->descr, *array, *owner = NULL;
+    void *data = (void *)(intptr_t)made[0];
+    int64_t bytes = data ? result->bytes : 0;
+    intptr_t shape[AXES];
+    for (int n = 0; n < result->rank; n++) bytes *= shape[n] = (intptr_t)made[1 + n];
+    Py_IncRef(descr);  // which the array takes over
+    if (bytes <= SMALL) {
+        array = known.zeros((int)result->rank, shape, descr, 0);
+        if (array && bytes) memcpy(((Array *)array)->data, data, (size_t)bytes);
+        free(data);
+        return array;
+    }
+    array = known.around(known.array, descr, (int)result->rank, shape, NULL, data, OWNED, NULL);
+    if (array) owner = PyCapsule_New(data, NULL, let_go_of_data);
+    if (!owner) free(data);
+    if (owner && known.set_owner(array, owner) == 0) return array;  // which takes it over
+    if (array) Py_DecRef(array);
+    return NULL;
+}
+
+// Takes over all that the code made; false where there is no memory for it.
+static int all_taken(Call *call, const Plan *plan)
+{
+    const int64_t *word = (const int64_t *)plan + plan->results_at;
+    int is_whole = 1;
+    for (int at = 0; at < plan->results; at++, word += 4 + word[3]) {
+        const Result *result = (const Result *)word;
+        if (result->kind != NEW_MADE) continue;
+        call->results[at] = own(call, taken(result, call->made_by_code[at]));
+        is_whole = is_whole && call->results[at];
+    }
+    return is_whole;
+}
+
 static Object *result(Call *call, const Plan *plan, int64_t number)
 {
     const int64_t *word = (const int64_t *)plan + plan->results_at;
@@ -324,6 +375,7 @@ static Object *result(Call *call, const Plan *plan, int64_t number)
     switch (result->kind) {
     case NEW_ARRAY:
     case NEW_EMPTY:
+    case NEW_MADE:
         Py_IncRef(call->results[number]);
         return call->results[number];
     case NEW_FLOAT:
@@ -389,6 +441,7 @@ static Outcome tried(Call *call, Object *whole, Object **made)
     if (outcome != DONE) return outcome;
     if (!prepared(call, plan)) return RAISED;
     int status = run(call, plan);
+    if (!status && !all_taken(call, plan)) return RAISED;
     *made = status ? failed(call, PyTuple_GetItem(whole, 2), status) : returned(call, plan);
     return DONE;
 }
@@ -469,6 +522,9 @@ static Object *setup(Object *self, Object *const *given, intptr_t count)
     known.scalar = (Object *(*)(void *, Object *, Object *))numpy[60];
     known.zeros = (Make *)numpy[183];
     known.empty = (Make *)numpy[184];
+    known.around = (Object *(*)(Object *, Object *, int, const intptr_t *, const intptr_t *, void *,
+                                int, Object *))numpy[94];
+    known.set_owner = (int (*)(Object *, Object *))numpy[282];
     known.set_handler = (Object *(*)(Object *))numpy[304];
     known.handler = PyCapsule_New(&handler, "mem_handler", NULL);
     return known.handler ? PyBool_FromLong(numpy[2] == (void *)known.array) : NULL;

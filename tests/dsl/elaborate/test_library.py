@@ -89,6 +89,20 @@ def test_places_in_a_sorted_line(right: bool) -> None:
     np.testing.assert_array_equal(out, np.searchsorted(a, v, "right" if right else "left"))
 
 
+@pytest.mark.parametrize("size", range(10))
+def test_places_in_lines_of_any_size(size: int) -> None:
+    a = np.sort(np.random.default_rng(size).integers(0, 8, size) * 1.0)
+    v = np.append(np.arange(-1.0, 9.0, 0.5), np.nan)
+    for right in (False, True):
+        out = np.zeros(len(v), int)
+        _python(library.SEARCH)(a, v, out, right)
+        np.testing.assert_array_equal(out, np.searchsorted(a, v, "right" if right else "left"))
+    if size > 1:
+        counts = np.zeros(size - 1, int)
+        _python(library.HISTOGRAM_EDGES)(v, np.ones(len(v), int), a, counts)
+        np.testing.assert_array_equal(counts, np.histogram(v[:-1], a)[0])
+
+
 def test_elimination_solves_and_refuses_singular_matrices() -> None:
     rng = np.random.default_rng(1)
     a, b = rng.random((5, 5)), rng.random((5, 2))

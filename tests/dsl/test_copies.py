@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -53,3 +55,31 @@ def test_what_is_returned_whole_is_what_was_given() -> None:
     for n in (2, 3, 4, 5, 6):
         x = _turned(n)
         assert function(x) is x
+
+
+@pytest.mark.parametrize(
+    ("body", "copied", "given"),
+    [
+        ("    return x * m.rate", True, True),
+        ("    return x * [1, 2, 3][int(m.rate) - 2] if m.rate < 5 else x * m.rate", True, False),
+        ("    for v in [*x]:\n        x = x + v * m.rate\n    return x", False, True),
+        ("    x += m.rate\n    return x.sum()", False, True),
+    ],
+)
+def test_copies_and_numbers_of_objects_close_on_their_own(
+    backend: str, body: str, copied: bool, given: bool
+) -> None:
+    scope: dict[str, object] = {}
+    exec(f"def f(m, x):\n{body}", scope)
+    function = pe.cd_from_source(f"def f(m, x):\n{body}", backend=backend)
+    found = []
+    for n in (2, 3, 4, 5, 6):
+        for _ in range(2):
+            mine, plain = _turned(n), _turned(n)
+            m = SimpleNamespace(rate=float(n))
+            wanted = scope["f"](m, plain)  # type: ignore[operator]
+            np.testing.assert_allclose(function(m, mine), wanted)
+            np.testing.assert_array_equal(mine, plain)
+        found.append(function.specialise(m, mine).reason)
+    assert ["copied to C order" in reason for reason in found[3:]] == [copied] * 2
+    assert ["`m.rate` came with more" in reason for reason in found[3:]] == [given] * 2

@@ -50,7 +50,7 @@ from .forms import (
 from .keys import describe_input, quick_key
 from .reasons import Situation, why
 from .sizes import Specs, fits, why_wanted
-from .tables import Table, keep
+from .tables import Table, keep, keep_open
 
 if TYPE_CHECKING:
     from . import checked
@@ -166,7 +166,7 @@ class Specialisations:
                 table.sizes.close(profile)
                 continue
             table.numbers.note(made)
-            table.any_size.append((wanted, made))
+            keep_open(table.any_size, wanted, made)
             table.sizes.note(specs)
             keep(table.quick, key, made)
             return Match(made, [get(arguments) for get in made.arrays], key, False)

@@ -62,3 +62,11 @@ class Table:
 def keep(forms: Forms, key: object, made: Specialisation) -> None:
     """Add a form as the first to be tried for a key, and forget the oldest of too many."""
     forms[key] = (made, *forms.get(key, ())[: MOST - 1])
+
+
+def keep_open(
+    forms: list[tuple[Specs, Specialisation]], specs: Specs, made: Specialisation
+) -> None:
+    """Add a form for more than one call as the last to be tried, and forget the oldest of many."""
+    forms.append((specs, made))
+    del forms[:-MOST]

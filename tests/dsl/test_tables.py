@@ -11,7 +11,7 @@ import pytest
 from plusequals.dsl.elaborate.values import Path
 from plusequals.dsl.forms import Watch
 from plusequals.dsl.keys import describe_input
-from plusequals.dsl.tables import MOST, NumbersSeen, Table, keep
+from plusequals.dsl.tables import MOST, NumbersSeen, Table, keep, keep_open
 
 
 def test_the_latest_forms_are_kept() -> None:
@@ -20,6 +20,13 @@ def test_the_latest_forms_are_kept() -> None:
         keep(table.full, "key", one)
     assert table.full["key"] == tuple(reversed(made[2:]))
     assert table.quick == {}
+
+
+def test_of_forms_for_many_calls_the_latest_are_kept() -> None:
+    table, made = Table(), [cast("Any", object()) for _ in range(MOST + 2)]
+    for one in made:
+        keep_open(table.any_size, {}, one)
+    assert [form for _, form in table.any_size] == made[2:]
 
 
 def form(path: Path, value: object) -> Any:

@@ -50,6 +50,7 @@ from .forms import (
 from .keys import describe_input, quick_key
 from .reasons import Situation, why
 from .sizes import Specs, fits, why_wanted
+from .source import MISSING
 from .tables import Table, keep, keep_open
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Specialisations:
         self.lookup = lookup
         self.backend = backend
         self._statics: frozenset[str] = frozenset()
+        self._alone: frozenset[str] = frozenset()
         self._tables: dict[Settings, Table] = {}
         self._latest: tuple[Settings | None, Table] = (None, Table())
         self._lock = threading.RLock()
@@ -319,12 +321,17 @@ class Specialisations:
         alias: dict[Path, Path] = {}
         while True:
             typed = elaborate(
-                self.function, arguments, described, self.lookup, alias, self._statics, numbers
+                self.function, arguments, described, self._around, alias, self._statics, numbers
             )
+            self._alone |= typed.alone
             more = same_arrays(typed, self.lookup, arguments)
             if not more:
                 return typed, alias
             alias |= more
+
+    def _around(self, name: str) -> object:
+        """Return what a name is around the function: nothing, if it once was a local's alone."""
+        return MISSING if name in self._alone else self.lookup(name)
 
     def _situations(self, arguments: Arguments) -> Iterator[tuple[Situation, Mapping[Path, Spec]]]:
         """Yield what each form was made for, and what its watched paths lead to now."""

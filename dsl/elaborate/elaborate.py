@@ -177,6 +177,7 @@ def _elaborate(
         procedure, returns, passed, inputs.used, inputs.roots, inputs.constants, statics,
         inputs.fleeting, inputs.nowhere(), inputs.read, inputs.owners,
         tuple(inputs.asked.values()), inputs.steady, tuple(inputs.compared),
+        frozenset(inputs.alone),
     )  # fmt: skip
 
 
@@ -184,7 +185,8 @@ def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:
     """Refuse (CD0207) writing a captured NumPy array; a captured tensor may be written in place.
 
     A name that is bound plainly anywhere is a local, whatever is around the function: nobody
-    looks. One that is only written in parts, or by `+=`, could mean the array around it.
+    looks. One that is only written in parts, or by `+=`, could mean the array around it; where
+    there was none when somebody first looked, it stays a local.
     """
     keep = set(frame.locals)
     rebound = set(rebound_names(function.body))
@@ -193,7 +195,7 @@ def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:
         if isinstance(captured, np.ndarray):
             raise _captured_target(function, name, name in rebound)
         if captured is MISSING:
-            frame.inputs.used[Path(name, (), captured=True)] = frame.inputs.describe(captured, True)
+            frame.inputs.alone.add(name)
         if frame.inputs.is_tensor(captured) and name not in rebound:
             keep.discard(name)
     frame.locals = frozenset(keep)

@@ -226,6 +226,8 @@ class Inputs:
     """The attributes that were taken for constant: whose, and what they were."""
     compared: dict[Path, None] = field(default_factory=dict)
     """The ways to objects of which it matters which are one, though they are known by type."""
+    alone: set[str] = field(default_factory=set)
+    """Names that are written in parts alone, and are nothing around the function."""
     steady: bool = True
     """Whether nothing was asked that another process could answer otherwise for equal inputs."""
 

@@ -102,3 +102,5 @@ class Typed:
     steady: bool = True
     compared: tuple[Path, ...] = ()
     """The ways to objects of which it matters which are one."""
+    alone: frozenset[str] = frozenset()
+    """Names that are written in parts alone, and were nothing around the function."""

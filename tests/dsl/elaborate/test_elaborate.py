@@ -103,9 +103,9 @@ def test_a_name_that_is_assigned_plainly_is_no_matter_of_what_is_around(body: st
         assert not [path for path in form.used if path.captured and path.root in "wv"]
 
 
-def test_a_name_written_in_parts_alone_is_watched_as_long_as_it_is_nothing() -> None:
-    (path,) = (path for path in typed("x", "w[i] = x[0, i]\nreturn w", X).used if path.captured)
-    assert path == Path("w", (), True)
+def test_a_name_written_in_parts_alone_is_no_input_where_it_is_nothing() -> None:
+    found = typed("x", "w[i] = x[0, i]\nreturn w", X)
+    assert found.alone == {"w"} and not [path for path in found.used if path.captured]
 
 
 @pytest.mark.parametrize(

@@ -228,10 +228,13 @@ def same_arrays(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path
             value := place(getter(typed, lookup, path, "identity")(arguments)), np.ndarray
         )
     ]
+    first = [*range(len(found))]
+    for pair in overlaps([value for _, _, value in found]):
+        if pair.identical:
+            first[pair.second] = min(first[pair.second], first[pair.first])
+    changed = {first[at] for at, (_, written, _) in enumerate(found) if written}
     return {
-        found[pair.second][0]: found[pair.first][0]
-        for pair in reversed(overlaps([value for _, _, value in found]))
-        if pair.identical and (found[pair.first][1] or found[pair.second][1])
+        found[at][0]: found[one][0] for at, one in enumerate(first) if at != one and one in changed
     }
 
 

@@ -75,7 +75,8 @@ def plan_of(match: Match, form: Form, recipe: Recipe) -> Packed | None:
         return None
     code = routine.code
     try:
-        short = code.short(match.held) if isinstance(code, CompiledCode) else None
+        held = [np.asarray(one) if isinstance(one, list) else one for one in match.held]
+        short = code.short(held) if isinstance(code, CompiledCode) else None
     except CdError:
         return None
     if short is None:

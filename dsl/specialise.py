@@ -51,7 +51,7 @@ from .keys import describe_input, quick_key
 from .reasons import Situation, why
 from .sizes import Specs, fits, why_wanted
 from .source import MISSING
-from .tables import Table, keep, keep_open
+from .tables import Table, keep, keep_open, takes_any
 
 if TYPE_CHECKING:
     from . import checked
@@ -186,7 +186,9 @@ class Specialisations:
         numbers = table.numbers.opened()
         if numbers:
             with contextlib.suppress(CdError):
-                return self._make(arguments, compiled, opened, numbers)
+                made = self._make(arguments, compiled, opened, numbers)
+                if takes_any(made, numbers):
+                    return made
         made = self._make(arguments, compiled, opened)
         table.numbers.close(numbers)
         return made
@@ -315,7 +317,7 @@ class Specialisations:
         instead = {id(arguments[name]): spec for name, spec in opened.items()}
 
         def described(value: object, static: bool) -> Spec:
-            found = instead.get(id(value))
+            found = None if static else instead.get(id(value))
             return found if isinstance(found, ArraySpec) else describe_input(value, static)
 
         alias: dict[Path, Path] = {}

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import field
 
 from ..lowering.dataclass import dataclass
+from ..lowering.ir.expressions import Apply, Cast, Expr, reads, walk
+from ..lowering.ir.node import Node
+from ..lowering.ir.walk import expressions_of, statements
 from .elaborate.inputs import ConstantSpec, is_float
 from .elaborate.values import Path
 from .forms import Specialisation
@@ -57,6 +60,36 @@ class Table:
     numbers: NumbersSeen = field(default_factory=NumbersSeen)
     apart: Forms = field(default_factory=dict)
     """Forms to be linked, which no call uses, by specifications."""
+
+
+def takes_any(made: Specialisation, numbers: frozenset[Path]) -> bool:
+    """Whether code gives what it would if it knew the numbers that it is given.
+
+    Python computes with two numbers that are known, and raises where it cannot: that a form for
+    any number has nothing else than sums and products of them says that it has the same results.
+    """
+    parameters = zip(made.typed.passed, made.procedure.parameters, strict=True)
+    given = {parameter.node for path, parameter in parameters if path in numbers}
+    values = (e for s in statements(made.procedure.body) for e in expressions_of(s))
+    return not any(_asks(part, given) for value in values for part in walk(value))
+
+
+_ALIKE = frozenset("add sub mul product neg eq ne lt le gt ge select".split())
+
+
+def _asks(part: Expr, given: set[Node]) -> bool:
+    """Whether a step of an expression does with some numbers what Python may do otherwise."""
+    found = [read.node for read in reads(part)]
+    if given.isdisjoint(found):
+        return False
+    alone = not any(node.rank for node in found)
+    match part:
+        case Apply(op):
+            return op.name == "pow" or (alone and op.name not in _ALIKE)
+        case Cast(_, dtype):
+            return alone and dtype.kind in "biu"
+        case _:
+            return False
 
 
 def keep(forms: Forms, key: object, made: Specialisation) -> None:

@@ -45,7 +45,9 @@ def convolve(site: Site, a: Value, v: Value, mode: Value = Static("full")) -> Va
 
 def correlate(site: Site, a: Value, v: Value, mode: Value = Static("valid")) -> Value:
     """Return the correlation of two lines: the convolution with the other turned around."""
-    turned = elementwise(site.ctx, combine_of(np.conjugate), [flip(site, v)], site.span)
+    turned = flip(site, v)
+    if array_of(site, turned).kind.dtype.kind == "c":  # of a bool `conjugate` would be an int8
+        turned = elementwise(site.ctx, combine_of(np.conjugate), [turned], site.span)
     return _convolved(site, a, turned, text_of(site, mode, "mode", _MODES), True)
 
 

@@ -28,7 +28,7 @@ from .array_types import ArrayType
 from .context import Context, error
 from .instances import FUNCTIONS, has_state, is_instance, is_method
 from .site import Word
-from .types import Kind, cast, kind_of_number
+from .types import Kind, cast, constant_text, kind_of_number
 from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, TensorLike, Value
 
 
@@ -137,7 +137,7 @@ def spec_of(
     kind = kind_of_number(value)
     if kind is not None:
         plain = static or kind.dtype.kind == "b" or not _fits(value)
-        return ConstantSpec(type(value), repr(value), value) if plain else NumberSpec(kind)
+        return ConstantSpec(type(value), constant_text(value), value) if plain else NumberSpec(kind)
     if isinstance(value, ArrayType) and value.sizes is None:
         value = Word(value.dtype.short)
     if isinstance(value, (*_PLAIN, DType, Word)):
@@ -312,7 +312,8 @@ class Inputs:
         nearest: int | None = None,
     ) -> Node:
         """Return the parameter node of a path, that of its alias where it has one."""
-        path = self.alias.get(path, path)
+        while path in self.alias:
+            path = self.alias[path]
         if path not in self.nodes:
             ctx.serial += 1
             extents = tuple(

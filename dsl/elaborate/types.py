@@ -6,6 +6,9 @@ NumPy 2 promotes. Float16 and bfloat16 are computed in float32 and keep their ow
 
 from __future__ import annotations
 
+from enum import Enum
+from math import copysign, isnan
+
 import numpy as np
 
 from ...lowering.dataclass import dataclass
@@ -165,6 +168,17 @@ def fits(value: int, dtype: DType) -> bool:
         return dtype.kind == "b" or abs(value) < 2**1023
     lo = -(1 << (dtype.bits - 1)) if dtype.kind == "i" else 0
     return lo <= value < lo + (1 << dtype.bits)
+
+
+def constant_text(value: object) -> str:
+    """Return what a constant is told apart by from others of its type: a number by its bits, also
+    where its type writes it otherwise."""
+    if isinstance(value, float):
+        return f"{'-' if isnan(value) and copysign(1, value) < 0 else ''}{float.__repr__(value)}"
+    if isinstance(value, np.floating) and np.isnan(value):
+        return "-nan" if np.signbit(value) else "nan"
+    is_int = isinstance(value, int) and not isinstance(value, bool | Enum)
+    return int.__repr__(value) if is_int else repr(value)
 
 
 def digits(value: object) -> str:

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Protocol
+from inspect import getattr_static
+from typing import Any, Protocol
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import Span
@@ -220,8 +221,13 @@ class Group:
 
     @staticmethod
     def kind_of(value: tuple[object, ...] | list[object]) -> str:
-        """Return the kind of a tuple or list of Python's."""
-        fields = getattr(value, "_fields", ())
+        """Return the kind of a tuple or list of Python's; of fields, where they are its items."""
+        named: Mapping[str, Any] = next(
+            (vars(one) for one in type(value).__mro__ if "_fields" in vars(one)), {}
+        )
+        fields = named.get("_fields", ())
+        if any(getattr_static(type(value), name) is not named.get(name) for name in fields):
+            fields = ()
         return "list" if type(value) is list else " ".join(("tuple", *fields))
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.dsl.specialise import Specialisations
+from plusequals.lowering import settings
 
 
 def made(text: str, **names: Any) -> Any:
@@ -341,3 +342,27 @@ def test_a_form_keeps_no_tensor_alive(use: str) -> None:
     del y, p, q
     gc.collect()
     assert [one() for one in held] == [None, None, None]
+
+
+def test_lists_of_any_length_take_the_form_for_any_size() -> None:
+    f, _ = made("def f(x, a):\n    return np.sum(x) * a\n")
+    with settings.override("cc"):
+        for size in (2, 3, 4, 5, 5, 5, 7, 7, 7, 3, 9, 2):
+            assert f([1.0] * size, 2.0) == 2.0 * size
+
+
+@pytest.mark.parametrize("order", ["abx", "axb", "bax", "xab"])
+def test_one_array_three_times_of_which_one_is_written(order: str) -> None:
+    body = "    b[:] = x * 3\n    return a.sum() + x[0]\n"
+    f, _ = made(f"def f({', '.join(order)}):\n{body}")
+    v = np.arange(3.0)
+    assert f(v, v, v) == 9.0 and v.tolist() == [0.0, 3.0, 6.0]
+
+
+def test_a_list_that_is_given_twice_has_a_specification_at_each_place() -> None:
+    f, _ = made("def f(m, x, y):\n    return m.row[0] * y, np.sum(x)\n")
+    m = types.SimpleNamespace()
+    for size in (2, 3, 4, 5, 6):
+        m.row = [1.5] * size
+        product, total = f(m, m.row, np.ones(3, "f4"))
+        assert product.dtype == np.float32 and total == 1.5 * size

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.dsl.elaborate.values import Path
 from plusequals.dsl.forms import Watch
 from plusequals.dsl.keys import describe_input
 from plusequals.dsl.tables import MOST, NumbersSeen, Table, keep, keep_open
+from plusequals.lowering import settings
 
 
 def test_the_latest_forms_are_kept() -> None:
@@ -53,3 +56,27 @@ def test_whole_numbers_and_what_is_captured_are_constants(path: Path, kind: type
     for value in range(9):
         seen.note(form(path, kind(value)))
     assert seen.opened() == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("body", "is_opened"),
+    [
+        ("x * m.a + m.b", True), ("np.exp(-m.a * x) / m.b", True),
+        ("np.where(x > m.a, m.b, x)", True),
+        ("x * (m.a / m.b)", False), ("x * m.a**m.b", False), ("x ** m.a", False),
+        ("x * int(m.a)", False), ("x * math.sin(m.a)", False), ("x * max(m.a, m.b)", False),
+    ],
+)  # fmt: skip
+def test_a_number_is_given_where_it_makes_no_difference_to_know_it(
+    body: str, is_opened: bool
+) -> None:
+    names = {"np": np, "math": math}
+    f = pe.cd_from_source(f"def f(m, x):\n    return {body}\n", names)
+    forms, x = set(), np.arange(3.0)
+    for a, b in ((1.0, 2.0), (1.5, 3.0), (2.5, 4.0), (3.5, 6.0), (4.5, 7.0)):
+        m = SimpleNamespace(a=a, b=b)
+        fresh = pe.cd_from_source(f"def f(m, x):\n    return {body}\n", names)
+        with settings.override("numpy"):
+            assert f(m, x).tolist() == fresh(m, x).tolist()
+            forms.add(id(f.specialise(m, x)))
+    assert len(forms) == (4 if is_opened else 5)

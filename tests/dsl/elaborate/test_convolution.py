@@ -24,6 +24,8 @@ EXPRESSIONS = (
     "np.correlate(zf, v[:2] * 1j, 'same')",
     "np.correlate(zf, z[0])",
     "np.correlate(p, v)[1:] * 2",
+    "np.correlate(v > 0, w > 0)",
+    "np.correlate((v > 0).astype(np.uint8), w > 0, 'same')",
 )
 MODES = ("full", "same", "valid")
 

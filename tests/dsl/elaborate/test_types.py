@@ -22,6 +22,7 @@ from plusequals.dsl.elaborate.types import (
     apply,
     both,
     cast,
+    constant_text,
     join,
     kind_of_number,
     negate,
@@ -136,3 +137,14 @@ def test_results_of_comparisons_and_complex_parts() -> None:
     assert apply("lt", one, one)[1] == WEAK_BOOL
     assert apply("abs", z)[1] == Kind(dtypes.float32)
     assert apply("eq", z, z)[1] == BOOL
+
+
+def test_numbers_are_told_apart_by_their_bits() -> None:
+    class Called(float):
+        def __repr__(self) -> str:
+            return "called"
+
+    nan = float("nan")
+    pairs = [(nan, -nan), (np.float32(nan), -np.float32(nan)), (0.0, -0.0), (Called(1), Called(2))]
+    assert all(constant_text(one) != constant_text(two) for one, two in pairs)
+    assert [constant_text(one) for one in (True, 3, "a", 1.5)] == ["True", "3", "'a'", "1.5"]

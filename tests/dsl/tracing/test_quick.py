@@ -30,7 +30,7 @@ def counted(*lines: str) -> float:
     [
         (("x[i, j] = 1",), 20),
         (("y[i] = sum(x[i, j])", "return y"), 20),
-        (("x[i, j] = sum[k, l](x[k, l] * sum[m](x[m, l]))",), 20 + 20 * 20),
+        (("x[i, j] = sum[k, l](x[k, l] * sum[m](x[m, l]))",), 20 + 20 + 20),
         (("for t in range(0, 10, 2):", "    x[0, j] += t"), 25),
         (("for t in range(9, -1, -1):", "    x[0, j] += t"), 50),
         (("if x[0, 0] > 2:", "    x[i, j] = 1", "else:", "    x[0, j] = 2"), 25),

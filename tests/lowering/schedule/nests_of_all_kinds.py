@@ -214,7 +214,7 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
         reals(one, one),
     ),
     "own counts": (
-        "for i in range(len(y)):\n    c = np.zeros(4)\n    for j in range(len(k)):\n"
+        "for i in range(len(y)):\n    c = np.zeros(4, np.float32)\n    for j in range(len(k)):\n"
         "        c[(k[j] + i) % 4] += x[j]\n    y[i] = c[i % 4] - c[1]", with_indices,
     ),
     "until it is close": (

@@ -47,7 +47,7 @@ def test_a_scalar_stays_itself() -> None:
 
 
 NONE = {
-    "no floats": "n[i, j] = sum(k[i, l])",
+    "no floats": "n[i, j] = sum(k[i, l] + j)",
     "no terms": "y[i, j] = v[j]",
     "a guard": "y[i, j] = sum[k, k != i](a[i, k] * b[k, j])",
 }

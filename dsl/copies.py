@@ -1,8 +1,9 @@
 """Whether code for arrays in C order may be given copies of arrays that lie otherwise.
 
 It may not where the caller would see the copy: where the array is written, is one array with
-another one that is, or is returned in part. Sums are added up in the order of the array that was
-given: the specification of a copy says along which axis its neighbours lie (`ArraySpec.nearest`).
+another one that is, is returned in part, or where it matters how it lies. Sums are added up in the
+order of the array that was given: the specification of a copy says along which axis its neighbours
+lie (`ArraySpec.nearest`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ def takes_copies(known: Specialisation, specs: Specs, wanted: Specs) -> bool:
         return True
     pairs = zip(known.typed.passed, known.procedure.parameters, strict=True)
     written = {path.root for path, one in pairs if one.written and not path.captured}
-    return not (names & written or known.merged or _shows(known.typed.returns))
+    seen = known.merged or known.typed.asks_layout or _shows(known.typed.returns)
+    return not (seen or names & written)
 
 
 def _shows(returns: Return) -> bool:

@@ -51,7 +51,7 @@ from .keys import describe_input, quick_key
 from .reasons import Situation, why
 from .sizes import Specs, fits, why_wanted
 from .source import MISSING
-from .tables import Table, keep, keep_open, takes_any
+from .tables import Table, keep, keep_open, to_be_known
 
 if TYPE_CHECKING:
     from . import checked
@@ -183,12 +183,14 @@ class Specialisations:
     ) -> Specialisation:
         """Return a form that is given the numbers of objects that came with many values, or one
         that knows them where that has to be."""
-        numbers = table.numbers.opened()
-        if numbers:
-            with contextlib.suppress(CdError):
+        while numbers := table.numbers.opened():
+            try:
                 made = self._make(arguments, compiled, opened, numbers)
-                if takes_any(made, numbers):
-                    return made
+            except CdError:
+                break
+            if not (asked := to_be_known(made, numbers)):
+                return made
+            table.numbers.close(asked)
         made = self._make(arguments, compiled, opened)
         table.numbers.close(numbers)
         return made

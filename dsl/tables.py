@@ -8,7 +8,8 @@ from ..lowering.dataclass import dataclass
 from ..lowering.ir.expressions import Apply, Cast, Expr, reads, walk
 from ..lowering.ir.node import Node
 from ..lowering.ir.walk import expressions_of, statements
-from .elaborate.inputs import ConstantSpec, is_float
+from .elaborate.inputs import ConstantSpec
+from .elaborate.types import is_float
 from .elaborate.values import Path
 from .forms import Specialisation
 from .sizes import SIZES, SizesSeen, Specs
@@ -16,6 +17,8 @@ from .sizes import SIZES, SizesSeen, Specs
 MOST = 64
 """How many forms are kept for arguments of one kind: they differ by what is read of objects and
 around the function. The latest stay."""
+
+_ALIKE = frozenset("add sub mul product neg eq ne lt le gt ge".split())
 
 Forms = dict[object, tuple[Specialisation, ...]]
 
@@ -62,34 +65,31 @@ class Table:
     """Forms to be linked, which no call uses, by specifications."""
 
 
-def takes_any(made: Specialisation, numbers: frozenset[Path]) -> bool:
-    """Whether code gives what it would if it knew the numbers that it is given.
+def to_be_known(made: Specialisation, numbers: frozenset[Path]) -> frozenset[Path]:
+    """Return those of the numbers given to a form with which it may give something else than code
+    that knows them.
 
-    Python computes with two numbers that are known, and raises where it cannot: that a form for
-    any number has nothing else than sums and products of them says that it has the same results.
+    Python computes with two numbers that are known, and raises where it cannot. Sums, products and
+    comparisons are the same in either way.
     """
-    parameters = zip(made.typed.passed, made.procedure.parameters, strict=True)
-    given = {parameter.node for path, parameter in parameters if path in numbers}
+    pairs = zip(made.typed.passed, made.procedure.parameters, strict=True)
+    given = {parameter.node: path for path, parameter in pairs if path in numbers}
     values = (e for s in statements(made.procedure.body) for e in expressions_of(s))
-    return not any(_asks(part, given) for value in values for part in walk(value))
+    asked = (node for value in values for part in walk(value) for node in _asked(part))
+    return frozenset(given[node] for node in asked if node in given)
 
 
-_ALIKE = frozenset("add sub mul product neg eq ne lt le gt ge select".split())
-
-
-def _asks(part: Expr, given: set[Node]) -> bool:
-    """Whether a step of an expression does with some numbers what Python may do otherwise."""
+def _asked(part: Expr) -> list[Node]:
+    """Return the numbers with which a step of an expression does what Python may do otherwise."""
     found = [read.node for read in reads(part)]
-    if given.isdisjoint(found):
-        return False
     alone = not any(node.rank for node in found)
     match part:
-        case Apply(op):
-            return op.name == "pow" or (alone and op.name not in _ALIKE)
-        case Cast(_, dtype):
-            return alone and dtype.kind in "biu"
+        case Apply(op) if op.name == "pow" or (alone and op.name not in _ALIKE):
+            return found
+        case Cast(_, dtype) if alone and dtype.kind in "biu":
+            return found
         case _:
-            return False
+            return []
 
 
 def keep(forms: Forms, key: object, made: Specialisation) -> None:

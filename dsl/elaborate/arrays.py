@@ -46,7 +46,7 @@ def describe(value: Value) -> str:
         case Static(inner):
             return _object_text(inner)
         case Group(items, kind):
-            return f"a {kind.split()[0]} of {len(items)}"
+            return f"a {kind} of {len(items)}"
         case Masked(array, _):
             return f"{array.kind.dtype.short} elements under a mask"
         case Bound(_, method):

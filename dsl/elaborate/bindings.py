@@ -134,9 +134,9 @@ def _apart(ctx: Context, value: Value, node: Node, label: str, span: Span) -> Va
     match value:
         case Array() if value.base is not None and value.base.node == node:
             return held(ctx, value, label, span)
-        case Group(items, kind):
+        case Group(items):
             parts = (_apart(ctx, item, node, f"{label}_{n}", span) for n, item in enumerate(items))
-            return Group(tuple(parts), kind)
+            return value.of(parts)
         case _:
             return value
 
@@ -159,9 +159,9 @@ def settled(ctx: Context, value: Value, label: str, span: Span) -> Value:
             if value.aliased is not None:
                 return value
             return replace(held(ctx, value, label, span), sealed=value.sealed)
-        case Group(items, kind):
+        case Group(items):
             parts = (_held(ctx, item, f"{label}_{n}", span) for n, item in enumerate(items))
-            return Group(tuple(parts), kind)
+            return value.of(parts)
         case Masked(array, mask):
             plain = Array(array.axes, array.shape, array.body, array.kind, copied=True)
             return Masked(ctx.materialize(plain, label, span), mask_held(ctx, mask, span))
@@ -189,9 +189,9 @@ def frozen(frame: Frame, value: Value, label: str, span: Span) -> Value:
             return value
         case Scalar():
             return Scalar(Read(ctx.variable(label, value, span), ()), value.kind)
-        case Group(items, kind):
+        case Group(items):
             parts = (frozen(frame, item, f"{label}_{n}", span) for n, item in enumerate(items))
-            return Group(tuple(parts), kind)
+            return value.of(parts)
         case Array() if value.base is not None and _in_slot(frame, value):
             return held(ctx, value, label, span)
         case _:

@@ -186,7 +186,7 @@ def _joined(
             _joined(frame, f"{name}_{n}", (x, left[1]), (y, right[1]), span)
             for n, (x, y) in enumerate(zip(a.items, b.items, strict=True))
         )  # fmt: skip
-        return Group(parts, a.kind)
+        return a.of(parts)
     if name == RESULT:
         loop = span.text.startswith(("for ", "while "))
         ways = "this loop and what follows it" if loop else "the sides of this `if`"

@@ -108,6 +108,8 @@ class Context:
     """Nodes whose arrays change places in a loop."""
     called: Names = ()
     """What arrays are called where a statement is elaborated."""
+    asks_layout: bool = False
+    """Whether it was decided by how an argument lies in memory what something gives."""
     said: set[Symbol | str] = field(default_factory=set)
     """The letters and loop variables of the source, and the names that it gives a value."""
     bindings: dict[tuple[Node, Span], frozenset[Node]] = field(default_factory=dict)

@@ -19,6 +19,7 @@ from .broadcasting import broadcast_to
 from .context import compare, error
 from .elementwise import arithmetic, converted
 from .joining import own_type
+from .reshaping import is_in_order
 from .shaping import at_least
 from .site import (
     NO,
@@ -135,6 +136,14 @@ def asarray(site: Site, a: Value, dtype: Value = NONE, order: Value = NONE) -> V
     if isinstance(a, Array) and element in (None, a.kind.dtype):
         return a
     return array(site, a, dtype)
+
+
+def in_c_order(site: Site, a: Value, dtype: Value = NONE) -> Value:
+    """Return the array itself where it is one of that type that lies in C order, else a new one."""
+    found = asarray(site, a, dtype)
+    if isinstance(found, Array) and not is_in_order(site, found, range(found.rank)):
+        return array(site, found)
+    return found
 
 
 def copy(site: Site, a: Value, order: Value = NONE) -> Value:

@@ -99,9 +99,9 @@ def _folded(site: Site, symbol: str, left: Value, right: Value) -> Value | None:
     if plain[0] is not NOT_CONSTANT and plain[1] is not NOT_CONSTANT:
         return called(site, PYTHON[symbol], plain)
     if symbol == "+" and isinstance(left, Group) and isinstance(right, Group):
-        return Group(left.items + right.items, left.kind.split()[0])
+        return Group(left.items + right.items, left.kind)
     if symbol == "*" and isinstance(left, Group) and isinstance(plain[1], int):
-        return Group(left.items * plain[1], left.kind.split()[0])
+        return Group(left.items * plain[1], left.kind)
     a, b = weak_position(left), weak_position(right)
     index = None if a is None or b is None else _index_arithmetic(symbol, a, b)
     return None if index is None else Scalar(Position(index), WEAK_INT)

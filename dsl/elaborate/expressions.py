@@ -320,7 +320,7 @@ def _group_item(frame: Frame, members: tuple[Value, ...], e: s.Subscript, kind: 
     every = tuple(range(len(members)))
     positions = now(operator.getitem, (every, _static_key(frame, e)), e.span).value
     if isinstance(positions, tuple):
-        return Group(tuple(members[at] for at in positions), kind.split()[0])
+        return Group(tuple(members[at] for at in positions), kind)
     assert isinstance(positions, int)
     return members[positions]
 

@@ -26,9 +26,9 @@ from .. import identity
 from .. import surface as s
 from .array_types import ArrayType
 from .context import Context, error
-from .instances import FUNCTIONS, has_state, is_instance, is_method
+from .instances import FUNCTIONS, fields_of, has_state, is_instance, is_method
 from .site import Word
-from .types import Kind, cast, constant_text, kind_of_number
+from .types import Kind, cast, constant_text, is_float, kind_of_number
 from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, TensorLike, Value
 
 
@@ -98,6 +98,7 @@ class GroupSpec:
 
     kind: str
     items: tuple[Spec, ...]
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,8 @@ def spec_of(
         items = tuple(spec_of(item, describe, True, is_tensor) for item in value)
         numbers = isinstance(value, list) and not static and all(map(_is_numeric, items))
         if not (numbers and items):
-            return GroupSpec(Group.kind_of(value), items)
+            word = "list" if type(value) is list else "tuple"
+            return GroupSpec(word, items, fields_of(value))
     if is_method(value):
         function = getattr(value, "__func__")  # noqa: B009 - a method by what it has
         return MethodSpec(type(value), id(function), function)
@@ -157,11 +159,6 @@ def spec_of(
         if spec is not None:
             return replace(spec, listed=isinstance(value, list))
     return InstanceSpec(type(value)) if is_instance(value) else ObjectSpec(id(value), value)
-
-
-def is_float(kind: type) -> bool:
-    """Whether objects of a type are floats, Python's or NumPy's."""
-    return issubclass(kind, float | np.floating)
 
 
 def _fits(value: object) -> bool:
@@ -291,12 +288,12 @@ class Inputs:
                 return Opaque(value, path) if has_state(value) else Static(value)
             case InstanceSpec() | MethodSpec():
                 return Opaque(given, path)
-            case GroupSpec(kind, items):
+            case GroupSpec(kind, items, fields):
                 parts = []
                 for n, (item, one) in enumerate(zip(items, given, strict=True)):
                     inner = Path(path.root, (*path.steps, n), path.captured)
                     parts.append(self._value(ctx, inner, item, one, span))
-                return Group(tuple(parts), kind)
+                return Group(tuple(parts), kind, fields)
             case TensorSpec():
                 return self.handles.setdefault(path, Handle(given, path))
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 import enum
 import functools
 import types
+from collections.abc import Mapping
+from inspect import getattr_static
+from typing import Any
 
 import numpy as np
 
@@ -63,3 +66,13 @@ def is_method(value: object) -> bool:
     if isinstance(value, types.MethodType):
         return True
     return isinstance(value, functools.partial) and hasattr(value, "__func__")
+
+
+def fields_of(value: object) -> tuple[str, ...]:
+    """Return the fields of a named tuple where they are its items, nothing for others."""
+    named: Mapping[str, Any] = next(
+        (vars(one) for one in type(value).__mro__ if "_fields" in vars(one)), {}
+    )
+    fields: tuple[str, ...] = named.get("_fields", ())
+    own = all(getattr_static(type(value), name) is named.get(name) for name in fields)
+    return fields if own else ()

@@ -89,8 +89,8 @@ def lasting(ctx: Context, value: Value, span: Span) -> Value:
     match value:
         case Scalar():
             return Scalar(Read(ctx.variable("result", value, span), ()), value.kind)
-        case Group(items, kind):
-            return Group(tuple(lasting(ctx, item, span) for item in items), kind)
+        case Group(items):
+            return value.of(lasting(ctx, item, span) for item in items)
         case Array():
             if value.aliased is not None and not _of_round(ctx, value):
                 return value

@@ -226,13 +226,13 @@ def _group_binary(frame: Frame, op: str, left: Value, right: Value, span: Span) 
     """Return `+` and `*` of sequences, as Python has them; None where NumPy's meaning applies."""
     match op, left, right:
         case "+", Group(a, kind), Group(b, _):
-            return Group((*a, *b), kind.split()[0])
+            return Group((*a, *b), kind)
         case "+", Group(a, kind), Static(tuple() | list() as b):
-            return Group((*a, *map(Static, b)), kind.split()[0])
+            return Group((*a, *map(Static, b)), kind)
         case "+", Static(tuple() | list() as a), Group(b, kind):
-            return Group((*map(Static, a), *b), kind.split()[0])
+            return Group((*map(Static, a), *b), kind)
         case "*", Group(a, kind), Static(int() as n):
-            return Group(a * n, kind.split()[0])
+            return Group(a * n, kind)
         case "*", Group(), Scalar(_, Kind(_, True)):
             at = as_affine(right)
             if at is not None:
@@ -339,5 +339,5 @@ def as_python(value: Value) -> Static | None:
             inner = [as_python(item) for item in items]
             if all(item is not None for item in inner):
                 made = [item.value for item in inner if item is not None]
-                return Static(made if kind == "list" else tuple(made))
+                return Static(tuple(made) if kind == "tuple" else made)
     return None

@@ -67,20 +67,35 @@ def reshaped(site: Site, value: Array, sizes: Sequence[Affine | None]) -> Array:
     return _copy(site, value, shape, matches)
 
 
+def is_in_order(site: Site, value: Array, axes: Sequence[int]) -> bool:
+    """Whether elements follow each other in memory without gaps, along the last of some axes first.
+
+    From then on code knows how its arguments lie: it does for none that lie otherwise.
+    """
+    site.ctx.asks_layout = True
+    return value.view is None or _is_dense(site.ctx, value, axes)
+
+
+def _is_dense(ctx: Context, value: Array, axes: Sequence[int]) -> bool:
+    """Whether the elements of a view follow each other so."""
+    strides, step = _strides(value), const(1)
+    if strides is None:
+        return False
+    for axis in reversed(axes):
+        if value.shape[axis].constant != 1 and not ctx.known.equal(strides[axis], step):
+            return False
+        step = multiply(step, value.shape[axis])
+    return True
+
+
 def _whole_again(site: Site, value: Array) -> Array:
     """Return the array as it was before earlier reshapes, where a view is a whole array again."""
     read = value.view
     if read is None or read.node.strides is not None or read.node.rank == value.rank:
         return value
     sizes = count(value.shape, range(value.rank)), count(read.node.shape, range(read.node.rank))
-    strides = _strides(value)
-    if sizes[0] != sizes[1] or strides is None:
+    if sizes[0] != sizes[1] or not _is_dense(site.ctx, value, range(value.rank)):
         return value
-    step = const(1)
-    for stride, size in zip(reversed(strides), reversed(value.shape), strict=True):
-        if stride != step:
-            return value
-        step = multiply(step, size)
     return site.ctx.whole(read.node, site.span, value.kind)
 
 

@@ -82,8 +82,8 @@ def _at_number(value: Value, symbol: Symbol, n: int) -> Value:
             return Scalar(found, kind) if at is None else Static(at)
         case Array():
             return replace(value, body=replace_symbols(value.body, values))
-        case Group(items, kind):
-            return Group(tuple(_at_number(item, symbol, n) for item in items), kind)
+        case Group(items):
+            return value.of(_at_number(item, symbol, n) for item in items)
         case _:
             return value
 

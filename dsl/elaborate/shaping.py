@@ -15,7 +15,7 @@ from ...lowering.ir.indexing import Affine, Symbol, const, multiply, var
 from .arrays import permuted
 from .broadcasting import broadcast_to
 from .context import compare, error
-from .reshaping import reshaped
+from .reshaping import is_in_order, reshaped
 from .site import (
     NONE,
     ONE,
@@ -91,11 +91,14 @@ def moveaxis(site: Site, a: Value, source: Value, destination: Value) -> Value:
 
 
 def reshape(site: Site, a: Value, shape: Value, order: Value = Static("C")) -> Value:
-    """Return the elements in row-major order under another shape; -1 is worked out."""
+    """Return the elements under another shape, row by row, or as `order` says; -1 is worked out."""
     array = array_of(site, a)
     items = items_of(shape)
     sizes = [_size(site, item) for item in (items if items is not None else (shape,))]
-    if text_of(site, order, "order", ("C", "A", "F")) == "F":
+    how, axes = text_of(site, order, "order", ("C", "A", "F")), range(array.rank)
+    if how == "A" and not is_in_order(site, array, axes):
+        how = "F" if is_in_order(site, array, axes[::-1]) else "C"
+    if how == "F":
         turned = permuted(array, range(array.rank)[::-1])
         back = reshaped(site, turned, sizes[::-1])
         return permuted(back, range(back.rank)[::-1])

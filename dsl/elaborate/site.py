@@ -180,7 +180,7 @@ def constant(value: Value) -> object:
             inner = [constant(item) for item in items]
             if any(item is NOT_CONSTANT for item in inner):
                 return NOT_CONSTANT
-            return inner if kind == "list" else tuple(inner)
+            return tuple(inner) if kind == "tuple" else inner
         case _:
             return NOT_CONSTANT
 

@@ -104,3 +104,5 @@ class Typed:
     """The ways to objects of which it matters which are one."""
     alone: frozenset[str] = frozenset()
     """Names that are written in parts alone, and were nothing around the function."""
+    asks_layout: bool = False
+    """Whether the results depend on how arguments lie in memory."""

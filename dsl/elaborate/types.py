@@ -170,6 +170,11 @@ def fits(value: int, dtype: DType) -> bool:
     return lo <= value < lo + (1 << dtype.bits)
 
 
+def is_float(kind: type) -> bool:
+    """Whether objects of a type are floats, Python's or NumPy's."""
+    return issubclass(kind, float | np.floating)
+
+
 def constant_text(value: object) -> str:
     """Return what a constant is told apart by from others of its type: a number by its bits, also
     where its type writes it otherwise."""

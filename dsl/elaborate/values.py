@@ -18,10 +18,9 @@ a contraction or a result needs it as an array.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
-from inspect import getattr_static
-from typing import Any, Protocol
+from typing import Protocol
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import Span
@@ -206,29 +205,16 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A tuple or list of values.
-
-    `kind` is `tuple` or `list`; that of a named tuple is `tuple` and its fields: `tuple a b`.
-    """
+    """A tuple or list of values; `kind` is `tuple` or `list`."""
 
     items: tuple[Value, ...]
     kind: str = "tuple"
+    fields: tuple[str, ...] = ()
+    """The names of the items of a named tuple."""
 
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The names of the items, none where they have none."""
-        return tuple(self.kind.split()[1:])
-
-    @staticmethod
-    def kind_of(value: tuple[object, ...] | list[object]) -> str:
-        """Return the kind of a tuple or list of Python's; of fields, where they are its items."""
-        named: Mapping[str, Any] = next(
-            (vars(one) for one in type(value).__mro__ if "_fields" in vars(one)), {}
-        )
-        fields = named.get("_fields", ())
-        if any(getattr_static(type(value), name) is not named.get(name) for name in fields):
-            fields = ()
-        return "list" if type(value) is list else " ".join(("tuple", *fields))
+    def of(self, items: Iterable[Value]) -> Group:
+        """Return other items in their places."""
+        return Group(tuple(items), self.kind, self.fields)
 
 
 @dataclass(frozen=True, slots=True)

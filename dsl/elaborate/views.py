@@ -95,7 +95,7 @@ def spread_out(items: Sequence[Value], comma: bool = False) -> list[Value]:
     """
     alone = items[0] if len(items) == 1 and not comma else None
     match alone:
-        case Group(inner, kind) if kind != "list":
+        case Group(inner, "tuple"):
             items = inner
         case Static(tuple() as known):
             items = [Static(item) for item in known]
@@ -110,7 +110,7 @@ def _written(item: Value) -> Value:
             return Section(*(None if end is None else Static(end) for end in ends))
         case Static(tuple() | list() as known):
             return Group(tuple(map(Static, known)), "list")
-        case Group(inner, kind) if kind != "list":
+        case Group(inner, "tuple"):
             return Group(inner, "list")
         case _:
             return item

@@ -6,7 +6,7 @@ sure; "no" may also mean that it could not be seen. Used by `access` and the pas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import gcd
 
 from ..clash import extreme, symbols_of
@@ -52,10 +52,17 @@ def are_apart(
     return any(differs(one, other, known) for one, other in zip(left, right, strict=True))
 
 
-def is_in_range(node: Node, index: tuple[Index, ...] | None, known: tuple[Range, ...]) -> bool:
-    """Whether an access is surely inside of its array, whatever was checked before."""
+def is_in_range(
+    node: Node,
+    index: tuple[Index, ...] | None,
+    known: tuple[Range, ...],
+    tests: Sequence[Expr] = (),
+) -> bool:
+    """Whether an access is surely inside of its array; `tests` are known to hold."""
     return index is None or all(
-        isinstance(one, Affine) and is_least(one, known) and is_least(size - one - 1, known)
+        isinstance(one, Affine)
+        and is_least(one, known, tests)
+        and is_least(size - one - 1, known, tests)
         for one, size in zip(index, node.shape, strict=True)
     )
 

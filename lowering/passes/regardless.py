@@ -36,13 +36,12 @@ from functools import partial
 from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Alloc
-from ..ir.expressions import Expr, Read, reads
-from ..ir.indexing import Affine
+from ..ir.expressions import Expr, reads
 from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import map_bodies, over_kernels
 from ..ir.walk import expressions_of, free_symbols, own_writes, statements
-from .cells import is_least, ranges
+from .cells import is_in_range, ranges
 from .products import tiled
 
 Body = tuple[Stmt, ...]
@@ -77,20 +76,11 @@ class _Around:
                 if not replace(self, loops=(*self.loops, stmt)).is_there(stmt.body):
                     return False
                 continue
+            known = ranges(self.loops)
             found = [read for value in expressions_of(stmt) for read in reads(value)]
-            if not all(map(self.is_inside, found)):
+            if not all(is_in_range(r.node, r.index, known, self.tests) for r in found):
                 return False
         return True
-
-    def is_inside(self, read: Read) -> bool:
-        """Whether an element surely exists."""
-        known = ranges(self.loops)
-        return all(
-            isinstance(at, Affine)
-            and is_least(at, known, self.tests)
-            and is_least(size - at - 1, known, self.tests)
-            for at, size in zip(read.index, read.node.shape, strict=True)
-        )
 
 
 def _body(body: Body, around: _Around) -> Body:

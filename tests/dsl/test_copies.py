@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +20,11 @@ def _turned(n: int) -> np.ndarray:
 )
 def test_what_is_written_or_returned_in_part_has_code_for_each_layout(body: str) -> None:
     function = pe.cd_from_source(f"def f(x):\n{body}", backend="numpy")
-    scope: dict[str, object] = {}
+    scope: dict[str, Any] = {}
     exec(f"def f(x):\n{body}", scope)
     for n in (2, 3, 4, 5, 6):
         x, plain = _turned(n), _turned(n)
-        got, wanted = function(x), scope["f"](plain)  # type: ignore[operator]
+        got, wanted = function(x), scope["f"](plain)
         pairs = zip(got, wanted, strict=True) if "," in body else [(got, wanted)]
         for mine, other in pairs:
             np.testing.assert_array_equal(mine, other)
@@ -69,7 +70,7 @@ def test_what_is_returned_whole_is_what_was_given() -> None:
 def test_copies_and_numbers_of_objects_close_on_their_own(
     backend: str, body: str, copied: bool, given: bool
 ) -> None:
-    scope: dict[str, object] = {}
+    scope: dict[str, Any] = {}
     exec(f"def f(m, x):\n{body}", scope)
     function = pe.cd_from_source(f"def f(m, x):\n{body}", backend=backend)
     found = []
@@ -77,9 +78,19 @@ def test_copies_and_numbers_of_objects_close_on_their_own(
         for _ in range(2):
             mine, plain = _turned(n), _turned(n)
             m = SimpleNamespace(rate=float(n))
-            wanted = scope["f"](m, plain)  # type: ignore[operator]
+            wanted = scope["f"](m, plain)
             np.testing.assert_allclose(function(m, mine), wanted)
             np.testing.assert_array_equal(mine, plain)
         found.append(function.specialise(m, mine).reason)
     assert ["copied to C order" in reason for reason in found[3:]] == [copied] * 2
     assert ["`m.rate` came with more" in reason for reason in found[3:]] == [given] * 2
+
+
+@pytest.mark.parametrize("call", ["x.ravel(order='A')", "np.ascontiguousarray(x)[::2]"])
+def test_where_it_matters_how_an_array_lies_there_is_no_copy(call: str) -> None:
+    function = pe.cd_from_source(f"def f(x):\n    return {call} * 1\n", {"np": np}, backend="numpy")
+    for n in (2, 3, 4, 5, 6):
+        for x in (_turned(n), np.ascontiguousarray(_turned(n)), np.ones((n, 8))[:, ::2]):
+            expected = x.ravel(order="A") if "ravel" in call else x[::2]
+            np.testing.assert_array_equal(function(x), expected)
+    assert "copied" not in function.specialise(_turned(9)).reason

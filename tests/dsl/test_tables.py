@@ -80,3 +80,15 @@ def test_a_number_is_given_where_it_makes_no_difference_to_know_it(
             assert f(m, x).tolist() == fresh(m, x).tolist()
             forms.add(id(f.specialise(m, x)))
     assert len(forms) == (4 if is_opened else 5)
+
+
+def test_a_number_that_has_to_be_known_closes_itself_alone() -> None:
+    f = pe.cd_from_source("def f(m, x):\n    return x ** m.power + m.rate\n")
+    forms, x = [], np.arange(3.0)
+    with settings.override("numpy"):
+        for power, rate in ((1.0, 2.0), (2.0, 3.0), (3.0, 4.0), (4.0, 5.0), (4.0, 6.0)):
+            m = SimpleNamespace(power=power, rate=rate)
+            assert f(m, x).tolist() == (x**power + rate).tolist()
+            forms.append(f.specialise(m, x))
+    assert forms[3] is forms[4] and "`m.rate` came with more" in forms[3].reason
+    assert "m.power" not in forms[3].reason

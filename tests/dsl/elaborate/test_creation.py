@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import pytest
+
+import plusequals as pe
 
 from .numpy_oracle import assert_same_as_numpy
 
@@ -71,3 +77,20 @@ EXPRESSIONS = (
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
     assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize(
+    "part", ["x", "x.T", "x[:, ::2]", "x[1:]", "x[1]", "x[:, 1]", "x[:1].T", "x[::-1]", "x + 1"]
+)
+def test_only_what_lies_in_c_order_is_not_copied(part: str) -> None:
+    body = f"y = np.ascontiguousarray({part})\n    y[0] = 7\n    return y + 0"
+    scope: dict[str, Any] = {"np": np}
+    exec(f"def f(x):\n    {body}", scope)
+    function = pe.cd_from_source(f"def f(x):\n    {body}", {"np": np}, backend="numpy")
+    lay: tuple[Callable[[], Any], ...] = (
+        lambda: np.ones((4, 6)), lambda: np.ones((6, 4)).T, lambda: np.ones((4, 12))[:, ::2],
+    )  # fmt: skip
+    for made in lay:
+        mine, plain = made(), made()
+        np.testing.assert_array_equal(function(mine), scope["f"](plain))
+        np.testing.assert_array_equal(mine, plain)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import enum
 import functools
 import types
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import plusequals as pe
 from plusequals import cd
-from plusequals.dsl.elaborate.instances import is_instance, is_method, runs_source
+from plusequals.dsl.elaborate.instances import fields_of, is_instance, is_method, runs_source
 from plusequals.dsl.source import MISSING
 
 
@@ -63,3 +64,18 @@ def test_what_is_called_by_a_function_of_its_class() -> None:
 def test_methods() -> None:
     assert is_method(Plain().step) and is_method(Plain().compiled)
     assert not is_method(Plain.step) and not is_method(functools.partial(len, ()))
+
+
+def test_fields_of_a_named_tuple_are_its_items_unless_a_class_says_otherwise() -> None:
+    class Point(NamedTuple):
+        x: float
+        y: float
+
+    class Other(Point):
+        x = property(lambda self: 77.0)
+
+    class Same(Point):
+        pass
+
+    assert [fields_of(t(1, 2)) for t in (Point, Same, Other)] == [("x", "y"), ("x", "y"), ()]
+    assert fields_of([1]) == fields_of((1,)) == ()

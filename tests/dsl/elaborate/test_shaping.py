@@ -70,3 +70,16 @@ WINDOWS = "np.lib.stride_tricks.sliding_window_view"
 def test_windows_fit_and_are_only_read(body: str, text: str) -> None:
     with pytest.raises(pe.CdError, match=f"(?s){text}"):
         compiled(body)
+
+
+LAYOUTS = (
+    "x", "x.T", "x[::2]", "x[:, 1:3]", "x[:, ::-1]", "x[:1]", "x[:, :1]", "x.T[:2]", "t[0]",
+    "t.transpose(2, 0, 1)", "t.swapaxes(0, 1)[:1]", "x[:0]", "x + 1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("array", LAYOUTS)
+@pytest.mark.parametrize("order", ["C", "A", "F"])
+def test_the_order_of_elements_may_be_that_of_memory(array: str, order: str) -> None:
+    assert_same_as_numpy(f"({array}).ravel(order={order!r})")
+    assert_same_as_numpy(f"np.reshape({array}, (-1,), order={order!r})")

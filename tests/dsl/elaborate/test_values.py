@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 
 from plusequals.dsl.elaborate.values import (
     Array,
-    Group,
     Path,
     Static,
     replace_in_index,
@@ -61,18 +58,3 @@ def test_symbols_are_replaced_inside_of_data_dependent_indices() -> None:
     assert replace_in_index(index, {I: const(2)}) == Dynamic(Read(N, (const(3),)))
     assert replace_in_index(var(I), {I: var(J)}) == var(J)
     assert replace_symbols(Position(var(I) * 2), {I: const(4)}) == Position(const(8))
-
-
-def test_fields_of_a_named_tuple_are_its_items_unless_a_class_says_otherwise() -> None:
-    class Point(NamedTuple):
-        x: float
-        y: float
-
-    class Other(Point):
-        x = property(lambda self: 77.0)
-
-    class Same(Point):
-        pass
-
-    assert [Group.kind_of(t(1, 2)) for t in (Point, Same, Other)] == ["tuple x y"] * 2 + ["tuple"]
-    assert Group.kind_of([1]) == "list" and Group.kind_of((1,)) == "tuple"

@@ -47,7 +47,7 @@ def beside(program: Program, target: Target) -> Program:
     return over_kernels(program, work.body)
 
 
-def checked(body: Body) -> Iterator[tuple[For, int]]:
+def _checked(body: Body) -> Iterator[tuple[For, int]]:
     """Yield loops that only check, and the places of loops just behind over the same rounds."""
     last: For | None = None
     for number, stmt in enumerate(body):
@@ -83,12 +83,6 @@ def is_a_block(loop: For) -> bool:
             return (end - loop.lo).constant == BLOCK
 
 
-def comes_from_memory(check: Stmt, target: Target) -> bool:
-    """Whether what checks look at is too much for the caches that each thread has, or may be."""
-    sizes = (node.static_shape is None or node.bytes > target.l2_bytes for node in reads((check,)))
-    return any(sizes)
-
-
 @dataclass(frozen=True, slots=True)
 class _Work:
     """The work on one program."""
@@ -100,7 +94,7 @@ class _Work:
 
     def body(self, body: Body) -> Body:
         """Return a list of statements with checks beside what needs them."""
-        near = {two: check for check, two in checked(body) if self.can(check, body[two])}
+        near = {two: check for check, two in _checked(body) if self.can(check, body[two])}
         gone = [id(check) for check in near.values()]
         return tuple(
             self.joined(near[number], stmt) if number in near else map_bodies(stmt, self.body)
@@ -109,12 +103,13 @@ class _Work:
 
     def can(self, check: Stmt, loop: Stmt) -> bool:
         """Whether a loop may be done while its rounds are checked, and it is worth it."""
-        inside, changed = statements((loop,))[1:], {node.id for node in writes((loop,))}
+        inside, read = statements((loop,))[1:], reads((check,))
+        changed = {node.id for node in writes((loop,))}
         return (
             all(isinstance(stmt, Comment | If | Store | Update) for stmt in inside)
             and changed.isdisjoint(self.seen)
-            and changed.isdisjoint(node.id for node in reads((check,)))
-            and comes_from_memory(check, self.target)
+            and changed.isdisjoint(node.id for node in read)
+            and any(node.static_shape is None or node.bytes > self.target.l2_bytes for node in read)
         )
 
     def joined(self, check: Stmt, loop: Stmt) -> Stmt:

@@ -13,9 +13,6 @@ starts from what changes nothing; behind them the copies are put together.
                                              for i in the piece: parts[piece, k[i]] += w[i]
                                          for e: for piece: h[e] += parts[piece, e]
 
-What just before is checked of a loop is checked by each piece of its own: nothing but copies is
-written before. For that alone there is one copy where there is one thread, and much to check.
-
 Needs: for copies an array of a known size that a loop neither reads nor writes otherwise, and that
 is small beside what the loop does; rounds that need nothing else of each other, and check nothing:
 where a check fails, what was written before is there. Guarantees: not a bit changes.
@@ -43,7 +40,7 @@ for piece in 0..2:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..dataclass import dataclass
@@ -51,17 +48,15 @@ from ..ir import dtypes
 from ..ir.assignments import Access, Let
 from ..ir.expressions import Apply, Const, Index, Position, Read
 from ..ir.fresh import Fresh
-from ..ir.indexing import Affine, Range, Symbol, const, var
+from ..ir.indexing import Range, Symbol, const, var
 from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS, Op
-from ..ir.walk import reads
 from ..later import Later
 from ..passes.cells import ranges
 from ..passes.decision import Decided, Decision, Reason
 from ..passes.summary import bound_in
 from ..target import Target
-from .beside import checked, comes_from_memory
 from .effort import SCALAR, total_of
 from .kinds import is_worth
 from .legal import independent, is_left, private
@@ -96,29 +91,19 @@ def pieces(program: Program, target: Target) -> Program:
 
 def in_pieces(program: Program, target: Target) -> Decided:
     """Return the program with loops in pieces whose rounds need each other, and which these are."""
-    return (_Work if target.threads > 1 else _Alone).on(program, target)
+    if target.threads < 2:
+        return Decided(program, ())
+    return _Work.on(program, target)
 
 
-@dataclass(frozen=True, slots=True)
 class _Work(Outermost):
     """The work on one program."""
 
-    ahead: dict[int, For] = field(default_factory=dict)
-    """The loops that check what others need just behind them, by the `id` of those."""
-    moved: set[int] = field(default_factory=set)
-    """The `id`s of those that are done in pieces by now."""
-
-    def body(self, body: Body, outer: tuple[For, ...]) -> Body:
-        """Return a list of statements with what threads share in pieces."""
-        self.ahead.update((id(body[two]), check) for check, two in checked(body))
-        made = Outermost.body(self, body, outer)
-        return tuple(stmt for stmt in made if id(stmt) not in self.moved)
+    __slots__ = ()
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a loop in pieces; the loop itself where it may be shared as it is; None where
         loops inside of it may."""
-        if any(loop is one for one in self.ahead.values()):
-            return (loop,)
         if loop.kind != "serial" or not is_worth(loop, self.target.parallel_from):
             return None
         mine, known = private(loop, self.only()[id(loop)]), ranges(outer)
@@ -127,10 +112,6 @@ class _Work(Outermost):
         cut = self.cut_inside(loop, known)
         if cut is not None:
             return cut
-        return self.in_copies(loop, mine, known)
-
-    def in_copies(self, loop: For, mine: frozenset[int], known: tuple[Range, ...]) -> Body | None:
-        """Return a loop in pieces that each accumulate into a copy, None where that cannot be."""
         copied = self.copied(loop, mine)
         taken = frozenset(copy.node.id for copy in copied)
         if not copied or independent(loop, mine | taken, self.own, known) is not None:
@@ -146,21 +127,12 @@ class _Work(Outermost):
             self.decisions.append(
                 Decision("deferred", Apart.EXACT, copy.node, span=loop.span, variable=name)
             )
-        ahead = self.checks_of(loop, taken)
-        made = self.made(loop, copied, ahead)
+        made = self.made(loop, copied)
         if total.constant is not None:
             return made
         least = max(least, self.target.parallel_from)
         sides = Position(total), Const(least, dtypes.int64)
-        return (If(Apply(OPS["ge"], sides, dtypes.bool_), made, (*ahead, loop), loop.span),)
-
-    def checks_of(self, loop: For, taken: frozenset[int]) -> tuple[For, ...]:
-        """Return the loop that checks what a loop needs, which is done with it from now on."""
-        found = self.ahead.get(id(loop))
-        if found is None or any(node.id in taken for node in reads((found,))):
-            return ()
-        self.moved.add(id(found))
-        return (found,)
+        return (If(Apply(OPS["ge"], sides, dtypes.bool_), made, (loop,), loop.span),)
 
     def cut_inside(self, loop: For, known: tuple[Range, ...]) -> Body | None:
         """Return a loop for each piece of the loop inside, None where these need each other."""
@@ -207,39 +179,20 @@ class _Work(Outermost):
             for node, op in zip(written, ops, strict=True) if op is not None
         ]  # fmt: skip
 
-    def made(self, loop: For, copied: Sequence[_Copy], ahead: tuple[For, ...]) -> Body:
+    def made(self, loop: For, copied: Sequence[_Copy]) -> Body:
         """Return the loop over pieces, and those that put their elements together."""
-        by_id, count = {copy.node.id: copy for copy in copied}, self.target.threads
-        pieces = [self.fresh.symbol("piece")] if count > 1 else []
-        first = tuple(map(var, pieces))
+        piece, by_id = self.fresh.symbol("piece"), {copy.node.id: copy for copy in copied}
 
         def moved(node: Node, index: tuple[Index, ...]) -> elsewhere.Place:
             copy = by_id.get(node.id)
-            return (node, index) if copy is None else (copy.parts, (*first, *index))
+            return (node, index) if copy is None else (copy.parts, (var(piece), *index))
 
-        each: list[Stmt] = []
-        for one in (*ahead, loop):
-            cut = [chunks.chunk(one, piece, count, one.body, self.fresh) for piece in pieces]
-            part, body = cut[0] if cut else (one, one.body)
-            each += around((part,), body)
-        starts = tuple(copy.start(first) for copy in copied)
-        inside = (*starts, *elsewhere.elsewhere(tuple(each), moved))
-        loops = [For(p, const(0), const(count), 1, (), span=loop.span) for p in pieces]
-        return (*around(loops, inside), *(copy.whole() for copy in copied))
-
-
-class _Alone(_Work):
-    """The work on one program for one thread."""
-
-    __slots__ = ()
-
-    def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
-        """Return a loop that accumulates into one copy while its checks are done."""
-        check = self.ahead.get(id(loop))
-        if check is None or not comes_from_memory(check, self.target):
-            return None
-        mine = private(loop, self.only()[id(loop)])
-        return self.in_copies(loop, mine, ranges(outer))
+        part, body = chunks.chunk(loop, piece, self.target.threads, loop.body, self.fresh)
+        starts = (copy.start(piece) for copy in copied)
+        each = (*starts, *elsewhere.elsewhere(around((part,), body), moved))
+        end = const(self.target.threads)
+        whole = For(piece, const(0), end, 1, each, span=loop.span)
+        return (whole, *(copy.whole() for copy in copied))
 
 
 def _is_scalar(stmt: Stmt) -> bool:
@@ -258,28 +211,27 @@ class _Copy:
 
     @classmethod
     def of(cls, node: Node, op: Op, count: int, fresh: Fresh) -> _Copy:
-        """Return the copies of an array for so many pieces, for one of the same shape."""
-        shape = (*([count] if count > 1 else []), *(node.static_shape or ()))
+        """Return the copies of an array for so many pieces."""
+        shape = (count, *(node.static_shape or ()))
         return cls(fresh, node, op, fresh.array(f"{node.label}_parts", shape, node.dtype, "kept"))
 
     def axes(self) -> list[Symbol]:
         """Return new symbols for the axes of the array."""
         return [self.fresh.symbol("at") for _ in self.node.shape]
 
-    def start(self, first: tuple[Affine, ...]) -> Stmt:
-        """Return the loops that start the copy of a piece; `first` says where that is."""
+    def start(self, piece: Symbol) -> Stmt:
+        """Return the loops that start the copy of a piece."""
         axes = self.axes()
-        place = Access(self.parts, (*first, *map(var, axes)))
+        place = Access(self.parts, (var(piece), *map(var, axes)))
         return self.loops(axes, Store(place, tree.neutral(self.op, self.node.dtype)))
 
     def whole(self) -> Stmt:
         """Return the loops that put the elements of all pieces together."""
-        axes = self.axes()
-        pieces = [self.fresh.symbol("piece")] if self.parts.rank > self.node.rank else []
-        parts = Read(self.parts, tuple(map(var, (*pieces, *axes))))
+        axes, piece = self.axes(), self.fresh.symbol("piece")
+        parts = Read(self.parts, (var(piece), *map(var, axes)))
         update = Update(Access(self.node, tuple(map(var, axes))), self.op, parts)
-        each = [For(piece, const(0), self.parts.shape[0], 1, ()) for piece in pieces]
-        return self.loops(axes, *around(each, (update,)))
+        count = self.parts.shape[0]
+        return self.loops(axes, For(piece, const(0), count, 1, (update,)))
 
     def loops(self, axes: Sequence[Symbol], stmt: Stmt) -> Stmt:
         """Return a statement for all elements of the array."""

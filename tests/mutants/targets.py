@@ -73,7 +73,7 @@ SCHEDULES = {
     "abreast": ("strips_abreast",),
     "accumulation": ("contraction", "strips"),
     "axes": ("tiles",),
-    "beside": ("checks", "pieces"),
+    "beside": ("checks",),
     "best": (),
     "blocks": ("tiles",),
     "checks": (),

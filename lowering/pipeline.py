@@ -57,6 +57,7 @@ from .schedule.stencil import in_time, stencil
 from .schedule.streams import in_streams, streams
 from .schedule.strips import in_strips, strips
 from .schedule.tiles import in_tiles, tiles
+from .schedule.undo import undo
 from .target import Target
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("pieces", pieces, in_pieces, _schedules),
     Pass("answered", answered, until_answered, _schedules),  # what threads share has its parts
     Pass("streams", streams, in_streams, _schedules),
+    Pass("undo", undo, when=_schedules),
     Pass("beside", beside, when=_schedules),
     Pass("checks", checks, in_blocks, _schedules),
     Pass("stages", stages, in_stages, _schedules),

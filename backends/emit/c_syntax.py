@@ -56,7 +56,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.passes.summary import without_unused
 from ...lowering.placement import Placement
-from ...lowering.schedule.effort import rounds_of, work_of
+from ...lowering.schedule.effort import rounds_of, surely_fails, work_of
 from . import heads, held, record, units, vectors
 from .c_expression import ADD, MUL, SHIFT, Scope, Text, infix
 from .dialect import C, Dialect
@@ -384,7 +384,7 @@ class _Walk:
 
     def check(self, stmt: Check) -> None:
         test = infix("!", [self.scope.expression(stmt.test)])
-        self.line(f"if ({test.text}) {{", stmt.span)
+        self.line("{" if surely_fails(stmt) else f"if ({test.text}) {{", stmt.span)
         self.depth += 1
         for text in self.frame.failing(len(self.faults), self.path):
             self.line(text, stmt.span)

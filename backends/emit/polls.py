@@ -11,7 +11,7 @@ from ...lowering.dataclass import dataclass
 from ...lowering.ir.indexing import Affine, Symbol
 from ...lowering.ir.loops import For, Stmt, While
 from ...lowering.ir.walk import statements
-from ...lowering.schedule.effort import total_of, work_of
+from ...lowering.schedule.effort import going_on, total_of, work_of
 from ...lowering.schedule.legal import is_left
 
 LONG = 1 << 27
@@ -51,7 +51,7 @@ def poll_of(loop: For | While, is_outermost: bool, sizes: frozenset[Symbol]) -> 
     if total is not None and total < LONG:
         return None
     work = work_of(loop, sizes)
-    nested = any(_is_loop(stmt) for stmt in statements(loop.body))
+    nested = any(_is_loop(stmt) for stmt in statements(going_on(loop.body)))
     if nested or is_left(loop.body) or work.constant is None:
         return Counted(work + 1)
     if is_outermost or not total_of(loop, sizes).symbols() <= sizes or total is not None:

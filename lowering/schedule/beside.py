@@ -31,7 +31,7 @@ from ..dataclass import dataclass
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Affine, Quasi, Symbol, minimum, var
 from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update
-from ..ir.rewrite import map_bodies, over_kernels
+from ..ir.rewrite import map_bodies, over_kernels, substitute
 from ..ir.walk import reads, statements, writes
 from ..target import Target
 
@@ -47,7 +47,7 @@ def beside(program: Program, target: Target) -> Program:
     return over_kernels(program, work.body)
 
 
-def _checked(body: Body) -> Iterator[tuple[For, int]]:
+def checked(body: Body) -> Iterator[tuple[For, int]]:
     """Yield loops that only check, and the places of loops just behind over the same rounds."""
     last: For | None = None
     for number, stmt in enumerate(body):
@@ -56,6 +56,12 @@ def _checked(body: Body) -> Iterator[tuple[For, int]]:
         if last is not None and isinstance(stmt, For) and _rounds(stmt) == _rounds(last):
             yield last, number
         last = stmt if isinstance(stmt, For) and _only_checks(stmt) else None
+
+
+def round_of(loop: For, symbol: Symbol) -> tuple[Check, ...]:
+    """Return what a loop that only checks does in a round of another loop."""
+    done = substitute(loop.body, {loop.symbol: var(symbol)})
+    return tuple(stmt for stmt in done if isinstance(stmt, Check))
 
 
 def _rounds(loop: For) -> object:
@@ -94,7 +100,7 @@ class _Work:
 
     def body(self, body: Body) -> Body:
         """Return a list of statements with checks beside what needs them."""
-        near = {two: check for check, two in _checked(body) if self.can(check, body[two])}
+        near = {two: check for check, two in checked(body) if self.can(check, body[two])}
         gone = [id(check) for check in near.values()]
         return tuple(
             self.joined(near[number], stmt) if number in near else map_bodies(stmt, self.body)

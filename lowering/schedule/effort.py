@@ -21,6 +21,7 @@ from dataclasses import field
 from typing import assert_never
 
 from ..dataclass import dataclass
+from ..ir.algebra import FALSE
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.expressions import reads
 from ..ir.indexing import (
@@ -177,7 +178,7 @@ def _one(stmt: Stmt, known: _Known, scale: int) -> Affine:
             return _product(_in_registers(stmt, rounds), work) + SCALAR
         case While(prelude, _, body):
             return (own + _work(prelude + body, known, SCALAR)) * UNKNOWN
-        case If(_, then, other) if _looks_for_faults(then) and not other:
+        case If(_, then, ()) if _looks_for_faults(then) or ends_in_failure(then):
             return own
         case If(_, then, other):
             return own + _larger(_work(then, known, scale), _work(other, known, scale))
@@ -197,6 +198,21 @@ def _one(stmt: Stmt, known: _Known, scale: int) -> Affine:
             return own
         case _:
             assert_never(stmt)
+
+
+def ends_in_failure(body: tuple[Stmt, ...]) -> bool:
+    """Whether the last statement is a check that surely fails: what is before is done once."""
+    return bool(body) and isinstance(body[-1], Check) and surely_fails(body[-1])
+
+
+def surely_fails(check: Check) -> bool:
+    """Whether a check fails whenever it is reached."""
+    return check.test == FALSE
+
+
+def going_on(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Return the statements but those before a failure."""
+    return tuple(s for s in body if not (isinstance(s, If) and ends_in_failure(s.then)))
 
 
 def _looks_for_faults(body: tuple[Stmt, ...]) -> bool:

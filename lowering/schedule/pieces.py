@@ -13,6 +13,8 @@ starts from what changes nothing; behind them the copies are put together.
                                              for i in the piece: parts[piece, k[i]] += w[i]
                                          for e: for piece: h[e] += parts[piece, e]
 
+What just before is checked of such a loop is checked in its rounds: only copies are written before.
+
 Needs: for copies an array of a known size that a loop neither reads nor writes otherwise, and that
 is small beside what the loop does; rounds that need nothing else of each other, and check nothing:
 where a check fails, what was written before is there. Guarantees: not a bit changes.
@@ -40,7 +42,7 @@ for piece in 0..2:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from ..dataclass import dataclass
@@ -52,11 +54,13 @@ from ..ir.indexing import Range, Symbol, const, var
 from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS, Op
+from ..ir.walk import reads
 from ..later import Later
 from ..passes.cells import ranges
 from ..passes.decision import Decided, Decision, Reason
 from ..passes.summary import bound_in
 from ..target import Target
+from .beside import checked, round_of
 from .effort import SCALAR, total_of
 from .kinds import is_worth
 from .legal import independent, is_left, private
@@ -96,14 +100,26 @@ def in_pieces(program: Program, target: Target) -> Decided:
     return _Work.on(program, target)
 
 
+@dataclass(frozen=True, slots=True)
 class _Work(Outermost):
     """The work on one program."""
 
-    __slots__ = ()
+    ahead: dict[int, For] = field(default_factory=dict)
+    """The loops that check what others need just behind them, by the `id` of those."""
+    moved: set[int] = field(default_factory=set)
+    """The `id`s of those that are done in pieces by now."""
+
+    def body(self, body: Body, outer: tuple[For, ...]) -> Body:
+        """Return a list of statements with what threads share in pieces."""
+        self.ahead.update((id(body[two]), check) for check, two in checked(body))
+        made = Outermost.body(self, body, outer)
+        return tuple(stmt for stmt in made if id(stmt) not in self.moved)
 
     def nest(self, loop: For, outer: tuple[For, ...]) -> Body | None:
         """Return a loop in pieces; the loop itself where it may be shared as it is; None where
         loops inside of it may."""
+        if any(loop is one for one in self.ahead.values()):
+            return (loop,)
         if loop.kind != "serial" or not is_worth(loop, self.target.parallel_from):
             return None
         mine, known = private(loop, self.only()[id(loop)]), ranges(outer)
@@ -127,12 +143,22 @@ class _Work(Outermost):
             self.decisions.append(
                 Decision("deferred", Apart.EXACT, copy.node, span=loop.span, variable=name)
             )
-        made = self.made(loop, copied)
+        ahead = self.checks_of(loop, taken)
+        tests = [stmt for one in ahead for stmt in round_of(one, loop.symbol)]
+        made = self.made(replace(loop, body=(*tests, *loop.body)), copied)
         if total.constant is not None:
             return made
         least = max(least, self.target.parallel_from)
         sides = Position(total), Const(least, dtypes.int64)
-        return (If(Apply(OPS["ge"], sides, dtypes.bool_), made, (loop,), loop.span),)
+        return (If(Apply(OPS["ge"], sides, dtypes.bool_), made, (*ahead, loop), loop.span),)
+
+    def checks_of(self, loop: For, taken: frozenset[int]) -> tuple[For, ...]:
+        """Return the loop that checks what a loop needs, which is done with it from now on."""
+        found = self.ahead.get(id(loop))
+        if found is None or any(node.id in taken for node in reads((found,))):
+            return ()
+        self.moved.add(id(found))
+        return (found,)
 
     def cut_inside(self, loop: For, known: tuple[Range, ...]) -> Body | None:
         """Return a loop for each piece of the loop inside, None where these need each other."""

@@ -73,7 +73,7 @@ SCHEDULES = {
     "abreast": ("strips_abreast",),
     "accumulation": ("contraction", "strips"),
     "axes": ("tiles",),
-    "beside": ("checks",),
+    "beside": ("checks", "undo"),
     "best": (),
     "blocks": ("tiles",),
     "checks": (),

@@ -11,17 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ..dataclass import dataclass
-from ..later import Later
-
-if TYPE_CHECKING:
-    import fractions
-else:
-    fractions = Later("fractions", None)
 
 Result = Literal["same", "bool", "real", "complex", "unsigned"]
 Side = Literal["both", "right", "none"]
@@ -94,8 +88,8 @@ def _fmin(a: Any, b: Any) -> Any:
 
 
 def _fma(a: Any, b: Any, c: Any) -> Any:
-    """Rounds once, what is exact in a wider type or in fractions."""
-    return _fma_in_doubles(a, b, c) if type(a) is np.float32 else _fma_in_fractions(a, b, c)
+    """Rounds once, what is exact in a wider type or in integers."""
+    return _fma_in_doubles(a, b, c) if type(a) is np.float32 else _fma_exactly(a, b, c)
 
 
 def _fma_in_doubles(a: Any, b: Any, c: Any) -> Any:
@@ -115,24 +109,30 @@ def _fma_in_doubles(a: Any, b: Any, c: Any) -> Any:
     return np.float32(near)
 
 
-def _fma_in_fractions(a: Any, b: Any, c: Any) -> Any:
-    """Round the exact result, of which a float64 keeps in its last bit that it is not."""
-    if not (np.isfinite(a) and np.isfinite(b)):
+def _fma_exactly(a: Any, b: Any, c: Any) -> Any:
+    """Round the quotient of integers that is exact, which Python rounds once, below 2**-1022 too.
+
+    A float64 of what is narrower keeps in its last bit that it is not exact.
+    """
+    if not (math.isfinite(a) and math.isfinite(b)):
         return a * b + c
-    if not np.isfinite(c):
+    if not math.isfinite(c):
         return c
-    fraction = fractions.Fraction
-    exact = fraction(float(a)) * fraction(float(b)) + fraction(float(c))
-    if exact == 0:
+    ratios = [float(x).as_integer_ratio() for x in (a, b, c)]
+    (a_over, a_under), (b_over, b_under), (c_over, c_under) = ratios
+    under = a_under * b_under
+    over, under = a_over * b_over * c_under + c_over * under, under * c_under
+    if over == 0:
         return a * b + c
     try:
-        near = float(exact)
+        near = over / under
     except OverflowError:
-        return type(a)(math.inf if exact > 0 else -math.inf)
-    if type(a) is not np.float64 and fraction(near) != exact:
-        bits = np.float64(near).view(np.int64)
-        if bits % 2 == 0:
-            near = math.nextafter(near, math.inf if exact > fraction(near) else -math.inf)
+        return type(a)(math.inf if over > 0 else -math.inf)
+    if type(a) is not np.float64:
+        over_near, under_near = near.as_integer_ratio()
+        left = over * under_near - over_near * under
+        if left and np.float64(near).view(np.int64) % 2 == 0:
+            near = math.nextafter(near, math.copysign(math.inf, left))
     return type(a)(near)
 
 

@@ -13,8 +13,8 @@ from plusequals.lowering.ir.ops import (
     OPS,
     PAIR_OPS,
     Op,
+    _fma_exactly,
     _fma_in_doubles,
-    _fma_in_fractions,
     neutral_of,
 )
 
@@ -129,7 +129,7 @@ def test_fma_rounds_once(kind: type) -> None:
 
 
 @np.errstate(all="ignore")
-def test_fma_of_doubles_is_that_of_fractions() -> None:
+def test_fma_of_doubles_is_that_of_integers() -> None:
     rng = np.random.default_rng(7)
     bits = rng.integers(0, 1 << 32, (3, 2000), dtype=np.uint64).astype(np.uint32).view(np.float32)
     units = np.ldexp(rng.integers(-(1 << 24), 1 << 24, (3, 6000)), rng.integers(-30, 0, (3, 6000)))
@@ -138,10 +138,26 @@ def test_fma_of_doubles_is_that_of_fractions() -> None:
     ended = 0
     for a, b, c in np.concatenate([bits, units.astype(np.float32), ties], 1, dtype=np.float32).T:
         if np.isfinite(a) and np.isfinite(b) and np.isfinite(c):
-            got, exact = _fma_in_doubles(a, b, c), _fma_in_fractions(a, b, c)
+            got, exact = _fma_in_doubles(a, b, c), _fma_exactly(a, b, c)
             assert got.tobytes() == exact.tobytes(), (a, b, c)
             ended += float(got) != float(a) * float(b) + float(c)
     assert ended > 1000
+
+
+@np.errstate(all="ignore")
+def test_fma_of_float64_is_the_rounded_fraction() -> None:
+    """A Fraction is exact, and Python rounds it once, below the normal numbers too."""
+    rng = np.random.default_rng(11)
+    raw = rng.integers(0, 1 << 63, (1000, 3), dtype=np.uint64).view(np.float64)
+    near = np.ldexp(rng.integers(-(1 << 53), 1 << 53, (1000, 3)), rng.integers(-60, -40, (1000, 3)))
+    near[::2, 2] = -near[::2, 0] * near[::2, 1]  # what the product loses is left
+    small = near * np.array([np.finfo(float).tiny, 0.25, np.finfo(float).smallest_subnormal])
+    for a, b, c in np.concatenate([raw, near, small]):
+        if np.isfinite(a) and np.isfinite(b) and np.isfinite(c):
+            exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+            got = OPS["fma"].meaning(a, b, c)
+            if np.isfinite(got) and exact:
+                assert got.tobytes() == np.float64(float(exact)).tobytes(), (a, b, c)
 
 
 def test_fma_of_float32_is_not_rounded_twice() -> None:

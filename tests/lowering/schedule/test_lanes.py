@@ -156,7 +156,7 @@ COMPLEX = {
     "columns": "y[i] = sum(x.T[i, j])",
     "squares": "y[i] += sum(x[i, j] * conj(x[i, j]))",
     "a matrix by a vector": "y[i] = sum(x[i, j] * x[0, j])",
-    "a product": "y[i] = sum(x[i, j] * x[j % 2, k])",
+    "a product": "y[i] = sum(x[i, j % 2] * x[j, k])",
     "all": "y[0] = sum(x[i, j])",
     "a choice": "y[i] = sum[j](x[i, j] if real(x[i, j]) > 0 else 2 * x[i, j])",
     "a guarded term": "y[i] = sum[j != 1](x[i, j])",

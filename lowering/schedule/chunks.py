@@ -65,13 +65,14 @@ def blocks_for(loop: For, points: int = 1, known: Bounds | None = None) -> int:
     most = max(1, MOST // points)
     loops, body = nest_of(loop)
     counts: list[int | None] = []
+    inside = Bounds() if known is None else known
     for one in loops:
-        counts.append(known.most(rounds_of(one)) if known is not None else trips(one))
-        known = None if known is None else known.inside(one)
+        counts.append(trips(one) if known is None else inside.most(rounds_of(one)))
+        inside = inside.inside(one)
     if None in counts:
         return most
     rounds = prod(count or 0 for count in counts)
-    return max(1, min(most, rounds, ceil(rounds * within(found_in(body)) / ROUNDS)))
+    return max(1, min(most, rounds, ceil(rounds * within(found_in(body), inside) / ROUNDS)))
 
 
 def apart(

@@ -12,6 +12,8 @@ It changes nothing.
 {j.1: 2, i.0: 6}
 >>> solve([], [var(i) * 2 - 1, var(i) * -2 + 1])
 'none'
+>>> solve([var(i) - 1 - var(j) * 2], [var(i) - 4, var(i) * -1 + 4])
+'none'
 """
 
 from __future__ import annotations
@@ -67,6 +69,8 @@ def solve(zero: Iterable[Affine], least: Iterable[Affine]) -> Solution | Literal
     above = [plain(one) for one in wanted[1]]
     above += plain.bounds
     equal += plain.zeros
+    opposite = {one * -1 for one in above}
+    equal += [one for one in above if one in opposite]  # neither below zero nor above it
     table = _Table.of(equal, above)
     values = table.substituted()
     if values is None:

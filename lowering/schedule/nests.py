@@ -25,6 +25,7 @@ from math import prod
 
 from ..dataclass import dataclass
 from ..ir import dtypes
+from ..ir.bounds import Bounds
 from ..ir.expressions import Const, Dynamic, Index
 from ..ir.expressions import reads as reads_of
 from ..ir.fresh import Fresh
@@ -292,20 +293,24 @@ def as_one(
 
 
 def found_in(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Return the loops of a round that find what is added in it, of those that stand in it."""
+    """Return the loops of a round that find what is added in it, of those that stand in it: all of
+    them where it adds nothing but in them."""
     plain = [stmt for stmt in body if not isinstance(stmt, For)]
     used = {node.id for node in reads(plain)}
-    loops = [stmt for stmt in body if isinstance(stmt, For)]
+    loops = tuple(stmt for stmt in body if isinstance(stmt, For))
+    if all(isinstance(stmt, Comment) for stmt in plain):
+        return loops
     return tuple(loop for loop in loops if used & {node.id for node in writes((loop,))})
 
 
-def within(body: Iterable[Stmt]) -> int:
-    """Return how many rounds the largest nest in statements has, as far as that is known; 1 where
-    there is none."""
-    most = 1
-    for stmt in statements(tuple(body)):
-        if isinstance(stmt, For):
-            most = max(most, (trips(stmt) or 0) * within(stmt.body))
+def within(body: Iterable[Stmt], known: Bounds | None = None) -> int:
+    """Return how many rounds the largest nest in statements has at most, as far as that is `known`
+    of the numbers in it; 1 where there is none."""
+    known, most = Bounds() if known is None else known, 1
+    for stmt in body:
+        inside = known.inside(stmt) if isinstance(stmt, For) else known
+        rounds = max(known.most(rounds_of(stmt)) or 0, 0) if isinstance(stmt, For) else 1
+        most = max(most, *(rounds * within(part, inside) for part in bodies(stmt)), 1)
     return most
 
 

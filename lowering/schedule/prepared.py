@@ -26,7 +26,7 @@ from .inward import inward
 from .nests import facts_of
 from .onward import onward
 from .pivots import pivots
-from .sections import sections
+from .sections import in_sections
 from .updates import as_updates
 
 
@@ -34,7 +34,7 @@ def prepared(program: Program) -> tuple[Program, Fresh]:
     """Return a program as kernels are made of it, and names that it does not have."""
     program = over_kernels(program, as_updates)
     program = inward(program, facts_of(program))
-    program = sections(program, facts_of(program))
+    program = in_sections(program)
     fresh = fresh_for(program)
     program = pivots(program, fresh)
     program, fresh = _declared(over_kernels(program, lambda body: firsts(body, fresh)), fresh)

@@ -50,6 +50,10 @@ def square(n: int) -> tuple[int, ...]:
     return (n, n)
 
 
+def even(n: int) -> tuple[int, ...]:
+    return (2 * n, 2 * n)
+
+
 NESTS: Mapping[str, tuple[str, Arguments]] = {
     "elements": ("y[i] = x[i] * 2 + 1", reals(one, one)),
     "planes": ("y[i, j] = x[j, i] - y[i, j]", reals(square, square)),
@@ -227,6 +231,20 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
         "for a in range(len(x)):\n    for b in range(a + 1, len(x)):\n"
         "        for c in range(b + 1, len(x)):\n            y[0] += x[a] * x[b] * x[c]", few,
     ),
+    "checkerboard": (
+        "n = len(y)\nfor p in range(2):\n    for i in range(n):\n        for j in range(n):\n"
+        "            if (i + j) % 2 == p:\n"
+        "                around = y[(i + 1) % n, j] + y[(i - 1) % n, j] + y[i, (j + 1) % n]\n"
+        "                if around * y[i, j] < 0 or x[i, j] < 0.1:\n"
+        "                    y[i, j] = -y[i, j]", reals(even, even),
+    ),
+    "paths by a test": (
+        "n = len(y)\nfor k in range(n):\n    for i in range(n):\n        for j in range(n):\n"
+        "            if y[i, k] + y[k, j] < y[i, j]:\n"
+        "                y[i, j] = y[i, k] + y[k, j]\n                x[i, j] = x[i, k]",
+        reals(square, square),
+    ),
+    "changed and summed": ("x += y\ny[0, 0] = (x * x).sum()", reals(wide, wide)),
     "totals": ("for a in range(len(y)):\n    for b in range(a):\n        y[a] += x[a, b]",
                reals(one, square)),
 }  # fmt: skip

@@ -115,3 +115,23 @@ def test_rows_that_no_block_has_room_for_are_each_parts_own(
     used = set(writes(in_parts(case)))
     known = (*case.program.locals, *case.fresh.nodes)
     assert axes in {node.static_shape for node in known if node in used}
+
+
+def test_loops_that_add_in_a_round_count_for_its_parts() -> None:
+    case = Case("x += v\ns[0] = (x * x).sum()", s="f64[1]", x="f64[90, 300]", v="f64[90, 300]")
+    at = next(k for k, stmt in enumerate(case.body) if isinstance(stmt, For))
+    loop = case.loop(at)
+    assert blocks_for(loop) == 7
+    made = apart(loop, sums(loop, frozenset(), case.facts), case.facts, case.fresh, case.nodes)
+    assert made is not None
+    case.assert_same(made.body, at)
+    threads = [s for s in statements(made.body) if isinstance(s, For) and s.kind == "thread"]
+    assert threads[0].symbol.name == "j", "the threads of a block share each row"
+
+
+def test_loops_as_long_as_others_say_count_for_as_much_as_they_may_have() -> None:
+    text = (
+        "n = 0\nfor i in range(len(x)):\n    m = 0\n    for j in range(i):\n"
+        "        m = max(m, x[j])\n    if m < x[i]:\n        n += 1\ns[0] = n"
+    )
+    assert blocks_for(Case(text, s="i64[1]", x="i64[200]").loop(1)) == 10

@@ -326,3 +326,23 @@ def test_rows_of_one_colour_are_independent_where_neighbours_have_another(
     whole = lowered(text, u="f64[20, 20]").kernels[0].body
     (rows,) = [stmt for stmt in whole if isinstance(stmt, For)]
     assert (independent(rows) is None) is (step == colours)
+
+
+BOARD = """
+for p in range(2):
+    for i in range({n}):
+        for j in range({n}):
+            if (i + j) % 2 == p:
+                y[i, j] = y[(i + 1) % {n}, j] + y[i, (j + {n} - 1) % {n}]
+"""
+
+
+@pytest.mark.parametrize(("n", "free"), [(8, True), (9, False), (64, True)])
+def test_fields_of_one_colour_need_those_of_the_other(n: int, free: bool) -> None:
+    program = lowered(BOARD.format(n=n), y=f"f32[{n}, {n}]")
+    (outer,) = program.kernels[0].body
+    own = frozenset(node.id for node in program.locals)
+    assert isinstance(outer, For) and independent(outer, own) is not None
+    (rows,) = outer.body
+    assert isinstance(rows, For)
+    assert (independent(rows, own) is None) is free

@@ -23,6 +23,9 @@ TEXTS = [  # and how many loops there are in the end
      "        m = max(m, u[i, j] * u[j, 49])\n    u[i, 49] = m", 2),
     ("for i in range(40):\n    m = u[i, 0]\n    for j in range(i):\n"
      "        m -= u[i, j] * u[j, 49]\n    u[i, 49] = m", 3),
+    ("for k in range(40):\n    for i in range(40):\n        for j in range(40):\n"
+     "            if u[i, k] + u[k, j] < u[i, j]:\n"  # each part of it has a sum of its own
+     "                u[i, j] = u[i, k] + u[k, j]", 13),
 ]  # fmt: skip
 
 
@@ -57,3 +60,12 @@ def test_points_that_look_for_a_first_best_each_are_independent() -> None:
     (loop,) = [stmt for stmt in made.kernels[0].body if isinstance(stmt, For)]
     found = band(loop, facts_of(made))
     assert found is not None and found.free == (loop,)
+
+
+def test_parts_of_a_loop_have_temporaries_of_their_own() -> None:
+    made, _ = prepared(Case(TEXTS[-1][0], True, u="f64[40, 50]").program)
+    facts = facts_of(made)
+    (outer,) = [stmt for stmt in made.kernels[0].body if isinstance(stmt, For)]
+    parts = [stmt for stmt in outer.body if isinstance(stmt, For)]
+    assert len(parts) == 3
+    assert all((found := band(part, facts)) and found.free == (part,) for part in parts)

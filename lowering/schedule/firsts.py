@@ -7,7 +7,8 @@
     if at is found and best > m: m = best; b = at
 
 Needs a test that is one for greater or less, of a term that needs neither `m` nor `b`. Of equal
-terms the first is kept by both; `m` may be NaN, or greater than all terms, and stays then.
+terms the first is kept by both; `m` may be NaN, or greater than all terms, and stays then. Loops in
+each other whose rounds can be numbered look together.
 
 >>> program, _ = optimize(lowered('''
 ... m = x[0]
@@ -25,18 +26,20 @@ for i in 0..900:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..dataclass import dataclass
 from ..ir import dtypes
-from ..ir.assignments import Access, Let, Pair
+from ..ir.assignments import Access, Pair
 from ..ir.expressions import Apply, Const, Expr, Position, Read, reads
 from ..ir.fresh import Fresh
-from ..ir.indexing import var
 from ..ir.loops import Comment, For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import ARGMAX, ARGMIN, OPS, Op
-from ..ir.rewrite import map_statements, with_bodies
-from ..ir.walk import own_reads, statements, uses, writes
+from ..ir.rewrite import substitute_expr, with_bodies
+from ..ir.walk import binds, bodies, own_reads, own_writes, statements, uses
+from .nests import around, nest_of
+from .numbered import Numbered, numbered
 from .tree import zero_of
 
 MIRRORED = {"gt": "lt", "lt": "gt"}
@@ -50,7 +53,7 @@ class _First:
     best: Node
     term: Expr
     test: str
-    place: Store | None
+    places: tuple[Store, ...]
     """What keeps where it was found."""
 
     @property
@@ -60,18 +63,34 @@ class _First:
 
 def firsts(body: tuple[Stmt, ...], fresh: Fresh) -> tuple[Stmt, ...]:
     """Return statements in which loops that look for a first best term are reductions."""
-    return map_statements(body, lambda stmt: _reduced(stmt, fresh))
+    return tuple(made for stmt in body for made in _reduced(stmt, fresh))
 
 
-def _reduced(loop: Stmt, fresh: Fresh) -> tuple[Stmt, ...]:
+def _reduced(stmt: Stmt, fresh: Fresh) -> tuple[Stmt, ...]:
     """Return what takes the place of a statement: itself where it looks for nothing."""
-    if not isinstance(loop, For) or loop.step < 0 or loop.kind != "serial":
-        return (loop,)
-    for stmt in loop.body:
-        found = first_of(stmt) if isinstance(stmt, If) else None
-        if found is not None and _is_alone(found, loop):
-            return _made(found, loop, fresh)
-    return (loop,)
+    starts, ends = list[Stmt](), list[Stmt]()
+    if isinstance(stmt, For):
+        loops, body = nest_of(stmt)
+        order = _order(loops)
+        for branch in body if order is not None else ():
+            found = first_of(branch) if isinstance(branch, If) else None
+            if found is not None and order is not None and _is_alone(found, body):
+                start, one, end = _made(found, order, fresh)
+                body = tuple(one if part is branch else part for part in body)
+                starts, ends = [*starts, *start], [*ends, *end]
+        if starts:
+            (stmt,) = around(loops, firsts(body, fresh))
+            return (*starts, stmt, *ends)
+    return (with_bodies(stmt, tuple(firsts(part, fresh) for part in bodies(stmt))),)
+
+
+def _order(loops: tuple[For, ...]) -> Numbered | None:
+    """Return loops with numbers that are known to grow, None where they have none."""
+    if any(loop.step < 0 or loop.kind != "serial" for loop in loops):
+        return None
+    order = numbered(loops)
+    known = order is not None and all(size.constant is not None for size in order.sizes)
+    return order if known else None
 
 
 def first_of(stmt: If) -> _First | None:
@@ -87,9 +106,9 @@ def first_of(stmt: If) -> _First | None:
     if old.node.dtype is not term.dtype or term.dtype.kind not in "iuf":
         return None
     others = [one for one in stores if isinstance(one, Store) and one.access.node != old.node]
-    if len(others) > 1 or any(not isinstance(one.value, Position) for one in others):
+    if any(not isinstance(one.value, Position | Const) for one in others):
         return None
-    return _First(stmt, old.node, term, name, others[0] if others else None)
+    return _First(stmt, old.node, term, name, tuple(others))
 
 
 def _stores(stores: Sequence[Stmt], node: Node, term: Expr) -> bool:
@@ -99,45 +118,39 @@ def _stores(stores: Sequence[Stmt], node: Node, term: Expr) -> bool:
     return plain and [one.value for one in theirs] == [term]
 
 
-def _is_alone(found: _First, loop: For) -> bool:
-    """Whether nothing else in a loop uses what a branch keeps, and no term needs it."""
-    kept = {found.best} | ({found.place.access.node} if found.place else set())
+def _is_alone(found: _First, body: tuple[Stmt, ...]) -> bool:
+    """Whether nothing else in a round uses what a branch keeps, and no term needs it."""
+    kept = {found.best, *(one.access.node for one in found.places)}
     if any(read.node in kept for read in reads(found.term)):
         return False
-    if found.place is not None:
-        named = {stmt.symbol for stmt in statements(loop.body) if isinstance(stmt, Let)}
-        if named & uses(found.place):
-            return False
+    named = {symbol for stmt in statements(body) for symbol in binds(stmt)}
+    if any(named & uses(one) for one in found.places):
+        return False
     inside = {id(stmt) for stmt in statements((found.branch,))}
-    rest = [stmt for stmt in statements(loop.body) if id(stmt) not in inside]
-    return not any(kept & {*own_reads(stmt), *writes((stmt,))} for stmt in rest if _holds(stmt))
+    rest = [stmt for stmt in statements(body) if id(stmt) not in inside]
+    return not any(kept & {*own_reads(stmt), *own_writes(stmt)} for stmt in rest)
 
 
-def _holds(stmt: Stmt) -> bool:
-    """Whether a statement does something by itself, and not only those inside of it."""
-    return not isinstance(stmt, For)
-
-
-def _made(found: _First, loop: For, fresh: Fresh) -> tuple[Stmt, ...]:
-    """Return the reduction in the place of a loop, and what takes its result."""
+def _made(
+    found: _First, order: Numbered, fresh: Fresh
+) -> tuple[tuple[Stmt, ...], Stmt, tuple[Stmt, ...]]:
+    """Return what starts a reduction, what each round does for it, and what takes its result."""
     label, dtype = found.best.label, found.term.dtype
     best, at = fresh.scalar(f"{label}_first", dtype), fresh.scalar(f"{label}_at", dtypes.int64)
-    pair = Pair(Access(at, ()), var(loop.symbol))
+    pair = Pair(Access(at, ()), order.number)
     one: Stmt = Update(Access(best, ()), found.op, found.term, pair, span=found.branch.span)
     if dtype.kind == "f":
         there = Apply(OPS["eq"], (found.term, found.term), dtypes.bool_)
         one = If(there, (one,))
-    body = tuple(one if stmt is found.branch else stmt for stmt in loop.body)
     starts = (
         Store(Access(best, ()), Const(zero_of(dtype), dtype)),
         Store(Access(at, ()), Const(-1, dtypes.int64)),
     )
     better = Apply(OPS[found.test], (Read(best, ()), Read(found.best, ())), dtypes.bool_)
     take: tuple[Stmt, ...] = (Store(Access(found.best, ()), Read(best, ()), found.branch.span),)
-    if found.place is not None:
-        take = (*take, found.place)
+    lets: tuple[Stmt, ...] = ()
+    if found.places:
+        lets, names = order.named(Read(at, ()), fresh)
+        take = (*take, *(replace(p, value=substitute_expr(p.value, names)) for p in found.places))
     found_some = Apply(OPS["ge"], (Read(at, ()), Const(0, dtypes.int64)), dtypes.bool_)
-    ends: tuple[Stmt, ...] = (If(better, take),)
-    if found.place is not None:
-        ends = (Let(loop.symbol, Read(at, ())), *ends)
-    return (*starts, with_bodies(loop, (body,)), If(found_some, ends))
+    return starts, one, (If(found_some, (*lets, If(better, take))),)

@@ -21,7 +21,9 @@ from ..ir.fresh import Fresh, fresh_for
 from ..ir.loops import Program
 from ..ir.rewrite import over_kernels
 from .firsts import firsts
+from .flags import flags
 from .fronts import fronts
+from .hits import hits
 from .inward import inward
 from .nests import facts_of
 from .onward import onward
@@ -38,6 +40,8 @@ def prepared(program: Program) -> tuple[Program, Fresh]:
     fresh = fresh_for(program)
     program = pivots(program, fresh)
     program, fresh = _declared(over_kernels(program, lambda body: firsts(body, fresh)), fresh)
+    program, fresh = _declared(hits(program, facts_of(program), fresh), fresh)
+    program, fresh = _declared(flags(program, fresh), fresh)
     program, fresh = _declared(onward(program, facts_of(program), fresh), fresh)
     return fronts(program, facts_of(program), fresh), fresh
 

@@ -30,10 +30,11 @@ from math import ceil
 from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access, Let, Pair
+from ..ir.bounds import Bounds
 from ..ir.dtypes import DType
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Read
 from ..ir.fresh import Fresh
-from ..ir.indexing import Symbol, const, var
+from ..ir.indexing import Affine, Symbol, const, var
 from ..ir.loops import For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS, Op, neutral_of
@@ -41,7 +42,7 @@ from ..ir.walk import binds, statements
 from ..passes.access import Accesses, accesses
 from ..passes.cells import ranges
 from .elsewhere import Place, elsewhere
-from .nests import Facts, around, as_one, favours, nest_of, trips
+from .nests import Facts, around, as_one, favours, nest_of, rounds_of, trips
 from .points import THREADS, Space
 
 WARP = 32
@@ -131,21 +132,31 @@ def _is_only_updated(one: Sum, updates: Sequence[Update], sites: Accesses) -> bo
 def _ascends(loop: For, updates: Sequence[Update]) -> bool:
     """Whether positions grow in the order of the program, so that the least is the first found."""
     loops, body = nest_of(loop)
-    inside = [stmt for stmt in updates if stmt.pair is not None]
-    if len(inside) != 1 or inside[0] not in _straight(body):
+    pairs = [(stmt, stmt.pair) for stmt in updates if stmt.pair is not None]
+    once = {id(stmt) for stmt in _straight(body)}
+    if len({pair.access for _, pair in pairs}) < len(pairs) or any(
+        id(stmt) not in once for stmt, _ in pairs
+    ):
         return False
-    (update,) = inside
-    assert update.pair is not None
+    known, counts = Bounds(), list[int | None]()
+    for one in loops:
+        counts.append(known.most(rounds_of(one)))
+        known = known.inside(one)
+    bound = {symbol for stmt in statements(body) for symbol in binds(stmt)}
+    sized = list(zip(loops, counts, strict=True))
+    return all(_grows(pair.position, sized, bound) for _, pair in pairs)
+
+
+def _grows(position: Affine, loops: Sequence[tuple[For, int | None]], bound: set[Symbol]) -> bool:
+    """Whether a position grows from round to round of loops, of which each has at most so many;
+    nothing that is `bound` in them counts."""
     below = 0
-    for one in reversed(loops):
-        step = update.pair.position.coefficient(one.symbol) * one.step
-        count = trips(one)
-        if step <= below or (count is None and one is not loops[0]):
+    for one, count in reversed(loops):
+        step = position.coefficient(one.symbol) * one.step
+        if step <= below or (count is None and one is not loops[0][0]):
             return False
         below += step * max((count or 1) - 1, 0)
-    rest = update.pair.position.symbols() - {one.symbol for one in loops}
-    bound = {symbol for stmt in statements(body) for symbol in binds(stmt)}
-    return not rest & bound
+    return not (position.symbols() - {one.symbol for one, _ in loops}) & bound
 
 
 def _straight(body: tuple[Stmt, ...]) -> list[Stmt]:

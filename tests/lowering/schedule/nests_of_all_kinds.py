@@ -205,6 +205,36 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
         "m = x[0]\nb = 0\nfor i in range(len(x)):\n    if x[i] > m:\n        m = x[i]\n"
         "        b = i\ny[0] = m\ny[1] = b", reals(many, many),
     ),
+    "greatest of a grid": (
+        "m = x[0, 0]\na = 0\nb = 0\nfor i in range(y.shape[0]):\n"
+        "    for j in range(y.shape[1]):\n        if abs(x[i, j]) > m:\n"
+        "            m = abs(x[i, j])\n            a = i\n            b = j\n"
+        "y[0, 0] = a\ny[0, 1] = b\ny[0, 2] = m", reals(wide, wide),
+    ),
+    "closest pair": (
+        "d = np.inf\na = -1\nb = -1\nfor i in range(len(x)):\n"
+        "    for j in range(i + 1, len(x)):\n        e = abs(x[i] - x[j])\n"
+        "        if e < d:\n            d = e\n            a = i\n            b = j\n"
+        "y[0] = a\ny[1] = b\ny[2] = d", reals(many, many),
+    ),
+    "first hit": (
+        "b = -1\nfor i in range(len(x)):\n    if x[i] > 0.5:\n        b = i\n        break\n"
+        "y[0] = b", reals(many, many),
+    ),
+    "last hit": (
+        "b = -1\nv = 0.0\nfor i in range(len(x)):\n    d = x[i] - y[i]\n    if d > 0.5:\n"
+        "        b = i\n        v = d * 2\ny[0] = b\ny[1] = v", reals(many, many),
+    ),
+    "until nothing changes": (
+        "for t in range(5):\n    some = False\n    for i in range(len(y)):\n"
+        "        if y[i] > x[i]:\n            y[i] -= 1\n            some = True\n"
+        "    if not some:\n        break\n    x[0] += 1", reals(many, many),
+    ),
+    "any pair": (
+        "ok = True\nfor i in range(len(y)):\n    for j in range(len(y)):\n"
+        "        if abs(y[i, j] - y[j, i]) > 3.5:\n            ok = False\nx[0] = ok",
+        reals(square, many),
+    ),
     "nearest": (
         "for i in range(len(y)):\n    best = np.inf\n    at = -1\n    for j in range(len(x)):\n"
         "        d = (z[i] - x[j]) * (z[i] - x[j])\n        if d < best:\n"

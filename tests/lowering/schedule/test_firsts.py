@@ -11,8 +11,10 @@ from plusequals.lowering.ir.loops import Stmt, Update
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule.firsts import firsts
+from plusequals.lowering.schedule.grid import grid
+from plusequals.lowering.target import Target
 
-from .kernels import Case, ran
+from .kernels import Case, backwards, ran
 
 NAN, INF = float("nan"), float("inf")
 LOOK = "m = z[0]\nb = -1\nfor i in range(len(x)):\n    if x[i] {} m:\n        m = x[i]\n"
@@ -64,3 +66,48 @@ def test_they_find_the_same(text: str, start: float, values: list[float]) -> Non
 def test_what_stays(text: str) -> None:
     case = Case(text, True, y="f64[2]", x="f64[70]", z="f64[70]")
     assert changed(case) == case.body
+
+
+PAIRS = "m = z[0]\nfor i in {}:\n    for j in {}:\n        d = abs(x[i] - x[j])\n" + (
+    "        if d {} m:\n            m = d\n            y[0] = 1\n            b = i * j\n"
+    "            c = j - i\ny[1] = m\ny[2] = b\ny[3] = c"
+)
+NESTED = [
+    PAIRS.format("range(len(x))", "range(len(x))", ">"),
+    PAIRS.format("range(len(x))", "range(i + 1, len(x))", "<"),
+    PAIRS.format("range(2, len(x), 3)", "range(i)", ">"),
+    PAIRS.format("range(3)", "range(5, len(x) - i, 2)", "<"),
+]
+
+
+@pytest.mark.parametrize("start", [0.25, 1.0, NAN, INF, -INF])
+@pytest.mark.parametrize("text", NESTED)
+def test_loops_in_each_other_look_together(text: str, start: float) -> None:
+    case = Case("b = -1\nc = -2\n" + text.replace("y[0] = 1", "e = 1") + "\n", True,
+                y="f64[4]", x="f64[21]", z="f64[1]")  # fmt: skip
+    made = changed(case)
+    after = case.fresh.declared(
+        replace(case.program, kernels=(replace(case.program.kernels[0], body=made),))
+    )
+    verify_program(after)
+    whole = grid(case.program, Target("cuda"), exact=True).program
+    values = np.random.default_rng(1).integers(-9, 9, 21) / 4
+    values[4] = NAN
+    given = [np.zeros(4), values, np.array([start])]
+    for program in (after, whole, backwards(whole)):
+        assert [a.tobytes() for a in ran(program, given)] == [
+            a.tobytes() for a in ran(case.program, given)
+        ]
+    pairs = [s for s in statements(made) if isinstance(s, Update) and s.pair is not None]
+    assert len(pairs) == 1
+
+
+def test_rounds_below_zero_have_numbers_too() -> None:
+    text = "m = z[0]\nb = 9\nfor i in range(-len(x), 0):\n    if x[i + len(x)] > m:\n"
+    case = Case(text + "        m = x[i + len(x)]\n        b = i\ny[0] = m\ny[1] = b", True,
+                y="f64[2]", x="f64[40]", z="f64[1]")  # fmt: skip
+    kernel = replace(case.program.kernels[0], body=changed(case))
+    made = case.fresh.declared(replace(case.program, kernels=(kernel,)))
+    given = [np.zeros(2), np.sin(np.arange(40.0)), np.zeros(1)]
+    got = ran(made, given)[0]
+    assert got.tobytes() == ran(case.program, given)[0].tobytes() and got[1] < 0

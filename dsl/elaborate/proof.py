@@ -248,6 +248,10 @@ def _lower(e: Affine, known: Known, fuel: list[int]) -> int | None:
         return None
     fuel[0] -= 1
     quasis = [(atom, factor) for atom, factor in e.terms if isinstance(atom, Quasi)]
+    for atom, factor in quasis:
+        most = _dealt_out(atom, known, fuel) if factor < 0 and atom.op == "mul" else None
+        if most is not None:
+            return _lower(e + (most - Affine(((atom, 1),), 0)) * factor, known, fuel)
     if quasis:  # where one side is enough it is chosen last, for each side of the others
         atom, factor = min(quasis, key=lambda one: _one_side_is_enough(*one))
         rest = e - Affine(((atom, 1),), 0) * factor
@@ -285,16 +289,37 @@ def _lower_quasi(
         case "mod" if right.constant is not None and right.constant > 0:
             return _lower(rest + (0 if factor > 0 else factor * (right.constant - 1)), known, fuel)
         case "mul":
-            ends = [_ends(side, known, fuel) for side in (left, right)]
-            if ends[0] is None or ends[1] is None:
-                return None
-            corners = [a * b * factor for a in ends[0] for b in ends[1]]
-            below = _lower(rest, known, fuel)
-            return None if below is None else below + min(corners)
+            least = _least_of_product(left, right, factor, known, fuel)
+            below = None if least is None else _lower(rest, known, fuel)
+            return None if below is None or least is None else below + least
         case _:
             return None
 
 
-def _ends(e: Affine, known: Known, fuel: list[int]) -> tuple[int, int] | None:
-    lo, hi = _lower(e, known, fuel), _lower(-e, known, fuel)
-    return None if lo is None or hi is None else (lo, -hi)
+def _least_of_product(
+    left: Affine, right: Affine, factor: int, known: Known, fuel: list[int]
+) -> int | None:
+    """Return a lower bound of `factor * left * right`."""
+    lows = [_lower(side, known, fuel) for side in (left, right)]
+    if lows[0] is None or lows[1] is None:
+        return None
+    if factor > 0 and min(lows[0], lows[1]) >= 0:  # neither needs to end anywhere
+        return factor * lows[0] * lows[1]
+    highs = [_lower(-side, known, fuel) for side in (left, right)]
+    if highs[0] is None or highs[1] is None:
+        return None
+    return min(a * b * factor for a in (lows[0], -highs[0]) for b in (lows[1], -highs[1]))
+
+
+def _dealt_out(product: Quasi, known: Known, fuel: list[int]) -> Affine | None:
+    """Return the most that `d * j` is where `j` is at most `e // d + c` and `d` is positive, which
+    is `e + c * d`; None for other products."""
+    for by, side in ((product.left, product.right), (product.right, product.left)):
+        _, most = known.bounds.get(side.symbol, (None, None)) if side.symbol else (None, None)
+        match most:
+            case Affine(((Quasi("floordiv", whole, right), 1),), more) if right == by:
+                least = _lower(by, known, fuel)
+                return None if least is None or least < 1 else whole + by * more
+            case _:
+                pass
+    return None

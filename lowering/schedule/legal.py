@@ -28,10 +28,11 @@ from typing import TYPE_CHECKING
 
 from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Let, Permute, Print
+from ..ir.bounds import Bounds
 from ..ir.expressions import Index
-from ..ir.indexing import Affine, Range, Symbol, const, show, substitute, var
+from ..ir.indexing import Affine, Quasi, Range, Symbol, const, show, substitute, var
 from ..ir.loops import Check, For, If, Program, Stmt, While
-from ..ir.walk import bodies, own_reads, own_writes, statements
+from ..ir.walk import binds, bodies, own_reads, own_writes, statements
 from ..later import Later
 from ..passes.access import Site, accesses
 from ..passes.buffers import exchanged
@@ -44,6 +45,7 @@ else:  # what few programs need
     integers = Later(".integers", __package__)
 
 
+NOTHING = Bounds()
 Ranks = tuple[Affine, Affine]
 Uses = dict[int, int]
 """How often nodes are used, by their ids."""
@@ -78,11 +80,13 @@ def independent(
     private: frozenset[int] = frozenset(),
     own: frozenset[int] = frozenset(),
     outer: tuple[Range, ...] = (),
+    known: Bounds = NOTHING,
 ) -> Refusal | None:
     """Return why the rounds of a loop may not run in any order, None where they may.
 
     `private` are the ids of nodes of which each round gets its own, `own` those of what nobody sees
-    after an error, temporaries and results, `outer` what is known of the symbols around the loop.
+    after an error, temporaries and results, `outer` what is known of the symbols around the loop,
+    `known` what these are between.
     Rounds may end early by a `Continue`, and may fail a `Check`: which round fails first, who runs
     them has to find out.
     """
@@ -109,7 +113,7 @@ def independent(
             node = sites[0].node
             if not node.rank:  # even where there is one round at most: a round may not keep it
                 return Refusal(Dependent.SCALAR, f"`{node.label}`")
-            refusal = _clash(loop, sites, outer)
+            refusal = _clash(loop, sites, outer, known)
             if refusal is not None:
                 return refusal
     return None
@@ -211,16 +215,57 @@ def _is_written(sites: tuple[Site, ...]) -> bool:
     return any(site.writes for site in sites)
 
 
-def _clash(loop: For, sites: tuple[Site, ...], outer: tuple[Range, ...]) -> Refusal | None:
+def _clash(
+    loop: For, sites: tuple[Site, ...], outer: tuple[Range, ...], known: Bounds
+) -> Refusal | None:
     """Return how two rounds use one element of a node, which one of them writes."""
     for first, second in combinations_with_replacement(sites, 2):
-        if first.writes or second.writes:
+        if (first.writes or second.writes) and not _keeps_apart(loop, first, second, known):
             orders = ((first, second), (second, first)) if first is not second else ((first,) * 2,)
             for one, other in orders:
                 refusal = _Meeting(loop, one, other, outer).refusal()
                 if refusal is not None:
                     return refusal
     return None
+
+
+def _keeps_apart(loop: For, one: Site, other: Site, known: Bounds) -> bool:
+    """Whether two places are one that each round moves by the same distance, which is not zero but
+    no number: `y[a + d*j]` with `d` greater than zero.
+
+    >>> program = lowered('''
+    ... for i in range(2, 30):
+    ...     for j in range(9):
+    ...         y[i * j + i] = 0
+    ... ''', y="f32[900]")
+    >>> (outer,) = program.kernels[0].body
+    >>> independent(outer.body[0]) is None
+    False
+    >>> independent(outer.body[0], known=facts_of(program).around(outer.body[0])) is None
+    True
+    """
+    if one.index != other.index or one.index is None:
+        return False
+    if any(isinstance(stmt, While) or binds(stmt) for stmt in statements(loop.body)):
+        return False
+    return any(_moves(at, loop.symbol, known) for at in one.index if isinstance(at, Affine))
+
+
+def _moves(index: Affine, symbol: Symbol, known: Bounds) -> bool:
+    """Whether an index moves by one distance, a product of which is known that it is not zero."""
+    for atom, _ in index.terms:
+        if isinstance(atom, Quasi) and atom.op == "mul":
+            for by, side in ((atom.left, atom.right), (atom.right, atom.left)):
+                rest = _others(index, atom) | by.symbols()
+                if side.symbol == symbol and symbol not in rest:
+                    return (known.least(by) or 0) > 0
+    return False
+
+
+def _others(index: Affine, atom: Quasi) -> set[Symbol]:
+    """Return the symbols of an index but for those of one part of it."""
+    parts = (Affine(((one, 1),)) for one, _ in index.terms if one != atom)
+    return {symbol for part in parts for symbol in part.symbols()}
 
 
 _LATER = Symbol("later", -(2**30))

@@ -19,8 +19,8 @@ changes nothing by itself.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from math import prod
 
 from ..dataclass import dataclass
@@ -44,7 +44,7 @@ from ..ir.walk import (
     writes,
 )
 from ..passes.cells import ranges
-from .legal import confined, independent, private
+from .legal import NOTHING, confined, independent, private
 
 MOST_IN_ORDER = 3
 """A grid has so many axes; what is dealt out beyond that is not done in its order."""
@@ -60,6 +60,8 @@ class Facts:
     """The ids of all nodes."""
     exact: bool = False
     """Whether sums keep the order of the program."""
+    bounds: Mapping[int, Bounds] = field(default_factory=dict)
+    """By the `id` of each loop of the program: what the numbers around it are between."""
 
     def only_in(self, loop: For) -> frozenset[int]:
         """Return the temporaries that only a loop uses; none of a loop that is not known."""
@@ -80,10 +82,15 @@ class Facts:
         return own_of(loop, self.only_in(loop))
 
     def is_free(
-        self, loop: For, own: frozenset[int] = frozenset(), outer: tuple[Range, ...] = ()
-    ) -> bool:
+        self, loop: For, own: frozenset[int] = frozenset(), outer: tuple[Range, ...] = (),
+        known: Bounds = NOTHING,
+    ) -> bool:  # fmt: skip
         """Whether the rounds of a loop may run in any order, `own` being each round's own."""
-        return independent(loop, own, self.everything, outer) is None
+        return independent(loop, own, self.everything, outer, known) is None
+
+    def around(self, loop: For) -> Bounds:
+        """Return what the numbers around a loop are between, if it is known."""
+        return self.bounds.get(id(loop), NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,21 @@ def facts_of(program: Program, exact: bool = False) -> Facts:
     only = confined(program)
     loops = (s for kernel in program.kernels for s in statements(kernel.body))
     known = {id(s): (s, only[id(s)]) for s in loops if isinstance(s, For)}
-    return Facts(dict(known), frozenset(node.id for node in nodes), exact)
+    bounds: dict[int, Bounds] = {}
+    for kernel in program.kernels:
+        _bound(kernel.body, NOTHING, bounds)
+    return Facts(dict(known), frozenset(node.id for node in nodes), exact, bounds)
+
+
+def _bound(body: Iterable[Stmt], known: Bounds, found: dict[int, Bounds]) -> None:
+    """Put down what the numbers around each loop are between."""
+    for stmt in body:
+        inside = known
+        if isinstance(stmt, For):
+            found[id(stmt)] = known
+            inside = known.inside(stmt)
+        for part in bodies(stmt):
+            _bound(part, inside, found)
 
 
 def band(loop: For, facts: Facts) -> Band | None:
@@ -128,7 +149,7 @@ def band(loop: For, facts: Facts) -> Band | None:
             (whole,) = around(moved, body)
             assert isinstance(whole, For)
             mine = own_of(whole, only)
-            if facts.is_free(whole, mine, ranges(free)):
+            if facts.is_free(whole, mine, ranges(free), facts.around(loop)):
                 free.append(moved[0])
                 own, left = mine, moved[1:]
                 break

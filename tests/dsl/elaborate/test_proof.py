@@ -22,6 +22,7 @@ from plusequals.lowering.ir.indexing import (
     Range,
     const,
     evaluate,
+    floordiv,
     multiply,
     substitute,
     var,
@@ -180,3 +181,33 @@ def test_an_extreme_is_never_passed(drawn: Drawn) -> None:
     ranges, e, _ = drawn
     low, high = evaluate(extreme(e, ranges, False), {}), evaluate(extreme(e, ranges, True), {})
     assert all(low <= evaluate(e, point) <= high for point in points(ranges))
+
+
+@given(st.integers(1, 5), st.integers(-3, 3), st.integers(0, 60), st.integers(-2, 2))
+def test_parts_of_a_whole_are_no_more_than_it(
+    least: int, more: int, whole: int, spare: int
+) -> None:
+    """With `j` up to `(whole - d) // d + more`, `d * j` is at most `whole - d + more * d`."""
+    d, j = var(I), var(J)
+    most = floordiv(const(whole) - d, d) + more
+    known = Known().with_bounds(I, const(least), const(9)).with_bounds(J, None, most)
+    gap = const(whole) - d + d * more - multiply(d, j)
+    assert known.nonnegative(gap)
+    if known.nonnegative(gap - spare):
+        assert all(
+            evaluate(gap - spare, {I: n, J: evaluate(most, {I: n})}) >= 0 for n in range(least, 10)
+        )
+
+
+def test_nothing_is_said_of_parts_by_what_may_be_zero() -> None:
+    d, j = var(I), var(J)
+    known = Known().with_bounds(I, const(0), const(9)).with_bounds(J, const(0), floordiv(d + 9, d))
+    assert not known.nonnegative(d + 9 - multiply(d, j))
+
+
+def test_products_of_what_is_not_below_zero_are_not_either() -> None:
+    known = Known().with_bounds(I, const(2), None).with_bounds(J, const(3), None)
+    product = multiply(var(I), var(J))
+    assert smallest(product * 2 + 1, known) == 13
+    assert smallest(product * -1, known) is None
+    assert smallest(product, known.with_bounds(J, const(-1), None)) is None

@@ -205,6 +205,10 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
         "m = x[0]\nb = 0\nfor i in range(len(x)):\n    if x[i] > m:\n        m = x[i]\n"
         "        b = i\ny[0] = m\ny[1] = b", reals(many, many),
     ),
+    "crossed out": (
+        "for i in range(2, 9):\n    if y[i % len(y)] < 2:\n"
+        "        for j in range(i * i, len(y), i):\n            y[j] = 7", reals(many),
+    ),
     "greatest of a grid": (
         "m = x[0, 0]\na = 0\nb = 0\nfor i in range(y.shape[0]):\n"
         "    for j in range(y.shape[1]):\n        if abs(x[i, j]) > m:\n"

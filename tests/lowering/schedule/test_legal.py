@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from plusequals.lowering.ir.assignments import Alloc, Break, Continue, Fault, Let, Permute, Print
+from plusequals.lowering.ir.bounds import Bounds
 from plusequals.lowering.ir.indexing import (
     Affine,
     Range,
@@ -19,12 +20,15 @@ from plusequals.lowering.ir.indexing import (
     maximum,
     minimum,
     mod,
+    multiply,
     var,
 )
 from plusequals.lowering.ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.rewrite import map_statements
+from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule.legal import Dependent, confined, independent, private
+from plusequals.lowering.schedule.nests import band, facts_of
 
 from ..ir.build import ap, at, bool_, i64, node, num, pos, program, read, symbols
 from ..passes.shown import lowered
@@ -346,3 +350,40 @@ def test_fields_of_one_colour_need_those_of_the_other(n: int, free: bool) -> Non
     (rows,) = outer.body
     assert isinstance(rows, For)
     assert (independent(rows, own) is None) is free
+
+
+@pytest.mark.parametrize(("index", "least", "free"), [
+    (multiply(var(k), var(i)), 1, True),
+    (multiply(var(k), var(i)) * 2 + var(k) + 3, 5, True),
+    (multiply(var(k), var(i)), 0, False),
+    (multiply(var(k), var(i)) - var(i), 2, False),
+    (multiply(var(k), multiply(var(i), var(i))), 2, False),
+])  # fmt: skip
+def test_rounds_are_apart_by_what_is_not_zero(index: Affine, least: int, free: bool) -> None:
+    one = loop(i, Store(at(X, index), ONE))
+    assert (independent(one, known=Bounds({k: (least, 9)})) is None) is free
+    inner = loop(i, loop(k, Store(at(X, index), ONE)))
+    assert independent(inner, known=Bounds({k: (least, 9)})) is not None
+
+
+SIEVE = """
+for i in range({}, 30):
+    if y[i]:
+        for j in range(i * {}, {}, i):
+            y[j] = 0
+"""
+
+
+def test_every_so_many_elements_are_crossed_out_at_once() -> None:
+    program = lowered(SIEVE.format(2, "i", "len(y)"), y="i64[900]")
+    facts = facts_of(program)
+    (outer,) = program.kernels[0].body
+    assert isinstance(outer, For) and not any(isinstance(s, Check) for s in statements((outer,)))
+    inner = next(s for s in statements(outer.body) if isinstance(s, For))
+    found = band(inner, facts)
+    assert found is not None and found.free[0].symbol == inner.symbol
+
+
+def test_every_so_many_elements_are_looked_at_where_they_may_not_be_there() -> None:
+    program = lowered(SIEVE.format(2, "i", "len(y) + 1"), y="i64[900]")
+    assert any(isinstance(stmt, Check) for stmt in statements(program.kernels[0].body))

@@ -235,3 +235,20 @@ def test_what_remains_of_reals_is_exact(dtype: Any) -> None:
                 np.testing.assert_array_equal(mine, theirs)
                 signs = np.signbit(mine) == np.signbit(theirs)
                 assert np.all(signs | np.isnan(theirs))
+
+
+@cd
+def shifted(x, y):
+    return x << y, x >> y, x << 3, x >> 3, 1 << y
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u8"])
+def test_numbers_are_shifted_by_any_number(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    by = [*range(max(info.min, -3), 70), info.min, info.max, info.max - 1]
+    some = [*range(-5, 6), 100, 85, info.min, info.max, info.min + 1]
+    lines = (np.array([n % 2**info.bits for n in every], "u8") for every in (some, by))
+    x, y = (one.ravel().astype(dtype) for one in np.meshgrid(*lines))
+    for found, expected in zip(shifted(x, y), shifted.__wrapped__(x, y), strict=True):
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype

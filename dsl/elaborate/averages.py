@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, nan
 
 import numpy as np
 
@@ -238,20 +239,48 @@ def skipping_nan(name: str) -> Body:
         where = present(array)
         if name == "mean":
             return mean_of(site, array, axes, None, kept, where)
+        if name in ("max", "min"):
+            require_elements(site, array, axes, f"nan{name}")
+            if array.kind.dtype.kind == "f":
+                return _extreme_skipping_nan(site, array, axes, kept, name)
         op = OPS[{"sum": "add", "prod": "mul"}.get(name, name)]
-        kind = Kind(array.kind.dtype)
-        result = accumulate(site, op, array, axes, kind, kept, where)
+        result = accumulate(site, op, array, axes, Kind(array.kind.dtype), kept, where)
         if name in ("sum", "prod"):
             return result
-        require_elements(site, array, axes, f"nan{name}")
         number = number_of_elements(site, array, axes, where, kept)
         return elementwise(site.ctx, _nan_if_none, [number, result], site.span)
 
     return body
 
 
+def _extreme_skipping_nan(
+    site: Site, array: Array, axes: Sequence[int], keepdims: bool, name: str
+) -> Value:
+    """Return the greatest or least of the numbers that are there, NaN where there is none.
+
+    Whether one is there is the greatest of 1 for each NaN and 2 for each number: such extremes
+    are looked for in lanes, side by side.
+    """
+    array = settled(site.ctx, array, "values", site.span)
+    kind, dtype = Kind(array.kind.dtype), array.kind.dtype.compute
+    element = cast(array.body, dtype)
+    missing = Apply(OPS["isnan"], (element,), dtypes.bool_)
+
+    def extreme(op: str, instead: float, there: Expr, of: Kind) -> Value:
+        body = Select(missing, Const(instead, dtype), there)
+        value = Array(array.axes, array.shape, body, of, copied=True)
+        return stored_once(site, accumulate(site, OPS[op], value, axes, of, keepdims), name)
+
+    found = extreme(name, -inf if name == "max" else inf, element, kind)
+    some = extreme("max", 1.0, Const(2.0, dtype), Kind(dtype))
+    return elementwise(site.ctx, _nan_if_one, [some, found], site.span)
+
+
+def _nan_if_one(some: tuple[Expr, Kind], found: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
+    nothing = Apply(OPS["eq"], (some[0], Const(1.0, some[0].dtype)), dtypes.bool_)
+    return Select(nothing, Const(nan, found[0].dtype), found[0]), found[1]
+
+
 def _nan_if_none(number: tuple[Expr, Kind], result: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
     nothing = Apply(OPS["eq"], (number[0], Position(const(0))), dtypes.bool_)
-    return Select(nothing, cast(Const(float("nan"), dtypes.float64), result[0].dtype), result[0]), (
-        result[1]
-    )
+    return Select(nothing, cast(Const(nan, dtypes.float64), result[0].dtype), result[0]), result[1]

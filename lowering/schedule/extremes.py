@@ -30,12 +30,13 @@ for i in 0..8:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
 from ..ir import dtypes
 from ..ir.assignments import Access, Break
-from ..ir.expressions import Apply, Const, Expr, Read
+from ..ir.expressions import Apply, Const, Expr, Read, rebuild
 from ..ir.indexing import Affine, const, var
 from ..ir.loops import For, If, Stmt, Store, Update
 from ..ir.node import Node
@@ -94,8 +95,10 @@ def foremost(lanes: Partials, loop: For, update: Update, node: Node) -> Body:
     def is_zero(value: Expr) -> Expr:
         return Apply(OPS["eq"], (value, zero), dtypes.bool_)
 
-    taken = Store(Access(found, ()), update.value, update.span)
-    look = If(is_zero(update.value), (taken, Break()), (), update.span)
+    names = {s.access.node.id: s.value for s in loop.body if isinstance(s, Store)}
+    value = _inlined(update.value, names)
+    taken = Store(Access(found, ()), value, update.span)
+    look = If(is_zero(value), (taken, Break()), (), update.span)
     (*folds, last) = cast(tuple[Update, ...], lanes.folded(update, node))
     return (
         *folds,
@@ -103,3 +106,10 @@ def foremost(lanes: Partials, loop: For, update: Update, node: Node) -> Body:
         If(is_zero(here), (replace(loop, body=(look,)),), (), update.span),
         replace(update, value=here, over=()),
     )
+
+
+def _inlined(value: Expr, names: Mapping[int, Expr]) -> Expr:
+    """Return a term of nothing that a round gives a name."""
+    if isinstance(value, Read) and not value.index and value.node.id in names:
+        return _inlined(names[value.node.id], names)
+    return rebuild(value, lambda one: _inlined(one, names), lambda index: index)

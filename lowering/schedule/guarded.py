@@ -32,7 +32,7 @@ from ..passes.cost import cost
 from ..passes.reading import negated
 from . import predicate
 from .outer import can_be_vector
-from .sums import chosen, is_extreme, is_regrouped
+from .sums import chosen, is_regrouped
 
 Body = tuple[Stmt, ...]
 DEAR = 64
@@ -46,7 +46,7 @@ def summed(loop: For, known: tuple[Range, ...]) -> For | None:
     added = [stmt for stmt in guarded if not isinstance(stmt, If)]
     if not all(isinstance(stmt, If | Store | Update) for stmt in inside):
         return None
-    if not any(map(_is_sum, added)):
+    if not any(isinstance(stmt, Update) for stmt in added):
         return None
     terms = [term for stmt in added if (term := _term(stmt)) is not None]
     tests = [stmt.test for stmt in guarded if isinstance(stmt, If)]
@@ -91,10 +91,10 @@ def _term(stmt: Stmt) -> Expr | None:
 
 
 def _is_sum(stmt: Stmt) -> bool:
-    """Whether it is a sum or product of floats in lanes."""
+    """Whether it is a sum, product, maximum or minimum of floats in lanes."""
     if not isinstance(stmt, Update) or not stmt.over:
         return False
-    return is_regrouped(stmt) and not is_extreme(stmt) and predicate.is_number(stmt.access.node)
+    return is_regrouped(stmt) and predicate.is_number(stmt.access.node)
 
 
 def _is_count(value: Expr) -> bool:

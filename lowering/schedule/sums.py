@@ -20,17 +20,19 @@ from functools import reduce
 from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
-from ..ir.expressions import Apply, Cast, Const, Expr, Read, Select, walk
+from ..ir.expressions import Apply, Cast, Const, Expr, Read, Select, reads, walk
 from ..ir.indexing import Affine, var
 from ..ir.loops import Check, Comment, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.ops import Op, neutral_of
-from ..ir.walk import bodies, statements
+from ..ir.walk import bodies, own_writes, statements
 from ..passes.access import accesses
 from ..passes.cells import is_in_range, ranges
 
 STAYS = (Alloc, Break, Continue, Permute, Print, While, Check)
 """What a loop may not do whose sums are taken elsewhere: they would be missing after it."""
+_CHEAP = frozenset("add sub mul neg abs isnan eq ne lt le gt ge logical_not bitand bitor".split())
+"""Operations on floats, and tests of them, that take next to no time."""
 _MOVES = (Alloc, Break, Continue, Permute, While)
 """What of this no pass brings into a loop whose sums can be seen after an error."""
 
@@ -100,12 +102,26 @@ def is_extreme(update: Update) -> bool:
 
 
 def _is_light(one: Sum) -> bool:
-    """Whether a loop finds extremes alone, of terms so cheap that this takes most of its time."""
-    inside = [stmt for stmt in statements(one.innermost.body) if not isinstance(stmt, Comment)]
-    return all(
-        isinstance(stmt, Update) and is_extreme(stmt) and is_regrouped(stmt)
-        and all(map(_is_cheap, walk(stmt.value))) for stmt in inside
-    )  # fmt: skip
+    """Whether a loop finds extremes alone, of terms so cheap that this takes most of its time.
+
+    It may give values names, each once in a round, before it uses them.
+    """
+    inside = [s for s in statements(one.innermost.body) if not isinstance(s, Comment)]
+    own = {node.id for stmt in inside for node in own_writes(stmt)}
+    named: set[int] = set()
+    for stmt in inside:
+        if not isinstance(stmt, Store | Update) or not all(map(_is_cheap, walk(stmt.value))):
+            return False
+        if not {read.node.id for read in reads(stmt.value)} & own <= named:
+            return False
+        if isinstance(stmt, Update):
+            if not (is_extreme(stmt) and is_regrouped(stmt)):
+                return False
+        elif stmt.access.index or stmt.access.node.id in named:
+            return False
+        else:
+            named.add(stmt.access.node.id)
+    return True
 
 
 def _is_cheap(expr: Expr) -> bool:
@@ -116,7 +132,9 @@ def _is_cheap(expr: Expr) -> bool:
         case Read():
             return all(isinstance(at, Affine) for at in expr.index)
         case Apply():
-            return expr.op.name in ("add", "sub", "mul", "neg")
+            return expr.op.name in _CHEAP
+        case Select():
+            return expr.dtype in (dtypes.float32, dtypes.float64)
         case Cast():
             return expr.value.dtype is dtypes.float32
         case _:

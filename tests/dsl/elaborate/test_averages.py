@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
+import numpy as np
 import pytest
+
+import plusequals as pe
 
 from .numpy_oracle import assert_same_as_numpy
 
@@ -11,6 +16,9 @@ EXPRESSIONS = (
     "np.nansum(nn)",
     "np.nanmean(nn)",
     "np.nanmin(x, axis=0)",
+    "np.nanmax(nn, keepdims=True)",
+    "np.nanmin(h)",
+    "np.nanmax(i, axis=1)",
     "np.mean(x)",
     "i.mean(axis=0)",
     "b.mean()",
@@ -44,3 +52,23 @@ EXPRESSIONS = (
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
     assert_same_as_numpy(body)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f8"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("name", ["nanmax", "nanmin"])
+def test_extremes_that_skip_nan_are_nan_where_there_is_nothing_else(
+    name: str, axis: int | None, dtype: str
+) -> None:
+    made = pe.cd_from_source(f"def f(x):\n    return np.{name}(x, {axis})\n", {"np": np})
+    rng = np.random.default_rng(3)
+    for shape in ((3, 5), (40, 33)):
+        some = (rng.random(shape) - 0.5).astype(dtype)
+        gaps = np.where(rng.random(shape) < 0.4, np.nan, some).astype(dtype)
+        gaps[-1] = gaps[:, 0] = np.nan
+        for x in (some, gaps, np.full_like(some, np.nan), np.full_like(some, -np.inf)):
+            with warnings.catch_warnings(action="ignore"):
+                expected = getattr(np, name)(x, axis)
+            found = made(x)
+            np.testing.assert_array_equal(found, expected)
+            assert found.dtype == expected.dtype

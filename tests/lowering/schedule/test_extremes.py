@@ -15,7 +15,13 @@ from plusequals.lowering.schedule.extremes import FEW
 from .scheduled import function, interpreted, scheduled
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127)
-TERMS = {"plain": "x[i, j]", "negated": "-x[i, j]", "shifted": "(x[i, j] - 1)"}
+TERMS = {
+    "plain": "x[i, j]",
+    "negated": "-x[i, j]",
+    "shifted": "(x[i, j] - 1)",
+    "sizes": "abs(x[i, j])",
+    "numbers": "where(isnan(x[i, j]), 0.25, x[i, j])",
+}
 
 
 def rows(size: int, dtype: str) -> Any:
@@ -50,7 +56,13 @@ def test_what_is_found_is_what_a_loop_finds(term: str, name: str, dtype: str) ->
     made = function(f"def f(x):\n    y[i] = {name}({TERMS[term]})\n    return y\n")
     for size in SIZES:
         x = rows(size, dtype)
-        terms = {"plain": x, "negated": -x, "shifted": x - x.dtype.type(1)}[term]
+        terms = {
+            "plain": x,
+            "negated": -x,
+            "shifted": x - x.dtype.type(1),
+            "sizes": np.abs(x),
+            "numbers": np.where(np.isnan(x), x.dtype.type(0.25), x),
+        }[term]
         expected = np.array([one_by_one(row, name) for row in terms])
         (walked,) = interpreted(scheduled(made.procedure(x)), x)
         with settings.override(schedule=True):
@@ -72,3 +84,20 @@ def test_all_terms_are_met_in_lanes_from_some_on(size: int) -> None:
     serial = [s for s in inside if isinstance(s, For) and s.kind == "serial" and s.step == 1]
     assert size < FEW or len(serial) == 2, "rows, and the search for the first zero"
     assert size < FEW or all(any(t in loop.body for loop in lanes) for t in terms)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_terms_with_a_name_are_those_of_their_own_round(dtype: str) -> None:
+    made = function(
+        "def f(x):\n    t = np.abs(x)\n"
+        "    return np.max(np.where(t < 1, t, 0.0) - t, 1), t.max(1)\n"
+    )
+    for size in SIZES:
+        x = np.where(np.isnan(rows(size, dtype)), 0, rows(size, dtype))
+        t = np.abs(x)
+        with np.errstate(invalid="ignore"):
+            terms = np.where(t < 1, t, x.dtype.type(0)) - t
+        expected = [np.array([one_by_one(row, "max") for row in every]) for every in (terms, t)]
+        for found, wanted in zip(made(x), expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+            assert np.array_equal(np.signbit(found), np.signbit(wanted)), size

@@ -28,6 +28,7 @@ SUMS = {
     "of truth values": "return x[b].mean(), x[~b].sum(), x[b & (z > 0)].sum()",
     "of another type": "return x[w > 0].mean(), w[x > 0].mean()",
     "of two tests": "m = x > 0.5\nn = z > 0.5\nreturn x[m | n].sum(), m.sum(), (m ^ n).sum()",
+    "extremes": "return x[x > 0.5].max(initial=-9), (x * y)[z < 0.25].min(initial=0.5)",
     "in a loop": (
         "out = np.zeros(3)\nfor k in range(3):\n    r = k * 0.25\n"
         "    out[k] = x[(r <= z) & (z < r + 0.25)].mean()\nreturn out"

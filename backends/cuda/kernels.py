@@ -113,6 +113,7 @@ class KernelFrame:
     """Whether threads copy what has to be there when they have met."""
     logs: bool
     """Whether prints are shown by the device."""
+    sizes: frozenset[Symbol] = frozenset()
     dialect: Dialect = CUDA
 
     def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
@@ -237,7 +238,9 @@ def _frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> Kernel
     inside = statements(_body(loop))
     meets = any(isinstance(stmt, Barrier) for stmt in inside) and _checks(inside)
     copies = any(isinstance(stmt, For) and stmt.kind == "packed" for stmt in inside)
-    return KernelFrame(scope, names, meets, copies, kernel.logs)
+    extents = (extent.symbol for node in nodes for extent in node.shape)
+    sizes = frozenset(size for size in extents if size is not None)
+    return KernelFrame(scope, names, meets, copies, kernel.logs, sizes)
 
 
 def _of_one_thread(loop: For, spaces: Mapping[int, Space]) -> For:

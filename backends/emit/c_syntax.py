@@ -51,7 +51,7 @@ from ...lowering.ir.loops import (
     Store,
     Update,
     While,
-)
+)  # fmt: skip
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.passes.summary import without_unused
@@ -60,6 +60,7 @@ from ...lowering.schedule.effort import rounds_of, surely_fails, work_of
 from . import heads, held, record, units, vectors
 from .c_expression import ADD, MUL, SHIFT, Scope, Text, infix
 from .dialect import C, Dialect
+from .ends import Binding, may_wrap
 from .entry import entry_of
 from .frame import LIBRARY, WORK, Around, Frame, frame_of
 from .layout import STEP, broken, comment, laid_out, words
@@ -113,6 +114,8 @@ class _Walk:
     """The functions of parallel loops, with the statement behind each line of the loop."""
     loops: int = 0
     """How many loops of the function are around."""
+    bound: dict[Symbol, Binding] = field(default_factory=dict)
+    """What binds the symbols that hold here, outermost first."""
 
     @property
     def scope(self) -> Scope:
@@ -156,12 +159,20 @@ class _Walk:
         self.vectors.end(bound)
         self.line("}")
 
+    def close(self, blocks: int = 1) -> None:
+        """Add the end of a block, or of several."""
+        for _ in range(blocks):
+            self.depth -= 1
+            self.line("}")
+
     def forget(self, symbols: set[Symbol]) -> None:
         self.frame.names.release(self.scope.symbols.pop(symbol) for symbol in symbols)
         for symbol in symbols:
             self.scope.narrow.pop(symbol, None)
+            self.bound.pop(symbol, None)
 
-    def bind(self, symbol: Symbol) -> str:
+    def bind(self, stmt: Binding) -> str:
+        symbol, self.bound[stmt.symbol] = stmt.symbol, stmt
         name = self.scope.symbols[symbol] = self.frame.names.fresh(symbol.name)
         return name
 
@@ -181,9 +192,9 @@ class _Walk:
                 self.update(stmt)
             case Fill(node, value, span):
                 self.statement(heads.filling(node, value, span))
-            case Let(symbol, value, span):
+            case Let(_, value, span):
                 text = self.text(value)
-                self.line(f"const int64_t {self.bind(symbol)} = {text};", span)
+                self.line(f"const int64_t {self.bind(stmt)} = {text};", span)
             case Alloc(node, span):
                 self.alloc(node, span)
             case Permute():
@@ -221,7 +232,7 @@ class _Walk:
         if written is not None:
             return
         lo, hi = self.scope.affine(loop.lo).text, self.scope.affine(loop.hi).within(SHIFT)
-        name, outside, kind = self.bind(loop.symbol), self.scope.known, self.scope.narrowed(loop)
+        name, outside, kind = self.bind(loop), self.scope.known, self.scope.narrowed(loop)
         if hook := heads.hook(loop, self.dialect) or self.vectors.hook(loop):
             self.line(hook)
         self.path.append(heads.place(loop, name))
@@ -239,25 +250,26 @@ class _Walk:
         kind: str = "int64_t",
     ) -> None:  # fmt: skip
         """Add the rounds of a loop over `name`, and the questions whether it is to end."""
-        poll = self.poll_of(loop)
+        poll, left = self.poll_of(loop), None
         self.loops += 1
         outside = self.scope.entered(loop)
+        outer = self.bound, self.scope.known, self.frame.sizes
+        if kind == "int64_t" and may_wrap(loop, step, *outer):
+            left = self.frame.names.fresh(f"{name}_left")
         if isinstance(poll, Cut):
             begin, end = (self.frame.names.fresh(f"{name}_{side}") for side in ("from", "to"))
-            by = poll.rounds * step
-            is_last = f"{hi} - {begin} {'<' if step > 0 else '>'} {by}"
-            self.line(f"{heads.head(begin, lo, hi, by)} {{", loop.span)
+            head, later, ending = heads.pieces(begin, end, lo, hi, poll.rounds * step)
+            self.line(f"{head} {{", loop.span)
             self.depth += 1
-            later = f"{begin} {'>' if step > 0 else '<'} {lo}"
             self.leave_if(f"{later} && {LIBRARY}->interrupted()")
-            self.line(f"const int64_t {end} = {is_last} ? {hi} : {begin} + {by};", loop.span)
-            self.block(heads.head(name, begin, end, step), loop.body, loop.span, first)
-            self.depth -= 1
-            self.line("}")
+            self.line(ending, loop.span)
+            self.block(heads.head(name, begin, end, step, kind, left), loop.body, loop.span, first)
+            self.close()
             self.frame.names.release((begin, end))
         else:
             ask = self.asking(poll, first)
-            self.block(heads.head(name, lo, hi, step, kind), loop.body, loop.span, ask)
+            self.block(heads.head(name, lo, hi, step, kind, left), loop.body, loop.span, ask)
+        self.frame.names.release([left] if left else ())
         self.scope.left(outside)
         self.loops -= 1
 
@@ -293,7 +305,7 @@ class _Walk:
         work = scope.affine(work_of(loop, self.frame.sizes)).text
         outside = self.lines, self.spans, self.depth, self.loops, self.part
         self.lines, self.spans, self.depth, self.loops, self.part = [], {}, 1, 0, part
-        lo, name = scope.affine(loop.lo), self.bind(loop.symbol)
+        lo, name = scope.affine(loop.lo), self.bind(loop)
         if loop.step == 1:
             first, last = (
                 one if loop.lo == const(0) else f"{lo.within(ADD)} + {one}"
@@ -330,9 +342,7 @@ class _Walk:
         self.line(f"if ({ended}) {{", span)
         self.depth += 1
         self.leave(ended)
-        for _ in range(2):
-            self.depth -= 1
-            self.line("}")
+        self.close(2)
         self.frame.names.release([ended, *part.names])
 
     def while_(self, loop: While) -> None:
@@ -362,24 +372,19 @@ class _Walk:
 
     def pair(self, stmt: Update, pair: Pair) -> None:
         """Add an argmin or argmax step: the first found, a better one, or the first NaN."""
-        dtype = stmt.access.node.dtype
+        dtype, value = stmt.access.node.dtype, self.frame.names.fresh("candidate")
         best, found = self.element(stmt.access), self.element(pair.access)
-        value = self.frame.names.fresh("candidate")
         self.line("{")
         self.depth += 1
-        ctype = self.dialect.types[dtype]
-        self.line(f"const {ctype} {value} = {self.text(stmt.value)};", stmt.span)
-        sign = "<" if stmt.op.name == "argmin" else ">"
-        better = f"{value} {sign} {best}"
-        if dtype.kind == "f":
-            better += f" || ({value} != {value} && {best} == {best})"
+        self.line(
+            f"const {self.dialect.types[dtype]} {value} = {self.text(stmt.value)};", stmt.span
+        )
+        better = heads.better(stmt.op.name, dtype.kind, value, best)
         self.line(f"if ({found} < 0 || {better}) {{", stmt.span)
         self.depth += 1
         self.line(f"{best} = {value};", stmt.span)
         self.line(f"{found} = {self.scope.affine(pair.position).text};", stmt.span)
-        for _ in range(2):
-            self.depth -= 1
-            self.line("}")
+        self.close(2)
         self.frame.names.release([value])
 
     def check(self, stmt: Check) -> None:
@@ -390,8 +395,7 @@ class _Walk:
             self.line(text, stmt.span)
         self.record("fault", stmt.values, record.SLOTS, stmt.span)
         self.leave(1)
-        self.depth -= 1
-        self.line("}")
+        self.close()
         self.faults.append((stmt.fault, stmt.span))
 
     def print(self, stmt: Print) -> None:
@@ -405,8 +409,7 @@ class _Walk:
         self.record("printed", values, slots, stmt.span)
         for text in self.frame.printed(number):
             self.line(text, stmt.span)
-        self.depth -= 1
-        self.line("}")
+        self.close()
         self.prints.append(stmt)
 
     def record(self, name: str, values: tuple[Expr, ...], slots: int, span: Span) -> None:
@@ -426,8 +429,7 @@ class _Walk:
         assert isinstance(frame, Frame), "kernels are given their storage"
         if node.id in frame.program.sized:
             return  # whoever calls has made it
-        name = self.scope.nodes[node.id]
-        total = str(node.dtype.itemsize)
+        name, total = self.scope.nodes[node.id], str(node.dtype.itemsize)
         for extent in node.shape:
             total = f"bytes_of({total}, {self.scope.affine(extent).text})"
         planned = [buffer for buffer in frame.memory.arena if buffer.node == node]
@@ -448,14 +450,11 @@ class _Walk:
         self.depth += 1
         self.line(f"fault[0] = {bytes_};", span)
         self.leave(2)
-        self.depth -= 1
-        self.line("}")
+        self.close()
         for axis, extent in enumerate(node.shape, 1):
-            if node.id in frame.blocks:
-                block = frame.blocks[node.id]
+            if block := frame.blocks.get(node.id):
                 self.line(f"{block}[{axis}] = {self.scope.affine(extent).text};", span)
-        self.depth -= 1
-        self.line("}")
+        self.close()
         self.frame.names.release([bytes_])
 
     def permute(self, stmt: Permute) -> None:

@@ -51,6 +51,10 @@ class Around(Protocol):
     def names(self) -> Names:
         """Which of them are taken."""
 
+    @property
+    def sizes(self) -> frozenset[Symbol]:
+        """The extents of arrays that only a call knows."""
+
     def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
         """Yield what comes before the values of a fault; the path is its place in the program."""
 

@@ -16,15 +16,41 @@ from .dialect import Dialect
 from .names import Names
 
 
-def head(name: str, lo: str, hi: str, step: int, kind: str = "int64_t") -> str:
-    """Return the head of a loop.
+def head(
+    name: str, lo: str, hi: str, step: int, kind: str = "int64_t", left: str | None = None
+) -> str:
+    """Return the head of a loop; in `left`, where that is given, it counts the rounds to come.
 
     >>> head("i", "n", "0", -2)
     'for (int64_t i = n; i > 0; i -= 2)'
+    >>> head("i", "0", "n", 2, left="m")
+    'for (int64_t i = 0, m = rounds_between(0, n, 2); m != 0; m--, i += 2)'
     """
     sign = "+" if step > 0 else "-"
     by = f"{name}{sign}{sign}" if abs(step) == 1 else f"{name} {sign}= {abs(step)}"
+    if left is not None:
+        low, high = (lo, hi) if step > 0 else (hi, lo)
+        count = f"rounds_between({low}, {high}, {abs(step)})"
+        return f"for ({kind} {name} = {lo}, {left} = {count}; {left} != 0; {left}--, {by})"
     return _for(name, lo, hi, step, by, kind)
+
+
+def pieces(begin: str, end: str, lo: str, hi: str, by: int) -> tuple[str, str, str]:
+    """Return the head of a loop over the pieces of another one, of `by` each but for the last; the
+    test whether a piece is not the first; and what says where a piece ends.
+
+    >>> print(*pieces("a", "b", "0", "n", -6), sep="\\n")
+    for (int64_t a = 0, b; a > n; a = b)
+    a < 0
+    b = a - (uint64_t)n <= 6 ? n : a - 6;
+    """
+    ends = hi if hi.isidentifier() else f"({hi})"
+    if by > 0:
+        less, more, gap, later = "<", ">", f"{hi} - (uint64_t){begin}", f"{begin} + {by}"
+    else:
+        less, more, gap, later = ">", "<", f"{begin} - (uint64_t){ends}", f"{begin} - {-by}"
+    head = f"for (int64_t {begin} = {lo}, {end}; {begin} {less} {hi}; {begin} = {end})"
+    return head, f"{begin} {more} {lo}", f"{end} = {gap} <= {abs(by)} ? {hi} : {later};"
 
 
 def hook(loop: For, dialect: Dialect) -> str:
@@ -62,6 +88,16 @@ def place(loop: For, name: str) -> str:
             if by and isinstance(inner, For) and inner.step == by * count:
                 return "0"
     return name if loop.step > 0 else f"-{name}"
+
+
+def better(op: str, kind: str, value: str, best: str) -> str:
+    """Return the test whether a value is better than the best one of an argmin or argmax.
+
+    >>> better("argmin", "i", "a", "b")
+    'a < b'
+    """
+    test = f"{value} {'<' if op == 'argmin' else '>'} {best}"
+    return f"{test} || ({value} != {value} && {best} == {best})" if kind == "f" else test
 
 
 def filling(node: Node, value: Expr, span: Span) -> Stmt:

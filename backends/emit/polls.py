@@ -18,6 +18,8 @@ LONG = 1 << 27
 """A loop with less work is over before anybody waits: some milliseconds."""
 PIECE = 1 << 21
 """The work between two questions; `is_over` of the prelude has the same number."""
+FAR = 1 << 62
+"""Of pieces that are as far apart there are few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,8 @@ def poll_of(loop: For | While, is_outermost: bool, sizes: frozenset[Symbol]) -> 
     if nested or is_left(loop.body) or work.constant is None:
         return Counted(work + 1)
     if is_outermost or not total_of(loop, sizes).symbols() <= sizes or total is not None:
-        return Cut(max(1, PIECE // max(1, work.constant)))
+        rounds = max(1, PIECE // max(1, work.constant))
+        return Cut(rounds) if rounds * abs(loop.step) < FAR else None
     return None
 
 

@@ -9,8 +9,8 @@ from plusequals.dsl import surface as s
 from plusequals.dsl.loops import blocks, breaks, with_else
 from plusequals.dsl.parse import parse
 from plusequals.dsl.source import source_from_text
-from tests.compare import assert_same
-from tests.language.ask import plain, program, run
+from tests.compare import assert_same, run_on
+from tests.language.ask import compiled, plain, program, run
 
 X = np.array([1.0, 2.0, 3.0])
 LOOPS = {
@@ -67,3 +67,27 @@ def test_breaks_of_inner_loops_are_theirs() -> None:
     (test,) = _body("if x:\n    break\nelse:\n    y = 1")
     assert breaks((test,))
     assert len(blocks(test)) == 2
+
+
+TOP = 2**63 - 1
+FAR = "n = 0\nfor i in range(a, b, {}):\n    n += 1\n    s[0] += i % 7\nreturn n"
+ENDS = [
+    (TOP - 9, TOP), (TOP - 300_001, TOP), (TOP, TOP), (0, 9), (-TOP - 1, 9 - TOP),
+    (9 - TOP, -TOP - 1), (300_001 - TOP, -TOP - 1), (-TOP - 1, -TOP - 1), (5, -7),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("step", [1, 2, 7, -1, -3, 2**61, -(2**61)])
+def test_loops_end_at_the_last_numbers_of_64_bits(step: int) -> None:
+    code = compiled("a, b, s", FAR.format(step))
+    wide = [(-TOP - 1, TOP), (TOP, -TOP - 1)] if abs(step) > 7 else []
+    for a, b in ENDS + wide:
+        rounds, s = range(a, b, step), np.zeros(1)
+        assert run_on("cc", code, a, b, s) == len(rounds)
+        assert s[0] == sum(i % 7 for i in rounds)
+
+
+def test_loops_that_are_left_end_there_too() -> None:
+    body = "n = 0\nfor i in range(a, b, -2):\n    n += 1\n    if n > m:\n        break\nreturn n"
+    for a, m, expected in ((6 - TOP, 99, 4), (6 - TOP, 1, 2), (3 - TOP, 99, 2)):
+        assert run("cc", "a, b, m", body, a, -TOP - 1, m) == expected

@@ -44,11 +44,11 @@ static int asks_body(float *restrict y, const float *restrict x, float *restrict
             y[i*9 + j] = x[i*9 + j] + 1.0f;
         }
     }
-    for (int64_t k_from = 0; k_from < 1000000000000; k_from += 4194304) {
+    for (int64_t k_from = 0, k_to; k_from < 1000000000000; k_from = k_to) {
         if (k_from > 0 && pe_lib->interrupted()) {
             return 3;
         }
-        const int64_t k_to = 1000000000000 - k_from < 4194304 ? 1000000000000 : k_from + 4194304;
+        k_to = 1000000000000 - (uint64_t)k_from <= 4194304 ? 1000000000000 : k_from + 4194304;
         for (int64_t k = k_from; k < k_to; k += 2) {
             z[k] = 0.0f;
         }

@@ -244,7 +244,7 @@ def _called(form: Specialisation) -> str:
     lines += [
         f"{path_text(path)}: {spec_text(spec)}"
         for path, spec in situation.captured.items()
-        if _is_news(spec)
+        if _is_news(spec) and path.steps[-1:] != ("__code__",)
     ]
     lines += [f"{two} is the array {one}" for two, one in situation.alias.items()]
     return "\n".join([*lines, f"on the backend `{situation.backend}`"])

@@ -263,7 +263,7 @@ def _recipe(data: Data, scopes: Sequence[Scope], arguments: Arguments) -> Recipe
                 objects.append(asked(objects[source[1]], source[2]))
             case Source.ITEM:
                 steps.append(Step((Source.ITEM, *source[1:])))
-                objects.append(objects[source[1]][source[2]])
+                objects.append(_item(objects[source[1]], source[2]))
             case _:
                 objects.append(ast.literal_eval(source[1]))
                 steps.append(Step((Source.CONSTANT, objects[-1])))
@@ -273,6 +273,14 @@ def _recipe(data: Data, scopes: Sequence[Scope], arguments: Arguments) -> Recipe
         [(kind, np.dtype(name), tuple(shape)) for kind, name, shape in data["results"]],
         data["whole"], [_part(*part) for part in data["parts"]],
     )  # fmt: skip
+
+
+def _item(owner: Any, key: Any) -> Any:
+    """Return an item of what may have other ones by now; raises Unknown."""
+    try:
+        return owner[key]
+    except (LookupError, TypeError):
+        raise Unknown from None
 
 
 def _readable(scope: Scope) -> Scope:

@@ -29,8 +29,8 @@ _NUMBERS = frozenset(
 ) - {np.bool_}  # fmt: skip
 _LISTED = frozenset([float, int])
 _NAMED = (
-    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc, ArrayType,
-    type(MISSING),
+    types.FunctionType, types.BuiltinFunctionType, types.CodeType, types.ModuleType, type, np.ufunc,
+    ArrayType, type(MISSING),
 )  # fmt: skip
 
 

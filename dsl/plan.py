@@ -163,7 +163,7 @@ class _Steps:
                 if name.startswith("@"):
                     raise _Unfit
                 return self.add(path, (Source.ATTRIBUTE, base, name))
-            case (key,) | key:
+            case (key, *_) | key:
                 return self.add(path, (Source.ITEM, base, key))
 
     def captured(self, root: str) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ from . import failing, front
 from .definition import Definition
 from .elaborate.inputs import ObjectSpec
 from .elaborate.typed import Typed
+from .elaborate.values import OF_FUNCTIONS, Path
 from .forms import Match
 from .identity import Unknown, described
 from .keys import describe_input
@@ -155,7 +156,7 @@ def _reads(
         is_constant = path.root in typed.constants
         if is_constant and (path.steps or prefix not in prefixes):
             raise Unknown  # an object that a callable brought along
-        if not path.steps:
+        if not path.steps or _is_in_words(path, typed):
             continue
         steps = [step for step in path.steps if isinstance(step, str)]
         if not path.captured or len(steps) < len(path.steps) or prefix not in prefixes:
@@ -164,6 +165,17 @@ def _reads(
         if describe_input(value, True) != spec:
             raise Unknown  # it changed while it was compiled
         yield [prefixes.index(prefix), name, steps, described(value)], value
+
+
+def _is_in_words(path: Path, typed: Typed) -> bool:
+    """Whether it is told by the words for an inlined function: its code, its default values."""
+    at = next((at for at, step in enumerate(path.steps) if step in OF_FUNCTIONS), None)
+    spec = typed.used.get(Path(path.root, path.steps[:at], path.captured))
+    return (
+        at is not None
+        and isinstance(spec, ObjectSpec)
+        and any(spec.value is owner for owner in typed.owners.values())
+    )
 
 
 def _attributes(typed: Typed) -> Iterator[list[Any]]:

@@ -26,7 +26,7 @@ from .toolchain import Toolchain
 if TYPE_CHECKING:
     from ..interface import Array
 
-VALUES, ARRAYS, RESULTS, RANK, AXES = 64, 64, 16, 64, 7
+VALUES, ARRAYS, RESULTS, RANK, AXES = 96, 64, 16, 64, 7
 """The most that a plan may have of values, of arrays given to code, of results, and of axes: of
 arrays, and of results that the code makes."""
 _OPTIMIZE: settings.Effort = 1

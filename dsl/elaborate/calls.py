@@ -21,7 +21,7 @@ from .expressions import elements, evaluate, tested
 from .frame import LIBRARY, RESULT, Frame, own_names
 from .instances import is_method, runs_source
 from .operators import now
-from .owners import held, owner_of
+from .owners import called_by, defaults_of, held, owner_of
 from .site import Site, Word
 from .statements import run
 from .types import Kind
@@ -175,8 +175,7 @@ def _call_object(
             frame, surface, scope_of(function).lookup, args, keywords, e.span, None, function
         )
     if runs_source(function):
-        owner = held(frame, function, e.span) if path is None else Opaque(function, path)
-        called = type(function).__call__
+        owner, called = called_by(frame, function, path, e.span)
         return _call_object(frame, called, site, (owner, *args), keywords, e)
     known = all(isinstance(arg, Static) for arg in (*args, *keywords.values()))
     if known and callable(function):
@@ -252,7 +251,7 @@ def inline(
         frame.hooks, key, parent=parent, caller=(frame, span),
         parameters=frozenset(p.name for p in function.params),
     )  # fmt: skip
-    defaults = getattr(owner, "__defaults__", None), getattr(owner, "__kwdefaults__", None)
+    defaults = defaults_of(frame, function, owner)
     inner.names = bind_arguments(frame, inner, function, args, keywords, defaults, span)
     outer = ctx.stack, ctx.active
     ctx.stack, ctx.active = (*ctx.stack, span), (*ctx.active, function)
@@ -286,17 +285,12 @@ def bind_arguments(
     function: s.Function,
     args: tuple[Value, ...],
     keywords: Mapping[str, Value],
-    defaults: tuple[tuple[object, ...] | None, Mapping[str, object] | None],
+    defaults: Mapping[str, tuple[Path, object]] | None,
     span: Span,
 ) -> dict[str, Value]:
     """Return parameter bindings, as Python binds arguments."""
     names: dict[str, Value] = {}
     rest, left = list(args), dict(keywords)
-    plain = [p for p in function.params if p.kind in ("positional", "any")]
-    given_defaults = dict(
-        zip([p.name for p in plain][::-1], (defaults[0] or ())[::-1], strict=False)
-    )
-    given_defaults.update(defaults[1] or {})
     for param in function.params:
         if param.kind == "*":
             names[param.name], rest = Group(tuple(rest)), []
@@ -306,12 +300,10 @@ def bind_arguments(
             names[param.name] = rest.pop(0)
         elif param.name in left and param.kind != "positional":
             names[param.name] = left.pop(param.name)
-        elif param.name in given_defaults:
-            path = Path(f"{inner.key}{param.name}", (), captured=True)
-            value = given_defaults[param.name]
-            frame.inputs.constants[path.root] = value
+        elif defaults and param.name in defaults:
+            path, value = defaults[param.name]
             names[param.name] = frame.inputs.wrap(frame.ctx, path, value, True, span)
-        elif param.default is not None:
+        elif param.default is not None and defaults is None:
             names[param.name] = evaluate(inner, param.default)
         else:
             message = f"`{function.name}` is called without its argument `{param.name}`"

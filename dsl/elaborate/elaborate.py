@@ -47,7 +47,18 @@ from .merging import check_merges
 from .sharing import check_sharing
 from .typed import Argument, Constant, Many, New, Part, Return, Strided, Typed
 from .types import Kind
-from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, Unset, Value
+from .values import (
+    OF_FUNCTIONS,
+    Array,
+    Group,
+    Handle,
+    Opaque,
+    Path,
+    Scalar,
+    Static,
+    Unset,
+    Value,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from . import declarations, effects
@@ -216,13 +227,18 @@ def _captured_target(function: s.Function, name: str, rebound: bool) -> CdError:
     return error("CD0207", CdNameError, text, span, helps=helps)
 
 
+def _is_owned(path: Path) -> bool:
+    """Whether a way leads to what an object has, not to a default value of a function."""
+    return any(isinstance(n, str) and n not in OF_FUNCTIONS for n in path.steps)
+
+
 def _refuse_captured_writes(
     inputs: Inputs, body: tuple[Statement, ...], function: s.Function
 ) -> None:
     """Refuse (CD0207) a write of a captured NumPy array through a view, a call or `out=`."""
     written = frozenset(writes(body))
     for path, node in inputs.nodes.items():
-        if node not in written or not path.captured or any(isinstance(n, str) for n in path.steps):
+        if node not in written or not path.captured or _is_owned(path):
             continue  # steps by name are fields of tensors, and attributes of objects
         places = [one.span for one in statements(body) if node in writes((one,))
                   and hasattr(one, "span") and one.span.source.name != LIBRARY]  # fmt: skip

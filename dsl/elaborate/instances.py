@@ -21,7 +21,8 @@ from ..source import MISSING
 
 FUNCTIONS = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type,
-    np.ufunc, types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
+    types.CodeType, np.ufunc, types.MethodWrapperType, types.WrapperDescriptorType,
+    types.MethodDescriptorType,
 )  # fmt: skip
 
 

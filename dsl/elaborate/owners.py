@@ -1,12 +1,22 @@
-"""What a callable brings along, as inputs: the owner of a method, arguments that were given."""
+"""What a callable brings along, as inputs: the owner of a method, arguments that were given, what
+a function's code and its default values are.
+
+All of it may be replaced: a class gets another `__call__`, a function other default values. So
+there are ways to them, and what they lead to is compared on every call.
+"""
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 from ...lowering.diagnostic import Span
+from .. import surface as s
 from .frame import Frame
-from .values import Path, Value
+from .inputs import ObjectSpec
+from .values import Opaque, Path, Value
+
+CALL = "__call__"
 
 
 def owner_of(frame: Frame, method: Any, path: Path | None, span: Span) -> Value:
@@ -22,3 +32,51 @@ def held(frame: Frame, value: object, span: Span) -> Value:
     path = Path(f"{id(value)}:{type(value).__name__}", captured=True)
     frame.inputs.constants[path.root] = value
     return frame.inputs.wrap(frame.ctx, path, value, True, span)
+
+
+def called_by(frame: Frame, value: object, path: Path | None, span: Span) -> tuple[Value, Any]:
+    """Return an object that is called as an input, and the function of its class that is run."""
+    owner = held(frame, value, span) if path is None else Opaque(value, path)
+    called = getattr(type(value), CALL)
+    if isinstance(owner, Opaque):
+        _compare(frame, _below(owner.path, "__class__", CALL), called)
+    return owner, called
+
+
+def defaults_of(
+    frame: Frame, function: s.Function, owner: object
+) -> dict[str, tuple[Path, object]] | None:
+    """Return the default values of a function that is inlined by the names of its parameters, each
+    with the way to it; None where they are those of its text."""
+    if not isinstance(owner, FunctionType):
+        return None
+    path = _way_to(frame, owner)
+    _compare(frame, _below(path, "__code__"), owner.__code__)
+    plain = [p.name for p in function.params if p.kind in ("positional", "any")]
+    given = owner.__defaults__ or ()
+    found: dict[str, tuple[Path, object]] = {
+        name: (_below(path, "__defaults__", (-at, name)), value)
+        for at, (name, value) in enumerate(zip(plain[::-1], given[::-1], strict=False), 1)
+    }
+    for name, value in (owner.__kwdefaults__ or {}).items():
+        found[name] = _below(path, "__kwdefaults__", (name,)), value
+    return found
+
+
+def _compare(frame: Frame, path: Path, value: object) -> None:
+    """Have it noticed when a way leads to another object."""
+    frame.inputs.used[path] = ObjectSpec(id(value), value)
+
+
+def _way_to(frame: Frame, function: FunctionType) -> Path:
+    """Return the way by which a function was found, or that to this very one."""
+    for path, spec in frame.inputs.used.items():
+        if isinstance(spec, ObjectSpec) and spec.value is function:
+            return path
+    root = f"{id(function)}:{function.__name__}"
+    frame.inputs.constants[root] = function
+    return Path(root, captured=True)
+
+
+def _below(path: Path, *steps: str | tuple[object, ...]) -> Path:
+    return Path(path.root, (*path.steps, *steps), path.captured)

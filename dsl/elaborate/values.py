@@ -33,17 +33,21 @@ from ...lowering.ir.ops import Op
 from .. import surface as s
 from .types import Kind
 
+OF_FUNCTIONS = frozenset(("__code__", "__defaults__", "__kwdefaults__"))
+"""What a Python function consists of: attributes of its own, which may be replaced."""
+
 
 @dataclass(frozen=True, slots=True)
 class Path:
     """Where an input is found at call time: a root name, then attributes and items.
 
     `captured` roots are looked up in the function's scope, others among its arguments. A step is
-    the name of an attribute, an item's number, or any other item's key in a tuple of its own.
+    the name of an attribute, an item's number, or any other item's key in a tuple of its own; there
+    is a name behind where the item has one.
     """
 
     root: str
-    steps: tuple[str | int | tuple[object], ...] = ()
+    steps: tuple[str | int | tuple[object, ...], ...] = ()
     captured: bool = False
 
     @property
@@ -66,7 +70,7 @@ class Path:
             match step:
                 case str():
                     label = step
-                case (str(key),):
+                case (str(key),) | (_, str(key)):
                     label = key
                 case (key,) | key:
                     label = f"{label}_{key}"
@@ -76,7 +80,7 @@ class Path:
         return self.root + "".join(map(_step_text, self.steps))
 
 
-def _step_text(step: str | int | tuple[object]) -> str:
+def _step_text(step: str | int | tuple[object, ...]) -> str:
     match step:
         case str():
             return f".{step.removeprefix('@')}"

@@ -167,6 +167,7 @@ def swap_code(m: Any) -> None:
 
 CHANGES: dict[str, Change] = {
     "a default": lambda m: setattr(m.helper, "__defaults__", (9.0,)),
+    "no defaults": lambda m: setattr(m.helper, "__defaults__", None),
     "a default of a name": lambda m: m.helper.__kwdefaults__.update(add=2.0),
     "a cell": set_cell,
     "code": swap_code,
@@ -184,6 +185,18 @@ CHANGES: dict[str, Change] = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_changes_in_place(module: Any, what: str) -> None:
     differs(module, TEXT, CHANGES[what])
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_changes_behind_calls_that_were_found(module: Any, what: str) -> None:
+    changed = module(TEXT)
+    np.testing.assert_allclose(changed.f(X), python(changed))
+    assert is_found(changed.f)
+    CHANGES[what](changed)
+    result, expected = outcome(lambda: changed.f(X)), outcome(lambda: python(changed))
+    assert not is_found(changed.f)
+    if result is not None:
+        np.testing.assert_allclose(result, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("name", "value"), [("e", 3.0), ("sum", lambda v: v[0])])

@@ -52,7 +52,7 @@ extern Object *PyType_FromSpec(void *), *PyModule_Create2(void *, int);
 extern int PyModule_AddObjectRef(Object *, const char *, Object *);
 extern void PyObject_GC_Del(void *);
 
-#define VALUES 64
+#define VALUES 96
 #define ARRAYS 64
 #define RESULTS 16
 #define RANK 64

@@ -119,7 +119,7 @@ def test_a_plan_that_is_too_long_is_none() -> None:
     def packed(values: int, results: int = 0) -> bytes | None:
         value = warm.value((Source.ARGUMENT, 0, 0, 0), (Check.SAME, 7))
         result = 0, id(np.dtype(float)), 24, 1, 3
-        inputs = [(0, False)] * values
+        inputs = [(0, False)] * min(values, warm.ARRAYS)
         return warm.pack(
             None, (1, 0), [value] * values, [], [], inputs, [result] * results, (0, 1, 0, 0), (0, 0)
         )

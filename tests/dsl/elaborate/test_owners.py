@@ -1,12 +1,18 @@
-"""The owner of a method is found from the method, in each call anew."""
+"""The owner of a method is found from the method, in each call anew, and so is what functions that
+are inlined consist of."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
+import pytest
 
+import plusequals as pe
 from plusequals import cd
+
+ONES = np.ones(2)
 
 
 class Scale:
@@ -42,3 +48,80 @@ def test_what_no_path_leads_to_is_the_very_object() -> None:
     for rate, w in ((2.0, 1.0), (2.0, 5.0)):
         part = functools.partial(Scale(rate, w).times)
         assert f(part, x).tolist() == [rate + w] * 2
+
+
+def helper(v, by=3.0, more=ONES, *, add=1.0):
+    return v * by + more + add
+
+
+def other(v, by=3.0, more=ONES, *, add=1.0):
+    return v - by * add * more
+
+
+class Layer:
+    def __init__(self, w: float) -> None:
+        self.w = w
+
+    def __call__(self, x):
+        return x * self.w
+
+
+CHANGES: dict[str, Callable[[], object]] = {
+    "a number": lambda: setattr(helper, "__defaults__", (5.0, ONES)),
+    "an array of another type": lambda: setattr(helper, "__defaults__", (5.0, [2, 3])),
+    "an array like it": lambda: setattr(helper, "__defaults__", (5.0, ONES * 4)),
+    "a keyword's": lambda: setattr(helper, "__kwdefaults__", {"add": 7.0}),
+    "in its place": lambda: helper.__kwdefaults__.update(add=8.0),
+    "code": lambda: setattr(helper, "__code__", other.__code__),
+    "a class's call": lambda: setattr(Layer, "__call__", lambda self, x: x + self.w),
+    "its code": lambda: setattr(Layer.__call__, "__code__", (lambda self, x: x - self.w).__code__),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_functions_that_are_changed_in_place_are_noticed(
+    what: str, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("__code__", "__defaults__", "__kwdefaults__"):
+        monkeypatch.setattr(helper, name, getattr(helper, name))
+    monkeypatch.setattr(helper, "__kwdefaults__", dict(helper.__kwdefaults__))
+    monkeypatch.setattr(Layer.__call__, "__code__", Layer.__call__.__code__)
+    monkeypatch.setattr(Layer, "__call__", Layer.__call__)
+
+    @cd(backend=backend)
+    def f(layer, x):
+        return helper(layer(x)) + helper(x, by=2.0)
+
+    x, layer = np.arange(2.0), Layer(2.0)
+    for _ in range(2):
+        for _ in range(4):  # the long way, then the short one
+            np.testing.assert_array_equal(f(layer, x), f.__wrapped__(layer, x))
+        CHANGES[what]()
+
+
+def test_default_values_that_are_gone_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helper, "__defaults__", (3.0, ONES))
+
+    @cd
+    def f(x):
+        return helper(x)
+
+    x = np.arange(2.0)
+    for _ in range(4):
+        assert f(x).tolist() == [2.0, 5.0]
+    helper.__defaults__ = (ONES * 7,)
+    with pytest.raises(pe.CdError, match="without its argument `by`"):
+        f(x)
+
+
+def test_an_array_by_default_is_none_to_be_written() -> None:
+    def count(x, total=ONES):
+        total += x
+        return total
+
+    @cd
+    def f(x):
+        return count(x)
+
+    with pytest.raises(pe.CdError, match="CD0207"):
+        f(np.arange(2.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from .elaborate.typed import Typed
 from .elaborate.values import Path
 from .keys import describe_input, quick_key
 from .reasons import Situation
+from .sizes import fits
 
 Arguments = Mapping[str, Any]
 Lookup = Callable[[str], object]
@@ -99,16 +100,21 @@ class Specialisation:
 
     def match(self, arguments: Arguments, key: object) -> Match | None:
         """Return how the arguments fit this form, None where they do not."""
-        clear = True
+        clear, moved = True, {}
         for watch in self.watched:
             try:
                 value = watch.get(arguments)
             except (AttributeError, LookupError, TypeError):
                 return None
-            if quick_key(value, watch.static) != watch.key:
-                if describe_input(value, watch.static) != watch.spec:
+            key_now = quick_key(value, watch.static)
+            if key_now != watch.key:
+                spec = describe_input(value, watch.static)
+                if not fits(spec, watch.spec):
                     return None
-                clear = False
+                if spec != watch.spec:
+                    moved[watch.path] = key_now
+                else:
+                    clear = False
         held = [get(arguments) for get in self.arrays]
         for one, two in self.pairs:
             first, second = place(held[one]), place(held[two])
@@ -124,7 +130,12 @@ class Specialisation:
             return None
         if self.fleeting and same_objects(self.fleeting, arguments) != self.same:
             return None
-        return Match(self, held, key, clear)
+        return Match(self._moved(moved) if moved else self, held, key, clear)
+
+    def _moved(self, keys: Mapping[Path, object]) -> Specialisation:
+        """Return this form as it is for calls with arrays of other sizes, by the ways to them."""
+        watched = (replace(one, key=keys.get(one.path, one.key)) for one in self.watched)
+        return replace(self, watched=tuple(watched), direct=set())
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,9 @@ def _array_changes(name: str, now: ArraySpec, before: ArraySpec) -> Iterator[str
     if len(now.shape) != len(before.shape):
         yield f"{name} has rank {len(now.shape)}, and had rank {len(before.shape)}"
     elif now.shape != before.shape:
-        yield f"{name} has shape {now.shape}, and had {before.shape}"
+        sizes = ", ".join("any from 2" if n is None else str(n) for n in before.shape)
+        had = f"({sizes})" if None in before.shape else before.shape
+        yield f"{name} has shape {now.shape}, and had {had}"
     elif (now.strides, now.placed) != (before.strides, before.placed):
         yield f"{name} lies in memory {_layout(now)}, and lay {_layout(before)}"
     if now.listed != before.listed:

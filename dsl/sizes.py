@@ -11,7 +11,7 @@ argument that lay in three ways is copied to C order by calls that bring another
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from math import inf
 
@@ -152,6 +152,17 @@ def fits(spec: Spec, wanted: Spec) -> bool:
     )
 
 
+def any_of_sizes(spec: ArraySpec, axes: Set[int]) -> ArraySpec:
+    """Return the specification of an array with run-time sizes of some axes, as far as they may
+    have them."""
+    able = _openable(spec) & axes
+    shape = tuple(
+        None if axis in able and size is not None and size >= 2 else size
+        for axis, size in enumerate(spec.shape)
+    )
+    return replace(spec, shape=shape)
+
+
 def why_wanted(specs: Specs, wanted: Specs, numbers: Sequence[str] = ()) -> str:
     """Return why a form is made for more than one call, empty where it is not.
 
@@ -182,12 +193,7 @@ def opened_axes(specs: Specs) -> str:
 def _opened(name: str, spec: Spec, many: set[tuple[str, int]]) -> Spec:
     if not isinstance(spec, ArraySpec):
         return spec
-    able = _openable(spec)
-    shape = tuple(
-        None if (name, axis) in many and axis in able and size is not None and size >= 2 else size
-        for axis, size in enumerate(spec.shape)
-    )
-    return replace(spec, shape=shape)
+    return any_of_sizes(spec, {axis for root, axis in many if root == name})
 
 
 def _openable(spec: ArraySpec) -> frozenset[int]:

@@ -48,10 +48,10 @@ from .forms import (
     watches,
 )  # fmt: skip
 from .keys import describe_input, quick_key
-from .reasons import Situation, why
-from .sizes import Specs, fits, why_wanted
+from .reasons import Situation, path_text, why
+from .sizes import Specs, why_wanted
 from .source import MISSING
-from .tables import Table, keep, keep_open, to_be_known
+from .tables import Opened, Table, keep, keep_open, to_be_known
 
 if TYPE_CHECKING:
     from . import checked
@@ -103,7 +103,7 @@ class Specialisations:
         """
         key, specs, table = self._key(arguments), self._specs(arguments), self._table()
         exact = table.full.get(tuple(specs.values()), ())
-        for known in (*exact, *_of_many(table, specs)):
+        for known in (*exact, *table.of_many(specs)):
             if known.match(arguments, key) is not None:
                 return known, True
         for wanted, _ in table.sizes.wanted(specs):
@@ -135,14 +135,14 @@ class Specialisations:
             for known in table.full.get(specs, ()):
                 found = known.match(arguments, key)
                 if found is not None:
-                    keep(table.quick, key, known)
+                    keep(table.quick, key, found.known)
                     return found
             found = self._of_any_size(table, arguments, key)
             if found is not None:
                 return found
             made = self._opened(table, arguments, True)
             table.sizes.note(self._specs(arguments))
-            table.numbers.note(made)
+            table.note(made)
             if not made.typed.statics <= self._statics:
                 self._add_statics(made)
                 key, specs = self._key(arguments), tuple(self._specs(arguments).values())
@@ -155,10 +155,10 @@ class Specialisations:
     def _of_any_size(self, table: Table, arguments: Arguments, key: object) -> Match | None:
         """Return a form with run-time sizes that fits, made now where it is time for one."""
         specs = self._specs(arguments)
-        for known in _of_many(table, specs):
+        for known in table.of_many(specs):
             found = known.match(arguments, key)
             if found is not None:
-                keep(table.quick, key, known)
+                keep(table.quick, key, found.known)
                 return found
         for wanted, profile in table.sizes.wanted(specs):
             made = None
@@ -167,7 +167,7 @@ class Specialisations:
             if made is None or not self._serves(made, specs, wanted):
                 table.sizes.close(profile)
                 continue
-            table.numbers.note(made)
+            table.note(made)
             keep_open(table.any_size, wanted, made)
             table.sizes.note(specs)
             keep(table.quick, key, made)
@@ -181,17 +181,31 @@ class Specialisations:
     def _opened(
         self, table: Table, arguments: Arguments, compiled: bool, opened: Specs | None = None
     ) -> Specialisation:
-        """Return a form that is given the numbers of objects that came with many values, or one
-        that knows them where that has to be."""
+        """Return a form for any sizes of arrays of objects that came in many, and that is given
+        their numbers that did, or one that knows them where that has to be."""
+        if shapes := table.shapes.opened(arguments):
+            with contextlib.suppress(CdError):
+                return self._numbered(table, arguments, compiled, opened, shapes)
+            table.shapes.close(shapes)
+        return self._numbered(table, arguments, compiled, opened, {})
+
+    def _numbered(
+        self,
+        table: Table,
+        arguments: Arguments,
+        compiled: bool,
+        opened: Specs | None,
+        shapes: Opened,
+    ) -> Specialisation:
         while numbers := table.numbers.opened():
             try:
-                made = self._make(arguments, compiled, opened, numbers)
+                made = self._make(arguments, compiled, opened, numbers, shapes)
             except CdError:
                 break
             if not (asked := to_be_known(made, numbers)):
                 return made
             table.numbers.close(asked)
-        made = self._make(arguments, compiled, opened)
+        made = self._make(arguments, compiled, opened, frozenset(), shapes)
         table.numbers.close(numbers)
         return made
 
@@ -244,10 +258,11 @@ class Specialisations:
         compiled: bool,
         opened: Specs | None = None,
         numbers: frozenset[Path] = frozenset(),
+        shapes: Opened | None = None,
     ) -> Specialisation:
         started = time.perf_counter()
         recorded = RUNTIME.recording(settings.current().debug_log_from_routines) is not None
-        typed, alias = self._elaborated(arguments, opened or {}, numbers)
+        typed, alias = self._elaborated(arguments, opened or {}, numbers, shapes or {})
         if compiled and not recorded:
             link.prepare(self.backend)
         procedure = _built(typed.procedure)
@@ -258,9 +273,11 @@ class Specialisations:
         watched = tuple(watches(typed, find, arguments))
         fleeting = tuple(map(find, (*typed.nowhere, *typed.compared)))
         situation, specs = self._situation(typed, watched, alias, arguments), self._specs(arguments)
+        others = {path_text(watch.path): watch.spec for watch in watched}
+        wanted = {**others, **(opened or specs)}
         return Specialisation(
             situation=situation,
-            reason=why_wanted(specs, opened or specs, sorted(map(str, numbers & typed.used.keys())))
+            reason=why_wanted(specs, wanted, sorted(map(str, numbers & typed.used.keys())))
             or why(situation, self._situations(arguments)),
             typed=typed,
             procedure=procedure,
@@ -309,16 +326,19 @@ class Specialisations:
 
     @paused()
     def _elaborated(
-        self, arguments: Arguments, opened: Specs, numbers: frozenset[Path]
+        self, arguments: Arguments, opened: Specs, numbers: frozenset[Path], shapes: Opened
     ) -> tuple[Typed, dict[Path, Path]]:
         """Return the typed function, and which inputs are one array because one is written.
 
         `opened` are specifications with run-time sizes, which stand for those of the arguments,
-        `numbers` the ways to attributes that are given in each call.
+        `shapes` for those of other arrays, `numbers` the ways to attributes that each call gives.
         """
         instead = {id(arguments[name]): spec for name, spec in opened.items()}
+        owned = {id(value): spec for value, spec in shapes.values()}
 
         def described(value: object, static: bool) -> Spec:
+            if id(value) in owned:
+                return owned[id(value)]
             found = None if static else instead.get(id(value))
             return found if isinstance(found, ArraySpec) else describe_input(value, static)
 
@@ -345,18 +365,6 @@ class Specialisations:
                     now = ((watch.path, spec_now(watch, arguments)) for watch in known.watched)
                     found = {path: spec for path, spec in now if spec is not None}
                     yield known.situation, found
-
-
-def _of_many(table: Table, specs: Specs) -> Iterator[Specialisation]:
-    """Yield the forms with run-time sizes, and those that take copies, that fit a call."""
-    packed = table.sizes.packed(specs)
-    for wanted, known in list(table.any_size):
-        if all(fits(specs[name], wanted[name]) for name in specs) or (
-            packed is not None
-            and all(fits(packed[name], wanted[name]) for name in specs)
-            and takes_copies(known, specs, wanted)
-        ):
-            yield known
 
 
 def _asks(procedure: Procedure) -> bool:

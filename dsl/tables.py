@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+import contextlib
+from collections.abc import Iterator
+from dataclasses import field, replace
+from typing import Any
 
 from ..lowering.dataclass import dataclass
 from ..lowering.ir.expressions import Apply, Cast, Expr, reads, walk
 from ..lowering.ir.node import Node
 from ..lowering.ir.walk import expressions_of, statements
-from .elaborate.inputs import ConstantSpec
+from .copies import takes_copies
+from .elaborate.inputs import ArraySpec, ConstantSpec
 from .elaborate.types import is_float
 from .elaborate.values import Path
-from .forms import Specialisation
-from .sizes import SIZES, SizesSeen, Specs
+from .forms import Arguments, Getter, Specialisation
+from .keys import describe_input
+from .sizes import SIZES, SizesSeen, Specs, any_of_sizes, fits
 
 MOST = 64
 """How many forms are kept for arguments of one kind: they differ by what is read of objects and
@@ -21,6 +26,8 @@ around the function. The latest stay."""
 _ALIKE = frozenset("add sub mul product neg eq ne lt le gt ge".split())
 
 Forms = dict[object, tuple[Specialisation, ...]]
+Opened = dict[Path, tuple[Any, ArraySpec]]
+"""Arrays by the ways to them, which are kept for as long as they are known by identity."""
 
 
 @dataclass
@@ -52,6 +59,51 @@ class NumbersSeen:
 
 
 @dataclass
+class ShapesSeen:
+    """The sizes that arrays came in which are no arguments, but attributes of those or captured.
+
+    As of arguments, an axis that came in three sizes gets a run-time size by the next form.
+    """
+
+    seen: dict[tuple[Path, ArraySpec], dict[int, set[int]]] = field(default_factory=dict)
+    """By the way to an array and what else it is like, and by axis."""
+    ways: dict[Path, Getter] = field(default_factory=dict)
+    closed: set[Path] = field(default_factory=set)
+
+    def opened(self, arguments: Arguments) -> Opened:
+        """Return the arrays of a call whose sizes it is time for, each with its specification."""
+        found: Opened = {}
+        for path, get in self.ways.items():
+            with contextlib.suppress(AttributeError, LookupError, TypeError):
+                value = get(arguments)
+                spec = describe_input(value, True)
+                if isinstance(spec, ArraySpec) and path not in self.closed:
+                    sizes = self.seen.get((path, _loose(spec)), {})
+                    axes = {axis for axis, many in sizes.items() if len(many) >= SIZES}
+                    if (wanted := any_of_sizes(spec, axes)) != spec:
+                        found[path] = value, wanted
+        return found
+
+    def note(self, made: Specialisation) -> None:
+        """Remember the sizes that a form was made for."""
+        for watch in made.watched:
+            if isinstance(watch.spec, ArraySpec):
+                self.ways[watch.path] = watch.get
+                known = self.seen.setdefault((watch.path, _loose(watch.spec)), {})
+                for axis, size in enumerate(watch.spec.shape):
+                    if size is not None:
+                        known.setdefault(axis, set()).add(size)
+
+    def close(self, found: Opened) -> None:
+        """Remember that nothing can be compiled without the sizes of these."""
+        self.closed |= found.keys()
+
+
+def _loose(spec: ArraySpec) -> ArraySpec:
+    return replace(spec, shape=(None,) * len(spec.shape))
+
+
+@dataclass
 class Table:
     """The forms made under one choice of settings, by cheap key and by specifications."""
 
@@ -61,8 +113,25 @@ class Table:
     """Forms with run-time sizes, and the specifications they were made for."""
     sizes: SizesSeen = field(default_factory=SizesSeen)
     numbers: NumbersSeen = field(default_factory=NumbersSeen)
+    shapes: ShapesSeen = field(default_factory=ShapesSeen)
     apart: Forms = field(default_factory=dict)
     """Forms to be linked, which no call uses, by specifications."""
+
+    def note(self, made: Specialisation) -> None:
+        """Remember the numbers and sizes that a form was made for."""
+        self.numbers.note(made)
+        self.shapes.note(made)
+
+    def of_many(self, specs: Specs) -> Iterator[Specialisation]:
+        """Yield the forms with run-time sizes, and those that take copies, that fit a call."""
+        packed = self.sizes.packed(specs)
+        for wanted, known in list(self.any_size):
+            if all(fits(specs[name], wanted[name]) for name in specs) or (
+                packed is not None
+                and all(fits(packed[name], wanted[name]) for name in specs)
+                and takes_copies(known, specs, wanted)
+            ):
+                yield known
 
 
 def to_be_known(made: Specialisation, numbers: frozenset[Path]) -> frozenset[Path]:

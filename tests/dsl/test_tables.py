@@ -13,7 +13,7 @@ import plusequals as pe
 from plusequals.dsl.elaborate.values import Path
 from plusequals.dsl.forms import Watch
 from plusequals.dsl.keys import describe_input
-from plusequals.dsl.tables import MOST, NumbersSeen, Table, keep, keep_open
+from plusequals.dsl.tables import MOST, NumbersSeen, ShapesSeen, Table, keep, keep_open
 from plusequals.lowering import settings
 
 
@@ -92,3 +92,69 @@ def test_a_number_that_has_to_be_known_closes_itself_alone() -> None:
             forms.append(f.specialise(m, x))
     assert forms[3] is forms[4] and "`m.rate` came with more" in forms[3].reason
     assert "m.power" not in forms[3].reason
+
+
+def test_sizes_of_arrays_of_objects_are_those_of_the_run_from_the_fourth_on() -> None:
+    seen, path = ShapesSeen(), Path("m", ("w",))
+    for size in (2, 3, 3, 4):
+        one = form(path, np.zeros((5, size)))
+        assert seen.opened({}) == {}
+        seen.note(one)
+    ((way, (value, spec)),) = seen.opened({}).items()
+    assert way == path and value.shape == (5, 4) and spec.shape == (5, None)
+    seen.note(form(path, np.zeros((5, 1))))
+    assert seen.opened({}) == {}  # of one element, which is spread out
+    seen.note(form(path, np.zeros((5, 6), np.float32)))
+    assert seen.opened({}) == {}  # of another type
+    seen.note(form(path, np.zeros((5, 7))))
+    seen.close(seen.opened({}))
+    assert seen.opened({}) == {}
+
+
+LAYER = """
+def f(net, x):
+    return np.maximum(x @ net.w + net.b, 0.0)
+"""
+
+
+def test_one_form_does_for_arrays_of_objects_of_any_size(backend: str) -> None:
+    f = pe.cd_from_source(LAYER, {"np": np})
+    made, rng = [], np.random.default_rng(0)
+    with pe.override(backend):
+        for n in (2, 3, 4, 5, 6, 1, 17, 6, 5):
+            net = SimpleNamespace(w=rng.random((5, n)), b=rng.random(n))
+            x = rng.random((4, 5))
+            for _ in range(4):  # the long way, then the short one
+                np.testing.assert_allclose(f(net, x), np.maximum(x @ net.w + net.b, 0.0))
+            made.append(f.specialise(net, x))
+        assert len({id(one.routine) for one in made}) == 5
+        assert "axis 1 of `net.w`, axis 0 of `net.b` came in more" in made[3].reason
+        assert "had (5, any from 2)" in made[5].reason
+        wrong = SimpleNamespace(w=rng.random((5, 9)), b=rng.random(8))
+        with pytest.raises(pe.CdError, match="sizes 9 and 8 differ"):
+            f(wrong, x)
+
+
+def test_what_needs_the_sizes_of_its_objects_has_a_form_for_each() -> None:
+    f = pe.cd_from_source(
+        "def f(net, x):\n    for v in [*net.w]:\n        x = x + v\n    return x\n"
+    )
+    forms = set()
+    for n in (2, 3, 4, 5, 6):
+        net, x = SimpleNamespace(w=np.arange(float(n))), np.zeros(2)
+        with settings.override("numpy"):
+            assert f(net, x).tolist() == [n * (n - 1) / 2] * 2
+            forms.add(id(f.specialise(net, x)))
+    assert len(forms) == 5
+
+
+def test_arrays_around_a_function_that_are_replaced_have_any_size() -> None:
+    names = {"w": np.ones(2)}
+    f = pe.cd_from_source("def f(x):\n    return (w * x).sum()\n", names)
+    made = set()
+    for n in (2, 3, 4, 5, 6, 7):
+        names["w"] = np.arange(float(n))
+        for scale in (1.0, 2.0, 3.0):
+            assert f(scale) == scale * n * (n - 1) / 2
+        made.add(id(f.specialise(1.0).routine))
+    assert len(made) == 4

@@ -32,7 +32,8 @@ Opened = dict[Path, tuple[Any, ArraySpec]]
 
 @dataclass
 class NumbersSeen:
-    """The values that floats came with that are attributes of what is given, by the ways to them.
+    """The values that floats came with that are captured, or attributes of what is given, by the
+    ways to them.
 
     Code is made for the values it is given. One that has come with three is given to the code by
     the next form, which takes any; but not one that it has to know.
@@ -50,7 +51,7 @@ class NumbersSeen:
         """Remember the values that a form was made for."""
         for watch in made.watched:
             match watch.spec:
-                case ConstantSpec(kind, text) if is_float(kind) and not watch.path.captured:
+                case ConstantSpec(kind, text) if is_float(kind):
                     self.seen.setdefault(watch.path, set()).add(text)
 
     def close(self, paths: frozenset[Path]) -> None:

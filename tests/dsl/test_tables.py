@@ -48,14 +48,36 @@ def test_floats_are_given_to_the_code_from_the_fourth_value_on(kind: type) -> No
     assert seen.opened() == frozenset()
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"), [(Path("rate", (), True), float), (Path("m", ("n",)), int)]
-)
-def test_whole_numbers_and_what_is_captured_are_constants(path: Path, kind: type) -> None:
+def test_whole_numbers_are_constants() -> None:
     seen = NumbersSeen()
     for value in range(9):
-        seen.note(form(path, kind(value)))
+        seen.note(form(Path("m", ("n",)), value))
     assert seen.opened() == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("body", "is_opened"),
+    [
+        ("x * rate + 1", True), ("scaled(x)", True), ("np.full(3, rate) * x", True),
+        ("x ** rate", False), ("x * round(rate)", False), ("x[: int(rate)]", False),
+        ("x * rate if rate > 2.5 else x", True), ("x * float(str(rate))", False),
+    ],
+)  # fmt: skip
+def test_floats_around_a_function_are_given_where_it_makes_no_difference(
+    body: str, is_opened: bool
+) -> None:
+    names: dict[str, Any] = {"np": np}
+    f = pe.cd_from_source(f"def f(x):\n    return {body}\n", names)
+    forms, x = set(), np.arange(3.0)
+    scaled = {"np": np}
+    names["scaled"] = pe.cd_from_source("def scaled(x):\n    return x - rate\n", scaled)
+    for rate in (1.0, 2.0, 3.0, 2.25, 4.0):
+        names["rate"] = scaled["rate"] = rate
+        expected = eval(body, {**names, "x": x, "scaled": lambda x: x - names["rate"]})
+        for _ in range(3):
+            assert f(x).tolist() == expected.tolist()
+        forms.add(id(f.specialise(x).routine))
+    assert len(forms) == (4 if is_opened else 5)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import contextlib
 import itertools
 import os
 import struct
-import weakref
 from collections.abc import Callable, Sequence
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
@@ -41,7 +40,11 @@ class Broken(Exception):
 
 
 class Library:
-    """A loaded shared object. Its functions keep it loaded; `close` is called by the collector."""
+    """A loaded shared object, for as long as this lives.
+
+    The handle closes it when it goes, after all finalizers of what goes with it: they may still
+    call its code. The callback of a weak reference would run before them.
+    """
 
     __slots__ = ("__weakref__", "_handle", "key")
 
@@ -51,8 +54,6 @@ class Library:
         if why := unsound(code):
             raise Broken(why)
         self._handle = _load(code, name, _open)
-        closing = weakref.finalize(self, self._handle.close_lib)
-        closing.atexit = False  # at exit a thread may still be inside
 
     def function(self, entry: str) -> Any:
         """Return the function of that name as a callable. Raises Broken where there is none."""

@@ -98,3 +98,21 @@ def test_subnormal_numbers_stay(codes: list[bytes]) -> None:
     assert [one.function("f")(ffi.NULL) for one in held] == [40, 41, 42]
     assert (tiny * np.float32(0.5))[0] > 0
     assert float(np.array([5e-324])[0] * 1.0) == 5e-324
+
+
+def test_finalizers_of_what_goes_with_a_library_may_call_it(codes: list[bytes]) -> None:
+    told: list[int] = []
+
+    class Holder:
+        """One of a circle that holds a library, as an object does that keeps its function."""
+
+        def __init__(self) -> None:
+            self.library, self.itself = Library(codes[1], "f"), self
+
+        def __del__(self) -> None:
+            told.append(self.library.function("f")(ffi.NULL))
+
+    gone = weakref.ref(Holder().library)
+    gc.collect()
+    assert told == [41]
+    assert gone() is None

@@ -19,6 +19,7 @@ from ..backends.runtime.state import RUNTIME, Recorder
 from ..lowering.collector import paused
 from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
 from ..lowering.later import Later
+from ..lowering.once import once
 from . import source
 from .definition import Definition
 
@@ -106,7 +107,7 @@ class CdFunction(_LongWay):
         """Return the form for arguments, compiled where there is none."""
         return self._forms.find(arguments)
 
-    @functools.cached_property
+    @once
     def _forms(self) -> Specialisations:
         """What it was compiled to, made when something is compiled."""
         definition = self.definition

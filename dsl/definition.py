@@ -7,11 +7,11 @@ later does not change what the function is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from types import FunctionType
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..lowering.later import Later
+from ..lowering.once import once
 from . import source
 from .source import FunctionSource, Scope
 
@@ -35,18 +35,18 @@ class Definition:
         self.function = function
         self._lines = [] if function is None else source.lines_of(source.plain_function(function))
 
-    @cached_property
+    @once
     def text(self) -> FunctionSource:
         """The function as it was written. Raises CdSyntaxError where that cannot be read."""
         assert self.function is not None, "a text is given where there is no function"
         return source.read_source(self.function, self._lines)
 
-    @cached_property
+    @once
     def surface(self) -> s.Function:
         """The function as the language has it. Raises CdSyntaxError, as `text` and `parse` do."""
         return parse.parse(self.text)
 
-    @cached_property
+    @once
     def fingerprint(self) -> str | None:
         """A digest of its text and code; None where another process could not make the same."""
         if self.function is None:

@@ -34,6 +34,14 @@ def is_edited(function: FunctionType, tree: ast.AST) -> bool:
     return True
 
 
+def class_around(qualname: str) -> str:
+    """Return the name of the innermost class around a function of that qualified name, or ""."""
+    around = qualname.split(".")[:-1]
+    while around and around[-1] == "<locals>":
+        del around[-2:]
+    return around[-1] if around else ""
+
+
 def _compile_alone(function: FunctionType, tree: ast.AST, optimize: int) -> CodeType | None:
     """Return the code of the definition without its decorators and defaults, or None.
 
@@ -42,9 +50,9 @@ def _compile_alone(function: FunctionType, tree: ast.AST, optimize: int) -> Code
     """
     code = function.__code__
     statement = _bare(tree)
-    owner = function.__qualname__.split(".")[-2:-1]
-    if owner and owner[0].isidentifier():
-        skeleton = ast.parse(f"class {owner[0]}:\n pass").body[0]
+    owner = class_around(function.__qualname__)
+    if owner.isidentifier():
+        skeleton = ast.parse(f"class {owner}:\n pass").body[0]
         skeleton.body = [statement]  # type: ignore[attr-defined]
         statement = skeleton
     captured = [name for name in code.co_freevars if name != "__class__"]

@@ -15,7 +15,7 @@ import inspect
 import linecache
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from types import CellType, CodeType, FunctionType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,12 +30,12 @@ from ..lowering.diagnostic import (
     Span,
 )
 from ..lowering.later import Later
-from .edited import is_edited
+from .edited import class_around, is_edited
 
 if TYPE_CHECKING:
-    from . import blocks
+    from . import blocks, private
 else:
-    blocks = Later(".blocks", __package__)
+    blocks, private = Later(".blocks", __package__), Later(".private", __package__)
 
 Tree = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -115,6 +115,8 @@ def read_source(function: Callable[..., object], lines: list[str] | None = None)
         raise _too_deep(code.co_name) from None
     if found is None:
         raise _stale(code)
+    if class_around(plain.__qualname__):
+        found = replace(found, tree=private.mangled(found.tree, plain.__qualname__))
     return found
 
 

@@ -9,7 +9,6 @@ new. Nothing here runs a function.
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -25,6 +24,7 @@ from ..lowering.collector import paused
 from ..lowering.diagnostic import CdError, CdTypeError, Diagnostic, Label
 from ..lowering.ir.assignments import Procedure
 from ..lowering.later import Later
+from ..lowering.locks import Locked
 from ..lowering.many import for_few
 from ..lowering.settings import Settings
 from . import surface as s
@@ -61,7 +61,7 @@ else:  # what few programs need
     recording = Later(".tracing.recording", __package__)
 
 
-class Specialisations:
+class Specialisations(Locked):
     """The compiled forms of one function. Any number of threads may ask for one."""
 
     def __init__(
@@ -71,6 +71,7 @@ class Specialisations:
         backend: str | None,
         plans: list[Packed] | None = None,
     ) -> None:
+        super().__init__()
         self.function = function
         self.lookup = lookup
         self.backend = backend
@@ -78,7 +79,6 @@ class Specialisations:
         self._alone: frozenset[str] = frozenset()
         self._tables: dict[Settings, Table] = {}
         self._latest: tuple[Settings | None, Table] = (None, Table())
-        self._lock = threading.RLock()
         self.plans = [] if plans is None else plans
         """The short ways of calls that were made, the latest first; see `plan`."""
 

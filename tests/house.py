@@ -42,7 +42,7 @@ dsl/elaborate: devices library positions powers ufuncs shaping reshaping site st
 dsl/elaborate: broadcasting adapting
 dsl/elaborate: context proof values types ways_out
 dsl: front failing definition parse loops refused surface identity recipe source
-dsl: listing edited blocks idx __init__
+dsl: private listing edited blocks idx __init__
 backends: __init__
 backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor
 backends/runtime: device checks transfer ahead direct field chosen state order filled stored
@@ -78,7 +78,7 @@ lowering: lower many extents clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds intervals rewrite walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers
-lowering: target settings diagnostic later collector dataclass
+lowering: target settings diagnostic later once locks collector dataclass
 """
 
 FILE_LINES = 400

@@ -9,12 +9,12 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...lowering import settings
 from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.later import Later
+from ...lowering.once import once
 from .. import registry
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Runtime:
         atexit.register(self._finish)
         os.register_at_fork(after_in_child=self._after_fork)
 
-    @cached_property
+    @once
     def disk(self) -> Cache:
         """What is on disk, for all that is no backend."""
         return cache.Cache()

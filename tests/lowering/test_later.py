@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +40,25 @@ def test_importing_the_package_imports_little() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stderr == ""
     assert done.stdout == "module 'plusequals' has no attribute 'nothing'\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
+def test_a_fork_waits_for_the_imports_of_other_threads(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(0.5)\nvalue = 3\n")
+    program = (
+        "import os, signal, sys, threading, time\n"
+        "from plusequals.lowering.later import Later\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"
+        "slow = Later('slow', None)\n"
+        "thread = threading.Thread(target=lambda: slow.value)\n"
+        "thread.start()\n"
+        "while 'slow' not in sys.modules: time.sleep(0.01)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(20)\n"
+        "    os._exit(slow.value)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "thread.join()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "3\n"

@@ -1,0 +1,47 @@
+"""Locks that a forked child gets anew."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have() -> None:
+    program = (
+        "import os, signal, threading\n"
+        "from plusequals.lowering.locks import Locked\n"
+        "one, held, over = Locked(), threading.Event(), threading.Event()\n"
+        "def hold():\n"
+        "    with one._lock:\n"
+        "        held.set()\n"
+        "        over.wait()\n"
+        "thread = threading.Thread(target=hold)\n"
+        "thread.start()\n"
+        "held.wait()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(20)\n"
+        "    with one._lock:\n"
+        "        os._exit(3)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "over.set()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "3\n"
+
+
+def test_a_child_that_is_forked_with_a_lock_held_gives_it_back() -> None:
+    program = (
+        "import os, signal\n"
+        "from plusequals.lowering.locks import Locked\n"
+        "one = Locked()\n"
+        "with one._lock:\n"
+        "    child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(20)\n"
+        "    with one._lock:\n"
+        "        os._exit(4)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "4\n"

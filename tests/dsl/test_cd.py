@@ -355,3 +355,18 @@ def test_a_method_that_is_bound_keeps_its_object() -> None:
 
     assert cd(Model().scaled)(np.ones(1)).tolist() == [2]
     assert cd(Model.halved)(np.ones(1)).tolist() == [0.5]
+
+
+def test_a_class_method_is_compiled_below_its_decorator() -> None:
+    class Scaled:
+        scale = 3.0
+
+        @classmethod
+        @cd
+        def times(cls, x):
+            return x * cls.scale
+
+    assert Scaled.times(np.ones(2)).tolist() == [3.0, 3.0]
+    with pytest.raises(pe.CdError, match="exchange the two lines") as caught:
+        cd(classmethod(lambda cls, x: x))
+    assert "CD0105" in str(caught.value)

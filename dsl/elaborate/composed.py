@@ -7,6 +7,7 @@ import inspect
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdTypeError
+from ...lowering.ir import dtypes
 from .arrays import describe
 from .context import error
 from .reductions import require_ordered
@@ -30,6 +31,37 @@ def isin(element, test_elements, invert):
         known = np.sort(tests)
         at = np.minimum(np.searchsorted(known, values), tests.size - 1)
         found[...] = known[at] == values
+    if invert:
+        return ~found
+    return found
+"""
+
+_RANGE = 1 << 16
+"""In a range of so many whole numbers those that are looked for are marked."""
+
+ISIN_WHOLE = f"""
+def isin_whole(element, test_elements, invert):
+    tests = np.ravel(test_elements)
+    values = np.asarray(element)
+    found = np.zeros(values.shape, np.bool_)
+    if tests.size <= {_FEW}:
+        for test in tests:
+            found |= values == test
+    else:
+        low = np.int64(tests.min())
+        high = np.int64(tests.max())
+        width = high - low
+        if width >= 0 and width < {_RANGE}:
+            marked = np.zeros({_RANGE}, np.bool_)
+            for k in range(tests.size):
+                marked[clamp(np.int64(tests[k]) - low)] = True
+            wide = np.int64(values)
+            inside = (wide >= low) & (wide <= high)
+            found[...] = inside & marked[np.uint16(wide - low)]
+        else:
+            known = np.sort(tests)
+            at = np.minimum(np.searchsorted(known, values), tests.size - 1)
+            found[...] = known[at] == values
     if invert:
         return ~found
     return found
@@ -167,9 +199,11 @@ def isin(
     invert: Value = NO, *, kind: Value = NONE,
 ) -> Value:  # fmt: skip
     """Return which elements are among others. CdTypeError CD0404 for complex numbers."""
+    kinds = [array_of(site, value).kind.dtype for value in (element, test_elements)]
     for value in (element, test_elements):
         require_ordered(site, array_of(site, value), "isin")
-    return inlined(site, ISIN, element, test_elements, invert)
+    whole = all(one.kind in "iu" and one is not dtypes.uint64 for one in kinds)
+    return inlined(site, ISIN_WHOLE if whole else ISIN, element, test_elements, invert)
 
 
 def vander(site: Site, x: Value, N: Value = NONE, increasing: Value = NO) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import plusequals as pe
@@ -82,3 +83,26 @@ def test_what_is_refused_is_refused_at_the_call(body: str, text: str) -> None:
     with pytest.raises(pe.CdError, match=f"(?s){text}") as caught:
         compiled(body)
     assert "<library>" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dtypes", [("i8", "i8"), ("i1", "i8"), ("u2", "i1"), ("u8", "u8")])
+def test_whole_numbers_are_marked_where_their_range_is_small(dtypes: tuple[str, str]) -> None:
+    made = pe.cd_from_source("def f(x, y):\n    return np.isin(x, y)\n", {"np": np})
+    least, most = int(np.iinfo(dtypes[1]).min), int(np.iinfo(dtypes[1]).max)
+    first = list(range(0, 69, 3))
+    lines = (
+        [*first, 40, 50],
+        [*first, 7, min(1 << 16, most)],
+        [*first, 7, min((1 << 16) - 1, most)],
+        [*first, least, most],
+        [n + max(least, -9) for n in range(25)],
+        [most - n for n in range(25)],
+        [least + n for n in range(25)],
+    )
+    for line in lines:
+        near = [n + by for n in line for by in (-1, 0, 1, 65536)]
+        x, y = (
+            np.array([n % 2**64 for n in some], "u8").astype(dtype)
+            for some, dtype in zip((near, line), dtypes, strict=True)
+        )
+        np.testing.assert_array_equal(made(x, y), np.isin(x, y))

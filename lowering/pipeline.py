@@ -47,6 +47,7 @@ from .schedule.lanes import in_lanes, lanes
 from .schedule.masks import masked, masks
 from .schedule.narrow import in_narrow, narrow
 from .schedule.order import order
+from .schedule.periods import periods
 from .schedule.pieces import in_pieces, pieces
 from .schedule.places import has_places
 from .schedule.rounding import fused_products
@@ -149,6 +150,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("narrow", narrow, in_narrow, _schedules),
     Pass("tiles", tiles, in_tiles, _schedules),
     Pass("strips", strips, in_strips, _schedules),
+    Pass("periods", lambda program, _: periods(program), when=_schedules),
     Pass("edges", edges, when=_schedules),
     Pass("simplify edges", lambda program, _: simplify(program), when=_schedules),
     Pass("abreast", abreast, rounds_abreast, _schedules),

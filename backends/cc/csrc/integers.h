@@ -84,8 +84,9 @@ static inline $T shr_$t($T a, $T b) { return ($T)(a >> (($U)b < $b ? b : $b - 1)
 //! shr_$t: u8 u16
 static inline $T shr_$t($T a, $T b)
 {
-    const uint32_t by = b, all = -(uint32_t)(by < $b);
-    return ($T)(((uint32_t)a >> (by & 31)) & all);
+    if (__builtin_constant_p(b)) return b < $b ? ($T)(a >> b) : 0;
+    const uint32_t by = b; /* from above, lest compilers shift by as few bits as there are */
+    return ($T)(((uint32_t)a << 16 >> (by < 31 ? by : 31)) >> 16);
 }
 
 //! shr_$t: u32 u64

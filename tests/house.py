@@ -64,12 +64,12 @@ lowering/schedule: deferred kinds split stages answered
 lowering/schedule: prepared inward prefer tensor_tiles device_parts device_tiles distribution
 lowering/schedule: device_contraction bared columns onward fronts
 lowering/schedule: segments scatter owners prefix chunks copied
-lowering/schedule: hosts pivots firsts sections own places
+lowering/schedule: hosts hits flags pivots firsts sections own places
 lowering/schedule: team scan updates tree points skewed meet elsewhere
 lowering/schedule: sweeps streams checks undo beside best terms nests abreast jam outer edges
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
 lowering/schedule: accumulation lanes extremes partials lane_parts narrow complex_parts
-lowering/schedule: outermost order sums legal integers
+lowering/schedule: outermost order sums numbered legal integers
 lowering/passes: __init__ settled exchange unroll
 lowering/passes: virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated regardless dead buffers access begun reading

@@ -44,7 +44,7 @@ from ..ir.walk import (
     writes,
 )
 from ..passes.cells import ranges
-from .legal import NOTHING, confined, independent, private
+from .legal import NOTHING, confined, independent, is_left, private
 
 MOST_IN_ORDER = 3
 """A grid has so many axes; what is dealt out beyond that is not done in its order."""
@@ -141,9 +141,10 @@ def band(loop: For, facts: Facts) -> Band | None:
     own: frozenset[int] = frozenset()
     left = list(loops)
     in_order = fails(body)
+    last = loops[-1] if is_left(body) else None  # whose rounds end what is innermost
     while left and not (in_order and len(free) == MOST_IN_ORDER):
         for at in range(1 if in_order else len(left)):
-            moved = _moved(left, at)
+            moved = None if left[at] is last else _moved(left, at)
             if moved is None:
                 continue
             (whole,) = around(moved, body)

@@ -129,3 +129,18 @@ def test_what_points_fill_first_is_theirs(name: str) -> None:
     (loop,) = [stmt for stmt in program.kernels[0].body if isinstance(stmt, For)]
     found = band(loop, facts_of(program))
     assert found is not None and found.free == (loop,)
+
+
+def test_a_loop_that_may_be_left_stays_innermost() -> None:
+    text = (
+        "for t in range(3):\n    for i in range(len(x)):\n        if y[t] > 1:\n"
+        "            x[i] = t\n            break"
+    )
+    case = Case(text, True, y="f64[3]", x="f64[9]")
+    (loop,) = case.body
+    assert isinstance(loop, For) and band(loop, case.facts) is None
+    apart = Case(text.replace("x[i]", "x[t, i]"), True, y="f64[3]", x="f64[3, 9]")
+    (loop,) = apart.body
+    assert isinstance(loop, For)
+    found = band(loop, apart.facts)
+    assert found is not None and [one.symbol.name for one in found.free] == ["t"]

@@ -110,6 +110,8 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
     parts: tuple[t.Return, ...] = (returns,)
     whole = Whole.ONE
     if isinstance(returns, t.Many):
+        if returns.made is not None:
+            raise _Unfit
         whole, parts = Whole.LIST if returns.kind == "list" else Whole.TUPLE, returns.items
     return Recipe(
         steps=steps.found,

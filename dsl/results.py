@@ -240,8 +240,10 @@ def returned(
             if isinstance(array, DeviceArray) and view is not None:
                 return _seen(array, view)
             return array if view is None else _viewed(array, view)
-        case Many(items, kind):
+        case Many(items, kind, made):
             parts = [returned(item, results, arguments, find) for item in items]
+            if made is not None:
+                return tuple.__new__(made, parts)
             return parts if kind == "list" else tuple(parts)
         case Part(item, name):
             whole = returned(item, results, arguments, find)

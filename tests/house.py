@@ -30,6 +30,7 @@ dsl/elaborate: __init__ elaborate typed calls index_reductions statements contro
 dsl/elaborate: carried leaving
 dsl/elaborate: declarations effects requests index_notation index_refusals ranges rounds
 dsl/elaborate: expressions choices bindings merging sharing called
+dsl/elaborate: named_tuples
 dsl/elaborate: owners
 dsl/elaborate: operators identity subscript_rules truth names frame inputs instances numpy_table
 dsl/elaborate: array_types

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...lowering.diagnostic import CdError, CdNameError, CdTypeError, Span, nearest
 from ...lowering.ir.indexing import const, multiply
+from ..identity import is_library
 from .averages import number_of_elements
 from .context import error
 from .elementwise import imag, real
@@ -59,7 +60,9 @@ def of_group(group: Group, name: str, span: Span) -> Value:
     fields = group.fields
     if name in fields:
         return group.items[fields.index(name)]
-    if fields and not hasattr(tuple, name):
+    home = str(getattr(getattr(group.made, name, None), "__module__", ""))
+    replaces = name == "_replace" and is_library(home)
+    if fields and not replaces and not hasattr(tuple, name):
         close = nearest(name, fields)
         raise error(
             "CD0414", CdNameError,

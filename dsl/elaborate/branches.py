@@ -180,7 +180,8 @@ def _joined(
                 copy_into(ctx, array, value, span)
                 binds(ctx, array, value, span)
         return replace(array, listed=a.listed or b.listed)
-    if isinstance(a, Group) and isinstance(b, Group) and len(a.items) == len(b.items):
+    groups = isinstance(a, Group) and isinstance(b, Group) and a.made is b.made
+    if groups and isinstance(a, Group) and isinstance(b, Group) and len(a.items) == len(b.items):
         parts = tuple(
             x if same_binding(x, y) else
             _joined(frame, f"{name}_{n}", (x, left[1]), (y, right[1]), span)

@@ -28,11 +28,12 @@ from .types import Kind
 from .values import Array, Bound, Group, Handle, Lazy, Opaque, Path, Static, Unset, Value
 
 if TYPE_CHECKING:
-    from . import bindings, control, declarations, effects, rounds
+    from . import bindings, control, declarations, effects, named_tuples, rounds
     from . import index_reductions as reductions
 else:  # what few programs need
     bindings, control, declarations = later(__package__, ".bindings", ".control", ".declarations")
     effects, reductions, rounds = later(__package__, ".effects", ".index_reductions", ".rounds")
+    (named_tuples,) = later(__package__, ".named_tuples")
 
 _DEPTH = 40
 _WRITTEN_OUT = 64
@@ -107,6 +108,8 @@ def _call_value(
     match function:
         case Bound(value, name):
             handler = table.method(name)
+            if isinstance(value, Group) and name == "_replace":
+                return named_tuples.replaced(value, args, keywords, e.span)
             if isinstance(value, Group):
                 raise error(
                     "CD0438",
@@ -177,6 +180,8 @@ def _call_object(
     if runs_source(function):
         owner, called = called_by(frame, function, path, e.span)
         return _call_object(frame, called, site, (owner, *args), keywords, e)
+    if named_tuples.is_named_tuple(function):
+        return named_tuples.named_tuple(frame, function, args, keywords, e.span)
     known = all(isinstance(arg, Static) for arg in (*args, *keywords.values()))
     if known and callable(function):
         values = [arg.value for arg in args if isinstance(arg, Static)]

@@ -22,9 +22,10 @@ def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value
     CdTypeError CD0463 or CdShapeError CD0301 for anything else.
     """
     if isinstance(yes, Group) and isinstance(no, Group):
-        if len(yes.items) == len(no.items) and yes.kind == no.kind:
+        alike = (yes.kind, yes.fields, yes.made) == (no.kind, no.fields, no.made)
+        if len(yes.items) == len(no.items) and alike:
             pairs = zip(yes.items, no.items, strict=True)
-            return Group(tuple(one_of(ctx, test, a, b, span) for a, b in pairs), yes.kind)
+            return yes.of(one_of(ctx, test, a, b, span) for a, b in pairs)
         raise _unlike(yes, no, span)
     ranks = [value.rank if isinstance(value, Array) else 0 for value in (yes, no)]
     if isinstance(yes, Array) and isinstance(no, Array) and ranks[0] == ranks[1]:

@@ -300,9 +300,9 @@ def _returned(
     match value:
         case Static(inner):
             return Constant(inner)
-        case Group(items, kind):
+        case Group(items, kind, _, made):
             parts = tuple(_returned(ctx, inputs, item, results, function) for item in items)
-            return Many(parts, kind)
+            return Many(parts, kind, made)
         case Scalar(expr, kind):
             node = expr.node if isinstance(expr, Read) and not expr.index else None
             if node is None or node not in ctx.locals or node in results:

@@ -1,6 +1,12 @@
-"""`is` and `is not`: decided when compiling, refused where the path of the run decides."""
+"""`is` and `is not`: decided when compiling, refused where the path of the run decides.
+
+Members of enumerations are objects of which it is known which they are: so are comparisons of them.
+"""
 
 from __future__ import annotations
+
+import enum
+from types import FunctionType
 
 from ...lowering.diagnostic import CdTypeError, Span
 from .context import error
@@ -23,6 +29,20 @@ def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> St
     if not same and isinstance(left, Array) and isinstance(right, Array):
         _refuse_open(frame, left, right, span)
     return Static(same if op == "is" else not same)
+
+
+def members(left: Value, right: Value) -> tuple[object, object] | None:
+    """Return two known objects of which one is a member of an enumeration, None for other values.
+
+    Not where a class of the user's says what is equal to it.
+    """
+    if not all(isinstance(value, Static | Opaque) for value in (left, right)):
+        return None
+    one, other = (value.value for value in (left, right) if isinstance(value, Static | Opaque))
+    if not any(isinstance(value, enum.Enum) for value in (one, other)):
+        return None
+    own = any(isinstance(getattr(type(v), "__eq__", None), FunctionType) for v in (one, other))
+    return None if own else (one, other)
 
 
 def _refuse_open(frame: Frame, left: Array, right: Array, span: Span) -> None:

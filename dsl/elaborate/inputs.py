@@ -99,6 +99,7 @@ class GroupSpec:
     kind: str
     items: tuple[Spec, ...]
     fields: tuple[str, ...] = ()
+    made: type | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,8 @@ def spec_of(
         numbers = isinstance(value, list) and not static and all(map(_is_numeric, items))
         if not (numbers and items):
             word = "list" if type(value) is list else "tuple"
-            return GroupSpec(word, items, fields_of(value))
+            fields = fields_of(value)
+            return GroupSpec(word, items, fields, type(value) if fields else None)
     if is_method(value):
         function = getattr(value, "__func__")  # noqa: B009 - a method by what it has
         return MethodSpec(type(value), id(function), function)
@@ -288,12 +290,12 @@ class Inputs:
                 return Opaque(value, path) if has_state(value) else Static(value)
             case InstanceSpec() | MethodSpec():
                 return Opaque(given, path)
-            case GroupSpec(kind, items, fields):
+            case GroupSpec(kind, items, fields, made):
                 parts = []
                 for n, (item, one) in enumerate(zip(items, given, strict=True)):
                     inner = Path(path.root, (*path.steps, n), path.captured)
                     parts.append(self._value(ctx, inner, item, one, span))
-                return Group(tuple(parts), kind, fields)
+                return Group(tuple(parts), kind, fields, made)
             case TensorSpec():
                 return self.handles.setdefault(path, Handle(given, path))
 

@@ -71,9 +71,14 @@ def is_method(value: object) -> bool:
 
 def fields_of(value: object) -> tuple[str, ...]:
     """Return the fields of a named tuple where they are its items, nothing for others."""
+    return fields_of_class(type(value))
+
+
+def fields_of_class(kind: type) -> tuple[str, ...]:
+    """Return the fields of a class of named tuples where they are items, nothing for others."""
     named: Mapping[str, Any] = next(
-        (vars(one) for one in type(value).__mro__ if "_fields" in vars(one)), {}
+        (vars(one) for one in kind.__mro__ if "_fields" in vars(one)), {}
     )
     fields: tuple[str, ...] = named.get("_fields", ())
-    own = all(getattr_static(type(value), name) is named.get(name) for name in fields)
+    own = all(getattr_static(kind, name) is named.get(name) for name in fields)
     return fields if own else ()

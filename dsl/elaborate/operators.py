@@ -277,6 +277,8 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
     first, second = as_python(left), as_python(right)
     if first is not None and second is not None:
         return now(PYTHON[op], (first.value, second.value), span)
+    if op in ("==", "!=") and (known := identity.members(left, right)) is not None:
+        return now(PYTHON[op], known, span)
     if op in ("in", "not in"):
         if isinstance(right, Group):
             return _membership(frame, op, left, right, span)

@@ -56,10 +56,11 @@ class New:
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """A tuple or list of returned things."""
+    """A tuple or list of returned things; of a named tuple, what it is `made` of is its class."""
 
     items: tuple[Return, ...]
     kind: str
+    made: type | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,10 +215,12 @@ class Group:
     kind: str = "tuple"
     fields: tuple[str, ...] = ()
     """The names of the items of a named tuple."""
+    made: type | None = None
+    """Its class."""
 
     def of(self, items: Iterable[Value]) -> Group:
         """Return other items in their places."""
-        return Group(tuple(items), self.kind, self.fields)
+        return Group(tuple(items), self.kind, self.fields, self.made)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def test_joined_with_others_a_named_tuple_is_a_tuple() -> None:
         pe.cd_from_source("def f(p):\n    return (p + (1.0,)).slope\n")(_Line(1.0))
 
 
-@pytest.mark.parametrize(("name", "help"), [("slop", "`slope`"), ("_replace()", "its methods")])
+@pytest.mark.parametrize(("name", "help"), [("slop", "`slope`"), ("_asdict()", "its methods")])
 def test_what_a_named_tuple_has_not_is_refused(name: str, help: str) -> None:
     with pytest.raises(pe.CdError, match="CD0414.*slope, start has no") as caught:
         pe.cd_from_source(f"def f(p):\n    return p.{name}\n")(_Line(1.0))

@@ -55,6 +55,40 @@ def test_objects_are_pythons(backend: str) -> None:
         assert f(a, b) is (a is b)
 
 
+class _Own(enum.Enum):
+    ONE = 1
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["m == F", "m != F", "F == m", "m in (F, None)", "m not in (F,)", "m == 1", "m == None",
+     "(m, 1) == (F, t)"],
+)  # fmt: skip
+def test_members_of_enumerations_are_compared(test: str, backend: str) -> None:
+    body = f"if {test}:\n    return x + 1\nreturn x - 1"
+    for mode in _Mode:
+        found = run(backend, "m, x, t", body, mode, X, 1, F=_Mode.FAST)
+        assert found.tolist() == plain("m, x, t", body, mode, X, 1, F=_Mode.FAST).tolist()
+
+
+def test_members_of_objects_are_looked_up_in_each_call() -> None:
+    code, owner = compiled("o, x", "return x if o.mode == F else -x", F=_Mode.FAST), _Owner()
+    for _ in range(2):
+        for owner.mode in _Mode:
+            for _ in range(3):
+                assert code(owner, 2.0) == (2.0 if owner.mode is _Mode.FAST else -2.0)
+
+
+def test_members_that_say_themselves_what_is_equal_are_not() -> None:
+    refused("m, x", "return x if m == F else -x", _Own.ONE, X, F=_Mode.FAST)
+
+
 def test_arrays_made_on_both_sides_are_neither() -> None:
     body = "if t > 0:\n    w = x + 1\nelse:\n    w = x * 2\nreturn w is x, w is not y"
     assert run("numpy", "x, y, t", body, X, Y, 1.0) == (False, True)

@@ -8,6 +8,7 @@ labels; nothing else depends on them.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +18,7 @@ from ...lowering.ir.assignments import Assign, Names, Statement
 from ...lowering.ir.indexing import var
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import map_statements
-from ...lowering.ir.walk import own_reads, own_writes
+from ...lowering.ir.walk import own_reads, own_writes, statements
 from .context import Context
 from .frame import EXIT, LIBRARY, RESULT, Frame
 from .values import Array, Handle, Opaque
@@ -59,9 +60,45 @@ def naming(frame: Frame) -> Iterator[None]:
         if not _is_library(frame):
             ctx.said.update(frame.names)
     fresh = {node: name for node, name in called(frame) if node.id > serial}
+    body = tuple(ctx.out[begin:])
+    if not _is_library(frame):
+        known = {*fresh, *_bound(frame)}
+        fresh |= {node: name for node, name in _serving(body, serial) if node not in known}
     if fresh:
-        body = tuple(ctx.out[begin:])
         ctx.out[begin:] = map_statements(body, lambda one: (_named(one, fresh),))
+
+
+def _serving(body: tuple[Statement, ...], serial: int) -> Iterator[tuple[Node, str]]:
+    """Yield the arrays that calls of the library make and the user's statements read, each with a
+    name that says of which call it is: `linspace_step`, a number behind where there are several."""
+    read = {
+        node for one in statements(body)
+        if not isinstance(one, Assign) or (one.call is None and not _is_inner(one))
+        for node in own_reads(one)
+    }  # fmt: skip
+    found: dict[Node, str] = {}
+    taken: Counter[str] = Counter()
+    for one in statements(body):
+        text = (one.call or one.span).text if isinstance(one, Assign) else ""
+        call = re.fullmatch(r"(?:\w+\.)*(\w+)\(.*\)", text, re.DOTALL)
+        if call is None:
+            continue
+        for node in read.intersection(own_writes(one)) - found.keys():
+            if node.id > serial and not node.label.startswith(call[1]):
+                name = f"{call[1]}_{node.label}"
+                taken[name] += 1
+                found[node] = name if taken[name] == 1 else f"{name}_{taken[name]}"
+    yield from found.items()
+
+
+def _is_inner(one: Assign) -> bool:
+    return one.span.source.name == LIBRARY
+
+
+def _bound(frame: Frame) -> set[Node]:
+    """Return the arrays that a function has names for."""
+    values = (value for value in frame.names.values() if isinstance(value, Array))
+    return {value.base.node for value in values if value.base is not None}
 
 
 def called(frame: Frame) -> Names:

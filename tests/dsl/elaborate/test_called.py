@@ -79,3 +79,16 @@ def test_another_name_of_the_same_array_changes_nothing() -> None:
     assert lines(text, np.zeros(2)) == ["x[0] = 1.0", "x[1] = 2.0"]
     text = "def f(x):\n    y = x\n    x = y + 1\n    y[0] = 1.0\n    return x\n"
     assert lines(text, np.zeros(1))[1:] == ["y[0] = 1.0"]
+
+
+def test_arrays_that_calls_make_are_called_after_them() -> None:
+    text = (
+        "def f(x):\n    return np.linspace(0, x[0], 3) + np.linspace(0, x[1], 3)"
+        " + np.cumsum(x) + np.sort(x)\n"
+    )
+    with pe.override("numpy"), pe.trace() as trace:
+        pe.cd_from_source(text, {"np": np})(np.arange(1.0, 4.0))
+    told = str(trace)
+    for name in ("linspace_step = ", "linspace_step_2 = ", "cumsum_running[0] = ", "sorted[0] = "):
+        assert name in told
+    assert "others" not in told  # what only the function of the library looks at

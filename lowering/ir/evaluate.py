@@ -11,7 +11,7 @@ import itertools
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from typing import Any, assert_never
 
@@ -128,7 +128,7 @@ def _reduce(expr: Reduce) -> Eval:
 
 
 def _reduce_pair(
-    op: Op, points: Callable[[State], Iterator[None]], value: Eval, position: Eval
+    op: Op, points: Callable[[State], Iterable[None]], value: Eval, position: Eval
 ) -> Eval:
     def evaluate(state: State) -> Any:
         best, found = None, -1
@@ -167,10 +167,8 @@ _OF_SCALARS: dict[str, Callable[..., Any]] = {
 
 def _complex_product(a: Any, b: Any) -> Any:
     """Return a product of which every operation is rounded."""
-    made = np.empty((), a.dtype)
-    made.real = a.real * b.real - a.imag * b.imag
-    made.imag = a.real * b.imag + a.imag * b.real
-    return made[()]
+    re, im, by_re, by_im = a.real, a.imag, b.real, b.imag
+    return type(a)(complex(re * by_re - im * by_im, re * by_im + im * by_re))
 
 
 def _real_power(base: Any, exponent: Any) -> Any:
@@ -212,22 +210,29 @@ def _saturate(value: float, target: DType) -> int:
     return min(max(int(value), lo), hi)
 
 
-def points_of(domain: Domain) -> Callable[[State], Iterator[None]]:
+def points_of(domain: Domain) -> Callable[[State], Iterable[None]]:
     """Return a function that binds the domain's symbols to each of its points, in order."""
     ranges = [(key(r.symbol), number_of(r.lo), number_of(r.hi)) for r in domain.ranges]
     holds = None if domain.where is None else value_of(domain.where)
 
+    if not ranges:
+        return (
+            (lambda state: _ONCE) if holds is None else lambda state: _ONCE if holds(state) else ()
+        )
+
     def visit(state: State, depth: int) -> Iterator[None]:
-        if depth == len(ranges):
-            if holds is None or holds(state):
-                yield
-            return
         name, lo, hi = ranges[depth]
-        for value in range(lo(state), hi(state)):
-            state.numbers[name] = value
-            yield from visit(state, depth + 1)
+        numbers, is_last = state.numbers, depth == len(ranges) - 1
+        for numbers[name] in range(lo(state), hi(state)):
+            if not is_last:
+                yield from visit(state, depth + 1)
+            elif holds is None or holds(state):
+                yield
 
     return lambda state: visit(state, 0)
+
+
+_ONCE = (None,)
 
 
 def place_of(access: Access) -> Callable[[State], Place]:
@@ -276,9 +281,12 @@ def _finder(indices: tuple[str, ...], what: str) -> Callable[..., Callable[[Stat
     """
     numbers = itertools.count()
     held = [re.sub(r"\?", lambda _: f"k{next(numbers)}", index) for index in indices]
-    cell = "".join(f"{index}, " for index in held)
-    within = " and ".join(f"0 <= cell[{at}] < shape[{at}]" for at in range(len(held)))
-    names = "".join(f"k{at}, " for at in range(next(numbers)))
+    at = range(len(held))
+    cell, size = (f"({''.join(f'{of}{n}, ' for n in at)})" for of in "cs")
+    found = "".join(f"\n        c{n} = {index}" for n, index in enumerate(held))
+    within = " and ".join(f"0 <= c{n} < s{n}" for n in at) or True
+    wrapped = "".join(f"\n            c{n} = wrapped(c{n})" for n in at)
+    names = "".join(f"k{n}, " for n in range(next(numbers)))
     text = f"""\
 def made(node, leaves, known):
     key, ({names}) = node.id, known
@@ -286,12 +294,11 @@ def made(node, leaves, known):
         numbers, array = state.numbers, state.arrays.get(key)
         if array is None:
             array = state.array(node)
-        cell, shape = ({cell}), array.shape
-        if not ({within or True}):
-            cell = tuple(map(wrapped, cell))
-            if not ({within or True}):
-                raise leaves(cell, array)
-        return {what}
+        {size} = array.shape{found}
+        if not ({within}):{wrapped}
+            if not ({within}):
+                raise leaves({cell}, array)
+        return {what.replace("cell", cell)}
     return find
 """
     scope: dict[str, Any] = {"wrapped": _wrapped}

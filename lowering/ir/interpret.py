@@ -8,7 +8,7 @@ functions then run point by point. An access outside its array is our bug and ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, assert_never
 
 import numpy as np
@@ -340,7 +340,7 @@ def _permute(nodes: tuple[Node, ...], sources: tuple[Node, ...]) -> Run:
 
 
 def _check(
-    check: assignments.Check | loops.Check, points: Callable[[State], Iterator[None]]
+    check: assignments.Check | loops.Check, points: Callable[[State], Iterable[None]]
 ) -> Run:
     test, values = value_of(check.test), [value_of(value) for value in check.values]
 

@@ -29,10 +29,12 @@ class Remembers:
     ({'For'}, {'For'})
     """
 
-    __slots__ = ("inside", "lists", "own", "serial", "sites", "summary", "uses")
+    __slots__ = ("inside", "later", "lists", "own", "serial", "sites", "summary", "uses")
 
     inside: Any
     """Every statement inside of it: `walk.inside`."""
+    later: Any
+    """What the symbols that it binds are in a later round of it: `schedule.legal`."""
     lists: Any
     """The accesses in the lists inside of it: `passes.access`."""
     own: Any

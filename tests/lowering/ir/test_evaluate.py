@@ -69,6 +69,28 @@ def test_points_come_in_order_where_the_predicate_holds() -> None:
     assert seen == [(0, 0), (0, 2), (1, 2), (2, 2)]
 
 
+@pytest.mark.parametrize(("where", "count"), [(None, 1), (True, 1), (False, 0)])
+def test_a_domain_without_ranges_is_one_point_or_none(where: bool | None, count: int) -> None:
+    predicate = None if where is None else num(where, bool_)
+    points = points_of(over(where=predicate))
+    for _ in range(2):
+        assert len(list(points(State(print)))) == count
+
+
+@pytest.mark.parametrize("dtype", [dtypes.complex64, dtypes.complex128])
+def test_products_of_complex_numbers_are_rounded_at_each_step(dtype: dtypes.DType) -> None:
+    kind, real = dtype.numpy.type, dtype.real.numpy.type
+    rng_ = np.random.default_rng(5)
+    parts = rng_.standard_normal((200, 4))
+    parts[::7] = rng_.choice([0.0, -0.0, 1.0, -1.0], (29, 4))
+    for a, b, c, d in parts.astype(dtype.real.numpy):
+        made = value_of(ap("mul", num(complex(a, b), dtype), num(complex(c, d), dtype)))
+        got = made(State(print))
+        assert type(got) is kind
+        wanted = np.array([real(a * c) - real(b * d), real(a * d) + real(b * c)])
+        assert np.array([got.real, got.imag]).tobytes() == wanted.tobytes()
+
+
 def test_place_is_the_array_and_the_cell() -> None:
     array = np.zeros((2, 3), "f")
     found, cell = place_of(at(node(0, "x", 2, 3), 1, aff(I) - 1))(

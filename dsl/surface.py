@@ -196,8 +196,19 @@ class Param:
     span: Span = field(compare=False, repr=False)
 
 
+class Whole:
+    """A statement or a function. It never changes: what is found out about it is kept with it."""
+
+    __slots__ = ("defined", "loads")
+
+    defined: frozenset[str]
+    """The names inside the functions and lambdas that are defined in it."""
+    loads: tuple[Name, ...]
+    """The names that are read in it."""
+
+
 @dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(Whole):
     """`a = b = value`: targets from left to right."""
 
     targets: tuple[Expr, ...]
@@ -206,7 +217,7 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
-class Augment:
+class Augment(Whole):
     """`target op= value`; `op` is the operator without `=`."""
 
     target: Expr
@@ -216,7 +227,7 @@ class Augment:
 
 
 @dataclass(frozen=True, slots=True)
-class Declare:
+class Declare(Whole):
     """`target: annotation` or `target: annotation = value`."""
 
     target: Expr
@@ -226,7 +237,7 @@ class Declare:
 
 
 @dataclass(frozen=True, slots=True)
-class For:
+class For(Whole):
     """`for target in iterable`; the span is the header's."""
 
     target: Expr
@@ -236,7 +247,7 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
-class While:
+class While(Whole):
     """`while test`; the span is the header's."""
 
     test: Expr
@@ -245,7 +256,7 @@ class While:
 
 
 @dataclass(frozen=True, slots=True)
-class If:
+class If(Whole):
     """`if test: then else: other`; the span is the header's."""
 
     test: Expr
@@ -255,7 +266,7 @@ class If:
 
 
 @dataclass(frozen=True, slots=True)
-class Comment:
+class Comment(Whole):
     """`with comment("text"):` (parse has checked that there is one item without `as`)."""
 
     text: Expr
@@ -264,7 +275,7 @@ class Comment:
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
+class Return(Whole):
     """`return value`; None where nothing is returned."""
 
     value: Expr | None
@@ -272,7 +283,7 @@ class Return:
 
 
 @dataclass(frozen=True, slots=True)
-class Assert:
+class Assert(Whole):
     """`assert test, message`."""
 
     test: Expr
@@ -281,7 +292,7 @@ class Assert:
 
 
 @dataclass(frozen=True, slots=True)
-class Raise:
+class Raise(Whole):
     """`raise Error("message")`; None for a bare raise, which is refused later."""
 
     error: Expr | None
@@ -289,7 +300,7 @@ class Raise:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluate:
+class Evaluate(Whole):
     """An expression as a statement: a call, a print, or nothing useful."""
 
     value: Expr
@@ -297,7 +308,7 @@ class Evaluate:
 
 
 @dataclass(frozen=True, slots=True)
-class Define:
+class Define(Whole):
     """A function defined inside: a name for a body to be inlined."""
 
     function: Function
@@ -332,7 +343,7 @@ Statement = (
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class Function(Whole):
     """A whole function. `doc` is its docstring; `body` is without it."""
 
     name: str

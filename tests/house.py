@@ -68,6 +68,7 @@ lowering/schedule: segments scatter owners prefix chunks copied
 lowering/schedule: hosts hits flags pivots firsts sections own places
 lowering/schedule: team scan updates tree points skewed meet elsewhere
 lowering/schedule: sweeps streams checks undo beside best terms nests abreast jam outer edges
+lowering/schedule: periods
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
 lowering/schedule: accumulation lanes extremes partials lane_parts narrow complex_parts
 lowering/schedule: outermost order sums numbered legal integers

@@ -276,7 +276,7 @@ def _whole_node(value: Value) -> Node | None:
 
 def read_after(frame: Frame, statement: s.For | s.While, name: str) -> bool:
     """Whether a name may be read after a loop before it is set anew."""
-    if not any(n.id == name for n in _closed_over(frame.function)):
+    if name not in _closed_over(frame.function):
         found = next_use(frame.function.body, statement, name)
         if found:
             return found == "read"
@@ -289,10 +289,19 @@ def read_after(frame: Frame, statement: s.For | s.While, name: str) -> bool:
     )
 
 
-def _closed_over(node: object) -> Iterator[s.Name]:
-    """Yield every name inside the functions and lambdas that are defined in a node."""
+def _closed_over(function: s.Function) -> frozenset[str]:
+    """Return every name inside the functions and lambdas that are defined in a function."""
+    try:
+        return function.defined
+    except AttributeError:
+        names = frozenset(name.id for name in _names_of_defined(function))
+        object.__setattr__(function, "defined", names)
+        return names
+
+
+def _names_of_defined(node: object) -> Iterator[s.Name]:
     for part in parts(node):
-        yield from names_in(part) if isinstance(part, _FUNCTIONS) else _closed_over(part)
+        yield from names_in(part) if isinstance(part, _FUNCTIONS) else _names_of_defined(part)
 
 
 def loads_in_body(function: s.Function) -> Iterator[s.Name]:

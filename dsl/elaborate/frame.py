@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 
@@ -251,8 +251,18 @@ def names_in(node: object) -> Iterator[s.Name]:
                 yield from names_in(part)
 
 
-def loads_in(node: object) -> Iterator[s.Name]:
-    """Yield every bare name that is read inside a node (targets that are bare names are not)."""
+def loads_in(node: object) -> Iterable[s.Name]:
+    """Return every bare name that is read inside a node (targets that are bare names are not)."""
+    if not isinstance(node, s.Whole):
+        return _loads(node)
+    try:
+        return node.loads
+    except AttributeError:
+        object.__setattr__(node, "loads", tuple(_loads(node)))
+        return node.loads
+
+
+def _loads(node: object) -> Iterator[s.Name]:
     match node:
         case s.Assign(targets, value):
             yield from loads_in(value)

@@ -32,6 +32,7 @@ from ..ir.bounds import Bounds
 from ..ir.expressions import Index
 from ..ir.indexing import Affine, Quasi, Range, Symbol, const, show, substitute, var
 from ..ir.loops import Check, For, If, Program, Stmt, While
+from ..ir.remembers import keep
 from ..ir.walk import binds, bodies, own_reads, own_writes, statements
 from ..later import Later
 from ..passes.access import Site, accesses
@@ -275,6 +276,18 @@ _FILLED = ("tile", "panel", "lanes", "stage")
 """What each round fills before it uses it: the schedules that make such arrays see to that."""
 
 
+def _later(loop: For) -> Names:
+    """Return what the symbols that a round binds are in the later round."""
+    try:
+        known: Names = loop.later
+    except AttributeError:
+        bound = [s.symbol for s in statements(loop.body) if isinstance(s, For | Let)]
+        known = {symbol: var(Symbol(symbol.name, -2 - symbol.serial)) for symbol in bound}
+        known[loop.symbol] = var(loop.symbol) + var(_LATER) * loop.step
+        keep(loop, "later", known)
+    return known
+
+
 @dataclass(frozen=True, slots=True)
 class _Meeting:
     """Two places that use one node, the second in a later round."""
@@ -291,7 +304,7 @@ class _Meeting:
         node = self.one.node
         if self.one.index is None or self.other.index is None:
             return Refusal(Dependent.STORAGE, f"`{node.label}`")
-        names = self.names()
+        names = _later(self.loop)
         later = _at(self.other.index, names)
         if are_apart(self.one.index, later, self.known(names)):
             return None
@@ -306,12 +319,6 @@ class _Meeting:
         second = first + self.loop.step * found[_LATER]
         detail = f"{one} in the round {name} = {first} and {other} in the round {name} = {second}"
         return Refusal(reason, detail)
-
-    def names(self) -> Names:
-        """Return what the symbols that a round binds are in the later round."""
-        bound = [s.symbol for s in statements(self.loop.body) if isinstance(s, For | Let)]
-        later = {symbol: var(Symbol(symbol.name, -2 - symbol.serial)) for symbol in bound}
-        return {**later, self.loop.symbol: var(self.loop.symbol) + var(_LATER) * self.loop.step}
 
     def known(self, names: Names) -> tuple[Range, ...]:
         """Return through what all symbols run, outermost first."""

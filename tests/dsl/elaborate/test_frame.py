@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from plusequals.dsl import surface as s
@@ -66,6 +68,14 @@ def test_names_that_are_read_are_not_those_that_are_only_set() -> None:
 def test_a_lambda_hides_its_parameters() -> None:
     function = parsed("x", "return lambda i, j: i + j + k")
     assert [name.id for statement in function.body for name in names_in(statement)] == ["k"]
+
+
+def test_what_is_read_is_found_once_and_no_part_of_a_statement() -> None:
+    one, other = (parsed("d", BODY).body for _ in range(2))
+    assert all(loads_in(statement) is loads_in(statement) for statement in one)
+    assert one == other and repr(one) == repr(other) and hash(one[0]) == hash(other[0])
+    changed = replace(one[0], value=one[1].value)
+    assert [name.id for name in loads_in(changed)] == ["f", "b", "c"]
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,13 @@ def verified(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def young() -> None:
+    """Let each collection of garbage look at what is made from here on: of many each is quick."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def golden_folder(request: pytest.FixtureRequest) -> Path:
     """The folder of golden files of the test's file."""

@@ -20,7 +20,7 @@ from .faulty import VERBS, FaultyDriver
 from .foreign import Theirs
 from .on_cpu import backend, installed, needs_gxx
 
-pytestmark = needs_gxx
+pytestmark = [needs_gxx, pytest.mark.usefixtures("young")]
 Run = Callable[[], None]
 """Does something and asserts that all of its numbers are right."""
 MOST = 40

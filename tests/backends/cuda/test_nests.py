@@ -144,13 +144,20 @@ SPILLED = 24
 """Bytes that a thread may keep in memory: for sm_100 a counter of the compiler's own is kept so."""
 
 
+@pytest.fixture(scope="module")
+def singles() -> list[Plan]:
+    """The nests of a large and a small size, in float32: one text for all architectures."""
+    return plans([*cases(70, np.float32), *cases(5, np.float32)], CpuDriver())
+
+
 @needs_nvrtc
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_what_kernels_take_of_a_multiprocessor(architecture: str, tmp_path: Path) -> None:
-    made = plans([*cases(70, np.float32), *cases(5, np.float32)], CpuDriver())
-    built = needed().build(joined(made), architecture, tmp_path)
+def test_what_kernels_take_of_a_multiprocessor(
+    architecture: str, singles: list[Plan], tmp_path: Path
+) -> None:
+    built = needed().build(joined(singles), architecture, tmp_path)
     assert "warning" not in built.log
-    kernels = {kernel.name: kernel for plan in made for kernel in plan.text.kernels}
+    kernels = {kernel.name: kernel for plan in singles for kernel in plan.text.kernels}
     assert built.figures.keys() == kernels.keys()
     for name, figures in built.figures.items():
         assert max(figures.spilled, figures.stack) <= SPILLED, (name, str(figures))

@@ -307,6 +307,7 @@ def test_finalizing_raises_what_failed_and_frees_all_the_same() -> None:
     assert not routine.context.fields
 
 
+@pytest.mark.usefixtures("young")
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
 def test_trap_everything_is_collected_in_any_order(order: tuple[int, ...]) -> None:
     device, p = pe.device("numpy:9"), tensor()

@@ -198,7 +198,7 @@ def _comparing(names: list[str]) -> dict[str, Callable[..., Any]]:
         values = attrgetter(*names, *(names if len(names) == 1 else ()))
 
     def __eq__(self: Any, other: object) -> bool:
-        return (
+        return self is other or (  # tuples of what is the same are equal, even of NaN
             values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
         )
 

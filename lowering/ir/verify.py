@@ -122,14 +122,16 @@ def _unbound(body: Body, known: frozenset[Symbol]) -> Found:
                 yield from _unbound(statement.body, inner)
                 continue
             case _:
-                yield from _misses(statement, uses(statement) - known)
-        for symbol in binds(statement):
+                if not uses(statement) <= known:
+                    yield from _misses(statement, uses(statement) - known)
+        bound = binds(statement)
+        for symbol in bound:
             if symbol in known:
                 yield statement, f"symbol {symbol.name} is bound again in its own scope"
         if isinstance(statement, assignments.Let):
             known |= {statement.symbol}
         for one in bodies(statement):
-            yield from _unbound(one, known | frozenset(binds(statement)))
+            yield from _unbound(one, known.union(bound) if bound else known)
 
 
 def _misses(statement: AnyStatement, symbols: frozenset[Symbol]) -> Found:
@@ -142,16 +144,17 @@ def nodes_are_declared(unit: Unit) -> Found:
     declared = {node.id: node for node in unit.nodes}
     if len(declared) < len(unit.nodes):
         yield Block("declarations", ()), "two nodes have the same id"
-    for statement, node in _touched(unit.body):
-        if declared.get(node.id) != node:
+    for statement in statements(unit.body):
+        wrong = [
+            n for n in _touched(statement) if (one := declared.get(n.id)) is not n and one != n
+        ]
+        for node in dict.fromkeys(wrong):
             yield statement, f"node {node} is not declared, or declared differently"
 
 
-def _touched(body: Body) -> Iterator[tuple[AnyStatement, Node]]:
-    """Each statement with the nodes that it reads or writes itself."""
-    for statement in statements(body):
-        for node in dict.fromkeys((*own_reads(statement), *own_writes(statement))):
-            yield statement, node
+def _touched(statement: AnyStatement) -> tuple[Node, ...]:
+    """The nodes that a statement reads or writes itself."""
+    return own_reads(statement) + own_writes(statement)
 
 
 def written_nodes_are_writable(unit: Unit) -> Found:
@@ -160,9 +163,8 @@ def written_nodes_are_writable(unit: Unit) -> Found:
     for statement in statements(unit.body):
         if isinstance(statement, assignments.Permute):
             continue  # exchanges arrays, and writes into none
-        for node in dict.fromkeys(own_writes(statement)):
-            if node.id in fixed:
-                yield statement, f"parameter {node} is written but not declared as written"
+        for node in dict.fromkeys([n for n in own_writes(statement) if n.id in fixed]):
+            yield statement, f"parameter {node} is written but not declared as written"
 
 
 def jumps_are_in_loops(unit: Unit) -> Found:
@@ -207,9 +209,8 @@ def _storage(
 ) -> frozenset[int]:
     """Note the accesses without storage; return the ids that surely have it after the body."""
     for statement in body:
-        for node in _needs(statement):
-            if node.id not in have:
-                problems.append((statement, f"{node} has no storage yet"))
+        for node in dict.fromkeys([n for n in _needs(statement) if n.id not in have]):
+            problems.append((statement, f"{node} has no storage yet"))
         match statement:
             case assignments.Alloc(node):
                 have |= {node.id}
@@ -233,7 +234,7 @@ def _needs(statement: AnyStatement) -> tuple[Node, ...]:
     if isinstance(statement, assignments.Alloc | assignments.While | loops.While):
         test = getattr(statement, "test", None)
         return () if test is None else verify_local.nodes_in(test)
-    return tuple(dict.fromkeys((*own_reads(statement), *own_writes(statement))))
+    return _touched(statement)
 
 
 CHECKS: dict[str, Callable[[Unit], Found]] = {

@@ -199,12 +199,14 @@ class Param:
 class Whole:
     """A statement or a function. It never changes: what is found out about it is kept with it."""
 
-    __slots__ = ("defined", "loads")
+    __slots__ = ("defined", "loads", "mentioned")
 
     defined: frozenset[str]
     """The names inside the functions and lambdas that are defined in it."""
     loads: tuple[Name, ...]
     """The names that are read in it."""
+    mentioned: frozenset[str]
+    """All names in it, however they are used."""
 
 
 @dataclass(frozen=True, slots=True)

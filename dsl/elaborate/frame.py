@@ -344,7 +344,19 @@ def _blocks(statement: s.Statement) -> tuple[tuple[s.Statement, ...], ...]:
             return ()
 
 
+def _mentioned(statement: s.Whole) -> frozenset[str]:
+    """Return all names in a statement; a comprehension hides its own from `names_in` alone."""
+    try:
+        return statement.mentioned
+    except AttributeError:
+        found = frozenset(n.id for names in (names_in, loads_in) for n in names(statement))
+        object.__setattr__(statement, "mentioned", found)
+        return found
+
+
 def _first_use(statement: s.Statement, name: str) -> str:
+    if not isinstance(statement, s.Whole) or name not in _mentioned(statement):
+        return "unused"
     match statement:
         case s.If(test, then, other):
             if any(n.id == name for n in names_in(test)):

@@ -53,8 +53,10 @@ def carried(
     """
     ctx = frame.ctx
     rebound = [name for name in dict.fromkeys(rebound_names(body)) if name not in own]
-    early = {name for name in rebound if first_use(whole or body, name) != "set"}
-    live = {name for name in rebound if name in early or read_after(frame, statement, name)}
+    use = {name: first_use(whole or body, name) for name in rebound}
+    early = {name for name in rebound if use[name] != "set"}
+    live = {name for name in rebound if use[name] == "read" or read_after(frame, statement, name)}
+    live |= early & {RESULT, EXIT}  # where a function is left is read after its text
     slots: dict[str, Kind | None] = {
         name: None for name in rebound  # in this order: what is emitted follows it
         if name in live and name in frame.names and is_number(frame.names[name])

@@ -121,8 +121,8 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
         rebound_names((s.For(statement.target, statement.iterable, (), statement.span),))
     )
     nested = frame.in_loop
-    lasting = _lasting(frame, statement)
-    before = frame.names.get(lasting or "")
+    lasting = _lasting(frame, statement, targets)
+    before = {name: frame.names.get(name) for name in lasting}
     after: dict[str, Scalar] = {}
 
     def body(inner: tuple[s.Statement, ...]) -> None:
@@ -131,11 +131,12 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
             try:
                 bind_target(frame, statement.target, source.item(symbol), statement.span)
                 _into_slots(frame, targets, statement.span)
-                if lasting is not None and is_number(frame.names[lasting]):
-                    if nested:
-                        kind = as_scalar(frame.names[lasting], statement.span).kind
-                        raise NeedKind(lasting, kind, statement)
-                    after[lasting] = _kept(frame, lasting, before, statement.span)
+                for name in lasting:
+                    if is_number(frame.names[name]):
+                        if nested:
+                            kind = as_scalar(frame.names[name], statement.span).kind
+                            raise NeedKind(name, kind, statement)
+                        after[name] = _kept(frame, name, before[name], statement.span)
                 run(frame, inner)
             finally:
                 ctx.loop_symbols.discard(symbol)
@@ -143,10 +144,11 @@ def _run_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> Non
     runs = ctx.known.nonnegative(last - first)
     own, symbols = frozenset(targets), frozenset({symbol})
     out = carried(frame, statement, statement.body, own, body, symbols, runs=runs)
-    for kept in after.values():
-        if before is not None and is_number(before):  # what it is where there is no round
+    for name, kept in after.items():
+        old = before[name]
+        if old is not None and is_number(old):  # what it is where there is no round
             assert isinstance(kept.expr, Read)
-            ctx.set(kept.expr.node, as_scalar(before, statement.span).expr, statement.span)
+            ctx.set(kept.expr.node, as_scalar(old, statement.span).expr, statement.span)
     ctx.emit(For(symbol, source.lo, source.hi, source.step, tuple(out), statement.span))
     for name in targets:
         if name in frame.slots:
@@ -175,17 +177,17 @@ def _into_slots(frame: Frame, targets: tuple[str, ...], span: Span) -> None:
                 frame.names[name] = value
 
 
-def _lasting(frame: Frame, statement: s.For) -> str | None:
-    """Return the loop's variable where it is read after the loop, None where it is not.
+def _lasting(frame: Frame, statement: s.For, targets: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the loop's variables that are read after the loop.
 
     Inside another loop a number needs a slot there: a round may find what an earlier one has left.
     """
-    if not isinstance(statement.target, s.Name):
-        return None
-    name = statement.target.id
-    if name in frame.slots or not read_after(frame, statement, name):
-        return None
-    return None if name in rebound_names(statement.body) and not frame.in_loop else name
+    assigned = frozenset(() if frame.in_loop else rebound_names(statement.body))
+    return tuple(
+        name
+        for name in targets
+        if name not in frame.slots and name not in assigned and read_after(frame, statement, name)
+    )
 
 
 def _kept(frame: Frame, name: str, before: Value | None, span: Span) -> Scalar:

@@ -218,10 +218,12 @@ def _is_work(expr: Apply | Cast, read: list[Read], costly: bool) -> bool:
     """Whether an expression is more than a load, and dear or of scalars where that is asked for."""
     if expr.dtype.compute is not expr.dtype:
         return False
-    if not read or not costly:
-        return bool(read)
+    if read and not costly:
+        return True
+    if not read and not free_symbols(expr):  # constants
+        return False
     dear = any(isinstance(one, Apply) and one.op.name not in _CHEAP for one in walk(expr))
-    return dear or not any(one.index for one in read)
+    return dear or bool(read) and not any(one.index for one in read)
 
 
 def _reads(expr: Expr) -> frozenset[int]:

@@ -37,6 +37,27 @@ LOOPS = {
     "nested targets": (
         "s = 0.0\nfor i, (a, b) in enumerate(zip(x[0], x[1])):\n    s += i * a * b\nreturn s"
     ),
+    "two targets after a break": (
+        "for i, v in enumerate(x[0]):\n    if v != x[0, 0]:\n        break\n"
+        "else:\n    return -1, x.sum()\nreturn i, x[0, :i].sum() * v"
+    ),
+    "nested targets after the loop": (
+        "i = 7\nfor i, (a, b) in enumerate(zip(x[0], x[1])):\n    if a * b > 9.0:\n"
+        "        break\nreturn i, a - b"
+    ),
+    "two targets after a loop in a loop": (
+        "s = 0.0\nfor k in range(3):\n    for i, v in enumerate(x[0]):\n        if i == k:\n"
+        "            break\n    s += v * (i + 1)\nreturn s, i"
+    ),
+    "a variable that was an array before": (
+        "c = x * 2.0\ns = c.sum()\nfor a in range(3):\n    for c in range(2):\n"
+        "        s += c\nreturn s"
+    ),
+    "a variable that was another array in a loop before": (
+        "s = 0.0\nfor row in x:\n    c = row * 2.0\n    s += c[0]\nfor a in range(3):\n"
+        "    for b in range(2):\n        for c in range(int(x[0, 0])):\n            s += c\n"
+        "return s"
+    ),
 }
 
 

@@ -18,6 +18,26 @@ def test_work_leaves_as_many_loops_as_it_can() -> None:
     )
 
 
+def test_dear_work_on_counters_alone_leaves() -> None:
+    body = "for k in range(2, 9):\n    y[i, j] += sqrt(k) * x[i, j] / (1.0 - 0.9**n) + k"
+    assert after(hoist, body, y="f64[4, 5]", x="f64[4, 5]", n="i64") == (
+        "let n_2 = n\n"
+        "difference = 1.0 - 0.9 ** f64(n_2)\n"
+        "for k in 2..9:\n"
+        "    sqrt_value = sqrt(f64(k))\n"
+        "    for i in 0..4:\n"
+        "        for j in 0..5:\n"
+        "            y[i, j] += sqrt_value * x[i, j] / difference + f64(k)"
+    )
+    angles = "y[i, j] = x[i, j] * cos(0.1 * i) + (i + 2) * 3"
+    assert after(hoist, angles, y="f32[4, 5]", x="f32[4, 5]") == (
+        "for i in 0..4:\n"
+        "    cos_product = f32(cos(0.1 * f64(i)))\n"
+        "    for j in 0..5:\n"
+        "        y[i, j] = x[i, j] * cos_product + f32(3*i + 6)"
+    )
+
+
 def test_what_the_loop_writes_stays() -> None:
     body = "for i in range(4):\n    y[i] = exp(x[0])\n    x[0] = y[i]"
     assert "exp_x" not in after(hoist, body, y="f32[4]", x="f32[4]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from .context import compare, error
 from .elementwise import arithmetic, converted
 from .joining import own_type
 from .reshaping import is_in_order
-from .shaping import at_least
+from .shaping import ravel
 from .site import (
     NO,
     NONE,
@@ -44,9 +45,12 @@ from .site import (
     takes,
 )
 from .stores import assign
-from .types import Kind, cast
+from .types import WEAK_BOOL, WEAK_COMPLEX, WEAK_FLOAT, WEAK_INT, Kind, cast
 from .values import Array, Group, Masked, Scalar, Static, Value
 from .views import subscript
+
+_PYTHON = {"b": WEAK_BOOL, "i": WEAK_INT, "u": WEAK_INT, "f": WEAK_FLOAT, "c": WEAK_COMPLEX}
+"""What a NumPy number of each kind is as a Python one."""
 
 
 def filled(site: Site, shape: tuple[Affine, ...], number: float, dtype: DType) -> Array:
@@ -110,16 +114,28 @@ def array(
     if isinstance(object, Masked):
         return array_of(site, object)
     element = dtype_of(site, dtype)
-    if isinstance(object, Array):
-        made = object
-    else:
-        made = _nested(site, object)
+    made = object if isinstance(object, Array) else _nested(site, object)
+    anew = constant(copy) is True or made is not object
     if element is not None and made.kind.dtype is not element:
-        made = array_of(site, converted(site, made, element))
-    made = at_least(static_int(site, ndmin, "ndmin"), site, made)
-    if not made.rank:
+        made, anew = array_of(site, converted(site, made, element)), True
+    if anew and constant(copy) is False:
+        raise error(
+            "CD0453", CdValueError, f"{describe(object)} cannot be had without a copy", site.span,
+            helps=("leave `copy=False` out", "or take what there is: `np.asarray(...)`"),
+        )  # fmt: skip
+    made = _leading(site, made, static_int(site, ndmin, "ndmin"))
+    if not made.rank and anew:
         return Scalar(made.body, Kind(made.kind.dtype))
+    if not anew:
+        return made
     return Array(made.axes, made.shape, made.body, Kind(made.kind.dtype), copied=True)
+
+
+def _leading(site: Site, array: Array, rank: int) -> Array:
+    """Return the array with axes of size 1 before its own, up to so many."""
+    more = max(rank - array.rank, 0)
+    axes = (*site.ctx.axes(more), *array.axes)
+    return replace(array, axes=axes, shape=(*(const(1),) * more, *array.shape))
 
 
 def _nested(site: Site, value: Value) -> Array:
@@ -346,6 +362,8 @@ def astype(
     element = dtype_of(site, dtype)
     if element is None:
         element = dtypes.float64
+    if constant(copy) is False and isinstance(a, Array) and a.kind == Kind(element):
+        return a
     result = converted(site, a, element)
     if isinstance(result, Array):
         return Array(result.axes, result.shape, result.body, result.kind, copied=True)
@@ -355,7 +373,7 @@ def astype(
 
 
 def item(site: Site, a: Value, *args: Value) -> Value:
-    """Return one element of an array as a number."""
+    """Return one element of an array as a Python number."""
     made = array_of(site, a)
     position = items_of(args[0]) if len(args) == 1 else args
     chosen = position if position is not None else args
@@ -365,5 +383,8 @@ def item(site: Site, a: Value, *args: Value) -> Value:
             raise error(
                 "CD0453", CdValueError, f"`item` of {describe(made)} needs a position", site.span
             )
-    found = subscript(site.ctx, made, list(chosen), site.span, "the array")
-    return as_scalar(found, site.span)
+    if len(chosen) == 1 and made.rank > 1:
+        made = array_of(site, ravel(site, made))
+    found = as_scalar(subscript(site.ctx, made, list(chosen), site.span, "the array"), site.span)
+    weak = _PYTHON[found.kind.dtype.kind]
+    return Scalar(cast(found.expr, weak.dtype), weak)

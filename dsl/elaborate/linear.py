@@ -20,7 +20,7 @@ from .elementwise import arithmetic
 from .joining import stacked
 from .python_reductions import as_number
 from .reductions import accumulate
-from .shaping import diagonal, expand_dims, ravel, reshape, squeeze, total_size
+from .shaping import diagonal, expand_dims, ravel, remap, reshape, squeeze, total_size
 from .site import (
     NONE,
     NOT_CONSTANT,
@@ -260,7 +260,22 @@ def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NO
         )
     if len(set(output)) < len(output) or set(output) - set("".join(full)):
         raise _specification(site, text, f"its output `{output}`")
+    if len(arrays) == 1 and set(output) == set(full[0]):
+        return _view(site, arrays[0], full[0], output)
     return product_sum(site, [Operand(a, t) for a, t in zip(arrays, full, strict=True)], output)
+
+
+def _view(site: Site, array: Array, letters: str, output: str) -> Value:
+    """Return one operand of `einsum` with its axes in another order, diagonals among them."""
+    first = {letter: letters.index(letter) for letter in output}
+    pairs = [(array.shape[first[x]], size) for x, size in zip(letters, array.shape, strict=True)]
+    if not output or any(site.ctx.known.differ(*pair) for pair in pairs):
+        return product_sum(site, [Operand(array, letters)], output)
+    for one, other in pairs:
+        site.ctx.equal_extents(one, other, "the axes of a product differ", site.span)
+    axes = [array.axes[first[letter]] for letter in output]
+    index = [var(array.axes[first[letter]]) for letter in letters]
+    return remap(array, axes, [array.shape[first[letter]] for letter in output], index)
 
 
 def _with_dots(term: str, rank: int, dots: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 import plusequals as pe
 
-from .numpy_oracle import assert_same_as_numpy
+from .numpy_oracle import assert_same_as_numpy, compiled
 
 EXPRESSIONS = (
     "np.eye(3)",
@@ -29,6 +29,15 @@ EXPRESSIONS = (
     "np.array([1, 2, 3])",
     "np.array([[1, 2.5], [3, 4]])",
     "np.array(x)",
+    "np.array(x, ndmin=3)",
+    "np.array(v, ndmin=3), np.array(s, ndmin=2), np.array(x, ndmin=1)",
+    "y = np.array(x, copy=False, ndmin=3)\ny[0, 0] = 7.0\nx, y.copy()",
+    "y = np.array(x, copy=None)\nx[0] = 7.0\ny.copy(), x",
+    "y = np.array(x, np.float32, copy=None)\nx[0] = 7.0\ny.copy(), x",
+    "y = np.array(x, copy=True)\nx[0] = 7.0\ny.copy(), x",
+    "y = x.astype(np.float64, copy=False)\nx[0] = 7.0\ny.copy(), x",
+    "y = x.astype(np.float32, copy=False)\nx[0] = 7.0\ny.copy(), x",
+    "y = x.astype(np.float64)\nx[0] = 7.0\ny.copy(), x",
     "np.array([s, 2.0], dtype=np.float32)",
     "np.array([v[0], w[0]])",
     "np.asarray(x)",
@@ -50,6 +59,8 @@ EXPRESSIONS = (
     "np.finfo(np.float32).eps",
     "np.finfo(x.dtype).max",
     "v.item(1)",
+    "y * v.item(0), y * v[0]",
+    "k.item(2), h.item(3), b.item(1), z.item(0), u.item(0), y[:1, :1].item()",
     "v.fill(3.0) or v",
     "np.zeros(3, dtype=x.dtype) + np.ones(3, dtype=v.dtype)",
     "np.arange(n) * 2.0",
@@ -94,3 +105,9 @@ def test_only_what_lies_in_c_order_is_not_copied(part: str) -> None:
         mine, plain = made(), made()
         np.testing.assert_array_equal(function(mine), scope["f"](plain))
         np.testing.assert_array_equal(mine, plain)
+
+
+@pytest.mark.parametrize("body", ["np.array(x, np.float32, copy=False)", "np.array(s, copy=False)"])
+def test_what_needs_a_copy_is_refused_without_one(body: str) -> None:
+    with pytest.raises(pe.CdError, match="cannot be had without a copy"):
+        compiled(body)

@@ -28,6 +28,8 @@ _NUMBERS = frozenset(
     [float, complex, *(np.dtype(t.name).type for t in dtypes.ALL if t.name != "bfloat16")]
 ) - {np.bool_}  # fmt: skip
 _LISTED = frozenset([float, int])
+_ITEMS = ("__getitem__", "__iter__", "__len__")
+"""How a tuple gives its items."""
 _NAMED = (
     types.FunctionType, types.BuiltinFunctionType, types.CodeType, types.ModuleType, type, np.ufunc,
     ArrayType, type(MISSING),
@@ -40,6 +42,17 @@ def describe_input(value: object, static: bool, name: str = "the argument") -> S
     Raises CdTypeError CD0701 or CD0702 for what makes no array that the language has.
     """
     return spec_of(value, partial(_array_spec, name=name), static, _is_tensor)
+
+
+def is_like_tuple(kind: type) -> bool:
+    """Whether a class is one of tuples, named ones too, that have their items as tuples do.
+
+    >>> is_like_tuple(tuple), is_like_tuple(list), is_like_tuple(type(np.linalg.slogdet([[1.0]])))
+    (True, False, True)
+    """
+    if not issubclass(kind, tuple):
+        return False
+    return all(getattr(kind, name) is getattr(tuple, name) for name in _ITEMS)
 
 
 def quick_key(value: Any, static: bool) -> object:
@@ -65,8 +78,8 @@ def quick_key(value: Any, static: bool) -> object:
         return Placed, value.dtype, value.shape, lies
     if issubclass(kind, Refusing) and kind is tensors.Tensor:
         return tensors.Tensor, value.dtype, value.shape, value.fields, value.constant, value.memory
-    if kind is tuple:
-        return (tuple, *[quick_key(item, True) for item in value])
+    if kind is tuple or is_like_tuple(kind):
+        return (kind, *[quick_key(item, True) for item in value])
     if kind is list:
         if not static and (layout := _layout_of(value)) is not None:
             return ("list", *layout)

@@ -27,7 +27,7 @@ from .elaborate.inputs import ConstantSpec, InstanceSpec, MethodSpec, ObjectSpec
 from .elaborate.types import Kind
 from .elaborate.values import Path
 from .forms import Arguments, Lookup, Match, Specialisation
-from .keys import describe_input, quick_key
+from .keys import describe_input, is_like_tuple, quick_key
 from .recipe import Form, Recipe, Step, packed
 from .source import Scope
 
@@ -196,7 +196,7 @@ class _Steps:
                 check = Check.EQUAL, number
                 if not -(2**63) <= number < 2**63:
                     raise _Unfit
-            case (type() as kind, *keys) if kind in (tuple, list):
+            case (type() as kind, *keys) if kind is list or is_like_tuple(kind):
                 check = Check.SIZED, kind, len(keys)
                 for number, one in enumerate(keys):
                     inner = Path(path.root, (*path.steps, number), path.captured)

@@ -231,9 +231,9 @@ def _check(check: tuple[Any, ...]) -> list[Any]:
             return [Check.ARRAY, _dtype(dtype), list(shape), list(strides), flags]
         case (Check.NUMBER, kind):
             return [Check.NUMBER, "complex" if kind is complex else np.dtype(kind).name]
-        case (Check.SIZED, kind, length):
+        case (Check.SIZED, kind, length) if kind in (tuple, list):
             return [Check.SIZED, kind.__name__, length]
-        case (Check.TYPE, _):
+        case (Check.TYPE | Check.SIZED, *_):
             raise Unknown
     return list(check)
 

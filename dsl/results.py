@@ -17,7 +17,7 @@ from ..lowering.later import Later
 from .elaborate.typed import Argument, Constant, Many, New, Part, Return, Strided
 from .elaborate.values import Path
 from .forms import Getter, Match, Specialisation
-from .keys import has_arrays
+from .keys import has_arrays, is_like_tuple
 
 if TYPE_CHECKING:
     from ..backends.runtime import given as passed
@@ -103,7 +103,7 @@ def _is_told(path: Path, arguments: Arguments) -> bool:
     """Whether the key of an argument tells of what a path leads to; see `keys.quick_key`."""
     value: Any = None if path.captured else arguments[path.root]
     for step in path.steps:
-        told = type(value) is tuple or has_arrays(value)
+        told = is_like_tuple(type(value)) or has_arrays(value)
         if not told or not isinstance(step, int):
             return False
         value = value[step]

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from plusequals.backends.cc.warm import Check, New, Part, Source, Whole
+from plusequals.backends.cc.warm import VALUES, Check, New, Part, Source, Whole
 from plusequals.dsl.recipe import Form, Recipe, Step, packed
 from plusequals.dsl.source import MISSING, Scope
 from plusequals.lowering.diagnostic import CdError, Diagnostic
@@ -87,7 +87,7 @@ def test_an_array_is_made_of_a_list() -> None:
 
 
 def test_one_that_is_too_long_is_no_plan() -> None:
-    recipe = Recipe([Step((Source.ARGUMENT, "x"))] * 65, [], [], [], [], Whole.ONE, [])
+    recipe = Recipe([Step((Source.ARGUMENT, "x"))] * (VALUES + 1), [], [], [], [], Whole.ONE, [])
     assert packed(recipe, FORM, None, (1, 2), None, fail) is None
     results = [(New.ARRAY, np.dtype(float), (2,))]
     assert words_of(results=results, parts=[(Part.RESULT, 0)])[0] == []

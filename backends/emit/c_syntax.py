@@ -36,7 +36,7 @@ from ...lowering.ir.assignments import (
     Pair,
     Permute,
     Print,
-)  # fmt: skip
+)
 from ...lowering.ir.expressions import Apply, Expr
 from ...lowering.ir.indexing import Symbol, const
 from ...lowering.ir.loops import (
@@ -51,7 +51,7 @@ from ...lowering.ir.loops import (
     Store,
     Update,
     While,
-)  # fmt: skip
+)
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from ...lowering.passes.summary import without_unused

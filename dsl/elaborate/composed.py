@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from textwrap import indent
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdTypeError
@@ -19,7 +20,10 @@ from .values import Group, Static, Value
 _FEW = 16
 """Among so many values one is looked for by comparing with each, in vectors."""
 
-ISIN = f"""
+_RANGE = 1 << 16
+"""In a range of so many whole numbers those that are looked for are marked."""
+
+_ISIN = f"""
 def isin(element, test_elements, invert):
     tests = np.ravel(test_elements)
     values = np.asarray(element)
@@ -28,44 +32,32 @@ def isin(element, test_elements, invert):
         for test in tests:
             found |= values == test
     else:
-        known = np.sort(tests)
-        at = np.minimum(np.searchsorted(known, values), tests.size - 1)
-        found[...] = known[at] == values
+{{search}}
     if invert:
         return ~found
     return found
 """
-
-_RANGE = 1 << 16
-"""In a range of so many whole numbers those that are looked for are marked."""
-
-ISIN_WHOLE = f"""
-def isin_whole(element, test_elements, invert):
-    tests = np.ravel(test_elements)
-    values = np.asarray(element)
-    found = np.zeros(values.shape, np.bool_)
-    if tests.size <= {_FEW}:
-        for test in tests:
-            found |= values == test
-    else:
-        low = np.int64(tests.min())
-        high = np.int64(tests.max())
-        width = high - low
-        if width >= 0 and width < {_RANGE}:
-            marked = np.zeros({_RANGE}, np.bool_)
-            for k in range(tests.size):
-                marked[clamp(np.int64(tests[k]) - low)] = True
-            wide = np.int64(values)
-            inside = (wide >= low) & (wide <= high)
-            found[...] = inside & marked[np.uint16(wide - low)]
-        else:
-            known = np.sort(tests)
-            at = np.minimum(np.searchsorted(known, values), tests.size - 1)
-            found[...] = known[at] == values
-    if invert:
-        return ~found
-    return found
+_SORTED = """\
+known = np.sort(tests)
+at = np.minimum(np.searchsorted(known, values), tests.size - 1)
+found[...] = known[at] == values
 """
+_MARKED = f"""\
+low = np.int64(tests.min())
+high = np.int64(tests.max())
+width = high - low
+if width >= 0 and width < {_RANGE}:
+    marked = np.zeros({_RANGE}, np.bool_)
+    for k in range(tests.size):
+        marked[clamp(np.int64(tests[k]) - low)] = True
+    wide = np.int64(values)
+    inside = (wide >= low) & (wide <= high)
+    found[...] = inside & marked[np.uint16(wide - low)]
+else:
+{indent(_SORTED, "    ")}"""
+ISIN, ISIN_WHOLE = (
+    _ISIN.format(search=indent(search, " " * 8).rstrip()) for search in (_SORTED, _MARKED)
+)
 
 EDIFF = """
 def ediff1d(ary, to_end=None, to_begin=None):

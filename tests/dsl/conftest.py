@@ -1,9 +1,10 @@
-"""Modules written by tests, and the library of the short way."""
+"""Modules written by tests, and the library of the short way, and who goes the long one."""
 
 import importlib.util
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from plusequals.backends.cc import warm
 from plusequals.backends.cc.backend import CompiledC
 from plusequals.backends.cc.warm import ShortWay
 from plusequals.backends.runtime.state import RUNTIME
+from plusequals.dsl.cd import CdFunction
 
 
 @pytest.fixture
@@ -44,3 +46,17 @@ def short_way() -> Iterator[None]:
     assert backend.short_way.caller is not None
     with pe.override(optimize=0, verify=False):
         yield
+
+
+@pytest.fixture
+def long_ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the functions that were called the long way, in order."""
+    seen: list[str] = []
+    long_way = CdFunction._call
+
+    def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.append(self.__name__)
+        return long_way(self, *args, **kwargs)
+
+    monkeypatch.setattr(CdFunction, "_call", noted)
+    return seen

@@ -26,20 +26,6 @@ def made(text: str, **names: Any) -> Any:
 pytestmark = pytest.mark.usefixtures("short_way")
 
 
-@pytest.fixture
-def long_ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the functions that were called the long way, in order."""
-    seen: list[str] = []
-    long_way = CdFunction._call
-
-    def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        seen.append(self.__name__)
-        return long_way(self, *args, **kwargs)
-
-    monkeypatch.setattr(CdFunction, "_call", noted)
-    return seen
-
-
 def repeated(seen: list[str], call: Callable[[], Any], times: int = 5) -> list[Any]:
     """What several calls return, of which only the first ones went the long way."""
     call(), call(), call()

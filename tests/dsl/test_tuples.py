@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.dsl.cd import CdFunction
 
 pytestmark = pytest.mark.usefixtures("short_way")
 
@@ -16,20 +15,6 @@ pytestmark = pytest.mark.usefixtures("short_way")
 def made(text: str) -> Any:
     """The function that a text defines."""
     return pe.cd_from_source(text, {"np": np})
-
-
-@pytest.fixture
-def long_ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the functions that were called the long way, in order."""
-    seen: list[str] = []
-    long_way = CdFunction._call
-
-    def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        seen.append(self.__name__)
-        return long_way(self, *args, **kwargs)
-
-    monkeypatch.setattr(CdFunction, "_call", noted)
-    return seen
 
 
 class State(NamedTuple):

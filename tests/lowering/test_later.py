@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +41,6 @@ def test_importing_the_package_imports_little() -> None:
     assert done.stdout == "module 'plusequals' has no attribute 'nothing'\n"
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
 def test_a_fork_waits_for_the_imports_of_other_threads(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time\ntime.sleep(0.5)\nvalue = 3\n")
     program = (

@@ -6,6 +6,12 @@ import subprocess
 import sys
 
 
+def _printed(program: str) -> str:
+    """What a process prints that runs a program."""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    return done.stdout
+
+
 def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have() -> None:
     program = (
         "import os, signal, threading\n"
@@ -26,8 +32,7 @@ def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have() -> Non
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
         "over.set()\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout == "3\n"
+    assert _printed(program) == "3\n"
 
 
 def test_a_child_that_is_forked_with_a_lock_held_gives_it_back() -> None:
@@ -43,5 +48,4 @@ def test_a_child_that_is_forked_with_a_lock_held_gives_it_back() -> None:
         "        os._exit(4)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout == "4\n"
+    assert _printed(program) == "4\n"

@@ -286,11 +286,15 @@ def _is_value(node: Node, kernel: Kernel, spaces: Mapping[int, Space]) -> bool:
 def _head(kernel: Kernel, frame: KernelFrame, bounds: str) -> str:
     parameters = []
     written = {node.id for node in writes((kernel.loop,))}
+    waits = any(isinstance(stmt, Barrier) for stmt in statements(_body(kernel.loop)))
     for node in kernel.nodes:
         const = "" if node.id in written else "const "
+        # What another thread writes before a barrier, this one may read behind it: a compiler that
+        # is told that nobody else writes there keeps what it has read before.
+        alone = "" if node.id in written and waits else CUDA.restrict
         name = frame.scope.nodes[node.id]
         name = f"{name}_at" if node.id in frame.scope.by_value else name
-        parameters.append(f"{const}{CUDA.types[node.dtype]} *{CUDA.restrict} {name}")
+        parameters.append(f"{const}{CUDA.types[node.dtype]} *{alone}{' ' * bool(alone)}{name}")
     for symbol in kernel.symbols:
         wide = WIDE * (symbol in frame.scope.narrow)
         parameters.append(f"int64_t {frame.scope.symbols[symbol]}{wide}")

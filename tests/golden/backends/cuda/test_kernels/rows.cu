@@ -1,5 +1,5 @@
-extern "C" __global__ void __launch_bounds__(64) pe_rows_0(const float *__restrict__ x,
-        float *__restrict__ y, int64_t n, int64_t *faults, int64_t launch)
+extern "C" __global__ void __launch_bounds__(64) pe_rows_0(const float *__restrict__ x, float *y,
+        int64_t n, int64_t *faults, int64_t launch)
 {
     launched<0, 1, 1, 64, 1, 1>();
     if (faults[0] && faults[0] != launch) return;

@@ -35,6 +35,10 @@ class Target:
     """Whether there is an instruction that multiplies, adds and rounds once."""
     tensors: tuple[str, ...] = ()
     """The types, by their short names, of factors that units of their own multiply and add up."""
+    shared_bytes: int = 48 * 1024
+    """Bytes that the threads of a block may share."""
+    warpgroups: bool = False
+    """Whether four warps multiply together, by instructions that no other architecture has."""
     atomics: bool = False
     """Whether threads may add to an element in the order in which they come."""
     short: bool = False

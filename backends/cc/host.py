@@ -56,7 +56,7 @@ def target() -> Target:
         streams=_streams(),
         stack_bytes=chosen.stack_bytes, schedule=chosen.schedule,
         reorders=chosen.profile == "default", fma=fuses(),
-        short=chosen.pipeline == "short", tensors=(), atomics=False,
+        short=chosen.pipeline == "short", tensors=(), warpgroups=False, atomics=False,
         **known,
     )  # fmt: skip
 

@@ -34,6 +34,8 @@ from .verbs import Driver, DriverError, Handle, Missing, Properties
 
 TENSORS = 8, 0
 """The first devices that have the instructions of `tensors.h`."""
+WARPGROUPS = 9, 0
+"""The only devices on which four warps multiply together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,8 @@ class CompiledCuda:
 
     def load(self, made: Plan, name: str, device: Opened) -> tuple[Loaded, Origin]:
         """Return the kernels of a plan on a device, and where they came from."""
-        compiler, target = self.compiler(), device.properties.target
+        compiler = self.compiler()
+        target = device.properties.target_of(made.text.specific)
         flags = compiler.flags(target)
         text = made.text.text
         key = content_key(text=text, flags=flags, compiler=compiler.name)
@@ -168,8 +171,8 @@ class CompiledCuda:
             try:
                 module = device.context.load(code.code)
                 functions = tuple(
-                    device.context.function(module, kernel.name, kernel.arguments)
-                    for kernel in made.text.kernels
+                    device.context.function(module, one.name, one.arguments, one.dynamic)
+                    for one in made.text.kernels
                 )
             except DriverError as why:
                 raise device.failed(name, why, made.program.span) from None
@@ -265,7 +268,10 @@ def target_of(device: Properties) -> Target:
     """Return what a schedule may know of a device, under the current settings."""
     chosen = settings.current()
     tensors = ("f16", "bf16", *("f32",) * chosen.tf32) if device.architecture >= TENSORS else ()
-    return Target("cuda", stack_bytes=chosen.stack_bytes, tensors=tensors, atomics=chosen.atomics)
+    return Target(
+        "cuda", stack_bytes=chosen.stack_bytes, tensors=tensors, atomics=chosen.atomics,
+        shared_bytes=device.most_shared_bytes, warpgroups=device.architecture == WARPGROUPS,
+    )  # fmt: skip
 
 
 def packed(procedure: Procedure) -> Procedure:

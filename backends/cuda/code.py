@@ -70,7 +70,7 @@ class CudaCode:
         """What each kernel takes of a multiprocessor; nothing where the compiler did not say."""
         return tuple(
             KernelRow(kernel.name, kernel.span, kernel.threads, taken.registers, taken.spilled,
-                      taken.shared, taken.stack)
+                      taken.shared + kernel.dynamic, taken.stack)
             for kernel in self.plan.text.kernels if (taken := self.figures.get(kernel.name))
         )  # fmt: skip
 

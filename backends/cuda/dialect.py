@@ -56,6 +56,8 @@ LIBRARY = (
     ),
 )
 """The prelude: that of C, with pieces of its own in the place of some."""
+SPECIFIC: frozenset[str] = frozenset()
+"""The functions of it that only devices of the very architecture run: of 9.0, not of 10.0."""
 
 CUDA = replace(
     C,

@@ -8,6 +8,7 @@ with a stride, so that every size of a launch computes the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -29,7 +30,8 @@ from ..emit.dialect import Dialect
 from ..emit.layout import STEP, broken
 from ..emit.names import Names, identifier
 from ..emit.source import Body, above
-from .dialect import CUDA
+from .block_memory import laid_out
+from .dialect import CUDA, SPECIFIC
 
 PLACES = 8
 """Numbers of a fault's place in the program that are compared."""
@@ -70,6 +72,8 @@ class Kernel:
     shared: int
     """Bytes of memory that a block of it has."""
     shape: Shape
+    dynamic: int = 0
+    """Bytes that a launch gives to each block; 0 where it declares what its threads share."""
 
     @property
     def threads(self) -> int:
@@ -79,7 +83,7 @@ class Kernel:
     @property
     def span(self) -> Span:
         """Where the first statement is that it does."""
-        inside = (stmt.span for stmt in statements((self.loop,)))
+        inside = (getattr(stmt, "span", NOWHERE) for stmt in statements((self.loop,)))
         return next((span for span in inside if span is not NOWHERE), NOWHERE)
 
     @property
@@ -99,6 +103,8 @@ class Text:
     prints: tuple[Print, ...]
     above: int
     """How many lines of the text come before the kernels: the header and the prelude."""
+    specific: bool = False
+    """Whether only devices of the very architecture run it: it is compiled for `sm_90a`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +172,18 @@ def emit_kernels(
 
     `checks` says whether anything in the program may fail, `shapes` how many blocks and threads run
     each kernel, `known` what the host's numbers are between there. Two blocks at once keep a
-    multiprocessor busy where threads have rows.
+    multiprocessor busy where threads have rows, and its memory is enough for them.
     """
     lines: list[str] = []
     spans: dict[int, Span] = {}
     kernels: list[Kernel] = []
     bodies: list[Body] = []
     for number, loop in enumerate(loops):
-        blocks = 2 if any(spaces.get(node.id) == "rows" for node in _used(loop)) else 1
+        has_rows = any(spaces.get(node.id) == "rows" for node in _used(loop))
         loop = _of_one_thread(loop, spaces)
         called = f"pe_{identifier(name)}_{number}"
         kernel = _kernel(called, loop, spaces, checks, shapes[number])
+        blocks = 2 if has_rows and not kernel.dynamic else 1
         frame = _frame(kernel, spaces, known[number] if known else Bounds())
         bounds = f"{kernel.threads}, {blocks}" if blocks > 1 else f"{kernel.threads}"
         head = _head(kernel, frame, bounds)
@@ -197,6 +204,7 @@ def emit_kernels(
         tuple(fault for body in bodies for fault in body.faults),
         tuple(print_ for body in bodies for print_ in body.prints),
         skipped,
+        any(re.search(rf"\b{name}\(", head) for name in SPECIFIC),
     )
 
 
@@ -211,10 +219,15 @@ def _kernel(
     wanted |= {s for node in used for n in node.element_strides for s in n.symbols()}
     symbols = tuple(sorted(wanted - bound, key=lambda symbol: symbol.serial))
     slots = [_slots(stmt) for stmt in inside if isinstance(stmt, Print)]
-    shared = sum(node.bytes for node in used if spaces.get(node.id) == "shared")
+    held = _shared(used, spaces)
     prints = max(slots, default=0)
     logs = any(isinstance(stmt, Print) and stmt.logs for stmt in inside)
-    return Kernel(name, nodes, symbols, checks, prints, logs, loop, shared, shape)
+    shared, (_, dynamic) = sum(node.bytes for node in held), laid_out(held)
+    return Kernel(name, nodes, symbols, checks, prints, logs, loop, shared, shape, dynamic)
+
+
+def _shared(used: Iterable[Node], spaces: Mapping[int, Space]) -> tuple[Node, ...]:
+    return tuple(node for node in used if spaces.get(node.id) == "shared")
 
 
 def _slots(stmt: Print) -> int:
@@ -320,6 +333,7 @@ def _opening(kernel: Kernel, frame: KernelFrame, spaces: Mapping[int, Space]) ->
         if symbol in frame.scope.narrow:
             name = frame.scope.symbols[symbol]
             yield f"{STEP}const int32_t {name} = (int32_t){name}{WIDE};"
+    places, _ = laid_out(_shared(_used(kernel.loop), spaces))
     for node in _used(kernel.loop):
         name, ctype = frame.scope.nodes[node.id], CUDA.types[node.dtype]
         space = spaces.get(node.id, "device")
@@ -328,7 +342,9 @@ def _opening(kernel: Kernel, frame: KernelFrame, spaces: Mapping[int, Space]) ->
                 yield f"{STEP}const {ctype} {name} = {name}_at[0];"
             continue
         count = max(1, node.bytes // node.dtype.itemsize)
-        if space == "shared":
+        if node.id in places:
+            yield f"{STEP}{ctype} *const {name} = ({ctype} *)(block_bytes() + {places[node.id]});"
+        elif space == "shared":
             yield f"{STEP}__shared__ __align__(16) {ctype} {name}[{count}];"
         elif node.rank:
             yield f"{STEP}{ctype} {name}[{count}] = {{0}};"

@@ -306,7 +306,7 @@ class Run:
         self.launches += 1
         arguments += [self.reports + 8 * _FLAG, self.launches] * kernel.checks
         arguments += behind
-        self.start(self.code.functions[step.kernel], shape, step.threads, arguments)
+        self.start(step.kernel, shape, step.threads, arguments)
 
     def grid(self, step: Launch) -> Shape | None:
         """Return how many blocks a launch has along each axis, None where there is no round."""
@@ -316,9 +316,10 @@ class Run:
         x, y, z, *_ = (*(min(size, most) for size, most in zip(rounds, MOST_BLOCKS)), 1, 1)
         return x, y, z
 
-    def start(self, function: Handle, grid: Shape, block: Shape, arguments: list[int]) -> None:
+    def start(self, number: int, grid: Shape, block: Shape, arguments: list[int]) -> None:
         """Queue a kernel."""
-        self.code.device.context.launch(function, grid, block, arguments, self.stream)
+        function, given = self.code.functions[number], self.text.kernels[number].dynamic
+        self.code.device.context.launch(function, grid, block, arguments, self.stream, given)
 
     def clear(self, address: int, size: int) -> None:
         """Queue the filling of memory with zeros."""

@@ -135,10 +135,11 @@ class _Straight(Run):
             raise _Waits
         self.calls.append(call)
 
-    def start(self, function: Handle, grid: Shape, block: Shape, arguments: list[int]) -> None:
+    def start(self, number: int, grid: Shape, block: Shape, arguments: list[int]) -> None:
         """Note a kernel."""
+        function, given = self.code.functions[number], self.text.kernels[number].dynamic
         context = self.code.device.context
-        self.note(context.prepared(function, grid, block, arguments, self.stream))
+        self.note(context.prepared(function, grid, block, arguments, self.stream, given))
 
     def clear(self, address: int, size: int) -> None:
         """Note the filling of memory with zeros."""

@@ -57,6 +57,7 @@ class Bindings:
             int(self._ask("cuDeviceTotalMem", found)),
             number("MAX_SHARED_MEMORY_PER_BLOCK"),
             number("ASYNC_ENGINE_COUNT"),
+            number("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
         )
 
     def open(self, device: int) -> Context:
@@ -200,35 +201,42 @@ class BindingsContext:
         """Return compiled code, loaded."""
         return self._ask("cuModuleLoadData", code)
 
-    def function(self, code: Handle, name: str, count: int) -> Handle:
-        """Return a kernel of loaded code, which takes that many arguments."""
-        return self._ask("cuModuleGetFunction", code, name.encode())
+    def function(self, code: Handle, name: str, count: int, given: int = 0) -> Handle:
+        """Return a kernel of loaded code, which takes that many arguments; see `Context`."""
+        found = self._ask("cuModuleGetFunction", code, name.encode())
+        if given:
+            known = self.api.CUfunction_attribute
+            most = known.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._ask("cuFuncSetAttribute", found, most, given)
+        return found
 
     def launch(
-        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int], stream: Handle
-    ) -> None:
-        """Queue a kernel, given its arguments as 64-bit integers."""
+        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],
+        stream: Handle, given: int = 0,
+    ) -> None:  # fmt: skip
+        """Queue a kernel, given its arguments as 64-bit integers, and to each block some bytes."""
         packed = tuple(arguments), (ctypes.c_int64,) * len(arguments)
-        self._ask("cuLaunchKernel", function, *grid, *block, 0, stream, packed, 0)
+        self._ask("cuLaunchKernel", function, *grid, *block, given, stream, packed, 0)
 
     def prepared(
-        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int], stream: Handle
-    ) -> Callable[[], None]:
-        """Return what queues a kernel with these arguments, each time that it is called."""
+        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],
+        stream: Handle, given: int = 0,
+    ) -> Callable[[], None]:  # fmt: skip
+        """Return what queues a kernel as `launch` does, each time that it is called."""
         api, context = self.api, self.context
         values = (ctypes.c_int64 * max(len(arguments), 1))(*arguments)
         places = range(ctypes.addressof(values), ctypes.addressof(values) + len(arguments) * 8, 8)
         pointers = (ctypes.c_void_p * max(len(arguments), 1))(*places)
         enter, launch, fine = api.cuCtxSetCurrent, api.cuLaunchKernel, api.CUresult.CUDA_SUCCESS
-        given = (function, *grid, *block, 0, stream, ctypes.addressof(pointers), 0)
+        all_given = (function, *grid, *block, given, stream, ctypes.addressof(pointers), 0)
 
         def start_there(held: object = (values, pointers)) -> None:
-            self._ask("cuLaunchKernel", *given)
+            self._ask("cuLaunchKernel", *all_given)
 
         def start(held: object = (values, pointers)) -> None:
             status = enter(context)[0]
             if status == fine:
-                status = launch(*given)[0]
+                status = launch(*all_given)[0]
             if status != fine:
                 _require(api, status, "cuLaunchKernel")
 

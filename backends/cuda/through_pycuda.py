@@ -48,6 +48,7 @@ class PyCuda:
             found.total_memory(),
             found.get_attribute(known.MAX_SHARED_MEMORY_PER_BLOCK),
             found.get_attribute(known.ASYNC_ENGINE_COUNT),
+            found.get_attribute(known.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
         )
 
     def open(self, device: int) -> Context:
@@ -217,22 +218,27 @@ class PyCudaContext:
         with self._current() as api:
             return api.module_from_buffer(code)
 
-    def function(self, code: Handle, name: str, count: int) -> Handle:
-        """Return a kernel of loaded code, which takes that many arguments."""
-        with self._current():
+    def function(self, code: Handle, name: str, count: int, given: int = 0) -> Handle:
+        """Return a kernel of loaded code, which takes that many arguments; see `Context`."""
+        with self._current() as api:
             found = code.get_function(name)
             found.prepare("q" * count)
+            if given:
+                most = api.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+                found.set_attribute(most, given)
             return found
 
     def launch(
-        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int], stream: Handle
-    ) -> None:
-        """Queue a kernel, given its arguments as 64-bit integers."""
+        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],
+        stream: Handle, given: int = 0,
+    ) -> None:  # fmt: skip
+        """Queue a kernel, given its arguments as 64-bit integers, and to each block some bytes."""
         with self._current():
-            function.prepared_async_call(grid, block, stream, *arguments)
+            function.prepared_async_call(grid, block, stream, *arguments, shared_size=given)
 
     def prepared(
-        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int], stream: Handle
-    ) -> Callable[[], None]:
-        """Return what queues a kernel with these arguments, each time that it is called."""
-        return partial(self.launch, function, grid, block, tuple(arguments), stream)
+        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],
+        stream: Handle, given: int = 0,
+    ) -> Callable[[], None]:  # fmt: skip
+        """Return what queues a kernel as `launch` does, each time that it is called."""
+        return partial(self.launch, function, grid, block, tuple(arguments), stream, given)

@@ -46,11 +46,17 @@ class Properties:
     shared_bytes: int = 48 * 1024
     """Bytes that a block of threads has without asking for more."""
     copy_engines: int = 1
+    most_shared_bytes: int = 48 * 1024
+    """Bytes that a launch may give to a block of threads."""
 
     @property
     def target(self) -> str:
         """What code is compiled for: `sm_90`."""
         return f"sm_{self.architecture[0]}{self.architecture[1]}"
+
+    def target_of(self, specific: bool) -> str:
+        """Return what code is compiled for: `sm_90a` where no other architecture has to run it."""
+        return f"{self.target}a" if specific else self.target
 
 
 class Context(Protocol):
@@ -119,18 +125,23 @@ class Context(Protocol):
     def load(self, code: bytes) -> Handle:
         """Return compiled code, loaded."""
 
-    def function(self, code: Handle, name: str, count: int) -> Handle:
-        """Return a kernel of loaded code, which takes that many arguments."""
+    def function(self, code: Handle, name: str, count: int, given: int = 0) -> Handle:
+        """Return a kernel of loaded code, which takes that many arguments.
+
+        `given` are the bytes that its launches give to each block.
+        """
 
     def launch(
-        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int], stream: Handle
-    ) -> None:
-        """Queue a kernel, given its arguments as 64-bit integers."""
+        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],
+        stream: Handle, given: int = 0,
+    ) -> None:  # fmt: skip
+        """Queue a kernel, given its arguments as 64-bit integers, and to each block some bytes."""
 
     def prepared(
-        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int], stream: Handle
-    ) -> Callable[[], None]:
-        """Return what queues a kernel with these arguments, each time that it is called."""
+        self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],
+        stream: Handle, given: int = 0,
+    ) -> Callable[[], None]:  # fmt: skip
+        """Return what queues a kernel as `launch` does, each time that it is called."""
 
 
 class Driver(Protocol):

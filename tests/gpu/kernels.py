@@ -68,7 +68,8 @@ class Prepared:
         arguments = [self.places[node.id] for node in kernel.nodes]
         arguments += [self.symbols[symbol] for symbol in kernel.symbols]
         arguments += [self.faults, step.kernel + 1] * kernel.checks
-        self.machine.launch(self.functions[step.kernel], grid, step.threads, arguments)
+        function = self.functions[step.kernel]
+        self.machine.launch(function, grid, step.threads, arguments, kernel.dynamic)
 
     def outputs(self, arrays: Sequence[Array], names: Sequence[str]) -> list[Array]:
         """Return what arrays of those names are now, shaped as the given ones."""
@@ -90,13 +91,17 @@ def prepared(
     """Return a function on a machine; raises LeftOut where it needs more than launches."""
     plain = getattr(function, "__wrapped__", function)
     procedure: Procedure = cd(plain).procedure(*arguments)
+    known = _properties(machine)
     with settings.override(verify=False):
-        plan = translate(procedure, _properties(machine))
+        plan = translate(procedure, known)
     if procedure.results:
         raise LeftOut("it makes new arrays")
     with tempfile.TemporaryDirectory(prefix="plusequals-") as folder:
-        made = compiler.build(plan.text.text, machine.facts.target, Path(folder))
-    functions = [machine.function(made.code, k.name, k.arguments) for k in plan.text.kernels]
+        target = known.target_of(plan.text.specific)
+        made = compiler.build(plan.text.text, target, Path(folder))
+    functions = [
+        machine.function(made.code, k.name, k.arguments, k.dynamic) for k in plan.text.kernels
+    ]
     given = dict(zip(inspect.signature(plain).parameters, arguments, strict=True))
     places = {}
     for parameter in procedure.parameters:
@@ -114,4 +119,5 @@ def prepared(
 
 def _properties(machine: Machine) -> Properties:
     major, minor = machine.facts.target[3:-1], machine.facts.target[-1]
-    return Properties(machine.facts.name, (int(major), int(minor)), 1, 0)
+    most = machine.facts.most_shared_bytes
+    return Properties(machine.facts.name, (int(major), int(minor)), 1, 0, most_shared_bytes=most)

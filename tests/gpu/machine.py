@@ -19,6 +19,10 @@ Array = np.ndarray[Any, Any]
 LIBRARY = "libcuda.so.1"
 _MAJOR, _MINOR = 75, 76
 """Numbers of the attributes that are the architecture."""
+_MOST_SHARED = 97
+"""Number of the attribute that is how many bytes a launch may give to a block."""
+_GIVEN = 8
+"""Number of the attribute of a kernel that says how many bytes its launches give to a block."""
 
 
 class NoDevice(Exception):
@@ -32,6 +36,7 @@ class Facts:
     name: str
     target: str
     driver: str
+    most_shared_bytes: int = 48 * 1024
 
     @property
     def newest(self) -> int:
@@ -62,11 +67,12 @@ class Machine(Protocol):
     def copy(self, address: int, source: int, size: int) -> None:
         """Queue a copy within the device."""
 
-    def function(self, code: bytes, name: str, count: int) -> Any:
-        """Return a kernel of compiled code, which takes that many arguments."""
+    def function(self, code: bytes, name: str, count: int, given: int = 0) -> Any:
+        """Return a kernel of compiled code, which takes that many arguments, and whose launches
+        give that many bytes to each block."""
 
     def launch(self, function: Any, grid: Sequence[int], block: Sequence[int],
-               arguments: Sequence[int]) -> None:  # fmt: skip
+               arguments: Sequence[int], given: int = 0) -> None:  # fmt: skip
         """Queue a kernel."""
 
     def seconds(self, call: Callable[[], object]) -> float:
@@ -95,9 +101,10 @@ class Cuda:
         self._ask("cuCtxSetCurrent", context)
         name = ctypes.create_string_buffer(256)
         self._ask("cuDeviceGetName", name, 256, device)
-        known = [self._attribute(number, device) for number in (_MAJOR, _MINOR)]
+        known = [self._attribute(number, device) for number in (_MAJOR, _MINOR, _MOST_SHARED)]
         major, minor = version.value // 1000, version.value % 1000 // 10
-        self.facts = Facts(name.value.decode(), f"sm_{known[0]}{known[1]}", f"{major}.{minor}")
+        target, driver = f"sm_{known[0]}{known[1]}", f"{major}.{minor}"
+        self.facts = Facts(name.value.decode(), target, driver, known[2])
         self._modules: dict[bytes, ctypes.c_void_p] = {}
         self._events = [ctypes.c_void_p(), ctypes.c_void_p()]
         for event in self._events:
@@ -146,22 +153,24 @@ class Cuda:
         ends = ctypes.c_uint64(address), ctypes.c_uint64(source)
         self._ask("cuMemcpyDtoDAsync_v2", *ends, ctypes.c_size_t(size), None)
 
-    def function(self, code: bytes, name: str, count: int) -> Any:
-        """Return a kernel of compiled code, which takes that many arguments."""
+    def function(self, code: bytes, name: str, count: int, given: int = 0) -> Any:
+        """Return a kernel of compiled code, as `Machine` does."""
         if code not in self._modules:
             module = ctypes.c_void_p()
             self._ask("cuModuleLoadData", ctypes.byref(module), code)
             self._modules[code] = module
         found = ctypes.c_void_p()
         self._ask("cuModuleGetFunction", ctypes.byref(found), self._modules[code], name.encode())
+        if given:
+            self._ask("cuFuncSetAttribute", found, _GIVEN, given)
         return found
 
     def launch(self, function: Any, grid: Sequence[int], block: Sequence[int],
-               arguments: Sequence[int]) -> None:  # fmt: skip
+               arguments: Sequence[int], given: int = 0) -> None:  # fmt: skip
         """Queue a kernel."""
         held = [ctypes.c_int64(value) for value in arguments]
         places = (ctypes.c_void_p * len(held))(*(ctypes.addressof(one) for one in held))
-        self._ask("cuLaunchKernel", function, *grid, *block, 0, None, places, None)
+        self._ask("cuLaunchKernel", function, *grid, *block, given, None, places, None)
 
     def seconds(self, call: Callable[[], object]) -> float:
         """Return how long the device is busy with what a call queues."""

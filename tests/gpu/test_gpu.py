@@ -31,7 +31,7 @@ from .work import MEASURED, Measured, empty
 class Played:
     """A device that this processor plays."""
 
-    facts = Facts("fibres", "sm_90", "13.0")
+    facts = Facts("fibres", "sm_90", "13.0", 227 * 1024)
 
     def __init__(self) -> None:
         self.context = CpuDriver(seed=3).open(0)
@@ -56,14 +56,14 @@ class Played:
     def copy(self, address: int, source: int, size: int) -> None:
         self.context.copy(address, source, size, None)
 
-    def function(self, code: bytes, name: str, count: int) -> Any:
+    def function(self, code: bytes, name: str, count: int, given: int = 0) -> Any:
         if code not in self.loaded:
             self.loaded[code] = self.context.load(code)
-        return self.context.function(self.loaded[code], name, count)
+        return self.context.function(self.loaded[code], name, count, given)
 
     def launch(self, function: Any, grid: Sequence[int], block: Sequence[int],
-               arguments: Sequence[int]) -> None:  # fmt: skip
-        self.context.launch(function, tuple(grid), tuple(block), arguments, None)
+               arguments: Sequence[int], given: int = 0) -> None:  # fmt: skip
+        self.context.launch(function, tuple(grid), tuple(block), arguments, None, given)
 
     def seconds(self, call: Callable[[], object]) -> float:
         call()

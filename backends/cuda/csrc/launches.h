@@ -1,4 +1,4 @@
-// What a compiler may know of a launch.
+// What a compiler may know of a launch, and what a launch gives to a block.
 
 //! launched
 /* So many blocks and threads run the kernel, along each axis; zero where only the run knows. What
@@ -14,5 +14,18 @@ static inline void launched()
     __builtin_assume(!BLOCKS_X || (gridDim.x == BLOCKS_X && blockIdx.x < BLOCKS_X));
     __builtin_assume(!BLOCKS_Y || (gridDim.y == BLOCKS_Y && blockIdx.y < BLOCKS_Y));
     __builtin_assume(!BLOCKS_Z || (gridDim.z == BLOCKS_Z && blockIdx.z < BLOCKS_Z));
+#endif
+}
+
+//! block_bytes
+/* The memory that a launch gives to each block: what its threads share beyond what a kernel may
+ * declare. */
+static inline unsigned char *block_bytes()
+{
+#ifdef PE_ON_CPU
+    return pe_block_bytes;
+#else
+    extern __shared__ __align__(128) unsigned char given[];
+    return given;
 #endif
 }

@@ -45,7 +45,7 @@ def loaded(
     out = []
     for procedure, plan in zip(procedures, plans, strict=True):
         functions = tuple(
-            device.context.function(module, kernel.name, kernel.arguments)
+            device.context.function(module, kernel.name, kernel.arguments, kernel.dynamic)
             for kernel in plan.text.kernels
         )
         code = CudaCode(procedure.name, plan, functions, procedure.parameters, procedure.results,

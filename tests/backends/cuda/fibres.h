@@ -1,6 +1,7 @@
 // CUDA C++ on a processor: each thread of a block is a fibre that runs until the next barrier.
 //
-// Memory that a block shares is filled with NaN before each block. Blocks, and threads between
+// Memory that a block shares is filled with NaN before each block; of what a launch gives it, the
+// bytes behind are looked at afterwards. Blocks, and threads between
 // two barriers, run in an order that a seed decides, so a missing barrier changes results. A
 // barrier that not all threads of a block reach, but those that failed, is an error, as is an
 // exchange that not all threads of a warp come to. Copies to shared memory arrive late. It says
@@ -25,6 +26,8 @@ static Place threadIdx, blockIdx, blockDim, gridDim;
 
 extern "C" char __start_pe_shared[] __attribute__((weak));
 extern "C" char __stop_pe_shared[] __attribute__((weak));
+enum { MOST_BYTES = 1 << 18, BEHIND = 1 << 12 };
+static unsigned char pe_block_bytes[MOST_BYTES + BEHIND] __align__(128);
 
 enum { MOST_THREADS = 1024, STACK = 64 * 1024 };
 typedef void (*Kernel)(...);
@@ -50,6 +53,7 @@ static const N *given;
 static char message[200];
 static uint64_t random_state;
 static int64_t overflows;
+static int64_t block_bytes_given;
 
 static unsigned drawn(unsigned below)
 {
@@ -223,6 +227,7 @@ static bool run_block(int threads)
 {
     static int order[MOST_THREADS];
     if (__start_pe_shared) memset(__start_pe_shared, 0xff, __stop_pe_shared - __start_pe_shared);
+    if (block_bytes_given) memset(pe_block_bytes, 0xff, block_bytes_given);
     for (int t = 0; t < threads; t++) {
         states[t] = NEW;
         copies_of[t] = 0;
@@ -240,7 +245,16 @@ static bool run_block(int threads)
     return true;
 }
 
-/* Runs a kernel; `shape` is the grid, then the block; behind the arguments is where faults go. */
+/* Whether nothing was written behind the bytes that a launch gives to a block. */
+static bool kept_behind()
+{
+    for (int64_t at = block_bytes_given; at < block_bytes_given + BEHIND; at++)
+        if (pe_block_bytes[at] != 0xa5) return false;
+    return true;
+}
+
+/* Runs a kernel; `shape` is the grid, then the block, then the bytes that each block is given; behind
+ * the arguments is where faults go. */
 extern "C" const char *pe_launch(Kernel function, const N *shape, const N *arguments, uint64_t seed)
 {
     static int order[1 << 20];
@@ -253,11 +267,15 @@ extern "C" const char *pe_launch(Kernel function, const N *shape, const N *argum
     const int blocks = (int)(shape[0] * shape[1] * shape[2]);
     const int threads = (int)(shape[3] * shape[4] * shape[5]);
     if (blocks > 1 << 20 || threads > MOST_THREADS || threads < 1) return "a launch out of bounds";
+    block_bytes_given = shape[6];
+    if (block_bytes_given > MOST_BYTES) return "more bytes for a block than there are";
+    memset(pe_block_bytes + block_bytes_given, 0xa5, BEHIND);
     shuffled(order, blocks);
     for (int k = 0; k < blocks; k++) {
         const unsigned b = (unsigned)order[k];
         blockIdx = Place{b % gridDim.x, b / gridDim.x % gridDim.y, b / gridDim.x / gridDim.y};
         if (!run_block(threads)) return message;
+        if (!kept_behind()) return "it writes behind the bytes that a launch gives to a block";
     }
     return 0;
 }

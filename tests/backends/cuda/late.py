@@ -90,9 +90,11 @@ class LateContext(CpuContext):
     def clear(self, address: int, size: int, stream: Any) -> None:
         self._later(stream, lambda: super(LateContext, self).clear(address, size, stream))
 
-    def launch(self, function: Any, grid: Any, block: Any, arguments: Any, stream: Any) -> None:
-        given = function, grid, block, list(arguments), stream
-        self._later(stream, lambda: super(LateContext, self).launch(*given))
+    def launch(
+        self, function: Any, grid: Any, block: Any, arguments: Any, stream: Any, given: int = 0
+    ) -> None:
+        values = function, grid, block, list(arguments), stream, given
+        self._later(stream, lambda: super(LateContext, self).launch(*values))
 
     def record(self, event: Any, stream: Any) -> None:
         super().record(event, stream)

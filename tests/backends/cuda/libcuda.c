@@ -16,7 +16,7 @@
 
 typedef int CUresult;
 typedef uint64_t CUdeviceptr;
-enum { MOST = 1 << 16 };
+enum { MOST = 1 << 16, UNASKED = 48 << 10, MOST_SHARED = 227 << 10 };
 static struct { uint64_t at, size; int device; } memory[MOST];
 static int held;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -56,6 +56,7 @@ CUresult cuDeviceGetAttribute(int *v, int a, int d)
     case 76: *v = 0; break;
     case 16: *v = 132; break;
     case 8: *v = 49152; break;
+    case 97: *v = MOST_SHARED; break;
     case 40: *v = 3; break;
     case 115: *v = getenv("PE_NO_POOLS") ? 0 : 1; break;
     default: return trouble("attribute", "unknown"), 1;
@@ -182,7 +183,7 @@ CUresult cuEventSynchronize(void *e) { NEED_CONTEXT("synchronize"); fflush(stdou
 CUresult cuEventElapsedTime(float *t, void *a, void *b) { *t = 1.0f; return 0; }
 CUresult cuEventElapsedTime_v2(float *t, void *a, void *b) { *t = 1.0f; return 0; }
 typedef const char *(*Launch)(void *, const int64_t *, const int64_t *, uint64_t);
-struct Function { void *kernel; Launch launch; int count, faults, threads; char name[200]; };
+struct Function { void *kernel; Launch launch; int count, faults, threads, given; char name[200]; };
 CUresult cuModuleLoadData(void **module, const void *image)
 {
     NEED_CONTEXT("load");
@@ -211,7 +212,15 @@ CUresult cuModuleGetFunction(void **f, void *module, const char *name)
     int *shape = dlsym(module, other);
     if (!shape) return trouble("function", "no shape"), 500;
     made->count = shape[0], made->faults = shape[1], made->threads = shape[2];
+    made->given = UNASKED;
     *f = made;
+    return 0;
+}
+CUresult cuFuncSetAttribute(struct Function *f, int attribute, int value)
+{
+    NEED_CONTEXT("attribute");
+    if (attribute != 8 || value < 0 || value > MOST_SHARED) return trouble(f->name, "attribute"), 1;
+    f->given = value;
     return 0;
 }
 CUresult cuLaunchKernel(struct Function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
@@ -222,11 +231,12 @@ CUresult cuLaunchKernel(struct Function *f, unsigned gx, unsigned gy, unsigned g
         || bz > 64 || (uint64_t)bx * by * bz > 1024) return trouble(f->name, "bad launch"), 1;
     if (f->threads && (int)(bx * by * bz) > f->threads) return trouble(f->name,
         "beyond launch bounds"), 701;
-    if (extra || shared) return trouble(f->name, "extra"), 1;
+    if (extra) return trouble(f->name, "extra"), 1;
+    if ((int)shared > f->given) return trouble(f->name, "more for a block than it asked for"), 1;
     int64_t given[97] = {0}, none[64] = {0};
     for (int k = 0; k < f->count; k++) given[k] = *(int64_t *)params[k];
     given[96] = f->faults < 0 ? (int64_t)none : given[f->faults];
-    int64_t shape[6] = {gx, gy, gz, bx, by, bz};
+    int64_t shape[7] = {gx, gy, gz, bx, by, bz, shared};
     pthread_mutex_lock(&lock);
     const char *said = f->launch(f->kernel, shape, given, 7);
     pthread_mutex_unlock(&lock);

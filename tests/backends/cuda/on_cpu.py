@@ -46,6 +46,8 @@ MARGIN = 64
 """Bytes before and behind each array that nobody may change."""
 FILL = 0xA5
 MOST_ARGUMENTS = 96
+UNASKED, MOST_SHARED = 48 * 1024, 227 * 1024
+"""How many bytes a launch may give to a block, of kernels that did not ask for more, and did."""
 
 
 @cache
@@ -114,7 +116,9 @@ class CpuDriver:
         return self.devices
 
     def properties(self, device: int) -> Properties:
-        return Properties(f"processor {device}", (9, 0), 4, self.memory)
+        return Properties(
+            f"processor {device}", (9, 0), 4, self.memory, most_shared_bytes=MOST_SHARED
+        )
 
     def open(self, device: int) -> CpuContext:
         return CpuContext(self, device)
@@ -221,41 +225,49 @@ class CpuContext:
         self.note("load", len(code))
         return Library(code, "kernels", key_of(code, "")) if code else None
 
-    def function(self, code: Library | None, name: str, count: int) -> tuple[Any, Any, str, str]:
+    def function(
+        self, code: Library | None, name: str, count: int, given: int = 0
+    ) -> tuple[Any, Any, str, str, int]:
+        if given > MOST_SHARED:
+            raise DriverError(f"{name}: {given} bytes for a block are more than there are")
         if code is None:
-            return None, None, name, ""
+            return None, None, name, "", given
         held = code._handle
         launch = held.load_function(ffi.typeof(_LAUNCH), "pe_launch")
         function = held.load_function(ffi.typeof("void(*)(void)"), name)
-        return launch, function, name, f"{code.key}{name}"
+        return launch, function, name, f"{code.key}{name}", given
 
     def launch(
-        self, function: Any, grid: Any, block: Any, arguments: Sequence[int], stream: Any
-    ) -> None:
+        self, function: Any, grid: Any, block: Any, arguments: Sequence[int], stream: Any,
+        given: int = 0,
+    ) -> None:  # fmt: skip
         """Run a kernel. Raises DriverError for a race that was seen, or a write past an array."""
-        start, kernel, name, counted = function
-        self.note("launch", name, grid, block, stream)
+        start, kernel, name, counted, asked = function
+        self.note("launch", name, grid, block, stream, *[given] * (given > 0))
+        if given > max(asked, UNASKED):
+            raise DriverError(f"{name}: {given} bytes for a block are more than it asked for")
         if start is None:
             return
         COUNTED.ran.add(counted)
         assert len(arguments) <= MOST_ARGUMENTS, "more arguments than fibres.h passes"
         if self.driver.shape is not None and block[1] == 1:
             grid, block = self.driver.shape
-        shape = ffi.new("int64_t[]", [*grid, *block])
+        shape = ffi.new("int64_t[]", [*grid, *block, given])
         nothing = np.zeros(FAULTS, np.int64)
         faults = next((a for a in arguments if a % 8 == 0 and a - 8 * ANSWERS in self.arrays), None)
-        given = [*arguments, *[0] * (MOST_ARGUMENTS - len(arguments))]
-        given.append(faults or nothing.ctypes.data)
-        said = start(kernel, shape, ffi.new("int64_t[]", given), self.driver.seed)
+        values = [*arguments, *[0] * (MOST_ARGUMENTS - len(arguments))]
+        values.append(faults or nothing.ctypes.data)
+        said = start(kernel, shape, ffi.new("int64_t[]", values), self.driver.seed)
         if said != ffi.NULL:
             raise DriverError(f"{name}: {ffi.string(said).decode()}")
         self.inspect(name)
 
     def prepared(
-        self, function: Any, grid: Any, block: Any, arguments: Sequence[int], stream: Any
-    ) -> Callable[[], None]:
-        given = tuple(arguments)
-        return lambda: self.launch(function, grid, block, given, stream)
+        self, function: Any, grid: Any, block: Any, arguments: Sequence[int], stream: Any,
+        given: int = 0,
+    ) -> Callable[[], None]:  # fmt: skip
+        values = tuple(arguments)
+        return lambda: self.launch(function, grid, block, values, stream, given)
 
     def inspect(self, name: str) -> None:
         """Raise DriverError where something was written past an array."""

@@ -19,13 +19,15 @@ import numpy as np
 
 import plusequals as pe
 from plusequals.backends.cuda.backend import CompiledCuda
+from plusequals.backends.cuda.code import CudaCode
 from plusequals.backends.cuda.device import Opened
 from plusequals.backends.cuda.nvrtc import Made
 from plusequals.backends.cuda.shared import DeviceArray
 from plusequals.backends.cuda.through_bindings import Bindings
 from plusequals.lowering.diagnostic import CdError, CdMemoryError
 
-from .on_cpu import Gxx, installed
+from . import test_block_memory
+from .on_cpu import MOST_SHARED, Gxx, installed
 
 _HEAD = re.compile(r"__global__ void\s+(?:__launch_bounds__\(([\d,\s]+)\)\s+)?(\w+)\(([^)]*)\)")
 
@@ -134,6 +136,17 @@ def tensors() -> None:
     assert (known["model"], known["architecture"]) == ("played 1", "sm_90")
 
 
+def shared(made: CompiledCuda) -> None:
+    """A kernel whose launches give each block more memory than it may declare."""
+    device, planned = made.opened(0), test_block_memory.planned(6000)
+    assert device.properties.most_shared_bytes == MOST_SHARED
+    found, _ = made.load(planned, "reversing", device)
+    parameters = planned.program.parameters
+    code = CudaCode("reversing", planned, found.functions, parameters, (), "compiled", device, {},
+                    found.module)  # fmt: skip
+    test_block_memory.checked(code, 6000)
+
+
 def in_a_fork() -> None:
     """A forked child says why it cannot go on."""
     f = on("def f(x):\n    x[i] += 1\n")
@@ -155,6 +168,7 @@ def main() -> int:
         calls()
         arrays(made.opened(0))
         tensors()
+        shared(made)
         in_a_fork()
         print(made.driver().name, made.driver().version())
     return 0

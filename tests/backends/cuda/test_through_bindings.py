@@ -102,6 +102,21 @@ def test_what_is_prepared_is_given_again_each_time() -> None:
         BindingsContext(Api(cuLaunchKernel=(5,)), None).prepared("f", (1,) * 3, (1,) * 3, [], "s")()
 
 
+def test_a_kernel_asks_once_for_the_memory_that_its_launches_give() -> None:
+    api = Api()
+    api.CUfunction_attribute = SimpleNamespace(  # type: ignore[attr-defined]
+        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8
+    )
+    context = BindingsContext(api, None)
+    assert context.function("code", "f", 2) == 7
+    assert api.calls[-1] == ("cuModuleGetFunction", "code", b"f")
+    assert context.function("code", "f", 2, 60_000) == 7
+    assert api.calls[-1] == ("cuFuncSetAttribute", 7, 8, 60_000)
+    context.launch("f", (1, 1, 1), (32, 1, 1), [8], "stream", 60_000)
+    context.prepared("f", (1, 1, 1), (32, 1, 1), [8], "stream", 60_000)()
+    assert [call[8] for call in api.calls if call[0] == "cuLaunchKernel"] == [60_000] * 2
+
+
 def test_what_the_driver_says_is_the_error() -> None:
     with pytest.raises(OutOfMemory, match="cuMemAlloc: words of 2"):
         BindingsContext(Api(cuMemAlloc=(2,)), None).allocate(5, None)

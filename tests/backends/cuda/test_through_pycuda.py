@@ -153,9 +153,29 @@ def test_what_the_library_refuses_is_an_error_and_its_event_goes() -> None:
 
 def test_what_is_prepared_is_given_again_each_time() -> None:
     given: list[tuple[Any, ...]] = []
-    function = SimpleNamespace(prepared_async_call=lambda *one: given.append(one))
+    function = SimpleNamespace(prepared_async_call=lambda *one, shared_size: given.append(one))
     api = Api()
     start = context_of(api).prepared(function, (1, 2, 3), (4, 5, 6), [8, -1], "stream")
     start(), start()
     assert given == [((1, 2, 3), (4, 5, 6), "stream", 8, -1)] * 2
     assert api.depth == 0
+
+
+def test_a_kernel_asks_once_for_the_memory_that_its_launches_give() -> None:
+    asked: list[tuple[Any, ...]] = []
+    given: list[tuple[Any, ...]] = []
+    kernel = SimpleNamespace(
+        prepare=lambda format: asked.append((format,)),
+        set_attribute=lambda *one: asked.append(one),
+        prepared_async_call=lambda *one, shared_size: given.append((one[-1], shared_size)),
+    )
+    code, api = SimpleNamespace(get_function=lambda name: kernel), Api()
+    api.function_attribute = SimpleNamespace(  # type: ignore[attr-defined]
+        MAX_DYNAMIC_SHARED_SIZE_BYTES="most"
+    )
+    context = context_of(api)
+    assert context.function(code, "f", 2) is context.function(code, "f", 2, 60_000)
+    assert asked == [("qq",), ("qq",), ("most", 60_000)]
+    context.launch(kernel, (1, 1, 1), (32, 1, 1), [8], "stream", 60_000)
+    context.prepared(kernel, (1, 1, 1), (32, 1, 1), [9], "stream", 60_000)()
+    assert given == [(8, 60_000), (9, 60_000)]

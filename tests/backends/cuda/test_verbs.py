@@ -24,3 +24,5 @@ def test_bytes_of_a_scalar_and_of_nothing() -> None:
 def test_code_is_compiled_for_the_architecture() -> None:
     assert Properties("H100", (9, 0), 132, 80 << 30).target == "sm_90"
     assert Properties("B200", (10, 0), 148, 180 << 30).target == "sm_100"
+    assert Properties("H100", (9, 0), 132, 80 << 30).target_of(specific=True) == "sm_90a"
+    assert Properties("H100", (9, 0), 132, 80 << 30).target_of(specific=False) == "sm_90"

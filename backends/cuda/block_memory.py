@@ -1,14 +1,14 @@
 """The memory that the threads of a block share: declared by a kernel, or given by its launch.
 
 A kernel may declare 48 KB. One that needs more takes all of its arrays out of the bytes that a
-launch gives it, in order, each at a multiple of 128 bytes: no copy of a tile wants more.
+launch gives it, in order, each at a multiple of 1,024 bytes: no unit that reads a tile wants more.
 
 >>> from ...lowering.ir import dtypes
 >>> from ...lowering.ir.indexing import const
 >>> first = Node(1, "first", (const(50),), dtypes.float32)
 >>> second = Node(2, "second", (const(128), const(64)), dtypes.float64)
 >>> laid_out((first,)), laid_out((first, second))
-(({}, 0), ({1: 0, 2: 256}, 65792))
+(({}, 0), ({1: 0, 2: 1024}, 66560))
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DECLARED = 48 * 1024
 """Bytes that a kernel may declare."""
 FLAGS = 16
 """Bytes of them that are kept for what is declared in any case: whether a thread has failed."""
-ALIGNMENT = 128
+ALIGNMENT = 1024
 """Where arrays begin that a launch gives."""
 
 

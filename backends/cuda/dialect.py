@@ -49,6 +49,7 @@ LIBRARY = (
             "complexes",
             "faults",
             "tensors",
+            "warpgroups",
             "atomics",
             "logs",
             "launches",
@@ -56,7 +57,7 @@ LIBRARY = (
     ),
 )
 """The prelude: that of C, with pieces of its own in the place of some."""
-SPECIFIC: frozenset[str] = frozenset()
+SPECIFIC = frozenset({"multiplied_wide"})
 """The functions of it that only devices of the very architecture run: of 9.0, not of 10.0."""
 
 CUDA = replace(

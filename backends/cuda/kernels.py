@@ -154,6 +154,8 @@ class KernelFrame:
         """
         if self.copies:
             yield f"arrived<{later}>();"
+        if self.scope.swizzled:
+            yield "published();"
         yield "__syncthreads();"
         if self.meets:
             yield "met++;"
@@ -251,6 +253,8 @@ def _frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> Kernel
     inside = statements(_body(loop))
     meets = any(isinstance(stmt, Barrier) for stmt in inside) and _checks(inside)
     copies = any(isinstance(stmt, For) and stmt.kind == "packed" for stmt in inside)
+    wide = tuple(stmt for stmt in inside if isinstance(stmt, For) and stmt.kind == "warpgroup")
+    scope.swizzled = frozenset(n.id for n in reads(wide) if spaces.get(n.id) == "shared")
     extents = (extent.symbol for node in nodes for extent in node.shape)
     sizes = frozenset(size for size in extents if size is not None)
     return KernelFrame(scope, names, meets, copies, kernel.logs, sizes)

@@ -85,6 +85,8 @@ class Scope:
     """Whether products are rounded by a call before anything is done to them, see `products`."""
     narrow: dict[Symbol, int] = field(default_factory=dict)
     """The symbols that are numbers of 32 bits, see `widths`."""
+    swizzled: frozenset[int] = frozenset()
+    """The tiles whose pieces are exchanged, as units of a device read them."""
     known: Bounds = field(default_factory=Bounds)
     """What symbols are between, where that decides how many bits they have."""
 
@@ -137,7 +139,10 @@ class Scope:
     def element(self, node: Node, index: tuple[Index, ...]) -> str:
         """Return an element as something that can be read or assigned to."""
         name = self.nodes[node.id]
-        return name if node.id in self.by_value else f"{name}[{self._offset(node, index)}]"
+        if node.id in self.by_value:
+            return name
+        place = self._offset(node, index)
+        return f"{name}[swizzled({place})]" if node.id in self.swizzled else f"{name}[{place}]"
 
     def affine(self, index: Affine, factor: Affine = ONE, wide: bool | None = None) -> Text:
         """Return an index expression times a factor; one term takes the factor into itself.

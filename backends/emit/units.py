@@ -11,7 +11,10 @@ from ...lowering.ir.assignments import Access
 from ...lowering.ir.expressions import Apply, Cast, Expr, Read
 from ...lowering.ir.indexing import Affine, Symbol, const
 from ...lowering.ir.indexing import substitute as moved
-from ...lowering.ir.loops import For, Stmt, Store, Update
+from ...lowering.ir.loops import Comment, For, Stmt, Store, Update
+from ...lowering.ir.node import Node
+from ...lowering.ir.rewrite import substitute_expr
+from ...lowering.ir.walk import reads
 from .c_expression import Scope
 
 UNITS = {
@@ -20,6 +23,8 @@ UNITS = {
     dtypes.float32: "product_tf32",
 }
 """What multiplies and adds factors of a type."""
+WIDE = {dtypes.float16: "wide_f16", dtypes.bfloat16: "wide_bf16"}
+"""The same of four warps together."""
 
 
 def call(loop: For, scope: Scope) -> str | None:
@@ -29,6 +34,12 @@ def call(loop: For, scope: Scope) -> str | None:
             return _packed(loop, scope)
         case "tensor":
             return _tensor(loop, scope)
+        case "warpgroup":
+            return _warpgroup(loop, scope)
+        case "settled":
+            return _settled(loop, scope)
+        case "paired":
+            return _paired(loop, scope)
         case "atomic":
             return _atomic(loop, scope)
         case _:
@@ -47,8 +58,8 @@ def _packed(loop: For, scope: Scope) -> str:
     return f"copied({to}, {source});"
 
 
-def _tensor(loop: For, scope: Scope) -> str:
-    """Return the call that adds the products of two tiles to the sums of a warp."""
+def _product(loop: For) -> tuple[For, For, Node, Access, Access]:
+    """Return the loops over rows and columns, the sums, and what is multiplied."""
     (rows,) = loop.body
     assert isinstance(rows, For)
     (columns,) = rows.body
@@ -57,6 +68,12 @@ def _tensor(loop: For, scope: Scope) -> str:
     value, total = store.value, store.access.node
     assert isinstance(value, Apply) and value.op.name == "fma"
     first, second = (_place(one) for one in value.args[:2])
+    return rows, columns, total, first, second
+
+
+def _tensor(loop: For, scope: Scope) -> str:
+    """Return the call that adds the products of two tiles to the sums of a warp."""
+    rows, columns, total, first, second = _product(loop)
     start = dict.fromkeys((loop.symbol, rows.symbol, columns.symbol), const(0))
     pointers = ", ".join(_pointer(one, start, scope) for one in (first, second))
     counts = [(one.hi - one.lo).constant for one in (rows, columns, loop)]
@@ -65,6 +82,39 @@ def _tensor(loop: For, scope: Scope) -> str:
     numbers = ", ".join(str(number) for number in (*counts, *steps))
     unit = UNITS[first.node.dtype]
     return f"multiplied<{unit}, {numbers}>({scope.nodes[total.id]}, {pointers});"
+
+
+def _warpgroup(loop: For, scope: Scope) -> str:
+    """Return the call that begins to add the products of two tiles to the sums of four warps."""
+    _, columns, total, *factors = _product(loop)
+    numbers = [str((one.hi - one.lo).constant) for one in (columns, loop)]
+    tiles = []
+    for place in factors:
+        far = place.node.shape[2].constant
+        turned = _step(place, loop.symbol) != 1
+        numbers += [str(far), "true" if turned else "false"]
+        start = (place.index[0], *(const(0) for _ in place.index[1:]))
+        tiles.append(f"&{scope.element(place.node, start)}")
+    unit = WIDE[factors[0].node.dtype]
+    sums = scope.nodes[total.id]
+    return f"multiplied_wide<{unit}, {', '.join(numbers)}>({sums}, {', '.join(tiles)});"
+
+
+def _settled(loop: For, scope: Scope) -> str:
+    """Return the call behind which sums may be read."""
+    total = reads((loop,))[0]
+    return f"settled<{total.bytes // total.dtype.itemsize}>({scope.nodes[total.id]});"
+
+
+def _paired(loop: For, scope: Scope) -> str:
+    """Return the call that stores neighbours."""
+    store = _store(tuple(stmt for stmt in loop.body if not isinstance(stmt, Comment)))
+    assert _step(store.access, loop.symbol) == 1
+    rounds = ({loop.symbol: const(at)} for at in range((loop.hi - loop.lo).constant or 0))
+    values = (scope.expression(substitute_expr(store.value, one)).text for one in rounds)
+    dtype = scope.dialect.types[store.access.node.dtype]
+    to = _pointer(store.access, {loop.symbol: const(0)}, scope)
+    return f"stored<{dtype}>({to}, {', '.join(values)});"
 
 
 def _atomic(loop: For, scope: Scope) -> str:

@@ -44,11 +44,23 @@ from .ops import Op
 from .remembers import Remembers
 
 LoopKind = Literal[
-    "serial", "unrolled", "vector", "parallel", "block", "thread", "packed", "tensor", "atomic"
+    "serial",
+    "unrolled",
+    "vector",
+    "parallel",
+    "block",
+    "thread",
+    "packed",
+    "tensor",
+    "warpgroup",
+    "settled",
+    "paired",
+    "atomic",
 ]
 """How a loop runs. `packed`: 16 bytes at once. `tensor`: products of two tiles, by the threads of a
-warp together; the order of the sums, and how they are rounded, is then the device's. `atomic`: one
-round, that updates an element as one."""
+warp together; the order of the sums, and how they are rounded, is then the device's. `warpgroup`:
+the same by four warps, whose sums may only be read behind a `settled`. `paired`: two neighbours or
+four, by one instruction. `atomic`: one round, that updates an element as one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ multiple of them: a device loads four numbers of 32 bits by one instruction, fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from math import ceil
 
@@ -56,8 +56,10 @@ from .device_contraction import (
 )  # fmt: skip
 from .elsewhere import Place, elsewhere
 from .meet import met
-from .nests import Band, Facts, around, favours, trips
+from .neighbours import Neighbours, together
+from .nests import Band, Facts, around, favours
 from .points import Made, Space
+from .tile_side import Side
 from .tree import zero_of
 
 ACROSS = 16
@@ -91,42 +93,6 @@ def tiles(found: Band, facts: Facts, fresh: Fresh) -> Made | None:
     """Return the kernel of a band that is a contraction, None where it is none."""
     made = contraction(found)
     return None if made is None else _Tiling(made, facts.exact, fresh).made()
-
-
-class Side:
-    """Loops counted as one: its variable, and what theirs are for a value of it."""
-
-    def __init__(self, loops: Sequence[For], fresh: Fresh, name: str) -> None:
-        self.loops = loops
-        self.size = _size(loops)
-        self.tile = fresh.symbol(name)
-
-    def values(self, at: Affine) -> dict[Symbol, Affine]:
-        """Return the variables of the loops where the count is an index expression."""
-        if len(self.loops) == 1:
-            return {self.loops[0].symbol: self.loops[0].lo + at}
-        out: dict[Symbol, Affine] = {}
-        inner = 1
-        for loop in reversed(self.loops):
-            count = trips(loop) or 0
-            part = floordiv(at, const(inner))
-            if loop is not self.loops[0]:
-                part = mod(part, const(max(count, 1)))
-            out[loop.symbol] = loop.lo + part
-            inner *= max(count, 1)
-        return out
-
-    def tests(self, at: Affine, by: int) -> list[Expr]:
-        """Return what says that a count is in range; nothing where tiles fit."""
-        size = self.size.constant
-        if size is not None and size % by == 0:
-            return []
-        return [Apply(OPS["lt"], (Position(at), Position(self.size)), dtypes.bool_)]
-
-
-def _size(loops: Sequence[For]) -> Affine:
-    count = points_of(loops)
-    return const(count) if count is not None else loops[0].hi - loops[0].lo
 
 
 def in_blocks(
@@ -321,11 +287,35 @@ class _Tiling:
 
     def rest(self) -> Stmt:
         """Return what is done with the sums, where they are in range."""
-        body = elsewhere(substitute(self.what.rest, self.here), self.moved)
-        for test in self.tests:
+        rows, columns = self.blocks
+        size = together(self.what, self.columns, NEIGHBOURS)
+        row, column = self.at
+        if size == 1:
+            body = self.used(column, var(self.s))
+            for test in self.tests:
+                body = (If(test, body),)
+            return self.threads(self.each(body))
+        body = Neighbours(
+            self.columns, self.extents[1], self.neighbour(size), self.used, size, columns // size
+        ).stored(self.fresh)
+        for test in self.rows.tests(row, self.extents[0]):
             body = (If(test, body),)
-        return self.threads(self.each(body))
+        return self.threads((For(self.r, const(0), const(rows), 1, body, "unrolled"),))
 
-    def moved(self, node: Node, index: tuple[Index, ...]) -> Place:
-        """Return where what was accumulated is."""
-        return (node, index) if node != self.what.total else (self.total, self.place.index)
+    def neighbour(self, size: int) -> Callable[[Affine, Affine], Affine]:
+        """Return what says where one of a group of so many neighbours is among all columns."""
+        start = var(self.columns.tile) * self.extents[1] + var(self.x) * NEIGHBOURS
+        parts = const(NEIGHBOURS // size)
+        return lambda group, one: (
+            start + floordiv(group, parts) * (NEIGHBOURS * ACROSS) + mod(group, parts) * size + one
+        )
+
+    def used(self, column: Affine, number: Affine) -> tuple[Stmt, ...]:
+        """Return what is done with the sum of that number of a column, in the row `r`."""
+
+        def moved(node: Node, index: tuple[Index, ...]) -> Place:
+            place = (*self.place.index[:3], number)
+            return (node, index) if node != self.what.total else (self.total, place)
+
+        here = self.rows.values(self.at[0]) | self.columns.values(column)
+        return elsewhere(substitute(self.what.rest, here), moved)

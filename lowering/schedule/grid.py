@@ -289,7 +289,7 @@ class _Placing:
 
     def tiled(self, found: Band) -> Made | None:
         """Return the kernel of a band by tiles, None where it has none."""
-        made = tensor_tiles(found, self.facts, self.fresh, self.target.tensors)
+        made = tensor_tiles(found, self.facts, self.fresh, self.target)
         return made or tiles(found, self.facts, self.fresh)
 
     def of_band(self, found: Band) -> Made | None:

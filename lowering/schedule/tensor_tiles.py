@@ -15,21 +15,22 @@ left open how terms are rounded and in which order they are added. A warp has a 
 threads have the elements that the unit gives them: of each 8 rows the one of number `lane / 4`, of
 each 8 columns those of numbers `lane % 4 * 2` and one more. Tiles lie in shared memory as their
 factor lies in memory, so that a thread copies neighbours, and rows of tiles are as far apart as it
-takes for 8 of them to be in different banks.
+takes for 8 of them to be in different banks. Four warps together, where a device has that, read
+larger tiles themselves, whose pieces are exchanged instead; a tile is then filled while the one
+before is used. Sums that are only stored are so two neighbours at once.
 
 >>> program = lowered("c[i, j] = sum[k](a[i, k] * b[k, j])",
 ...     c="f32[64, 64]", a="f16[64, 64]", b="f16[64, 64]")
 >>> program = optimize(program, Target("cuda"))[0]
 >>> facts = facts_of(program)
 >>> found = band(program.kernels[0].body[1], facts)
->>> made = tensor_tiles(found, facts, fresh_for(program), ("f16",))
+>>> made = tensor_tiles(found, facts, fresh_for(program), Target("cuda", tensors=("f16",)))
 >>> [space for space in made.spaces.values()]
 ['rows', 'shared', 'shared']
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from functools import reduce
 
@@ -45,32 +46,29 @@ from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import substitute, substitute_expr
 from ..ir.walk import reads, writes
+from ..target import Target
 from .device_contraction import Contraction, contraction, points_of, started
-from .device_tiles import ACROSS, Side, extents, in_blocks, zero
+from .device_tiles import ACROSS, in_blocks, zero
 from .elsewhere import Place, elsewhere
 from .meet import met
+from .neighbours import Neighbours, together
 from .nests import Band, Facts, distance_of, favours, trips
 from .points import Made, Space
+from .tensor_units import PIECE, chosen
+from .tile_side import Side
 
-PIECE = 16
-"""Bytes that a thread copies at once."""
-PIECES = 2
-"""So many of them are the terms that a tile has of each row and column."""
-STAGES = 4
-"""Tiles of each factor: one is used, the others are filled meanwhile."""
-DOWN, ALONG = 2, 2
-"""The warps of a block, along the rows and along the columns of a tile: the larger the part of
-each, the less often a number is read from shared memory."""
-LINES = 2 * DOWN * ALONG
-"""Threads of a block along the other side: half a warp each."""
 UNIT = 8
 """Rows and columns that a unit's blocks of sums are made of."""
+ROW = 64
+"""Numbers of 16 bits in a row of a tile whose pieces are exchanged."""
+NOTHING = const(0)
 LEAST = 16
 """With fewer rows, columns or terms most of what a unit does would be for nothing."""
 
 
-def tensor_tiles(found: Band, facts: Facts, fresh: Fresh, types: Collection[str]) -> Made | None:
-    """Return the kernel of a band that is a contraction of factors of these types, else None."""
+def tensor_tiles(found: Band, facts: Facts, fresh: Fresh, target: Target) -> Made | None:
+    """Return the kernel of a band that contracts factors of a device's types, else None."""
+    types = target.tensors
     made = contraction(found) if types and not facts.exact else None
     if made is None or not made.counted or made.total.dtype is not dtypes.float32:
         return None
@@ -83,7 +81,8 @@ def tensor_tiles(found: Band, facts: Facts, fresh: Fresh, types: Collection[str]
     sizes = [points_of(group) for group in (made.rows, made.columns, made.terms)]
     if any(size is not None and size < LEAST for size in sizes):
         return None
-    return _Tiling(replace(made, first=factors[0], second=factors[1]), dtype, fresh).made()
+    room = target.shared_bytes if target.warpgroups else 0
+    return _Tiling(replace(made, first=factors[0], second=factors[1]), dtype, room, fresh).made()
 
 
 def _narrow(factor: Expr) -> Expr:
@@ -106,39 +105,64 @@ class _Factor:
     whole: bool
     """Whether neighbours of a piece are neighbours in memory, too."""
 
-    def index(self, tile: Affine, at: Affine, deep: Affine) -> tuple[Affine, Affine, Affine]:
-        """Return where a row or column has a term of a tile."""
-        held = mod(tile, const(STAGES))
-        return (held, deep, at) if self.near is self.side else (held, at, deep)
+    @property
+    def stages(self) -> int:
+        """How many tiles there are."""
+        return self.tiles.shape[0].constant or 0
+
+    def index(
+        self, tile: Affine, at: Affine, deep: Affine, by: Affine = NOTHING
+    ) -> tuple[Affine, ...]:
+        """Return where a row or column has a term of a tile, `by` neighbours on in its piece."""
+        held = mod(tile, const(self.stages))
+        near, far = (at, deep) if self.near is self.side else (deep, at)
+        if self.tiles.rank == 3:
+            return held, far, near + by
+        if self.tiles.shape[1] == const(1):
+            return held, NOTHING, far, near + by
+        if any(k % UNIT for _, k in near.terms):
+            return held, floordiv(near, const(ROW)), far, mod(near, const(ROW)) + by
+        piece = Affine(tuple((atom, k // UNIT) for atom, k in near.terms))
+        across = const(ROW // UNIT)
+        return held, floordiv(piece, across), far, mod(piece, across) * UNIT + by
 
 
 class _Tiling:
     """Makes the kernel of a contraction."""
 
-    def __init__(self, what: Contraction, dtype: DType, fresh: Fresh) -> None:
+    def __init__(self, what: Contraction, dtype: DType, room: int, fresh: Fresh) -> None:
         self.what, self.fresh, self.dtype = what, fresh, dtype
         self.piece = PIECE // dtype.itemsize
-        self.depth = PIECES * self.piece
-        self.high, self.broad = extents(what)
         self.rows = Side(what.rows, fresh, "row")
         self.columns = Side(what.columns, fresh, "column")
         self.terms = Side(what.terms, fresh, "term")
         self.y, self.x = fresh.symbol("y"), fresh.symbol("x")
         self.r, self.s = fresh.symbol("r"), fresh.symbol("s")
-        self.counts = self.high // DOWN // UNIT, 2 * (self.broad // ALONG // UNIT)
-        shape = (LINES, ACROSS, *self.counts)
-        self.total = fresh.array(f"{what.total.label}_block", shape, what.total.dtype)
-        self.first = self.factor("first", what.first, self.rows, self.high)
-        self.second = self.factor("second", what.second, self.columns, self.broad)
+        sides = (what.first, self.rows), (what.second, self.columns)
+        near = [self.near(value, side) for value, side in sides]
+        copied = all(self.is_whole(value, one) for (value, _), one in zip(sides, near, strict=True))
+        self.unit, self.high, self.broad = chosen(what, copied, dtype.itemsize, room)
+        self.depth = self.unit.pieces * self.piece
+        warp = self.high // self.unit.down, self.broad // self.unit.along
+        self.counts = warp[0] // UNIT, 2 * (warp[1] // UNIT)
+        self.shape = (self.unit.lines, ACROSS, *self.counts)
+        self.total = fresh.array(f"{what.total.label}_block", self.shape, what.total.dtype)
+        self.first = self.factor("first", what.first, self.rows, self.high, near[0])
+        self.second = self.factor("second", what.second, self.columns, self.broad, near[1])
 
-    def factor(self, name: str, value: Expr, side: Side, extent: int) -> _Factor:
-        """Return how a factor is staged."""
+    def near(self, value: Expr, side: Side) -> Side:
+        """Return what neighbours in a tile of a factor are: in memory, if that can be."""
         flat = (Store(Access(self.what.total, ()), value),)
         sides = sorted((self.terms, side), key=lambda one: -favours(flat, one.loops[-1].symbol))
-        near = next((one for one in sides if self.is_whole(value, one)), sides[0])
-        shape = (STAGES, extent, self.depth + self.piece)
-        if near is side:
-            shape = (STAGES, self.depth, extent + UNIT)
+        return next((one for one in sides if self.is_whole(value, one)), sides[0])
+
+    def factor(self, name: str, value: Expr, side: Side, extent: int, near: Side) -> _Factor:
+        """Return how a factor is staged."""
+        stages, far = self.unit.stages, self.depth if near is side else extent
+        size = extent if near is side else self.depth
+        shape: tuple[int, ...] = (stages, far, size + (UNIT if near is side else self.piece))
+        if self.unit.exchanges:
+            shape = (stages, size // ROW, far, ROW)
         tiles = self.fresh.array(f"{name}_tiles", shape, self.dtype)
         return _Factor(value, side, extent, near, tiles, self.is_whole(value, near))
 
@@ -155,8 +179,9 @@ class _Tiling:
 
     def made(self) -> Made:
         """Return the kernel. The tiles need no other barriers: one that all have used is filled."""
-        tile, ahead = var(self.terms.tile), STAGES - 1
-        inner = (Barrier(ahead - 1), self.filled(tile + ahead), self.multiplied(tile))
+        tile, ahead = var(self.terms.tile), self.unit.ahead
+        steps = self.filled(tile + ahead), self.multiplied(tile)
+        inner = (Barrier(ahead - 1), *(steps[::-1] if self.unit.exchanges else steps))
         loop = For(self.terms.tile, const(0), self.count, 1, inner)
         begun = [
             stmt for at in range(ahead) for stmt in (self.filled(const(at)), Barrier(ahead))
@@ -164,7 +189,7 @@ class _Tiling:
         used = {n.id for n in (*reads(self.what.rest), *writes(self.what.rest))}
         own = used & self.what.own - {self.total.id, self.what.total.id}
         tiles = (self.first.tiles.id, self.second.tiles.id)
-        parts = (self.cleared(), *begun, loop, self.rest(), Barrier())
+        parts = (self.cleared(), *begun, loop, *self.settled(), self.rest(), Barrier())
         body = met(parts, frozenset((self.total.id, *tiles, *own)), True)
         sides = ((self.rows, self.high), (self.columns, self.broad))
         spaces: dict[int, Space] = {self.total.id: "rows", **dict.fromkeys(tiles, "shared")}
@@ -180,7 +205,7 @@ class _Tiling:
     def threads(self, body: tuple[Stmt, ...]) -> Stmt:
         """Return what each thread does."""
         inner = For(self.x, const(0), const(ACROSS), 1, body, "thread")
-        return For(self.y, const(0), const(LINES), 1, (inner,), "thread")
+        return For(self.y, const(0), const(self.unit.lines), 1, (inner,), "thread")
 
     def each(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return what a thread does for each of its elements."""
@@ -196,17 +221,21 @@ class _Tiling:
     @property
     def row(self) -> Affine:
         """The row of a tile that a thread has."""
-        warp = floordiv(var(self.y), const(LINES // DOWN)) * (self.high // DOWN)
+        down = self.unit.down
+        warp = floordiv(var(self.y), const(self.unit.lines // down)) * (self.high // down)
         lane = mod(var(self.y), const(2)) * 4 + floordiv(var(self.x), const(4))
         return warp + var(self.r) * UNIT + lane
 
     @property
     def column(self) -> Affine:
         """The column of a tile that a thread has."""
-        warp = mod(floordiv(var(self.y), const(2)), const(ALONG)) * (self.broad // ALONG)
-        lane = mod(var(self.x), const(4)) * 2
-        others = floordiv(var(self.s), const(2)) * UNIT + mod(var(self.s), const(2))
-        return warp + others + lane
+        return self.column_of(floordiv(var(self.s), const(2)), mod(var(self.s), const(2)))
+
+    def column_of(self, pair: Affine, one: Affine) -> Affine:
+        """Return the column of one of two neighbours, of which a thread has several."""
+        along = self.unit.along
+        warp = mod(floordiv(var(self.y), const(2)), const(along)) * (self.broad // along)
+        return warp + pair * UNIT + one + mod(var(self.x), const(4)) * 2
 
     def cleared(self) -> Stmt:
         """Return what starts all sums."""
@@ -241,8 +270,8 @@ class _Tiling:
         """Return how a thread fills its pieces of a tile: neighbouring threads have neighbours."""
         number = self.fresh.symbol("m")
         size = self.depth if one.near is self.terms else one.extent
-        across = const(size // self.piece)
-        flat = var(self.y) * ACROSS + var(self.x) + var(number) * (LINES * ACROSS)
+        across, threads = const(size // self.piece), self.unit.lines * ACROSS
+        flat = var(self.y) * ACROSS + var(self.x) + var(number) * threads
         near, far = mod(flat, across) * self.piece, floordiv(flat, across)
         at, deep = (far, near) if one.near is self.terms else (near, far)
         each: tuple[Stmt, ...]
@@ -251,7 +280,7 @@ class _Tiling:
             each = self.copied(one, tile, at, deep, (slow,))
         else:
             each = (replace(slow, kind="unrolled"),)
-        rounds = one.extent * self.depth // self.piece // (LINES * ACROSS)
+        rounds = one.extent * self.depth // self.piece // threads
         return (For(number, const(0), const(rounds), 1, each, "unrolled"),)
 
     def tests(self, one: _Factor, here: Affine, term: Affine) -> list[Expr]:
@@ -261,12 +290,13 @@ class _Tiling:
     def element_by_element(self, one: _Factor, tile: Affine, at: Affine, deep: Affine) -> For:
         """Return how a piece is filled: with zeros where there is nothing."""
         symbol = self.fresh.symbol("e")
+        place = one.index(tile, at, deep, var(symbol))
         at, deep = _moved(one, at, deep, var(symbol))
         here, term = var(one.side.tile) * one.extent + at, tile * self.depth + deep
         found = substitute_expr(one.value, one.side.values(here) | self.terms.values(term))
         for test in self.tests(one, here, term):
             found = Select(test, found, zero(one.tiles))
-        stmt = Store(Access(one.tiles, one.index(tile, at, deep)), found)
+        stmt = Store(Access(one.tiles, place), found)
         return For(symbol, const(0), const(self.piece), 1, (stmt,))
 
     def copied(
@@ -280,8 +310,7 @@ class _Tiling:
         last = one.near.loops[-1].symbol
         values[last] = values[last] + var(symbol)
         found = substitute_expr(one.value, values)
-        place = one.index(tile, *_moved(one, at, deep, var(symbol)))
-        stmt = Store(Access(one.tiles, place), found)
+        stmt = Store(Access(one.tiles, one.index(tile, at, deep, var(symbol))), found)
         made = For(symbol, const(0), const(self.piece), 1, (stmt,), "packed")
         tests = self.tests(one, *_moved(one, here, term, const(self.piece - 1)))
         if not tests:
@@ -298,8 +327,17 @@ class _Tiling:
         )
         total = Read(self.total, self.place.index)
         one = Store(self.place, Apply(OPS["fma"], (first, second, total), self.total.dtype))
-        loop = For(deep, const(0), const(self.depth), 1, self.each((one,)), "tensor")
+        loop = For(deep, const(0), const(self.depth), 1, self.each((one,)), self.unit.kind)
         return self.threads((loop,))
+
+    def settled(self) -> tuple[Stmt, ...]:
+        """Return what waits for the last products, where units add them up on their own."""
+        if not self.unit.exchanges:
+            return ()
+        same = Store(self.place, Read(self.total, self.place.index))
+        (loop,) = self.each((same,))
+        assert isinstance(loop, For)
+        return (self.threads((replace(loop, kind="settled"),)),)
 
     def wide(self, value: Expr) -> Expr:
         """Return a factor in the type of the sums."""
@@ -308,14 +346,31 @@ class _Tiling:
 
     def rest(self) -> Stmt:
         """Return what is done with the sums, where they are in range."""
-        body = elsewhere(substitute(self.what.rest, self.here), self.moved)
-        for test in self.in_range:
+        rows, columns = self.counts
+        size = together(self.what, self.columns, 2)
+        if size == 1:
+            body = self.used(self.at[1], var(self.s))
+            for test in self.in_range:
+                body = (If(test, body),)
+            return self.threads(self.each(body))
+        start = var(self.columns.tile) * self.broad
+        body = Neighbours(
+            self.columns, self.broad, lambda group, one: start + self.column_of(group, one),
+            self.used, size, columns // size,
+        ).stored(self.fresh)  # fmt: skip
+        for test in self.rows.tests(self.at[0], self.high):
             body = (If(test, body),)
-        return self.threads(self.each(body))
+        return self.threads((For(self.r, const(0), const(rows), 1, body, "unrolled"),))
 
-    def moved(self, node: Node, index: tuple[Index, ...]) -> Place:
-        """Return where what was accumulated is."""
-        return (node, index) if node != self.what.total else (self.total, self.place.index)
+    def used(self, column: Affine, number: Affine) -> tuple[Stmt, ...]:
+        """Return what is done with the sum of that number of a column, in the row `r`."""
+
+        def moved(node: Node, index: tuple[Index, ...]) -> Place:
+            place = (*self.place.index[:3], number)
+            return (node, index) if node != self.what.total else (self.total, place)
+
+        here = self.rows.values(self.at[0]) | self.columns.values(column)
+        return elsewhere(substitute(self.what.rest, here), moved)
 
 
 def _moved(one: _Factor, at: Affine, deep: Affine, by: Affine) -> tuple[Affine, Affine]:

@@ -128,4 +128,5 @@ def _compare(
         assert (np.abs(got - right) <= most).all(), f"{what}: off by {np.abs(got - right).max()}"
         assert np.array_equal(runs[0][1], given[1]), f"{what}: writes a factor"
     text = function.explain(*given).code
-    assert "multiplied<" in text, f"{what}: tensor cores are not used"
+    used = "multiplied<" in text or "multiplied_wide<" in text
+    assert used, f"{what}: tensor cores are not used"

@@ -25,7 +25,7 @@ static inline unsigned char *block_bytes()
 #ifdef PE_ON_CPU
     return pe_block_bytes;
 #else
-    extern __shared__ __align__(128) unsigned char given[];
+    extern __shared__ __align__(1024) unsigned char given[];
     return given;
 #endif
 }

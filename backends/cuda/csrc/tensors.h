@@ -205,3 +205,31 @@ static inline void multiplied(float *sums, const T *first, const T *second)
             }
     }
 }
+
+//! stored
+/* Two neighbours, by one instruction where they are aligned. */
+template <class T> static inline void stored(T *to, T first, T second)
+{
+#ifndef PE_ON_CPU
+    struct __align__(2 * sizeof(T)) Both { T first, second; };
+    if ((uint64_t)to % sizeof(Both) == 0) {
+        *(Both *)to = Both{first, second};
+        return;
+    }
+#endif
+    to[0] = first;
+    to[1] = second;
+}
+/* Four of them. */
+template <class T> static inline void stored(T *to, T first, T second, T third, T fourth)
+{
+#ifndef PE_ON_CPU
+    struct __align__(4 * sizeof(T)) All { T first, second, third, fourth; };
+    if ((uint64_t)to % sizeof(All) == 0) {
+        *(All *)to = All{first, second, third, fourth};
+        return;
+    }
+#endif
+    stored(to, first, second);
+    stored(to + 2, third, fourth);
+}

@@ -7,19 +7,22 @@ import pytest
 from plusequals.lowering.ir.loops import Barrier, For
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule import tensor_tiles as module
+from plusequals.lowering.schedule import tensor_units
 from plusequals.lowering.schedule.nests import band
 from plusequals.lowering.schedule.points import Made
 from plusequals.lowering.schedule.tensor_tiles import tensor_tiles
+from plusequals.lowering.target import Target
 
 from .kernels import Case
 
 TEXT = "c[i, j] = sum[k](a[i, k] * b[k, j])"
 
 
-def made_of(case: Case, *types: str) -> Made | None:
+def made_of(case: Case, *types: str, room: int = 0) -> Made | None:
     found = band(case.loop(), case.facts)
     assert found is not None
-    return tensor_tiles(found, case.facts, case.fresh, types)
+    target = Target("cuda", tensors=types, warpgroups=room > 0, shared_bytes=room)
+    return tensor_tiles(found, case.facts, case.fresh, target)
 
 
 def sizes(of: str, *shapes: str) -> dict[str, str]:
@@ -63,6 +66,27 @@ def test_tiles_are_filled_three_ahead_between_barriers() -> None:
     assert barriers == [3, 3, 3, 2, 0], "what is used next is there, what comes behind need not be"
     kinds = [s.kind for s in statements(made.body) if isinstance(s, For)]
     assert kinds.count("tensor") == 1 and kinds.count("packed") == 8
+
+
+def test_the_loops_of_four_warps_mean_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensor_units, "ENOUGH", 1)
+    monkeypatch.setattr(tensor_units, "SIDE", 16)
+    case = Case(TEXT, **sizes("f16", "17, 18", "17, 16", "16, 18"))
+    made = made_of(case, "f16", room=200_000)
+    assert made is not None
+    kinds = [s.kind for s in statements(made.body) if isinstance(s, For)]
+    assert (kinds.count("warpgroup"), kinds.count("settled"), kinds.count("paired")) == (1, 1, 1)
+    case.assert_same(made.body)
+
+
+def test_four_warps_need_room_and_many_tiles() -> None:
+    def kinds(size: int, room: int) -> set[str]:
+        made = made_of(Case(TEXT, **sizes("f16", *[f"{size}, {size}"] * 3)), "f16", room=room)
+        assert made is not None
+        return {s.kind for s in statements(made.body) if isinstance(s, For)}
+
+    assert "warpgroup" in kinds(2048, 196_608)
+    assert "tensor" in kinds(2048, 196_607) and "tensor" in kinds(1024, 196_608)
 
 
 def test_what_is_none() -> None:

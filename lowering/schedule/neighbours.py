@@ -1,0 +1,76 @@
+"""What is done with the sums of a tile, where it only stores them: neighbours by one instruction.
+
+    for r: for s: if j + s < J: c[i + r, j + s] = acc[r, s]
+    becomes
+    for r: for group:
+        if j + 4*group + 3 < J: for one in 0..4 paired: c[i + r, j + 4*group + one] = acc[...]
+        else: for one in 0..4: if j + 4*group + one < J: c[i + r, j + 4*group + one] = acc[...]
+
+A device writes whole sectors of memory at the rate of its bandwidth, parts of them at a part of it.
+Needs columns of a thread that are neighbours in memory, and a store of nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..dataclass import dataclass
+from ..ir.fresh import Fresh
+from ..ir.indexing import Affine, Symbol, const, var
+from ..ir.loops import Comment, For, If, LoopKind, Stmt, Store
+from .device_contraction import Contraction
+from .nests import distance_of, trips
+from .tile_side import Side
+
+Body = tuple[Stmt, ...]
+MOST = 16
+"""Bytes that one instruction stores at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The columns of a thread, some of which are side by side."""
+
+    columns: Side
+    broad: int
+    """Columns of a tile."""
+    column: Callable[[Affine, Affine], Affine]
+    """Where one of a group is among all columns, given their numbers."""
+    used: Callable[[Affine, Affine], Body]
+    """What is done with a sum, given where its column is, and its number among the thread's."""
+    size: int
+    """How many a group has."""
+    groups: int
+
+    def stored(self, fresh: Fresh) -> Body:
+        """Return what stores the sums of a row of a thread."""
+        group = fresh.symbol("group")
+        last = self.column(var(group), const(self.size - 1))
+        inner = self.each(group, "paired", fresh)
+        for test in self.columns.tests(last, self.broad):
+            inner = (If(test, inner, self.each(group, "unrolled", fresh)),)
+        return (For(group, const(0), const(self.groups), 1, inner, "unrolled"),)
+
+    def each(self, group: Symbol, kind: LoopKind, fresh: Fresh) -> Body:
+        """Return what stores those of a group, together or one by one."""
+        one = fresh.symbol("s")
+        column = self.column(var(group), var(one))
+        body = self.used(column, var(group) * self.size + var(one))
+        if kind != "paired":
+            for test in self.columns.tests(column, self.broad):
+                body = (If(test, body),)
+        return (For(one, const(0), const(self.size), 1, body, kind),)
+
+
+def together(what: Contraction, columns: Side, side_by_side: int) -> int:
+    """Return how many neighbours of so many columns are stored by one instruction; 1: none are."""
+    (*before, stmt), last = what.rest, columns.loops[-1]
+    if not isinstance(stmt, Store) or any(not isinstance(one, Comment) for one in before):
+        return 1
+    dtype, rounds = stmt.access.node.dtype, trips(last)
+    if dtype.kind not in "fiu" or dtype.bits < 16:
+        return 1
+    size = min(side_by_side, MOST // dtype.itemsize)
+    fits = len(columns.loops) == 1 or (rounds is not None and rounds % size == 0)
+    place = stmt.access.node, stmt.access.index
+    return size if fits and distance_of(*place, last.symbol) == 1 else 1

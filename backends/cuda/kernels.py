@@ -82,7 +82,7 @@ class Kernel:
 
     @property
     def span(self) -> Span:
-        """Where the first statement is that it does."""
+        """Where the first statement is that it does; barriers and comments have no place."""
         inside = (getattr(stmt, "span", NOWHERE) for stmt in statements((self.loop,)))
         return next((span for span in inside if span is not NOWHERE), NOWHERE)
 

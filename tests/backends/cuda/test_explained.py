@@ -64,6 +64,16 @@ def test_a_table_says_what_each_kernel_takes() -> None:
 
 
 @needs_gxx
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_products_that_begin_with_a_barrier_have_their_line(dtype: str) -> None:
+    function = pe.cd_from_source("def f(c, a, b):\n    c[i, j] = sum[k](a[i, k] * b[k, j])\n")
+    with installed(backend(compiler=Saying)):
+        made = function.on("cuda").explain(*(np.zeros((64, 64), dtype) for _ in range(3)))
+    assert [(row.name, row.span.line) for row in made.kernels] == [("pe_f_0", 2)]
+    assert made.kernel_table.split()[7:9] == ["pe_f_0", "2"]
+
+
+@needs_gxx
 def test_the_text_and_the_page_have_it() -> None:
     made = explained(Saying)
     assert f"kernels\n-------\n{made.kernel_table}\n\n" in str(made)

@@ -1,67 +1,67 @@
 """What needs a GPU, by one command; without one it says so, and ends well.
 
     python -m tests.gpu                           all of it
-    python -m tests.gpu tests sanitizer           some of it: tests, sanitizer, benchmark
-    python -m tests.gpu sanitizer --tools racecheck
+    python -m tests.gpu tests sanitizer           some of it: tests, sharing, sanitizer, benchmark
+    python -m tests.gpu programs products suite   or what `tests` is made of
+    python -m tests.gpu sanitizer --tools racecheck --seconds 45
     python -m tests.gpu benchmark --cells softmax,gemm_f32_4096 --into docs/performance.md
 
-`tests` runs every test that takes a backend on the device, and loops of every kind against the
-interpreter; `sanitizer` runs those loops under memcheck, racecheck, synccheck and initcheck;
-`benchmark` checks results, then measures them by events of the device, beside PyTorch, Triton,
-CuPy and JAX where they can be imported, and against a copy within the device.
+`programs` holds loops of every kind against the interpreter, `products` contractions by tensor
+cores against NumPy, `suite` runs every test that takes a backend on the device: these are `tests`.
+`sharing` is about arrays of CuPy, PyTorch, JAX and Numba, memory, streams and failures; `sanitizer`
+runs loops and products under memcheck, racecheck, synccheck and initcheck; `benchmark` checks
+results, then measures them by events of the device, beside PyTorch, Triton, CuPy and JAX where they
+can be imported, and against a copy within the device.
+
+Everything but the benchmark runs in several processes at once, each with its share. `--seconds` is
+how long each kind of tests, or each tool of the sanitizer, may take; what is over then is told.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from plusequals.backends.cuda import nvrtc
 from plusequals.backends.runtime.state import RUNTIME
 
-from . import launching, nests, sanitizer, tensors
+from . import abreast, launching, nests, sanitizer, suite, tensors
+from .jobs import done, share
 from .machine import Cuda, NoDevice
 from .measure import copy_rate, into, rows, table
 from .peers import PEERS, first_line
 from .work import MEASURED
 
 ROOT = Path(__file__).resolve().parents[2]
-ABREAST = 8
-"""So many processes share the device, at most."""
-PARTS = ("tests", "sanitizer", "benchmark")
-TESTED = ("tests/dsl", "tests/language", "tests/test_language_page.py")
-"""Where tests are that take a backend."""
-OTHERWISE = {
-    "tests/language/test_rules.py::test_k1_what_was_written_before_a_check_stays[cuda]":
-        "where a check fails, arrays that a call was given stay as they were",
-    "tests/dsl/elaborate/test_adapting.py::test_it_raises_in_program_order[cuda]":
-        "where a check fails, arrays that a call was given stay as they were",
-    "tests/language/test_rules.py::test_k3_sums_go_in_order[cuda]":
-        "the threads of a block share sums in an order of their own",
-}  # fmt: skip
-"""Tests of what docs/cuda.md says is otherwise on a device."""
+TESTS = ("programs", "products", "suite")
+PARTS = (*TESTS, "sanitizer", "benchmark")
+LIMIT = 1800.0
+"""Seconds that a kind of tests may take."""
+JOBS = {"programs": nests.jobs, "products": tensors.jobs, "nests": sanitizer.jobs}
+"""What processes of their own look at."""
 
 
 def main(words: Sequence[str]) -> int:
     """Return 0 where nothing failed; so it is where there is nothing to run on."""
     given = options(words)
     if given.inside:
-        return inside(given.inside)
+        return inside(given)
     why = missing()
     if why:
         print(f"not run: {why}", flush=True)
         return 0
-    done: dict[str, Callable[[], bool]] = {
-        "tests": tests, "sanitizer": lambda: sanitized(given.tools),
+    limit = given.seconds or LIMIT
+    ways: dict[str, Callable[[], bool]] = {
+        "programs": lambda: looked("programs", limit),
+        "products": lambda: looked("products", limit),
+        "suite": lambda: suite.passed(ROOT, limit),
+        "sanitizer": lambda: sanitized(given.tools, given.seconds or sanitizer.BUDGET),
         "benchmark": lambda: benchmark(given),
-    }  # fmt: skip
-    failed = [part for part in given.parts or PARTS if not ended_well(done[part])]
+    }
+    failed = [part for part in given.parts if not ended_well(ways[part])]
     print(f"failed: {', '.join(failed)}" if failed else "nothing failed", flush=True)
     return len(failed)
 
@@ -72,14 +72,19 @@ def options(words: Sequence[str]) -> argparse.Namespace:
         prog="python -m tests.gpu", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    parser.add_argument("parts", nargs="*", help="tests, sanitizer, benchmark; without any all")
+    known = ("tests", *PARTS)
+    parser.add_argument("parts", nargs="*", help=f"{', '.join(known)}; without any all")
     parser.add_argument("--cells", default="", help="names of workloads, with commas")
     parser.add_argument("--tools", default="", help="names of the sanitizer's tools, with commas")
     parser.add_argument("--into", type=Path, help="a page whose table is replaced")
+    parser.add_argument("--seconds", type=float, help="how long each kind of tests may take")
     parser.add_argument("--inside", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--share", default="1/1", help=argparse.SUPPRESS)
     given = parser.parse_args(words)
-    if unknown := set(given.parts) - set(PARTS):
+    if unknown := set(given.parts) - set(known):
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
+    asked = [one for part in given.parts for one in (TESTS if part == "tests" else (part,))]
+    given.parts = list(dict.fromkeys(asked or PARTS))
     names = [name for name in given.cells.split(",") if name]
     given.cells = [what for what in MEASURED if not names or what.workload.name in names]
     if unknown := set(names) - {what.workload.name for what in MEASURED}:
@@ -109,57 +114,41 @@ def ended_well(part: Callable[[], bool]) -> bool:
         return False
 
 
-def inside(what: str) -> int:
-    """Do, in a process of its own, a part of the tests, or what a sanitizer looks at."""
-    if what.startswith("wrong "):
-        sanitizer.plant(what.removeprefix("wrong "))
-    elif what == "programs":
-        count = nests.run()
-        print(
-            f"{count} programs compute what the interpreter does, the same in each run", flush=True
-        )
-    elif what == "products":
-        count = tensors.run()
-        print(
-            f"{count} products by tensor cores are what NumPy says, the same in each run",
-            flush=True,
-        )
-    else:
-        print(f"{nests.run(sizes=(5, 37))} programs", flush=True)
-        products = tensors.run(sizes=((65, 63, 66), (16, 17, 200)))
-        print(f"{products} products by tensor cores", flush=True)
-    return 0
+def inside(given: argparse.Namespace) -> int:
+    """Do, in a process of its own, a share of the tests, or what a sanitizer looks at."""
+    if given.inside.startswith("wrong "):
+        sanitizer.plant(given.inside.removeprefix("wrong "))
+        return 0
+    tally = done(share(JOBS[given.inside](), given.share), given.seconds or LIMIT, said)
+    return min(len(tally.wrong), 1)
 
 
-def tests() -> bool:
-    """Whether tests pass on the device; each kind in a process of its own, since a device that has
-    failed once refuses everything of its process."""
-    python = (sys.executable, "-m")
-    passed = [_passes(*python, "tests.gpu", "--inside", what) for what in ("programs", "products")]
-    for test, why in OTHERWISE.items():
-        print(f"left out: {test}: {why}", flush=True)
-    left_out = [f"--deselect={test}" for test in OTHERWISE]
-    chosen = ["-k", "cuda", "--backend", "cuda", *left_out, *TESTED]
-    return _passes(*python, "pytest", "-q", *_abreast(), *chosen) and all(passed)
+def said(text: str) -> None:
+    """Print a line at once."""
+    print(text, flush=True)
 
 
-def _passes(*words: str) -> bool:
-    return subprocess.run(words, cwd=ROOT, check=False).returncode == 0
+def looked(what: str, seconds: float) -> bool:
+    """Whether nothing is wrong of what several processes look at, each at its share: a device that
+    has failed once refuses everything of its process."""
+    count, words = abreast.at_once(), (sys.executable, "-m", "tests.gpu", "--inside", what)
+    ran = abreast.run(
+        {
+            f"{what} {at}/{count}": (*words, "--share", f"{at}/{count}", "--seconds", str(seconds))
+            for at in range(1, count + 1)
+        },
+        what, seconds, ROOT,
+    )  # fmt: skip
+    said(f"{what}: {abreast.progress(ran)}")
+    return all(one.status == 0 and one.looked == one.count for one in ran)
 
 
-def _abreast() -> list[str]:
-    """Return how tests are run side by side, where that can be done: most of it is compiling."""
-    if find_spec("xdist") is None:
-        return []
-    return ["-n", str(min(ABREAST, os.cpu_count() or 1)), "--dist", "worksteal"]
-
-
-def sanitized(tools: Sequence[str]) -> bool:
+def sanitized(tools: Sequence[str], seconds: float) -> bool:
     """Whether no tool of compute-sanitizer reports anything."""
     clean = True
     for tool in tools:
-        passed, said = sanitizer.checked(tool, ROOT)
-        print(said, flush=True)
+        passed, told = sanitizer.checked(tool, ROOT, seconds)
+        said(told)
         clean = clean and passed
     return clean
 

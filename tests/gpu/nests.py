@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,51 +13,56 @@ import plusequals as pe
 from plusequals.lowering.diagnostic import CdError
 from tests.lowering.schedule.nests_of_all_kinds import LARGE, NESTS, text_of
 
+from .jobs import Job, NotAsked
+
 Array = np.ndarray[Any, Any]
 SIZES = (1, 5, 37, 70)
+AGAIN = "ppt"
+"""Twice, for the same bits in each run, and once with a trace."""
 
 
-def programs(sizes: Iterable[int] = SIZES) -> Iterator[tuple[str, int, Any, list[Array]]]:
-    """Yield name, size, function and arguments of what the interpreter takes."""
-    for size in sizes:
-        for name in NESTS:
-            if name in LARGE and size != 5:
-                continue
-            function = pe.cd_from_source(text_of(name), {"np": np}, backend="numpy")
-            arguments = NESTS[name][1](size, np.random.default_rng(size))
-            with contextlib.suppress(CdError):
-                function.procedure(*arguments)
-                yield name, size, function, arguments
+def jobs(sizes: Iterable[int] = SIZES, runs: str = AGAIN, backend: str = "cuda") -> list[Job]:
+    """Return a job for each program; `runs` are those that are compared: `p` a plain one, `t` one
+    that is traced."""
+    sizes = tuple(sizes)
+    return [Job(name, partial(look, name, sizes, runs, backend)) for name in NESTS]
 
 
-def run(backend: str = "cuda", sizes: Iterable[int] = SIZES) -> int:
-    """Return how many programs computed on a backend what the interpreter does.
+def look(name: str, sizes: Iterable[int], runs: str, backend: str) -> None:
+    """Raise AssertionError where a program does not compute what the interpreter does.
 
-    Raises AssertionError, when all have run, where one does not, or has other bits in a second run
-    or when traced.
+    One function is called with all sizes, so that it gets code for any size, too. Raises NotAsked
+    where the interpreter refuses it at each size.
     """
-    count, wrong = 0, []
-    for name, size, function, arguments in programs(sizes):
+    function = pe.cd_from_source(text_of(name), {"np": np}, backend="numpy")
+    asked, wrong = 0, []
+    for size in sizes if name not in LARGE else (5,):
+        arguments = NESTS[name][1](size, np.random.default_rng(size))
         try:
-            compare(function, arguments, backend)
-        except Exception as why:  # the others are run all the same
-            wrong.append(f"{name}, {size}: {type(why).__name__}: {str(why).strip()}")
-        count += 1
-    assert not wrong, f"{len(wrong)} of {count} programs:\n" + "\n".join(wrong)
-    return count
+            function.procedure(*arguments)
+        except CdError:
+            continue
+        asked += 1
+        try:
+            compare(function, arguments, backend, runs)
+        except Exception as why:  # other sizes are looked at all the same
+            wrong.append(f"{size}: {type(why).__name__}: {str(why).strip()}")
+    assert not wrong, "\n".join(wrong)
+    if not asked:
+        raise NotAsked
 
 
-def compare(function: Any, arguments: list[Array], backend: str) -> None:
-    """Raise AssertionError where a program does not compute what the interpreter does."""
+def compare(function: Any, arguments: list[Array], backend: str, runs: str = AGAIN) -> None:
+    """Raise AssertionError where runs differ from the interpreter's, or from each other."""
     right = [a.copy() for a in arguments]
     function(*right)
-    runs = []
-    for is_traced in (False, False, True):
+    found = []
+    for kind in runs:
         held = [a.copy() for a in arguments]
-        with pe.trace() if is_traced else contextlib.nullcontext():
+        with pe.trace() if kind == "t" else contextlib.nullcontext():
             function.on(backend)(*held)
-        runs.append([a.tobytes() for a in held])
         for got, want in zip(held, right, strict=True):
             np.testing.assert_allclose(got, want, 1e-5, 1e-5)
-    assert runs[0] == runs[1], "it differs from run to run"
-    assert runs[0] == runs[2], "it differs when it is traced"
+        found.append([a.tobytes() for a in held])
+        what = "when it is traced" if kind == "t" else "from run to run"
+        assert found[-1] == found[0], f"it differs {what}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import random
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -12,13 +12,21 @@ import numpy as np
 
 from plusequals.backends.cuda import nvrtc
 
+from . import abreast, nests, tensors
+from .jobs import Job
 from .machine import Cuda
 
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 STATUS = 66
 """How a run ends in which something was reported."""
-PATIENCE = 3600
-"""Seconds that a run under a tool may take."""
+BUDGET = 60.0
+"""Seconds in which the processes under a tool begin with what they look at."""
+START = 60.0
+"""More seconds that a process under a tool may take, to start and to end what it has begun."""
+SIZES = (5, 37)
+PRODUCTS = ((65, 63, 66), (16, 17, 200))
+NOISE = "========="
+"""What lines of a tool begin with."""
 WRONG = {
     "memcheck": 'extern "C" __global__ void wrong(float *x) { x[1 << 28] = 1.0f; }',
     "racecheck": """
@@ -56,33 +64,45 @@ def plant(tool: str) -> None:
     machine.download(np.zeros(1024, np.float32), x)
 
 
-def command(tool: str, inside: str) -> list[str]:
+def jobs() -> list[Job]:
+    """Return what is looked at, in an order in which all kinds come early: time may be short."""
+    found = [*nests.jobs(SIZES, "pt"), *tensors.jobs(PRODUCTS)]
+    random.Random(1).shuffle(found)
+    return found
+
+
+def command(tool: str, *inside: str) -> list[str]:
     """Return the command that runs a part of this package under a tool."""
     found = shutil.which("compute-sanitizer") or "compute-sanitizer"
     options = ["--tool", tool, "--error-exitcode", str(STATUS), "--target-processes", "all"]
-    return [found, *options, sys.executable, "-m", "tests.gpu", "--inside", inside]
+    return [found, *options, sys.executable, "-m", "tests.gpu", "--inside", *inside]
 
 
-def checked(tool: str, root: Path) -> tuple[bool, str]:
+def commands(tool: str, seconds: float) -> dict[str, list[str]]:
+    """Return what runs at the same time under a tool, by name: what has to be noticed, then the
+    shares of all the rest."""
+    found, count = {f"{tool} planted": command(tool, f"wrong {tool}")}, abreast.at_once()
+    for at in range(1, count + 1):
+        more = "--share", f"{at}/{count}", "--seconds", str(seconds)
+        found[f"{tool} {at}/{count}"] = command(tool, "nests", *more)
+    return found
+
+
+def checked(tool: str, root: Path, seconds: float = BUDGET) -> tuple[bool, str]:
     """Return whether a tool reports what was planted, and nothing else; and what to say."""
     if shutil.which("compute-sanitizer") is None:
         return True, f"{tool}: not run, compute-sanitizer is not installed"
-    planted = _run(command(tool, f"wrong {tool}"), root)
-    if planted.returncode != STATUS:
-        return False, f"{tool}: a planted fault was not noticed\n{planted.stdout[-5000:]}"
-    done = _run(command(tool, "nests"), root)
-    if done.returncode:
-        return False, f"{tool}: status {done.returncode}\n{done.stdout[-20_000:]}"
-    return True, f"{tool}: clean"
 
+    def show(line: str) -> bool:
+        return not line.startswith(NOISE)
 
-def _run(words: list[str], root: Path) -> subprocess.CompletedProcess[str]:
-    """Return how a command ended and what it said; one that hangs is ended."""
-    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    try:
-        return subprocess.run(words, cwd=root, **pipe, text=True, check=False, timeout=PATIENCE)
-    except subprocess.TimeoutExpired as late:
-        said = (
-            late.stdout.decode(errors="replace") if isinstance(late.stdout, bytes) else late.stdout
-        )
-        return subprocess.CompletedProcess(words, 124, f"{said or ''}\nit took {PATIENCE} seconds")
+    planted, *rest = abreast.run(commands(tool, seconds), tool, seconds + START, root, show)
+    looked = f"{abreast.progress(rest)}"
+    if planted.status != STATUS:
+        said = "\n".join(planted.lines)[-5000:]
+        return False, f"{tool}: a planted fault was not noticed; {looked}\n{said}"
+    failed = [one for one in rest if one.status]
+    for one in failed:
+        told = "\n".join(one.lines)[-20_000 // len(failed) :]
+        looked += f"\n{one.name}: status {one.status}\n{told}"
+    return not failed, f"{tool}: {'not ' * bool(failed)}clean, {looked}"

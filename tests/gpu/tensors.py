@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 import plusequals as pe
+
+from .jobs import Job
 
 Array = np.ndarray[Any, Any]
 TYPES: dict[str, Any] = {
@@ -84,38 +87,37 @@ def bound(product: Product, kind: str, held: list[Array]) -> Array:
     return product.meaning(*size) * (2 * rounded + terms * 2.0**-22)
 
 
-def run(
-    backend: str = "cuda",
+def jobs(
     sizes: Iterable[tuple[int, int, int]] = SIZES,
     names: Iterable[str] = tuple(PRODUCTS),
-) -> int:
-    """Return how many contractions computed what they should, the same in a second run.
+    backend: str = "cuda",
+) -> list[Job]:
+    """Return a job for each contraction and type of factors."""
+    sizes = tuple(sizes)
+    return [
+        Job(f"{name}, {kind}", partial(look, name, kind, sizes, backend))
+        for name in names for kind in TYPES
+    ]  # fmt: skip
 
-    Raises AssertionError, when all have run, where one does not, or where tensor cores were not
-    used for it.
+
+def look(name: str, kind: str, sizes: Iterable[tuple[int, int, int]], backend: str) -> None:
+    """Raise AssertionError where a contraction does not compute what it should, the same in each
+    run, or where tensor cores were not used for it.
+
+    One function is called with all sizes, so that it gets code for any size, too.
     """
-    count, sizes, wrong = 0, tuple(sizes), []
-    for name in names:
-        product = PRODUCTS[name]
-        function = pe.cd_from_source(f"def {name}(c, a, b):\n    {product.text}\n").on(backend)
-        for kind in TYPES:
-            with settings_of(kind):
-                for size in sizes:
-                    what = f"{name}, {kind}, {size}"
-                    try:
-                        _compare(function, product, kind, size, what)
-                    except AssertionError as why:
-                        wrong.append(str(why))
-                    except Exception as why:  # the others are run all the same
-                        wrong.append(f"{what}: {type(why).__name__}: {why}")
-                    count += 1
-    assert not wrong, f"{len(wrong)} of {count} products:\n" + "\n".join(wrong)
-    return count
+    product, wrong = PRODUCTS[name], []
+    function = pe.cd_from_source(f"def {name}(c, a, b):\n    {product.text}\n").on(backend)
+    with settings_of(kind):
+        for size in sizes:
+            try:
+                _compare(function, product, kind, size)
+            except Exception as why:  # other sizes are looked at all the same
+                wrong.append(f"{size}: {type(why).__name__}: {str(why).strip()}")
+    assert not wrong, "\n".join(wrong)
 
 
-def _compare(
-    function: Any, product: Product, kind: str, size: tuple[int, int, int], what: str
-) -> None:
+def _compare(function: Any, product: Product, kind: str, size: tuple[int, int, int]) -> None:
     for exact in (True, False):
         given = arguments(product, kind, size, exact)
         runs = [[one.copy() for one in given] for _ in range(2)]
@@ -123,10 +125,10 @@ def _compare(
             function(*held)
         right = product.meaning(*(one.astype(np.float64) for one in given))
         got = runs[0][0].astype(np.float64)
-        assert runs[0][0].tobytes() == runs[1][0].tobytes(), f"{what}: differs from run to run"
+        assert runs[0][0].tobytes() == runs[1][0].tobytes(), "it differs from run to run"
         most = np.zeros(right.shape) if exact else bound(product, kind, given)
-        assert (np.abs(got - right) <= most).all(), f"{what}: off by {np.abs(got - right).max()}"
-        assert np.array_equal(runs[0][1], given[1]), f"{what}: writes a factor"
+        assert (np.abs(got - right) <= most).all(), f"off by {np.abs(got - right).max()}"
+        assert np.array_equal(runs[0][1], given[1]), "it writes a factor"
     text = function.explain(*given).code
     used = "multiplied<" in text or "multiplied_wide<" in text
-    assert used, f"{what}: tensor cores are not used"
+    assert used, "tensor cores are not used"

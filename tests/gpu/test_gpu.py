@@ -21,7 +21,8 @@ from tests.backends.cuda.test_nests import ARCHITECTURES
 from tests.backends.cuda.test_nvrtc import needed, needs_nvrtc
 
 from . import __main__ as command
-from . import launching, machine, measure, nests, peers, sanitizer, tensors
+from . import launching, machine, measure, nests, peers, sanitizer, suite, tensors
+from .jobs import done
 from .kernels import LeftOut, prepared
 from .machine import Facts
 from .measure import BEGIN, END, Row, copy_rate, into, rows, table
@@ -212,35 +213,25 @@ def test_without_a_device_it_is_said_that_nothing_was_run(
 def test_a_part_that_breaks_off_does_not_end_the_others(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(given: object = None) -> bool:
+    def broken(*given: object) -> bool:
         raise RuntimeError("the device is lost")
 
     monkeypatch.setattr(command, "missing", lambda: "")
-    monkeypatch.setattr(command, "tests", broken)
-    monkeypatch.setattr(command, "sanitized", lambda tools: True)
+    monkeypatch.setattr(command, "looked", lambda what, seconds: seconds == 9)
+    monkeypatch.setattr(suite, "passed", broken)
+    monkeypatch.setattr(command, "sanitized", lambda tools, seconds: True)
     monkeypatch.setattr(command, "benchmark", broken)
-    assert command.main([]) == 2
+    assert command.main(["tests", "sanitizer", "benchmark", "--seconds", "9"]) == 2
     told = capsys.readouterr()
-    assert told.out == "failed: tests, benchmark\n"
+    assert told.out == "failed: suite, benchmark\n"
     assert told.err.count("RuntimeError: the device is lost") == 2
 
 
-def test_each_kind_of_tests_has_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[list[str]] = []
-
-    def run(words: list[str], cwd: Path, check: bool) -> subprocess.CompletedProcess[str]:
-        ran.append([*words])
-        return subprocess.CompletedProcess(words, "products" in words)
-
-    monkeypatch.setattr(subprocess, "run", run)
-    assert not command.tests()
-    assert [words[2:5] for words in ran[:2]] == [
-        ["tests.gpu", "--inside", "programs"], ["tests.gpu", "--inside", "products"],
-    ]  # fmt: skip
-    assert ran[2][2] == "pytest" and {*command.TESTED, "cuda"} <= {*ran[2]}
-    assert len([word for word in ran[2] if word.startswith("--deselect=")]) == 3
-    monkeypatch.setattr(command, "find_spec", lambda name: None)
-    assert command._abreast() == []
+def test_the_tests_of_others_are_given_a_device_and_little_time() -> None:
+    words = suite.command()
+    assert words[1:3] == ["-m", "pytest"] and {*suite.TESTED, "cuda"} <= {*words}
+    assert len([word for word in words if word.startswith("--deselect=")]) == 3
+    assert words[words.index("-p") + 1] == "tests.gpu.told"
 
 
 def test_as_a_command() -> None:
@@ -254,7 +245,7 @@ def test_as_a_command() -> None:
 
 
 def test_what_is_left_out_is_there() -> None:
-    for test in command.OTHERWISE:
+    for test in suite.OTHERWISE:
         path, _, name = test.partition("::")
         assert f"def {name.partition('[')[0]}(" in (command.ROOT / path).read_text("utf-8")
 
@@ -264,6 +255,8 @@ def test_what_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(command.options([]).cells) == len(MEASURED)
     assert command.options(["--tools", "racecheck"]).tools == ["racecheck"]
     assert command.options([]).tools == sanitizer.TOOLS
+    assert command.options([]).parts == [*command.PARTS]
+    assert command.options(["suite", "tests"]).parts == ["suite", "programs", "products"]
     for words in (["tets"], ["--tools", "none"], ["--cells", "nothing"]):
         with pytest.raises(SystemExit):
             command.options(words)
@@ -284,19 +277,31 @@ def test_a_sanitizer_that_is_not_there_is_not_run(monkeypatch: pytest.MonkeyPatc
     assert sanitizer.checked("memcheck", command.ROOT) == told
 
 
-def test_a_sanitizer_has_to_notice_what_is_planted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sanitizer_has_to_notice_what_is_planted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sanitizer.shutil, "which", lambda name: name)
     for codes, passed, said in (
         ((0, 0), False, "not noticed"), ((66, 66), False, "status 66"), ((66, 0), True, "clean"),
     ):  # fmt: skip
-        left = iter(codes)
-        monkeypatch.setattr(
-            sanitizer,
-            "_run",
-            lambda words, root, left=left: subprocess.CompletedProcess(words, next(left), ""),
-        )
+        says = [
+            f"print('@ 3 0 4 x'); print('{sanitizer.NOISE} a report'); exit({n})" for n in codes
+        ]
+        run = {str(at): [sys.executable, "-c", text] for at, text in enumerate(says)}
+        monkeypatch.setattr(sanitizer, "commands", lambda tool, seconds, run=run: run)
         found = sanitizer.checked("racecheck", command.ROOT)
-        assert found[0] is passed and said in found[1]
+        assert found[0] is passed and said in found[1] and "3 of 4" in found[1]
+        assert ("a report" in found[1]) is not passed
+        assert sanitizer.NOISE not in capsys.readouterr().out
+
+
+def test_processes_under_a_tool_look_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [job.name for job in sanitizer.jobs()]
+    assert {*names} >= {*nests.NESTS, "plain, tf32"} and len(names) == len({*names})
+    found = sanitizer.commands("memcheck", 9.0)
+    assert [words[-6:] for words in [*found.values()][1:2]] == [
+        ["--inside", "nests", "--share", f"1/{len(found) - 1}", "--seconds", "9.0"]
+    ]
 
 
 @needs_gxx
@@ -304,33 +309,41 @@ def test_loops_of_every_kind_are_compared(monkeypatch: pytest.MonkeyPatch) -> No
     few = dict(list(nests.NESTS.items())[:3])
     monkeypatch.setattr(nests, "NESTS", few)
     with installed(backend(CpuDriver(memory=1 << 26))):
-        assert nests.run(sizes=(5,)) == 3
+        tally = done(nests.jobs(sizes=(5,)))
+    assert (tally.looked, tally.count, tally.wrong) == (3, 3, [])
 
 
 def test_all_programs_that_are_wrong_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     few = dict(list(nests.NESTS.items())[:3])
     monkeypatch.setattr(nests, "NESTS", few)
-    monkeypatch.setattr(nests, "compare", lambda function, arguments, backend: 1 / 0)
-    with pytest.raises(AssertionError, match="3 of 3 programs") as caught:
-        nests.run(sizes=(5,))
-    assert all(f"{name}, 5: ZeroDivisionError" in str(caught.value) for name in few)
+    monkeypatch.setattr(nests, "compare", lambda *given: 1 / 0)
+    said: list[str] = []
+    tally = done(nests.jobs(sizes=(5, 7)), say=said.append)
+    assert len(tally.wrong) == 3
+    for name, text in zip(few, tally.wrong, strict=True):
+        assert text == "\n".join(
+            (f"{name}: 5: ZeroDivisionError: division by zero",
+             "7: ZeroDivisionError: division by zero")
+        )  # fmt: skip
+        assert text in said
 
 
 @needs_gxx
 def test_products_by_tensor_cores_are_compared() -> None:
     with installed(backend(CpuDriver(memory=1 << 26, seed=2))):
-        assert tensors.run(sizes=((65, 18, 33),)) == 15
+        tally = done(tensors.jobs(sizes=((65, 18, 33),)))
+    assert tally.looked == 15 and not tally.wrong
 
 
 @needs_gxx
 def test_products_that_are_wrong_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     right = tensors.PRODUCTS["plain"]
     wrong = replace(right, meaning=lambda c, a, b: a @ b + 2.0**-9)
+    jobs = tensors.jobs(sizes=((17, 18, 33),), names=("plain",))
     monkeypatch.setitem(tensors.PRODUCTS, "plain", wrong)
     with installed(backend(CpuDriver(memory=1 << 26))):
-        with pytest.raises(AssertionError, match="plain, float16, .*: off by"):
-            tensors.run(sizes=((17, 18, 33),), names=("plain",))
+        assert "plain, float16: (17, 18, 33): AssertionError: off by" in done(jobs).wrong[0]
         monkeypatch.setitem(tensors.PRODUCTS, "plain", right)
         monkeypatch.setattr(tensors, "settings_of", lambda kind: pe.override(profile="strict"))
-        with pytest.raises(AssertionError, match="tensor cores are not used"):
-            tensors.run(sizes=((17, 18, 33),), names=("plain",))
+        found = done(jobs).wrong
+    assert len(found) == 3 and all("tensor cores are not used" in text for text in found)

@@ -80,7 +80,7 @@ lowering: lower many extents clash points
 lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
 lowering/ir: alpha fresh bounds intervals rewrite walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers
-lowering: target settings diagnostic later once locks collector dataclass
+lowering: target settings diagnostic later once locks ending collector dataclass
 """
 
 FILE_LINES = 400

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...lowering.dataclass import dataclass
+from ...lowering.ending import when_gone
 from ...lowering.ir import dtypes
 
 _KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
@@ -73,19 +74,13 @@ class Taken:
     dtype: Any
     writable: bool
     holder: object
-    """Keeps the array alive, and lets go of it when it is collected."""
+    """Keeps the array alive for as long as anybody has this."""
 
 
-class _Holder:
-    """What was taken, until nobody uses it."""
-
-    def __init__(self, capsule: Any, managed: Any) -> None:
-        self._capsule, self._managed = capsule, managed
-
-    def __del__(self) -> None:
-        managed = self._managed
-        if managed.deleter:
-            managed.deleter(ctypes.addressof(managed))
+def _done(capsule: Any, managed: Any) -> None:
+    """Let the package know that nobody uses what was taken."""
+    if managed.deleter:
+        managed.deleter(ctypes.addressof(managed))
 
 
 def taken(value: Any, stream: int | None) -> Taken:
@@ -105,7 +100,7 @@ def taken(value: Any, stream: int | None) -> Taken:
     kind: Any = _Versioned if name == _NEW else _Managed
     managed = kind.from_address(_pointer(capsule, name))
     _rename(capsule, _USED[name])
-    holder = _Holder(capsule, managed)
+    holder = when_gone(_done, capsule, managed)
     if name == _NEW and managed.major != 1:
         raise BufferError(f"it is made for version {managed.major} of DLPack")
     one = managed.tensor

@@ -9,7 +9,6 @@ stream wait in turn. Where no stream is known, the whole device is waited for, b
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +17,7 @@ import numpy as np
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdValueError, Diagnostic
+from ...lowering.ending import when_gone
 from ...lowering.ir import dtypes
 from ...lowering.later import Later
 
@@ -119,8 +119,10 @@ class DeviceArray:
         self.address, self.strides, self.writable = address, strides, writable
         self._opened, self._stream, self._base = opened, stream, base
         self._loan = [False] if base is None else getattr(base, "_loan", [True])
+        self._owned = None
+        """Goes when nobody can use the array any more: its memory is given back then."""
         if base is None:
-            weakref.finalize(self, _back, opened, address, stream, self._loan).atexit = False
+            self._owned = when_gone(_back, opened, address, stream, self._loan)
 
     @property
     def ndim(self) -> int:

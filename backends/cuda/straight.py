@@ -7,13 +7,13 @@ it is written down when the arrays are known, and a call repeats that.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdMemoryError
+from ...lowering.ending import when_gone
 from ...lowering.ir.node import Node
 from ..interface import Array
 from .plan import Launch, Show
@@ -45,22 +45,23 @@ def straight(code: Runs, arrays: Sequence[Any], lane: Handle) -> Callable[[], No
     run = _Straight(code, lane)
     try:
         run.write(placed)
-    except _Waits:
+    except BaseException as why:
         run.end()
-        return None
+        if isinstance(why, _Waits):
+            return None
+        raise
     if sum(node.bytes for node in code.plan.device) > KEPT:
         return _borrowing(run, placed)
     calls, device = tuple(run.calls), code.device
+    temporaries = [when_gone(device.pool.returned, one, lane, False) for one in run.taken]
 
-    def start() -> None:
+    def start(held: object = temporaries) -> None:
         try:
             for call in calls:
                 call()
         except DriverError as why:
             raise device.failed(code.name, why, code.plan.program.span) from None
 
-    for address in run.taken:
-        weakref.finalize(start, device.pool.returned, address, lane, False).atexit = False
     return start
 
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...lowering.ending import when_gone
 from .failure import Failure
 
 _MOMENT = 0.005
@@ -313,8 +313,7 @@ class Queue:
     def __init__(self, name: str, threaded: bool) -> None:
         self.name = name
         self.worker = Worker(name, threaded)
-        if threaded:
-            weakref.finalize(self, self.worker.close).atexit = False
+        self._open = when_gone(self.worker.close) if threaded else None
 
     @property
     def threaded(self) -> bool:

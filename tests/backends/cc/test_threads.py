@@ -127,6 +127,31 @@ def test_the_library_takes_its_workers_with_it() -> None:
 
 
 @needs_proc
+@needs_proc
+def test_finalizers_of_what_goes_with_a_library_may_share_loops() -> None:
+    said: list[Any] = []
+
+    class Holder:
+        """One of a circle that holds a backend and its code, whose workers have begun."""
+
+        def __init__(self) -> None:
+            self.made, self.itself = CompiledC(), self
+            self.code = self.made.compile(scale())
+            scaled(self.code)
+
+        def __del__(self) -> None:
+            said.append(scaled(self.code))
+
+    before = workers()
+    Holder()
+    gc.collect()
+    assert said == [RIGHT]
+    ended = time.monotonic() + 10
+    while workers() > before and time.monotonic() < ended:
+        time.sleep(0.01)
+    assert workers() == before
+
+
 def test_workers_are_woken_up_for_some_work_only_where_it_goes_on() -> None:
     y, cc, before = np.zeros(SIZE), CompiledC(), workers()
     with settings.override(parallel_from=800):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import weakref
 from typing import Any
@@ -52,6 +53,29 @@ def test_we_read_what_numpy_makes(dtype: Any) -> None:
     assert taken.device == (CPU, 0)
     assert taken.dtype == array.dtype
     assert taken.writable
+
+
+def test_finalizers_of_what_goes_with_an_array_may_read_it() -> None:
+    said: list[float] = []
+    array = np.arange(3.0)
+    gone = weakref.ref(array)
+
+    class Holder:
+        """One of a circle that holds what was taken."""
+
+        def __init__(self, given: Any) -> None:
+            self.taken, self.itself = given, self
+
+        def __del__(self) -> None:
+            assert gone() is not None, "nobody has let go of it"
+            said.append(float(np.ctypeslib.as_array(
+                (ctypes.c_double * 3).from_address(self.taken.address))[2]))  # fmt: skip
+
+    Holder(dlpack.taken(Lent(array), None))
+    del array
+    gc.collect()
+    assert said == [2.0]
+    assert gone() is None
 
 
 def test_what_is_read_only_stays_so() -> None:

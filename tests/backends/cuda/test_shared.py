@@ -291,6 +291,39 @@ def test_memory_of_results_goes_back_when_nobody_has_them(device: Opened) -> Non
     assert device.pool.used == 0
 
 
+@needs_gxx
+@pytest.mark.parametrize("keeps", [False, True])
+def test_finalizers_of_what_goes_with_a_result_may_use_it(device: Opened, keeps: bool) -> None:
+    f, x = on("def f(x):\n    return x + 1\n"), Theirs(device, np.arange(100.0))
+    said: list[Any] = []
+    kept: list[Any] = []
+
+    class Holder:
+        """One of a circle that holds an array, and looks at it last thing."""
+
+        def __init__(self) -> None:
+            self.array, self.itself = f(x), self
+
+        def __del__(self) -> None:
+            said.append((f(self.array), self.array.numpy()))
+            if keeps:
+                kept.append(self.array)
+
+    Holder()
+    gc.collect()
+    ((again, array),) = said
+    assert np.array_equal(array, np.arange(100.0) + 1)
+    assert np.array_equal(again.numpy(), np.arange(100.0) + 2)
+    others = [f(again) for _ in range(3)]
+    for one in kept:
+        assert np.array_equal(one.numpy(), np.arange(100.0) + 1)
+    one = None
+    del again, array, others
+    said.clear(), kept.clear()
+    gc.collect()
+    assert device.pool.used == 0
+
+
 def test_what_was_lent_is_waited_for(untouched: Opened, driver: CpuDriver) -> None:
     f = on("def f(x):\n    return x + 1\n")
     got = f(Theirs(untouched, np.ones(3)))

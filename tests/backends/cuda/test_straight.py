@@ -114,6 +114,47 @@ def test_temporaries_are_kept_and_cleared_for_each_run(made: CompiledCuda) -> No
     assert made.opened(0).pool.used < used
 
 
+def test_finalizers_of_what_goes_with_a_routine_may_call_it(made: CompiledCuda) -> None:
+    """Its thread is there, and so are its temporaries, which nobody else has meanwhile."""
+    p, q = p_of(100), p_of(100, "q", 0.0)
+    text = (
+        "def f(p, q):\n    m = np.zeros(100)\n    for t in range(3):\n"
+        "        m[p.shape[0] - 1 - t] += p[t]\n        q[i] += m[i] * (t + 1)\n"
+    )
+    opened, mine = made.opened(0), np.arange(100.0)
+    want, taken = np.zeros(100), []
+    for _ in range(5):
+        on(text).on("numpy")(np.ones(100), want)
+
+    class Holder:
+        """One of a circle that holds a routine, and its stream."""
+
+        def __init__(self) -> None:
+            self.routine, self.itself = _routine(), self
+            for _ in range(3):
+                self.routine()
+
+        def __del__(self) -> None:
+            taken.append(opened.pool.take(800, "m", "other", opened.plain))
+            opened.upload(taken[0], mine, opened.plain)
+            opened.wait(opened.plain)
+            self.routine(), self.routine()
+            self.routine.context.stream.synchronize()
+            taken.append(q.numpy())
+
+    def _routine() -> Any:
+        return on(text).compile(p, q).link(pe.device("cuda").stream().context())
+
+    Holder()
+    gc.collect()
+    address, found = taken
+    assert np.array_equal(found, want)
+    still = np.zeros(100)
+    opened.download(still, address, opened.plain)
+    assert np.array_equal(still, mine), "nobody else had it"
+    opened.pool.give_back([address], opened.plain)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

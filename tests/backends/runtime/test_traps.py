@@ -12,6 +12,7 @@ observing changes what is computed           test_field
 rounds of a batch that are not full          tests/dsl/test_parallel
 indices that nobody checks                   test_bindings
 stale data of routines in a wrong order      here
+a finalizer that uses what goes with it      here
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import gc
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ import pytest
 
 import plusequals as pe
 from plusequals import cd
+from plusequals.backends.runtime.queue import Queue
 from plusequals.idx import i
 from tests.backends.runtime.test_device import context, merge, reads, step, tensor, writes
 from tests.backends.runtime.test_queue import BOTH
@@ -220,3 +223,30 @@ def test_who_needs_results_is_told_although_another_thread_was() -> None:
         stream.synchronize()
     thread.join()
     assert len(told) == 1
+
+
+def test_finalizers_of_what_goes_with_a_queue_may_use_it() -> None:
+    seen: list[int] = []
+
+    class Holder:
+        """One of a circle that holds a queue, whose thread is idle."""
+
+        def __init__(self) -> None:
+            self.queue, self.itself = Queue("q", True), self
+            self.queue.submit(partial(seen.append, 0))
+            self.queue.synchronize()
+
+        def __del__(self) -> None:
+            for n in (1, 2):
+                event = self.queue.submit(partial(seen.append, n))
+                ended = time.monotonic() + 20
+                while not event.done and time.monotonic() < ended:
+                    time.sleep(0.001)
+
+    worker = Holder().queue.worker
+    gc.collect()
+    assert seen == [0, 1, 2]
+    thread = worker.thread
+    assert thread is not None
+    thread.join(20)
+    assert not thread.is_alive(), "it ends with its queue"

@@ -3,18 +3,24 @@
 A piece that is given back may be taken at once for later work of the same stream; for another
 stream, which then waits on the device for what the first has queued. The host waits for nothing.
 Each piece that is in use is known by what it is for, so that an error can say who holds what.
+
+A finalizer may use all this in the midst of it, in the thread that has the lock: whatever is handed
+over is taken out before the driver is asked, and put back where that fails.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdMemoryError, Diagnostic
 from .verbs import Context, DriverError, Handle, OutOfMemory
 
+T = TypeVar("T")
 _STEP = 256
 """Sizes of memory are multiples of this, so that more of them are equal."""
 _TOLD = 4
@@ -88,10 +94,10 @@ class Pool:
         if not pieces:
             return None
         at = next((n for n, (_, last) in enumerate(pieces) if last is stream), len(pieces) - 1)
-        address, last = pieces[at]
+        address, last = pieces.pop(at)
         if last is not stream:
-            self._after(stream, last)
-        del pieces[at]  # last: it stays where a verb failed
+            with _putting_back(pieces, (address, last)):
+                self._after(stream, last)
         return address
 
     def _allocated(self, size: int, stream: Handle) -> int:
@@ -117,21 +123,20 @@ class Pool:
         """Give back what finalizers noted; for what others had, their work ends first."""
         with self._lock:
             while self._returned:
-                one = self._returned[0]
+                one = self._returned.popleft()
                 if one.lent:
-                    self.context.finish()
-                self._returned.popleft()
+                    with _putting_back(self._returned, one):
+                        self.context.finish()
                 self.give_back((one.address,), one.stream)
 
     def trim(self) -> None:
         """Give the memory that is kept for later back to the device, for anybody's use."""
         with self._lock:
-            for pieces in self._free.values():
+            for pieces in list(self._free.values()):
                 while pieces:
-                    address, stream = pieces[-1]
-                    self.context.free(address, stream)
-                    pieces.pop()
-            self._free.clear()
+                    piece = pieces.pop()
+                    with _putting_back(pieces, piece):
+                        self.context.free(*piece)
             self.context.finish()
 
     def _too_large(self, size: int, label: str, name: str) -> CdMemoryError:
@@ -147,3 +152,13 @@ class Pool:
         message = f"`{label}` of `{name}` takes {size:,} bytes of {self.name}{left}"
         helps = ("work on smaller pieces, or let go of tensors and contexts on the device",)
         return CdMemoryError(Diagnostic("CD0880", message, (), tuple(notes), helps))
+
+
+@contextmanager
+def _putting_back(where: MutableSequence[T], one: T) -> Iterator[None]:
+    """Append what was taken out again where what is done inside fails."""
+    try:
+        yield
+    except BaseException:
+        where.append(one)
+        raise

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+from typing import Any
+
 import pytest
 
 from plusequals.backends.cuda.device import Opened
 from plusequals.backends.cuda.verbs import DriverError, OutOfMemory
 from plusequals.lowering.diagnostic import CdMemoryError
 
-from .on_cpu import CpuDriver
+from .on_cpu import CpuContext, CpuDriver
 
 
 def opened(memory: int = 1 << 20) -> tuple[CpuDriver, Opened]:
@@ -107,6 +112,70 @@ def test_a_driver_that_fails_while_memory_is_handed_over_loses_none(
         with pytest.raises(DriverError):
             pool.take(512, "y", "g", other)
     assert pool.take(512, "y", "g", other) == first
+
+
+class Interrupted(CpuContext):
+    """A device during whose verbs the collector may run, and with it finalizers that use it."""
+
+    also: Callable[[], None] | None = None
+
+    def _interrupt(self) -> None:
+        also, self.also = self.also, None
+        if also is not None:
+            also()
+            self.also = also
+
+    def allocate(self, size: int, stream: Any) -> int:
+        self._interrupt()
+        return super().allocate(size, stream)
+
+    def free(self, address: int, stream: Any) -> None:
+        self._interrupt()
+        super().free(address, stream)
+
+    def wait(self, stream: Any, event: Any) -> None:
+        self._interrupt()
+        super().wait(stream, event)
+
+    def finish(self) -> None:
+        self._interrupt()
+        super().finish()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_finalizers_may_use_memory_while_it_is_taken_and_given_back(seed: int) -> None:
+    random, driver = Random(seed), CpuDriver(memory=256 * 24)
+    context = Interrupted(driver, 0)
+    device = Opened(context, driver.properties(0), 0)
+    streams, pool = [device.stream() for _ in range(3)], device.pool
+    held: list[tuple[int, Any]] = []
+
+    def act() -> None:
+        what = random.choice(("take", "take", "give", "return", "lent", "trim"))
+        if what == "take":
+            stream = random.choice(streams)
+            with suppress(CdMemoryError):
+                address = pool.take(random.choice((200, 500)), "x", "f", stream)
+                assert address not in [one for one, _ in held], "nobody else has it"
+                held.append((address, stream))
+        elif what == "trim":
+            pool.trim()
+        elif held:
+            address, stream = held.pop(random.randrange(len(held)))
+            if what == "give":
+                pool.give_back([address], stream)
+            else:
+                pool.returned(address, stream, lent=what == "lent")
+
+    context.also = act
+    for _ in range(300):
+        act()
+    context.also = None
+    for address, stream in held:
+        pool.returned(address, stream, lent=False)
+    assert (pool.used, pool.kept) == (0, context.used)
+    pool.trim()
+    assert (pool.kept, context.used) == (0, 0)
 
 
 def test_where_even_the_rest_is_not_known_it_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:

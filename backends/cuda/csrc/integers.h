@@ -27,6 +27,10 @@ static inline $T floordiv_$t($T a, $T b)
     return ($T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));
 }
 
+//! shr_$t: u8 u16
+/* In place of that of C, which asks its compiler what it knows. */
+static inline $T shr_$t($T a, $T b) { return b < $b ? ($T)(a >> b) : 0; }
+
 //! pow_$t: i8 i16 i32 i64
 static inline $T pow_$t($T a, $T b)
 {

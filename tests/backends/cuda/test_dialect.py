@@ -51,6 +51,16 @@ def test_halves_are_bits() -> None:
     assert int(np.float16(1.5).view(np.uint16)) == 0x3E00
 
 
+def test_no_piece_names_what_only_a_compiler_of_the_host_has() -> None:
+    """For nvcc such a compiler reads the text, too: it takes what NVRTC does not know."""
+    names = [name for name in prelude.pieces(CUDA.library) if name not in OF_THE_HOST]
+    text = above(" ".join(names), CUDA)
+    own = re.sub(r"#if(def| defined) PE_ON_CPU.*?#(else|endif)", "", text, flags=re.DOTALL)
+    foreign = r"__builtin_\w+|__int128|__attribute__|__extension__|__asm__|_Float16|__has_\w+"
+    behind_a_macro_of_the_host = {"__builtin_fma"}
+    assert set(re.findall(foreign, own)) - behind_a_macro_of_the_host == {"__builtin_assume"}
+
+
 @needs_nvrtc
 def test_nvrtc_takes_the_whole_prelude_without_any_header(tmp_path: Path) -> None:
     names = [name for name in prelude.pieces(CUDA.library) if name not in OF_THE_HOST]

@@ -62,6 +62,11 @@ def test_a_power_of_the_run_is_that_of_c(body: str, backend: str) -> None:
     assert not np.signbit(found).any()
 
 
+ON_DEVICES = {np.float32: 4, np.float64: 2}
+"""How far what the library of CUDA finds may be from what is rounded right, as its guide says: in
+units in the last place. NumPy's may be another one off."""
+
+
 @pytest.mark.parametrize("exponent", [9, 20, 33, 63, 64, -2, -3, -20])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_whole_exponents_keep_the_bound_of_pow(exponent: int, dtype: type, backend: str) -> None:
@@ -71,10 +76,15 @@ def test_whole_exponents_keep_the_bound_of_pow(exponent: int, dtype: type, backe
     with pe.override(backend=backend), np.errstate(all="ignore"):
         found, ends = power(np.concatenate([near, -near])), power(far)
         exact = [Fraction(float(x)) ** exponent for x in near]
-        np.testing.assert_array_equal(ends, np.power(far, dtype(exponent)))
+        wanted = np.power(far, dtype(exponent))
+    more = ON_DEVICES[dtype] if backend == "cuda" else 0
+    finite = np.isfinite(wanted)
+    np.testing.assert_array_equal(ends[~finite], wanted[~finite])
+    apart = np.abs(ends[finite] - wanted[finite])
+    assert (apart <= (more + (more > 0)) * np.spacing(np.abs(wanted[finite]))).all()
     sign = -1 if exponent % 2 else 1
     np.testing.assert_array_equal(found[301:], sign * found[:301])
     np.testing.assert_array_equal(np.signbit(ends[:2]), [False, exponent % 2 == 1])
     units = [Fraction(float(unit)) for unit in np.spacing(found[:301])]
     for y, z, unit in zip(found[:301], exact, units, strict=True):
-        assert abs(Fraction(float(y)) - z) < 1.2 * unit
+        assert abs(Fraction(float(y)) - z) < (1.2 + more) * unit

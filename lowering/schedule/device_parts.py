@@ -6,9 +6,10 @@
                              parts[g, i, j] = part
     for i, j: total = start[i, j]; for g in 0..G: total += parts[g, i, j]; rest
 
-The first nest is a contraction with as many tiles as a device has work for, see `device_tiles`; the
-second has independent points. G depends on sizes only, so every device gives the same bits. Needs
-sums whose order is left open, or that are exact in any.
+The first nest is a contraction with as many tiles as a device has work for, see `device_tiles`, of
+the larger size where few parts suffice for that; the second has independent points. G depends on
+sizes only, so every device gives the same bits. Needs sums whose order is left open, or that are
+exact in any.
 
 >>> program = lowered("c[i, j] = sum[k](a[i, k] * b[k, j])",
 ...     c="f32[64, 64]", a="f32[64, 4096]", b="f32[4096, 64]")
@@ -31,14 +32,17 @@ from ..ir.indexing import Symbol, const, var
 from ..ir.loops import Comment, For, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
-from .device_contraction import Contraction, contraction, points_of
-from .device_tiles import ENOUGH, extents
+from .device_contraction import SIDE, Contraction, contraction, points_of
+from .device_tiles import ENOUGH, LARGE, extents
 from .elsewhere import Place, elsewhere
 from .nests import Band, Facts, around, nest_of, trips, with_value
 from .tree import is_apart, neutral
 
 TERMS = 256
 """A part has at least so many terms."""
+FEW, LONG = 8, 512
+"""Into at most so many parts, of at least so many terms, it is worth while to cut what would else
+have small tiles: large ones compute twice as fast, and each part is written and read once."""
 
 
 def divided(found: Band, facts: Facts, fresh: Fresh) -> tuple[For, For] | None:
@@ -84,6 +88,12 @@ def parts_of(what: Contraction) -> int:
         return 1
     rows, columns, both, terms = (size or 0 for size in sizes)
     high, broad = extents(what)
+    if min(high, broad) == SIDE < min(rows, columns) and what.total.dtype.bits <= 32:
+        least = ceil(LARGE / (rows * columns * both))
+        most = min(FEW, terms // LONG, first)
+        larger = next((count for count in range(least, most + 1) if first % count == 0), 1)
+        if larger > 1:
+            return larger
     tiles = max(1, ceil(rows / high) * ceil(columns / broad) * both)
     most = min(ENOUGH // tiles, terms // TERMS, first)
     return next((count for count in range(most, 1, -1) if first % count == 0), 1)

@@ -8,6 +8,14 @@
 
 A device writes whole sectors of memory at the rate of its bandwidth, parts of them at a part of it.
 Needs columns of a thread that are neighbours in memory, and a store of nothing else.
+
+>>> program = lowered("c[i, j] = sum[k](a[i, k] * b[k, j])",
+...     c="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
+>>> program = optimize(program, Target("cuda"))[0]
+>>> what = contraction(band(program.kernels[0].body[1], facts_of(program)))
+>>> columns = Side(what.columns, fresh_for(program), "column")
+>>> together(what, columns, 2), together(what, columns, 4), together(what, columns, 1)
+(2, 4, 1)
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Loops of a contraction that are counted as one, so that tiles can be cut from what they count.
 
->>> from ..ir.fresh import Fresh
 >>> i, j = Symbol("i", 0), Symbol("j", 1)
 >>> loops = For(i, const(0), const(3), 1, ()), For(j, const(0), const(4), 1, ())
->>> side = Side(loops, Fresh((), ()), "row")
->>> side.size.constant, [str(value) for value in side.values(var(side.tile) * 4).values()]
-(12, ['row', '0'])
+>>> side = Side(loops, Fresh(0, 2), "row")
+>>> at = side.values(const(6))
+>>> side.size.constant, at[i].constant, at[j].constant
+(12, 1, 2)
 """
 
 from __future__ import annotations

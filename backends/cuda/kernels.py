@@ -23,7 +23,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.walk import binds, reads, statements, uses, writes
 from ...lowering.schedule.elsewhere import elsewhere
 from ...lowering.schedule.points import Space
-from ..emit import prelude, record, widths
+from ..emit import prelude, record, units, widths
 from ..emit.c_expression import Scope
 from ..emit.c_syntax import emit_body
 from ..emit.dialect import Dialect
@@ -72,6 +72,8 @@ class Kernel:
     shared: int
     """Bytes of memory that a block of it has."""
     shape: Shape
+    aligned: frozenset[int] = frozenset()
+    """The arrays, by their nodes' numbers, that it needs at multiples of 16 bytes."""
     dynamic: int = 0
     """Bytes that a launch gives to each block; 0 where it declares what its threads share."""
 
@@ -225,7 +227,9 @@ def _kernel(
     prints = max(slots, default=0)
     logs = any(isinstance(stmt, Print) and stmt.logs for stmt in inside)
     shared, (_, dynamic) = sum(node.bytes for node in held), laid_out(held)
-    return Kernel(name, nodes, symbols, checks, prints, logs, loop, shared, shape, dynamic)
+    copied = (units.whole(stmt) for stmt in inside if isinstance(stmt, For))
+    aligned = frozenset(node.id for node in copied if node is not None)
+    return Kernel(name, nodes, symbols, checks, prints, logs, loop, shared, shape, aligned, dynamic)
 
 
 def _shared(used: Iterable[Node], spaces: Mapping[int, Space]) -> tuple[Node, ...]:

@@ -26,7 +26,7 @@ from ...lowering.passes.buffers import sizes_of
 from ..emit import record
 from ..interface import Array
 from .device import Opened
-from .kernels import FAULTS, PLACES, Text
+from .kernels import FAULTS, PLACES, Kernel, Text
 from .plan import (
     ANSWERS,
     MOST_BLOCKS,
@@ -301,12 +301,21 @@ class Run:
         shape = self.grid(step)
         if shape is None:
             return
-        arguments = [self.places[node.id] for node in kernel.nodes]
+        arguments = [self.address(node, kernel) for node in kernel.nodes]
         arguments += [self.symbols[symbol] for symbol in kernel.symbols]
         self.launches += 1
         arguments += [self.reports + 8 * _FLAG, self.launches] * kernel.checks
         arguments += behind
         self.start(step.kernel, shape, step.threads, arguments)
+
+    def address(self, node: Node, kernel: Kernel) -> int:
+        """Return where a kernel has an array: a copy of one that lies where it cannot read it."""
+        place = self.places[node.id]
+        if place % 16 == 0 or node.id not in kernel.aligned:
+            return place
+        made = self.take(f"{node.label}, moved", node.bytes)
+        self.copy(made, place, node.bytes)
+        return made
 
     def grid(self, step: Launch) -> Shape | None:
         """Return how many blocks a launch has along each axis, None where there is no round."""

@@ -141,7 +141,7 @@ class Scope:
         name = self.nodes[node.id]
         if node.id in self.by_value:
             return name
-        place = self._offset(node, index)
+        place = self.offset(node, index)
         return f"{name}[swizzled({place})]" if node.id in self.swizzled else f"{name}[{place}]"
 
     def affine(self, index: Affine, factor: Affine = ONE, wide: bool | None = None) -> Text:
@@ -212,7 +212,8 @@ class Scope:
             total += part * abs(stride.constant)
         return total >= widths.LIMIT
 
-    def _offset(self, node: Node, index: tuple[Index, ...]) -> str:
+    def offset(self, node: Node, index: tuple[Index, ...]) -> str:
+        """Return where an element lies among all of its array."""
         out, constant, wide = "", 0, self._is_wide(node, index)
         for at, stride in joined(index, node.element_strides):
             match at:

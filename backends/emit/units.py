@@ -55,7 +55,29 @@ def _packed(loop: For, scope: Scope) -> str:
     assert all(_step(place, loop.symbol) == 1 for place in places)
     assert (loop.hi - loop.lo) * value.dtype.itemsize == const(16)
     to, source = (_pointer(place, {loop.symbol: loop.lo}, scope) for place in places)
-    return f"copied({to}, {source});"
+    return f"{'at_once' if whole(loop) else 'copied'}({to}, {source});"
+
+
+def whole(loop: For) -> Node | None:
+    """Return the array that a copy reads at multiples of 16 bytes from where it begins, and whose
+    elements lie there without gaps; None of other loops."""
+    if loop.kind != "packed":
+        return None
+    value = _store(loop.body).value
+    assert isinstance(value, Read)
+    node, place = value.node, Access(value.node, value.index)
+    if node.static_shape is None or not _is_dense(node):
+        return None
+    return node if _is_multiple(place, {loop.symbol: loop.lo}, 16) else None
+
+
+def _is_dense(node: Node) -> bool:
+    step = 1
+    for size, stride in zip(reversed(node.shape), reversed(node.element_strides), strict=True):
+        if stride != const(step):
+            return False
+        step *= size.constant or 0
+    return True
 
 
 def _product(loop: For) -> tuple[For, For, Node, Access, Access]:
@@ -113,7 +135,12 @@ def _paired(loop: For, scope: Scope) -> str:
     rounds = ({loop.symbol: const(at)} for at in range((loop.hi - loop.lo).constant or 0))
     values = (scope.expression(substitute_expr(store.value, one)).text for one in rounds)
     dtype = scope.dialect.types[store.access.node.dtype]
-    to = _pointer(store.access, {loop.symbol: const(0)}, scope)
+    start = {loop.symbol: const(0)}
+    size = (loop.hi - loop.lo).constant or 0
+    to = f"{_pointer(store.access, start, scope)}, 0"
+    if _is_multiple(store.access, start, size * store.access.node.dtype.itemsize):
+        index = tuple(moved(one, start) for one in store.access.index if isinstance(one, Affine))
+        to = f"{scope.nodes[store.access.node.id]}, {scope.offset(store.access.node, index)}"
     return f"stored<{dtype}>({to}, {', '.join(values)});"
 
 
@@ -151,6 +178,18 @@ def _step(place: Access, symbol: Symbol, by: int = 1, rounds: int = 1) -> int:
             total += gap * stride.constant
     assert total % by == 0
     return total // by
+
+
+def _is_multiple(place: Access, values: dict[Symbol, Affine], size: int) -> bool:
+    """Whether an element is at a multiple of so many bytes if its array is."""
+    for index, stride in zip(place.index, place.node.element_strides, strict=True):
+        at = moved(index, values) if isinstance(index, Affine) else None
+        if at is None or stride.constant is None:
+            return False
+        parts = [at.offset, *(k for _, k in at.terms)]
+        if any(part * stride.constant * place.node.dtype.itemsize % size for part in parts):
+            return False
+    return True
 
 
 def _pointer(place: Access, values: dict[Symbol, Affine], scope: Scope) -> str:

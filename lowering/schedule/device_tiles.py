@@ -291,7 +291,7 @@ class _Tiling:
         size = together(self.what, self.columns, NEIGHBOURS)
         row, column = self.at
         if size == 1:
-            body = self.used(column, var(self.s))
+            body = self.used(column, const(0), var(self.s))
             for test in self.tests:
                 body = (If(test, body),)
             return self.threads(self.each(body))
@@ -310,12 +310,12 @@ class _Tiling:
             start + floordiv(group, parts) * (NEIGHBOURS * ACROSS) + mod(group, parts) * size + one
         )
 
-    def used(self, column: Affine, number: Affine) -> tuple[Stmt, ...]:
+    def used(self, column: Affine, further: Affine, number: Affine) -> tuple[Stmt, ...]:
         """Return what is done with the sum of that number of a column, in the row `r`."""
 
         def moved(node: Node, index: tuple[Index, ...]) -> Place:
             place = (*self.place.index[:3], number)
             return (node, index) if node != self.what.total else (self.total, place)
 
-        here = self.rows.values(self.at[0]) | self.columns.values(column)
+        here = self.rows.values(self.at[0]) | self.columns.further(column, further)
         return elsewhere(substitute(self.what.rest, here), moved)

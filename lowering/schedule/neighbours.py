@@ -9,6 +9,7 @@
 A device writes whole sectors of memory at the rate of its bandwidth, parts of them at a part of it.
 Needs columns of a thread that are neighbours in memory, and a store of nothing else.
 
+>>> from plusequals.lowering.schedule.device_contraction import contraction
 >>> program = lowered("c[i, j] = sum[k](a[i, k] * b[k, j])",
 ...     c="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
 >>> program = optimize(program, Target("cuda"))[0]
@@ -44,8 +45,9 @@ class Neighbours:
     """Columns of a tile."""
     column: Callable[[Affine, Affine], Affine]
     """Where one of a group is among all columns, given their numbers."""
-    used: Callable[[Affine, Affine], Body]
-    """What is done with a sum, given where its column is, and its number among the thread's."""
+    used: Callable[[Affine, Affine, Affine], Body]
+    """What is done with a sum, given where its column is, how many columns further than that, and
+    its number among the thread's."""
     size: int
     """How many a group has."""
     groups: int
@@ -62,10 +64,10 @@ class Neighbours:
     def each(self, group: Symbol, kind: LoopKind, fresh: Fresh) -> Body:
         """Return what stores those of a group, together or one by one."""
         one = fresh.symbol("s")
-        column = self.column(var(group), var(one))
-        body = self.used(column, var(group) * self.size + var(one))
+        first, number = self.column(var(group), const(0)), var(group) * self.size + var(one)
+        body = self.used(first, var(one), number)
         if kind != "paired":
-            for test in self.columns.tests(column, self.broad):
+            for test in self.columns.tests(first + var(one), self.broad):
                 body = (If(test, body),)
         return (For(one, const(0), const(self.size), 1, body, kind),)
 

@@ -306,9 +306,11 @@ class _Tiling:
         """Return how a piece is copied at once where all of it is in range."""
         symbol = self.fresh.symbol("e")
         here, term = var(one.side.tile) * one.extent + at, tile * self.depth + deep
-        values = one.side.values(here) | self.terms.values(term)
-        last = one.near.loops[-1].symbol
-        values[last] = values[last] + var(symbol)
+        sides = (one.side, here), (self.terms, term)
+        values = {
+            of: value for side, at in sides
+            for of, value in side.further(at, var(symbol) if side is one.near else NOTHING).items()
+        }  # fmt: skip
         found = substitute_expr(one.value, values)
         stmt = Store(Access(one.tiles, one.index(tile, at, deep, var(symbol))), found)
         made = For(symbol, const(0), const(self.piece), 1, (stmt,), "packed")
@@ -349,7 +351,7 @@ class _Tiling:
         rows, columns = self.counts
         size = together(self.what, self.columns, 2)
         if size == 1:
-            body = self.used(self.at[1], var(self.s))
+            body = self.used(self.at[1], NOTHING, var(self.s))
             for test in self.in_range:
                 body = (If(test, body),)
             return self.threads(self.each(body))
@@ -362,14 +364,14 @@ class _Tiling:
             body = (If(test, body),)
         return self.threads((For(self.r, const(0), const(rows), 1, body, "unrolled"),))
 
-    def used(self, column: Affine, number: Affine) -> tuple[Stmt, ...]:
+    def used(self, column: Affine, further: Affine, number: Affine) -> tuple[Stmt, ...]:
         """Return what is done with the sum of that number of a column, in the row `r`."""
 
         def moved(node: Node, index: tuple[Index, ...]) -> Place:
             place = (*self.place.index[:3], number)
             return (node, index) if node != self.what.total else (self.total, place)
 
-        here = self.rows.values(self.at[0]) | self.columns.values(column)
+        here = self.rows.values(self.at[0]) | self.columns.further(column, further)
         return elsewhere(substitute(self.what.rest, here), moved)
 
 

@@ -45,6 +45,12 @@ class Side:
             inner *= max(count, 1)
         return out
 
+    def further(self, at: Affine, by: Affine) -> dict[Symbol, Affine]:
+        """Return the same, some rounds of the innermost loop further on, of which there are any."""
+        out, last = self.values(at), self.loops[-1].symbol
+        out[last] = out[last] + by
+        return out
+
     def tests(self, at: Affine, by: int) -> list[Expr]:
         """Return what says that a count is in range; nothing where tiles fit."""
         size = self.size.constant

@@ -18,6 +18,18 @@ static inline uint32_t shared_at(const void *place)
 }
 #endif
 
+//! at_once
+/* 16 bytes from the device to shared memory, both aligned, there behind an `arrived`. */
+static inline void at_once(void *to, const void *from)
+{
+#ifdef PE_ON_CPU
+    pe_copied_later(to, from, 16);
+#else
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                 : : "r"(shared_at(to)), "l"(from) : "memory");
+#endif
+}
+
 //! copied
 /* 16 bytes from the device to shared memory, there behind an `arrived`: at once where they
  * are aligned, else in four parts, else element by element. */
@@ -28,8 +40,7 @@ template <class T> static inline void copied(T *to, const T *from)
 #else
     const uint64_t place = (uint64_t)from;
     if (place % 16 == 0) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
-                     : : "r"(shared_at(to)), "l"(from) : "memory");
+        at_once(to, from);
     } else if (place % 4 == 0) {
         for (int part = 0; part < 4; part++)
             asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
@@ -207,29 +218,32 @@ static inline void multiplied(float *sums, const T *first, const T *second)
 }
 
 //! stored
-/* Two neighbours, by one instruction where they are aligned. */
-template <class T> static inline void stored(T *to, T first, T second)
+/* Two neighbours, by one instruction where the array is aligned. */
+template <class T> static inline void stored(T *array, int64_t at, T first, T second)
 {
 #ifndef PE_ON_CPU
     struct __align__(2 * sizeof(T)) Both { T first, second; };
-    if ((uint64_t)to % sizeof(Both) == 0) {
-        *(Both *)to = Both{first, second};
+    if ((uint64_t)array % sizeof(Both) == 0) {
+        *(Both *)(array + at) = Both{first, second};
         return;
     }
 #endif
-    to[0] = first;
-    to[1] = second;
+    array[at] = first;
+    array[at + 1] = second;
 }
 /* Four of them. */
-template <class T> static inline void stored(T *to, T first, T second, T third, T fourth)
+template <class T>
+static inline void stored(T *array, int64_t at, T first, T second, T third, T fourth)
 {
 #ifndef PE_ON_CPU
     struct __align__(4 * sizeof(T)) All { T first, second, third, fourth; };
-    if ((uint64_t)to % sizeof(All) == 0) {
-        *(All *)to = All{first, second, third, fourth};
+    if ((uint64_t)array % sizeof(All) == 0) {
+        *(All *)(array + at) = All{first, second, third, fourth};
         return;
     }
 #endif
-    stored(to, first, second);
-    stored(to + 2, third, fourth);
+    array[at] = first;
+    array[at + 1] = second;
+    array[at + 2] = third;
+    array[at + 3] = fourth;
 }

@@ -165,3 +165,20 @@ def test_how_an_array_lies_is_told_in_elements(device: Opened) -> None:
     assert straight is not None and straight.strides is None
     between = found(Theirs(device, np.zeros(4), strides=(12,)))
     assert between is not None and not between.whole
+
+
+@needs_gxx
+@pytest.mark.parametrize("offset", [0, 1, 8])
+def test_what_is_copied_in_pieces_may_begin_anywhere(
+    device: Opened, driver: CpuDriver, offset: int
+) -> None:
+    """Factors of tensor cores are copied 16 bytes at a time: others than such are moved first."""
+    rng = np.random.default_rng(offset)
+    a, b = (rng.integers(-4, 5, 32 * 32).astype(np.float16) for _ in range(2))
+    held = np.concatenate([np.zeros(offset, np.float16), a])
+    theirs = Theirs(device, held, see=lambda whole: whole[offset:].reshape(32, 32))
+    f = on("def f(a, b):\n    c[i, j] = sum[k](a[i, k] * b[k, j])\n    return c\n")
+    for _ in range(2):
+        got = np.asarray(f(theirs, b.reshape(32, 32)))
+        assert np.array_equal(got, a.reshape(32, 32) @ b.reshape(32, 32))
+    assert np.array_equal(theirs.get(), held)

@@ -54,8 +54,9 @@ backends/cuda: through_bindings verbs protocols
 backends/cc: __init__ backend warm stream compiler code threads library inspection toolchain host
 backends: interpreter registry
 backends/emit: __init__ c_syntax parts polls entry frame vectors order turns rolled division held
-backends/emit: source heads units ends
-backends/emit: lane_shape c_expression eager products forms widths names dialect layout
+backends/emit: source heads units
+backends/emit: lane_shape c_expression eager products forms c_index c_text widths ends names dialect
+backends/emit: layout
 backends/emit: prelude record
 backends: cache lock folders dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline

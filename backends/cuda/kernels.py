@@ -9,7 +9,7 @@ with a stride, so that every size of a launch computes the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from math import prod
 
@@ -18,6 +18,7 @@ from ...lowering.diagnostic import NOWHERE, Span
 from ...lowering.ir.assignments import Fault, Print
 from ...lowering.ir.bounds import Bounds
 from ...lowering.ir.indexing import Symbol
+from ...lowering.ir.intervals import UNKNOWN, greater, smaller
 from ...lowering.ir.loops import Barrier, Check, For, Stmt
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import binds, reads, statements, uses, writes
@@ -27,6 +28,7 @@ from ..emit import prelude, record, units, widths
 from ..emit.c_expression import Scope
 from ..emit.c_syntax import emit_body
 from ..emit.dialect import Dialect
+from ..emit.ends import LEAST, MOST, SIZE
 from ..emit.layout import STEP, broken
 from ..emit.names import Names, identifier
 from ..emit.source import Body, above
@@ -248,7 +250,9 @@ def _frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> Kernel
     nodes = _used(loop)
     by_id = {node.id: names.fresh(node.label) for node in nodes}
     scope = Scope(CUDA, by_id, frozenset(n.id for n in nodes if _is_value(n, kernel, spaces)))
-    scope.known = known
+    extents = (extent.symbol for node in nodes for extent in node.shape)
+    sizes = frozenset(size for size in extents if size is not None)
+    scope.known = _between(kernel.symbols, sizes, known)
     for symbol in kernel.symbols:
         scope.symbols[symbol] = names.fresh(symbol.name)
         most = widths.of_symbol(symbol, known)
@@ -259,9 +263,17 @@ def _frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> Kernel
     copies = any(isinstance(stmt, For) and stmt.kind == "packed" for stmt in inside)
     wide = tuple(stmt for stmt in inside if isinstance(stmt, For) and stmt.kind == "warpgroup")
     scope.swizzled = frozenset(n.id for n in reads(wide) if spaces.get(n.id) == "shared")
-    extents = (extent.symbol for node in nodes for extent in node.shape)
-    sizes = frozenset(size for size in extents if size is not None)
     return KernelFrame(scope, names, meets, copies, kernel.logs, sizes)
+
+
+def _between(symbols: Iterable[Symbol], sizes: Set[Symbol], known: Bounds) -> Bounds:
+    """Return what the numbers are between that a launch gives: 64 bits hold each of them."""
+    ends = {}
+    for symbol in symbols:
+        low, high = (0, SIZE) if symbol in sizes else (LEAST, MOST)
+        least, most = known.intervals.get(symbol, UNKNOWN)
+        ends[symbol] = greater(low, least), smaller(high, most)
+    return Bounds({**known.intervals, **ends}, known.ranges)
 
 
 def _of_one_thread(loop: For, spaces: Mapping[int, Space]) -> For:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 from ...lowering.dataclass import dataclass
 from ...lowering.ir import dtypes
@@ -27,44 +27,23 @@ from ...lowering.ir.expressions import (
     Reduce,
     Select,
 )
-from ...lowering.ir.indexing import Affine, Atom, Quasi, Symbol, const, in_64_bits, recombined
+from ...lowering.ir.indexing import Affine, Quasi, Symbol, const, recombined
 from ...lowering.ir.loops import For
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import Op
-from . import prelude, widths
+from . import c_index, prelude, widths
+from .c_index import ONE
+from .c_text import ADD, CHOOSE, EQUAL, MUL, OR, POSTFIX, RELATE, UNARY, Text, infix
 from .dialect import Dialect
 from .eager import Storage, has_pick, may_be_vectors, waits, without_branch
+from .ends import LEAST, MOST
 from .forms import behind_zero, detour, is_int, is_power_of_two, widened
 from .products import is_product
 
-CHOOSE, OR, AND, BITOR, BITXOR, BITAND, EQUAL, RELATE, SHIFT, ADD, MUL, UNARY, POSTFIX = range(13)
-_INFIX = {
-    "||": (OR, EQUAL), "&&": (AND, EQUAL), "|": (BITOR, UNARY), "^": (BITXOR, UNARY),
-    "&": (BITAND, UNARY), ">>": (SHIFT, UNARY),
-    "==": (EQUAL, ADD), "!=": (EQUAL, ADD), "<": (RELATE, ADD),
-    "<=": (RELATE, ADD), ">": (RELATE, ADD), ">=": (RELATE, ADD),
-    "+": (ADD, MUL), "-": (ADD, MUL), "*": (MUL, UNARY), "/": (MUL, UNARY),
-}  # fmt: skip
-"""Of each operator: its level, and the least level at which operands stand without brackets.
-
-Stricter than C where people misread it: comparisons in comparisons, `&&` in `||`, bit operators.
-"""
-ONE = const(1)
 _STRAIGHT = {"&&": "&", "||": "|"}
 """Logical operators, of operands that are computed in any case, without a branch."""
 _WIDENED = ("+", "-", "*", "~")
 """Operators whose result, computed in `int`, may not fit a narrower type."""
-
-
-class Text(NamedTuple):
-    """A piece of C and how tightly its outermost operator binds."""
-
-    text: str
-    level: int
-
-    def within(self, level: int) -> str:
-        """Return the text, in brackets where something of that level or tighter is needed."""
-        return self.text if self.level >= level else f"({self.text})"
 
 
 @dataclass(slots=True)
@@ -112,6 +91,15 @@ class Scope:
         self.narrow[loop.symbol] = most
         return "int32_t"
 
+    def held(self, symbol: Symbol, value: Expr) -> Text:
+        """Return the text of what a symbol stands for, and know what that is between."""
+        if self.dialect.narrows:
+            low, high = self.known.value(value)
+            if low is None or high is None or low < LEAST or high > MOST:
+                low, high = LEAST, MOST
+            self.known = self.known.holding(symbol, (low, high))
+        return self.expression(value)
+
     def expression(self, expr: Expr) -> Text:
         """Return the C text of an expression."""
         match expr:
@@ -121,7 +109,7 @@ class Scope:
             case Read(node, index):
                 return Text(self.element(node, index), POSTFIX)
             case Position(index):
-                place = self.affine(index)
+                place = self.number(index)
                 if not index.terms or widths.size(index, self.narrow) is None:
                     return place
                 return Text(f"(int64_t){place.within(UNARY)}", UNARY)
@@ -144,61 +132,13 @@ class Scope:
         place = self.offset(node, index)
         return f"{name}[swizzled({place})]" if node.id in self.swizzled else f"{name}[{place}]"
 
-    def affine(self, index: Affine, factor: Affine = ONE, wide: bool | None = None) -> Text:
-        """Return an index expression times a factor; one term takes the factor into itself.
+    def affine(self, index: Affine) -> Text:
+        """Return an index expression that surely fits."""
+        return c_index.affine(index, self)
 
-        It is `wide`, of 64 bits, where it may not fit into 32.
-        """
-        if factor.constant is not None and len(index.terms) <= 1:
-            index, factor = index * factor.constant, ONE
-        if wide is None:
-            wide = factor != ONE or widths.size(index, self.narrow) is None
-        sum_ = self._sum(index, wide)
-        if factor == ONE:
-            return sum_
-        product = f"{sum_.within(MUL)}*{self._sum(factor, wide).within(MUL)}"
-        return Text(product, MUL)
-
-    def _sum(self, index: Affine, wide: bool) -> Text:
-        out, index = "", in_64_bits(index)
-        for atom, k in sorted(index.terms, key=lambda term: term[1] < 0):
-            text, (sign, number) = self._atom(atom, k == 1 or k == -1, wide), self._signed(k)
-            body = text if abs(k) == 1 else f"{text}*{number}"
-            out += (f" {sign} " if out else "-" if sign == "-" else "") + body
-        if index.offset and out:
-            out += " {} {}".format(*self._signed(index.offset))
-        if not out:
-            text = self.dialect.literal(index.offset, dtypes.int64)
-            return Text(text, UNARY if index.offset < 0 else POSTFIX)
-        if len(index.terms) > 1 or index.offset:
-            return Text(out, ADD)
-        atom, k = index.terms[0]
-        level = UNARY if wide and self._is_narrow(atom) else _atom_level(atom)
-        return Text(out, UNARY if k == -1 else MUL if k != 1 else level)
-
-    def _signed(self, number: int) -> tuple[str, str]:
-        """Return a sign and what follows it; the least number is what no sign is taken from."""
-        if number == -(2**63):
-            return "+", self.dialect.literal(number, dtypes.int64)
-        return "-" if number < 0 else "+", str(abs(number))
-
-    def _atom(self, atom: Atom, alone: bool, wide: bool) -> str:
-        if wide and self._is_narrow(atom):
-            text = self._atom(atom, False, False)
-            return f"(int64_t){text}"
-        match atom:
-            case Symbol():
-                return self.symbols[atom]
-            case Quasi("mul", left, right):
-                sides = self.affine(left, wide=wide), self.affine(right, wide=wide)
-                text = f"{sides[0].within(MUL)}*{sides[1].within(UNARY)}"
-                return text if alone else f"({text})"
-            case Quasi(op, left, right):
-                kind = "i64" if wide else "i32"
-                return f"{op}_{kind}({self.affine(left).text}, {self.affine(right).text})"
-
-    def _is_narrow(self, atom: Atom) -> bool:
-        return bool(self.narrow) and widths.of_atom(atom, self.narrow) is not None
+    def number(self, index: Affine) -> Text:
+        """Return an index expression that may be any number, and wraps around as all do."""
+        return c_index.number(index, self)
 
     def _is_wide(self, node: Node, index: tuple[Index, ...]) -> bool:
         """Whether the place of an element among those of its array may not fit into 32 bits."""
@@ -223,7 +163,7 @@ class Scope:
                         at = Affine(at.terms)
                     if at == const(0):
                         continue
-                    text = self.affine(at, stride, wide)
+                    text = c_index.affine(at, self, stride, wide)
                 case Dynamic(value):
                     text = self.expression(value)
                     if stride != ONE:
@@ -372,17 +312,6 @@ def joined(index: tuple[Index, ...], strides: tuple[Affine, ...]) -> list[tuple[
     return [(made, ONE)] if len(made.terms) < len(whole.terms) else parts
 
 
-def infix(operator: str, args: list[Text]) -> Text:
-    """Return one or two operands joined by a C operator, bracketed only where needed."""
-    if len(args) == 1:
-        body = args[0].within(UNARY)
-        return Text(operator + (f"({body})" if body[0] == operator else body), UNARY)
-    level, least = _INFIX[operator]
-    chained = args[0].level == level and level not in (EQUAL, RELATE)
-    left = args[0].text if chained else args[0].within(least)
-    return Text(f"{left} {operator} {args[1].within(least)}", level)
-
-
 def _rounded(expr: Expr, text: Text) -> Text:
     """Return an expression that no compiler rounds together with what is done to it."""
     return Text(f"rounded({text.text})", POSTFIX) if is_product(expr) else text
@@ -390,7 +319,3 @@ def _rounded(expr: Expr, text: Text) -> Text:
 
 def _converted(expr: Expr, dtype: DType) -> Expr:
     return expr if expr.dtype is dtype else Cast(expr, dtype)
-
-
-def _atom_level(atom: Atom) -> int:
-    return MUL if isinstance(atom, Quasi) and atom.op == "mul" else POSTFIX

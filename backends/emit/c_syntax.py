@@ -58,7 +58,8 @@ from ...lowering.passes.summary import without_unused
 from ...lowering.placement import Placement
 from ...lowering.schedule.effort import rounds_of, surely_fails, work_of
 from . import heads, held, record, units, vectors
-from .c_expression import ADD, MUL, SHIFT, Scope, Text, infix
+from .c_expression import Scope
+from .c_text import ADD, MUL, SHIFT, Text, infix
 from .dialect import C, Dialect
 from .ends import Binding, may_wrap
 from .entry import entry_of
@@ -192,8 +193,8 @@ class _Walk:
                 self.update(stmt)
             case Fill(node, value, span):
                 self.statement(heads.filling(node, value, span))
-            case Let(_, value, span):
-                text = self.text(value)
+            case Let(symbol, value, span):
+                text = self.scope.held(symbol, value).text
                 self.line(f"const int64_t {self.bind(stmt)} = {text};", span)
             case Alloc(node, span):
                 self.alloc(node, span)
@@ -231,7 +232,7 @@ class _Walk:
                 self.statements(one)
         if written is not None:
             return
-        lo, hi = self.scope.affine(loop.lo).text, self.scope.affine(loop.hi).within(SHIFT)
+        lo, hi = self.scope.number(loop.lo).text, self.scope.number(loop.hi).within(SHIFT)
         name, outside, kind = self.bind(loop), self.scope.known, self.scope.narrowed(loop)
         if hook := heads.hook(loop, self.dialect) or self.vectors.hook(loop):
             self.line(hook)
@@ -383,7 +384,7 @@ class _Walk:
         self.line(f"if ({found} < 0 || {better}) {{", stmt.span)
         self.depth += 1
         self.line(f"{best} = {value};", stmt.span)
-        self.line(f"{found} = {self.scope.affine(pair.position).text};", stmt.span)
+        self.line(f"{found} = {self.scope.number(pair.position).text};", stmt.span)
         self.close(2)
         self.frame.names.release([value])
 

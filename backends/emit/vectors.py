@@ -24,7 +24,8 @@ from ...lowering.ir.loops import For, Stmt, Store, Update
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import substitute
 from ...lowering.ir.walk import own_writes, statements
-from .c_expression import POSTFIX, UNARY, Scope, Text, infix
+from .c_expression import Scope
+from .c_text import POSTFIX, UNARY, Text, infix
 from .held import Plan, count, is_unrolled, width_of
 from .lane_shape import COMPARED, INFIX, LOGIC, Bound, Shape, joined
 from .names import Names

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from ...lowering.ir.bounds import Bounds
 from ...lowering.ir.indexing import Affine, Atom, Quasi, Symbol, var
 from ...lowering.ir.loops import For
+from .ends import LEAST, MOST
 
 LIMIT = 2**31
 """Narrow numbers are less than that, and greater than its negative."""
@@ -25,6 +26,34 @@ MOST_THREADS = 1024
 """Threads of a block, and blocks of a launch whose number is a guess: at most so many."""
 Narrow = Mapping[Symbol, int]
 """Narrow symbols, with the greatest absolute value of each."""
+
+
+def fits(index: Affine, known: Bounds) -> bool:
+    """Whether no part of an index expression leaves 64 bits, added in the order of its text.
+
+    >>> n, i = Symbol("n", 0), Symbol("i", 1)
+    >>> below = Bounds({n: (LEAST, MOST), i: (0, MOST - 1)})
+    >>> fits(var(i) + 1, below), fits(var(i) + 2, below), fits(var(n), below), fits(-var(n), below)
+    (True, False, True, False)
+    """
+    low, high = 0, 0
+    for atom, k in in_order(index):
+        if isinstance(atom, Quasi) and not (fits(atom.left, known) and fits(atom.right, known)):
+            return False
+        least, most = known.interval(Affine(((atom, 1),)))
+        if isinstance(atom, Quasi) and atom.op == "mul" and (least is None or most is None):
+            return False
+        below = (LEAST if least is None else least) * abs(k)
+        above = (MOST if most is None else most) * abs(k)
+        low, high = (low + below, high + above) if k > 0 else (low - above, high - below)
+        if min(low, below) < LEAST or max(high, above) > MOST:
+            return False
+    return LEAST <= low + index.offset and high + index.offset <= MOST
+
+
+def in_order(index: Affine) -> list[tuple[Atom, int]]:
+    """Return the terms in the order of their text: what is added, then what is taken away."""
+    return sorted(index.terms, key=lambda term: term[1] < 0)
 
 
 def size(index: Affine, narrow: Narrow) -> int | None:

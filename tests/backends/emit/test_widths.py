@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import doctest
+
 import pytest
 
 from plusequals.backends.cuda.dialect import CUDA
+from plusequals.backends.emit import widths
 from plusequals.backends.emit.c_expression import Scope
-from plusequals.backends.emit.widths import LIMIT, of_loop, of_symbol, size
+from plusequals.backends.emit.widths import LIMIT, fits, of_loop, of_symbol, size
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.bounds import Bounds
 from plusequals.lowering.ir.expressions import Apply, Position
@@ -114,3 +117,30 @@ def test_numbers_that_are_computed_with_have_the_bits_of_their_type() -> None:
     assert here.expression(test).text == "i < j + 1"
     test = Apply(OPS["lt"], (Position(i), Position(n)), dtypes.bool_)
     assert here.expression(test).text == "(int64_t)i < n"
+
+
+def test_the_examples_are_true() -> None:
+    assert doctest.testmod(widths) == (0, 6)
+
+
+@pytest.mark.parametrize(
+    ("index", "whether"),
+    [
+        (n, True),
+        (n + 1, False),
+        (-n, False),
+        (i * 2 + j, True),
+        (i - j, True),
+        (i * 2**40, True),
+        (i * 2**57, False),
+        (j * 2**62 - i * 2**62 - i * 2**62, False),
+        (multiply(i, j) + 2**62, True),
+        (multiply(n, i), False),
+        (mod(n, const(9)) + i, True),
+        (mod(n + 1, const(9)), False),
+        (const(2**63 - 1), True),
+        (const(2**63), False),
+    ],
+)
+def test_what_64_bits_hold_in_any_case(index: Affine, whether: bool) -> None:
+    assert fits(index, Bounds({I: (0, 100), J: (-7, 7)})) == whether

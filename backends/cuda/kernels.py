@@ -134,10 +134,10 @@ class KernelFrame:
         yield f"fault[0] = {number};"
 
     def leaving(self, status: int | str) -> Iterator[str]:
-        """Yield how a thread ends that failed."""
-        yield "released(faults);"
+        """Yield how a thread ends that failed; `released` has a fence behind what it tells."""
         if self.meets:
             yield "failed = met + 1;"
+        yield "released(faults);"
         yield "return;"
 
     def printing(self, number: int, slots: int) -> Iterator[str]:

@@ -20,8 +20,8 @@ extern "C" __global__ void __launch_bounds__(64) pe_rows_0(const float *__restri
                     record_int(fault + 1, 5, (int64_t)k);
                     record_real(fault + 3, 12, x[b*640 + (int64_t)k]);
                     fault[5] = 0;
-                    released(faults);
                     failed = met + 1;
+                    released(faults);
                     return;
                 }
                 partial[t] += x[b*640 + (int64_t)k];

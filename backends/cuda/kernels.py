@@ -41,10 +41,12 @@ FAULTS = 2 + PLACES + 2 * record.SLOTS
 """Numbers that the record of faults takes; see `faults.h`."""
 LINE = 16
 """Numbers of a record that a device shows in one line; see `logs.h`."""
+WARP = 32
+"""Threads that go on together."""
 WIDE = "_wide"
 """What stands behind the name of a number that a launch gives in more bits than it needs."""
 _OURS = frozenset(
-    "faults launch place failed met printed run blockIdx threadIdx blockDim gridDim".split()
+    "faults launch place turn failed met printed run blockIdx threadIdx blockDim gridDim".split()
 )
 
 
@@ -130,6 +132,8 @@ class KernelFrame:
         """Yield what comes before the values of a fault: the first in the program records it."""
         place = ", ".join(path[:PLACES])
         yield f"const int64_t place[] = {{{place}}};"
+        yield f"for (int turn = 0; turn < {WARP}; turn++) {{"
+        yield "if (turn != lane_of()) continue;"
         yield f"int64_t *const fault = claimed(faults, launch, place, {min(len(path), PLACES)});"
         yield f"fault[0] = {number};"
 
@@ -138,6 +142,7 @@ class KernelFrame:
         if self.meets:
             yield "failed = met + 1;"
         yield "released(faults);"
+        yield "}"
         yield "return;"
 
     def printing(self, number: int, slots: int) -> Iterator[str]:

@@ -44,13 +44,12 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.walk import bodies, statements
 from ...lowering.schedule.grid import alone
 from ...lowering.schedule.points import THREADS, Space
-from .kernels import Shape, Text, emit_kernels
+from .kernels import WARP, Shape, Text, emit_kernels
 
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 """How many blocks a launch may have along each axis."""
 DEEPEST = 64
 """How many threads a block may have along its last axis."""
-WARP = 32
 ANSWERS = 8
 """So many values the host asks for at once."""
 UNKNOWN_BLOCKS = 1024

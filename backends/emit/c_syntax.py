@@ -18,7 +18,7 @@ interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from functools import partial
 from typing import assert_never
@@ -129,6 +129,13 @@ class _Walk:
             if span is not NOWHERE:
                 self.spans[len(self.lines)] = span
 
+    def texts(self, texts: Iterable[str], span: Span = NOWHERE) -> None:
+        """Add lines of code, which may begin and end blocks."""
+        for text in texts:
+            self.depth -= text == "}"
+            self.line(text, span)
+            self.depth += text.endswith("{")
+
     def text(self, expr: Expr) -> str:
         return self.scope.expression(expr).text
 
@@ -207,8 +214,7 @@ class _Walk:
             case Comment(text):
                 self.lines.append(comment(text, self.depth))
             case Barrier(later):
-                for text in self.frame.meeting(later):
-                    self.line(text)
+                self.texts(self.frame.meeting(later))
             case Break() | Continue():
                 self.line("break;" if isinstance(stmt, Break) else "continue;")
             case _:
@@ -392,8 +398,7 @@ class _Walk:
         test = infix("!", [self.scope.expression(stmt.test)])
         self.line("{" if surely_fails(stmt) else f"if ({test.text}) {{", stmt.span)
         self.depth += 1
-        for text in self.frame.failing(len(self.faults), self.path):
-            self.line(text, stmt.span)
+        self.texts(self.frame.failing(len(self.faults), self.path), stmt.span)
         self.record("fault", stmt.values, record.SLOTS, stmt.span)
         self.leave(1)
         self.close()
@@ -405,11 +410,9 @@ class _Walk:
         number = len(self.prints)
         self.line("{", stmt.span)
         self.depth += 1
-        for text in self.frame.printing(number, slots):
-            self.line(text, stmt.span)
+        self.texts(self.frame.printing(number, slots), stmt.span)
         self.record("printed", values, slots, stmt.span)
-        for text in self.frame.printed(number):
-            self.line(text, stmt.span)
+        self.texts(self.frame.printed(number), stmt.span)
         self.close()
         self.prints.append(stmt)
 
@@ -459,16 +462,12 @@ class _Walk:
         self.frame.names.release([bytes_])
 
     def permute(self, stmt: Permute) -> None:
-        def add() -> None:
-            for text in heads.exchange(stmt, self.scope, self.frame.names):
-                self.line(text, stmt.span)
-
-        self.block("", (), stmt.span, add)
+        moves = heads.exchange(stmt, self.scope, self.frame.names)
+        self.block("", (), stmt.span, partial(self.texts, moves, stmt.span))
 
     def leave(self, status: int | str) -> None:
         """Add the way out of the function."""
-        for text in (self.part or self.frame).leaving(status):
-            self.line(text)
+        self.texts((self.part or self.frame).leaving(status))
 
     def source(self, program: Program, frame: Frame) -> Source:
         """Return the whole text: header, prelude, parallel loops, body function, entry."""

@@ -1,4 +1,4 @@
-// What a compiler may know of a launch, and what a launch gives to a block.
+// What a compiler may know of a launch, what it gives to a block, and a thread of its place there.
 
 //! launched
 /* So many blocks and threads run the kernel, along each axis; zero where only the run knows. What
@@ -28,4 +28,12 @@ static inline unsigned char *block_bytes()
     extern __shared__ __align__(1024) unsigned char given[];
     return given;
 #endif
+}
+
+//! lane_of
+/* Which one of its warp a thread is. */
+static inline int lane_of()
+{
+    const unsigned row = threadIdx.z * blockDim.y + threadIdx.y;
+    return (int)((row * blockDim.x + threadIdx.x) % 32);
 }

@@ -3,12 +3,6 @@
 // `lane / 4` and `lane % 4` stand in each function for a row and for a pair of columns.
 // PE_ON_CPU has the meaning of each instruction in C.
 
-//! lane_of
-static inline int lane_of()
-{
-    return (int)((threadIdx.y * blockDim.x + threadIdx.x) % 32);
-}
-
 //! shared_at
 #ifndef PE_ON_CPU
 /* The address of what lies in shared memory, as instructions take it. */

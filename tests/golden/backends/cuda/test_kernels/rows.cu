@@ -15,13 +15,16 @@ extern "C" __global__ void __launch_bounds__(64) pe_rows_0(const float *__restri
             for (int32_t k = t; k < 640; k += 64) {
                 if (!(x[b*640 + (int64_t)k] >= 0.0f)) {
                     const int64_t place[] = {0, b, 0, 0, 1, k, 0};
-                    int64_t *const fault = claimed(faults, launch, place, 7);
-                    fault[0] = 0;
-                    record_int(fault + 1, 5, (int64_t)k);
-                    record_real(fault + 3, 12, x[b*640 + (int64_t)k]);
-                    fault[5] = 0;
-                    failed = met + 1;
-                    released(faults);
+                    for (int turn = 0; turn < 32; turn++) {
+                        if (turn != lane_of()) continue;
+                        int64_t *const fault = claimed(faults, launch, place, 7);
+                        fault[0] = 0;
+                        record_int(fault + 1, 5, (int64_t)k);
+                        record_real(fault + 3, 12, x[b*640 + (int64_t)k]);
+                        fault[5] = 0;
+                        failed = met + 1;
+                        released(faults);
+                    }
                     return;
                 }
                 partial[t] += x[b*640 + (int64_t)k];

@@ -67,7 +67,7 @@ lowering/schedule: prepared inward prefer tensor_tiles device_parts device_tiles
 lowering/schedule: device_contraction bared columns onward fronts
 lowering/schedule: segments scatter owners prefix chunks copied
 lowering/schedule: hosts hits flags pivots firsts sections own places
-lowering/schedule: team scan updates tree points skewed meet elsewhere
+lowering/schedule: team registers dealing scan updates tree points early skewed meet elsewhere
 lowering/schedule: sweeps streams checks undo beside best terms nests abreast jam outer edges
 lowering/schedule: periods
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction

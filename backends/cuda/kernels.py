@@ -17,12 +17,13 @@ from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import NOWHERE, Span
 from ...lowering.ir.assignments import Fault, Print
 from ...lowering.ir.bounds import Bounds
+from ...lowering.ir.expressions import Index
 from ...lowering.ir.indexing import Symbol
 from ...lowering.ir.intervals import UNKNOWN, greater, smaller
 from ...lowering.ir.loops import Barrier, Check, For, Stmt
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import binds, reads, statements, uses, writes
-from ...lowering.schedule.elsewhere import elsewhere
+from ...lowering.schedule.elsewhere import Place, elsewhere
 from ...lowering.schedule.points import Space
 from ..emit import prelude, record, units, widths
 from ..emit.c_expression import Scope
@@ -43,6 +44,12 @@ LINE = 16
 """Numbers of a record that a device shows in one line; see `logs.h`."""
 WARP = 32
 """Threads that go on together."""
+THREADED: Mapping[Space | None, int] = {"rows": 2, "registers": 1}
+"""How many axes of what each thread has a row of are the threads."""
+REGISTERS = 1 << 16
+"""Those of a multiprocessor."""
+KEPT = 80
+"""Registers of a thread that keeps rows in them, at most."""
 WIDE = "_wide"
 """What stands behind the name of a number that a launch gives in more bits than it needs."""
 _OURS = frozenset(
@@ -75,6 +82,9 @@ class Kernel:
     loop: For
     shared: int
     """Bytes of memory that a block of it has."""
+    keeps: bool
+    """Whether its threads keep rows from one of its loops to the next: another number of them than
+    that of its shape would not have all."""
     shape: Shape
     aligned: frozenset[int] = frozenset()
     """The arrays, by their nodes' numbers, that it needs at multiples of 16 bytes."""
@@ -182,22 +192,18 @@ def emit_kernels(
     """Return the text of kernels: loops of the kind `block`, in the order of their numbers.
 
     `checks` says whether anything in the program may fail, `shapes` how many blocks and threads run
-    each kernel, `known` what the host's numbers are between there. Two blocks at once keep a
-    multiprocessor busy where threads have rows, and its memory is enough for them.
+    each kernel, `known` what the host's numbers are between there.
     """
     lines: list[str] = []
     spans: dict[int, Span] = {}
     kernels: list[Kernel] = []
     bodies: list[Body] = []
     for number, loop in enumerate(loops):
-        has_rows = any(spaces.get(node.id) == "rows" for node in _used(loop))
-        loop = _of_one_thread(loop, spaces)
         called = f"pe_{identifier(name)}_{number}"
         kernel = _kernel(called, loop, spaces, checks, shapes[number])
-        blocks = 2 if has_rows and not kernel.dynamic else 1
+        loop = kernel.loop
         frame = _frame(kernel, spaces, known[number] if known else Bounds())
-        bounds = f"{kernel.threads}, {blocks}" if blocks > 1 else f"{kernel.threads}"
-        head = _head(kernel, frame, bounds)
+        head = _head(kernel, frame, _bounds(kernel, spaces))
         top = [*broken(head, 0), "{", *_opening(kernel, frame, spaces)]
         body = emit_body(frame, (loop,), bodies)
         at = len(lines) + len(top)
@@ -222,8 +228,10 @@ def emit_kernels(
 def _kernel(
     name: str, loop: For, spaces: Mapping[int, Space], checks: bool, shape: Shape
 ) -> Kernel:
+    loop = _of_one_thread(loop, spaces)
     inside = statements(_body(loop))
     used = _used(loop)
+    keeps = any(spaces.get(node.id) in THREADED for node in used)
     nodes = tuple(node for node in used if spaces.get(node.id, "device") == "device")
     bound = {symbol for stmt in inside for symbol in binds(stmt)}
     wanted = {symbol for stmt in inside for symbol in uses(stmt)}
@@ -236,7 +244,8 @@ def _kernel(
     shared, (_, dynamic) = sum(node.bytes for node in held), laid_out(held)
     copied = (units.whole(stmt) for stmt in inside if isinstance(stmt, For))
     aligned = frozenset(node.id for node in copied if node is not None)
-    return Kernel(name, nodes, symbols, checks, prints, logs, loop, shared, shape, aligned, dynamic)
+    facts = shared, keeps, shape, aligned, dynamic
+    return Kernel(name, nodes, symbols, checks, prints, logs, loop, *facts)
 
 
 def _shared(used: Iterable[Node], spaces: Mapping[int, Space]) -> tuple[Node, ...]:
@@ -284,20 +293,30 @@ def _between(symbols: Iterable[Symbol], sizes: Set[Symbol], known: Bounds) -> Bo
 def _of_one_thread(loop: For, spaces: Mapping[int, Space]) -> For:
     """Return a kernel in which a thread has its own row only of what each thread has a row of.
 
-    The first two axes of such a node are the threads; its block is as large as they are.
+    The first axes of such a node are the threads; its block is as large as they are.
     """
-    rows = {
-        node.id: replace(node, shape=node.shape[2:])
-        for node in _used(loop) if spaces.get(node.id) == "rows"
-    }  # fmt: skip
-    if not rows:
+    axes = {n.id: THREADED[s] for n in _used(loop) if (s := spaces.get(n.id)) in THREADED}
+    if not axes:
         return loop
-    (made,) = elsewhere(
-        _body(loop),
-        lambda node, index: (rows[node.id], index[2:]) if node.id in rows else (node, index),
-    )
+
+    def moved(node: Node, index: tuple[Index, ...]) -> Place:
+        count = axes.get(node.id, 0)
+        return (replace(node, shape=node.shape[count:]), index[count:]) if count else (node, index)
+
+    (made,) = elsewhere(_body(loop), moved)
     assert isinstance(made, For)
     return made
+
+
+def _bounds(kernel: Kernel, spaces: Mapping[int, Space]) -> str:
+    """Return what the compiler is told of a kernel: its threads, and how many blocks of it a
+    multiprocessor is to hold at once."""
+    held, blocks = {spaces.get(node.id) for node in _used(kernel.loop)}, 1
+    if "registers" in held:
+        blocks = REGISTERS // (KEPT * kernel.threads)
+    elif "rows" in held and not kernel.dynamic:
+        blocks = 2
+    return f"{kernel.threads}, {blocks}" if blocks > 1 else f"{kernel.threads}"
 
 
 def _body(loop: For) -> tuple[Stmt, ...]:

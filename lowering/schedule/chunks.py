@@ -97,6 +97,7 @@ def apart(
     group = fresh.symbol("part")
     outer, inner = loops[:at], loops[at + 1 :]
     part, inside = chunk(loops[at], group, count, around(inner, body), fresh)
+    part = evened(part, loops[at], count)
     at_point = () if point is None else (var(point.symbol) - point.lo,)
     shape = (count,) if point is None else (trips(point) or 1, count)
     own = [Own(one, fresh, shape, lambda number: (*at_point, number)) for one in found]
@@ -118,8 +119,8 @@ def apart(
     made = together((*starts, *summed, *ends), private, facts, fresh, known)
     if made is None:
         return None
-    threads = frozenset(n for n, space in made.spaces.items() if space == "private")
-    block = For(group, const(0), const(count), 1, met(made.body, threads, loops=True), "block")
+    inside = met(made.body, made.threads, loops=True)
+    block = For(group, const(0), const(count), 1, inside, "block")
     if point is None:
         last = tuple(stmt for one in own for stmt in one.ends_of(fresh, count))
         return Made((block, *last), made.spaces)
@@ -148,6 +149,13 @@ def chunk(
     start = multiply(var(group), size)
     chunk = replace(plain, lo=start, hi=minimum(plain.hi, start + size))
     return chunk, with_value(body, loop.symbol, value)
+
+
+def evened(part: For, loop: For, count: int) -> For:
+    """Return one of so many parts of a loop with an end of its own where all are of one size:
+    compilers then see how many rounds it has."""
+    rounds = trips(loop)
+    return part if rounds is None or rounds % count else replace(part, hi=part.lo + rounds // count)
 
 
 class Own:

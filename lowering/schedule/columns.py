@@ -31,7 +31,7 @@ from ..ir.indexing import Affine, const, var
 from ..ir.loops import For, Stmt
 from ..ir.node import Node
 from ..ir.walk import reads, writes
-from .chunks import Own, chunk, moved
+from .chunks import Own, chunk, evened, moved
 from .nests import Band, Facts, around, fails, nest_of, trips
 from .points import FEW, PRIVATE_BYTES, Made, dealt, expanded, normalised
 from .segments import carried, is_along, shares_symbols
@@ -152,6 +152,7 @@ class _Cut:
         group = self.fresh.symbol("part")
         inside = around(loops[at + 1 :], body)
         part, inside = chunk(loops[at], group, count, inside, self.fresh)
+        part = evened(part, loops[at], count)
         places = [var(one.symbol) - one.lo for one in self.free]
         shape = (count, *(_known(trips(one)) for one in self.free))
 

@@ -20,8 +20,8 @@ A kernel is an outermost loop of the kind `block`; all that stands around kernel
 >>> print_loops(made.program.kernels[0].body)
 # y[i] = x[i] * 2
 for tile in 0..4 block:
-    for i in 256*tile..min(256*tile + 256, 900) thread:
-        y[i] = x[i] * 2.0
+    for thread in 0..min(-256*tile + 900, 256) thread:
+        y[256*tile + thread] = x[256*tile + thread] * 2.0
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     for i in 0..n, j in 0..m: body    becomes    for i in 0..n:                        blocks
                                                      for tile in 0..ceil(m/256):       blocks
-                                                         for j in tile*256..:          threads
-                                                             body
+                                                         for t in 0..min(256, ...):    threads
+                                                             body of tile*256 + t
 
 The loop whose neighbours are neighbours in memory goes to the threads, which do four points each
 where there are very many. Loops with few rounds are
@@ -17,8 +17,8 @@ each loop.
 >>> print_loops(made.body)
 for i in 0..8 block:
     for tile in 0..3 block:
-        for j in 224*tile..min(224*tile + 224, 600) thread:
-            y[i, j] = x[i, j] * 2.0
+        for thread in 0..min(-224*tile + 600, 224) thread:
+            y[i, 224*tile + thread] = x[i, 224*tile + thread] * 2.0
 """
 
 from __future__ import annotations
@@ -38,12 +38,14 @@ from ..ir.loops import Check, For, If, Stmt, While
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.walk import reads, statements, writes
+from .early import early
 from .elsewhere import Place, elsewhere
 from .nests import Band, around, counted, fails, favours, normal, rounds_of, trips, with_value
 from .skewed import is_linear, skewed
 
-Space = Literal["device", "shared", "private", "rows"]
-"""Who has an array: the device, each block, each thread; of rows each thread has its own."""
+Space = Literal["device", "shared", "private", "rows", "registers"]
+"""Who has an array: the device, each block, each thread. Of rows each thread has its own: in
+`rows` the first two axes are the threads, in `registers` the first one is."""
 THREADS = 256
 """Threads of a block that does points."""
 EACH = 4
@@ -69,6 +71,12 @@ class Made:
     body: tuple[Stmt, ...]
     spaces: dict[int, Space] = field(default_factory=dict)
 
+    @property
+    def threads(self) -> frozenset[int]:
+        """What each thread has of its own: no other one waits for it."""
+        mine = ("private", "registers")
+        return frozenset(number for number, space in self.spaces.items() if space in mine)
+
 
 def points(found: Band, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
     """Return the kernel of a band, None where the temporaries of its points are too large."""
@@ -88,7 +96,7 @@ def points(found: Band, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
         body = moved
     each = points_each(free, body)
     if not large and each:
-        return Made((several(free, body, each, fresh),), spaces)
+        return several(free, body, each, fresh, spaces)
     return Made((dealt(free, body, fresh),), spaces)
 
 
@@ -122,7 +130,9 @@ def is_many(free: list[For], each: int = EACH) -> bool:
     return last > 0 and fits and prod(count or 0 for count in counts) >= MANY
 
 
-def several(free: list[For], body: tuple[Stmt, ...], each: int, fresh: Fresh) -> For:
+def several(
+    free: list[For], body: tuple[Stmt, ...], each: int, fresh: Fresh, spaces: dict[int, Space]
+) -> Made:
     """Return loops as blocks and threads that do several points each, a block apart.
 
     All reads of a thread are under way at once, and neighbouring threads still read neighbours.
@@ -132,8 +142,10 @@ def several(free: list[For], body: tuple[Stmt, ...], each: int, fresh: Fresh) ->
     tile, thread, number = (fresh.symbol(name) for name in ("tile", "thread", "n"))
     start = last.lo + var(tile) * (each * THREADS)
     place = start + var(number) * THREADS + var(thread)
-    points = For(number, const(0), const(each), 1, with_value(body, last.symbol, place), "unrolled")
-    made: tuple[Stmt, ...] = (For(thread, const(0), const(THREADS), 1, (points,), "thread"),)
+    loads, inner, held = early(with_value(body, last.symbol, place), number, each, fresh)
+    parts = (loads, inner) if loads else (inner,)
+    points = tuple(For(number, const(0), const(each), 1, part, "unrolled") for part in parts)
+    made: tuple[Stmt, ...] = (For(thread, const(0), const(THREADS), 1, points, "thread"),)
     if (trips(last) or 0) % (each * THREADS):
         end = start + each * THREADS
         whole = Apply(OPS["le"], (Position(end), Position(last.hi)), dtypes.bool_)
@@ -141,9 +153,8 @@ def several(free: list[For], body: tuple[Stmt, ...], each: int, fresh: Fresh) ->
         made = (If(whole, made, (rest,)),)
     tiles = floordiv(rounds_of(last) + (each * THREADS - 1), const(each * THREADS))
     block = For(tile, const(0), tiles, 1, (), "block", last.span)
-    (loop,) = around((*(replace(one, kind="block") for one in outer), block), made)
-    assert isinstance(loop, For)
-    return loop
+    whole_nest = around((*(replace(one, kind="block") for one in outer), block), made)
+    return Made(whole_nest, spaces | {node.id: "private" for node in held})
 
 
 def normalised(found: Band, fresh: Fresh) -> tuple[list[For], tuple[Stmt, ...]]:
@@ -185,18 +196,20 @@ def following(free: Sequence[For], at: int) -> list[int]:
 
 
 def dealt(free: list[For], body: tuple[Stmt, ...], fresh: Fresh) -> For:
-    """Return loops as blocks and threads, the last dealt out to threads."""
+    """Return loops as blocks and threads, the last dealt out to threads.
+
+    Threads count from 0 in each block: compilers then see that each of them has one round.
+    """
     *outer, last = free
     count = trips(last)
     size = THREADS if count is None else width(count)
     tile = fresh.symbol("tile")
-    start = last.lo + var(tile) * size
-    end = minimum(last.hi, start + size)
-    if count is not None and count % size == 0:
-        end = start + size
-    if count is not None and count <= size:
-        start, end = last.lo, last.hi
-    thread = replace(last, lo=start, hi=end, kind="thread", body=())
+    thread = replace(last, kind="thread", body=())
+    if count is None or count > size:
+        symbol, start = fresh.symbol("thread"), last.lo + var(tile) * size
+        end = const(size) if count and count % size == 0 else minimum(const(size), last.hi - start)
+        thread = replace(thread, symbol=symbol, lo=const(0), hi=end)
+        body = with_value(body, last.symbol, start + var(symbol))
     tiles = floordiv(rounds_of(last) + (size - 1), const(size))
     block = For(tile, const(0), tiles, 1, (), "block", last.span)
     blocks = [replace(loop, kind="block") for loop in outer[:MOST_OUTER]]

@@ -1,8 +1,8 @@
 """Kernels in which each thread writes wherever data says, by atomic operations, where asked for.
 
     for i in 0..n: h[k[i]] += w[i]    becomes    for tile in 0..ceil(n/256):        blocks
-                                                     for i in tile*256..:           threads
-                                                         h[k[i]] += w[i]            atomic
+                                                     for t in 0..256:               threads
+                                                         h[k[tile*256 + t]] += ...  atomic
 
 Rounds add in the order in which a device comes to them, so sums of real numbers may differ from run
 to run in their last bits; where sums keep the order of the program these are left to `owners`.
@@ -13,9 +13,9 @@ as one.
 >>> made = scattered(program.kernels[0].body[-1], facts_of(program), fresh_for(program), {})
 >>> print_loops(made.body)
 for tile in 0..4 block:
-    for i in 224*tile..min(224*tile + 224, 800) thread:
+    for thread in 0..min(-224*tile + 800, 224) thread:
         for once in 0..1 atomic:
-            h[k[i]] += x[i]
+            h[k[224*tile + thread]] += x[224*tile + thread]
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@
 
 A loop whose rounds are independent is dealt out; one that accumulates is shared out, see `tree`;
 what writes an array in no such loop is done by one thread. Scalars that all threads compute alike
-are in registers of each, other temporaries in memory that the block shares.
+are in registers of each, other temporaries in memory that the block shares, unless each thread
+needs its own elements only: see `registers`.
 
 >>> program = lowered('''
 ... m[i] = max(x[i, j])
@@ -34,6 +35,7 @@ from .elsewhere import filling
 from .meet import leaves, met
 from .nests import Band, Facts, around, band, fails, favours, found_in, nest_of, trips
 from .points import PRIVATE_BYTES, Made, Space, normalised
+from .registers import in_registers
 from .tree import reduced, sums
 
 SHARED_BYTES = 47 * 1024
@@ -51,8 +53,7 @@ def rows(found: Band, facts: Facts, fresh: Fresh, nodes: Mapping[int, Node]) -> 
         return None
     blocks = [replace(loop, kind="block") for loop in found.free[:3]]
     body = around(found.free[3:], made.body)
-    private = frozenset(n for n, space in made.spaces.items() if space == "private")
-    return Made(around(blocks, met(body, private, loops=True)), made.spaces)
+    return Made(around(blocks, met(body, made.threads, loops=True)), made.spaces)
 
 
 def one_block(
@@ -63,8 +64,8 @@ def one_block(
     made = together(body, own, facts, fresh, nodes)
     if made is None:
         return None
-    private = frozenset(n for n, space in made.spaces.items() if space == "private")
-    block = For(fresh.symbol("block"), const(0), const(1), 1, met(made.body, private), "block")
+    inside = met(made.body, made.threads)
+    block = For(fresh.symbol("block"), const(0), const(1), 1, inside, "block")
     return Made((block,), made.spaces)
 
 
@@ -89,9 +90,10 @@ def together(
         if number not in work.spaces:
             space: Space = "private" if number in scalars else "shared"
             work.spaces[number] = space
+    kept = in_registers(Made(made, work.spaces), fresh)
     held = {**nodes, **{node.id: node for node in fresh.nodes}}
-    theirs = [held[number] for number, space in work.spaces.items() if space == "shared"]
-    return Made(made, work.spaces) if fits_block(theirs) else None
+    theirs = [held[number] for number, space in kept.spaces.items() if space == "shared"]
+    return kept if fits_block(theirs) else None
 
 
 def fits_block(nodes: Sequence[Node]) -> bool:

@@ -59,7 +59,7 @@ def test_a_table_says_what_each_kernel_takes() -> None:
     table = explained(Saying).kernel_table.splitlines()
     assert [line.split() for line in table] == [
         ["kernel", "line", "threads", "registers", "spilled", "shared", "stack"],
-        ["pe_f_0", "2", "256", "24", "8", "1,024", "16"],
+        ["pe_f_0", "2", "160", "24", "8", "1,024", "16"],
     ]
 
 
@@ -79,7 +79,7 @@ def test_the_text_and_the_page_have_it() -> None:
     assert f"kernels\n-------\n{made.kernel_table}\n\n" in str(made)
     page = made.to_html()
     assert "<h2>kernels</h2>" in page
-    assert '<td>pe_f_0</td><td class="right">2</td><td class="right">256</td>' in page
+    assert '<td>pe_f_0</td><td class="right">2</td><td class="right">160</td>' in page
 
 
 @needs_gxx

@@ -42,12 +42,17 @@ def test_a_row_of_softmax_is_a_blocks_work(n: int, exact: bool) -> None:
     assert barriers or n < module.WORTH
 
 
-def test_rows_of_temporaries_are_shared_and_scalars_are_not() -> None:
-    case = Case(SOFTMAX, y="f32[3, 100]", x="f32[3, 100]")
-    spaces = by_rows(case).spaces
-    named = {node.label: spaces.get(node.id) for node in case.program.locals}
-    assert named["e"] == "shared"
+@pytest.mark.parametrize(("at", "spaces"), [("j", {"registers"}), ("99 - j", {"shared"})])
+def test_rows_of_temporaries_are_shared_where_threads_need_those_of_others(
+    at: str, spaces: set[str]
+) -> None:
+    case = Case(SOFTMAX.replace("e[i, j] /", f"e[i, {at}] /"), y="f32[3, 100]", x="f32[3, 100]")
+    made = by_rows(case)
+    nodes = (*case.program.locals, *case.fresh.nodes)
+    named = {node.label: made.spaces[node.id] for node in nodes if node.id in made.spaces}
+    assert {space for name, space in named.items() if name in ("e", "e_row")} == spaces
     assert named["m"] == "private"
+    case.assert_same(made.body)
 
 
 @pytest.mark.parametrize("rows_of", ["range(1, 40)", "range(1, 9)"])

@@ -63,10 +63,12 @@ lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks guarded lockstep predicate pieces
 lowering/schedule: separate pairs planes
 lowering/schedule: deferred kinds split stages answered
-lowering/schedule: prepared inward prefer tensor_tiles device_parts device_tiles distribution
+lowering/schedule: prepared inward prefer tensor_tiles tensor_units device_parts device_tiles
+lowering/schedule: distribution neighbours tile_side
 lowering/schedule: device_contraction bared columns onward fronts
 lowering/schedule: segments scatter owners prefix chunks copied
-lowering/schedule: hosts hits flags pivots firsts sections own places
+lowering/schedule: hosts hits searches together truth flags pivots sided firsts conjunct
+lowering/schedule: sections own places
 lowering/schedule: team registers dealing scan updates tree points early skewed meet elsewhere
 lowering/schedule: sweeps streams checks undo beside best terms nests abreast jam outer edges
 lowering/schedule: periods

@@ -1,22 +1,20 @@
-"""Loops that keep what the last round in which a test holds has found, or the first one, and end.
+"""Loops that keep what the last round in which a test holds has found, or the first one.
 
-    for i: if t(i): b = f(i)                   for i: if t(i): b = f(i); break
+    for i: if t(i): b = f(i)                   for i: if b < 0 and t(i): b = i
     becomes                                    becomes
     at = -1                                    at = the greatest number
     for i: if t(i): at max= i                  for i: if t(i): at min= i
-    if at >= 0: i = at; b = f(i)               if at is less: i = at; b = f(i)
+    if at >= 0: i = at; b = f(i)               if b < 0: if at is less: i = at; b = i
 
 Needs elements that a loop uses in no other way, and values that it does not change, or finds anew
-in each round. A loop that is left goes on instead: it has to do nothing else, nothing in it may
-fail, and it has no more rounds than an array that it reads has elements. Where each of many points
-looks for a first round, it stops there.
+in each round. It is the first round where the test asks for what is kept, too, and does not hold
+any more behind it.
 
 >>> program, _ = optimize(lowered('''
 ... b = -1
 ... for i in range(len(x)):
-...     if x[i] > 3:
+...     if b < 0 and x[i] > 3:
 ...         b = i
-...         break
 ... y[0] = b
 ... ''', y="i64[1]", x="f32[900]"), Target("cuda"))
 >>> print_loops(hits(program, facts_of(program), fresh_for(program)).kernels[0].body[2:-2])
@@ -25,9 +23,10 @@ for i in 0..900:
     if x[i] > 3.0:
         # b = i
         b_at min= i
-if b_at < 9223372036854775807:
-    let i = b_at
-    b = i
+if b < 0:
+    if b_at < 9223372036854775807:
+        let i = b_at
+        b = i
 """
 
 from __future__ import annotations
@@ -38,10 +37,11 @@ from dataclasses import replace
 
 from ..dataclass import dataclass
 from ..ir import dtypes
-from ..ir.assignments import Access, Alloc, Break, Continue, Permute, Print
+from ..ir.algebra import TRUE
+from ..ir.assignments import Access
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Position, Read, reads, rebuild
 from ..ir.fresh import Fresh
-from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update, While
+from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import over_kernels, substitute_expr, with_bodies
@@ -53,13 +53,23 @@ from ..ir.walk import (
     own_writes,
     statements,
 )
+from ..passes.cells import ranges
+from .conjunct import every, parts_of
 from .legal import is_left
-from .nests import Facts, accesses_of, around, fails, nest_of
+from .nests import Facts, around, fails, nest_of
 from .numbered import Numbered, numbered
+from .searches import LAST
+from .truth import after, is_never
 
-LAST = 2**63 - 1
-"""No round has that number."""
 Body = tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """A list in a nest that is done under tests, and these, outermost first."""
+
+    body: Body
+    tests: tuple[If, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,79 +80,55 @@ class _Hit:
     kept: Body
     stores: tuple[Store, ...]
     """The same, with values that can be found anew from the variables of the loops."""
-    ends: bool
-    """Whether the loop is left there."""
+    open: tuple[Expr, ...] = ()
+    """What holds as long as nothing was found, where the first round counts."""
+    asks: tuple[tuple[If, Expr], ...] = ()
+    """What is asked instead in branches around that ask for it, too."""
 
 
 def hits(program: Program, facts: Facts, fresh: Fresh) -> Program:
     """Return the program in which loops that keep what one round found look for that round."""
     own = frozenset(node.id for node in program.locals)
 
-    def body(stmts: Iterable[Stmt], outer: tuple[For, ...]) -> Body:
-        return tuple(made for stmt in stmts for made in statement(stmt, outer))
+    def body(stmts: Iterable[Stmt]) -> Body:
+        return tuple(made for stmt in stmts for made in statement(stmt))
 
-    def statement(stmt: Stmt, outer: tuple[For, ...]) -> Body:
+    def statement(stmt: Stmt) -> Body:
         if isinstance(stmt, For):
             loops, inner = nest_of(stmt)
-            found = _hits_of(loops, inner, own, facts)
+            found = _hits_of(loops, inner, own)
             order = numbered(loops) if found else None
-            if order is not None and not (found[0].ends and _are_points(outer, facts)):
+            if order is not None:
                 return _made(found, order, inner, fresh)
-            outer = (*outer, stmt)
-        return (with_bodies(stmt, tuple(body(part, outer) for part in bodies(stmt))),)
+        return (with_bodies(stmt, tuple(map(body, bodies(stmt)))),)
 
-    return over_kernels(program, lambda stmts: body(stmts, ()))
-
-
-def _are_points(outer: Sequence[For], facts: Facts) -> bool:
-    """Whether the rounds of some loop are done at once, of which each looks for itself."""
-    return any(facts.is_free(loop, facts.private(loop)) for loop in outer)
+    return over_kernels(program, body)
 
 
-def _hits_of(
-    loops: tuple[For, ...], body: Body, own: frozenset[int], facts: Facts
-) -> tuple[_Hit, ...]:
-    """Return what a nest keeps: of a loop that is left there is one hit, or none."""
-    if any(loop.kind != "serial" for loop in loops):
+def _hits_of(loops: tuple[For, ...], body: Body, own: frozenset[int]) -> tuple[_Hit, ...]:
+    """Return what a nest keeps."""
+    if any(loop.kind != "serial" for loop in loops) or is_left(body):
         return ()
-    ends = is_left(body)
-    if ends and (len(loops) > 1 or not _may_go_on(loops[0], body)):
-        return ()
-    found = _Finding(loops, body, own, facts.private(loops[0]))
-    return tuple(hit for part in _lists(body, ends) if (hit := found.hit(part, ends)) is not None)
+    found = _Finding(loops, body, own)
+    made = (hit for part in _lists(body, ()) if (hit := found.hit(part)) is not None)
+    return tuple({hit.list: hit for hit in made}.values())
 
 
-def _may_go_on(loop: For, body: Body) -> bool:
-    """Whether a loop that is left may do its other rounds, too: nothing fails, and an array that it
-    reads has as many elements."""
-    halts = Check, While, Print, Alloc, Permute, Continue
-    inside = statements(body)
-    if sum(isinstance(stmt, Break) for stmt in inside) > 1:
-        return False
-    if any(isinstance(stmt, halts) for stmt in inside):
-        return False
-    return any(at.coefficient(loop.symbol) for _, index in accesses_of(body)
-               for at in index if not isinstance(at, Dynamic))  # fmt: skip
-
-
-def _lists(body: Body, ends: bool) -> Iterator[Body]:
-    """Yield the lists that are done under a test; if that `ends` the loop, those that come last."""
-    plain = [stmt for stmt in body if not isinstance(stmt, Comment)]
-    for stmt in plain[-1:] if ends else plain:
+def _lists(body: Body, tests: tuple[If, ...]) -> Iterator[_List]:
+    """Yield the lists that are done under a test."""
+    for stmt in body:
         if isinstance(stmt, If):
             for part in bodies(stmt):
-                yield part
-                yield from _lists(part, ends)
+                yield _List(part, (*tests, stmt))
+                yield from _lists(part, (*tests, stmt))
 
 
 class _Finding:
     """What is known of a nest, to find what it keeps."""
 
-    def __init__(
-        self, loops: tuple[For, ...], body: Body, own: frozenset[int], mine: frozenset[int]
-    ) -> None:
-        """`own` are temporaries, `mine` those of which each round of the loops has its own."""
-        self.own, self.mine, self.fails = own, mine, fails(body)
+    def __init__(self, loops: tuple[For, ...], body: Body, own: frozenset[int]) -> None:
+        """`own` are temporaries."""
+        self.own, self.fails, self.known = own, fails(body), ranges(loops)
         self.letters = frozenset(loop.symbol for loop in loops)
         inside = statements(body)
         self.bound = {symbol for stmt in inside for symbol in binds(stmt)}
@@ -174,22 +160,69 @@ class _Finding:
         unknown = free_symbols(value) & self.bound
         return not unknown and not any(one.node in self.written for one in reads(value))
 
-    def hit(self, part: Body, ends: bool) -> _Hit | None:
+    def hit(self, part: _List) -> _Hit | None:
         """Return what a list keeps, None where it keeps nothing."""
-        if ends != any(isinstance(stmt, Break) for stmt in part):
-            return None
-        rest = [stmt for stmt in part if not isinstance(stmt, Comment | Break)]
-        fixed = [stmt for stmt in rest if isinstance(stmt, Store) and self.is_fixed(stmt)]
+        fixed = [one for one in part.body if isinstance(one, Store) and self.is_fixed(one)]
         times = Counter(one.access.node for one in fixed)
-        kept = tuple(s for s in fixed if times[s.access.node] == self.uses[s.access.node])
+        asked = Counter(n for test in part.tests for n in own_reads(test) if not n.rank)
+        kept = tuple(
+            one for one in fixed
+            if times[one.access.node] + asked[one.access.node] == self.uses[one.access.node]
+        )  # fmt: skip
         stores = tuple(replace(one, value=self.anew(one.value)) for one in kept)
-        nodes = {one.access.node for one in kept}
-        if ends:
-            others = [n for n in self.written if n not in nodes and n.id not in self.mine]
-            fits = len(kept) == len(rest) and not others
-        else:
+        if not any(asked[one.access.node] for one in kept):
             fits = any(free_symbols(one.value) & self.letters for one in stores)
-        return _Hit(part, kept, stores, ends) if kept and fits else None
+            return _Hit(part.body, kept, stores) if fits else None
+        return self.first(part, kept, stores)
+
+    def first(self, part: _List, kept: Body, stores: tuple[Store, ...]) -> _Hit | None:
+        """Return what a list keeps once, None where what is asked may hold again behind it."""
+        if len(kept) < sum(not isinstance(stmt, Comment) for stmt in part.body):
+            return None
+        nodes = {one.access.node for one in stores}
+        open_, asks = list[Expr](), list[tuple[If, Expr]]()
+        inside = part.body
+        for branch in reversed(part.tests):
+            tests = parts_of(branch.test)
+            theirs = [one for one in tests if any(read.node in nodes for read in reads(one))]
+            if theirs and (branch.other or inside is not branch.then):
+                return None
+            if not all(self.stays_open(one, nodes) for one in theirs):
+                return None
+            rest = [one for one in tests if one not in theirs]
+            if theirs:
+                asks.append((branch, every(rest) if rest else TRUE))
+                open_ = [*theirs, *open_]
+                if not self.does_nothing_else(branch, part.body):
+                    return None
+            inside = self.around(branch, part.tests)
+        values = after(stores)
+        if not any(is_never(one, values, self.known) for one in open_):
+            return None
+        return _Hit(part.body, kept, stores, tuple(open_), tuple(asks))
+
+    def around(self, branch: If, tests: tuple[If, ...]) -> Body:
+        """Return the list of another branch, or of the nest, in which a branch stands."""
+        at = next(n for n, one in enumerate(tests) if one is branch)
+        if not at:
+            return ()
+        lists = bodies(tests[at - 1])
+        return next(one for one in lists if any(stmt is branch for stmt in one))
+
+    def stays_open(self, test: Expr, nodes: set[Node]) -> bool:
+        """Whether a test asks for nothing but what is kept, and what the loops do not change."""
+        others = [read.node for read in reads(test) if read.node not in nodes]
+        return not free_symbols(test) and not any(node in self.written for node in others)
+
+    def does_nothing_else(self, branch: If, part: Body) -> bool:
+        """Whether nothing but a list is done under a test."""
+        rest = branch.then
+        while rest is not part:
+            plain = [stmt for stmt in rest if not isinstance(stmt, Comment)]
+            if len(plain) != 1 or not isinstance(plain[0], If) or plain[0].other:
+                return False
+            rest = plain[0].then
+        return True
 
     def is_fixed(self, store: Store) -> bool:
         """Whether a store fills the same element in each round, with what can be found later."""
@@ -207,25 +240,30 @@ def _made(found: Sequence[_Hit], order: Numbered, body: Body, fresh: Fresh) -> B
     starts, ends = list[Stmt](), list[Stmt]()
     for hit in found:
         at = fresh.scalar(f"{hit.stores[0].access.node.label}_at", dtypes.int64)
-        nothing, name, test = (LAST, "min", "lt") if hit.ends else (-1, "max", "gt")
+        nothing, name, test = (LAST, "min", "lt") if hit.open else (-1, "max", "gt")
         update = Update(Access(at, ()), OPS[name], Position(order.number))
         gone = {id(stmt) for stmt in hit.kept}
-        rest = (s for s in hit.list if id(s) not in gone and not isinstance(s, Break))
-        body = _with_list(body, hit.list, (*rest, update))
+        rest = (stmt for stmt in hit.list if id(stmt) not in gone)
+        body = _with_list(body, hit, (*rest, update))
         starts.append(Store(Access(at, ()), Const(nothing, dtypes.int64)))
         is_one = Apply(OPS[test], (Read(at, ()), Const(nothing, dtypes.int64)), dtypes.bool_)
         lets, names = order.named(Read(at, ()), fresh)
         put = (replace(one, value=substitute_expr(one.value, names)) for one in hit.stores)
-        ends.append(If(is_one, (*lets, *put)))
+        end = If(is_one, (*lets, *put))
+        ends.append(If(every(hit.open), (end,)) if hit.open else end)
     return (*starts, *around(order.loops, body), *ends)
 
 
-def _with_list(body: Body, old: Body, new: Body) -> Body:
+def _with_list(body: Body, hit: _Hit, new: Body) -> Body:
     """Return statements with another list in the place of one in them."""
-    if body is old:
+    if body is hit.list:
         return new
-    return tuple(
-        with_bodies(stmt, tuple(_with_list(part, old, new) for part in bodies(stmt)))
-        if isinstance(stmt, If) else stmt
-        for stmt in body
-    )  # fmt: skip
+    out: list[Stmt] = []
+    for stmt in body:
+        if not isinstance(stmt, If):
+            out.append(stmt)
+            continue
+        made = with_bodies(stmt, tuple(_with_list(part, hit, new) for part in bodies(stmt)))
+        test = next((one for branch, one in hit.asks if branch is stmt), stmt.test)
+        out += made.then if test == TRUE else (replace(made, test=test),)
+    return tuple(out)

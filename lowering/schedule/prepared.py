@@ -17,6 +17,8 @@ for front in 2..89:
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.loops import Program
 from ..ir.rewrite import over_kernels
@@ -28,7 +30,9 @@ from .inward import inward
 from .nests import facts_of
 from .onward import onward
 from .pivots import pivots
+from .searches import searches
 from .sections import in_sections
+from .sided import sided
 from .updates import as_updates
 
 
@@ -39,7 +43,11 @@ def prepared(program: Program) -> tuple[Program, Fresh]:
     program = in_sections(program)
     fresh = fresh_for(program)
     program = pivots(program, fresh)
-    program, fresh = _declared(over_kernels(program, lambda body: firsts(body, fresh)), fresh)
+    program, fresh = _declared(program, fresh)
+    for change in (sided, firsts):
+        made = over_kernels(program, partial(change, facts=facts_of(program), fresh=fresh))
+        program, fresh = _declared(made, fresh)
+    program, fresh = _declared(searches(program, facts_of(program), fresh), fresh)
     program, fresh = _declared(hits(program, facts_of(program), fresh), fresh)
     program, fresh = _declared(flags(program, fresh), fresh)
     program, fresh = _declared(onward(program, facts_of(program), fresh), fresh)

@@ -229,6 +229,30 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
         "b = -1\nv = 0.0\nfor i in range(len(x)):\n    d = x[i] - y[i]\n    if d > 0.5:\n"
         "        b = i\n        v = d * 2\ny[0] = b\ny[1] = v", reals(many, many),
     ),
+    "last greatest": (
+        "m = x[0]\nb = 0\nfor i in range(len(x)):\n    if x[i] >= m:\n        m = x[i]\n"
+        "        b = i\ny[0] = m\ny[1] = b", whole,
+    ),
+    "greatest or least": (
+        "hi = x[0]\nlo = x[0]\na = -1\nb = -1\nfor i in range(len(x)):\n    if x[i] > hi:\n"
+        "        hi = x[i]\n        a = i\n    elif x[i] < lo:\n        lo = x[i]\n"
+        "        b = i\ny[0] = hi\ny[1] = lo\ny[2] = a - b", reals(many, many),
+    ),
+    "first by a flag": (
+        "b = -1\nfound = False\nv = 0.0\nfor i in range(len(x)):\n"
+        "    if b < 0 and x[i] > 1.5:\n        b = i\n    if not found and x[i] < -1:\n"
+        "        found = True\n        v = x[i]\ny[0] = b\ny[1] = v", reals(many, many),
+    ),
+    "first pair": (
+        "a = -1\nb = -1\nfound = False\nfor i in range(len(x)):\n"
+        "    for j in range(i + 1, len(x)):\n        if x[i] + x[j] == -17:\n"
+        "            a = i\n            b = j\n            found = True\n            break\n"
+        "    if found:\n        break\ny[0] = a\ny[1] = b", whole,
+    ),
+    "first of chosen": (
+        "b = -1\nfor i in range(len(k)):\n    if x[k[i]] > 1:\n        b = i\n"
+        "        break\ny[0] = b", with_indices,
+    ),
     "until nothing changes": (
         "for t in range(5):\n    some = False\n    for i in range(len(y)):\n"
         "        if y[i] > x[i]:\n            y[i] -= 1\n            some = True\n"

@@ -74,7 +74,7 @@ lowering/schedule: sweeps streams checks undo beside best terms nests abreast ja
 lowering/schedule: periods
 lowering/schedule: rounds effort rounding tiles existing blocks stage axes strips contraction
 lowering/schedule: accumulation lanes extremes partials lane_parts narrow complex_parts
-lowering/schedule: outermost order sums numbered legal integers
+lowering/schedule: outermost order sums numbered legal partners integers
 lowering/passes: __init__ settled exchange unroll
 lowering/passes: virtualize definition fuse pair sink shrink simplify cse hoist gather
 lowering/passes: inplace overwritten repeated regardless dead buffers access begun reading

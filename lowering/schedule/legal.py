@@ -39,6 +39,7 @@ from ..passes.access import Site, accesses
 from ..passes.buffers import exchanged
 from ..passes.cells import are_apart, facts, ranges
 from ..passes.decision import Reason
+from .partners import are_partners
 
 if TYPE_CHECKING:
     from . import integers
@@ -115,7 +116,7 @@ def independent(
             if not node.rank:  # even where there is one round at most: a round may not keep it
                 return Refusal(Dependent.SCALAR, f"`{node.label}`")
             refusal = _clash(loop, sites, outer, known)
-            if refusal is not None:
+            if refusal is not None and not are_partners(loop, sites):
                 return refusal
     return None
 

@@ -253,6 +253,13 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
         "b = -1\nfor i in range(len(k)):\n    if x[k[i]] > 1:\n        b = i\n"
         "        break\ny[0] = b", with_indices,
     ),
+    "bitonic": (
+        "n = len(x)\nk = 2\nwhile k <= n:\n    j = k // 2\n    while j > 0:\n"
+        "        for i in range(n):\n            l = i ^ j\n"
+        "            if l > i and l < n and (i & k == 0) == (x[i] > x[l]):\n"
+        "                t = x[i]\n                x[i] = x[l]\n                x[l] = t\n"
+        "        j = j // 2\n    k = k * 2", reals(one, many),
+    ),
     "until nothing changes": (
         "for t in range(5):\n    some = False\n    for i in range(len(y)):\n"
         "        if y[i] > x[i]:\n            y[i] -= 1\n            some = True\n"

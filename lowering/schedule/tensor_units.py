@@ -18,8 +18,8 @@ from math import ceil
 
 from ..dataclass import dataclass
 from ..ir.loops import LoopKind
-from .device_contraction import Contraction, points_of
-from .device_tiles import ENOUGH, SIDE, extents
+from .device_contraction import SIDE, Contraction, points_of
+from .device_tiles import ENOUGH, extents
 
 PIECE = 16
 """Bytes that a thread copies at once."""

@@ -1,7 +1,7 @@
 // The record of a failed check, which many threads may want to write: the first in the order of
 // the program does. `faults` holds the number of the launch that failed, a lock, its place in the
-// program, and the record; behind it is room for the records of others. Threads of a warp take turns:
-// one that has the lock may be made to wait for those that it goes on with, and they for the lock.
+// program, and the record; behind it is room for the records of others. Threads of a warp take
+// turns: one that has the lock may be made to wait for those that it goes on with, and they for it.
 
 //! claimed
 static inline int64_t *claimed(int64_t *faults, int64_t launch, const int64_t *place, int length)

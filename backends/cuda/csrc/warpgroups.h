@@ -122,9 +122,9 @@ struct wide_bf16 {
 };
 
 //! multiplied_wide
-/* Begins to add to 64 rows of sums the products of `TERMS` terms of two tiles, and waits until those
- * of the call before are added: the tiles of that one may then be filled. The group of 128 threads
- * that calls it has as many rows of the first tile as all before it have together behind these. */
+/* Begins to add to 64 rows of sums the products of `TERMS` terms of two tiles, and waits until
+ * those of the call before are added: the tiles of that one may then be filled. Groups of 128
+ * threads have the rows of the first tile one behind the other. */
 template <class UNIT, int COLUMNS, int TERMS, int ROW_FAR, bool ROW_TURNED, int COLUMN_FAR,
           bool COLUMN_TURNED>
 static inline void multiplied_wide(float *sums, const uint16_t *first, const uint16_t *second)

@@ -1,0 +1,63 @@
+"""Which sums are stored together, and that the same is stored."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.lowering.ir.loops import For
+from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule.device_contraction import contraction
+from plusequals.lowering.schedule.device_tiles import tiles
+from plusequals.lowering.schedule.neighbours import together
+from plusequals.lowering.schedule.nests import band
+from plusequals.lowering.schedule.tile_side import Side
+
+from .kernels import Case
+
+PLAIN = "c[i, j] = sum[k](a[i, k] * b[k, j])"
+
+
+def case_of(text: str, kind: str = "f32", **other: str) -> Case:
+    sizes = dict.fromkeys("c", f"{kind}[20, 18]")
+    return Case(text, **(sizes | {"a": f"{kind}[20, 17]", "b": f"{kind}[17, 18]"} | other))
+
+
+def size_of(case: Case, side_by_side: int = 4) -> int:
+    found = band(case.loop(), case.facts)
+    assert found is not None
+    what = contraction(found)
+    assert what is not None
+    return together(what, Side(what.columns, case.fresh, "column"), side_by_side)
+
+
+def test_at_most_16_bytes_are_stored_at_once() -> None:
+    assert size_of(case_of(PLAIN)) == 4 and size_of(case_of(PLAIN), 2) == 2
+    assert size_of(case_of(PLAIN, "f64")) == 2
+    assert size_of(case_of("c[i, j] = relu(sum[k](a[i, k] * b[k, j]) - i)")) == 4
+
+
+def test_only_neighbours_are() -> None:
+    assert size_of(case_of("c[i, 2 * j] = sum[k](a[i, k] * b[k, j])", c="f32[20, 36]")) == 1
+    assert size_of(case_of("c[i, j] = sum[k](a[i, k] * b[k, j])\nc[i, j] += 1")) in (1, 4)
+    images = {"c": "f32[20, 6, 3]", "b": "f32[17, 6, 3]"}
+    assert size_of(case_of("c[i, p, q] = sum[k](a[i, k] * b[k, p, q])", **images)) == 1
+    images = {"c": "f32[20, 3, 8]", "b": "f32[17, 3, 8]"}
+    assert size_of(case_of("c[i, p, q] = sum[k](a[i, k] * b[k, p, q])", **images)) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        (PLAIN, {}),
+        (PLAIN, {"c": "f32[20, 19]", "b": "f32[17, 19]"}),
+        ("c[i, p, q] = sum[k](a[i, k] * b[k, p, q])", {"c": "f32[20, 3, 8]", "b": "f32[17, 3, 8]"}),
+    ],
+)
+def test_the_same_is_stored(text: str, other: dict[str, str]) -> None:
+    case = case_of(text, **other)
+    found = band(case.loop(), case.facts)
+    assert found is not None
+    made = tiles(found, case.facts, case.fresh)
+    assert made is not None
+    assert "paired" in {s.kind for s in statements(made.body) if isinstance(s, For)}
+    case.assert_same(made.body)

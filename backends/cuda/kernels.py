@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import field, replace
 from math import prod
 
 from ...lowering.dataclass import dataclass
@@ -86,8 +86,9 @@ class Kernel:
     """Whether its threads keep rows from one of its loops to the next: another number of them than
     that of its shape would not have all."""
     shape: Shape
-    aligned: frozenset[int] = frozenset()
-    """The arrays, by their nodes' numbers, that it needs at multiples of 16 bytes."""
+    aligned: Mapping[int, bool] = field(default_factory=dict)
+    """The arrays, by their nodes' numbers, that it needs at multiples of 16 bytes, and whether it
+    writes each."""
     dynamic: int = 0
     """Bytes that a launch gives to each block; 0 where it declares what its threads share."""
 
@@ -242,8 +243,9 @@ def _kernel(
     prints = max(slots, default=0)
     logs = any(isinstance(stmt, Print) and stmt.logs for stmt in inside)
     shared, (_, dynamic) = sum(node.bytes for node in held), laid_out(held)
-    copied = (units.whole(stmt) for stmt in inside if isinstance(stmt, For))
-    aligned = frozenset(node.id for node in copied if node is not None)
+    pieces = (units.aligned(stmt) for stmt in inside if isinstance(stmt, For))
+    written = {node.id for node in writes(_body(loop))}
+    aligned = {node.id: node.id in written for node in pieces if node is not None}
     facts = shared, keeps, shape, aligned, dynamic
     return Kernel(name, nodes, symbols, checks, prints, logs, loop, *facts)
 

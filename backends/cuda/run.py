@@ -301,20 +301,25 @@ class Run:
         shape = self.grid(step)
         if shape is None:
             return
-        arguments = [self.address(node, kernel) for node in kernel.nodes]
+        aside = {n.id: self.aside(n) for n in kernel.nodes if self.is_away(n, kernel)}
+        arguments = [aside.get(node.id, self.places[node.id]) for node in kernel.nodes]
         arguments += [self.symbols[symbol] for symbol in kernel.symbols]
         self.launches += 1
         arguments += [self.reports + 8 * _FLAG, self.launches] * kernel.checks
         arguments += behind
         self.start(step.kernel, shape, step.threads, arguments)
+        for node in kernel.nodes:
+            if node.id in aside and kernel.aligned[node.id]:
+                self.copy(self.places[node.id], aside[node.id], node.bytes)
 
-    def address(self, node: Node, kernel: Kernel) -> int:
-        """Return where a kernel has an array: a copy of one that lies where it cannot read it."""
-        place = self.places[node.id]
-        if place % 16 == 0 or node.id not in kernel.aligned:
-            return place
+    def is_away(self, node: Node, kernel: Kernel) -> bool:
+        """Whether an array does not lie where a kernel needs it, as one of somebody else may."""
+        return node.id in kernel.aligned and self.places[node.id] % 16 != 0
+
+    def aside(self, node: Node) -> int:
+        """Return the address of a copy of an array, from where a kernel can read it."""
         made = self.take(f"{node.label}, moved", node.bytes)
-        self.copy(made, place, node.bytes)
+        self.copy(made, self.places[node.id], node.bytes)
         return made
 
     def grid(self, step: Launch) -> Shape | None:

@@ -55,29 +55,24 @@ def _packed(loop: For, scope: Scope) -> str:
     assert all(_step(place, loop.symbol) == 1 for place in places)
     assert (loop.hi - loop.lo) * value.dtype.itemsize == const(16)
     to, source = (_pointer(place, {loop.symbol: loop.lo}, scope) for place in places)
-    return f"{'at_once' if whole(loop) else 'copied'}({to}, {source});"
+    return f"{'at_once' if aligned(loop) else 'copied'}({to}, {source});"
 
 
-def whole(loop: For) -> Node | None:
-    """Return the array that a copy reads at multiples of 16 bytes from where it begins, and whose
-    elements lie there without gaps; None of other loops."""
-    if loop.kind != "packed":
-        return None
-    value = _store(loop.body).value
-    assert isinstance(value, Read)
-    node, place = value.node, Access(value.node, value.index)
-    if node.static_shape is None or not _is_dense(node):
-        return None
-    return node if _is_multiple(place, {loop.symbol: loop.lo}, 16) else None
-
-
-def _is_dense(node: Node) -> bool:
-    step = 1
-    for size, stride in zip(reversed(node.shape), reversed(node.element_strides), strict=True):
-        if stride != const(step):
-            return False
-        step *= size.constant or 0
-    return True
+def aligned(loop: For) -> Node | None:
+    """Return the array, that may lie anywhere, of which a loop takes pieces at multiples of their
+    size from where it begins; None of other loops."""
+    match loop.kind:
+        case "packed":
+            value = _store(loop.body).value
+            assert isinstance(value, Read)
+            place = Access(value.node, value.index)
+            node = place.node
+            is_whole = node.strides is None and node.static_shape is not None
+            return node if is_whole and _is_multiple(place, {loop.symbol: loop.lo}, 16) else None
+        case "paired":
+            return _stored(loop).access.node
+        case _:
+            return None
 
 
 def _product(loop: For) -> tuple[For, For, Node, Access, Access]:
@@ -130,18 +125,16 @@ def _settled(loop: For, scope: Scope) -> str:
 
 def _paired(loop: For, scope: Scope) -> str:
     """Return the call that stores neighbours."""
-    store = _store(tuple(stmt for stmt in loop.body if not isinstance(stmt, Comment)))
+    store, dtype = _stored(loop), scope.dialect.types[_stored(loop).access.node.dtype]
     assert _step(store.access, loop.symbol) == 1
     rounds = ({loop.symbol: const(at)} for at in range((loop.hi - loop.lo).constant or 0))
     values = (scope.expression(substitute_expr(store.value, one)).text for one in rounds)
-    dtype = scope.dialect.types[store.access.node.dtype]
-    start = {loop.symbol: const(0)}
-    size = (loop.hi - loop.lo).constant or 0
-    to = f"{_pointer(store.access, start, scope)}, 0"
-    if _is_multiple(store.access, start, size * store.access.node.dtype.itemsize):
-        index = tuple(moved(one, start) for one in store.access.index if isinstance(one, Affine))
-        to = f"{scope.nodes[store.access.node.id]}, {scope.offset(store.access.node, index)}"
+    to = _pointer(store.access, {loop.symbol: const(0)}, scope)
     return f"stored<{dtype}>({to}, {', '.join(values)});"
+
+
+def _stored(loop: For) -> Store:
+    return _store(tuple(stmt for stmt in loop.body if not isinstance(stmt, Comment)))
 
 
 def _atomic(loop: For, scope: Scope) -> str:

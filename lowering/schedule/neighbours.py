@@ -7,7 +7,8 @@
         else: for one in 0..4: if j + 4*group + one < J: c[i + r, j + 4*group + one] = acc[...]
 
 A device writes whole sectors of memory at the rate of its bandwidth, parts of them at a part of it.
-Needs columns of a thread that are neighbours in memory, and a store of nothing else.
+Needs columns of a thread that are neighbours in memory, at multiples of what one instruction stores
+from where their array begins, and a store of nothing else.
 
 >>> from plusequals.lowering.schedule.device_contraction import contraction
 >>> program = lowered("c[i, j] = sum[k](a[i, k] * b[k, j])",
@@ -22,11 +23,14 @@ Needs columns of a thread that are neighbours in memory, and a store of nothing 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import gcd
 
 from ..dataclass import dataclass
+from ..ir.expressions import Dynamic, Index
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, var
 from ..ir.loops import Comment, For, If, LoopKind, Stmt, Store
+from ..ir.node import Node
 from .device_contraction import Contraction
 from .nests import distance_of, trips
 from .tile_side import Side
@@ -77,10 +81,24 @@ def together(what: Contraction, columns: Side, side_by_side: int) -> int:
     (*before, stmt), last = what.rest, columns.loops[-1]
     if not isinstance(stmt, Store) or any(not isinstance(one, Comment) for one in before):
         return 1
-    dtype, rounds = stmt.access.node.dtype, trips(last)
-    if dtype.kind not in "fiu" or dtype.bits < 16:
+    node, index = stmt.access.node, stmt.access.index
+    if node.dtype.kind not in "fiu" or node.dtype.bits < 16 or node.strides is not None:
         return 1
-    size = min(side_by_side, MOST // dtype.itemsize)
-    fits = len(columns.loops) == 1 or (rounds is not None and rounds % size == 0)
-    place = stmt.access.node, stmt.access.index
-    return size if fits and distance_of(*place, last.symbol) == 1 else 1
+    rounds, gap = trips(last), _gap(node, index, last.symbol)
+    sizes = [size for size in (4, 2) if size <= min(side_by_side, MOST // node.dtype.itemsize)]
+    for size in sizes:
+        fits = len(columns.loops) == 1 or (rounds is not None and rounds % size == 0)
+        if fits and gap % size == 0 and distance_of(node, index, last.symbol) == 1:
+            return size
+    return 1
+
+
+def _gap(node: Node, index: tuple[Index, ...], last: Symbol) -> int:
+    """Return of what an element's place is a multiple where a variable is; 1 where that varies."""
+    total = 0
+    for one, stride in zip(index, node.element_strides, strict=True):
+        if isinstance(one, Dynamic) or stride.constant is None or node.static_shape is None:
+            return 1
+        others = (k for atom, k in one.terms if atom != last)
+        total = gcd(total, *(part * stride.constant for part in (one.offset, *others)))
+    return total

@@ -60,7 +60,7 @@ FEW = 64
 """A loop with fewer rounds is counted together with those around it."""
 PRIVATE_BYTES = 256
 """Arrays up to this size may be each thread's own."""
-EXPANDED_BYTES = 1 << 29
+EXPANDED_BYTES = 1 << 30
 """Temporaries that each point has its own of may take so much of a device in all."""
 
 

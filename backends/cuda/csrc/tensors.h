@@ -212,32 +212,29 @@ static inline void multiplied(float *sums, const T *first, const T *second)
 }
 
 //! stored
-/* Two neighbours, by one instruction where the array is aligned. */
-template <class T> static inline void stored(T *array, int64_t at, T first, T second)
+/* Two neighbours by one instruction, at a multiple of their size. */
+template <class T> static inline void stored(T *to, T first, T second)
 {
-#ifndef PE_ON_CPU
+#ifdef PE_ON_CPU
+    to[0] = first;
+    to[1] = second;
+#else
     struct __align__(2 * sizeof(T)) Both { T first, second; };
-    if ((uint64_t)array % sizeof(Both) == 0) {
-        *(Both *)(array + at) = Both{first, second};
-        return;
-    }
+    *(Both *)to = Both{first, second};
 #endif
-    array[at] = first;
-    array[at + 1] = second;
 }
-/* Four of them. */
-template <class T>
-static inline void stored(T *array, int64_t at, T first, T second, T third, T fourth)
+/* Four of them. They lie there in any case; but where that is asked again, a compiler moves the sums
+ * into neighbouring registers here, and does not keep them there all the time, for which it has too
+ * few. */
+template <class T> static inline void stored(T *to, T first, T second, T third, T fourth)
 {
 #ifndef PE_ON_CPU
     struct __align__(4 * sizeof(T)) All { T first, second, third, fourth; };
-    if ((uint64_t)array % sizeof(All) == 0) {
-        *(All *)(array + at) = All{first, second, third, fourth};
+    if ((uint64_t)to % sizeof(All) == 0) {
+        *(All *)to = All{first, second, third, fourth};
         return;
     }
 #endif
-    array[at] = first;
-    array[at + 1] = second;
-    array[at + 2] = third;
-    array[at + 3] = fourth;
+    stored(to, first, second);
+    stored(to + 2, third, fourth);
 }

@@ -46,7 +46,7 @@ from ..ir.node import Node
 from ..ir.rewrite import Rewrite, map_statements, rebuild_statement, with_bodies
 from ..ir.walk import BODIES, binds, bodies, own_reads, own_writes, statements
 from .access import Accesses, Site, accesses, common, has_jumps
-from .cells import is_least, ranges
+from .cells import is_in_range, is_least, ranges
 from .decision import Decided, Decision, Reason
 from .summary import changed_where
 
@@ -274,7 +274,7 @@ class _Registers:
                 for sites in _single(stmt, here, self.scalars):
                     place = Access(sites[0].node, sites[0].index or ())
                     start = _start(out, place)
-                    if start is None and not _surely_runs(sites, depth, outer):
+                    if start is None and not _may_be_loaded(place, sites, depth, outer):
                         continue
                     stmt = self.kept(stmt, place, out, start, after)
                     here = tuple(one for one in here if one is not sites)
@@ -369,12 +369,18 @@ def _single(
             yield sites
 
 
-def _surely_runs(sites: tuple[Site, ...], depth: int, outer: tuple[Range, ...]) -> bool:
-    """Whether some of the accesses in a loop surely happens, so that it is in range."""
+def _may_be_loaded(
+    place: Access, sites: tuple[Site, ...], depth: int, outer: tuple[Range, ...]
+) -> bool:
+    """Whether a loop may keep an element that every round accesses: it is surely in its array,
+    since an access surely happens, or by the loops around. A loop of no rounds stores what was
+    loaded."""
     for site in sites:
         around = site.inside[depth:]
         if any(not isinstance(stmt, For) or has_jumps(stmt) for stmt in around):
             continue
+        if is_in_range(place.node, place.index, outer):
+            return True
         known = outer
         for loop in around:
             assert isinstance(loop, For)

@@ -20,7 +20,7 @@ from plusequals.lowering.ir.interpret import run_procedure
 from plusequals.lowering.schedule import tensor_units
 
 from .batch import compiled
-from .on_cpu import CpuDriver, backend, installed, needs_gxx
+from .on_cpu import CpuDriver, Nothing, backend, installed, needs_gxx
 from .test_nests import ARCHITECTURES, SPILLED, joined
 from .test_nvrtc import needed, needs_nvrtc
 
@@ -120,6 +120,18 @@ def test_where_tensor_cores_are_used() -> None:
     assert not uses_tensors(half, 15), "most of a block would be empty"
     rounds = "for k in range(64):\n        c[i, j] += a[i, k] * b[k, j]"
     assert not uses_tensors(half, text=rounds), "what was written in order stays in order"
+
+
+@pytest.mark.parametrize("name", ["plain", "into"])
+def test_one_code_for_all_sizes_uses_them_too(name: str) -> None:
+    with installed(backend(compiler=Nothing)), settings.override(verify=False):
+        function = pe.cd_from_source(TEXTS[name]).on("cuda")
+        for n in range(20, 27):
+            held = [np.zeros(shape, "f2") for shape in ((n, n + 3), (n, n + 1), (n + 1, n + 3))]
+            function(*held)
+        made = function.explain(*held)
+    assert "a: f16[a_0, a_1]" in made.assignments, "any size"
+    assert "multiplied<" in made.code
 
 
 @needs_gxx

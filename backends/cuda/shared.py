@@ -250,6 +250,8 @@ class DeviceArray:
         if self.dtype.kind == "V" or self.dtype.name == "bfloat16":
             raise AttributeError("the interface has no bfloat16: DLPack has")
         self._loan[0] = True
+        # PyTorch looks at no stream, and works on the default one, which then waits for ours
+        self._opened.context.lead(LEGACY, self._stream)
         size = self.dtype.itemsize
         return {
             "shape": self.shape,

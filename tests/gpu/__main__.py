@@ -33,11 +33,12 @@ from .jobs import done, share
 from .machine import Cuda, NoDevice
 from .measure import copy_rate, into, rows, table
 from .peers import PEERS, first_line
+from .sharing import groups
 from .work import MEASURED
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ("programs", "products", "suite")
-PARTS = (*TESTS, "sanitizer", "benchmark")
+PARTS = (*TESTS, "sharing", "sanitizer", "benchmark")
 LIMIT = 1800.0
 """Seconds that a kind of tests may take."""
 JOBS = {"programs": nests.jobs, "products": tensors.jobs, "nests": sanitizer.jobs}
@@ -58,6 +59,7 @@ def main(words: Sequence[str]) -> int:
         "programs": lambda: looked("programs", limit),
         "products": lambda: looked("products", limit),
         "suite": lambda: suite.passed(ROOT, limit),
+        "sharing": lambda: groups.passed(ROOT, limit),
         "sanitizer": lambda: sanitized(given.tools, given.seconds or sanitizer.BUDGET),
         "benchmark": lambda: benchmark(given),
     }
@@ -79,6 +81,7 @@ def options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--into", type=Path, help="a page whose table is replaced")
     parser.add_argument("--seconds", type=float, help="how long each kind of tests may take")
     parser.add_argument("--inside", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--way", default="", help=argparse.SUPPRESS)
     parser.add_argument("--share", default="1/1", help=argparse.SUPPRESS)
     given = parser.parse_args(words)
     if unknown := set(given.parts) - set(known):
@@ -119,7 +122,11 @@ def inside(given: argparse.Namespace) -> int:
     if given.inside.startswith("wrong "):
         sanitizer.plant(given.inside.removeprefix("wrong "))
         return 0
-    tally = done(share(JOBS[given.inside](), given.share), given.seconds or LIMIT, said)
+    if given.way:
+        groups.use(given.way)
+    what, _, group = given.inside.partition(" ")
+    jobs = groups.jobs(group) if group else JOBS[what]()
+    tally = done(share(jobs, given.share), given.seconds or LIMIT, said, each=bool(group))
     return min(len(tally.wrong), 1)
 
 

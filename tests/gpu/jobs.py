@@ -15,7 +15,7 @@ SIGN = "@"
 
 
 class NotAsked(Exception):
-    """A job has nothing to look at: it is not counted."""
+    """A job has nothing to look at, and is not counted; the text says why, where that matters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,16 @@ def share(jobs: Sequence[Job], part: str) -> list[Job]:
     return list(jobs[int(number) - 1 :: int(count)])
 
 
-def done(jobs: Sequence[Job], seconds: float = inf, say: Callable[[str], object] = print) -> Tally:
+def done(
+    jobs: Sequence[Job],
+    seconds: float = inf,
+    say: Callable[[str], object] = print,
+    each: bool = False,
+) -> Tally:
     """Return what was found of jobs, as many as can be begun in some seconds.
 
-    What is wrong is said when it is found, and does not end the others.
+    What is wrong is said when it is found, and does not end the others; what is right as well, if
+    `each` is to be told.
     """
     tally, ends = Tally(len(jobs)), time.monotonic() + seconds
     for job in jobs:
@@ -66,14 +72,19 @@ def done(jobs: Sequence[Job], seconds: float = inf, say: Callable[[str], object]
         say(tally.line)
         try:
             job.look()
-        except NotAsked:
+        except NotAsked as why:
             tally.count -= 1
+            if str(why):
+                say(f"{job.name}: left out: {why}")
             continue
         except Exception as why:  # the others are looked at all the same
             said = str(why).strip()
             words = said if isinstance(why, AssertionError) else f"{type(why).__name__}: {said}"
             tally.wrong.append(f"{job.name}: {words}")
-            say(tally.wrong[-1])
+            say(f"wrong: {tally.wrong[-1]}")
+        else:
+            if each:
+                say(f"{job.name}: passed")
         tally.looked += 1
     tally.at = ""
     say(tally.line)

@@ -325,7 +325,7 @@ def test_all_programs_that_are_wrong_are_told(monkeypatch: pytest.MonkeyPatch) -
             (f"{name}: 5: ZeroDivisionError: division by zero",
              "7: ZeroDivisionError: division by zero")
         )  # fmt: skip
-        assert text in said
+        assert f"wrong: {text}" in said
 
 
 @needs_gxx

@@ -28,8 +28,8 @@ def test_what_is_wrong_is_said_at_once_and_does_not_end_the_others() -> None:
     tally = done([*jobs, raising(NotAsked())], say=said.append)
     assert (tally.looked, tally.count) == (3, 3)
     assert said == [
-        "@ 0 0 4 AssertionError", "AssertionError: off by 2", "@ 1 1 4 KeyError",
-        "KeyError: KeyError: 'x'", "@ 2 2 4 fine", "@ 3 2 4 NotAsked", "@ 3 2 3 ",
+        "@ 0 0 4 AssertionError", "wrong: AssertionError: off by 2", "@ 1 1 4 KeyError",
+        "wrong: KeyError: KeyError: 'x'", "@ 2 2 4 fine", "@ 3 2 4 NotAsked", "@ 3 2 3 ",
     ]  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def test_what_a_process_looks_at(
     monkeypatch.setitem(command.JOBS, "programs", lambda: [*jobs, raising(ValueError("bad"))])
     assert command.main(["--inside", "programs", "--share", "1/2"]) == 0
     assert command.main(["--inside", "programs", "--share", "2/2"]) == 1
-    assert "ValueError: ValueError: bad" in capsys.readouterr().out
+    assert "wrong: ValueError: ValueError: bad" in capsys.readouterr().out
 
 
 def test_a_failure_is_shown_when_it_is_met(tmp_path: Path) -> None:

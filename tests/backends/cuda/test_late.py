@@ -84,6 +84,14 @@ def test_memory_goes_from_result_to_result_in_order(made: CompiledCuda) -> None:
     assert device.pool.used + device.pool.kept <= 4 * (2560 + 512)
 
 
+def test_who_looks_at_no_stream_is_in_order_on_the_default_one(made: CompiledCuda) -> None:
+    device = made.opened(0)
+    late, f = device.context, on("def f(x):\n    return x + 1\n")
+    r, y = f(Theirs(device, np.arange(300.0))), Theirs(device, np.zeros(300), stream=1)
+    late.copy(y.address, r.__cuda_array_interface__["data"][0], 2400, y.queue)
+    assert np.array_equal(y.get(), np.arange(300.0) + 1)
+
+
 def test_what_was_lent_and_let_go_is_not_written_before_they_are_done(made: CompiledCuda) -> None:
     device = made.opened(0)
     late = device.context

@@ -66,6 +66,8 @@ class CompiledCuda:
         self._opened: dict[int, Opened] = {}
         self._loaded: dict[tuple[int, str], Loaded] = {}
         self._lost = False
+        self._parents: list[object] = []
+        """What a forked child keeps: packages would have the driver take back what goes."""
         self._lock = threading.RLock()
 
     def unavailable(self) -> CdBackendError | None:
@@ -142,7 +144,9 @@ class CompiledCuda:
 
     def memory_left(self, ordinal: int = 0) -> int:
         """Return how many bytes of a device nobody uses."""
-        return self.opened(ordinal).context.free_memory()
+        device = self.opened(ordinal)
+        with device.working("a look at its memory"):
+            return device.context.free_memory()
 
     def on(self, device: int) -> OnDevice:
         """Return the backend for the device of a number; raises CD0883 where there is none."""
@@ -203,6 +207,7 @@ class CompiledCuda:
         self._lost = self._lost or bool(self._opened)
         for one in self._opened.values():
             one.lost = True
+        self._parents.append((self._driver, self._opened, self._loaded))
         self._driver = None
         self._opened, self._loaded = {}, {}
 

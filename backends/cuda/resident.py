@@ -55,25 +55,25 @@ class Memory:
         return 1 + int(self.opened.properties.copy_engines)
 
 
-def copy(target: Lying, source: Lying) -> None:
+def copy(target: Lying, source: Lying, what: str = "a copy") -> None:
     """Copy an array to another one of its shape and type; both may be anywhere.
 
-    Raises CdBackendError CD0884 where a device fails.
+    Raises CdBackendError CD0884 where a device fails, of what that copy is.
     """
     if isinstance(target, np.ndarray) and isinstance(source, np.ndarray):
         np.copyto(target, source)
     elif isinstance(target, np.ndarray):
-        _transferred(source, lambda copies, one: copies.download(target, one.address))
+        _transferred(source, lambda copies, one: copies.download(target, one.address), what)
     elif isinstance(source, np.ndarray):
-        _transferred(target, lambda copies, one: copies.upload(one.address, source))
+        _transferred(target, lambda copies, one: copies.upload(one.address, source), what)
     elif target.nbytes:
-        target.take_from(source)
+        target.take_from(source, what)
 
 
-def _transferred(one: Any, do: Callable[[Any, Any], None]) -> None:
+def _transferred(one: Any, do: Callable[[Any, Any], None], what: str) -> None:
     opened, stream = one.home
     copies = opened.transfers(stream)
-    with opened.working("a copy"):
+    with opened.working(what):
         try:
             do(copies, one)
             copies.finish()

@@ -218,15 +218,12 @@ class Run:
         address = self.places[node.id]
         shape = self.shapes.get(node.id, node.static_shape)
         assert shape is not None, "its storage was given, and so its shape"
-        if address in self.taken:
-            self.taken.remove(address)
-        else:  # two results in one place, or an argument's: it needs memory of its own
-            mine = self.code.device.pool.take(
-                node.dtype.itemsize * prod(shape), node.label, self.code.name, self.stream
-            )
+        if address not in self.taken:  # two results in one place, or an argument's
             size = node.dtype.itemsize * prod(shape)
+            mine = self.take(node.label, size)
             self.copy(mine, address, size)
             address = mine
+        self.taken.remove(address)
         return DeviceArray(self.code.device, address, shape, node.dtype.numpy, self.stream)
 
     def taken_home(self, node: Node, array: Array | None) -> Array:

@@ -166,10 +166,10 @@ class DeviceArray:
             self.writable, "done", self, self,
         )  # fmt: skip
 
-    def take_from(self, other: DeviceArray) -> None:
+    def take_from(self, other: DeviceArray, what: str = "a copy") -> None:
         """Copy the elements of another array of the shape, in C order, and wait for that."""
         there, stream = other._opened, self._stream
-        with self._opened.working("a copy"):
+        with self._opened.working(what):
             if there is self._opened:
                 there.copy(self.address, other.address, self.nbytes, stream)
             else:
@@ -276,7 +276,8 @@ class DeviceArray:
             raise BufferError("the array is given as it is, on its device, to be written, too")
         self._loan[0] = True
         if stream != -1:
-            self._opened.context.lead(LEGACY if stream is None else stream, self._stream)
+            with self._opened.working("an array that another package takes"):
+                self._opened.context.lead(LEGACY if stream is None else stream, self._stream)
         steps = c_strides(self.shape) if self.strides is None else self.strides
         return dlpack.capsule(self, self.address, device, self.shape, steps, self.dtype)
 

@@ -35,6 +35,7 @@ class Staging:
         self._free: dict[int, list[Array]] = {}
         self.made = 0
         """Bytes of all pieces."""
+        self._lost: list[Array] = []
 
     def take(self, size: int) -> Array | None:
         """Return a piece of at least a size, None where there are too many."""
@@ -59,6 +60,10 @@ class Staging:
         """Keep a piece that nothing uses any more."""
         with self._lock:
             self._free.setdefault(piece.nbytes, []).append(piece)
+
+    def lose(self, piece: Array) -> None:
+        """Keep a piece for good that the device may still read or write: nobody can know."""
+        self._lost.append(piece)
 
 
 class Transfers:
@@ -147,9 +152,18 @@ class Transfers:
             self._staging.give_back(piece)
 
     def drop(self) -> None:
-        """Keep the pieces for later; what was fetched goes nowhere. The stream is done or lost."""
-        while self._queued:
-            self._staging.give_back(self._queued.popleft()[0])
+        """Keep the pieces for later, when the stream is done; what was fetched goes nowhere."""
+        if not self._queued:
+            return
+        keep = self._staging.lose
+        try:
+            self._wait()
+            keep = self._staging.give_back
+        except DriverError:  # who began it is told what failed
+            pass
+        finally:
+            while self._queued:
+                keep(self._queued.popleft()[0])
 
 
 def _parts(array: Array) -> Iterator[tuple[int, Array]]:

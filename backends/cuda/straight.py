@@ -16,6 +16,7 @@ from ...lowering.diagnostic import CdMemoryError
 from ...lowering.ending import when_gone
 from ...lowering.ir.node import Node
 from ..interface import Array
+from .device import forked
 from .plan import Launch, Show
 from .run import Run, Runs
 from .shared import DeviceArray, Placed
@@ -34,17 +35,18 @@ class _Waits(Exception):
 def straight(code: Runs, arrays: Sequence[Any], lane: Handle) -> Callable[[], None] | None:
     """Return what queues a run on arrays of a stream, and does not wait for it; None for others.
 
-    Raises CdMemoryError CD0880 where there is no room for temporaries; what it returns raises
-    CdBackendError CD0884.
+    Raises CdMemoryError CD0880 where there is no room for temporaries, CdBackendError CD0884 where
+    the device fails; so does what it returns.
     """
     theirs = all(isinstance(one, DeviceArray) and one.home[1] is lane for one in arrays)
     checks = any(kernel.checks for kernel in code.plan.text.kernels)
     if not theirs or checks or code.results:
         return None
     placed = [one.settled for one in arrays]
-    run = _Straight(code, lane)
+    run, device = _Straight(code, lane), code.device
     try:
-        run.write(placed)
+        with device.working(code.name, code.plan.program.span, lane):
+            run.write(placed)
     except BaseException as why:
         run.end()
         if isinstance(why, _Waits):
@@ -52,10 +54,12 @@ def straight(code: Runs, arrays: Sequence[Any], lane: Handle) -> Callable[[], No
         raise
     if sum(node.bytes for node in code.plan.device) > KEPT:
         return _borrowing(run, placed)
-    calls, device = tuple(run.calls), code.device
+    calls = tuple(run.calls)
     temporaries = [when_gone(device.pool.returned, one, lane, False) for one in run.taken]
 
     def start(held: object = temporaries) -> None:
+        if device.lost:
+            raise forked()
         try:
             for call in calls:
                 call()
@@ -87,6 +91,8 @@ def _borrowing(run: _Straight, placed: Sequence[Placed]) -> Callable[[], None]:
             call()
 
     def start() -> None:
+        if device.lost:
+            raise forked()
         taken: list[int] = []
         try:
             queue(taken)

@@ -94,15 +94,16 @@ class PyCudaContext:
 
     @contextmanager
     def _current(self) -> Iterator[Any]:
-        self.context.push()
         try:
-            yield self.api
+            self.context.push()
+            try:
+                yield self.api
+            finally:
+                self.api.Context.pop()
         except self.api.MemoryError as why:
             raise OutOfMemory(str(why)) from None
         except self.api.Error as why:
             raise DriverError(str(why)) from None
-        finally:
-            self.api.Context.pop()
 
     def allocate(self, size: int, stream: Handle) -> int:
         """Return the address of new memory; raises OutOfMemory."""

@@ -30,8 +30,8 @@ class Ahead(Event):
     lane: Lane
     number = 0
     """Of the newest run that it stands for."""
-    names: dict[str, None]
-    """The routines that it stands for."""
+    names: dict[str, RunsAhead]
+    """The routines that it stands for, with their code."""
 
     def query(self) -> bool:
         """Whether everything queued before the event is done; asks the device."""
@@ -83,9 +83,11 @@ class Lane:
         if not self._events:
             return None
         number, failure = self._number, None
-        names = ", ".join(f"`{name}`" for event in self._events for name in event.names)
+        codes = {name: code for event in self._events for name, code in event.names.items()}
+        names = ", ".join(f"`{name}`" for name in codes)
+        finish = next((code.finish for code in codes.values()), self._finish)
         try:
-            self._finish()
+            finish()  # by who is queued there: what fails is told as of it
         except Exception as error:  # whatever it is, it is raised where somebody waits
             note = f"of {names}, not waited for on {self.worker.name}"
             failure = Failure(_noted(error, note))
@@ -161,7 +163,7 @@ def ahead(
                 if not _is_noted(event, reads, writes):
                     scheduling.taken += 1
                     order.note(event, reads, writes)
-                event.names[name] = None
+                event.names[name] = code
                 worker.latest = event
                 seen = scheduling.taken
             for field, buffer in ticks:

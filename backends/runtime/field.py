@@ -110,7 +110,7 @@ class Field(Refusing):
             kept = self.host.another(None, tick=buffer.tick)
             one, other = buffer.array, kept.array
             name = f"copy {self.label}"
-            run = RUNTIME.timed(name, "copy", queue.name, lambda: copy(other, one))
+            run = RUNTIME.timed(name, "copy", queue.name, lambda: copy(other, one, name))
             order.enqueue(queue, run, (buffer,), (kept,))
             self.copies.add(kept)
         self.keep_newest()

@@ -79,7 +79,8 @@ def merge_copy(queue: Merging, field: Field, source: Buffer, once: bool) -> None
         held = queue.merge_room = Buffer("merge buffer", memory, queue.account)
     array: Any = first_part(held.array, model)
     one = source.array
-    run = RUNTIME.timed(f"merge {field.label}", "merge", queue.name, lambda: copy(array, one))
+    name = f"merge {field.label}"
+    run = RUNTIME.timed(name, "merge", queue.name, lambda: copy(array, one, name))
     order.enqueue(queue, run, (source,), (held,))
     queue.merge = Merge(field, array, held, once)
 
@@ -102,6 +103,6 @@ def load(queue: Queue, source: Buffer, target: Buffer) -> None:
     one, other = source.array, target.array
     if one is not other:
         name = f"copy {source.label}"
-        run = RUNTIME.timed(name, "copy", queue.name, lambda: copy(other, one))
+        run = RUNTIME.timed(name, "copy", queue.name, lambda: copy(other, one, name))
         order.enqueue(queue, run, (source,), (target,))
         target.tick = source.tick

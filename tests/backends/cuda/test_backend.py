@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +10,15 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends import registry
-from plusequals.backends.cuda.backend import CompiledCuda, OnDevice, packed
+from plusequals.backends.cuda.backend import CompiledCuda, Loaded, OnDevice, packed
 from plusequals.backends.cuda.nvrtc import Failed, Made
+from plusequals.backends.cuda.verbs import DriverError
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.lowering import settings
 from plusequals.lowering.diagnostic import CdBackendError
 
 from ..emit.programs import assign, at, node, over, procedure, read, symbols
-from .on_cpu import CpuDriver, Nothing, backend, installed
+from .on_cpu import CpuContext, CpuDriver, Nothing, backend, installed
 
 TEXT = "def f(y, x):\n    y[i] = x[i] + 1\n"
 
@@ -102,6 +104,36 @@ def test_what_was_compiled_before_a_fork_says_why_it_does_not_run() -> None:
             with pytest.raises(CdBackendError, match="a forked process cannot") as caught:
                 call()
             assert caught.value.code == "CD0882"
+
+
+def test_a_forked_child_keeps_what_the_driver_would_take_back() -> None:
+    made, said = backend(compiler=Nothing), []
+
+    class Module:
+        """Goes by asking the driver, as those of packages do."""
+
+        def __del__(self) -> None:
+            said.append("unloaded")
+
+    made._loaded[0, "key"] = Loaded(Module(), (), Made(b"", ""))
+    made.opened()
+    made.after_fork()
+    gc.collect()
+    assert not said and not made._loaded
+
+
+def test_what_is_left_of_memory_is_not_known_of_a_device_that_is_lost() -> None:
+    class Lost(CpuDriver):
+        def open(self, device: int) -> CpuContext:
+            return LostContext(self, device)
+
+    class LostContext(CpuContext):
+        def free_memory(self) -> int:
+            raise DriverError("the device is lost")
+
+    made = backend(Lost(), Nothing)
+    with pytest.raises(CdBackendError, match="CD0884.*the device is lost"):
+        made.memory_left()
 
 
 def test_nothing_is_probed_before_it_is_asked_for() -> None:

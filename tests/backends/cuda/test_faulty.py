@@ -88,7 +88,26 @@ def of_streams(made: CompiledCuda) -> Run:
     return run
 
 
-RUNS = (of_the_host, of_others, of_streams)
+def of_temporaries(made: CompiledCuda) -> Run:
+    f = pe.cd_from_source(
+        "def f(p):\n    m, k = np.zeros(40), np.zeros(900)\n    m[3::2] = p[0]\n"
+        "    k[4::2] = p[1]\n    p[:] = m[7:10] + k[7:10]\n", {"np": np}
+    )  # fmt: skip
+
+    def run() -> None:
+        p, want = pe.tensor("p", (3,), "float64", init=1.0), np.ones(3)
+        with pe.override(pipeline="short"):
+            routine = f.compile(p).link(pe.device("cuda").stream().context())
+        for _ in range(3):
+            routine()
+            f.on("numpy")(want)
+        assert np.array_equal(p.numpy(), want)
+        routine.context.finalize()
+
+    return run
+
+
+RUNS = (of_the_host, of_others, of_streams, of_temporaries)
 
 
 @pytest.mark.parametrize("make", RUNS)

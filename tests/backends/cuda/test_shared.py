@@ -15,7 +15,8 @@ import plusequals as pe
 from plusequals.backends.cuda.device import Opened
 from plusequals.backends.cuda.foreign import found, usable
 from plusequals.backends.cuda.shared import CUDA, DeviceArray, Placed
-from plusequals.lowering.diagnostic import CdError, CdTypeError, CdValueError
+from plusequals.backends.cuda.verbs import DriverError
+from plusequals.lowering.diagnostic import CdBackendError, CdError, CdTypeError, CdValueError
 
 from .foreign import NEVER, Capsules, Theirs
 from .on_cpu import CpuDriver, Nothing, backend, installed, needs_gxx
@@ -356,6 +357,20 @@ def test_what_calls_return_is_given_on(device: Opened, driver: CpuDriver) -> Non
         got.__dlpack__(copy=True)
     with pytest.raises(CdValueError):
         np.asarray(got, copy=False)
+
+
+def test_what_cannot_be_given_on_is_told(untouched: Opened) -> None:
+    got = on("def f(x):\n    return x + 1\n")(Theirs(untouched, np.ones(3)))
+
+    def lead(other: int, stream: Any) -> None:
+        raise DriverError("the device is lost")
+
+    untouched.context.lead = lead  # type: ignore[method-assign]
+    with pytest.raises(CdBackendError, match="CD0884.*the device is lost"):
+        got.__dlpack__()
+    untouched.lost = True
+    with pytest.raises(CdBackendError, match="a forked process"):
+        got.__dlpack__()
 
 
 def test_bfloat16_goes_by_dlpack(untouched: Opened) -> None:

@@ -10,8 +10,9 @@ import pytest
 from plusequals.backends.cuda import staging
 from plusequals.backends.cuda.device import Opened
 from plusequals.backends.cuda.staging import Staging
-from plusequals.backends.cuda.verbs import OutOfMemory
+from plusequals.backends.cuda.verbs import DriverError, OutOfMemory
 
+from .faulty import FaultyDriver
 from .on_cpu import CpuDriver
 
 Array = np.ndarray[Any, Any]
@@ -101,6 +102,23 @@ def test_where_the_host_has_no_such_memory_the_driver_copies(
     there_and_back(device, source, target)
     assert np.array_equal(source, target)
     assert device.staging.made == 0
+
+
+def test_what_the_device_may_still_write_is_not_used_again() -> None:
+    driver = FaultyDriver()
+    device = driver.opened(0)
+    address = device.pool.take(1 << 18, "x", "f", device.plain)
+    for failing in (1, 2):
+        copies, target = device.transfers(device.plain), np.zeros(1 << 15)
+        copies.download(target, address)
+        driver.arm("record", 1, times=failing)
+        with pytest.raises(DriverError):
+            copies.finish()
+        copies.drop()
+        assert not copies.busy and not target.any()
+        kept = [held for pieces in device.staging._free.values() for held in pieces]
+        assert len(kept) == (failing == 1), "it is kept for later when the stream is done"
+        driver.arm("", 0)
 
 
 def test_what_fails_is_not_unpacked() -> None:

@@ -333,6 +333,23 @@ def test_what_fails_is_told_once_by_the_next_wait(
     assert np.array_equal(p.numpy(), np.full(3, 3.0))
 
 
+@pytest.mark.parametrize("kept", [0, 1 << 20])
+def test_a_forked_child_asks_the_device_for_nothing(
+    made: CompiledCuda, driver: FaultyDriver, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(straight, "KEPT", kept)
+    p = p_of()
+    with pe.override(pipeline="short"):
+        routine = on(LARGE).compile(p).link(pe.device("cuda").stream().context())
+    routine(), routine()
+    made.after_fork()
+    driver.log.clear()
+    routine()
+    with pytest.raises(CdError, match="a forked process cannot use"):
+        routine.context.stream.synchronize()
+    assert not driver.log
+
+
 def test_what_was_queued_behind_a_failure_is_dropped(driver: FaultyDriver) -> None:
     p = p_of()
     stream = pe.device("cuda").stream()

@@ -94,6 +94,18 @@ def test_errors_are_those_of_the_verbs_and_leave_the_context() -> None:
     assert api.depth == 0
 
 
+@pytest.mark.parametrize("verb", ["push", "pop"])
+def test_a_context_that_is_gone_is_an_error_of_the_driver(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(api: Api) -> None:
+        raise Error("the context is destroyed")
+
+    monkeypatch.setattr(Api, verb, gone)
+    with pytest.raises(DriverError, match="the context is destroyed"):
+        context_of(Api()).clear(1, 2, None)
+
+
 def test_copies_between_devices_go_by_way_of_the_host() -> None:
     here, there = Api(), Api()
     context_of(here).copy_from(context_of(there), 1, 2, 16, "stream")

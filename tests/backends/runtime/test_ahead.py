@@ -58,7 +58,9 @@ class Scene:
         self.field.copies.add(self.buffer)
         self.step = self.stepping("add", self.source, self.buffer)
 
-    def stepping(self, name: str, source: Buffer, target: Buffer) -> Callable[[], bool]:
+    def stepping(
+        self, name: str, source: Buffer, target: Buffer, code: Device | None = None
+    ) -> Callable[[], bool]:
         def run() -> None:
             target.array += source.array
 
@@ -69,7 +71,7 @@ class Scene:
 
         pairs = ((self.field, target),)
         uses = Uses((source, target), pairs, pairs)
-        return ahead(self.queue, name, self.device, start, self.life, uses)
+        return ahead(self.queue, name, code or self.device, start, self.life, uses)
 
 
 def test_it_is_queued_and_a_write_that_others_wait_for() -> None:
@@ -191,6 +193,18 @@ def test_what_the_device_fails_of_is_told_once() -> None:
     assert scene.step()
     scene.queue.synchronize()
     assert scene.buffer.array.tolist() == [5.0, 5.0]
+
+
+def test_what_fails_is_told_as_of_what_was_queued() -> None:
+    scene, code = Scene(), Device()
+    other = scene.stepping("back", scene.buffer, scene.source, code)
+    scene.step(), other()
+    scene.queue.synchronize()
+    assert other()
+    code.fails = "`back` failed"
+    with pytest.raises(CdBackendError, match="`back` failed") as caught:
+        scene.queue.synchronize()
+    assert "of `back`, not waited for on cuda:0/s0" in str(caught.value)
 
 
 def test_what_the_device_refuses_is_told_by_the_next_wait() -> None:

@@ -98,7 +98,11 @@ class CompiledCuda:
         """Return what compiles; raises CdBackendError CD0885 where there is none that fits."""
         with self._lock:
             if self._made is None:
-                newest, _ = self.driver().version()
+                driver = self.driver()
+                try:
+                    newest, _ = driver.version()
+                except DriverError as why:
+                    raise unusable(f"{driver.name} fails: {why}", "restart the process") from None
                 try:
                     self._made = nvrtc.find(newest) if self._compiler is None else self._compiler()
                 except Failed as why:
@@ -114,12 +118,13 @@ class CompiledCuda:
         """Return a device, in use from now on; raises CdBackendError CD0883 where there is none."""
         with self._lock:
             if ordinal not in self._opened:
-                found, count = self.driver(), self.driver().count()
-                if ordinal >= count:
-                    message = f"there is no device `cuda:{ordinal}`; there are {count}"
-                    helps = ('the first one is "cuda:0"',)
-                    raise CdBackendError(Diagnostic("CD0883", message, helps=helps))
+                found = self.driver()
                 try:
+                    count = found.count()
+                    if ordinal >= count:
+                        message = f"there is no device `cuda:{ordinal}`; there are {count}"
+                        helps = ('the first one is "cuda:0"',)
+                        raise CdBackendError(Diagnostic("CD0883", message, helps=helps))
                     known = found.properties(ordinal)
                     self._opened[ordinal] = Opened(found.open(ordinal), known, ordinal)
                 except DriverError as why:

@@ -31,29 +31,44 @@ class PyCuda:
 
     def version(self) -> tuple[int, int]:
         """Return the newest CUDA that the installed driver knows."""
-        number = self.api.get_driver_version()
+        with translated(self.api):
+            number = self.api.get_driver_version()
         return number // 1000, number % 1000 // 10
 
     def count(self) -> int:
         """Return how many devices there are."""
-        return int(self.api.Device.count())
+        with translated(self.api):
+            return int(self.api.Device.count())
 
     def properties(self, device: int) -> Properties:
         """Return what is known of a device."""
-        found, known = self.api.Device(device), self.api.device_attribute
-        return Properties(
-            found.name(),
-            tuple(found.compute_capability()),
-            found.get_attribute(known.MULTIPROCESSOR_COUNT),
-            found.total_memory(),
-            found.get_attribute(known.MAX_SHARED_MEMORY_PER_BLOCK),
-            found.get_attribute(known.ASYNC_ENGINE_COUNT),
-            found.get_attribute(known.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
-        )
+        with translated(self.api):
+            found, known = self.api.Device(device), self.api.device_attribute
+            return Properties(
+                found.name(),
+                tuple(found.compute_capability()),
+                found.get_attribute(known.MULTIPROCESSOR_COUNT),
+                found.total_memory(),
+                found.get_attribute(known.MAX_SHARED_MEMORY_PER_BLOCK),
+                found.get_attribute(known.ASYNC_ENGINE_COUNT),
+                found.get_attribute(known.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+            )
 
     def open(self, device: int) -> Context:
         """Return the device, in use from now on."""
-        return PyCudaContext(self.api, self.api.Device(device).retain_primary_context())
+        with translated(self.api):
+            return PyCudaContext(self.api, self.api.Device(device).retain_primary_context())
+
+
+@contextmanager
+def translated(api: Any) -> Iterator[None]:
+    """Raise DriverError, or OutOfMemory, for what PyCUDA raises inside."""
+    try:
+        yield
+    except api.MemoryError as why:
+        raise OutOfMemory(str(why)) from None
+    except api.Error as why:
+        raise DriverError(str(why)) from None
 
 
 def library() -> Any:
@@ -94,16 +109,12 @@ class PyCudaContext:
 
     @contextmanager
     def _current(self) -> Iterator[Any]:
-        try:
+        with translated(self.api):
             self.context.push()
             try:
                 yield self.api
             finally:
                 self.api.Context.pop()
-        except self.api.MemoryError as why:
-            raise OutOfMemory(str(why)) from None
-        except self.api.Error as why:
-            raise DriverError(str(why)) from None
 
     def allocate(self, size: int, stream: Handle) -> int:
         """Return the address of new memory; raises OutOfMemory."""
@@ -115,7 +126,8 @@ class PyCudaContext:
     def free(self, address: int, stream: Handle) -> None:
         """Give memory back, which waits for the device: PyCUDA has no pools of the driver's."""
         with self._current():
-            self._memory.pop(address).free()
+            self._memory[address].free()
+            del self._memory[address]  # last: it stays where that failed
 
     def free_memory(self) -> int:
         """Return how many bytes of the device nobody has."""

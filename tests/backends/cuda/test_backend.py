@@ -122,6 +122,19 @@ def test_a_forked_child_keeps_what_the_driver_would_take_back() -> None:
     assert not said and not made._loaded
 
 
+@pytest.mark.parametrize("verb", ["count", "version", "properties", "open"])
+def test_a_driver_that_fails_at_once_is_told(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise DriverError("the device is taken")
+
+    monkeypatch.setattr(CpuDriver, verb, fails)
+    made = backend(compiler=Nothing)
+    with pytest.raises(CdBackendError, match="the device is taken") as caught:
+        made.compile(pe.cd_from_source(TEXT).procedure(np.ones(4), np.ones(4)))
+    assert caught.value.code == ("CD0882" if verb == "version" else "CD0884")
+    assert (made.unavailable() is None) == (verb != "version")
+
+
 def test_what_is_left_of_memory_is_not_known_of_a_device_that_is_lost() -> None:
     class Lost(CpuDriver):
         def open(self, device: int) -> CpuContext:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.backends.cuda.through_pycuda import PyCudaContext
+from plusequals.backends.cuda.through_pycuda import PyCuda, PyCudaContext
 from plusequals.backends.cuda.verbs import DriverError, OutOfMemory
 
 
@@ -77,10 +77,18 @@ def test_verbs_run_while_the_context_is_current() -> None:
     assert api.depth == 0
 
 
-def test_memory_is_held_until_it_is_given_back() -> None:
+def test_memory_is_held_until_it_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     context = context_of(Api())
     address = context.allocate(8, "stream")
     assert address in context._memory
+
+    def fails(held: Held) -> None:
+        raise Error("illegal address")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Held, "free", fails)
+        with pytest.raises(DriverError, match="illegal address"):
+            context.free(address, "stream")
     context.free(address, "stream")
     assert not context._memory
 
@@ -92,6 +100,30 @@ def test_errors_are_those_of_the_verbs_and_leave_the_context() -> None:
     with pytest.raises(DriverError, match="illegal address"):
         context_of(api).clear(1, 2, None)
     assert api.depth == 0
+
+
+def test_what_the_driver_refuses_before_there_is_a_context_is_an_error_of_it() -> None:
+    class Device:
+        def __init__(self, number: int) -> None:
+            raise NoMemory("no room") if number else Error("the device is taken")
+
+        @staticmethod
+        def count() -> int:
+            raise Error("not initialized")
+
+    api = Api(get_driver_version=Error("no driver"))
+    api.Device = Device  # type: ignore[attr-defined]
+    driver = PyCuda.__new__(PyCuda)
+    driver.api = api
+    with pytest.raises(DriverError, match="not initialized"):
+        driver.count()
+    with pytest.raises(DriverError, match="no driver"):
+        driver.version()
+    for ask in (driver.properties, driver.open):
+        with pytest.raises(DriverError, match="the device is taken"):
+            ask(0)
+        with pytest.raises(OutOfMemory, match="no room"):
+            ask(1)
 
 
 @pytest.mark.parametrize("verb", ["push", "pop"])

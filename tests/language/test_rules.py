@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.lowering.diagnostic import CdNameError, CdTypeError
+from plusequals.lowering.diagnostic import CdIndexError, CdNameError, CdTypeError
 
 from ..compare import assert_same, run_on
 from .ask import compiled, plain, refused, run
@@ -315,6 +315,13 @@ def test_k1_what_was_written_before_a_check_stays(backend: str) -> None:
     y = np.zeros(2)
     refused("y, x", "y[0] = 5\nassert x[0] > 0\ny[1] = 5", y, -np.ones(1), backend=backend)
     assert_same(y, np.array([5.0, 0.0]))
+
+
+@pytest.mark.parametrize("size", [5, 33, 300, 5000])
+def test_k1_of_many_that_fail_the_first_is_told(size: int, backend: str) -> None:
+    y, x, k = np.zeros(size), np.zeros(10), np.arange(size) + 8
+    with pytest.raises(CdIndexError, match="index 10 is out of range for axis 0 of `x`"):
+        run(backend, "y, x, k", "y[i] = x[k[i]]", y, x, k)
 
 
 def test_k3_sums_go_in_order(backend: str) -> None:

@@ -48,8 +48,10 @@ THREADED: Mapping[Space | None, int] = {"rows": 2, "registers": 1}
 """How many axes of what each thread has a row of are the threads."""
 REGISTERS = 1 << 16
 """Those of a multiprocessor."""
-KEPT = 80
-"""Registers of a thread that keeps rows in them, at most."""
+WORD = 4
+"""Bytes of a register."""
+MOST_KEEPING, KEEPING = 80, 32
+"""Registers of a thread that keeps rows in them, at most, and those beside the largest row."""
 WIDE = "_wide"
 """What stands behind the name of a number that a launch gives in more bits than it needs."""
 _OURS = frozenset(
@@ -313,10 +315,13 @@ def _of_one_thread(loop: For, spaces: Mapping[int, Space]) -> For:
 def _bounds(kernel: Kernel, spaces: Mapping[int, Space]) -> str:
     """Return what the compiler is told of a kernel: its threads, and how many blocks of it a
     multiprocessor is to hold at once."""
-    held, blocks = {spaces.get(node.id) for node in _used(kernel.loop)}, 1
-    if "registers" in held:
-        blocks = REGISTERS // (KEPT * kernel.threads)
-    elif "rows" in held and not kernel.dynamic:
+    used, blocks = _used(kernel.loop), 1
+    rows = [node for node in used if spaces.get(node.id) == "registers"]
+    if rows:
+        words = (node.bytes // min(node.dtype.itemsize, WORD) for node in rows)
+        each = min(MOST_KEEPING, KEEPING + max(words))
+        blocks = REGISTERS // (each * kernel.threads)
+    elif any(spaces.get(node.id) == "rows" for node in used) and not kernel.dynamic:
         blocks = 2
     return f"{kernel.threads}, {blocks}" if blocks > 1 else f"{kernel.threads}"
 

@@ -48,6 +48,7 @@ from ..ir.walk import bodies, own_reads, own_writes, parts, statements, writes
 from .dealing import Dealt, counted, dealt
 from .early import sure_reads
 from .elsewhere import Place, elsewhere
+from .meet import leaves
 from .nests import accesses_of, fails, uses_of
 from .points import Made, Space
 
@@ -98,6 +99,8 @@ class _Row:
     uses: dict[int, _Use]
     is_local: bool
     """Whether nobody but the block has them."""
+    is_whole: bool
+    """Whether all of the loops are done where one is."""
     held: Node | None = None
 
     @property
@@ -119,7 +122,8 @@ class _Row:
         writing = sorted(at for at, use in self.uses.items() if use.writes)
         if self.is_local or not writing:
             return frozenset()
-        return frozenset(writing[-1:] if self.uses[writing[-1]].ends else writing)
+        is_last = self.is_whole and self.uses[writing[-1]].ends
+        return frozenset(writing[-1:] if is_last else writing)
 
 
 @dataclass(slots=True)
@@ -138,7 +142,7 @@ class _Keeping:
             at: found for at, stmt in enumerate(body)
             if isinstance(stmt, For) and (found := dealt(stmt)) is not None
         }  # fmt: skip
-        rows = self.chosen(self.rows(loops))
+        rows = self.chosen(self.rows(loops, not any(map(leaves, body))))
         for row in rows:
             size = min(dealing for dealing in row.dealing if dealing)
             row.held = self.fresh.array(f"{row.node.label}_row", (size, row.rounds), row.node.dtype)
@@ -155,8 +159,9 @@ class _Keeping:
                 out.append(stmt)
         return tuple(out)
 
-    def rows(self, loops: Mapping[int, Dealt]) -> list[_Row]:
-        """Return the rows of all loops whose elements each thread may have of its own."""
+    def rows(self, loops: Mapping[int, Dealt], is_whole: bool) -> list[_Row]:
+        """Return the rows of all loops whose elements each thread may have of its own; the loops
+        are all done, or some are left out."""
         found: dict[Key, _Row] = {}
         for at, loop in loops.items():
             for node, index in accesses_of(loop.body) if not loop.around else ():
@@ -164,7 +169,8 @@ class _Keeping:
                 if key is None:
                     continue
                 is_local = self.spaces.get(node.id) == "shared"
-                row = found.setdefault(key, _Row(node, loop.dealing, loop.rounds, {}, is_local))
+                new = _Row(node, loop.dealing, loop.rounds, {}, is_local, is_whole)
+                row = found.setdefault(key, new)
                 if at not in row.uses:
                     row.uses[at] = use_of(loop.body, node, index)
         return [row for row in found.values() if self.is_kept(row)]

@@ -28,6 +28,9 @@ CHOICES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
         "PRIVATE_BYTES": (0, 16, 256), "EXPANDED_BYTES": (64, 1 << 28),
     },
     "team": {"SHARED_BYTES": (16, 128, 47 * 1024), "WORTH": (1, 2, 8), "LONG": (1, 3)},
+    "dealing": {"STRIP": (2, 3, 32)},
+    "registers": {"BYTES": (8, 32, 128)},
+    "early": {"BYTES": (8, 64)},
     "tree": {"WARP": (4, 32), "LAST": (1, 2, 4)},  # no more than threads, and than those
     "scan": {"MOST": (2, 3, 1024), "ROUNDS": (2, 3, 32), "ENOUGH": (1, 1 << 16)},  # as below
     "chunks": {"MOST": (2, 3), "ROUNDS": (3, 7)},  # or parts would have parts without end

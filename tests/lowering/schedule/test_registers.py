@@ -87,6 +87,16 @@ def test_what_adds_to_a_row_reads_it_before() -> None:
     assert uses(made.body, "y") == (2, 2)
 
 
+def test_what_is_left_out_at_the_end_was_written_before() -> None:
+    text = (
+        "for i in range(3):\n    y[i] = np.exp(x[i])\n    t = y[i].sum()\n"
+        "    if x[i, 0] < 100:\n        continue\n    y[i] = y[i] / t"
+    )
+    case, made = done(text, 600)
+    assert kept(case, made) == {"y_row"}
+    assert uses(made.body, "y") == (0, 4)
+
+
 def test_what_may_not_be_written_stays_in_memory() -> None:
     text = (
         "for i in range(3):\n    for j in range(600):\n        if x[i, j] > 0:\n"

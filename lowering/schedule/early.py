@@ -46,8 +46,7 @@ def early(body: tuple[Stmt, ...], number: Symbol, each: int, fresh: Fresh) -> Ea
     written = writes(body)
     found = dict.fromkeys(
         Access(read.node, read.index) for read in sure_reads(body)
-        if read.node.rank and read.node not in written
-        and not any(isinstance(at, Dynamic) for at in read.index)
+        if read.node.rank and read.node not in written and _is_apart(read.index, number)
     )  # fmt: skip
     room = sum(max(one.node.dtype.itemsize, WORD) for one in found) * each
     if not found or room > BYTES or not branches(body):
@@ -63,6 +62,12 @@ def early(body: tuple[Stmt, ...], number: Symbol, each: int, fresh: Fresh) -> Ea
         for one, held in made.items()
     )  # fmt: skip
     return loads, elsewhere(body, moved), tuple(made.values())
+
+
+def _is_apart(index: tuple[Index, ...], number: Symbol) -> bool:
+    """Whether every point reads another element, whatever the data are."""
+    plain = [at for at in index if not isinstance(at, Dynamic)]
+    return len(plain) == len(index) and any(number in at.symbols() for at in plain)
 
 
 def sure_reads(body: Iterable[Stmt]) -> Iterator[Read]:

@@ -34,6 +34,7 @@ def done(case: Case) -> list[str]:
         ("y[i] = exp(y[i])", []),
         ("y[i] = exp(x[i] if z[i] > 0 else 1.0)", ["z_at"]),
         ("y[i] = sqrt(x[3 - i])", ["x_at"]),
+        ("y[i] = x[i] / z[0]", ["x_at"]),
     ],
 )
 def test_what_is_read_anyhow_is_read_early_where_there_are_branches(

@@ -107,6 +107,7 @@ _MADE: Mapping[Purpose, str] = {
     "tile": "it has the elements of a product that are computed at once",
     "panel": "it has what tiles need, side by side",
     "stage": "it has what a part of a loop hands to the next one, for some rounds at a time",
+    "marks": "it says which elements of another array rounds fill",
     "kept": "it has what rounds of a loop add, until all of them have run",
 }
 """What schedules make arrays for."""

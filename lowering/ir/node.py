@@ -15,8 +15,9 @@ from .dtypes import DType
 from .indexing import Affine, const, multiply
 from .memory_mode import Decision
 
-Purpose = Literal["", "lanes", "tile", "panel", "kept", "stage"]
-"""Small arrays that nothing but one nest uses, which writes each element before it reads it."""
+Purpose = Literal["", "lanes", "tile", "panel", "kept", "stage", "marks"]
+"""Small arrays that nothing but one nest uses, which writes each element before it reads it; or
+marks, that rounds set and do not look at."""
 
 
 @dataclass(frozen=True, slots=True)

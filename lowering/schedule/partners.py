@@ -40,12 +40,12 @@ JOINED = ("add", "bitor", "bitxor")
 
 
 @dataclass(frozen=True, slots=True)
-class _Round:
+class Round:
     """What is known of the numbers of a round."""
 
     loop: For
     values: dict[int, Expr]
-    """What scalars are, that are filled once, before all that reads them."""
+    """What scalars are, that are filled once, before all that reads them: then."""
     names: dict[Affine, Expr]
     """What symbols are that are bound once."""
 
@@ -83,7 +83,7 @@ class _Round:
 
 def are_partners(loop: For, sites: Sequence[Site]) -> bool:
     """Whether sites that use a node do so in one round of each pair, whose elements they are."""
-    here = _round(loop)
+    here = round_of(loop)
     rank = sites[0].node.rank
     indices = [site.index for site in sites if site.index is not None]
     if len(indices) < len(sites):
@@ -104,19 +104,13 @@ def are_partners(loop: For, sites: Sequence[Site]) -> bool:
     return False
 
 
-def _round(loop: For) -> _Round:
+def round_of(loop: For) -> Round:
     """Return what is known of the numbers of a round."""
     values = dict(_fixed(loop.body, Counter(_used(loop.body)), loop.body))
-    written = {node.id for stmt in statements(loop.body) for node in own_writes(stmt)}
     lets = [stmt for stmt in statements(loop.body) if isinstance(stmt, Let)]
     bound = [symbol for stmt in statements(loop.body) for symbol in binds(stmt)]
     names = {var(one.symbol): one.value for one in lets if bound.count(one.symbol) == 1}
-    changed = written - values.keys()
-    return _Round(
-        loop,
-        {key: value for key, value in values.items() if _is_made_of(value, changed)},
-        {key: value for key, value in names.items() if _is_made_of(value, changed)},
-    )
+    return Round(loop, values, names)
 
 
 def _fixed(part: Body, total: Counter[int], whole: Body) -> Iterator[tuple[int, Expr]]:
@@ -129,18 +123,13 @@ def _fixed(part: Body, total: Counter[int], whole: Body) -> Iterator[tuple[int, 
             behind = Counter(_used(part[at + 1 :]))[node.id] == total[node.id]
             if behind and written[node.id] == 1 and node.dtype is stmt.value.dtype:
                 yield node.id, stmt.value
-        elif isinstance(stmt, If):
+        elif isinstance(stmt, If | For):
             for one in bodies(stmt):
                 yield from _fixed(one, total, whole)
 
 
 def _used(body: Body) -> list[int]:
     return [node.id for one in statements(body) for node in own_reads(one)]
-
-
-def _is_made_of(value: Expr, changed: set[int]) -> bool:
-    """Whether a value is one of nothing that rounds change, but for scalars that are known."""
-    return not any(read.node.id in changed for read in reads(value))
 
 
 def _asks(tests: Sequence[Expr], here: Expr, by: Expr, above: bool) -> bool:

@@ -27,6 +27,7 @@ from .flags import flags
 from .fronts import fronts
 from .hits import hits
 from .inward import inward
+from .marks import marks
 from .nests import facts_of
 from .onward import onward
 from .pivots import pivots
@@ -49,6 +50,7 @@ def prepared(program: Program) -> tuple[Program, Fresh]:
         program, fresh = _declared(made, fresh)
     program, fresh = _declared(searches(program, facts_of(program), fresh), fresh)
     program, fresh = _declared(hits(program, facts_of(program), fresh), fresh)
+    program, fresh = _declared(marks(program, facts_of(program), fresh), fresh)
     program, fresh = _declared(flags(program, fresh), fresh)
     program, fresh = _declared(onward(program, facts_of(program), fresh), fresh)
     return fronts(program, facts_of(program), fresh), fresh

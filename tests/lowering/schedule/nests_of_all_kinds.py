@@ -260,6 +260,12 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
         "                t = x[i]\n                x[i] = x[l]\n                x[l] = t\n"
         "        j = j // 2\n    k = k * 2", reals(one, many),
     ),
+    "levels": (
+        "l = np.zeros(len(y), np.int64)\nl[0] = 1\nn = 1\nsome = True\nwhile some:\n"
+        "    some = False\n    for e in range(len(k)):\n        if l[e % len(y)] == n:\n"
+        "            if l[k[e]] == 0:\n                l[k[e]] = n + 1\n"
+        "                some = True\n    n += 1\ny[:] = l", with_indices,
+    ),
     "until nothing changes": (
         "for t in range(5):\n    some = False\n    for i in range(len(y)):\n"
         "        if y[i] > x[i]:\n            y[i] -= 1\n            some = True\n"

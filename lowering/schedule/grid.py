@@ -47,7 +47,6 @@ from .device_parts import divided
 from .device_tiles import tiles
 from .distribution import distributed
 from .hosts import is_hosts, is_large
-from .marks import is_marking
 from .nests import Band, Facts, band, facts_of, uses_of
 from .owners import owners
 from .points import PRIVATE_BYTES, Made, Space, points
@@ -187,7 +186,7 @@ class _Placing:
                 made = prefix(stmt, self.facts, self.fresh, self.nodes)
                 if made is not None:
                     return self.pieces(made)
-                if self.target.atomics or is_marking(stmt):
+                if self.target.atomics:
                     made = scattered(stmt, self.facts, self.fresh, self.nodes)
                 made = made or owners(stmt, self.facts, self.fresh, self.nodes)
                 if made is not None and len(made.body) > 1:

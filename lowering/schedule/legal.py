@@ -111,8 +111,8 @@ def independent(
         if seen:
             return Refusal(Dependent.CHECKS, f"`{found.sites[seen[0]][0].node.label}`")
     for number, sites in found.sites.items():
-        if number not in private and _is_written(sites):
-            node = sites[0].node
+        node = sites[0].node
+        if number not in private and _is_written(sites) and not _are_marks(sites):
             if not node.rank:  # even where there is one round at most: a round may not keep it
                 return Refusal(Dependent.SCALAR, f"`{node.label}`")
             refusal = _clash(loop, sites, outer, known)
@@ -215,6 +215,11 @@ def is_left(body: tuple[Stmt, ...]) -> bool:
 
 def _is_written(sites: tuple[Site, ...]) -> bool:
     return any(site.writes for site in sites)
+
+
+def _are_marks(sites: tuple[Site, ...]) -> bool:
+    """Whether rounds do nothing to an array but to mark elements, each of which they do as one."""
+    return sites[0].node.purpose == "marks" and all(site.kind == "update" for site in sites)
 
 
 def _clash(

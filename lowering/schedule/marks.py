@@ -42,10 +42,11 @@ from ..ir.walk import binds, bodies, free_symbols, own_reads, own_writes, statem
 from ..passes.cells import ranges
 from ..passes.reading import negated
 from .conjunct import every, parts_of
+from .growing import growing
 from .legal import is_left
 from .nests import Facts, around
 from .partners import Round, round_of
-from .truth import is_never
+from .truth import SAFE, Values, is_never
 
 Body = tuple[Stmt, ...]
 ONE = Const(1, dtypes.int32)
@@ -54,28 +55,22 @@ ONE = Const(1, dtypes.int32)
 def marks(program: Program, facts: Facts, fresh: Fresh) -> Program:
     """Return the program whose rounds mark what they fill, where that makes them independent."""
 
+    least = {number: (fresh.symbol("n"), one) for number, one in growing(program).items()}
+    values: Values = {number: Position(var(symbol)) for number, (symbol, _) in least.items()}
+    counts = tuple(Range(symbol, const(one), const(SAFE)) for symbol, one in least.values())
+
     def body(stmts: Sequence[Stmt], outer: tuple[For, ...]) -> Body:
         return tuple(made for stmt in stmts for made in statement(stmt, outer))
 
     def statement(stmt: Stmt, outer: tuple[For, ...]) -> Body:
         if isinstance(stmt, For):
-            found = _filling(stmt, facts, ranges(outer))
+            found = _filling(stmt, facts, values, (*counts, *ranges(outer)))
             if found is not None:
                 return found.made(fresh)
             outer = (*outer, stmt)
         return (with_bodies(stmt, tuple(body(part, outer) for part in bodies(stmt))),)
 
     return over_kernels(program, lambda stmts: body(stmts, ()))
-
-
-def is_marking(loop: For) -> bool:
-    """Whether all that a loop does to arrays is to mark elements: in whichever order."""
-    arrays = [node for node in writes((loop,)) if node.rank]
-    return (
-        bool(arrays)
-        and all(node.purpose == "marks" for node in arrays)
-        and any(isinstance(stmt, Update) for stmt in statements((loop,)))
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +90,10 @@ class _Filling:
         node = self.stores[0].access.node
         marked = fresh.array(f"{node.label}_marks", node.static_shape or (), dtypes.int32, "marks")
         mark = Update(Access(marked, self.stores[0].access.index), OPS["max"], ONE)
+        once = For(fresh.symbol("once"), const(0), const(1), 1, (mark,), "atomic", self.loop.span)
         gone = {id(one) for one in (*self.stores, *self.flags)}
         rest = tuple(stmt for stmt in self.list if id(stmt) not in gone)
-        looks = replace(self.loop, body=_with(self.loop.body, self.list, (*rest, mark)))
+        looks = replace(self.loop, body=_with(self.loop.body, self.list, (*rest, once)))
         if self.never:
             copies = {n.id: fresh.like(n) for n in writes((looks,)) if n != marked}
             names = {s: fresh.symbol(s.name) for one in statements((looks,)) for s in binds(one)}
@@ -134,7 +130,7 @@ def _with(body: Body, old: Body, new: Body) -> Body:
 # ---------------------------------------------------------------- what may be marked
 
 
-def _filling(loop: For, facts: Facts, outer: tuple[Range, ...]) -> _Filling | None:
+def _filling(loop: For, facts: Facts, values: Values, outer: tuple[Range, ...]) -> _Filling | None:
     """Return what a loop fills, None where its rounds need each other, or do not."""
     inside = statements(loop.body)
     own = facts.private(loop)
@@ -150,7 +146,10 @@ def _filling(loop: For, facts: Facts, outer: tuple[Range, ...]) -> _Filling | No
     stores = [one for one in effects if isinstance(one, Store)]
     if len(stores) < len(effects):
         return None
-    return _Asking(loop, round_of(loop), found[1], own).filling(found[0], stores, outer)
+    made = _Asking(loop, round_of(loop), found[1], own).filling(found[0], stores)
+    if made is None:
+        return None
+    return replace(made, never=tuple(e for e in made.never if not is_never(e, values, outer)))
 
 
 def _lists(body: Body, path: tuple[Stmt, ...]) -> Iterator[tuple[Body, tuple[Stmt, ...]]]:
@@ -170,9 +169,7 @@ class _Asking:
     path: tuple[Stmt, ...]
     own: frozenset[int]
 
-    def filling(
-        self, part: Body, stores: Sequence[Store], outer: tuple[Range, ...]
-    ) -> _Filling | None:
+    def filling(self, part: Body, stores: Sequence[Store]) -> _Filling | None:
         """Return what is filled in a list, None where rounds need each other for it."""
         arrays = tuple(one for one in stores if one.access.node.rank)
         flags = tuple(one for one in stores if not one.access.node.rank)
@@ -192,8 +189,7 @@ class _Asking:
         never = self.never(values, place)
         if never is None or not all(map(self.round.stays, never)):
             return None
-        open_ = tuple(one for one in never if not is_never(one, {}, outer))
-        return _Filling(self.loop, part, arrays, flags, open_)
+        return _Filling(self.loop, part, arrays, flags, tuple(never))
 
     def place(self, index: tuple[Index, ...]) -> tuple[Expr, ...]:
         """Return where an element is, as far as it is known."""

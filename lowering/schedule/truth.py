@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ..ir import dtypes
 from ..ir.algebra import FALSE, TRUE
 from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select, rebuild
 from ..ir.indexing import Affine, Range, const
@@ -23,6 +24,8 @@ from ..ir.walk import writes
 from ..passes.cells import is_least
 from ..passes.reading import negated
 
+SAFE = 1 << 61
+"""Positions, and numbers below this, may be added without wrapping."""
 Values = Mapping[int, Expr]
 """What scalars are, by their ids."""
 
@@ -106,7 +109,12 @@ def _number(expr: Expr) -> Affine | None:
             return index
         case Const(bool() as value, _):
             return const(int(value))
-        case Const(int() as value, dtype) if dtype.kind in "iu":
+        case Const(int() as value, dtype) if dtype.kind in "iu" and abs(value) < SAFE:
             return const(value)
+        case Apply(op, (one, other), dtype) if op.name in ("add", "sub") and dtype is dtypes.int64:
+            left, right = _number(one), _number(other)
+            if left is None or right is None:
+                return None
+            return left + right if op.name == "add" else left - right
         case _:
             return None

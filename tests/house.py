@@ -67,7 +67,7 @@ lowering/schedule: prepared inward prefer tensor_tiles tensor_units device_parts
 lowering/schedule: distribution neighbours tile_side
 lowering/schedule: device_contraction bared columns onward fronts
 lowering/schedule: segments scatter owners prefix chunks copied
-lowering/schedule: hosts marks growing hits searches together truth flags
+lowering/schedule: beforehand hosts marks growing hits searches together truth flags
 lowering/schedule: pivots sided firsts conjunct sections own places
 lowering/schedule: team registers dealing scan updates tree points early skewed meet elsewhere
 lowering/schedule: sweeps streams checks undo beside best terms nests abreast jam outer edges

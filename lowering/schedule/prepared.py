@@ -22,6 +22,7 @@ from functools import partial
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.loops import Program
 from ..ir.rewrite import over_kernels
+from .beforehand import beforehand
 from .firsts import firsts
 from .flags import flags
 from .fronts import fronts
@@ -52,6 +53,7 @@ def prepared(program: Program) -> tuple[Program, Fresh]:
     program, fresh = _declared(hits(program, facts_of(program), fresh), fresh)
     program, fresh = _declared(marks(program, facts_of(program), fresh), fresh)
     program, fresh = _declared(flags(program, fresh), fresh)
+    program, fresh = _declared(beforehand(program, facts_of(program), fresh), fresh)
     program, fresh = _declared(onward(program, facts_of(program), fresh), fresh)
     return fronts(program, facts_of(program), fresh), fresh
 

@@ -266,6 +266,16 @@ NESTS: Mapping[str, tuple[str, Arguments]] = {
         "            if l[k[e]] == 0:\n                l[k[e]] = n + 1\n"
         "                some = True\n    n += 1\ny[:] = l", with_indices,
     ),
+    "moved on": (
+        "for i in range(len(y) - 2):\n    y[i] = y[i + 2] * 0.5 + x[i]\n"
+        "for i in range(len(y) - 1, 0, -1):\n    if x[i] > 0:\n        y[i] += y[i - 1]",
+        reals(many, many),
+    ),
+    "knapsack": (
+        "for i in range(len(x)):\n    w = abs(int(x[i] * 9)) + 1\n"
+        "    for c in range(len(y) - 1, w - 1, -1):\n        y[c] = max(y[c], y[c - w] + x[i])",
+        reals(many, one),
+    ),
     "until nothing changes": (
         "for t in range(5):\n    some = False\n    for i in range(len(y)):\n"
         "        if y[i] > x[i]:\n            y[i] -= 1\n            some = True\n"

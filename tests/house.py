@@ -49,7 +49,8 @@ backends/runtime: __init__ saved batch inlined routine bound codes given link ru
 backends/runtime: device checks transfer ahead direct field chosen state order filled stored
 backends/runtime: memory queue failure asked arrays timeline bindings printed
 backends/cuda: __init__ backend code straight run turns device pool staging resident foreign
-backends/cuda: shared dlpack plan kernels block_memory nvrtc dialect driver through_pycuda
+backends/cuda: shared dlpack plan kernels block_memory occupancy nvrtc dialect driver
+backends/cuda: through_pycuda
 backends/cuda: through_bindings verbs protocols
 backends/cc: __init__ backend warm stream compiler code threads library inspection toolchain host
 backends: interpreter registry

@@ -35,6 +35,7 @@ from ..emit.names import Names, identifier
 from ..emit.source import Body, above
 from .block_memory import laid_out
 from .dialect import CUDA, SPECIFIC
+from .occupancy import at_once
 
 PLACES = 8
 """Numbers of a fault's place in the program that are compared."""
@@ -46,12 +47,6 @@ WARP = 32
 """Threads that go on together."""
 THREADED: Mapping[Space | None, int] = {"rows": 2, "registers": 1}
 """How many axes of what each thread has a row of are the threads."""
-REGISTERS = 1 << 16
-"""Those of a multiprocessor."""
-WORD = 4
-"""Bytes of a register."""
-MOST_KEEPING, KEEPING = 80, 32
-"""Registers of a thread that keeps rows in them, at most, and those beside the largest row."""
 WIDE = "_wide"
 """What stands behind the name of a number that a launch gives in more bits than it needs."""
 _OURS = frozenset(
@@ -206,7 +201,10 @@ def emit_kernels(
         kernel = _kernel(called, loop, spaces, checks, shapes[number])
         loop = kernel.loop
         frame = _frame(kernel, spaces, known[number] if known else Bounds())
-        head = _head(kernel, frame, _bounds(kernel, spaces))
+        held = {node: spaces.get(node.id) for node in _used(kernel.loop)}
+        blocks = at_once(held, kernel.threads, kernel.dynamic)
+        bounds = f"{kernel.threads}, {blocks}" if blocks > 1 else f"{kernel.threads}"
+        head = _head(kernel, frame, bounds)
         top = [*broken(head, 0), "{", *_opening(kernel, frame, spaces)]
         body = emit_body(frame, (loop,), bodies)
         at = len(lines) + len(top)
@@ -310,20 +308,6 @@ def _of_one_thread(loop: For, spaces: Mapping[int, Space]) -> For:
     (made,) = elsewhere(_body(loop), moved)
     assert isinstance(made, For)
     return made
-
-
-def _bounds(kernel: Kernel, spaces: Mapping[int, Space]) -> str:
-    """Return what the compiler is told of a kernel: its threads, and how many blocks of it a
-    multiprocessor is to hold at once."""
-    used, blocks = _used(kernel.loop), 1
-    rows = [node for node in used if spaces.get(node.id) == "registers"]
-    if rows:
-        words = (node.bytes // min(node.dtype.itemsize, WORD) for node in rows)
-        each = min(MOST_KEEPING, KEEPING + max(words))
-        blocks = REGISTERS // (each * kernel.threads)
-    elif any(spaces.get(node.id) == "rows" for node in used) and not kernel.dynamic:
-        blocks = 2
-    return f"{kernel.threads}, {blocks}" if blocks > 1 else f"{kernel.threads}"
 
 
 def _body(loop: For) -> tuple[Stmt, ...]:

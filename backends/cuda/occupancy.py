@@ -1,0 +1,39 @@
+"""How many blocks of a kernel a multiprocessor is to hold at once: what its compiler is told.
+
+It then gives each thread as many registers as that leaves, so that one block computes while another
+waits for memory.
+
+>>> from ...lowering.ir import dtypes
+>>> from ...lowering.ir.indexing import const
+>>> row = Node(1, "row", (const(16),), dtypes.float32)
+>>> at_once({row: "registers"}, 256, 0), at_once({row: "rows"}, 256, 0), at_once({row: None}, 256, 0)
+(5, 2, 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...lowering.ir.node import Node
+from ...lowering.schedule.points import Space
+
+REGISTERS = 1 << 16
+"""Those of a multiprocessor."""
+WORD = 4
+"""Bytes of a register."""
+MOST_KEEPING, KEEPING = 80, 32
+"""Registers of a thread that keeps rows in them, at most, and those beside the largest row."""
+
+
+def at_once(held: Mapping[Node, Space | None], threads: int, given: int) -> int:
+    """Return how many blocks of so many threads are to be held, 1 where that is left open.
+
+    `held` are the arrays of a kernel with where they are, `given` the bytes that a launch gives to
+    each block.
+    """
+    rows = [node for node, space in held.items() if space == "registers"]
+    if rows:
+        words = (node.bytes // min(node.dtype.itemsize, WORD) for node in rows)
+        each = min(MOST_KEEPING, KEEPING + max(words))
+        return REGISTERS // (each * threads)
+    return 2 if "rows" in held.values() and not given else 1

@@ -6,8 +6,8 @@ waits for memory.
 >>> from ...lowering.ir import dtypes
 >>> from ...lowering.ir.indexing import const
 >>> row = Node(1, "row", (const(16),), dtypes.float32)
->>> at_once({row: "registers"}, 256, 0), at_once({row: "rows"}, 256, 0), at_once({row: None}, 256, 0)
-(5, 2, 1)
+>>> at_once({row: "registers"}, 256, 0), at_once({row: "rows"}, 256, 0)
+(5, 2)
 """
 
 from __future__ import annotations

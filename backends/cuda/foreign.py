@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 else:
     dlpack = Later(".dlpack", __package__)
 
+UNCHANGING = ("jax", "jaxlib")
+"""Packages whose arrays never change."""
+
 
 def found(value: Any, name: str = "the argument") -> Placed | None:
     """Return the array that a value is on a device, None where it is none.
@@ -71,8 +74,8 @@ def _by_interface(value: Any, interface: dict[str, Any], name: str) -> Placed:
     strides = None if steps is None else _in_elements(tuple(steps), shape, dtype.itemsize)
     whole = strides is None or all(step % dtype.itemsize == 0 for step in steps or ())
     return Placed(
-        int(address or 0), shape, dtype, _ordinal(value), strides, not read_only, order, value,
-        (value, interface), whole,
+        int(address or 0), shape, dtype, _ordinal(value), strides, not read_only and _may_change(value),
+        order, value, (value, interface), whole,
     )  # fmt: skip
 
 
@@ -82,9 +85,15 @@ def _by_dlpack(value: Any) -> Placed:
     if strides is not None:
         strides = _in_elements(strides, taken.shape, 1)
     return Placed(
-        taken.address, taken.shape, dtype, taken.device[1], strides, taken.writable, "legacy",
-        value, (value, taken.holder),
+        taken.address, taken.shape, dtype, taken.device[1], strides,
+        taken.writable and _may_change(value), "legacy", value, (value, taken.holder),
     )  # fmt: skip
+
+
+def _may_change(value: Any) -> bool:
+    """Whether an array is one of a package whose arrays change: some say that theirs do, though
+    they share them, and what was computed with them is kept."""
+    return type(value).__module__.partition(".")[0] not in UNCHANGING
 
 
 def _in_elements(

@@ -182,3 +182,12 @@ def test_what_is_copied_in_pieces_may_begin_anywhere(
         got = np.asarray(f(theirs, b.reshape(32, 32)))
         assert np.array_equal(got, a.reshape(32, 32) @ b.reshape(32, 32))
     assert np.array_equal(theirs.get(), held)
+
+
+@needs_gxx
+@pytest.mark.parametrize("kind", [Theirs, Capsules])
+def test_arrays_that_never_change_are_not_written(device: Opened, kind: Any) -> None:
+    made = type("ArrayImpl", (kind,), {"__module__": "jaxlib._jax"})(device, np.arange(4.0))
+    assert np.array_equal(np.asarray(on("def f(x):\n    return x * 2\n")(made)), np.arange(4) * 2.0)
+    with pytest.raises(CdValueError, match="CD0703"):
+        on("def f(x):\n    x[i] = 1\n")(made)

@@ -74,7 +74,8 @@ def _by_interface(value: Any, interface: dict[str, Any], name: str) -> Placed:
     strides = None if steps is None else _in_elements(tuple(steps), shape, dtype.itemsize)
     whole = strides is None or all(step % dtype.itemsize == 0 for step in steps or ())
     return Placed(
-        int(address or 0), shape, dtype, _ordinal(value), strides, not read_only and _may_change(value),
+        int(address or 0), shape, dtype, _ordinal(value), strides,
+        not read_only and _may_change(value),
         order, value, (value, interface), whole,
     )  # fmt: skip
 

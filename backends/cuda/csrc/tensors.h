@@ -224,8 +224,8 @@ template <class T> static inline void stored(T *to, T first, T second)
 #endif
 }
 /* Four of them. They lie there in any case; but where that is asked again, a compiler moves the
- * sums into neighbouring registers here, and does not keep them there all the time, for which it has
- * too few. */
+ * sums into neighbouring registers here, and does not keep them there all the time: it has too few
+ * for that. */
 template <class T> static inline void stored(T *to, T first, T second, T third, T fourth)
 {
 #ifndef PE_ON_CPU

@@ -78,10 +78,17 @@ class Field(Refusing):
 
     def newest(self) -> Buffer:
         """Return the physical array with the newest version; the host's own where it has that."""
+        newest = self._other_than(self.latest)
+        if settings.current().automatic_host_transfers and self.latest.tick > newest.tick:
+            newest = self.latest  # finalizers of a circle no longer find it among the copies
+        return newest
+
+    def _other_than(self, one: Buffer) -> Buffer:
+        """Return the array with the newest version of all but one; the host's own where it can."""
         newest = self.host
         if settings.current().automatic_host_transfers:
             for buffer in self.copies:
-                if buffer.tick > newest.tick:
+                if buffer is not one and buffer.tick > newest.tick:
                     newest = buffer
         return newest
 
@@ -106,7 +113,7 @@ class Field(Refusing):
         """
         newest = self.newest()
         self.copies.discard(buffer)
-        if newest.tick == buffer.tick > self.newest().tick:
+        if newest.tick == buffer.tick > self._other_than(buffer).tick:
             kept = self.host.another(None, tick=buffer.tick)
             one, other = buffer.array, kept.array
             name = f"copy {self.label}"

@@ -250,3 +250,28 @@ def test_finalizers_of_what_goes_with_a_queue_may_use_it() -> None:
     assert thread is not None
     thread.join(20)
     assert not thread.is_alive(), "it ends with its queue"
+
+
+@pytest.mark.parametrize("where", ["cc:0", "cc:1"])
+def test_finalizers_of_what_goes_with_a_tensor_read_its_newest_version(where: str) -> None:
+    said: list[Any] = []
+
+    class Holder:
+        """One of a circle that holds a tensor, and a routine that has written it."""
+
+        def __init__(self) -> None:
+            self.p, self.itself = pe.tensor("p", (3,), dtype="float64", init=1.0), self
+            code = pe.cd_from_source("def step(p):\n    p[i] = p[i] * 2 + 1\n").compile(self.p)
+            self.step = code.link(pe.device(where).stream().context())
+            self.step(), self.step()
+
+        def __del__(self) -> None:
+            said.append(self.p.numpy().tolist())
+            self.step()
+            said.append(self.p.numpy().tolist())
+            self.step.context.finalize()
+            said.append(self.p.numpy().tolist())
+
+    Holder()
+    gc.collect()
+    assert said == [[7.0] * 3, [15.0] * 3, [15.0] * 3]

@@ -1,11 +1,11 @@
 """Scalars that never get less than some number: those that start from numbers, and only count on.
 
->>> program = lowered('''
+>>> program, _ = optimize(lowered('''
 ... n = 3
 ... while x[n] > 0:
 ...     n += 2
 ... y[0] = n
-... ''', y="i64[1]", x="f32[90]")
+... ''', y="i64[1]", x="f32[90]"), Target("cuda"))
 >>> [*growing(program).values()]
 [3]
 """

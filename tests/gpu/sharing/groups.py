@@ -67,7 +67,14 @@ def of_package(name: str, check: Check) -> None:
 
 def ways() -> list[str]:
     """Return the ways to the driver that can be tried here."""
-    return [way for way, _ in driver.WAYS if find_spec(way.partition(".")[0]) is not None]
+    return [way for way, _ in driver.WAYS if _is_installed(way)]
+
+
+def _is_installed(way: str) -> bool:
+    try:
+        return find_spec(way) is not None
+    except ModuleNotFoundError:  # not even what it is a part of
+        return False
 
 
 def use(way: str) -> None:

@@ -32,6 +32,9 @@ def gradient(w, inputs, targets):
 PICK = "def pick(p, k):\n    p.grad[i] = p[k[i]]\n"
 LARGE = 1_000_000
 """Elements of a large array."""
+LENGTHS = (9_000, 1_000_003, 20_000_001)
+"""Those of arrays of the host: small, large, more than is staged."""
+THREADS, TIMES = 8, 60
 CALLS_QUEUED = 3000
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?")
 
@@ -173,13 +176,13 @@ def threads_call_at_once() -> None:
 
     def work(number: int) -> None:
         f = on(f"def f{number}(y, x):\n    y[i] += x[i] * {number}\n    return y.sum()\n")
-        for n in range(1, 60):
+        for n in range(1, TIMES):
             y = np.ones(n)
             total = f(y, np.arange(float(n)))
             if not np.array_equal(y, 1 + number * np.arange(n)) or total != y.sum():
                 wrong.append(f"thread {number}, {n}: {y}")
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(THREADS)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -215,7 +218,7 @@ def a_forked_process_is_refused() -> None:
 
 def large_arrays_of_the_host() -> None:
     f = on("def f(y, x):\n    y[i] = x[i] * 2 + 1\n    return y.sum(), x + y\n")
-    for n in (9_000, 1_000_003, 20_000_001):
+    for n in LENGTHS:
         y, x = np.zeros((n, 2))[:, 1], np.arange(float(n))[::-1]
         total, both = f(y, x)
         assert np.array_equal(y, 2 * x + 1) and np.array_equal(both, 3 * x + 1), n

@@ -26,8 +26,6 @@ from .stand_in import StandIn
 
 LACKING = {"refused where it is read-only", "results that are views", "of bfloat16"}
 """What the package that is none does not have."""
-SLOW = {"large arrays of the host", "threads call at once"}
-"""What has sizes for a device."""
 
 
 @pytest.fixture
@@ -52,12 +50,15 @@ def test_checks_of_a_package(
 
 
 @needs_gxx
-@pytest.mark.parametrize("name", [name for name in running.CHECKS if name not in SLOW])
+@pytest.mark.parametrize("name", running.CHECKS)
 def test_checks_of_running_work(
     made: CompiledCuda, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "LARGE", 40)
     monkeypatch.setattr(running, "CALLS_QUEUED", 20)
+    monkeypatch.setattr(running, "THREADS", 2)
+    monkeypatch.setattr(running, "TIMES", 7)
+    monkeypatch.setattr(running, "LENGTHS", (9, 9_001))
     assert done([Job(name, running.CHECKS[name])]).wrong == []
 
 
@@ -147,6 +148,18 @@ def test_each_group_has_processes_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
     assert asked == 2 * [first, *([name] for name in alone.CHECKS)]
     words = groups.command("pycuda", "running", "--share", "1/3")
     assert words[3:] == ["--inside", "sharing running", "--way", "pycuda", "--share", "1/3"]
+
+
+def test_ways_that_are_not_installed_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(way: str) -> object:
+        if "." in way:
+            raise ModuleNotFoundError(way)
+        return way
+
+    monkeypatch.setattr(groups, "find_spec", find)
+    assert groups.ways() == ["pycuda"]
+    monkeypatch.setattr(groups, "find_spec", lambda way: None)
+    assert groups.ways() == []
 
 
 def test_a_group_is_looked_at_in_one_way(

@@ -22,6 +22,7 @@ from functools import partial
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.loops import Program
 from ..ir.rewrite import over_kernels
+from ..passes.dead import dead
 from .beforehand import beforehand
 from .firsts import firsts
 from .flags import flags
@@ -49,7 +50,11 @@ def prepared(program: Program) -> tuple[Program, Fresh]:
     for change in (sided, firsts):
         made = over_kernels(program, partial(change, facts=facts_of(program), fresh=fresh))
         program, fresh = _declared(made, fresh)
-    program, fresh = _declared(searches(program, facts_of(program), fresh), fresh)
+    found = searches(program, facts_of(program), fresh)
+    if found is not program:  # nobody asks for flags any more that said whether a loop was left
+        found = dead(fresh.declared(found))
+        fresh = fresh_for(found)
+    program, fresh = _declared(found, fresh)
     program, fresh = _declared(hits(program, facts_of(program), fresh), fresh)
     program, fresh = _declared(marks(program, facts_of(program), fresh), fresh)
     program, fresh = _declared(flags(program, fresh), fresh)

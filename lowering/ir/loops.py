@@ -59,8 +59,8 @@ LoopKind = Literal[
 ]
 """How a loop runs. `packed`: 16 bytes at once. `tensor`: products of two tiles, by the threads of a
 warp together; the order of the sums, and how they are rounded, is then the device's. `warpgroup`:
-the same by four warps, whose sums may only be read behind a `settled`. `paired`: two neighbours or
-four, by one instruction. `atomic`: one round, that updates an element as one."""
+the same by four warps, whose sums may only be read behind a `settled`. `paired`: two neighbours, by
+one instruction. `atomic`: one round, that updates an element as one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ multiple of them: a device loads four numbers of 32 bits by one instruction, fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from math import ceil
 
@@ -56,7 +56,7 @@ from .device_contraction import (
 )  # fmt: skip
 from .elsewhere import Place, elsewhere
 from .meet import met
-from .neighbours import Neighbours, together
+from .neighbours import SIZE, Neighbours, together
 from .nests import Band, Facts, around, favours
 from .points import Made, Space
 from .tile_side import Side
@@ -288,26 +288,25 @@ class _Tiling:
     def rest(self) -> Stmt:
         """Return what is done with the sums, where they are in range."""
         rows, columns = self.blocks
-        size = together(self.what, self.columns, NEIGHBOURS)
         row, column = self.at
-        if size == 1:
+        if not together(self.what, self.columns):
             body = self.used(column, const(0), var(self.s))
             for test in self.tests:
                 body = (If(test, body),)
             return self.threads(self.each(body))
         body = Neighbours(
-            self.columns, self.extents[1], self.neighbour(size), self.used, size, columns // size
+            self.columns, self.extents[1], self.neighbour, self.used, columns // SIZE
         ).stored(self.fresh)
         for test in self.rows.tests(row, self.extents[0]):
             body = (If(test, body),)
         return self.threads((For(self.r, const(0), const(rows), 1, body, "unrolled"),))
 
-    def neighbour(self, size: int) -> Callable[[Affine, Affine], Affine]:
-        """Return what says where one of a group of so many neighbours is among all columns."""
+    def neighbour(self, group: Affine, one: Affine) -> Affine:
+        """Return where one of a group of neighbours is among all columns."""
         start = var(self.columns.tile) * self.extents[1] + var(self.x) * NEIGHBOURS
-        parts = const(NEIGHBOURS // size)
-        return lambda group, one: (
-            start + floordiv(group, parts) * (NEIGHBOURS * ACROSS) + mod(group, parts) * size + one
+        parts = const(NEIGHBOURS // SIZE)
+        return (
+            start + floordiv(group, parts) * (NEIGHBOURS * ACROSS) + mod(group, parts) * SIZE + one
         )
 
     def used(self, column: Affine, further: Affine, number: Affine) -> tuple[Stmt, ...]:

@@ -3,8 +3,8 @@
     for r: for s: if j + s < J: c[i + r, j + s] = acc[r, s]
     becomes
     for r: for group:
-        if j + 4*group + 3 < J: for one in 0..4 paired: c[i + r, j + 4*group + one] = acc[...]
-        else: for one in 0..4: if j + 4*group + one < J: c[i + r, j + 4*group + one] = acc[...]
+        if j + 2*group + 1 < J: for one in 0..2 paired: c[i + r, j + 2*group + one] = acc[...]
+        else: for one in 0..2: if j + 2*group + one < J: c[i + r, j + 2*group + one] = acc[...]
 
 A device writes whole sectors of memory at the rate of its bandwidth, parts of them at a part of it.
 Needs columns of a thread that are neighbours in memory, at multiples of what one instruction stores
@@ -16,8 +16,8 @@ from where their array begins, and a store of nothing else.
 >>> program = optimize(program, Target("cuda"))[0]
 >>> what = contraction(band(program.kernels[0].body[1], facts_of(program)))
 >>> columns = Side(what.columns, fresh_for(program), "column")
->>> together(what, columns, 2), together(what, columns, 4), together(what, columns, 1)
-(2, 4, 1)
+>>> together(what, columns)
+True
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from .nests import distance_of, trips
 from .tile_side import Side
 
 Body = tuple[Stmt, ...]
-MOST = 16
-"""Bytes that one instruction stores at most."""
+SIZE = 2
+"""So many are stored at once: with more, a compiler has too few registers for the sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,12 @@ class Neighbours:
     used: Callable[[Affine, Affine, Affine], Body]
     """What is done with a sum, given where its column is, how many columns further than that, and
     its number among the thread's."""
-    size: int
-    """How many a group has."""
     groups: int
 
     def stored(self, fresh: Fresh) -> Body:
         """Return what stores the sums of a row of a thread."""
         group = fresh.symbol("group")
-        last = self.column(var(group), const(self.size - 1))
+        last = self.column(var(group), const(SIZE - 1))
         inner = self.each(group, "paired", fresh)
         for test in self.columns.tests(last, self.broad):
             inner = (If(test, inner, self.each(group, "unrolled", fresh)),)
@@ -68,29 +66,26 @@ class Neighbours:
     def each(self, group: Symbol, kind: LoopKind, fresh: Fresh) -> Body:
         """Return what stores those of a group, together or one by one."""
         one = fresh.symbol("s")
-        first, number = self.column(var(group), const(0)), var(group) * self.size + var(one)
+        first, number = self.column(var(group), const(0)), var(group) * SIZE + var(one)
         body = self.used(first, var(one), number)
         if kind != "paired":
             for test in self.columns.tests(first + var(one), self.broad):
                 body = (If(test, body),)
-        return (For(one, const(0), const(self.size), 1, body, kind),)
+        return (For(one, const(0), const(SIZE), 1, body, kind),)
 
 
-def together(what: Contraction, columns: Side, side_by_side: int) -> int:
-    """Return how many neighbours of so many columns are stored by one instruction; 1: none are."""
+def together(what: Contraction, columns: Side) -> bool:
+    """Whether two neighbouring columns are stored by one instruction."""
     (*before, stmt), last = what.rest, columns.loops[-1]
     if not isinstance(stmt, Store) or any(not isinstance(one, Comment) for one in before):
-        return 1
+        return False
     node, index = stmt.access.node, stmt.access.index
     if node.dtype.kind not in "fiu" or node.dtype.bits < 16 or node.strides is not None:
-        return 1
-    rounds, gap = trips(last), _gap(node, index, last.symbol)
-    sizes = [size for size in (4, 2) if size <= min(side_by_side, MOST // node.dtype.itemsize)]
-    for size in sizes:
-        fits = len(columns.loops) == 1 or (rounds is not None and rounds % size == 0)
-        if fits and gap % size == 0 and distance_of(node, index, last.symbol) == 1:
-            return size
-    return 1
+        return False
+    rounds = trips(last)
+    fits = len(columns.loops) == 1 or (rounds is not None and rounds % SIZE == 0)
+    is_next = distance_of(node, index, last.symbol) == 1
+    return fits and is_next and _gap(node, index, last.symbol) % SIZE == 0
 
 
 def _gap(node: Node, index: tuple[Index, ...], last: Symbol) -> int:

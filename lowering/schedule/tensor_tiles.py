@@ -51,7 +51,7 @@ from .device_contraction import Contraction, contraction, points_of, started
 from .device_tiles import ACROSS, in_blocks, zero
 from .elsewhere import Place, elsewhere
 from .meet import met
-from .neighbours import Neighbours, together
+from .neighbours import SIZE, Neighbours, together
 from .nests import Band, Facts, distance_of, favours, trips
 from .points import Made, Space
 from .tensor_units import PIECE, chosen
@@ -349,8 +349,7 @@ class _Tiling:
     def rest(self) -> Stmt:
         """Return what is done with the sums, where they are in range."""
         rows, columns = self.counts
-        size = together(self.what, self.columns, 2)
-        if size == 1:
+        if not together(self.what, self.columns):
             body = self.used(self.at[1], NOTHING, var(self.s))
             for test in self.in_range:
                 body = (If(test, body),)
@@ -358,7 +357,7 @@ class _Tiling:
         start = var(self.columns.tile) * self.broad
         body = Neighbours(
             self.columns, self.broad, lambda group, one: start + self.column_of(group, one),
-            self.used, size, columns // size,
+            self.used, columns // SIZE,
         ).stored(self.fresh)  # fmt: skip
         for test in self.rows.tests(self.at[0], self.high):
             body = (If(test, body),)

@@ -211,6 +211,20 @@ static inline void multiplied(float *sums, const T *first, const T *second)
     }
 }
 
+//! computed
+/* The same number, once more computed. Sums that are stored together have to be in neighbouring
+ * registers: a compiler that moves none of them keeps them there all the time, for which it has too
+ * few, and puts some into memory. */
+template <class T> static inline T computed(T x)
+{
+#ifndef PE_ON_CPU
+    uint32_t zero; /* as fewer blocks than that are started */
+    asm volatile("mov.u32 %0, %%nctaid.z;" : "=r"(zero));
+    if (sizeof(T) == 4) *(uint32_t *)&x ^= zero >> 20;
+#endif
+    return x;
+}
+
 //! stored
 /* Two neighbours by one instruction, at a multiple of their size. */
 template <class T> static inline void stored(T *to, T first, T second)
@@ -220,21 +234,6 @@ template <class T> static inline void stored(T *to, T first, T second)
     to[1] = second;
 #else
     struct __align__(2 * sizeof(T)) Both { T first, second; };
-    *(Both *)to = Both{first, second};
+    *(Both *)to = Both{computed(first), computed(second)};
 #endif
-}
-/* Four of them. They lie there in any case; but where that is asked again, a compiler moves the
- * sums into neighbouring registers here, and does not keep them there all the time: it has too few
- * for that. */
-template <class T> static inline void stored(T *to, T first, T second, T third, T fourth)
-{
-#ifndef PE_ON_CPU
-    struct __align__(4 * sizeof(T)) All { T first, second, third, fourth; };
-    if ((uint64_t)to % sizeof(All) == 0) {
-        *(All *)to = All{first, second, third, fourth};
-        return;
-    }
-#endif
-    stored(to, first, second);
-    stored(to + 2, third, fourth);
 }

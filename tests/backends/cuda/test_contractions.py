@@ -208,7 +208,8 @@ def test_wide_tiles_are_for_what_is_large() -> None:
         return f"_tile[{16 * (128 + 4)}]" in plan_of("plain", dtype, n).text.text
 
     assert is_wide("f4", 2048) and is_wide("f2", 1449)
-    assert not is_wide("f4", 1440) and not is_wide("f8", 2048)
+    assert is_wide("f4", 1440), "in two parts"
+    assert not is_wide("f4", 704) and not is_wide("f8", 2048)
 
 
 @needs_nvrtc

@@ -195,7 +195,8 @@ def test_nothing_is_spilled(architecture: str, tmp_path: Path) -> None:
             held = [np.zeros((n, n), TYPES[kind]) for _ in range(3)]
             function = pe.cd_from_source(TEXTS[name].replace("def f", f"def f{len(plans)}"))
             with settings.override(verify=False, tf32=kind == "tf32"):
-                plans.append(translate(function.procedure(*held), CpuDriver().properties(0)))
+                known = replace(CpuDriver().properties(0), architecture=(8, 0))
+                plans.append(translate(function.procedure(*held), known))
     built = needed().build(joined(plans), architecture, tmp_path)
     assert "warning" not in built.log
     assert len(built.figures) == sum(len(plan.text.kernels) for plan in plans)

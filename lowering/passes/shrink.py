@@ -374,12 +374,12 @@ def _may_be_loaded(
 ) -> bool:
     """Whether a loop may keep an element that every round accesses: it is surely in its array,
     since an access surely happens, or by the loops around. A loop of no rounds stores what was
-    loaded."""
+    loaded: of what no round reads first, there may be nothing yet."""
     for site in sites:
         around = site.inside[depth:]
         if any(not isinstance(stmt, For) or has_jumps(stmt) for stmt in around):
             continue
-        if is_in_range(place.node, place.index, outer):
+        if site is sites[0] and site.reads and is_in_range(place.node, place.index, outer):
             return True
         known = outer
         for loop in around:

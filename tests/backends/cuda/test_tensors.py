@@ -173,16 +173,17 @@ def test_tf32_keeps_10_bits_and_rounds_to_the_nearest() -> None:
 
 
 @needs_gxx
-def test_sizes_and_places_of_the_run() -> None:
+@pytest.mark.parametrize("name", ["plain", "into"])
+def test_sizes_and_places_of_the_run(name: str) -> None:
     text = "def f(c: f16[m, n], a: f16[m, k], b: f16[k, n]):\n"
-    function = pe.cd_from_source(f"{text}    {PRODUCTS['plain'][0]}\n")
+    function = pe.cd_from_source(f"{text}    {PRODUCTS[name][0]}\n")
     with installed(), settings.override(verify=False):
         for m, k, n in ((0, 9, 5), (17, 0, 3), (65, 33, 64)):
             rng = np.random.default_rng(m)
             a, b = (rng.integers(-4, 5, shape).astype("f2") for shape in ((m, k), (k, n)))
             held = [np.ones((m, n), "f2"), np.ones((m, n), "f2")]
-            for name, c in zip(("cuda", "cc"), held, strict=True):
-                function.on(name)(c, a, b)
+            for backend_name, c in zip(("cuda", "cc"), held, strict=True):
+                function.on(backend_name)(c, a, b)
             assert held[0].tobytes() == held[1].tobytes(), (m, k, n)
 
 

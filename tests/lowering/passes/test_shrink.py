@@ -76,6 +76,18 @@ def test_a_loop_that_may_not_run_keeps_what_is_surely_there(n: int) -> None:
     assert_agrees(program, shrink, [y, x, np.int64(n)])
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for k in range(n):\n    y[0] = x[k % 8]",
+        "for k in range(n):\n    if x[k % 8] > 0:\n        y[0] += x[k % 8]",
+    ],
+)
+def test_a_loop_that_may_not_run_loads_nothing_that_it_may_not_read(body: str) -> None:
+    _, decisions = shrunk(lowered(body, y="f32[8]", x="f32[8]", n="i64"))
+    assert Smaller.REGISTER not in [made.reason for made in decisions]
+
+
 def test_a_sum_that_a_check_may_stop_is_stored_each_time() -> None:
     body = "for k in range(8):\n    y[0] += x[p[k]]"
     _, decisions = shrunk(lowered(body, y="f32[1]", x="f32[8]", p="i64[8]"))

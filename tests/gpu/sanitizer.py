@@ -39,11 +39,8 @@ extern "C" __global__ void wrong(float *x)
     "synccheck": """
 extern "C" __global__ void wrong(float *x)
 {
-    if (threadIdx.x < 48 + (int)x[0]) { __syncthreads(); return; }
+    if (threadIdx.x % 2) __syncthreads();
     x[threadIdx.x] = 1.0f;
-    __syncthreads();
-    x[threadIdx.x] = 2.0f;
-    __syncthreads();
 }""",
     "initcheck": 'extern "C" __global__ void wrong(float *x) { x[0] = x[500 + threadIdx.x] + 1; }',
 }

@@ -1,9 +1,9 @@
 extern "C" __global__ void __launch_bounds__(256) pe_reversing_0(const double *__restrict__ x,
-        double *__restrict__ y, int16_t *__restrict__ z)
+        double *y, int16_t *z)
 {
     launched<3, 1, 1, 256, 1, 1>();
     double *const row = (double *)(block_bytes() + 0);
-    int16_t *const short_ = (int16_t *)(block_bytes() + 48000);
+    int16_t *const short_ = (int16_t *)(block_bytes() + 48128);
     for (int32_t b = (int32_t)blockIdx.x; b < 3; b += (int32_t)gridDim.x) {
         for (int32_t t = (int32_t)threadIdx.x; t < 6000; t += (int32_t)blockDim.x) {
             row[t] = x[b*6000 + t];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -253,5 +254,25 @@ class PyCudaContext:
         self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],
         stream: Handle, given: int = 0,
     ) -> Callable[[], None]:  # fmt: skip
-        """Return what queues a kernel as `launch` does, each time that it is called."""
-        return partial(self.launch, function, grid, block, tuple(arguments), stream, given)
+        """Return what queues a kernel as `launch` does, each time that it is called.
+
+        What PyCUDA does each time by `prepared_async_call` - it packs the arguments, and sets the
+        shape of blocks in a call of its own - is done once, where it has what that call ends with.
+        """
+        begin = getattr(function, "_launch_kernel", None)
+        if begin is None:
+            return partial(self.launch, function, grid, block, tuple(arguments), stream, given)
+        packed = struct.pack(f"{len(arguments)}q", *arguments)
+        push, pop, failed = self.context.push, self.api.Context.pop, self.api.Error
+
+        def start() -> None:
+            push()
+            try:
+                begin(grid, block, packed, given, stream)
+            except failed:
+                with translated(self.api):
+                    raise
+            finally:
+                pop()
+
+        return start

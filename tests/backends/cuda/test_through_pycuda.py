@@ -205,6 +205,26 @@ def test_what_is_prepared_is_given_again_each_time() -> None:
     assert api.depth == 0
 
 
+def test_what_is_prepared_is_packed_once_where_that_can_be_given() -> None:
+    given: list[tuple[Any, ...]] = []
+    api = Api()
+    function = SimpleNamespace(_launch_kernel=lambda *one: given.append((api.depth, *one)))
+    start = context_of(api).prepared(function, (1, 2, 3), (4, 5, 6), [8, -1], "stream", 60_000)
+    start(), start()
+    packed = np.array([8, -1], np.int64).tobytes()
+    assert given == [(1, (1, 2, 3), (4, 5, 6), packed, 60_000, "stream")] * 2
+
+    def failing(*given: Any) -> None:
+        raise Error("it is lost")
+
+    start = context_of(api).prepared(
+        SimpleNamespace(_launch_kernel=failing), (1,) * 3, (1,) * 3, [], "stream"
+    )
+    with pytest.raises(DriverError, match="it is lost"):
+        start()
+    assert api.depth == 0
+
+
 def test_a_kernel_asks_once_for_the_memory_that_its_launches_give() -> None:
     asked: list[tuple[Any, ...]] = []
     given: list[tuple[Any, ...]] = []

@@ -82,7 +82,9 @@ def together(what: Contraction, columns: Side) -> bool:
     node, index = stmt.access.node, stmt.access.index
     if node.dtype.kind not in "fiu" or node.dtype.bits < 16 or node.strides is not None:
         return False
-    rounds = trips(last)
+    rounds, first = trips(last), last.lo.constant
+    if first is None or first % SIZE:
+        return False
     fits = len(columns.loops) == 1 or (rounds is not None and rounds % SIZE == 0)
     is_next = distance_of(node, index, last.symbol) == 1
     return fits and is_next and _gap(node, index, last.symbol) % SIZE == 0

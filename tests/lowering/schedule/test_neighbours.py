@@ -39,6 +39,8 @@ def test_neighbours_are_stored_together() -> None:
 
 def test_others_are_not() -> None:
     assert not is_together(case_of("c[i, 2 * j] = sum[k](a[i, k] * b[k, j])", c="f32[20, 36]"))
+    half = "for j in range(1, 18):\n    c[i, j] = sum[k](a[i, k] * b[k, j])"
+    assert not is_together(case_of(half)), "the first is at an odd place"
     assert not is_together(case_of("c[i, j + 1] = sum[k](a[i, k] * b[k, j])", c="f32[20, 20]"))
     assert not is_together(case_of(PLAIN, c="f32[20, 19]", b="f32[17, 19]")), "odd rows"
     images = {"c": "f32[20, 6, 3]", "b": "f32[17, 6, 3]"}

@@ -129,10 +129,8 @@ def _paired(loop: For, scope: Scope) -> str:
     assert _step(store.access, loop.symbol) == 1
     rounds = ({loop.symbol: const(at)} for at in range((loop.hi - loop.lo).constant or 0))
     values = [scope.expression(substitute_expr(store.value, one)).text for one in rounds]
-    start = {loop.symbol: const(0)}
-    size = len(values) * store.access.node.dtype.itemsize
-    assert _is_multiple(store.access, start, size), "no such store could be made"
-    return f"stored<{dtype}>({_pointer(store.access, start, scope)}, {', '.join(values)});"
+    to = _pointer(store.access, {loop.symbol: const(0)}, scope)
+    return f"stored<{dtype}>({to}, {', '.join(values)});"
 
 
 def _stored(loop: For) -> Store:

@@ -114,7 +114,8 @@ def test_what_a_process_looks_at(
 
 def test_a_failure_is_shown_when_it_is_met(tmp_path: Path) -> None:
     text = "import os, signal, time\ndef test_bad():\n    assert 1 + 1 == 3, 'so it is not'\n"
-    text += f"def test_long():\n    time.sleep({told.LONG + 0.1})\n"
+    text += "def test_long():\n    signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    text += f"    time.sleep({told.LONG + 0.1})\n"
     text += "    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(60)\n"
     (tmp_path / "test_some.py").write_text(text)
     words = [sys.executable, "-m", "pytest", "-q", "-p", "tests.gpu.told", "--tb=short"]

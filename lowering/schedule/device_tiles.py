@@ -38,7 +38,7 @@ from math import ceil
 from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access
-from ..ir.expressions import Apply, Cast, Const, Expr, Index, Position, Read, Select
+from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, floordiv, mod, var
 from ..ir.loops import For, If, Stmt, Store, Update
@@ -54,9 +54,8 @@ from .device_contraction import (
     points_of,
     started,
 )  # fmt: skip
-from .elsewhere import Place, elsewhere
 from .meet import met
-from .neighbours import SIZE, Neighbours, together
+from .neighbours import SIZE, Neighbours, done_with, together
 from .nests import Band, Facts, around, favours
 from .points import Made, Space
 from .tile_side import Side
@@ -311,10 +310,5 @@ class _Tiling:
 
     def used(self, column: Affine, further: Affine, number: Affine) -> tuple[Stmt, ...]:
         """Return what is done with the sum of that number of a column, in the row `r`."""
-
-        def moved(node: Node, index: tuple[Index, ...]) -> Place:
-            place = (*self.place.index[:3], number)
-            return (node, index) if node != self.what.total else (self.total, place)
-
         here = self.rows.values(self.at[0]) | self.columns.further(column, further)
-        return elsewhere(substitute(self.what.rest, here), moved)
+        return done_with(self.what, here, (self.total, (*self.place.index[:3], number)))

@@ -22,7 +22,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import gcd
 
 from ..dataclass import dataclass
@@ -31,7 +31,9 @@ from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, var
 from ..ir.loops import Comment, For, If, LoopKind, Stmt, Store
 from ..ir.node import Node
+from ..ir.rewrite import substitute
 from .device_contraction import Contraction
+from .elsewhere import Place, elsewhere
 from .nests import distance_of, trips
 from .tile_side import Side
 
@@ -72,6 +74,15 @@ class Neighbours:
             for test in self.columns.tests(first + var(one), self.broad):
                 body = (If(test, body),)
         return (For(one, const(0), const(SIZE), 1, body, kind),)
+
+
+def done_with(what: Contraction, here: Mapping[Symbol, Affine], sum_: Place) -> Body:
+    """Return what is done with a sum, given what the loops are there, and where the sum is held."""
+
+    def moved(node: Node, index: tuple[Index, ...]) -> Place:
+        return (node, index) if node != what.total else sum_
+
+    return elsewhere(substitute(what.rest, here), moved)
 
 
 def together(what: Contraction, columns: Side) -> bool:

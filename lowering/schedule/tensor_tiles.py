@@ -38,20 +38,19 @@ from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access
 from ..ir.dtypes import DType
-from ..ir.expressions import Apply, Cast, Expr, Index, Position, Read, Select
+from ..ir.expressions import Apply, Cast, Expr, Position, Read, Select
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, floordiv, mod, var
 from ..ir.loops import Barrier, For, If, Stmt, Store
 from ..ir.node import Node
 from ..ir.ops import OPS
-from ..ir.rewrite import substitute, substitute_expr
+from ..ir.rewrite import substitute_expr
 from ..ir.walk import reads, writes
 from ..target import Target
 from .device_contraction import Contraction, contraction, points_of, started
 from .device_tiles import ACROSS, in_blocks, zero
-from .elsewhere import Place, elsewhere
 from .meet import met
-from .neighbours import SIZE, Neighbours, together
+from .neighbours import SIZE, Neighbours, done_with, together
 from .nests import Band, Facts, distance_of, favours, trips
 from .points import Made, Space
 from .tensor_units import PIECE, chosen
@@ -365,13 +364,8 @@ class _Tiling:
 
     def used(self, column: Affine, further: Affine, number: Affine) -> tuple[Stmt, ...]:
         """Return what is done with the sum of that number of a column, in the row `r`."""
-
-        def moved(node: Node, index: tuple[Index, ...]) -> Place:
-            place = (*self.place.index[:3], number)
-            return (node, index) if node != self.what.total else (self.total, place)
-
         here = self.rows.values(self.at[0]) | self.columns.further(column, further)
-        return elsewhere(substitute(self.what.rest, here), moved)
+        return done_with(self.what, here, (self.total, (*self.place.index[:3], number)))
 
 
 def _moved(one: _Factor, at: Affine, deep: Affine, by: Affine) -> tuple[Affine, Affine]:

@@ -365,7 +365,7 @@ def test_what_cannot_be_given_on_is_told(untouched: Opened) -> None:
     def lead(other: int, stream: Any) -> None:
         raise DriverError("the device is lost")
 
-    untouched.context.lead = lead  # type: ignore[method-assign]
+    untouched.context.lead = lead
     with pytest.raises(CdBackendError, match="CD0884.*the device is lost"):
         got.__dlpack__()
     untouched.lost = True

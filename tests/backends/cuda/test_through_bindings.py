@@ -104,9 +104,7 @@ def test_what_is_prepared_is_given_again_each_time() -> None:
 
 def test_a_kernel_asks_once_for_the_memory_that_its_launches_give() -> None:
     api = Api()
-    api.CUfunction_attribute = SimpleNamespace(  # type: ignore[attr-defined]
-        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8
-    )
+    api.CUfunction_attribute = SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8)
     context = BindingsContext(api, None)
     assert context.function("code", "f", 2) == 7
     assert api.calls[-1] == ("cuModuleGetFunction", "code", b"f")

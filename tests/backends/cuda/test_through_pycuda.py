@@ -112,7 +112,7 @@ def test_what_the_driver_refuses_before_there_is_a_context_is_an_error_of_it() -
             raise Error("not initialized")
 
     api = Api(get_driver_version=Error("no driver"))
-    api.Device = Device  # type: ignore[attr-defined]
+    api.Device = Device
     driver = PyCuda.__new__(PyCuda)
     driver.api = api
     with pytest.raises(DriverError, match="not initialized"):
@@ -234,9 +234,7 @@ def test_a_kernel_asks_once_for_the_memory_that_its_launches_give() -> None:
         prepared_async_call=lambda *one, shared_size: given.append((one[-1], shared_size)),
     )
     code, api = SimpleNamespace(get_function=lambda name: kernel), Api()
-    api.function_attribute = SimpleNamespace(  # type: ignore[attr-defined]
-        MAX_DYNAMIC_SHARED_SIZE_BYTES="most"
-    )
+    api.function_attribute = SimpleNamespace(MAX_DYNAMIC_SHARED_SIZE_BYTES="most")
     context = context_of(api)
     assert context.function(code, "f", 2) is context.function(code, "f", 2, 60_000)
     assert asked == [("qq",), ("qq",), ("most", 60_000)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plusequals.lowering.ir.fresh import Fresh
-from plusequals.lowering.ir.indexing import Affine, const, evaluate, var
+from plusequals.lowering.ir.indexing import Affine, Symbol, const, evaluate, var
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.schedule.tile_side import Side
 
@@ -12,8 +12,8 @@ from ..ir.build import symbols
 I, J, N = symbols("i j n")
 
 
-def side(*loops: tuple[object, int, Affine]) -> Side:
-    made = (For(symbol, const(lo), hi, 1, ()) for symbol, lo, hi in loops)  # type: ignore[arg-type]
+def side(*loops: tuple[Symbol, int, Affine]) -> Side:
+    made = (For(symbol, const(lo), hi, 1, ()) for symbol, lo, hi in loops)
     return Side(tuple(made), Fresh(0, 9), "row")
 
 

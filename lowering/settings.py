@@ -18,10 +18,10 @@ from contextvars import ContextVar
 from dataclasses import field, fields, replace
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin, get_type_hints
 
 from .dataclass import dataclass
-from .diagnostic import CdNameError, CdValueError, Diagnostic, nearest
+from .diagnostic import CdNameError, CdTypeError, CdValueError, Diagnostic, nearest
 
 PREFIX = "PLUSEQUALS_"
 Changes = Mapping[str, Any]
@@ -90,6 +90,20 @@ class Settings:
     dump_dir: str = _setting(
         "", "a folder that receives every stage as text, and logs; empty for none"
     )
+
+    def __enter__(self) -> NoReturn:
+        """Raise CdTypeError: `use` is for the process, `override` for a `with`."""
+        raise CdTypeError(
+            Diagnostic(
+                "CD0824",
+                "settings cannot be entered by `with`",
+                notes=("`use` changed those of the process; `settings.reset()` takes that back",),
+                helps=("`with plusequals.override(...):` changes them for the code inside",),
+            )
+        )
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: settings are never entered."""
 
 
 class _Process:

@@ -63,6 +63,12 @@ def unfit_setting() -> object:
     return pe.use(checked="maybe")
 
 
+def settings_in_a_with() -> None:
+    """Enter what `use` gives, where `override` is meant."""
+    with pe.use(threads=0):
+        pass
+
+
 def unfit_variable() -> object:
     """Give a variable of the environment a value that cannot be read."""
     return settings.from_environment({"PLUSEQUALS_CHECKED": "perhaps"})

@@ -46,7 +46,7 @@ def test_the_loops_mean_the_same(kind: str, text: str, shapes: tuple[str, ...]) 
 
 def test_all_that_both_factors_depend_on_is_counted_as_one() -> None:
     text = "c[b, h, i, j] = sum[k](a[b, h, i, k] * d[h, b, k, j])"
-    shapes = {"c": "f16[2, 2, 16, 17]", "a": "f16[2, 2, 16, 18]", "d": "f16[2, 2, 18, 17]"}
+    shapes = {"c": "f16[2, 1, 16, 17]", "a": "f16[2, 1, 16, 18]", "d": "f16[1, 2, 18, 17]"}
     case = Case(text, **shapes)
     made = made_of(case, "f16")
     assert made is not None
@@ -71,6 +71,7 @@ def test_tiles_are_filled_three_ahead_between_barriers() -> None:
 def test_the_loops_of_four_warps_mean_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tensor_units, "ENOUGH", 1)
     monkeypatch.setattr(tensor_units, "SIDE", 16)
+    monkeypatch.setattr(tensor_units, "WIDE", (128, 128))
     case = Case(TEXT, **sizes("f16", "17, 18", "17, 16", "16, 18"))
     made = made_of(case, "f16", room=200_000)
     assert made is not None

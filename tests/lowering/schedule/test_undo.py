@@ -89,18 +89,15 @@ def test_what_cannot_be_taken_back_stays_behind_all_checks(name: str) -> None:
     assert not is_together(scheduled(f.procedure(*(arrays(700)[one] for one in names))))
 
 
-@pytest.mark.parametrize("threads", [1, 2, 7])
-@pytest.mark.parametrize("wrong", [(), (0,), (90_000, 31_000), (-1,)], ids=str)
+@pytest.mark.parametrize("wrong", [(), (0,), (18_000, 6_200), (-1,)], ids=str)
 @pytest.mark.parametrize("name", [*TOGETHER, "rows", "reals"])
-def test_nothing_is_left_behind_by_an_error(
-    name: str, wrong: tuple[int, ...], threads: int
-) -> None:
+def test_nothing_is_left_behind_by_an_error(name: str, wrong: tuple[int, ...]) -> None:
     f, names = made((TOGETHER | APART)[name])
-    given = [arrays(100_003, wrong)[one] for one in names]
+    given = [arrays(20_003, wrong)[one] for one in names]
     outcomes = []
-    with settings.override("cc", threads=threads, parallel_from=1000, optimize=1):
-        for way in (f.on("cc"), f.on("numpy")):
-            mine = [one.copy() for one in given]
+    for way, threads in ((f.on("numpy"), 1), *((f.on("cc"), threads) for threads in (1, 2, 7))):
+        mine = [one.copy() for one in given]
+        with settings.override("cc", threads=threads, parallel_from=1000, optimize=1):
             try:
                 way(*mine)
                 outcomes.append([one.tolist() for one in mine])
@@ -108,6 +105,6 @@ def test_nothing_is_left_behind_by_an_error(
                 outcomes.append(str(problem))
                 for one, before in zip(mine, given, strict=True):
                     np.testing.assert_array_equal(one, before)
-    assert isinstance(outcomes[0], str) == bool(wrong)
+    assert all(isinstance(outcome, str) == bool(wrong) for outcome in outcomes)
     if name != "reals" or wrong:  # whose sums come in another order
-        assert outcomes[0] == outcomes[1]
+        assert outcomes == [outcomes[0]] * 4

@@ -7,8 +7,6 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
-
 from plusequals.backends.cuda.nvrtc import Made
 
 from .counted import Counted, Counting, key_of
@@ -60,10 +58,8 @@ def test_what_workers_send_is_added_up() -> None:
     assert Counted().line() == ("CUDA kernels: 0 compiled for 0 architectures, 0 run on the CPU")
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]])
-def test_a_run_ends_with_the_line(workers: list[str]) -> None:
-    if workers and find_spec("xdist") is None:
-        pytest.skip("no pytest-xdist on this machine")
+def test_a_run_ends_with_the_line() -> None:
+    workers = ["-n", "2"] if find_spec("xdist") is not None else []
     file = "tests/backends/cuda/test_code.py"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers]
     one = [f"{file}::test_memory_goes_back_after_a_run", f"{file}::test_prints_come_in_order"]

@@ -71,6 +71,13 @@ def test_every_stage_is_shown_and_means_the_same(tmp_path: Path) -> None:
     assert len(re.findall(r"largest difference from NumPy: \d", printed)) == 3
 
 
+def test_two_streams_agree_with_one(tmp_path: Path) -> None:
+    printed = run(SCRIPTS[3], tmp_path)
+    assert "two runs on two streams are equal bit by bit: True" in printed
+    difference = re.search(r"one stream and two differ by at most (\S+)", printed)
+    assert difference is not None and float(difference[1]) < 1e-5
+
+
 def test_the_first_wrong_number_is_found(tmp_path: Path) -> None:
     printed = run(SCRIPTS[4], tmp_path)
     assert re.search(r"line \d+: e\[\d+, \d+\] = exp\(z.*\)    0.0 -> inf", printed)

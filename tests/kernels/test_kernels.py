@@ -72,5 +72,5 @@ def test_any_number_of_threads_gives_the_same_bits(kernel: Kernel) -> None:
             returned = pe.cd(kernel.function)(*given, **kwargs)
         return [number.tobytes() for number in _numbers((returned, given))]
 
-    assert bits(1, "default") == bits(2, "default") == bits(7, "default")
-    assert bits(0, "strict") == bits(7, "strict"), "whatever the order of the loops"
+    assert bits(1, "default") == bits(7, "default")
+    assert bits(0, "strict") == bits(2, "strict"), "whatever the order of the loops"

@@ -48,6 +48,6 @@ def test_every_prefix_agrees(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1030))
+@pytest.mark.parametrize("seed", range(1000, 1010))
 def test_every_prefix_agrees_long(seed: int) -> None:
     assert _agree(seed) in (0, len(PREFIXES))

@@ -49,7 +49,7 @@ backends/runtime: __init__ saved batch inlined routine bound codes given link ru
 backends/runtime: device checks transfer ahead direct field chosen state order filled stored
 backends/runtime: memory queue failure asked arrays timeline bindings printed
 backends/cuda: __init__ backend code straight run turns device pool staging resident foreign
-backends/cuda: shared dlpack plan kernels block_memory occupancy nvrtc dialect driver
+backends/cuda: shared dlpack plan kernels arrivals block_memory occupancy nvrtc dialect driver
 backends/cuda: through_pycuda
 backends/cuda: through_bindings verbs protocols
 backends/cc: __init__ backend warm stream compiler code threads library inspection toolchain host
@@ -65,7 +65,7 @@ lowering/schedule: __init__ grid presets stencil masks guarded lockstep predicat
 lowering/schedule: separate pairs planes
 lowering/schedule: deferred kinds split stages answered
 lowering/schedule: prepared inward prefer tensor_tiles tensor_units device_parts device_tiles
-lowering/schedule: distribution neighbours tile_side
+lowering/schedule: finish distribution neighbours tile_side
 lowering/schedule: device_contraction bared columns onward fronts
 lowering/schedule: segments scatter owners prefix chunks copied
 lowering/schedule: beforehand hosts marks growing hits searches together truth flags

@@ -53,6 +53,7 @@ LIBRARY = (
             "atomics",
             "logs",
             "launches",
+            "arrivals",
         )
     ),
 )

@@ -1,9 +1,9 @@
 """Kernels as CUDA text: what stands around the statements of each, written by the one walk.
 
-A kernel is an outermost loop of the kind `block`. Its parameters are 64 bits each: the addresses
-of the arrays that it uses, then the integers that the host knows, then where faults go and the
-number of the launch, then where prints go. Loops of the kinds `block` and `thread` are dealt out
-with a stride, so that every size of a launch computes the same.
+A kernel is an outermost loop of the kind `block`. Its parameters are 64 bits each: the addresses of
+the arrays that it uses, the integers that the host knows, where blocks count themselves, where
+faults go and the number of the launch, where prints go. Loops of the kinds `block` and `thread` are
+dealt out with a stride, so that every size of a launch computes the same.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from ..emit.ends import LEAST, MOST, SIZE
 from ..emit.layout import STEP, broken
 from ..emit.names import Names, identifier
 from ..emit.source import Body, above
+from .arrivals import ARRIVED, Arrivals, arrivals_of
 from .block_memory import laid_out
 from .dialect import CUDA, SPECIFIC
 from .occupancy import at_once
@@ -50,7 +51,8 @@ THREADED: Mapping[Space | None, int] = {"rows": 2, "registers": 1}
 WIDE = "_wide"
 """What stands behind the name of a number that a launch gives in more bits than it needs."""
 _OURS = frozenset(
-    "faults launch place turn failed met printed run blockIdx threadIdx blockDim gridDim".split()
+    f"{ARRIVED} faults launch place turn failed met printed run"
+    " blockIdx threadIdx blockDim gridDim".split()
 )
 
 
@@ -88,6 +90,8 @@ class Kernel:
     writes each."""
     dynamic: int = 0
     """Bytes that a launch gives to each block; 0 where it declares what its threads share."""
+    arrivals: Arrivals | None = None
+    """What its blocks count themselves with, if they do."""
 
     @property
     def threads(self) -> int:
@@ -103,7 +107,8 @@ class Kernel:
     @property
     def arguments(self) -> int:
         """How many arguments a launch gives it."""
-        return len(self.nodes) + len(self.symbols) + 2 * self.checks + (self.prints > 0)
+        more = (self.arrivals is not None) + 2 * self.checks + (self.prints > 0)
+        return len(self.nodes) + len(self.symbols) + more
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,7 @@ class KernelFrame:
     """Whether prints are shown by the device."""
     sizes: frozenset[Symbol] = frozenset()
     dialect: Dialect = CUDA
+    arrivals: Arrivals | None = None
 
     def failing(self, number: int, path: Sequence[str]) -> Iterator[str]:
         """Yield what comes before the values of a fault: the first in the program records it."""
@@ -177,6 +183,10 @@ class KernelFrame:
         if self.meets:
             yield "met++;"
             yield "if (failed && failed <= met) return;"
+
+    def coming_last(self) -> str:
+        """Return the test whether a block is the last one of those that come here."""
+        return "" if self.arrivals is None else self.arrivals.test(self.scope)
 
 
 def emit_kernels(
@@ -246,7 +256,7 @@ def _kernel(
     pieces = (units.aligned(stmt) for stmt in inside if isinstance(stmt, For))
     written = {node.id for node in writes(_body(loop))}
     aligned = {node.id: node.id in written for node in pieces if node is not None}
-    facts = shared, keeps, shape, aligned, dynamic
+    facts = shared, keeps, shape, aligned, dynamic, arrivals_of(loop)
     return Kernel(name, nodes, symbols, checks, prints, logs, loop, *facts)
 
 
@@ -279,7 +289,7 @@ def _frame(kernel: Kernel, spaces: Mapping[int, Space], known: Bounds) -> Kernel
     copies = any(isinstance(stmt, For) and stmt.kind == "packed" for stmt in inside)
     wide = tuple(stmt for stmt in inside if isinstance(stmt, For) and stmt.kind == "warpgroup")
     scope.swizzled = frozenset(n.id for n in reads(wide) if spaces.get(n.id) == "shared")
-    return KernelFrame(scope, names, meets, copies, kernel.logs, sizes)
+    return KernelFrame(scope, names, meets, copies, kernel.logs, sizes, CUDA, kernel.arrivals)
 
 
 def _between(symbols: Iterable[Symbol], sizes: Set[Symbol], known: Bounds) -> Bounds:
@@ -334,7 +344,8 @@ def _is_value(node: Node, kernel: Kernel, spaces: Mapping[int, Space]) -> bool:
 def _head(kernel: Kernel, frame: KernelFrame, bounds: str) -> str:
     parameters = []
     written = {node.id for node in writes((kernel.loop,))}
-    waits = any(isinstance(stmt, Barrier) for stmt in statements(_body(kernel.loop)))
+    inside = statements(_body(kernel.loop))
+    waits = kernel.arrivals is not None or any(isinstance(stmt, Barrier) for stmt in inside)
     for node in kernel.nodes:
         const = "" if node.id in written else "const "
         # What another thread writes before a barrier, this one may read behind it: a compiler that
@@ -346,6 +357,7 @@ def _head(kernel: Kernel, frame: KernelFrame, bounds: str) -> str:
     for symbol in kernel.symbols:
         wide = WIDE * (symbol in frame.scope.narrow)
         parameters.append(f"int64_t {frame.scope.symbols[symbol]}{wide}")
+    parameters += [f"uint32_t *{ARRIVED}"] * (kernel.arrivals is not None)
     parameters += ["int64_t *faults", "int64_t launch"] * kernel.checks
     if kernel.prints:
         parameters.append("int64_t run" if kernel.logs else "int64_t *printed")

@@ -44,7 +44,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.walk import bodies, statements
 from ...lowering.schedule.grid import alone
 from ...lowering.schedule.points import THREADS, Space
-from .kernels import WARP, Shape, Text, emit_kernels
+from .kernels import FAULTS, WARP, Shape, Text, emit_kernels
 
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 """How many blocks a launch may have along each axis."""
@@ -52,6 +52,10 @@ DEEPEST = 64
 """How many threads a block may have along its last axis."""
 ANSWERS = 8
 """So many values the host asks for at once."""
+REPORTED = 8 * (ANSWERS + FAULTS)
+"""Bytes of what a run reports: answers, and behind them whether it failed, and how."""
+COUNTER = 4
+"""Bytes of a number by which blocks count themselves."""
 UNKNOWN_BLOCKS = 1024
 """Blocks of a launch along an axis whose size depends on another one."""
 
@@ -167,6 +171,13 @@ class Plan:
     """Integers, into which kernels write what the host asks."""
     device: tuple[Node, ...]
     """The locals that are the device's, in the order of the program."""
+
+    @property
+    def counted(self) -> int:
+        """Bytes of the numbers by which blocks count themselves: the largest kernel's, since each
+        leaves them as they were, zeros."""
+        counts = (one.arrivals.count for one in self.text.kernels if one.arrivals is not None)
+        return COUNTER * max(counts, default=0)
 
 
 def plan(program: Program, spaces: Mapping[int, Space], zeroed: frozenset[int]) -> Plan:

@@ -30,6 +30,7 @@ from .kernels import FAULTS, PLACES, Kernel, Text
 from .plan import (
     ANSWERS,
     MOST_BLOCKS,
+    REPORTED,
     Again,
     Asked,
     Bind,
@@ -108,6 +109,8 @@ class Run:
     """Those of arrays whose size only the run knows."""
     copies: Transfers = field(init=False)
     reports: int = 0
+    arrived: int = 0
+    """Where blocks count themselves: zeros before each launch, and after it."""
     launches: int = 0
 
     def __post_init__(self) -> None:
@@ -177,10 +180,10 @@ class Run:
 
     def begin(self, given: Sequence[Any]) -> None:
         """Take memory and fill it."""
-        code, device = self.code, self.code.device
-        self.reports = self.take("what is reported", 8 * (ANSWERS + FAULTS))
-        device.context.clear(self.reports, 8 * (ANSWERS + FAULTS), self.stream)
-        self.places[code.plan.answers.id] = self.reports
+        size = REPORTED + self.code.plan.counted
+        self.reports = self.places[self.code.plan.answers.id] = self.take("what is reported", size)
+        self.arrived = self.reports + REPORTED
+        self.clear(self.reports, size)
         self.place(given)
 
     def place(self, given: Sequence[Any]) -> None:
@@ -301,6 +304,7 @@ class Run:
         aside = {n.id: self.aside(n) for n in kernel.nodes if self.is_away(n, kernel)}
         arguments = [aside.get(node.id, self.places[node.id]) for node in kernel.nodes]
         arguments += [self.symbols[symbol] for symbol in kernel.symbols]
+        arguments += [self.arrived] * (kernel.arrivals is not None)
         self.launches += 1
         arguments += [self.reports + 8 * _FLAG, self.launches] * kernel.checks
         arguments += behind
@@ -374,9 +378,7 @@ class Run:
     def give(self, node: Node) -> None:
         """Give an array its storage, of its size now, filled with zeros."""
         shape = tuple(max(0, evaluate(extent, self.symbols)) for extent in node.shape)
-        size = node.dtype.itemsize
-        for extent in shape:
-            size *= extent
+        size = node.dtype.itemsize * prod(shape)
         self.shapes[node.id] = shape
         address = self.places[node.id] = self.take(node.label, size)
         self.clear(address, size)

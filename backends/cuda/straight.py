@@ -2,7 +2,9 @@
 
 Such a run has its arrays on the device already, and nothing that the host has to wait for: no
 check, no value that a kernel finds, no result. What it asks of the driver is the same each time, so
-it is written down when the arrays are known, and a call repeats that.
+it is written down when the arrays are known, and a call repeats that. Numbers by which blocks count
+themselves are its own, since runs of other streams count at the same time: they are zeros before
+and after each kernel, and filled only once.
 """
 
 from __future__ import annotations
@@ -75,22 +77,25 @@ def _borrowing(run: _Straight, placed: Sequence[Placed]) -> Callable[[], None]:
     What comes next in its stream may have them. They are mostly where they were, so that what was
     written down holds.
     """
-    code, lane, device = run.code, run.stream, run.code.device
+    code, lane, device, arrived = run.code, run.stream, run.code.device, run.arrived
+    if arrived:
+        run.taken.remove(arrived)
     known, calls, labels = list(run.taken), run.calls, run.labels
     run.end()
+    kept = when_gone(device.pool.returned, arrived, lane, False) if arrived else None
 
     def queue(taken: list[int]) -> None:
         nonlocal known, calls
         for label, size in labels:
             taken.append(device.pool.take(size, label, code.name, lane))
         if taken != known:
-            again = _Straight(code, lane, borrowed=list(taken))
+            again = _Straight(code, lane, arrived=arrived, borrowed=list(taken))
             again.write(placed)
             known, calls = list(taken), again.calls
         for call in calls:
             call()
 
-    def start() -> None:
+    def start(held: object = kept) -> None:
         if device.lost:
             raise forked()
         taken: list[int] = []
@@ -119,6 +124,10 @@ class _Straight(Run):
 
     def write(self, placed: Sequence[Placed]) -> None:
         """Write down the run on arrays of the device; raises where the host has to wait."""
+        size = self.code.plan.counted
+        if size and not self.arrived:
+            self.arrived = Run.take(self, "what blocks count", size)
+            Run.clear(self, self.arrived, size)
         self.place(placed)
         self.steps(self.code.plan.steps)
         self.returned(placed)

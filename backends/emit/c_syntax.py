@@ -225,8 +225,9 @@ class _Walk:
 
     def for_(self, loop: For) -> None:
         if loop.kind == "parallel":
-            self.parallel(loop)
-            return
+            return self.parallel(loop)
+        if loop.kind == "last":
+            return self.block(self.frame.coming_last(), loop.body, loop.span)
         if (call := units.call(loop, self.scope)) is not None:
             self.line(call, loop.span)
             return

@@ -70,6 +70,9 @@ class Around(Protocol):
     def meeting(self, later: int) -> Iterator[str]:
         """Yield what makes the threads of a block wait for each other."""
 
+    def coming_last(self) -> str:
+        """Return the test whether a block is the last one of those that come here."""
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -197,6 +200,10 @@ class Frame:
     def meeting(self, later: int) -> Iterator[str]:
         """Yield nothing: there is one thread."""
         yield from ()
+
+    def coming_last(self) -> str:
+        """Return no test: there is one block."""
+        return ""
 
     def head(self, faults: bool, shows: bool, asks: bool = False) -> str:
         """Return the head of the body function: every array by its name, and what it reports to."""

@@ -5,7 +5,8 @@
     independent points                 each thread one: `points`
     points that have loops in them     each block one, its threads together: `team`
     sums over many rounds              in parts, by many blocks: `chunks`, `segments`; along columns
-                                       by many threads: `columns`
+                                       by many threads: `columns`; the last block of those that find
+                                       parts puts them together: `finish`
     running totals                     in pieces: `scan`, `prefix`
     writes to where data says          each thread its own elements, in pieces if exact: `owners`;
                                        where it is asked for by atomic operations: `scatter`
@@ -46,6 +47,7 @@ from .copied import scalars, with_copies
 from .device_parts import divided
 from .device_tiles import tiles
 from .distribution import distributed
+from .finish import MOST_NODES, by_the_last
 from .hosts import is_hosts, is_large
 from .nests import Band, Facts, band, facts_of, uses_of
 from .owners import owners
@@ -60,9 +62,6 @@ from .segments import Segment, segments
 from .team import is_shared, is_worth, one_block, rows
 from .tensor_tiles import tensor_tiles
 from .tree import sums
-
-MOST_NODES = 64
-"""Statements that have nothing to do with each other share a kernel up to so many arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def grid(program: Program, target: Target, exact: bool = False) -> Grid:
         frozenset(node.id for node in program.locals), target,
         dict.fromkeys(copied, "private"),
     )  # fmt: skip
-    made = with_copies(work.body(rest), copied)
+    made = with_copies(by_the_last(work.body(rest), work.spaces, fresh), copied)
     scheduled = replace(program, kernels=(replace(program.kernels[0], body=made),))
     scheduled = fresh.declared(scheduled)
     used = {node.id for node in (*reads(made), *writes(made))}

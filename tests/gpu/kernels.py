@@ -15,7 +15,15 @@ from plusequals import cd
 from plusequals.backends.cuda.backend import translate
 from plusequals.backends.cuda.kernels import FAULTS
 from plusequals.backends.cuda.nvrtc import Compiler, Figures
-from plusequals.backends.cuda.plan import MOST_BLOCKS, Clear, Launch, Plan, Repeat, Step
+from plusequals.backends.cuda.plan import (
+    COUNTER,
+    MOST_BLOCKS,
+    Clear,
+    Launch,
+    Plan,
+    Repeat,
+    Step,
+)
 from plusequals.backends.cuda.verbs import Properties
 from plusequals.lowering import settings
 from plusequals.lowering.ir.assignments import Procedure
@@ -38,6 +46,8 @@ class Prepared:
     places: dict[int, int]
     figures: dict[str, Figures]
     faults: int
+    arrived: int
+    """Where blocks count themselves: zeros between kernels."""
     symbols: dict[Symbol, int] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -67,6 +77,7 @@ class Prepared:
         grid += [1] * (3 - len(grid))
         arguments = [self.places[node.id] for node in kernel.nodes]
         arguments += [self.symbols[symbol] for symbol in kernel.symbols]
+        arguments += [self.arrived] * (kernel.arrivals is not None)
         arguments += [self.faults, step.kernel + 1] * kernel.checks
         function = self.functions[step.kernel]
         self.machine.launch(function, grid, step.threads, arguments, kernel.dynamic)
@@ -81,7 +92,7 @@ class Prepared:
 
     def free(self) -> None:
         """Give all memory back."""
-        for address in {*self.places.values(), self.faults}:
+        for address in {*self.places.values(), self.faults, self.arrived}:
             self.machine.free(address)
 
 
@@ -114,7 +125,10 @@ def prepared(
         places[node.id] = machine.allocate(node.bytes)
     faults = machine.allocate(8 * FAULTS)
     machine.clear(faults, 8 * FAULTS)
-    return Prepared(machine, plan, functions, places, made.figures, faults)
+    size = max(plan.counted, COUNTER)
+    arrived = machine.allocate(size)
+    machine.clear(arrived, size)
+    return Prepared(machine, plan, functions, places, made.figures, faults, arrived)
 
 
 def _properties(machine: Machine) -> Properties:

@@ -83,6 +83,19 @@ static void wait_at(int line, State state)
     if (!_setjmp(fibres[current])) _longjmp(scheduler, 1);
 }
 #define __syncthreads() wait_at(__LINE__, AT_BARRIER)
+
+/* What one thread of a block says to all of them, at a barrier. */
+static int said_by[MOST_THREADS];
+static int any_said(int line, int mine)
+{
+    said_by[current] = mine;
+    wait_at(line, AT_BARRIER);
+    int any = 0;
+    for (unsigned t = 0; t < blockDim.x * blockDim.y * blockDim.z; t++) any |= said_by[t];
+    wait_at(line, AT_BARRIER);
+    return any;
+}
+#define __syncthreads_or(mine) any_said(__LINE__, mine)
 #define __syncwarp() wait_at(__LINE__, AT_EXCHANGE)
 
 /* What each thread of a warp has is what all of them get: every exchange of a warp is this one. */
@@ -127,6 +140,12 @@ template <class T> static T atomicCAS(T *at, T expected, T wanted)
 {
     const T before = *at;
     if (before == expected) *at = wanted;
+    return before;
+}
+static unsigned atomicInc(unsigned *at, unsigned most)
+{
+    const unsigned before = *at;
+    *at = before >= most ? 0 : before + 1;
     return before;
 }
 template <class T> static T atomicExch(T *at, T wanted)

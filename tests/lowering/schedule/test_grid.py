@@ -31,7 +31,8 @@ from plusequals.lowering.ir.walk import bodies, own_writes, statements, writes
 from plusequals.lowering.lower import lower
 from plusequals.lowering.many import for_many
 from plusequals.lowering.pipeline import optimize
-from plusequals.lowering.schedule.grid import MOST_NODES, grid
+from plusequals.lowering.schedule.finish import MOST_NODES
+from plusequals.lowering.schedule.grid import grid
 from plusequals.lowering.schedule.nests import trips
 from plusequals.lowering.schedule.team import WORTH
 from plusequals.lowering.target import Target
@@ -189,8 +190,11 @@ def of(text: str, **arrays: str) -> list[Stmt]:
 
 def test_what_stands_around_the_parts_of_a_sum_shares_a_kernel() -> None:
     text = "y[0] = sum[i, j](x[i, j]) * 2"
-    first, last = (s for s in of(text, y="f32[1]", x="f32[300, 300]") if not isinstance(s, Comment))
+    (kernel,) = (s for s in of(text, y="f32[1]", x="f32[300, 300]") if not isinstance(s, Comment))
+    assert isinstance(kernel, For)
+    first, last = kernel.body
     assert isinstance(first, For) and isinstance(last, For)
+    assert (first.kind, last.kind) == ("block", "last")
     assert Y.label not in {node.label for node in writes((first,))}
     assert Y.label in {node.label for node in writes((last,))}
 

@@ -124,9 +124,9 @@ def apart(
     if point is None:
         last = tuple(stmt for one in own for stmt in one.ends_of(fresh, count))
         return Made((block, *last), made.spaces)
-    wholes = [one.whole(fresh, count) for one in own]
+    wholes = [one.ends_of(fresh, count) for one in own]
     around_it = replace(point, kind="block", body=(block,))
-    return Made((around_it, *(replace(point, body=(whole,)) for whole in wholes)), made.spaces)
+    return Made((around_it, *(replace(point, body=whole) for whole in wholes)), made.spaces)
 
 
 def _is_short(loops: Sequence[For], body: tuple[Stmt, ...]) -> bool:

@@ -111,6 +111,8 @@ class _Cut:
     parts: list[_Part] = field(default_factory=list)
     together: list[Stmt] = field(default_factory=list)
     """The statements of the nest that is not closed: all that may be done after the last sums."""
+    found: set[int] = field(default_factory=set)
+    """The scalars of what puts parts together, for each point."""
 
     def add(self, stmt: Stmt, along: bool) -> None:
         """Add a statement; in the place of a long sum `along` points stands then that of parts."""
@@ -166,7 +168,9 @@ class _Cut:
         private = own | {node.id for one in mine for node in one.scalars}
         around_it = For(group, const(0), const(count), 1, ())
         accumulators = frozenset(access.node.id for one in found for access in one.accesses)
-        wholes = [one.whole(self.fresh, count) for one in mine]
+        known = len(self.fresh.nodes)
+        wholes = [stmt for one in mine for stmt in one.ends_of(self.fresh, count)]
+        self.found |= {node.id for node in self.fresh.nodes[known:]}
         return _Part((*starts, *inner, *ends), around_it, private), wholes, accumulators
 
     def is_small(self, number: int) -> bool:
@@ -181,7 +185,7 @@ class _Cut:
             return Made((kernel,), dict.fromkeys(part.private, "private"))
         (loop,) = around(self.free, body)
         assert isinstance(loop, For)
-        self.facts.tell((loop,), private)
+        self.facts.tell((loop,), private | self.found)
         return loop
 
 

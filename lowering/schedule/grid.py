@@ -226,7 +226,10 @@ class _Placing:
         if all(isinstance(stmt, Comment) for stmt in body):
             return tuple(body)
         loop = replace(point, body=tuple(body))
-        self.facts.tell((loop,), only)
+        made = self.known()
+        new = {number for number in uses_of(body) if number in made and not made[number].rank}
+        self.nodes |= made
+        self.facts.tell((loop,), only | new)
         return self.nest(loop)
 
     def separated(self, loop: For) -> tuple[Stmt, ...] | None:

@@ -30,7 +30,7 @@ from ..dataclass import dataclass
 from ..ir.assignments import Let
 from ..ir.fresh import Fresh
 from ..ir.indexing import var
-from ..ir.loops import For, Stmt
+from ..ir.loops import For, Stmt, Update
 from ..ir.node import Node
 from ..ir.walk import statements, uses
 from .chunks import ROUNDS, blocks_for
@@ -85,6 +85,7 @@ def segments(
     if shares_symbols([body[lo:hi] for lo, hi in parts]):
         return None
     crossing = carried([body[lo:hi] for lo, hi in parts], found.private)
+    crossing |= bests_of(body, crossing) & found.private
     large = [nodes[number] for number in sorted(crossing)]
     moved = with_axis(body, large, free[0], fresh) if large else body
     if moved is None:
@@ -158,6 +159,13 @@ def shares_symbols(parts: list[tuple[Stmt, ...]]) -> bool:
         found & symbols
         for at, found in enumerate(bound) for other, symbols in enumerate(used) if at != other
     )  # fmt: skip
+
+
+def bests_of(body: tuple[Stmt, ...], positions: frozenset[int]) -> frozenset[int]:
+    """Return where the best values are whose positions are in some temporaries."""
+    updates = (stmt for stmt in statements(body) if isinstance(stmt, Update))
+    pairs = ((one.access.node.id, one.pair) for one in updates if one.pair is not None)
+    return frozenset(best for best, pair in pairs if pair.access.node.id in positions)
 
 
 def carried(parts: Sequence[tuple[Stmt, ...]], private: frozenset[int]) -> frozenset[int]:

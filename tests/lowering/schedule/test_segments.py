@@ -12,13 +12,14 @@ from plusequals.lowering.ir.expressions import Read
 from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.ir.loops import Check, For
 from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule import chunks
 from plusequals.lowering.schedule.chunks import ROUNDS
 from plusequals.lowering.schedule.grid import grid
 from plusequals.lowering.schedule.nests import band
 from plusequals.lowering.schedule.segments import MANY, Segment, segments
 from plusequals.lowering.target import Target
 
-from .kernels import Case, filled, ran
+from .kernels import Case, backwards, filled, ran
 
 SUM = "y[j] = sum[i](x[i, j]) * 2"
 
@@ -113,3 +114,27 @@ def test_what_points_have_of_their_own_gets_an_axis_in_front() -> None:
     assert cut(case) is not None
     shapes = {node.static_shape for node in case.fresh.nodes if node.label == "e"}
     assert shapes <= {(3, 9000)}
+
+
+@pytest.mark.parametrize(
+    "text", ["y[:] = x.argmax(axis=1)", "y[:] = x.argmin(axis=1) * 2 - x.argmax(axis=1)"]
+)
+@pytest.mark.parametrize("rounds", [300, 60])
+def test_parts_of_each_row_find_where_its_best_is(
+    text: str, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a thread where parts are few, by the threads of a block where they are many."""
+    monkeypatch.setattr(chunks, "ROUNDS", rounds)
+    case = Case(text, y="i64[3]", x="f32[3, 2100]")
+    program = grid(case.program, Target("cuda")).program
+    x = np.random.default_rng(1).integers(0, 40, (3, 2100)).astype("f4")
+    x[1, 1500:1700] = np.nan
+    arrays = [np.zeros(3, "i8"), x]
+    for one in (program, backwards(program)):
+        for got, want in zip(ran(one, arrays), ran(case.program, arrays), strict=True):
+            assert got.tobytes() == want.tobytes()
+    last = [s for s in statements(program.kernels[0].body) if isinstance(s, For)]
+    assert [s.kind for s in last if s.kind == "last"] == ["last"]
+    alone = [s for s in last if s.kind == "thread" and (s.hi - s.lo).constant == 1]
+    inside = [s for loop in alone for s in statements(loop.body) if isinstance(s, For)]
+    assert not inside, "no thread puts all parts together by itself"

@@ -64,7 +64,7 @@ lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks guarded lockstep predicate pieces
 lowering/schedule: separate pairs planes
 lowering/schedule: deferred kinds split stages answered
-lowering/schedule: prepared inward prefer tensor_tiles tensor_units device_parts device_tiles
+lowering/schedule: anew prepared inward prefer tensor_tiles tensor_units device_parts device_tiles
 lowering/schedule: finish distribution neighbours tile_side
 lowering/schedule: device_contraction bared columns onward fronts
 lowering/schedule: segments scatter owners prefix chunks copied

@@ -19,6 +19,8 @@ points start a scalar, from zero or from what they read, sum products of a facto
 go on without loops. Products may be added in a wider type than their own, as those of int32 are.
 What a thread reads of a tile at once are neighbours, and rows of tiles are as far apart as a
 multiple of them: a device loads four numbers of 32 bits by one instruction, from all banks.
+A factor may be computed: the element that it needs is read ahead, what it needs that is the same
+for all terms a block has in shared memory, and the rest is done when the tile is filled.
 
 >>> program = lowered("c[i, j] = sum[k](a[i, k] * b[k, j])",
 ...     c="f32[64, 64]", a="f32[64, 64]", b="f32[64, 64]")
@@ -31,21 +33,21 @@ multiple of them: a device loads four numbers of 32 bits by one instruction, fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import ceil
 
 from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.assignments import Access
-from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select
+from ..ir.expressions import Apply, Cast, Const, Expr, Position, Read, Select, children, rebuild
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, floordiv, mod, var
-from ..ir.loops import For, If, Stmt, Store, Update
+from ..ir.loops import Barrier, For, If, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import substitute, substitute_expr
-from ..ir.walk import reads, writes
+from ..ir.walk import free_symbols, reads, writes
 from .device_contraction import (
     DEPTH,
     SIDE,
@@ -119,12 +121,14 @@ def zero(node: Node) -> Const:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """How a tile is filled with a factor; it is converted last, when what was read is there."""
+    """How a tile is filled with a factor; it is computed last, when what was read is there."""
 
     tile: Node
     ahead: Node
     """What each thread has read of it for the next terms."""
     value: Expr
+    read: Expr
+    """What of the value is read ahead."""
     side: Side
     extent: int
     """Rows, or columns, of the tile."""
@@ -132,6 +136,8 @@ class _Stage:
     """Counts the elements of a thread."""
     at: Affine
     deep: Affine
+    alike: Mapping[Expr, Node]
+    """What of the value is the same for all terms of a row, and where a block has it."""
 
 
 class _Tiling:
@@ -173,10 +179,15 @@ class _Tiling:
         used = {n.id for n in (*reads(self.what.rest), *writes(self.what.rest))}
         own = used & self.what.own - {self.total.id, self.what.total.id}
         rows = (self.total.id, *(one.ahead.id for one in stages))
-        begun = self.threads(tuple(s for one in stages for s in self.fetched(one, const(0))))
-        body = met((self.cleared(), begun, loop, self.rest()), frozenset((*rows, *own)), True)
+        begun = self.threads(
+            tuple(s for one in stages for s in (*self.filled(one), *self.fetched(one, const(0))))
+        )
+        once = (Barrier(),) if any(one.alike for one in stages) else ()  # not in each round
+        whole = (self.cleared(), begun, *once, loop, self.rest())
+        body = met(whole, frozenset((*rows, *own)), True)
+        shared = (node for one in stages for node in (one.tile, *one.alike.values()))
         spaces: dict[int, Space] = dict.fromkeys(rows, "rows")
-        spaces |= dict.fromkeys((self.first.id, self.second.id), "shared")
+        spaces |= dict.fromkeys((node.id for node in shared), "shared")
         sides = zip((self.rows, self.columns), self.extents, strict=True)
         return Made(
             in_blocks(self.what, sides, body, self.fresh), spaces | dict.fromkeys(own, "private")
@@ -230,31 +241,81 @@ class _Tiling:
         """Return how a tile is filled: neighbouring threads read neighbours in memory."""
         number = self.fresh.symbol("m")
         along = var(number) * ACROSS
-        flat = (Store(Access(self.what.total, ()), value),)
+        read = self.ahead(value)
+        flat = (Store(Access(self.what.total, ()), read),)
         if favours(flat, self.what.terms[-1].symbol) > favours(flat, side.loops[-1].symbol):
             at, deep = var(self.y) + along, var(self.x)
         else:
             at, deep = var(self.x) + along, var(self.y)
         shape = (ACROSS, ACROSS, extent // ACROSS)
-        read = value.value if isinstance(value, Cast) else value
         ahead = self.fresh.array(f"{tile.label}_ahead", shape, read.dtype)
-        return _Stage(tile, ahead, read, side, extent, number, at, deep)
+        alike = self.alike(value, side, extent) if read != _bare(value) else {}
+        return _Stage(tile, ahead, value, read, side, extent, number, at, deep, alike)
+
+    def ahead(self, value: Expr) -> Expr:
+        """Return what of a factor is read ahead: one element, as it is, or all that is computed of
+        several, which would take more registers."""
+        found = {one for one in _read_in(value) if free_symbols(one) & self.summed}
+        return found.pop() if len(found) == 1 else _bare(value)
+
+    @property
+    def summed(self) -> set[Symbol]:
+        """The variables of the terms."""
+        return {loop.symbol for loop in self.what.terms}
+
+    def alike(self, value: Expr, side: Side, extent: int) -> dict[Expr, Node]:
+        """Return arrays of a block for what a factor needs that is the same for all terms: threads
+        would read it for each, or keep it in registers."""
+        mine = {loop.symbol for loop in side.loops}
+        found = dict.fromkeys(one for one in _read_in(value) if free_symbols(one) & mine)
+        return {
+            one: self.fresh.array(f"{side.tile.name}_value", (extent,), one.dtype)
+            for one in found if not free_symbols(one) & self.summed
+        }  # fmt: skip
+
+    def filled(self, one: _Stage) -> tuple[Stmt, ...]:
+        """Return what a thread puts into the arrays for what is the same for all terms."""
+        thread = var(self.y) * ACROSS + var(self.x)
+        here = var(one.side.tile) * one.extent + thread
+        stores: list[Stmt] = []
+        for value, node in one.alike.items():
+            found = substitute_expr(value, one.side.values(here))
+            for test in one.side.tests(here, one.extent):
+                found = Select(test, found, zero(node))
+            stores.append(Store(Access(node, (thread,)), found))
+        test = Apply(OPS["lt"], (Position(thread), Position(const(one.extent))), dtypes.bool_)
+        return (If(test, tuple(stores)),) if stores else ()
 
     def fetched(self, one: _Stage, tile: Affine) -> tuple[Stmt, ...]:
         """Return what a thread reads of a factor for a tile of terms: zeros where there is none."""
-        here = var(one.side.tile) * one.extent + one.at
-        term = tile * DEPTH + one.deep
-        found = substitute_expr(one.value, one.side.values(here) | self.terms.values(term))
+        return self.along(one, Store(self.held(one), self.there(one, one.read, tile)))
+
+    def there(self, one: _Stage, value: Expr, tile: Affine) -> Expr:
+        """Return a value for an element of a tile of terms: zero where there is none."""
+        here, term = var(one.side.tile) * one.extent + one.at, tile * DEPTH + one.deep
+        found = substitute_expr(value, one.side.values(here) | self.terms.values(term))
         for test in (*one.side.tests(here, one.extent), *self.terms.tests(term, DEPTH)):
-            found = Select(test, found, zero(one.ahead))
-        return self.along(one, Store(self.held(one), found))
+            found = Select(test, found, Const(zero_of(value.dtype), value.dtype))
+        return found
 
     def put(self, one: _Stage) -> tuple[Stmt, ...]:
         """Return what a thread puts into a tile."""
-        held: Expr = Read(one.ahead, self.held(one).index)
-        if held.dtype is not one.tile.dtype:
-            held = Cast(held, one.tile.dtype)
-        return self.along(one, Store(Access(one.tile, (one.deep, one.at)), held))
+        read = Read(one.ahead, self.held(one).index)
+        value = _bare(one.value)
+        found = read if value == one.read else self.found(one, value, read)
+        if found.dtype is not one.tile.dtype:
+            found = Cast(found, one.tile.dtype)
+        return self.along(one, Store(Access(one.tile, (one.deep, one.at)), found))
+
+    def found(self, one: _Stage, value: Expr, read: Read) -> Expr:
+        """Return what is computed of an element that was read ahead."""
+
+        def of(expr: Expr) -> Expr:
+            if expr in one.alike:
+                return Read(one.alike[expr], (one.at,))
+            return read if expr == one.read else rebuild(expr, of, lambda index: index)
+
+        return self.there(one, of(value), var(self.terms.tile))
 
     def held(self, one: _Stage) -> Access:
         """The element that a thread has read."""
@@ -312,3 +373,16 @@ class _Tiling:
         """Return what is done with the sum of that number of a column, in the row `r`."""
         here = self.rows.values(self.at[0]) | self.columns.further(column, further)
         return done_with(self.what, here, (self.total, (*self.place.index[:3], number)))
+
+
+def _bare(value: Expr) -> Expr:
+    """Return what a factor is converted from."""
+    return value.value if isinstance(value, Cast) else value
+
+
+def _read_in(value: Expr) -> list[Expr]:
+    """Return the elements that a value needs, those that are only there where a test holds with
+    that test."""
+    if isinstance(value, Read | Select):
+        return [value]
+    return [one for child in children(value) for one in _read_in(child)]

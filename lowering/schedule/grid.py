@@ -33,7 +33,7 @@ from dataclasses import field, replace
 
 from ..dataclass import dataclass
 from ..ir.bounds import Bounds
-from ..ir.fresh import Fresh
+from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Symbol, const
 from ..ir.loops import Check, Comment, For, If, Program, Stmt, While
 from ..ir.node import Node
@@ -41,6 +41,7 @@ from ..ir.rewrite import with_bodies
 from ..ir.walk import bodies, reads, statements, writes
 from ..passes.access import accesses
 from ..target import Target
+from .anew import anew
 from .chunks import apart, blocks_for
 from .columns import columns
 from .copied import scalars, with_copies
@@ -75,7 +76,9 @@ class Grid:
 
 def grid(program: Program, target: Target, exact: bool = False) -> Grid:
     """Return the program as kernels; with `exact` sums keep the order of the program."""
-    program, fresh = prepared(program)
+    program, _ = prepared(program)
+    program = anew(program, target, exact)
+    fresh = fresh_for(program)
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
     copied = scalars(body, program.locals)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,62 @@ def test_attention_is_products_by_tiles_where_there_is_work_for_them(rows: int) 
     y, q, k, v = given
     p = np.exp(q @ k.swapaxes(2, 3))
     np.testing.assert_allclose(y, p @ v / p.sum(3, keepdims=True), 1e-10, 1e-12)
+
+
+SOFTMAX = """
+def f(y, q, k, v, scale):
+    s = scale * (q @ k.transpose(0, 1, 3, 2))
+    e = np.exp(s - s.max(axis=3, keepdims=True))
+    y[:] = (e / e.sum(axis=3, keepdims=True)) @ v
+"""
+WEIGHTED = """
+def f(y, s, v):
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    y[:] = (e / e.sum(axis=1, keepdims=True)) @ v
+"""
+
+
+def attending(text: str, dtype: str, *sizes: int) -> tuple[Any, list[Any]]:
+    """Return the assignments of a text for batches, heads, queries, keys, width; and arguments."""
+    rng, (b, h, n, t, d) = np.random.default_rng(1), sizes
+    shapes = (b, h, n, d), (b, h, n, d), (b, h, t, d), (b, h, t, d)
+    given: list[Any] = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+    given += [np.dtype(dtype).type(0.25)] * ("scale" in text)
+    return pe.cd_from_source(text, {"np": np}).procedure(*given), given
+
+
+@needs_gxx
+@pytest.mark.parametrize("profile", ["default", "strict"])
+@pytest.mark.parametrize("text", [ATTENTION, SOFTMAX])
+def test_weights_of_attention_are_computed_where_tiles_are_filled(text: str, profile: str) -> None:
+    procedure, given = attending(text, "f4", 1, 2, 66, 67, 65)
+    with settings.override(profile=profile):
+        (code,) = compiled([procedure], CpuDriver(seed=3))
+    kernels = re.split("__global__", str(code.text))
+    assert ["exp_f32" in one for one in kernels if "first_tile[" in one] == [False, True]
+    code.run(given)
+    y, q, k, v, scale = (np.float64(one) for one in [*given, 1.0][:5])
+    p = np.exp(scale * (q @ k.swapaxes(2, 3)))
+    np.testing.assert_allclose(y, p @ v / p.sum(3, keepdims=True), 1e-4, 1e-5)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_nothing_of_computed_factors_is_spilled(architecture: str, tmp_path: Path) -> None:
+    made = []
+    for n, (rows, terms, columns) in enumerate(
+        ((16384, 96, 64), (29129, 97, 72), (16384, 96, 128))
+    ):
+        function = pe.cd_from_source(WEIGHTED.replace("def f(", f"def f{n}("), {"np": np})
+        arrays = (np.zeros(s, "f4") for s in ((rows, columns), (rows, terms), (terms, columns)))
+        with settings.override(verify=False):
+            made.append(translate(function.procedure(*arrays), CpuDriver().properties(0)))
+        assert len(made[-1].text.kernels) == 2
+    built = needed().build(joined(made), architecture, tmp_path)
+    assert "warning" not in built.log
+    for name, figures in built.figures.items():
+        assert figures.registers <= 128, name
+        assert max(figures.spilled, figures.stack) <= SPILLED, (name, str(figures))
 
 
 @needs_gxx

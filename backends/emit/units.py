@@ -124,11 +124,13 @@ def _settled(loop: For, scope: Scope) -> str:
 
 
 def _paired(loop: For, scope: Scope) -> str:
-    """Return the call that stores neighbours."""
+    """Return the call that stores neighbours: what is a sum as it is is computed once more."""
     store, dtype = _stored(loop), scope.dialect.types[_stored(loop).access.node.dtype]
     assert _step(store.access, loop.symbol) == 1
     rounds = ({loop.symbol: const(at)} for at in range((loop.hi - loop.lo).constant or 0))
     values = [scope.expression(substitute_expr(store.value, one)).text for one in rounds]
+    if isinstance(store.value, Read) and store.value.dtype.bits == 32:
+        values = [f"computed({value})" for value in values]
     to = _pointer(store.access, {loop.symbol: const(0)}, scope)
     return f"stored<{dtype}>({to}, {', '.join(values)});"
 

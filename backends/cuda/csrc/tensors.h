@@ -212,15 +212,15 @@ static inline void multiplied(float *sums, const T *first, const T *second)
 }
 
 //! computed
-/* The same number, once more computed. Sums that are stored together have to be in neighbouring
- * registers: a compiler that moves none of them keeps them there all the time, for which it has too
- * few, and puts some into memory. */
+/* The same number of 32 bits, once more computed. Sums that are stored together have to be in
+ * neighbouring registers: a compiler that moves none of them keeps them there all the time, for
+ * which it has too few, and puts some into memory. What is computed of them has its own. */
 template <class T> static inline T computed(T x)
 {
 #ifndef PE_ON_CPU
     uint32_t zero; /* as fewer blocks than that are started */
     asm volatile("mov.u32 %0, %%nctaid.z;" : "=r"(zero));
-    if (sizeof(T) == 4) *(uint32_t *)&x ^= zero >> 20;
+    *(uint32_t *)&x ^= zero >> 20;
 #endif
     return x;
 }
@@ -234,6 +234,6 @@ template <class T> static inline void stored(T *to, T first, T second)
     to[1] = second;
 #else
     struct __align__(2 * sizeof(T)) Both { T first, second; };
-    *(Both *)to = Both{computed(first), computed(second)};
+    *(Both *)to = Both{first, second};
 #endif
 }

@@ -94,6 +94,13 @@ def test_neighbours_are_stored_together() -> None:
     loop = For(E, const(0), const(2), 1, (store,), "paired")
     assert units.call(loop, SCOPE) == "stored<uint16_t>(&b[n*72 + 2], a[n], a[n + 40]);"
     assert units.aligned(loop) == B
+    place = Access(TOTAL, (var(N), var(E)))
+    total = Read(TOTAL, place.index)
+    twice = apply("add", total, total)
+    for value, said in ((total, "computed({0})"), (twice, "{0} + {0}")):
+        loop = For(E, const(0), const(2), 1, (Store(place, value),), "paired")
+        texts = (said.format(f"total[n*4{more}]") for more in ("", " + 1"))
+        assert units.call(loop, SCOPE) == f"stored<float>(&total[n*4], {', '.join(texts)});"
 
 
 def test_an_atomic_update_is_given_the_element_and_what_is_added() -> None:

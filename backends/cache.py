@@ -40,6 +40,8 @@ _HEADER = struct.Struct("<8sI32sQ32s")
 _PARTS = struct.Struct("<IQ")
 _STALE = 24 * 3600.0
 """Seconds after which what a killed process left behind is swept away."""
+_ROOM = 4 << 20
+"""Bytes that a compilation may take."""
 _SCRATCH = "build-"
 """What the names of folders begin with in which something is compiled."""
 
@@ -237,7 +239,7 @@ class Cache:
     def _tell(self, text: str) -> None:
         if text not in self._told:
             self._told.add(text)
-            warnings.warn(CacheWarning(text), stacklevel=2)
+            warnings.warn(CacheWarning(text), stacklevel=_frames_inside())
 
     def _sweep(self) -> None:
         """Remove, once per process, what killed processes left and what exceeds the size limit."""
@@ -253,8 +255,10 @@ class Cache:
 def root() -> str:
     """Return the path of the folder of entries under the current settings, whether it exists."""
     chosen = settings.current().cache_dir
-    base = os.path.abspath(os.path.expanduser(chosen)) if chosen else _user_cache()
-    return os.path.join(base, f"v{SCHEMA}")
+    base = os.path.join(os.path.expanduser(chosen) if chosen else _user_cache(), f"v{SCHEMA}")
+    with contextlib.suppress(FileNotFoundError):  # the current folder was removed
+        return os.path.abspath(base)
+    return base
 
 
 def _user_cache() -> str:
@@ -264,18 +268,37 @@ def _user_cache() -> str:
     """
     if sys.platform == "linux" and not settings.variable("ANDROID_DATA"):
         base = settings.variable("XDG_CACHE_HOME")
-        return os.path.join(base if base.strip() else os.path.expanduser("~/.cache"), "plusequals")
+        is_given = os.path.isabs(base)  # others are to be ignored, says who has thought of it
+        return os.path.join(base if is_given else os.path.expanduser("~/.cache"), "plusequals")
     from platformdirs import user_cache_dir  # costs start-up, and only used here
 
     return user_cache_dir("plusequals")
 
 
 def _homes(usable: bool) -> Iterator[str]:
-    """Yield where there may be folders to compile in, the cache first if it is usable."""
-    if usable:
-        yield root()
-    yield tempfile.gettempdir()
-    yield "/dev/shm"
+    """Yield where there may be folders to compile in, the cache first if it is usable, and those
+    with hardly any room last."""
+    homes = [root()] if usable else []
+    with contextlib.suppress(FileNotFoundError):
+        homes.append(tempfile.gettempdir())
+    yield from sorted([*homes, "/dev/shm"], key=_is_full)
+
+
+def _is_full(folder: str) -> bool:
+    """Whether a folder has less room than a compilation may take."""
+    try:
+        found = os.statvfs(folder)
+    except (AttributeError, OSError):  # not on this system, or no folder
+        return False
+    return found.f_bavail * found.f_frsize < _ROOM
+
+
+def _frames_inside() -> int:
+    """Return how many calls above its caller's the user's line is."""
+    count, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        count, frame = count + 1, frame.f_back
+    return count
 
 
 def _name(key: str) -> str:
@@ -300,7 +323,12 @@ def _write(folder: int, name: str, data: bytes) -> None:
     try:
         with open(opened, "wb") as file:
             file.write(data)
-        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        try:
+            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except IsADirectoryError:  # nothing of ours
+            aside = f"{_SCRATCH}{os.urandom(8).hex()}"  # it is swept as those are
+            os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary, dir_fd=folder)

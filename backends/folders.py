@@ -62,7 +62,7 @@ def open_folder(path: str, create: bool) -> int:
 
 def _make(path: str) -> None:
     """Make the folder and those above it, each for the owner only whatever the umask allows."""
-    if os.path.exists(path):
+    if not path or os.path.exists(path):
         return
     _make(os.path.dirname(path))
     with contextlib.suppress(FileExistsError):

@@ -297,11 +297,11 @@ def cd(function: Callable[..., Any] | None = None, *, backend: str | None = None
         if backend is not None:
             RUNTIME.require(backend)
         return functools.partial(cd, backend=backend)
+    if isinstance(function, staticmethod | classmethod):  # as if it stood below
+        return type(function)(cd(function.__func__, backend=backend))
     if isinstance(function, MethodType):
         return BoundFunction(cd(function.__func__, backend=backend), function.__self__)
     try:
-        if isinstance(function, classmethod):
-            raise _above_a_class_method(function)
         definition = Definition(source.scope_of(function), function)
         if not front.is_known(definition):
             _ = definition.surface  # what it does not admit is told now
@@ -333,12 +333,6 @@ def cd_from_source(
         return CdFunction(definition, _signature(around, definition.surface), backend)
     except CdError as problem:
         raise problem.with_traceback(None) from None
-
-
-def _above_a_class_method(method: classmethod[Any, Any, Any]) -> CdError:
-    message = f"`@cd` stands above `@classmethod`, which makes no function of `{method.__name__}`"
-    helps = ("exchange the two lines: `@classmethod`, and `@cd` below it",)
-    return CdTypeError(Diagnostic("CD0105", message, helps=helps))
 
 
 def _are_plain(params: Iterable[inspect.Parameter]) -> bool:

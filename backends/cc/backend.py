@@ -191,6 +191,8 @@ class CompiledC:
         entry = self.cache.get(content_key(toolchain=stamp)) if stamp else None
         if entry is not None:
             found = self._toolchains[command] = Toolchain.of(entry.metadata)
+            if (begun := self._inspections.pop(command, None)) is not None:
+                begun.drop()  # another process was sooner
         return found
 
     def _inspected(self, command: tuple[str, ...]) -> Toolchain:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import errno
 import os
 import platform
 import re
@@ -22,7 +21,7 @@ from ...lowering.later import Later
 from ..cache import Cache
 from . import library
 from .host import fuses
-from .toolchain import Ran, Running, Toolchain, first_line, run, start
+from .toolchain import Ran, Running, Toolchain, first_line, gone, no_place, run, start
 
 if TYPE_CHECKING:
     import tempfile
@@ -83,14 +82,14 @@ class Trial:
         self._objects = [f"{at}.o" for at in range(len(texts))] if len(texts) > 1 else []
         self._link = _command(toolchain, chosen, *self._objects, *linked)
         with contextlib.ExitStack() as stack:
-            self._folder = stack.enter_context(cache.scratch())
             self._running: list[Running] = []
-            stack.callback(self._stop)
             try:
+                self._folder = stack.enter_context(cache.scratch())
+                stack.callback(self._stop)
                 for at, text in enumerate(texts):
                     self._start(at, text, name, chosen)
             except OSError as why:
-                raise _no_place(self._folder, why) from None
+                raise no_place(why) from None
             self._stack = stack.pop_all()
 
     def _start(self, at: int, text: str, name: str, chosen: Sequence[str]) -> None:
@@ -130,7 +129,9 @@ class Trial:
             except FileNotFoundError:
                 pass
             except OSError as why:
-                raise _no_place(self._folder, why) from None
+                raise no_place(why) from None
+            if not code and not os.path.isdir(self._folder):
+                raise gone(self._folder)
         return (code if library.unsound(code) is None else b""), ran
 
 
@@ -237,15 +238,3 @@ def _report(name: str, text: str, ran: Ran, toolchain: Toolchain, command: tuple
                 file.write("\n".join(lines))
             return path
     return "no file, for no folder could be written"
-
-
-def _no_place(folder: str, why: OSError) -> CdBackendError:
-    full = why.errno in (errno.ENOSPC, errno.EDQUOT)
-    message = f"nothing can be compiled in {folder}: {why.strerror or why}"
-    helps = (
-        "free some space, or let TMPDIR or the setting `cache_dir` name another folder"
-        if full
-        else "let TMPDIR or the setting `cache_dir` name a folder that can be written",
-        'backend="numpy" writes no files',
-    )
-    return CdBackendError(Diagnostic("CD0814", message, helps=helps))

@@ -7,6 +7,7 @@ are asked one thing after the other.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import os
@@ -27,6 +28,7 @@ from .toolchain import (
     environment,
     failed,
     first_line,
+    no_place,
     run,
     start,
 )
@@ -41,7 +43,10 @@ class Inspection:
         """Ask, in an empty folder that is left then. Raises CdBackendError where it cannot run."""
         self.command, self.process = command, os.getpid()
         with contextlib.ExitStack() as stack:
-            folder = self._folder = stack.enter_context(empty)
+            try:
+                folder = self._folder = stack.enter_context(empty)
+            except OSError as why:
+                raise no_place(why) from None
             self._questions: list[Running] = []
             for said, flags in (
                 ("version", ("--version",)),
@@ -50,10 +55,12 @@ class Inspection:
                 self._questions.append(start((*command, *flags), folder, said))
                 stack.callback(self._questions[-1].stop)
             self._stack = stack.pop_all()
+        atexit.register(self.drop)
 
     def ended(self) -> Toolchain:
         """Return what the compiler is. Raises CdBackendError where it does not answer, or cannot
         compile what results depend on."""
+        atexit.unregister(self.drop)
         with self._stack:
             answers = (one.ended() for one in self._questions)
             version = next(answers)
@@ -63,12 +70,17 @@ class Inspection:
             if _is_told(target):
                 digest, flags = _digest(target.said), asked(self.command)
             else:
-                with open(os.path.join(self._folder, "probe.c"), "w", encoding="ascii") as file:
-                    file.write("int probe(void) { return 0; }\n")
+                _write_probe(self._folder)
                 native, digest = _target(self.command, self._folder)
                 wished = (*native, *_wished(self.command))
                 flags = (*MEANING, *_admitted(self.command, wished, self._folder))
         return Toolchain(self.command, version.said.strip(), digest, flags, environment())
+
+    def drop(self) -> None:
+        """Leave it: what the compiler is has become known otherwise, or nobody asks any more."""
+        atexit.unregister(self.drop)
+        if self.process == os.getpid():
+            self._stack.close()
 
 
 def inspect(command: tuple[str, ...], folder: str) -> Toolchain:
@@ -79,6 +91,14 @@ def inspect(command: tuple[str, ...], folder: str) -> Toolchain:
 def asked(command: Sequence[str]) -> tuple[str, ...]:
     """Return the flags that a compiler is asked about at once, all of which gcc takes."""
     return (*MEANING, NATIVE[0], *_wished(command))
+
+
+def _write_probe(folder: str) -> None:
+    try:
+        with open(os.path.join(folder, "probe.c"), "w", encoding="ascii") as file:
+            file.write("int probe(void) { return 0; }\n")
+    except OSError as why:
+        raise no_place(why, folder) from None
 
 
 _TARGET = ("-Q", "--help=target")

@@ -125,14 +125,14 @@ def _load(code: bytes, name: str, opened: Callable[[str], T]) -> T:
     if hasattr(os, "memfd_create"):
         with contextlib.suppress(OSError, ImportError):  # some systems forbid to execute such files
             return _load_from_memory(code, name, opened)
-    with tempfile.TemporaryDirectory(prefix="plusequals-") as folder:
-        path = os.path.join(folder, f"{name}-{next(_serial)}.so")
-        with open(path, "wb") as file:
-            file.write(code)
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix="plusequals-") as folder:
+            path = os.path.join(folder, f"{name}-{next(_serial)}.so")
+            with open(path, "wb") as file:
+                file.write(code)
             return opened(path)
-        except (OSError, ImportError) as why:
-            raise Broken(str(why)) from None
+    except (OSError, ImportError) as why:
+        raise Broken(str(why)) from None
 
 
 def _load_from_memory(code: bytes, name: str, opened: Callable[[str], T]) -> T:

@@ -8,6 +8,7 @@ compiler is never taken in its place.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import sys
@@ -115,8 +116,8 @@ def _which(name: str) -> str | None:
     and looks further on other systems."""
     if os.name != "posix":
         return shutil.which(name)
-    for folder in settings.variable("PATH").split(os.pathsep):
-        path = os.path.join(folder, name)
+    for folder in (settings.variable("PATH") or os.defpath).split(os.pathsep):
+        path = os.path.abspath(os.path.join(folder, name))
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     return None
@@ -172,7 +173,10 @@ def start(command: Sequence[str], folder: str, said: str = "said") -> Running:
     """
     given = settings.variables(_KEPT, _KEPT_STARTS)
     given |= {"LC_ALL": "C", "TMPDIR": folder}
-    file = open(os.path.join(folder, f"{said}.txt"), "wb+")
+    try:
+        file = open(os.path.join(folder, f"{said}.txt"), "wb+")
+    except OSError as why:
+        raise no_place(why, folder) from None
     try:
         process = subprocess.Popen(
             command, cwd=folder, env=given, stdin=subprocess.DEVNULL, stdout=file,
@@ -180,6 +184,8 @@ def start(command: Sequence[str], folder: str, said: str = "said") -> Running:
         )  # fmt: skip
     except OSError as why:
         file.close()
+        if not os.path.isdir(folder):
+            raise gone(folder) from None
         raise failed(command, f"cannot be started: {why.strerror or why}") from None
     return Running(command, process, file)
 
@@ -215,9 +221,13 @@ def environment() -> tuple[str, ...]:
 
 def _asked(text: str, origin: str) -> tuple[str, ...]:
     """Return the command that a person wrote: a path with or without spaces, or with arguments."""
-    for words in ([text], shlex.split(text)):
+    try:
+        split = shlex.split(text)
+    except ValueError:  # a quotation that does not end
+        split = [text]
+    for words in ([text], split):
         if path := shutil.which(os.path.expanduser(words[0])):
-            return (path, *words[1:])
+            return (os.path.abspath(path), *words[1:])  # it is run in another folder
     found = os.path.exists(os.path.expanduser(text))
     why = "is not executable" if found else "was not found"
     raise _missing(f"the C compiler `{text}` of {origin} {why}")
@@ -260,6 +270,26 @@ def first_line(ran: Ran) -> str:
     if told:
         return told[0][:200]
     return f"killed by signal {-ran.status}" if ran.status < 0 else f"exit status {ran.status}"
+
+
+def no_place(why: OSError, folder: str = "") -> CdBackendError:
+    """Return the error CD0814 of a folder in which nothing can be written."""
+    full = why.errno in (errno.ENOSPC, errno.EDQUOT)
+    folder = folder or os.path.dirname(str(why.filename or "")) or "any folder"
+    message = f"nothing can be compiled in {folder}: {why.strerror or why}"
+    helps = (
+        "free some space, or let TMPDIR or the setting `cache_dir` name another folder"
+        if full
+        else "let TMPDIR or the setting `cache_dir` name a folder that can be written",
+        'backend="numpy" writes no files',
+    )
+    return CdBackendError(Diagnostic("CD0814", message, helps=helps))
+
+
+def gone(folder: str) -> CdBackendError:
+    """Return the error CD0814 of a folder that was removed while something was compiled in it."""
+    message = f"nothing was compiled in {folder}: somebody has removed it meanwhile"
+    return CdBackendError(Diagnostic("CD0814", message, helps=("call the function again",)))
 
 
 def _missing(message: str) -> CdBackendError:

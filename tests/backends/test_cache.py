@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -86,8 +87,9 @@ def test_a_damaged_entry_is_told_once_and_replaced(folder: Path, damage: str) ->
     with pytest.warns(CacheWarning, match="not used, and made again") as told:
         assert store.get(KEY) is None
     assert len(told) == 1
+    assert told[0].filename == __file__
     if damage == "folder":
-        path.rmdir()
+        (path / "full").touch()
     assert store.put(KEY, ENTRY)
     assert store.get(KEY) == ENTRY
     assert not path.is_symlink()
@@ -180,6 +182,46 @@ def test_scratch_is_elsewhere_where_the_cache_cannot_be_written(
         assert os.path.isdir(scratch)
         assert os.path.dirname(scratch) == tempfile.gettempdir()
     assert not os.path.exists(scratch)
+
+
+def test_scratch_is_elsewhere_where_there_is_hardly_room(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = os.statvfs
+
+    def full(path: str) -> object:
+        found = room(path)
+        little = SimpleNamespace(f_bavail=1000, f_frsize=1000)
+        return little if path == str(folder) else found
+
+    monkeypatch.setattr(os, "statvfs", full)
+    with Cache().scratch() as scratch:
+        assert os.path.dirname(scratch) == tempfile.gettempdir()
+    monkeypatch.setattr(cache, "_is_full", lambda folder: True)
+    with Cache().scratch() as scratch:
+        assert os.path.dirname(scratch) == str(folder)
+
+
+def test_no_folder_of_a_variable_is_relative(monkeypatch: pytest.MonkeyPatch) -> None:
+    with settings.override(cache_dir=""):
+        monkeypatch.delenv("ANDROID_DATA", raising=False)
+        monkeypatch.setenv("XDG_CACHE_HOME", "some/folder")
+        monkeypatch.setenv("HOME", "home")
+        assert cache.root() == os.path.abspath(f"home/.cache/plusequals/v{cache.SCHEMA}")
+
+
+def test_a_current_folder_that_is_gone_harms_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with settings.override(cache_dir="relative"):
+        store = Cache()
+        assert not store.put(KEY, ENTRY)
+        assert store.get(KEY) is None
+        with store.scratch() as scratch:
+            assert os.path.isdir(scratch)
 
 
 def test_deleted_while_running_is_made_again(folder: Path) -> None:

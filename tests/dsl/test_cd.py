@@ -357,7 +357,7 @@ def test_a_method_that_is_bound_keeps_its_object() -> None:
     assert cd(Model.halved)(np.ones(1)).tolist() == [0.5]
 
 
-def test_a_class_method_is_compiled_below_its_decorator() -> None:
+def test_decorators_of_a_class_stand_above_and_below() -> None:
     class Scaled:
         scale = 3.0
 
@@ -366,7 +366,17 @@ def test_a_class_method_is_compiled_below_its_decorator() -> None:
         def times(cls, x):
             return x * cls.scale
 
+        @cd
+        @classmethod
+        def halved(cls, x):
+            return x / (2 * cls.scale)
+
+        @cd
+        @staticmethod
+        def more(x):
+            return x + 1
+
     assert Scaled.times(np.ones(2)).tolist() == [3.0, 3.0]
-    with pytest.raises(pe.CdError, match="exchange the two lines") as caught:
-        cd(classmethod(lambda cls, x: x))
-    assert "CD0105" in str(caught.value)
+    assert Scaled.halved(np.ones(1)).tolist() == [1 / 6]
+    assert Scaled().halved(np.ones(1)).tolist() == [1 / 6]
+    assert Scaled.more(np.ones(1)).tolist() == Scaled().more(np.ones(1)).tolist() == [2.0]

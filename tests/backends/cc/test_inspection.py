@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from plusequals.backends.cache import Entry
 from plusequals.backends.cc.backend import CompiledC
 from plusequals.backends.cc.inspection import Inspection, inspect
 from plusequals.backends.cc.toolchain import MEANING, find
@@ -82,6 +84,31 @@ def test_a_compiler_is_looked_at_beside_other_things(
         patch.setattr(subprocess, "Popen", never)
         assert other.toolchain() == expected
     assert other._inspections == {}
+
+
+def test_questions_are_left_where_another_process_was_sooner(
+    cc: CompiledC, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected, other = cc.toolchain(), CompiledC()
+    with monkeypatch.context() as patch:
+        patch.setattr(other.cache, "get", lambda key: None)
+        other.begin()
+    (begun,) = other._inspections.values()
+    assert os.path.isdir(begun._folder)
+    monkeypatch.setattr(other.cache, "get", lambda key: Entry(expected.written(), "", b""))
+    assert other.toolchain() == expected
+    assert other._inspections == {}
+    assert not os.path.exists(begun._folder)
+
+
+def test_no_place_to_ask_in_is_told() -> None:
+    @contextlib.contextmanager
+    def full() -> Iterator[str]:
+        raise OSError(28, "No space left on device", "/disk/build-1")
+        yield ""
+
+    with pytest.raises(CdBackendError, match=r"CD0814.*in /disk: No space(.|\n)*free some space"):
+        Inspection(("true",), full())
 
 
 def test_the_questions_of_a_parent_are_not_a_childs(

@@ -73,6 +73,40 @@ def test_what_was_asked_for_is_never_replaced(
             assert f"the C compiler `{asked}`" in str(caught.value)
 
 
+def test_a_relative_command_is_of_this_folder(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = fake("exit 1", "mine")
+    monkeypatch.chdir(os.path.dirname(path))
+    monkeypatch.setenv("CC", "./mine -pipe")
+    assert find() == (path, "-pipe")
+    monkeypatch.setenv("CC", "")
+    monkeypatch.setenv("PATH", ".")
+    os.rename("mine", "cc")
+    assert find() == (os.path.join(os.path.dirname(path), "cc"),)
+
+
+def test_a_quotation_without_end_names_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "gcc '-pipe")
+    with pytest.raises(CdBackendError, match="the C compiler `gcc '-pipe` of `CC` was not found"):
+        find()
+
+
+def test_without_a_path_the_systems_own_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PATH")
+    monkeypatch.setattr(os, "defpath", "/no/such:/folder")
+    monkeypatch.setattr(os.path, "isfile", lambda path: path == "/folder/gcc")
+    monkeypatch.setattr(os, "access", lambda path, mode: True)
+    assert find() == ("/folder/gcc",)
+
+
+def test_a_folder_that_is_gone_or_full_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CdBackendError, match="CD0814.*nothing can be compiled in .*/gone: No such"):
+        run(("true",), str(tmp_path / "gone"))
+    with pytest.raises(CdBackendError, match="CD0814.*somebody has removed it meanwhile"):
+        raise toolchain.gone(str(tmp_path))
+
+
 def test_a_compiler_that_cannot_start_is_told(tmp_path: Path, cc: CompiledC) -> None:
     broken = tmp_path / "broken"
     broken.write_text("#!/no/such/interpreter\n")

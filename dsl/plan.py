@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ..backends.cc.warm import AXES, RANK, Check, New, Packed, Part, ShortWay, S
 from ..backends.runtime.state import RUNTIME
 from ..lowering import settings
 from ..lowering.dataclass import dataclass
-from ..lowering.diagnostic import CdError
+from ..lowering.diagnostic import CdError, CdMemoryError
 from ..lowering.ir import dtypes
 from .elaborate import typed as t
 from .elaborate.inputs import ConstantSpec, InstanceSpec, MethodSpec, ObjectSpec
@@ -81,7 +81,14 @@ def plan_of(match: Match, form: Form, recipe: Recipe) -> Packed | None:
         return None
     if short is None:
         return None
-    return packed(recipe, form, now, short.places, short, short.code.fail)
+
+    def fail(status: int, *fault: int) -> NoReturn:
+        try:
+            short.code.fail(status, *fault)
+        except CdMemoryError as problem:
+            raise problem.placed(known.procedure.span) from None
+
+    return packed(recipe, form, now, short.places, short, fail)
 
 
 def recipe_of(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe | None:

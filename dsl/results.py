@@ -11,7 +11,15 @@ from ..backends.cuda.foreign import found, place, usable
 from ..backends.cuda.shared import DeviceArray, Placed
 from ..backends.runtime.arrays import as_array, overlaps, prepare, refuse_shared, relaid
 from ..backends.runtime.state import RUNTIME
-from ..lowering.diagnostic import CdError, CdTypeError, CdValueError, Diagnostic, Label, Span
+from ..lowering.diagnostic import (
+    CdError,
+    CdMemoryError,
+    CdTypeError,
+    CdValueError,
+    Diagnostic,
+    Label,
+    Span,
+)
 from ..lowering.ir.assignments import Assign, Check, Let, Procedure
 from ..lowering.later import Later
 from .elaborate.typed import Argument, Constant, Many, New, Part, Return, Strided
@@ -64,6 +72,8 @@ def _run(match: Match, arguments: Arguments) -> Any:
                 write_back()
             if match.clear and _is_direct(match, given, arrays, arguments):
                 known.direct.add(match.key)
+    except CdMemoryError as problem:
+        raise problem.placed(known.procedure.span) from None
     finally:
         for owner, name in known.writes_fields:  # also where it stopped half way
             owner(arguments).field(name).ticked_by_host()
@@ -125,7 +135,7 @@ def prepared(
                 if parameter.written and value.strides is not None:
                     refuse_shared(value.shadow, str(path))
             except CdError as problem:
-                raise _placed(problem, span) from None
+                raise problem.placed(span) from None
             continue
         if not parameter.node.shape and not isinstance(value, np.ndarray):
             arrays.append(np.asarray(value, parameter.node.dtype.numpy))
@@ -137,7 +147,7 @@ def prepared(
             array = as_array(value, str(path))
             ready, write_back = prepare(array, parameter.written, str(path))
         except CdError as problem:
-            raise _placed(problem, span) from None
+            raise problem.placed(span) from None
         if parameter.written:
             _refuse_copy(value, array, path, span)
         elif parameter.node.strides is None and not ready.flags.c_contiguous:
@@ -146,16 +156,6 @@ def prepared(
         if write_back is not None:
             after.append(write_back)
     return arrays, after
-
-
-def _placed(problem: CdError, span: Span) -> CdError:
-    """Return the error about an argument with the place of the function."""
-    return type(problem)(
-        *(
-            Diagnostic(d.code, d.message, d.labels or (Label(span),), d.notes, d.helps, d.stack)
-            for d in problem.diagnostics
-        )
-    )
 
 
 def _refuse_constant(tensor: Tensor, span: Span) -> None:

@@ -8,7 +8,7 @@ the user's own lines and carets. Imports nothing of the project.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from .dataclass import dataclass
@@ -108,6 +108,12 @@ class CdError(Exception):
         """The stable code of the first problem, for example `CD0301`."""
         return self.diagnostics[0].code
 
+    def placed(self, span: Span) -> CdError:
+        """Return the same error, with a place where it has none."""
+        return type(self)(
+            *(d if d.labels else replace(d, labels=(Label(span),)) for d in self.diagnostics)
+        )
+
     def __str__(self) -> str:
         return "\n\n".join(render(diagnostic) for diagnostic in self.diagnostics)
 
@@ -159,6 +165,14 @@ class CdZeroDivisionError(CdError, ZeroDivisionError):
 
 class CdMemoryError(CdError, MemoryError):
     """There is not enough memory for what a function needs."""
+
+
+class CdRuntimeError(CdError, RuntimeError):
+    """A `raise RuntimeError(...)` of the user's function."""
+
+
+class CdKeyboardInterrupt(CdError, KeyboardInterrupt):
+    """A `raise KeyboardInterrupt(...)` of the user's function."""
 
 
 class CdBackendError(CdError, RuntimeError):

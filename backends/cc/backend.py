@@ -297,6 +297,7 @@ class CompiledC:
     def after_fork(self) -> None:
         """Make the locks, again in a forked child: those of before may be held by no thread."""
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
+        self.short_way.after_fork()
 
 
 def _named_apart(procedures: Sequence[Procedure]) -> Iterator[Procedure]:

@@ -249,7 +249,8 @@ def raise_status(
 def _too_large(name: str, asked: int) -> CdMemoryError:
     size = f"{asked} bytes" if asked < MOST else "more bytes than can be counted"
     message = f"there is not enough memory for the temporaries of `{name}`: {size}"
-    return CdMemoryError(Diagnostic("CD0705", message))
+    helps = ("work on smaller pieces, or use a smaller element type: `np.float32`",)
+    return CdMemoryError(Diagnostic("CD0705", message, helps=helps))
 
 
 def _extent(array: Array | None, axis: int) -> int:

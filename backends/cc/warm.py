@@ -124,7 +124,7 @@ class ShortWay:
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
-        self._lock = threading.Lock()
+        self.after_fork()
         self._asked = False
         self._code = b""
         self._coming: Ahead | None = None
@@ -132,6 +132,10 @@ class ShortWay:
         self.caller: type | None = None
         """The class whose objects are called in the short way, None until there is one."""
         self._empty: Callable[..., Array] | None = None
+
+    def after_fork(self) -> None:
+        """Make the lock, again in a forked child, which may lack the thread that holds it."""
+        self._lock = threading.Lock()
 
     def begin(self, toolchain: Callable[[], Toolchain]) -> None:
         """Have it compiled beside what is done next, where there is none on disk.

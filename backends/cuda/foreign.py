@@ -146,5 +146,9 @@ def usable(array: Placed, written: bool, name: str, backend: str) -> Placed:
         raise CdValueError(Diagnostic("CD0887", message, helps=(f"pass a copy: {contiguous}",)))
     if written and not array.writable:
         message = f"`{name}` is read-only, and the function writes it"
-        raise CdValueError(Diagnostic("CD0703", message, helps=("pass a copy of it",)))
+        raise CdValueError(
+            Diagnostic(
+                "CD0703", message, helps=(f"copy it before the call: `{name} = {name}.copy()`",)
+            )
+        )
     return array

@@ -204,15 +204,23 @@ def _converted(value: object) -> Array:
 
 def _writable(array: Array, name: str) -> None:
     if not array.flags.writeable:
-        raise CdValueError(
-            Diagnostic(
-                "CD0703",
-                f"`{name}` is read-only, and the function writes it",
-                helps=(f"pass a copy, `{name}.copy()`", f"or `{name}.flags.writeable = True`"),
-            )
-        )
+        message = f"`{name}` is read-only, and the function writes it"
+        helps = [f"copy it before the call, `{name} = {name}.copy()`: the result is in the copy"]
+        if _may_be_writable(array):
+            helps.append(f"or allow it: `{name}.flags.writeable = True`")
+        raise CdValueError(Diagnostic("CD0703", message, helps=tuple(helps)))
     if not array.flags.c_contiguous:
         refuse_shared(array, name)
+
+
+def _may_be_writable(array: Array) -> bool:
+    """Whether an array that is read-only can be made writable, and is of use then."""
+    if not array.flags.owndata:
+        try:
+            array.view().flags.writeable = True
+        except ValueError:  # the memory is somebody else's
+            return False
+    return not overlaps_itself(array)
 
 
 def refuse_shared(array: Array, name: str) -> None:

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import field
 
 from ...lowering.dataclass import dataclass
+from ...lowering.locks import Locked
 from ..emit import record
 
 _MARK = record.MARK.encode()
@@ -40,11 +41,11 @@ class PrintingRun:
         return f"{record.MARK}{self.number}: "
 
 
-class Printed:
+class Printed(Locked):
     """Reads the standard output of the process while runs need that; any number of threads may."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        super().__init__()
         self._runs: dict[int, PrintingRun] = {}
         self._last = 0
         self._reader: _Reader | None = None

@@ -114,6 +114,9 @@ def raising(frame: Frame, statement: s.Raise) -> None:
     families = {
         "IndexError": "CdIndexError", "TypeError": "CdTypeError", "NameError": "CdNameError",
         "AssertionError": "CdAssertionError", "ZeroDivisionError": "CdZeroDivisionError",
+        "OverflowError": "CdOverflowError", "MemoryError": "CdMemoryError",
+        "RuntimeError": "CdRuntimeError", "NotImplementedError": "CdRuntimeError",
+        "KeyboardInterrupt": "CdKeyboardInterrupt",
     }  # fmt: skip
     message, span = f"{kind}: {text}" if text else kind, statement.span
     fault = Fault("CD0762", families.get(kind, "CdValueError"), message)

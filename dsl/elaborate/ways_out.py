@@ -23,7 +23,10 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CD0314": ("leave the axis out: `np.gradient(x, axis=0)`, or pass more points",),
         "CD0401": ("take one element, `x[0]`, or reduce the array: `x.sum()`",),
         "CD0402": ("use numbers and arrays here: `x + 1`, `x + y`",),
-        "CD0404": ("convert the operands first: `x.astype(np.float64)`",),
+        "CD0404": (
+            "of complex numbers take a part first: `.real`, `.imag` or `abs(x)`",
+            "of bools make integers first: `x.astype(np.int64)`",
+        ),
         "CD0406": ("unpack a tuple, or an array whose size is known: `a, b = x[0], x[1]`",),
         "CD0407": ("correct the constants: Python itself refuses them",),
         "CD0410": ("ask for any equal element: `np.any(x == value)`",),

@@ -15,7 +15,6 @@ Python ends a line by its number, `$xd;`, and `$.` before a message that would b
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -29,6 +28,7 @@ from ...backends.runtime.state import RUNTIME, Recordable
 from ...lowering import settings
 from ...lowering.dataclass import dataclass
 from ...lowering.ir.assignments import Assign, Block, For, Parameter
+from ...lowering.locks import Locked
 from ...lowering.settings import Settings
 from . import sites as s
 from .points import Points, points_of
@@ -200,11 +200,11 @@ def _header(record: Record) -> str:
     return f"{record.element}{{={shown(record.before)}}} = {shown(record.after)}"
 
 
-class Logger:
+class Logger(Locked):
     """Writes the log of every run to a file, where the settings ask for that."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        super().__init__()
         self._printed = Printed()
 
     def step(

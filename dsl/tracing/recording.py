@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
@@ -22,6 +21,7 @@ from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdMemoryError, Diagnostic
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.indexing import Symbol
+from ...lowering.locks import Locked
 from . import sites as s
 from .instrument import instrument
 from .printing import buffers_of
@@ -93,13 +93,13 @@ class Run:
         return f"{told}: {much}there was room for {self.room:,}{'' if more else ' bytes'}{less}"
 
 
-class Recorder:
+class Recorder(Locked):
     """Where runs are kept while a trace is taken; any thread may add one."""
 
     def __init__(self, wanted: Wanted, limit: int, printed: Printed | None = None) -> None:
+        super().__init__()
         self.wanted, self.limit = wanted, limit
         self._printed = printed
-        self._lock = threading.Lock()
         self._runs: list[Run | None] = []
         self._shown: tuple[Run, ...] = ()
         self._done = 0
@@ -284,7 +284,8 @@ def _buffers(
             most = room.bytes(layout.width) // 2
             if most < _LEAST:
                 message = "there is not enough memory to record anything"
-                raise CdMemoryError(Diagnostic("CD0705", message)) from None
+                helps = ("give back what is not needed, or record less: `pe.trace(arrays=...)`",)
+                raise CdMemoryError(Diagnostic("CD0705", message, helps=helps)) from None
 
 
 def _holds(buffers: Sequence[Array], asked: Room) -> bool:

@@ -5,6 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from plusequals.backends.cc.backend import CompiledC
+from plusequals.backends.runtime.printed import Printed
+from plusequals.dsl.specialise import Specialisations
+from plusequals.dsl.tracing.log import Logger
+from plusequals.dsl.tracing.recording import Recorder
+from plusequals.lowering.locks import Locked
+
 
 def _printed(program: str) -> str:
     """What a process prints that runs a program."""
@@ -33,6 +40,15 @@ def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have() -> Non
         "over.set()\n"
     )
     assert _printed(program) == "3\n"
+
+
+def test_what_is_asked_of_several_threads_while_tracing_has_such_locks() -> None:
+    for kind in (Recorder, Logger, Printed, Specialisations):
+        assert issubclass(kind, Locked)
+    short = CompiledC().short_way
+    short._lock.acquire()
+    short.after_fork()
+    assert short._lock.acquire(blocking=False)
 
 
 def test_a_child_that_is_forked_with_a_lock_held_gives_it_back() -> None:

@@ -175,7 +175,12 @@ def test_written_arrays_must_be_writable_and_not_overlap_themselves() -> None:
     with pytest.raises(CdValueError, match="elements of `out` share memory") as two:
         prepare(spread, written=True, name="out")
     assert (one.value.code, two.value.code) == ("CD0703", "CD0704")
-    assert "`out.copy()`" in str(one.value)
+    assert "`out = out.copy()`" in str(one.value)
+    assert "`out.flags.writeable = True`" in str(one.value)
+    for never in (np.frombuffer(b"12345678"), np.broadcast_to(np.ones(1), (3,))):
+        with pytest.raises(CdValueError, match="is read-only") as three:
+            prepare(never, written=True, name="out")
+        assert "flags" not in str(three.value)
     assert "`out.copy()`" in str(two.value)
 
 

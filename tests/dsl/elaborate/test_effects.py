@@ -79,10 +79,13 @@ def test_an_assert_that_fails_says_its_message(body: str, message: str) -> None:
     ("raised", "family"),
     [
         ("ValueError('bad x')", ValueError), ("IndexError", IndexError),
-        ("ZeroDivisionError('zero')", ZeroDivisionError), ("RuntimeError('other')", ValueError),
+        ("ZeroDivisionError('zero')", ZeroDivisionError), ("RuntimeError('other')", RuntimeError),
+        ("OverflowError('far')", OverflowError), ("MemoryError", MemoryError),
+        ("NotImplementedError", RuntimeError), ("KeyError('other')", ValueError),
+        ("KeyboardInterrupt('stop')", KeyboardInterrupt),
     ],
 )  # fmt: skip
-def test_a_raise_is_of_pythons_family(raised: str, family: type[Exception]) -> None:
+def test_a_raise_is_of_pythons_family(raised: str, family: type[BaseException]) -> None:
     with pytest.raises(family) as caught:
         run("numpy", "x", f"if x[0] > 0:\n    raise {raised}", X)
     assert isinstance(caught.value, pe.CdError) and caught.value.code == "CD0762"

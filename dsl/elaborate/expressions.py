@@ -26,13 +26,13 @@ from .frame import Frame
 from .merging import merge_of
 from .names import is_letter, resolve
 from .operators import (
-    PYTHON_UNARY,
     as_affine,
     as_python,
     binary,
     compare_values,
     inverted,
     now,
+    unary_now,
     value_of,
 )
 from .site import Site
@@ -144,8 +144,8 @@ def _unary(frame: Frame, e: s.Unary) -> Value:
     if e.op == "not":
         return truth.negation(frame, tested(frame, e.operand), e.operand.span)
     operand = evaluate(frame, e.operand)
-    if isinstance(operand, Static):
-        return now(PYTHON_UNARY[e.op], (operand.value,), e.span)
+    if (known := unary_now(e.op, operand, e.span)) is not None:
+        return known
     index = as_affine(operand)
     if index is not None and e.op == "-" and isinstance(operand, Scalar):
         return Scalar(Position(-index), operand.kind)

@@ -1,6 +1,7 @@
 """`is` and `is not`: decided when compiling, refused where the path of the run decides.
 
-Members of enumerations are objects of which it is known which they are: so are comparisons of them.
+Members of enumerations are objects of which it is known which they are: so are comparisons of them,
+and `&`, `|`, `^`, `~` and `in` of flags.
 """
 
 from __future__ import annotations
@@ -13,6 +14,11 @@ from .context import error
 from .frame import Frame, sources
 from .values import Array, Opaque, Scalar, Static, Value
 
+_OF_FLAGS = {
+    "&": "__and__", "|": "__or__", "^": "__xor__", "~": "__invert__",
+    "in": "__contains__", "not in": "__contains__",
+}  # fmt: skip
+
 
 def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Static:
     """Return whether two values are one object, or are not for `is not`.
@@ -24,6 +30,8 @@ def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> St
     elif isinstance(left, Opaque) and isinstance(right, Opaque):
         same = left.value is right.value
         frame.inputs.compare(left, right)
+    elif isinstance(left, Static | Opaque) and isinstance(right, Static | Opaque):
+        same = left.value is right.value
     else:
         same = left == right and not isinstance(left, Scalar)
     if not same and isinstance(left, Array) and isinstance(right, Array):
@@ -43,6 +51,20 @@ def members(left: Value, right: Value) -> tuple[object, object] | None:
         return None
     own = any(isinstance(getattr(type(v), "__eq__", None), FunctionType) for v in (one, other))
     return None if own else (one, other)
+
+
+def flags(op: str, *values: Value) -> tuple[object, ...] | None:
+    """Return the members of enumerations of flags that an operator takes, None for other values.
+
+    Not where a class of the user's says what the operator means.
+    """
+    name = _OF_FLAGS.get(op)
+    if name is None or not all(isinstance(value, Static | Opaque) for value in values):
+        return None
+    found = tuple(value.value for value in values if isinstance(value, Static | Opaque))
+    own = getattr(enum.Flag, name)
+    known = all(isinstance(v, enum.Flag) and getattr(type(v), name) is own for v in found)
+    return found if known else None
 
 
 def _refuse_open(frame: Frame, left: Array, right: Array, span: Span) -> None:

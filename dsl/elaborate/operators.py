@@ -40,6 +40,7 @@ from .types import (
 from .values import (
     Array,
     Group,
+    Opaque,
     Scalar,
     Static,
     Value,
@@ -95,6 +96,9 @@ def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Valu
             raise error("CD0402", CdTypeError, text, span, helps=(way,))
     if isinstance(left, Static) and isinstance(right, Static):
         return now(PYTHON[op], (left.value, right.value), span)
+    if isinstance(left, Opaque) or isinstance(right, Opaque):
+        if (known := identity.flags(op, left, right)) is not None:
+            return now(PYTHON[op], known, span)
     if isinstance(left, Group) or isinstance(right, Group):
         grouped = _group_binary(frame, op, left, right, span)
         if grouped is not None:
@@ -166,6 +170,17 @@ def now(function: Callable[..., object], args: tuple[object, ...], span: Span) -
     except Exception as problem:  # whatever the user's constants do wrong
         kind = CdTypeError if isinstance(problem, TypeError) else CdValueError
         raise error("CD0407", kind, _why_not(function, args, problem), span) from None
+
+
+def unary_now(op: str, operand: Value, span: Span) -> Value | None:
+    """Return an operator on what is known, None for other values."""
+    match operand:
+        case Static(inner):
+            return now(PYTHON_UNARY[op], (inner,), span)
+        case Opaque() if (known := identity.flags(op, operand)) is not None:
+            return now(PYTHON_UNARY[op], known, span)
+        case _:
+            return None
 
 
 def _why_not(function: Callable[..., object], args: tuple[object, ...], problem: Exception) -> str:
@@ -282,6 +297,8 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
     if op in ("in", "not in"):
         if isinstance(right, Group):
             return _membership(frame, op, left, right, span)
+        if (known := identity.flags(op, left, right)) is not None:
+            return now(PYTHON[op], known, span)
         raise error("CD0410", CdTypeError, f"`{op}` needs a sequence known when compiling", span)
     if isinstance(left, Group) and isinstance(right, Group):
         same: Value = Static(len(left.items) == len(right.items))

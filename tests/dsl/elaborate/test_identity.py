@@ -55,6 +55,33 @@ def test_objects_are_pythons(backend: str) -> None:
         assert f(a, b) is (a is b)
 
 
+class _Flag(enum.Flag):
+    A, B, C = 1, 2, 4
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["1 if m & F.B else 2", "1 if m else 2", "(m | F.A) == F.A | F.B", "not m ^ F.B", "F.B in m",
+     "F.A | F.C not in m", "(m & F.B) is F.B", "bool(~m & F.C)", "(m & ~F.B) == F(0)"],
+)  # fmt: skip
+def test_flags_are_pythons(test: str) -> None:
+    names = {"F": _Flag, "F0": _Flag(0)}
+    body = f"return {test}".replace("F(0)", "F0")
+    f = compiled("m", body, **names)
+    for mode in (_Flag.A, _Flag.B, _Flag.A | _Flag.B, _Flag(0), _Flag.B | _Flag.C, _Flag.A):
+        assert f(mode) == plain("m", body, mode, **names)
+
+
+def test_flags_of_a_class_that_says_what_they_mean_are_not_known() -> None:
+    class Own(enum.Flag):
+        A, B = 1, 2
+
+        def __and__(self, other: object) -> Own:
+            return self
+
+    assert refused("m", "return m & F.B", Own.A, F=Own).code == "CD0402"
+
+
 class _Own(enum.Enum):
     ONE = 1
 

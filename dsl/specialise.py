@@ -51,7 +51,7 @@ from .keys import describe_input, quick_key
 from .reasons import Situation, path_text, why
 from .sizes import Specs, why_wanted
 from .source import MISSING
-from .tables import Opened, Table, keep, keep_open, to_be_known
+from .tables import Opened, Table, keep, keep_open, known_after_all, to_be_known
 
 if TYPE_CHECKING:
     from . import checked
@@ -202,6 +202,7 @@ class Specialisations(Locked):
                 made = self._make(arguments, compiled, opened, numbers, shapes)
             except CdError:
                 break
+            table.numbers.close(known_after_all(made, numbers))
             if not (asked := to_be_known(made, numbers)):
                 return made
             table.numbers.close(asked)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
 from ..lowering.dataclass import dataclass
-from ..lowering.ir.expressions import Apply, Cast, Expr, reads, walk
+from ..lowering.ir.assignments import Check, Let
+from ..lowering.ir.expressions import Apply, Cast, Expr, Position, reads, walk
+from ..lowering.ir.indexing import Affine, Quasi, Symbol
 from ..lowering.ir.node import Node
 from ..lowering.ir.walk import expressions_of, statements
 from .copies import takes_copies
 from .elaborate.inputs import ArraySpec, ConstantSpec
-from .elaborate.types import is_float
+from .elaborate.types import may_be_given
 from .elaborate.values import Path
 from .forms import Arguments, Getter, Specialisation
 from .keys import describe_input
@@ -23,6 +25,10 @@ MOST = 64
 """How many forms are kept for arguments of one kind: they differ by what is read of objects and
 around the function. The latest stay."""
 
+_SMALL = 1 << 20
+"""Integers of the run have 64 bits, those of Python any number: products by more are computed by
+Python, so that they are right or refused."""
+_GROWS = frozenset(["mul", "product"])
 _ALIKE = frozenset("add sub mul product neg eq ne lt le gt ge".split())
 
 Forms = dict[object, tuple[Specialisation, ...]]
@@ -32,7 +38,7 @@ Opened = dict[Path, tuple[Any, ArraySpec]]
 
 @dataclass
 class NumbersSeen:
-    """The values that floats came with that are captured, or attributes of what is given, by the
+    """The values that numbers came with that are captured, or attributes of what is given, by the
     ways to them.
 
     Code is made for the values it is given. One that has come with three is given to the code by
@@ -51,7 +57,7 @@ class NumbersSeen:
         """Remember the values that a form was made for."""
         for watch in made.watched:
             match watch.spec:
-                case ConstantSpec(kind, text) if is_float(kind):
+                case ConstantSpec(kind, text) if may_be_given(kind):
                     self.seen.setdefault(watch.path, set()).add(text)
 
     def close(self, paths: frozenset[Path]) -> None:
@@ -140,26 +146,62 @@ def to_be_known(made: Specialisation, numbers: frozenset[Path]) -> frozenset[Pat
     that knows them.
 
     Python computes with two numbers that are known, and raises where it cannot. Sums, products and
-    comparisons are the same in either way.
+    comparisons are the same in either way, but for products of integers, which may be too large.
     """
     pairs = zip(made.typed.passed, made.procedure.parameters, strict=True)
     given = {parameter.node: path for path, parameter in pairs if path in numbers}
-    values = (e for s in statements(made.procedure.body) for e in expressions_of(s))
-    asked = (node for value in values for part in walk(value) for node in _asked(part))
+    body = list(statements(made.procedure.body))
+    whole = {
+        let.symbol: node for let in body if isinstance(let, Let)
+        for node in (read.node for read in reads(let.value)) if node in given
+    }  # fmt: skip
+    values = (e for s in body for e in expressions_of(s))
+    asked = [node for value in values for part in walk(value) for node in _asked(part, whole)]
+    for check in body:  # a negative position that is known counts from the end
+        if isinstance(check, Check) and check.fault.code == "CD0601":
+            asked += _counts(check.test, whole)
     return frozenset(given[node] for node in asked if node in given)
 
 
-def _asked(part: Expr) -> list[Node]:
-    """Return the numbers with which a step of an expression does what Python may do otherwise."""
+def known_after_all(made: Specialisation, numbers: frozenset[Path]) -> frozenset[Path]:
+    """Return those of the numbers that a form was to be given and has as constants."""
+    used = made.typed.used
+    return frozenset(path for path in numbers if isinstance(used.get(path), ConstantSpec))
+
+
+def _asked(part: Expr, whole: Mapping[Symbol, Node]) -> list[Node]:
+    """Return the numbers with which a step of an expression does what Python may do otherwise;
+    `whole` are those of integers, by what stands for them in indices."""
     found = [read.node for read in reads(part)]
+    counts = _counts(part, whole)
     alone = not any(node.rank for node in found)
     match part:
+        case Position(index) if _may_be_large(index):
+            return counts
         case Apply(op) if op.name == "pow" or (alone and op.name not in _ALIKE):
-            return found
+            return found + counts
+        case Apply(op, _, dtype) if alone and counts and dtype.kind in "iu" and op.name in _GROWS:
+            return counts
         case Cast(_, dtype) if alone and dtype.kind in "biu":
-            return found
+            return found + counts
         case _:
             return []
+
+
+def _counts(part: Expr, whole: Mapping[Symbol, Node]) -> list[Node]:
+    """Return the integers that stand in the indices of an expression."""
+    indices = [one.index for one in walk(part) if isinstance(one, Position)]
+    return [whole[x] for index in indices for x in index.symbols() if x in whole]
+
+
+def _may_be_large(index: Affine) -> bool:
+    """Whether an index expression multiplies by more than a small number."""
+    return any(
+        abs(times) > _SMALL
+        or (isinstance(atom, Quasi)
+            and (atom.op == "mul" or _may_be_large(atom.left) or _may_be_large(atom.right)))
+        for atom, times in index.terms
+    )  # fmt: skip
 
 
 def keep(forms: Forms, key: object, made: Specialisation) -> None:

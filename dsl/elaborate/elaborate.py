@@ -90,6 +90,9 @@ def elaborate(
                     function, arguments, describe_input, lookup, alias, statics, numbers
                 )
         except NeedStatic as need:
+            if known := {path for path in numbers if str(path) in need.names}:
+                numbers -= known
+                continue
             roots = frozenset(name.split("[")[0].split(".")[0] for name in need.names)
             if roots <= statics:
                 raise CdInternalError(

@@ -28,7 +28,7 @@ from .array_types import ArrayType
 from .context import Context, error
 from .instances import FUNCTIONS, fields_of, has_state, is_instance, is_method
 from .site import Word
-from .types import Kind, cast, constant_text, is_float, kind_of_number
+from .types import Kind, cast, constant_text, kind_of_number, may_be_given
 from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, TensorLike, Value
 
 
@@ -205,7 +205,7 @@ class Inputs:
     describe: Callable[[object, bool], Spec]
     alias: Mapping[Path, Path]
     numbers: frozenset[Path] = frozenset()
-    """The ways to floats that are given in each call though they are attributes."""
+    """The ways to numbers that are given in each call though they are attributes."""
     used: dict[Path, Spec] = field(default_factory=dict)
     nodes: dict[Path, Node] = field(default_factory=dict)
     handles: dict[Path, Handle] = field(default_factory=dict)
@@ -270,7 +270,8 @@ class Inputs:
 
     def wrap(self, ctx: Context, path: Path, value: object, static: bool, span: Span) -> Value:
         """Return an input as a value; `static` numbers are constants of the specialisation."""
-        spec = self.describe(value, static and not (path in self.numbers and is_float(type(value))))
+        given = path in self.numbers and may_be_given(type(value))
+        spec = self.describe(value, static and not given)
         if not (isinstance(spec, GroupSpec) and path in self.used):
             self.used[path] = spec
         return self._value(ctx, path, spec, value, span)

@@ -170,9 +170,9 @@ def fits(value: int, dtype: DType) -> bool:
     return lo <= value < lo + (1 << dtype.bits)
 
 
-def is_float(kind: type) -> bool:
-    """Whether objects of a type are floats, Python's or NumPy's."""
-    return issubclass(kind, float | np.floating)
+def may_be_given(kind: type) -> bool:
+    """Whether an attribute of a type may be a value of the run: Python's integers, any floats."""
+    return kind is int or issubclass(kind, float | np.floating)
 
 
 def constant_text(value: object) -> str:

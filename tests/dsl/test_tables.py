@@ -37,8 +37,8 @@ def form(path: Path, value: object) -> Any:
     return SimpleNamespace(watched=(Watch(path, lambda _: value, describe_input(value, True), 0),))
 
 
-@pytest.mark.parametrize("kind", [float, np.float32])
-def test_floats_are_given_to_the_code_from_the_fourth_value_on(kind: type) -> None:
+@pytest.mark.parametrize("kind", [float, np.float32, int])
+def test_numbers_are_given_to_the_code_from_the_fourth_value_on(kind: type) -> None:
     seen, path = NumbersSeen(), Path("m", ("rate",))
     for value in (1.0, 2.0, 2.0, 3.0):
         assert seen.opened() == frozenset()
@@ -48,11 +48,61 @@ def test_floats_are_given_to_the_code_from_the_fourth_value_on(kind: type) -> No
     assert seen.opened() == frozenset()
 
 
-def test_whole_numbers_are_constants() -> None:
+@pytest.mark.parametrize("kind", [bool, np.int32, str])
+def test_other_values_are_constants(kind: type) -> None:
     seen = NumbersSeen()
     for value in range(9):
-        seen.note(form(Path("m", ("n",)), value))
+        seen.note(form(Path("m", ("n",)), kind(value)))
     assert seen.opened() == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("body", "is_opened"),
+    [
+        ("x * m.n", True), ("x / m.n + 1", True), ("x.sum() * (m.n // 3)", True),
+        ("s = 0.0\n    for t in range(m.n):\n        s += x[t]\n    return s", True),
+        ("x ** m.n", False), ("x * (1 / m.n)", False), ("x[m.n]", False), ("x[: m.n]", False),
+        ("x[min(m.n, 1)]", False), ("x * (m.n * 10**15)", False), ("x * (m.n * m.n)", False),
+        ("x * abs(m.n)", False), ("x if m.n > 2 else -x", False), ("np.zeros(m.n)", False),
+    ],
+)  # fmt: skip
+def test_integers_of_objects_are_given_where_it_makes_no_difference(
+    body: str, is_opened: bool
+) -> None:
+    body = body if "return" in body else f"return {body}"
+    text, x = f"def f(m, x):\n    {body}\n", np.arange(9.0)
+    f, names = pe.cd_from_source(text, {"np": np}, backend="numpy"), {"np": np}
+    exec(text, names)
+    plain: Any = names["f"]
+    for n in (1, 2, 3, 4, 6, -2):
+        if n < 0 and "zeros" in body:
+            continue
+        m = SimpleNamespace(n=n)
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(f(m, x), plain(m, x))
+    one, two = (f.matched(SimpleNamespace(n=n), x)[0].known for n in (4, 6))
+    assert (one is two) == is_opened
+
+
+def test_an_integer_that_has_to_be_known_does_not_keep_others_from_being_given() -> None:
+    f = pe.cd_from_source(
+        "def f(m, x):\n    return x[: m.n] * m.k * m.rate\n", {"np": np}, backend="numpy"
+    )
+    x, made = np.arange(9.0), set()
+    for n in range(4, 0, -1):
+        m = SimpleNamespace(n=n, k=n + 1, rate=n / 2)
+        np.testing.assert_array_equal(f(m, x), x[:n] * (n + 1) * n / 2)
+    for k in range(5):
+        m = SimpleNamespace(n=2, k=k, rate=k / 4)
+        np.testing.assert_array_equal(f(m, x), x[:2] * k * (k / 4))
+        made.add(id(f.matched(m, x)[0].known))
+    assert len(made) == 1
+
+
+def test_an_integer_beyond_64_bits_has_a_form_of_its_own() -> None:
+    f = pe.cd_from_source("def f(m, x):\n    return x * m.n\n", backend="numpy")
+    for n in (1, 2, 3, 4, 2**70, 5, -(2**65)):
+        np.testing.assert_array_equal(f(SimpleNamespace(n=n), np.ones(2)), np.ones(2) * n)
 
 
 @pytest.mark.parametrize(

@@ -296,7 +296,8 @@ def _is_full(folder: str) -> bool:
 def _frames_inside() -> int:
     """Return how many calls above its caller's the user's line is."""
     count, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    own = _PACKAGE, contextlib.__file__
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(own):
         count, frame = count + 1, frame.f_back
     return count
 

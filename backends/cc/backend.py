@@ -197,15 +197,18 @@ class CompiledC:
 
     def _inspected(self, command: tuple[str, ...]) -> Toolchain:
         """Return what a compiler is, as it says itself."""
+        found, stamp = toolchain.twice(lambda: self._asked(command)), toolchain.stamp(command)
+        if stamp:
+            self.cache.put(content_key(toolchain=stamp), Entry(found.written(), "", b""))
+        return found
+
+    def _asked(self, command: tuple[str, ...]) -> Toolchain:
         begun = self._inspections.get(command)
         if begun is None or begun.process != os.getpid():  # that of a parent is the parent's
             begun = inspection.Inspection(command, self.cache.scratch())
         else:
             del self._inspections[command]
-        found, stamp = begun.ended(), toolchain.stamp(command)
-        if stamp:
-            self.cache.put(content_key(toolchain=stamp), Entry(found.written(), "", b""))
-        return found
+        return begun.ended()
 
     def kept(self, key: str, entry: str) -> Library | None:
         """Return the library of a key with that entry, from memory or disk; None for none."""
@@ -265,8 +268,12 @@ class CompiledC:
             is_kept = made is not None
             if made is None:
                 parts = division.divided(source, processors(), _FILE)
-                trial = Trial(parts, _FILE, compiler, chosen, self.cache)
-                made = built(trial, source.text, name, source.line_map.get)
+
+                def compiled() -> bytes:
+                    trial = Trial(parts, _FILE, compiler, chosen, self.cache)
+                    return built(trial, source.text, name, source.line_map.get)
+
+                made = toolchain.twice(compiled)
             try:
                 library = _loaded(made, source.entry, key)
             except Broken as why:

@@ -12,8 +12,8 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ...lowering import settings
 from ...lowering.dataclass import dataclass
@@ -33,6 +33,7 @@ else:
     select, signal = Later("select", None), Later("signal", None)
     shutil, subprocess = Later("shutil", None), Later("subprocess", None)
 
+T = TypeVar("T")
 NAMES = ("cc", "gcc", "clang")
 MEANING = (
     "-std=gnu11", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off",
@@ -290,6 +291,17 @@ def gone(folder: str) -> CdBackendError:
     """Return the error CD0814 of a folder that was removed while something was compiled in it."""
     message = f"nothing was compiled in {folder}: somebody has removed it meanwhile"
     return CdBackendError(Diagnostic("CD0814", message, helps=("call the function again",)))
+
+
+def twice(work: Callable[[], T]) -> T:
+    """Return what work returns; done once more where its folder could not be written, as when the
+    cache is emptied while something is compiled in it."""
+    try:
+        return work()
+    except CdBackendError as why:
+        if why.code != "CD0814":
+            raise
+    return work()
 
 
 def _missing(message: str) -> CdBackendError:

@@ -87,6 +87,18 @@ def test_a_compiler_that_hangs_is_given_up(cc: CompiledC, fake: Fake) -> None:
 MEMORY = ("calloc", "aligned_alloc", "free", "memcpy", "memset")
 
 
+def test_a_folder_that_is_removed_meanwhile_is_made_again_once(
+    cc: CompiledC, fake: Fake, tmp_path: Path
+) -> None:
+    removed = 'rm -rf "$PWD"; exit 1'
+    script = f'[ -e {tmp_path}/seen ] && exec "$real" "$@"; touch {tmp_path}/seen; {removed}'
+    with settings.override(compiler=fake(script, "once")):
+        assert cc.compile(procedures.scale()).origin == "compiled"
+    with settings.override(compiler=fake(removed, "always")):
+        with pytest.raises(CdBackendError, match="CD0814.*somebody has removed it meanwhile"):
+            cc.compile(procedures.scale())
+
+
 def test_what_libraries_have_is_known_by_its_call() -> None:
     declared = prelude.pieces(("cc/csrc/library.h",))
     functions = {name for name, text in declared.items() if not text.startswith("#define")}

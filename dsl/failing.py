@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ..backends.cc.code import raise_status
-from ..lowering.diagnostic import NOWHERE, CdError, Source, Span
+from ..lowering.diagnostic import NOWHERE, CdError, CdMemoryError, Source, Span
 from ..lowering.ir.assignments import Fault
 from . import source
 from .definition import Definition, Inlined
@@ -27,7 +27,10 @@ def failed(
         (Fault(code, kind, message, tuple(helps)), _span(place, data, definition, inlined))
         for code, kind, message, helps, place in (data["faults"] if status == 1 else ())
     ]
-    raise_status(data["name"], faults, status, fault)
+    try:
+        raise_status(data["name"], faults, status, fault)
+    except CdMemoryError as problem:
+        raise problem.placed(definition.surface.span) from None
 
 
 def place_of(span: Span, sources: Sequence[Source], others: list[list[Any]]) -> Place:

@@ -29,7 +29,7 @@ from ..backends.cc.library import Broken, address, numbers
 from ..backends.cc.warm import Check, Packed, Part, Source
 from ..backends.runtime.state import RUNTIME
 from ..lowering import settings
-from ..lowering.diagnostic import CdError, CdMemoryError
+from ..lowering.diagnostic import CdError
 from ..lowering.later import Later
 from ..lowering.settings import Settings
 from .definition import Definition, Inlined
@@ -114,10 +114,7 @@ class Front:
         def fail(status: int, *fault: int) -> NoReturn:
             if status == 3 and shared is not None:
                 raise shared.error()
-            try:
-                failing.failed(data, definition, inlined, status, *fault)
-            except CdMemoryError as problem:
-                raise problem.placed(definition.surface.span) from None
+            failing.failed(data, definition, inlined, status, *fault)
 
         function, sizes = library.function(data["entry"]), numbers(data["sizes"])
         code = address(function), address(sizes), 0 if table is None else address(table)

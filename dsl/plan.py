@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..backends.cc.warm import AXES, RANK, Check, New, Packed, Part, ShortWay, S
 from ..backends.runtime.state import RUNTIME
 from ..lowering import settings
 from ..lowering.dataclass import dataclass
-from ..lowering.diagnostic import CdError, CdMemoryError
+from ..lowering.diagnostic import CdError, CdMemoryError, Span
 from ..lowering.ir import dtypes
 from .elaborate import typed as t
 from .elaborate.inputs import ConstantSpec, InstanceSpec, MethodSpec, ObjectSpec
@@ -81,14 +82,16 @@ def plan_of(match: Match, form: Form, recipe: Recipe) -> Packed | None:
         return None
     if short is None:
         return None
-
-    def fail(status: int, *fault: int) -> NoReturn:
-        try:
-            short.code.fail(status, *fault)
-        except CdMemoryError as problem:
-            raise problem.placed(known.procedure.span) from None
-
+    fail = partial(_fail, short.code, known.procedure.span)
     return packed(recipe, form, now, short.places, short, fail)
+
+
+def _fail(code: CompiledCode, span: Span, status: int, *fault: int) -> NoReturn:
+    """Raise what a status means, at the function where it has no other place."""
+    try:
+        code.fail(status, *fault)
+    except CdMemoryError as problem:
+        raise problem.placed(span) from None
 
 
 def recipe_of(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe | None:

@@ -297,8 +297,8 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
     if op in ("in", "not in"):
         if isinstance(right, Group):
             return _membership(frame, op, left, right, span)
-        if (known := identity.flags(op, left, right)) is not None:
-            return now(PYTHON[op], known, span)
+        if (marks := identity.flags(op, left, right)) is not None:
+            return now(PYTHON[op], marks, span)
         raise error("CD0410", CdTypeError, f"`{op}` needs a sequence known when compiling", span)
     if isinstance(left, Group) and isinstance(right, Group):
         same: Value = Static(len(left.items) == len(right.items))

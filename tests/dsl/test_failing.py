@@ -68,5 +68,5 @@ def test_a_helper_that_was_edited_has_no_place(module: Callable[..., Any], tmp_p
 def test_memory_that_is_not_there(module: Callable[..., Any]) -> None:
     _, definition = placed(module)
     data = {"name": "f", "sources": [], "faults": []}
-    with pytest.raises(pe.CdError, match="`f`"):
+    with pytest.raises(pe.CdError, match="`f`(.|\\n)*written.py:3:1(.|\\n)*smaller pieces"):
         failing.failed(data, definition, [], 2, 1 << 40)

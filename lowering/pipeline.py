@@ -48,6 +48,7 @@ from .schedule.masks import masked, masks
 from .schedule.narrow import in_narrow, narrow
 from .schedule.order import order
 from .schedule.periods import periods
+from .schedule.picked import picked
 from .schedule.pieces import in_pieces, pieces
 from .schedule.places import has_places
 from .schedule.rounding import fused_products
@@ -168,6 +169,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("stages", stages, in_stages, _schedules),
     Pass("stencil", stencil, in_time, _schedules),
     Pass("separate", separate, when=_schedules),
+    Pass("picked", picked, when=_schedules),
     Pass("parallel", parallel, when=_schedules),  # the finished nests
 )
 

@@ -37,10 +37,11 @@ dsl/elaborate: array_types
 dsl/elaborate: numpy_functions accumulate composed
 dsl/elaborate: attributes grids python_functions casts quantiles refusals convolution running
 dsl/elaborate: linear solvers
-dsl/elaborate: selection sorting creation joining python_reductions averages reductions
+dsl/elaborate: selection sorting ordering creation joining python_reductions averages reductions
 dsl/elaborate: elementwise views
-dsl/elaborate: devices library positions powers ufuncs shaping reshaping site stores arrays
+dsl/elaborate: devices library orders positions powers ufuncs shaping reshaping site stores arrays
 dsl/elaborate: broadcasting adapting
+dsl/elaborate: standing
 dsl/elaborate: context proof values types ways_out
 dsl: front failing definition parse loops refused surface identity recipe source
 dsl: private listing edited blocks idx __init__
@@ -63,7 +64,7 @@ backends: cache lock folders dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks guarded lockstep predicate pieces
 lowering/schedule: separate pairs planes
-lowering/schedule: deferred kinds split stages answered
+lowering/schedule: picked deferred kinds split stages answered
 lowering/schedule: anew prepared inward prefer tensor_tiles tensor_units device_parts device_tiles
 lowering/schedule: finish distribution neighbours tile_side
 lowering/schedule: device_contraction bared columns onward fronts

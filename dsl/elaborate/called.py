@@ -13,30 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from ...lowering.diagnostic import Span
 from ...lowering.ir.assignments import Assign, Names, Statement
 from ...lowering.ir.indexing import var
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import map_statements
 from ...lowering.ir.walk import own_reads, own_writes, statements
-from .context import Context
 from .frame import EXIT, LIBRARY, RESULT, Frame
 from .values import Array, Handle, Opaque
-
-
-@contextmanager
-def standing_in(ctx: Context, call: Span) -> Iterator[None]:
-    """A function of the library is elaborated inside: what it assigns says of which call it is."""
-    begin = len(ctx.out)
-    yield
-    body = tuple(ctx.out[begin:])
-    ctx.out[begin:] = map_statements(body, lambda one: (_part_of(one, call),))
-
-
-def _part_of(statement: Statement, call: Span) -> Statement:
-    if isinstance(statement, Assign) and statement.call is None:
-        return replace(statement, call=call)
-    return statement
 
 
 def _is_library(frame: Frame) -> bool:

@@ -11,10 +11,10 @@ from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
 from .arrays import describe
 from .context import error
+from .ordering import inlined
 from .reductions import require_ordered
 from .shaping import reshape_method
 from .site import NO, NONE, Site, array_of, items_of
-from .sorting import inlined
 from .values import Group, Static, Value
 
 _FEW = 16

@@ -30,7 +30,7 @@ from ...lowering.later import later
 from .. import surface as s
 from ..source import MISSING
 from .arrays import describe
-from .called import called, standing_in
+from .called import called
 from .calls import call, comprehend, library_call, run_function
 from .context import Context, NeedStatic, NeedUnroll, error
 from .frame import (
@@ -45,6 +45,7 @@ from .frame import (
 from .inputs import Inputs, Spec
 from .merging import check_merges
 from .sharing import check_sharing
+from .standing import standing_in
 from .typed import Argument, Constant, Many, New, Part, Return, Strided, Typed
 from .types import Kind
 from .values import (

@@ -188,7 +188,8 @@ def _only_constants(name: str) -> Handler:
 def _of_words() -> Iterator[tuple[object, Handler]]:
     for name in OWN_OPS:
         yield Word(name), e.word_handler(name)
-    yield Word("ordinal"), e.word_handler("ordinal")  # for functions of the library
+    for name in ("ordinal", "rank", "of_rank"):  # for functions of the library
+        yield Word(name), e.word_handler(name)
     for name, ufunc in _UFUNC_WORDS.items():
         yield Word(name), _folding_word(ufunc)
     yield Word("abs"), _folding_word(np.absolute)

@@ -11,9 +11,10 @@ from .arrays import describe, elementwise
 from .context import error
 from .elementwise import arithmetic, converted, converted_float, where
 from .joining import stacked
+from .ordering import in_order, parted
 from .python_reductions import as_number
 from .reductions import reducer, require_elements, require_ordered
-from .selection import parted, turns_of
+from .selection import turns_of
 from .shaping import remap
 from .site import (
     NO,
@@ -29,7 +30,7 @@ from .site import (
     static_int,
     static_number,
 )
-from .sorting import along, along_all, in_order
+from .sorting import along, along_all
 from .ufuncs import combine_of
 from .values import Array, Group, Scalar, Static, Value
 

@@ -6,11 +6,12 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.expressions import Apply, Domain, Position
 from ...lowering.ir.indexing import Affine
 from ...lowering.ir.ops import OPS
-from . import library, sorting
+from . import sorting
 from .devices import either
+from .ordering import as_rows, in_order, parted, select
 from .python_reductions import as_number
 from .shaping import moveaxis, ravel
-from .site import NONE, Site, Word, array_of, axis_of, index_in, is_none, items_of
+from .site import NONE, Site, array_of, axis_of, index_in, is_none, items_of
 from .stores import assign
 from .values import Array, Group, Static, Value
 
@@ -25,7 +26,7 @@ def partition(site: Site, a: Value, kth: Value, axis: Value = Static(-1)) -> Val
     places = _places(site, a, kth, axis)
     lines, place = sorting.along(site, a, axis, "partition")
     turns = turns_of(lines, places)
-    made = sorting.in_order(site, lines) if turns is None else parted(site, lines, turns)
+    made = in_order(site, lines) if turns is None else parted(site, lines, turns)
     return moveaxis(site, made, Static(-1), Static(place))
 
 
@@ -40,7 +41,7 @@ def argpartition(site: Site, a: Value, kth: Value, axis: Value = Static(-1)) -> 
     either(
         site,
         lambda: sorting.order_by_merging(site, keys, order),
-        lambda: _select(site, keys, sorting.as_rows(site, order), turns),
+        lambda: select(site, keys, as_rows(site, order), turns),
     )
     return moveaxis(site, order, Static(-1), Static(place))
 
@@ -50,18 +51,6 @@ def partition_in_place(site: Site, a: Value, kth: Value, axis: Value = Static(-1
     array = array_of(site, a)
     assign(site.ctx, array, partition(site, array, kth, axis), site.span)
     return NONE
-
-
-def parted(site: Site, lines: Array, turns: Group) -> Array:
-    """Return a new array with places along the last axis, in rising order, as sorting has them."""
-    made = site.ctx.materialize(lines, "parted", site.span)
-    rows = sorting.as_rows(site, made)
-    either(
-        site,
-        lambda: sorting.merge_rows(site, rows),
-        lambda: _select(site, rows, NONE, turns),
-    )
-    return made
 
 
 def turns_of(lines: Array, places: tuple[Affine, ...], rising: bool = False) -> Group | None:
@@ -76,15 +65,6 @@ def turns_of(lines: Array, places: tuple[Affine, ...], rising: bool = False) -> 
     if rising or len(places) == 1:
         return Group(tuple(as_number(place) for place in places))
     return None
-
-
-def _select(site: Site, rows: Array, order: Value, turns: Group) -> None:
-    others = sorting.fresh(site, rows.shape, rows.kind.dtype, "others")
-    places = order
-    if not is_none(order):
-        places = sorting.fresh(site, rows.shape, dtypes.int64, "places")
-    ordinal = Static(Word("ordinal"))
-    sorting.inlined(site, library.SELECT_ROWS, rows, order, others, places, turns, ordinal)
 
 
 def _places(site: Site, a: Value, kth: Value, axis: Value) -> tuple[Affine, ...]:

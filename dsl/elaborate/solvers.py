@@ -11,10 +11,10 @@ from .arrays import describe
 from .context import error
 from .creation import identity
 from .elementwise import converted
+from .ordering import inlined
 from .python_reductions import as_number
 from .shaping import remap
 from .site import Site, array_of
-from .sorting import inlined
 from .values import Array, Group, Static, Value
 
 

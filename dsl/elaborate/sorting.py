@@ -13,9 +13,10 @@ from . import devices, library
 from .arrays import as_scalar, count, describe, permuted, settled
 from .averages import stored_once
 from .context import error
-from .creation import filled, linspace
+from .creation import linspace
 from .devices import either, rounds_for
 from .elementwise import arithmetic, converted, where
+from .ordering import as_rows, by_digits, fresh, in_order, inlined, sort_lines
 from .python_reductions import as_number
 from .reductions import reducer, require_elements, require_ordered
 from .reshaping import reshaped
@@ -26,7 +27,6 @@ from .site import (
     NOT_CONSTANT,
     ZERO,
     Site,
-    Word,
     array_of,
     axis_of,
     constant,
@@ -41,33 +41,6 @@ from .stores import assign
 from .types import Kind, apply, cast
 from .values import Array, Group, Scalar, Static, Value
 from .ways_out import WAYS_OUT
-
-_FEW = 12
-"""Rows of up to so many numbers are sorted side by side."""
-_MANY = 256
-"""For fewer rows such a text, which takes a second to compile, is not worth it."""
-
-
-def inlined(site: Site, text: str, *args: Value, **keywords: Value) -> Value:
-    """Return what a function of the library returns, its statements emitted here."""
-    inline = site.ctx.inline_source
-    assert inline is not None, "the library is inlined while a function is elaborated"
-    return inline(text, args, keywords, site.span)
-
-
-def fresh(site: Site, shape: tuple[Affine, ...], dtype: DType, label: str) -> Array:
-    """Return a new array of zeros with storage of its own."""
-    return site.ctx.materialize(filled(site, shape, 0, dtype), label, site.span)
-
-
-def as_rows(site: Site, array: Array) -> Array:
-    """Return an array of any rank as rows along its last axis; a view of what has storage."""
-    if array.rank == 2:
-        return array
-    if array.rank == 1:
-        axes = (site.ctx.symbol("r"), array.axes[0])
-        return remap(array, axes, (const(1), array.shape[0]), (var(array.axes[0]),))
-    return reshaped(site, array, (count(array.shape, range(array.rank - 1)), array.shape[-1]))
 
 
 def flat(site: Site, value: Value, label: str) -> Array:
@@ -95,49 +68,17 @@ def along_all(site: Site, array: Array, axes: tuple[int, ...]) -> Array:
 
 
 def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:
-    """Return the values in rising order along an axis, NaN last."""
+    """Return the values in rising order along an axis, NaN last.
+
+    Of floats -0 comes before 0 where `kind` does not ask for what is stable.
+    """
     lines, place = along(site, a, axis, "sort")
-    return moveaxis(site, in_order(site, lines), Static(-1), Static(place))
+    return moveaxis(site, in_order(site, lines, _is_stable(kind)), Static(-1), Static(place))
 
 
-def in_order(site: Site, lines: Array) -> Array:
-    """Return a new array with the values in rising order along the last axis."""
-    size = lines.shape[-1].constant
-    rows = count(lines.shape, range(lines.rank - 1)).constant
-    if size is None or not 1 < size <= _FEW or rows is not None and rows < _MANY:
-        made = site.ctx.materialize(lines, "sorted", site.span)
-        sort_rows(site, made)
-        return made
-    ahead = array_of(site, moveaxis(site, lines, Static(-1), ZERO))
-    made = site.ctx.materialize(ahead, "sorted", site.span)
-    columns = made
-    if made.rank > 2:
-        columns = reshaped(site, made, (made.shape[0], None))
-    inlined(site, library.sort_few(size), columns)
-    return array_of(site, moveaxis(site, made, ZERO, Static(-1)))
-
-
-def sort_rows(site: Site, lines: Array) -> None:
-    """Sort an array that has storage along its last axis, in place."""
-    rows = as_rows(site, lines)
-    scratch = fresh(site, rows.shape, rows.kind.dtype, "others")
-    either(
-        site,
-        lambda: inlined(site, devices.SORT_ROWS, rows, scratch, rounds_for(rows)),
-        lambda: _by_digits(site, rows, NONE, scratch, NONE),
-    )
-
-
-def merge_rows(site: Site, rows: Array) -> None:
-    """Sort rows in place as devices of many threads do."""
-    scratch = fresh(site, rows.shape, rows.kind.dtype, "others")
-    inlined(site, devices.SORT_ROWS, rows, scratch, rounds_for(rows))
-
-
-def _by_digits(site: Site, rows: Array, order: Value, scratch: Array, places: Value) -> None:
-    """Sort rows in place, and with them the positions in `order`; the other two are scratch."""
-    digits = Static(rows.kind.dtype.compute.bits // 8)
-    inlined(site, library.SORT_ROWS, rows, order, scratch, places, Static(Word("ordinal")), digits)
+def _is_stable(kind: Value) -> bool:
+    """Whether numbers that are equal have to stay in their order."""
+    return constant(kind) in ("stable", "mergesort")
 
 
 def sort_in_place(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:
@@ -145,9 +86,9 @@ def sort_in_place(site: Site, a: Value, axis: Value = Static(-1), kind: Value = 
     array = array_of(site, a)
     lines, _ = along(site, array, axis, "sort")
     if lines.rank <= 2 and lines.view is not None:
-        sort_rows(site, lines)
+        sort_lines(site, lines, _is_stable(kind))
     else:
-        assign(site.ctx, array, sort(site, array, axis), site.span)
+        assign(site.ctx, array, sort(site, array, axis, kind), site.span)
     return NONE
 
 
@@ -168,7 +109,7 @@ def argsort(
     either(
         site,
         lambda: inlined(site, devices.ARGSORT_ROWS, keys, scratch, rows, places, rounds_for(keys)),
-        lambda: _by_digits(site, keys, rows, scratch, places),
+        lambda: by_digits(site, keys, rows, scratch, places),
     )
     return moveaxis(site, order, Static(-1), Static(place))
 

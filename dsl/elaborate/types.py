@@ -131,9 +131,10 @@ def apply(op: str | Op, *args: tuple[Expr, Kind], to: Kind | None = None) -> tup
         case "real" if kind.dtype.kind == "c":
             real = Kind(dtype.real, kind.weak)
             return Apply(row, operands, dtype.real), real
-        case "unsigned":
-            unsigned = dtypes.BY_SHORT[f"u{dtype.bits}"]
-            return Apply(row, operands, unsigned), Kind(unsigned, kind.weak)
+        case "unsigned" | "signed" | "float":
+            letter = "i" if row.result == "signed" else row.result[0]
+            made = dtypes.BY_SHORT[f"{letter}{dtype.bits}"]
+            return Apply(row, operands, made), Kind(made, kind.weak)
         case "complex":
             made = dtypes.complex128 if dtype.bits == 64 else dtypes.complex64
             return Apply(row, operands, made), Kind(made, kind.weak)

@@ -31,7 +31,7 @@ TRUE, FALSE = Const(True, dtypes.bool_), Const(False, dtypes.bool_)
 
 _EXACT = frozenset(
     "neg abs sign floor ceil trunc rint sqrt recip relu logical_not invert isnan isinf isfinite "
-    "signbit ordinal "
+    "signbit ordinal rank of_rank "
     "add sub mul div max min eq ne lt le gt ge and or bitand bitor bitxor shl shr".split()
 )
 """What every machine computes to the same bits."""

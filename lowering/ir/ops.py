@@ -17,7 +17,7 @@ import numpy as np
 
 from ..dataclass import dataclass
 
-Result = Literal["same", "bool", "real", "complex", "unsigned"]
+Result = Literal["same", "bool", "real", "complex", "unsigned", "signed", "float"]
 Side = Literal["both", "right", "none"]
 
 
@@ -159,6 +159,18 @@ def _ordinal(x: Any) -> Any:
     return unsigned(2 * top + 1 if x != x else top - size if x < 0 else top + size)
 
 
+def _rank(x: Any) -> Any:
+    """Read the bits as an integer that is in the order of the numbers: -0 before 0, NaN last."""
+    signed = np.dtype(f"i{x.itemsize}").type
+    bits = int((abs(x) if x != x else x).view(signed))
+    return signed(bits if bits >= 0 else bits ^ int(np.iinfo(signed).max))
+
+
+def _of_rank(x: Any) -> Any:
+    bits = int(x)
+    return type(x)(bits if bits >= 0 else bits ^ int(np.iinfo(x).max)).view(f"f{x.itemsize}")
+
+
 # fmt: off
 _ROWS: tuple[Op, ...] = (
     # one operand
@@ -209,6 +221,9 @@ _ROWS: tuple[Op, ...] = (
     Op("signbit", 1, "f", np.signbit, "bool", call="signbit"),
     # a whole number that compares with others as x does, with NaN above all
     Op("ordinal", 1, "iuf", _ordinal, "unsigned", call="ordinal"),
+    # an integer in the order of the numbers that tells all of them apart, and the number of one
+    Op("rank", 1, "f", _rank, "signed", call="rank"),
+    Op("of_rank", 1, "i", _of_rank, "float", call="of_rank"),
     # two operands
     Op("add", 2, "iufc", np.add, infix="+", infix_kinds="iuf", call="add", neutral=0, side="both",
        derivative="add"),

@@ -111,6 +111,10 @@ def _result(op: Op, dtype: DType) -> DType:
             return dtype.real
         case "unsigned":
             return dtypes.BY_SHORT[f"u{dtype.bits}"]
+        case "signed":
+            return dtypes.BY_SHORT[f"i{dtype.bits}"]
+        case "float":
+            return dtypes.BY_SHORT[f"f{dtype.bits}"]
         case "complex":
             return dtypes.complex64 if dtype.bits == 32 else dtypes.complex128
 

@@ -87,7 +87,12 @@ def cases(family: str) -> list[tuple[Op, DType]]:
     """Return each operation with each type of a family that it admits."""
     types = [dtypes.BY_SHORT[short] for short in FAMILIES[family].split()]
     pairs = [(op, dtype) for op in OPS.values() for dtype in types if dtype.kind in op.admits]
-    return [(op, dtype) for op, dtype in pairs if dtype is dtype.compute or op.name != "ordinal"]
+    own = [(op, dtype) for op, dtype in pairs if op.result != "float" or dtype.bits >= 32]
+    return [(op, dtype) for op, dtype in own if dtype is dtype.compute or op.name not in _OF_BITS]
+
+
+_OF_BITS = ("ordinal", "rank")
+_LETTERS = {"unsigned": "u", "signed": "i", "float": "f"}
 
 
 _SECOND = {"round_to": "digits", "whole_pow": "exponents", "half_pow": "halves"}
@@ -135,8 +140,8 @@ def wanted(op: Op, dtype: DType, arrays: list[Array]) -> Array:
         if result == "bool"
         else dtype.real.numpy
         if result == "real"
-        else np.dtype(f"u{dtype.numpy.itemsize}")
-        if result == "unsigned"
+        else np.dtype(f"{_LETTERS[result]}{dtype.numpy.itemsize}")
+        if result in _LETTERS
         else dtype.numpy
     )
     if op.name == "fma":

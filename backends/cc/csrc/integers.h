@@ -39,7 +39,7 @@ static inline $T pow_$t($T a, $T b)
     if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
     $U result = 1, factor = ($U)a;
     for (; b > 0; b >>= 1) {
-        if (b & 1) result = ($U)(result * factor);
+        result = ($U)(result * ((factor & -($U)(b & 1)) | ($U)(~b & 1))); // no branch to guess
         factor = ($U)(factor * factor);
     }
     return ($T)result;
@@ -50,7 +50,7 @@ static inline $T pow_$t($T a, $T b)
 {
     $T result = 1;
     for (; b > 0; b >>= 1) {
-        if (b & 1) result = ($T)(result * a);
+        result = ($T)(result * ((a & -($T)(b & 1)) | ($T)(~b & 1)));
         a = ($T)(a * a);
     }
     return result;

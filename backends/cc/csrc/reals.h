@@ -82,6 +82,28 @@ static inline $U ordinal_$t($T x)
     return place < top + top ? place : top + top + (size > top);
 }
 
+//! rank_$t: f32 f64
+/* The bits as an integer in the order of the numbers; the sign of NaN is dropped. */
+static inline int$b_t rank_$t($T x)
+{
+    const $U most = ~($U)0 >> 1;
+    $U bits;
+    memcpy(&bits, &x, sizeof bits);
+    const $U is_nan = (bits & most) > ($U)(2 * $e + 1) << $m;
+    bits &= most | (is_nan - 1);
+    return (int$b_t)(bits ^ (-(bits >> ($b - 1)) & most));
+}
+
+//! of_rank_i$b: f32 f64
+static inline $T of_rank_i$b(int$b_t place)
+{
+    $U bits = ($U)place;
+    bits ^= -(bits >> ($b - 1)) & ~($U)0 >> 1;
+    $T x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 //! fmod_f64
 /* What remains of a is exact: with |a / b| < 2**53 the quotient is right or one too large, and a
    less so many times b is a multiple of its last digit, no larger than b. A library divides digit

@@ -47,9 +47,9 @@ def apply(name: str, *args: Expr) -> Apply:
     result = OPS[name].result
     dtype = args[0].dtype
     wide = dtypes.complex128 if dtype is dtypes.float64 else dtypes.complex64
-    unsigned = dtypes.BY_SHORT.get(f"u{dtype.bits}", dtype)
+    unsigned, signed, real = (dtypes.BY_SHORT.get(f"{kind}{dtype.bits}", dtype) for kind in "uif")
     made = {"same": dtype, "bool": dtypes.bool_, "real": dtype.real, "complex": wide,
-            "unsigned": unsigned}[result]  # fmt: skip
+            "unsigned": unsigned, "signed": signed, "float": real}[result]  # fmt: skip
     return Apply(OPS[name], args, made)
 
 

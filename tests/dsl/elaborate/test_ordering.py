@@ -1,0 +1,58 @@
+"""Which way lines are sorted: what comes out is the same, for each number and length of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals.lowering.settings import override
+
+SPECIAL = np.array([-np.inf, -1.5, -0.0, 0.0, 1e-40, 2.0, np.inf, np.nan, -np.nan])
+
+
+def function(value: str) -> Any:
+    return pe.cd_from_source(f"def f(x):\n    return {value}\n", {"np": np})
+
+
+def lines(shape: tuple[int, ...], dtype: str) -> Any:
+    rng = np.random.default_rng(shape[-1])
+    if dtype[0] == "f":
+        return rng.choice(SPECIAL, shape).astype(dtype)
+    info = np.iinfo(dtype)
+    return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+
+
+def assert_sorted(got: Any, x: Any) -> None:
+    """Hold a result against NumPy, and that both zeros are there as often as before."""
+    np.testing.assert_array_equal(got, np.sort(x))
+    if x.dtype.kind == "f":
+        zeros = [np.signbit(a[a == 0]) for a in (got, np.sort(x, kind="stable"))]
+        assert zeros[0].sum() == zeros[1].sum()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u8", "i1", "f2"])
+def test_rows_side_by_side(dtype: str) -> None:
+    x = lines((131, 37), dtype)
+    for threads in (1, 2):
+        with override(threads=threads):
+            assert_sorted(function("np.sort(x)")(x), x)
+
+
+def test_sizes_of_the_run_choose_the_way_in_the_run() -> None:
+    sort, middle = function("np.sort(x)"), function("np.median(x, axis=-1)")
+    for shape in [(40, 13), (40, 14), (40, 15), (33, 65), (1, 65), (260, 5), (40, 1)]:
+        x = lines(shape, "f4")
+        assert_sorted(sort(x), x)
+        whole = lines(shape, "i1").astype("f4")
+        np.testing.assert_array_equal(middle(whole), np.median(whole, axis=-1))
+
+
+def test_what_is_asked_to_be_stable_keeps_the_order_of_zeros() -> None:
+    x = np.tile([0.0, -0.0, 1.0, -0.0], (40, 5))
+    kept = function("np.sort(x, kind='stable')")(x)
+    assert np.signbit(kept).tobytes() == np.signbit(np.sort(x, kind="stable")).tobytes()
+    first = function("np.sort(x)")(x)
+    assert np.signbit(first[:, :10]).all() and not np.signbit(first[:, 10:]).any()

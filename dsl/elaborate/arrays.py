@@ -16,6 +16,7 @@ from ...lowering.ir.ops import OPS, Op
 from .adapting import require_fits
 from .broadcasting import broadcast_shape, broadcast_to, shape_text
 from .context import Context, error
+from .masks import of_same_elements
 from .types import Kind, apply, cast, join, kind_of_number, number
 from .values import (
     Array,
@@ -47,7 +48,7 @@ def describe(value: Value) -> str:
             return _object_text(inner)
         case Group(items, kind):
             return f"a {kind} of {len(items)}"
-        case Masked(array, _):
+        case Masked(array):
             return f"{array.kind.dtype.short} elements under a mask"
         case Bound(_, method):
             return f"the method `{method}`"
@@ -329,8 +330,8 @@ def _under_mask(
     plain: list[Value] = []
     for value in values:
         match value:
-            case Masked(array, mask) if same_mask(mask, masked.mask):
-                plain.append(array)
+            case Masked() if of_same_elements(ctx, value, masked, span):
+                plain.append(value.array)
             case Scalar() | Static():
                 plain.append(value)
             case _:
@@ -344,11 +345,4 @@ def _under_mask(
                 )
     result = elementwise(ctx, combine, plain, span)
     assert isinstance(result, Array), "a selection of an array is an array"
-    return Masked(result, masked.mask)
-
-
-def same_mask(left: Array, right: Array) -> bool:
-    """Whether two masks are the same expression of the same arrays."""
-    if left.rank != right.rank or left.shape != right.shape:
-        return False
-    return right.at(tuple(var(axis) for axis in left.axes)) == left.body
+    return Masked(result, masked.mask, masked.held)

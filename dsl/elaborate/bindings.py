@@ -162,9 +162,10 @@ def settled(ctx: Context, value: Value, label: str, span: Span) -> Value:
         case Group(items):
             parts = (_held(ctx, item, f"{label}_{n}", span) for n, item in enumerate(items))
             return value.of(parts)
-        case Masked(array, mask):
+        case Masked(array, mask, held_):
             plain = Array(array.axes, array.shape, array.body, array.kind, copied=True)
-            return Masked(ctx.materialize(plain, label, span), mask_held(ctx, mask, span))
+            kept = mask if held_ else ctx.materialize(mask, "mask", span)
+            return Masked(ctx.materialize(plain, label, span), kept, held=True)
         case _:
             return value
 
@@ -174,11 +175,6 @@ def _held(ctx: Context, value: Value, label: str, span: Span) -> Value:
     if not isinstance(value, Scalar) or ctx.pointwise or isinstance(value.expr, Position | Const):
         return settled(ctx, value, label, span)
     return Scalar(Read(ctx.variable(label, value, span), ()), value.kind)
-
-
-def mask_held(ctx: Context, mask: Array, span: Span) -> Array:
-    """Return a mask as an array of its own."""
-    return ctx.materialize(mask, "mask", span)
 
 
 def frozen(frame: Frame, value: Value, label: str, span: Span) -> Value:

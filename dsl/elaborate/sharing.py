@@ -234,7 +234,7 @@ def _nodes(value: Value) -> set[Node]:
             return set() if value.base is None else {value.base.node}
         case Group(items, _):
             return {node for item in items for node in _nodes(item)}
-        case Masked(array, _):
+        case Masked(array):
             return _nodes(array)
         case _:
             return set()

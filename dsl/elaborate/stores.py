@@ -7,9 +7,10 @@ from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Cast, Dynamic, Expr, Read
 from ...lowering.ir.indexing import Affine, const, var
 from ...lowering.ir.ops import OPS, Op
-from .arrays import as_array, describe, same_mask
+from .arrays import as_array, describe
 from .broadcasting import broadcast_to, shape_text
 from .context import Context, error
+from .masks import of_same_elements
 from .types import SIGNS, Kind, admit, cast, join, same_kind
 from .values import Array, Masked, Scalar, Static, Value
 
@@ -28,7 +29,7 @@ def assign(
     if isinstance(target, Masked):
         place, mask = target.array, target.mask
         if isinstance(value, Masked):
-            if not same_mask(value.mask, mask):
+            if not of_same_elements(ctx, value, target, span):
                 raise error(
                     "CD0403", CdTypeError, "both sides have to be selected by the same mask", span,
                     helps=("name the mask, and use that name on both sides",),

@@ -183,10 +183,14 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """The elements of `array` where `mask` holds, in order; their number is a run-time matter."""
+    """The elements of `array` where `mask` holds, in order; their number is a run-time matter.
+
+    `held`: the mask is an array of its own, which nobody writes, as it was when a name was bound.
+    """
 
     array: Array
     mask: Array
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)

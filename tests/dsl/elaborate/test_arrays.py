@@ -16,8 +16,6 @@ from plusequals.dsl.elaborate.arrays import (
     operate,
     permuted,
     reduce,
-    renamed,
-    same_mask,
     shape_text,
     stack,
     with_sums_stored,
@@ -105,13 +103,6 @@ def test_permuted_axes_of_a_view_are_a_view() -> None:
     got = permuted(bench.array("x", x), (2, 0, 1))
     assert got.view is not None
     np.testing.assert_array_equal(bench.values(got), x.transpose(2, 0, 1))
-
-
-def test_masks_are_the_same_by_what_they_say_not_by_the_names_of_their_axes() -> None:
-    bench = Bench()
-    mask = bench.array("m", np.array([True, False]))
-    assert same_mask(mask, renamed(bench.ctx, mask))
-    assert not same_mask(mask, bench.array("n", np.array([True, False])))
 
 
 def test_selections_combine_under_one_mask_only() -> None:

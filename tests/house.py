@@ -40,7 +40,7 @@ dsl/elaborate: linear solvers
 dsl/elaborate: selection sorting ordering creation joining python_reductions averages reductions
 dsl/elaborate: elementwise views
 dsl/elaborate: devices library orders positions powers ufuncs shaping reshaping site stores arrays
-dsl/elaborate: broadcasting adapting masks
+dsl/elaborate: broadcasting adapting masks order short_circuit
 dsl/elaborate: standing
 dsl/elaborate: context proof values types ways_out
 dsl: front failing definition parse loops refused surface identity recipe source

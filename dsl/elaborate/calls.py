@@ -17,7 +17,7 @@ from ..source import read_source, scope_of, scope_of_namespace, source_from_text
 from . import numpy_table as table
 from .arrays import describe
 from .context import error
-from .expressions import elements, evaluate, tested
+from .expressions import elements, evaluate, evaluated, tested
 from .frame import LIBRARY, RESULT, Frame, own_names
 from .instances import is_method, runs_source
 from .operators import now
@@ -55,12 +55,7 @@ def call(frame: Frame, e: s.Call) -> Value:
             if not isinstance(value, Array | Group | Handle):
                 return value
             return _call_value(frame, function, (value,), {}, e)
-    args: list[Value] = []
-    for arg in e.args:
-        if isinstance(arg, s.Starred):
-            args += elements(frame, evaluate(frame, arg.value), arg.span)
-        else:
-            args.append(evaluate(frame, arg))
+    args = evaluated(frame, e.args)
     keywords = {k.name or "": evaluate(frame, k.value) for k in e.keywords}
     return _call_value(frame, function, tuple(args), keywords, e)
 

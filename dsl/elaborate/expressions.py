@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
-from ...lowering.diagnostic import (
-    CdNameError,
-    CdSyntaxError,
-    CdTypeError,
-    Span,
-    nearest,
-)  # fmt: skip
+from ...lowering.diagnostic import CdNameError, CdSyntaxError, CdTypeError, Span, nearest
 from ...lowering.ir.expressions import Position
 from ...lowering.later import later
 from .. import surface as s
@@ -35,9 +30,11 @@ from .operators import (
     unary_now,
     value_of,
 )
+from .order import after
+from .short_circuit import under
 from .site import Site
 from .subscript_rules import refuse_captured_letters, refuse_mixed
-from .types import BOOL, WEAK_BOOL, kind_of_number, negate
+from .types import BOOL, WEAK_BOOL, kind_of_number
 from .values import (
     Array,
     Bound,
@@ -71,7 +68,8 @@ def evaluate(frame: Frame, e: s.Expr) -> Value:
         case s.Unary():
             return _unary(frame, e)
         case s.Binary(op, left, right):
-            return binary(frame, op, evaluate(frame, left), evaluate(frame, right), e.span)
+            one, other = evaluated(frame, (left, right))
+            return binary(frame, op, one, other, e.span)
         case s.Compare():
             return _compare(frame, e)
         case s.Logical():
@@ -87,15 +85,13 @@ def evaluate(frame: Frame, e: s.Expr) -> Value:
         case s.Call():
             return frame.hooks.call(frame, e)
         case s.Sequence(items, kind):
-            return Group(tuple(_items(frame, items)), kind)
+            return Group(tuple(evaluated(frame, items)), kind)
         case s.Comprehension():
             return frame.hooks.comprehend(frame, e)
         case s.Lambda():
             return Lazy(e, frame)
         case s.Slice(lower, upper, step):
-            ends = [
-                None if part is None else evaluate(frame, part) for part in (lower, upper, step)
-            ]
+            ends = (x if x is None else evaluate(frame, x) for x in (lower, upper, step))
             return Section(*ends)
         case s.Format():
             return Static(_formatted(frame, e))
@@ -105,14 +101,15 @@ def evaluate(frame: Frame, e: s.Expr) -> Value:
             assert_never(e)
 
 
-def _items(frame: Frame, items: tuple[s.Expr, ...]) -> list[Value]:
+def evaluated(frame: Frame, items: tuple[s.Expr, ...]) -> list[Value]:
+    """Return the values of expressions, from left to right; `*x` is the items of `x`."""
     out: list[Value] = []
     for item in items:
         if isinstance(item, s.Starred):
             inner = evaluate(frame, item.value)
             out += elements(frame, inner, item.span)
         else:
-            out.append(evaluate(frame, item))
+            out.append(after(frame.ctx, out, partial(evaluate, frame, item), item.span))
     return out
 
 
@@ -157,24 +154,27 @@ def _unary(frame: Frame, e: s.Unary) -> Value:
 
 
 def _compare(frame: Frame, e: s.Compare) -> Value:
-    values = [evaluate(frame, operand) for operand in e.operands]
-    result: Value | None = None
-    for op, left, right in zip(e.ops, values, values[1:], strict=False):
-        one = compare_values(frame, op, left, right, e.span)
-        if result is None:
-            result = one
-            continue
-        if any(isinstance(side, Array) and side.rank for side in (result, one)):
-            raise error(
-                "CD0409",
-                CdTypeError,
-                "a chained comparison of whole arrays has no one truth",
-                e.span,
-                helps=("write `(a < b) & (b < c)`",),
-            )
-        result = truth.both_hold(frame, result, one, e.span)
-    assert result is not None
-    return result
+    return _compared(frame, e, evaluate(frame, e.operands[0]), 0)
+
+
+def _compared(frame: Frame, e: s.Compare, left: Value, place: int) -> Value:
+    """Return what the comparisons from that place on say; what is behind one that fails is not
+    looked at."""
+    behind, earlier = place + 1, [left]
+    right = after(frame.ctx, earlier, partial(evaluate, frame, e.operands[behind]), e.span)
+    one = compare_values(frame, e.ops[place], earlier[0], right, e.span)
+    if len(e.ops) > 1 and isinstance(one, Array) and one.rank:
+        raise error(
+            "CD0409", CdTypeError, "a chained comparison of whole arrays has no one truth", e.span,
+            helps=("write `(a < b) & (b < c)`",),
+        )  # fmt: skip
+    if behind == len(e.ops):
+        return one
+    first = truth.test_of(frame, one, e.span)
+    if isinstance(first, Static):
+        return _compared(frame, e, right, behind) if first.value else first
+    test, rest = under(frame.ctx, first.expr, lambda: _compared(frame, e, right, behind), e.span)
+    return truth.both_hold(frame, Scalar(test, first.kind), rest, e.span)
 
 
 def tested(frame: Frame, e: s.Expr) -> Static | Scalar:
@@ -199,14 +199,14 @@ def _logical(frame: Frame, e: s.Logical, of: Callable[[Frame, s.Expr], Value]) -
     with frame.on_side(choice, True):
         if isinstance(left, Static):
             return of(frame, tail)
-        with frame.ctx.under(negate(left.expr) if stop else left.expr):
-            second = of(frame, tail)
+        test, second = under(frame.ctx, left.expr, lambda: of(frame, tail), tail.span, not stop)
+        left = Scalar(test, left.kind)
     right = truth.test_of(frame, second, tail.span)
     if truth.is_bool(first) and truth.is_bool(second):
         strong = all(isinstance(x, Scalar) and x.kind != WEAK_BOOL for x in (first, second))
         return truth.both(left, right, stop, BOOL if strong else WEAK_BOOL)
     sides = (first, second) if stop else (second, first)
-    return choices.one_of(frame.ctx, left.expr, *sides, e.span)
+    return choices.one_of(frame.ctx, test, *sides, e.span)
 
 
 def _conditional(frame: Frame, e: s.Conditional) -> Value:
@@ -222,11 +222,9 @@ def _conditional(frame: Frame, e: s.Conditional) -> Value:
         if isinstance(found, Static) or not frame.ctx.pointwise:
             return value
         return choices.as_if_open(frame.ctx, value, lambda: side(not test.value), e.span)
-    with frame.ctx.under(test.expr):
-        yes = side(True)
-    with frame.ctx.under(negate(test.expr)):
-        no = side(False)
-    return choices.one_of(frame.ctx, test.expr, yes, no, e.span)
+    decided, yes = under(frame.ctx, test.expr, lambda: side(True), e.yes.span)
+    decided, no = under(frame.ctx, decided, lambda: side(False), e.no.span, holds=False)
+    return choices.one_of(frame.ctx, decided, yes, no, e.span)
 
 
 def _subscript(frame: Frame, e: s.Subscript) -> Value:

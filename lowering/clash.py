@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Literal
 
 from .ir import walk
 from .ir.assignments import Access, Assign
 from .ir.expressions import Domain, Dynamic, Expr, Index, Position, Read, children
-from .ir.indexing import Affine, Atom, Quasi, Range, Symbol, collected
+from .ir.indexing import Affine, Atom, Quasi, Range, Symbol, collected, var
 
 Clash = Literal["value at the cell", "value elsewhere", "place"]
 """The value reads the cell itself too late; the value reads cells that other points write; or the
@@ -17,12 +17,13 @@ OnExpr = Callable[[Expr], Expr]
 OnIndex = Callable[[Affine], Affine]
 
 
-def of(stmt: Assign, access: Access) -> frozenset[Clash]:
+def of(stmt: Assign, access: Access, positive: Collection[Symbol] = ()) -> frozenset[Clash]:
     """Return how reads of the node of one written access clash with the statement's own writes."""
     if access.node not in [read.node for read in walk.own(stmt).found]:
         return frozenset()
     ranges = stmt.free.ranges + stmt.reduced.ranges
-    own = is_injective(access.index, stmt.free.ranges) and not uses(access, stmt.reduced)
+    own = is_injective(access.index, stmt.free.ranges, positive)
+    own = own and not uses(access, stmt.reduced)
     once = not stmt.reduced.ranges and not stmt.initialize
     found: set[Clash] = set()
     for place, late, expr in _parts(stmt):
@@ -56,8 +57,11 @@ def _reads(expr: Expr, access: Access) -> Iterator[Read]:
         yield from _reads(child, access)
 
 
-def is_injective(index: tuple[Index, ...], ranges: tuple[Range, ...]) -> bool:
-    """Whether different points surely have different cells: each symbol alone on some axis."""
+def is_injective(
+    index: tuple[Index, ...], ranges: tuple[Range, ...], positive: Collection[Symbol] = ()
+) -> bool:
+    """Whether different points surely have different cells: each symbol alone on some axis, once or
+    by a constant, or by symbols that are known to be positive."""
     bound = {r.symbol for r in ranges}
     if not bound:
         return True
@@ -68,9 +72,27 @@ def is_injective(index: tuple[Index, ...], ranges: tuple[Range, ...]) -> bool:
         used = at.symbols() & bound
         if len(used) == 1:
             (symbol,) = used
-            if at.coefficient(symbol) and not any(isinstance(atom, Quasi) for atom, _ in at.terms):
+            quasis = [(atom, k) for atom, k in at.terms if isinstance(atom, Quasi)]
+            if at.coefficient(symbol) and not quasis or _grows(at, symbol, quasis, positive):
                 alone.add(symbol)
     return alone == bound
+
+
+def _grows(
+    at: Affine, symbol: Symbol, quasis: list[tuple[Quasi, int]], positive: Collection[Symbol]
+) -> bool:
+    """Whether an index grows with a symbol, each step of which is made of positive symbols."""
+    steps = []
+    for atom, factor in quasis:
+        if symbol not in atom.left.symbols() | atom.right.symbols():
+            continue
+        sides = [atom.left, atom.right]
+        if atom.op != "mul" or factor < 0 or var(symbol) not in sides:
+            return False
+        sides.remove(var(symbol))
+        steps.append(sides[0])
+    good = [var(one) for one in positive]
+    return bool(steps) and at.coefficient(symbol) >= 0 and all(step in good for step in steps)
 
 
 def apart(read: tuple[Index, ...], write: tuple[Index, ...], ranges: tuple[Range, ...]) -> bool:

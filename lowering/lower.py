@@ -70,6 +70,8 @@ class _Fresh:
     node: int
     serial: int
     nodes: list[Node] = field(default_factory=list)
+    positive: set[Symbol] = field(default_factory=set)
+    """Variables of loops that count from 1 or more."""
 
     def array(self, label: str, shape: tuple[Affine, ...], dtype: dtypes.DType) -> Node:
         self.node += 1
@@ -91,6 +93,8 @@ def _statement(stmt: ir1.Statement, fresh: _Fresh) -> tuple[Stmt, ...]:
         case Assign():
             return (*_comment(stmt.span.text), *_assign(stmt, fresh))
         case ir1.For(symbol, lo, hi, step, body, span, counts):
+            if step > 0 and (lo.constant or 0) > 0:
+                fresh.positive.add(symbol)
             inside = _statements(body, fresh)
             return (loops.For(symbol, lo, hi, step, inside, "serial", span, counts),)
         case ir1.While(prelude, test, body, span):
@@ -162,7 +166,7 @@ def conjuncts(test: Expr | None) -> Iterator[Expr]:
 def _assign(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
     """Return the nest of an assignment, by the first way that keeps its meaning."""
     written = (stmt.target,) if stmt.pair is None else (stmt.target, stmt.pair.access)
-    clashes = [clash.of(stmt, access) for access in written]
+    clashes = [clash.of(stmt, access, fresh.positive) for access in written]
     if not any(clashes):
         return _nest_of(stmt)
     if len(written) == 1 and clashes[0] <= {"value at the cell"}:

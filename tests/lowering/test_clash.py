@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import plusequals as pe
 from plusequals.lowering import clash
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Assign, For
 from plusequals.lowering.ir.expressions import Const, Dynamic, Expr, Index
-from plusequals.lowering.ir.indexing import Range, const, var
+from plusequals.lowering.ir.indexing import Range, const, floordiv, multiply, var
 from plusequals.lowering.ir.interpret import run_procedure, run_program
 from plusequals.lowering.lower import lower
 
@@ -104,6 +105,32 @@ def test_cells_are_apart_where_one_axis_says_so(left: Any, right: Any, result: b
 )
 def test_an_index_is_injective_where_each_letter_stands_alone(place: Any, result: bool) -> None:
     assert clash.is_injective(place, RANGES) is result
+
+
+@pytest.mark.parametrize(
+    ("place", "result"),
+    [
+        (at(i, multiply(var(j), var(k))), True),
+        (at(i, multiply(var(k), var(j)) * 2 + var(j) + var(k)), True),
+        (at(i, multiply(var(t), var(j))), False),
+        (at(i, multiply(var(j), var(k)) - var(j)), False),
+        (at(i, multiply(var(j), var(k)) * -1), False),
+        (at(i, multiply(var(j), var(k) - 1)), False),
+        (at(i, var(j) + floordiv(var(j), var(k))), False),
+    ],
+)
+def test_steps_of_a_loop_that_counts_from_one_keep_cells_apart(place: Any, result: bool) -> None:
+    assert clash.is_injective(place, RANGES, {k}) is result
+
+
+def test_steps_of_a_loop_need_no_copy() -> None:
+    text = "def f(x):\n    for k in range(2, len(x)):\n        x[k::k] -= x[k::k] // k\n"
+    function = pe.cd_from_source(text, backend="numpy")
+    phi = np.arange(30)
+    assert "_old" not in str(function.explain(phi).loops)
+    function(phi)
+    counted = [sum(np.gcd(n, m) == 1 for m in range(1, n + 1)) for n in (7, 11, 29)]
+    assert [phi[n] for n in (7, 11, 29)] == counted
 
 
 def test_symbols_are_found_inside_indices_and_predicates() -> None:

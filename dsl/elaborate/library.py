@@ -33,6 +33,22 @@ def search(a, v, out, right):
 Each value takes as many rounds as others, and none of them branches: what a processor foresees.
 """
 
+QUANTILES = """
+def quantiles(rows, shares, out):
+    n = rows.shape[1]
+    for q in range(len(shares)):
+        place = shares[q] * (n - 1)
+        below = int(place)
+        part = place - below
+        for r in range(len(rows)):
+            last = rows[r, n - 1]
+            low, high = rows[r, clamp(below)], rows[r, clamp(below + 1)]
+            gap = high - low
+            between = high - gap * (1.0 - part) if part >= 0.5 else low + gap * part
+            out[q, r] = between if last == last else last
+"""
+"""Points between two values of rows that are in order, NaN last; shares are from 0 to 1."""
+
 HISTOGRAM_EQUAL = """
 def histogram_equal(a, weights, edges, counts):
     bins = len(counts)

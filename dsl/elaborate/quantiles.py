@@ -6,7 +6,11 @@ import numpy as np
 
 from ...lowering.diagnostic import CdTypeError, CdValueError
 from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Fault
+from ...lowering.ir.expressions import Apply, Const, Domain
 from ...lowering.ir.indexing import Affine, const, floordiv, var
+from ...lowering.ir.ops import OPS
+from . import library, sorting
 from .arrays import describe, elementwise
 from .context import error
 from .elementwise import arithmetic, converted, converted_float, where
@@ -14,6 +18,7 @@ from .joining import stacked
 from .ordering import in_order, parted
 from .python_reductions import as_number
 from .reductions import reducer, require_elements, require_ordered
+from .reshaping import reshaped
 from .selection import turns_of
 from .shaping import remap
 from .site import (
@@ -33,6 +38,7 @@ from .site import (
 from .sorting import along, along_all
 from .ufuncs import combine_of
 from .values import Array, Group, Scalar, Static, Value
+from .ways_out import WAYS_OUT
 
 
 def median(site: Site, a: Value, axis: Value = NONE, *, keepdims: Value = NO) -> Value:
@@ -59,24 +65,77 @@ def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit
     """Return the quantiles for one `q` or several, which counts in parts of `unit`."""
     several = items_of(q)
     items = (q,) if several is None else several
-    shares = [_share(site, q, item) / unit for item in items]
+    line = isinstance(q, Array) and q.rank == 1
+    if line or not all(map(_is_known, items)):
+        return _open_quantiles(site, a, q, axis, keepdims, unit)
+    shares = [static_number(site, item, "a share") / unit for item in items]
     fractions = unit != 1 or any(isinstance(constant(item), float) for item in items)
     wide = fractions and (several is not None or isinstance(constant(q), np.float64))
     found = [_quantile(site, a, s, axis, keepdims, "quantile", wide) for s in shares]
     return found[0] if several is None else stacked(site, Group(tuple(found)))
 
 
-def _share(site: Site, q: Value, item: Value) -> float:
-    """Return a share that is known now; CdTypeError CD0443 where it is not."""
-    if constant(item) is NOT_CONSTANT and position_of(item) is None:
+def _is_known(item: Value) -> bool:
+    return constant(item) is not NOT_CONSTANT or position_of(item) is not None
+
+
+def _open_quantiles(
+    site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit: int
+) -> Value:
+    """Return the quantiles for shares that the run knows."""
+    several = isinstance(q, Array) or items_of(q) is not None
+    lines, shape = _lines(site, a, axis, keepdims)
+    wide = several or isinstance(q, Scalar) and not q.kind.weak
+    dtype = dtypes.float64 if wide else lines.kind.dtype
+    shares = _shares(site, q, unit)
+    rows = sorting.as_rows(site, in_order(site, lines))
+    out = sorting.fresh(site, (shares.shape[0], rows.shape[0]), dtype, "quantiles")
+    sorting.inlined(site, library.QUANTILES, rows, shares, out)
+    found = reshaped(site, out, (*(shares.shape if several else ()), *shape))
+    return found if found.rank else Scalar(found.body, found.kind)
+
+
+def _shares(site: Site, q: Value, unit: int) -> Array:
+    """Return shares of the run as an array along one axis, in parts of all: they are checked."""
+    items = items_of(q)
+    if items is None and not (isinstance(q, Array) and q.rank):
+        items = (q,)
+    given = array_of(site, q) if items is None else stacked(site, Group(items))
+    if not isinstance(given, Array) or given.rank != 1 or given.kind.dtype.kind not in "biuf":
         raise error(
             "CD0443", CdTypeError,
-            "`q` has to be a Python number or a list of numbers, known while compiling, and is "
-            f"{describe(q if isinstance(q, Array) else item)}", site.span,
-            helps=("write it in the source, or outside the function: `Q = [0.25, 0.75]`; "
-                   "an array there becomes a list by `.tolist()`",),
+            f"`q` has to be a number, or numbers along one axis, and is {describe(q)}", site.span,
+            helps=("give a list of numbers: `[0.25, 0.75]`",),
         )  # fmt: skip
-    return static_number(site, item, "a share")
+    wide = converted(site, given, dtypes.float64)
+    parts = array_of(site, arithmetic(site, "/", wide, Static(float(unit))))
+    made = site.ctx.materialize(parts, "shares", site.span)
+    low, high = (Const(end, dtypes.float64) for end in (0.0, 1.0))
+    inside = [
+        Apply(OPS[op], (made.body, end), dtypes.bool_) for op, end in (("ge", low), ("le", high))
+    ]
+    text = "a quantile takes shares between nothing and all, and is given {0} of all"
+    fault = Fault("CD0442", "CdValueError", text, WAYS_OUT["CD0442"])
+    test = Apply(OPS["and"], tuple(inside), dtypes.bool_)
+    site.ctx.check(test, fault, (made.body,), site.span, Domain(made.ranges))
+    return made
+
+
+def _lines(site: Site, a: Value, axis: Value, keepdims: bool) -> tuple[Array, tuple[Affine, ...]]:
+    """Return floats with the elements of each result as a line, and the shape of the results."""
+    source = array_of(site, a)
+    floats = array_of(site, converted_float(site, source))
+    places: tuple[int, ...] = axes_of(site, axis, source.rank)
+    if items_of(axis) is None:
+        lines, _ = along(site, floats, axis, "quantile")
+    else:
+        require_ordered(site, floats, "quantile")
+        lines = along_all(site, floats, places)
+    require_elements(site, lines, (lines.rank - 1,), "quantile")
+    if not keepdims:
+        return lines, lines.shape[:-1]
+    rank = range(source.rank)
+    return lines, tuple(const(1) if n in places else source.shape[n] for n in rank)
 
 
 def _quantile(

@@ -7,7 +7,7 @@ import pytest
 
 import plusequals as pe
 
-from .numpy_oracle import assert_same_as_numpy, compiled
+from .numpy_oracle import assert_same_as_numpy
 
 EXPRESSIONS = (
     "np.median(v)",
@@ -39,18 +39,32 @@ def test_it_is_what_numpy_says(body: str) -> None:
     assert_same_as_numpy(body)
 
 
-@pytest.mark.parametrize(
-    ("body", "what"),
-    [
-        ("np.quantile(v, p)", r"f64\[2\]"),
-        ("np.percentile(v, [p[0], 50])", "a run-time float64"),
-    ],
-)
-def test_shares_are_known_while_compiling(body: str, what: str) -> None:
-    message = f"a Python number or a list of numbers, known while compiling, and is {what}"
-    with pytest.raises(pe.CdError, match=message) as caught:
-        compiled(body, np.ones(4), np.array([0.2, 0.4]))
-    assert "outside the function: `Q = [0.25, 0.75]`" in str(caught.value)
+@pytest.mark.parametrize("size", [(5, 7), (1, 1), (4, 6)])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
+def test_shares_may_be_known_to_the_run_only(dtype: str, size: tuple[int, int]) -> None:
+    bodies = (
+        "np.quantile(x, [s / 2, 1 - s / 2])", "np.percentile(x, 100 * s)", "np.quantile(x, q, 1)",
+        "np.quantile(x, s, axis=0, keepdims=True)", "np.percentile(x, (100 * s, 50), axis=(0, 1))",
+        "np.percentile(x, q * 100, axis=(0, 1), keepdims=True)", "np.quantile(x, q[1])",
+    )  # fmt: skip
+    text = f"lambda x, s, q: ({', '.join(bodies)})"
+    x = (9 * np.random.default_rng(3).standard_normal(size)).astype(dtype)
+    if size == (4, 6) and dtype != "i4":
+        x[1, 2] = np.nan
+    given = x, 0.3, np.array([0.0, 0.25, 1.0])
+    found = pe.cd_from_source(text, {"np": np}, backend="numpy")(*given)
+    for mine, wanted in zip(found, eval(text)(*given), strict=True):
+        np.testing.assert_allclose(mine, wanted, rtol=1e-6 if dtype == "f4" else 0)
+        assert np.isnan(wanted).any() or mine.dtype == wanted.dtype
+
+
+def test_shares_of_the_run_are_from_nothing_to_all() -> None:
+    function = pe.cd_from_source("lambda x, s: np.quantile(x, s)", {"np": np}, backend="numpy")
+    for share in (1.5, -0.1, np.nan):
+        with pytest.raises(ValueError, match=f"CD0442.*is given {share} of all"):
+            function(np.ones(3), share)
+    with pytest.raises(pe.CdError, match=r"numbers along one axis, and is f64\[1, 3\]"):
+        function(np.ones(3), np.ones((1, 3)))
 
 
 def test_a_list_outside_the_function_is_known() -> None:

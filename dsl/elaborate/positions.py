@@ -204,8 +204,8 @@ def position_on(
     """
     at = index_of(ctx, item, span, f"`{name}`")
     given = at.constant if isinstance(at, Affine) else None
-    if given is not None and given < 0:
-        at = extent + given
+    if isinstance(at, Affine) and (given is not None or not ctx.pointwise):
+        at = extent + at if ctx.known.nonnegative(-at - 1) else at  # surely from the end
     size = extent.constant
     if given is not None and size is not None and not -size <= given < size:
         if ctx.unsure or ctx.conditions:

@@ -152,3 +152,25 @@ def test_a_bound_without_letters_may_stand_where_a_letter_decides() -> None:
 def test_a_bound_that_is_read_at_a_letter_is_refused(value: str) -> None:
     with pytest.raises(CdIndexError, match="CD050[34]"):
         run("numpy", "v, at", f"y[i] = {value}\nreturn y", np.ones(4), np.array([1, 2]))
+
+
+@pytest.mark.parametrize("size", [4, 5])
+def test_what_surely_is_negative_counts_from_the_end(size: int, backend: str) -> None:
+    text = (
+        "def f(x, y):\n    n = len(x)\n    for k in range(n // 2):\n"
+        "        x[k], x[-k - 1] = x[-k - 1], x[k]\n    s = 0.0\n"
+        "    for k in range(1, n + 1):\n        s += x[-k] * k\n        y[-k, 0] = k\n"
+        "    return s\n"
+    )
+    x, y = np.arange(float(size)), np.zeros((size, 1))
+    with pe.override(optimize=0):
+        found = pe.cd_from_source(text, backend=backend)(x, y)
+    np.testing.assert_array_equal(x, np.arange(size)[::-1])
+    np.testing.assert_array_equal(y[::-1, 0], np.arange(1, size + 1))
+    assert found == sum(k * (k - 1) for k in range(1, size + 1))
+
+
+def test_under_letters_no_computed_position_counts_from_the_end() -> None:
+    function = pe.cd_from_source("def f(y, x):\n    y[i] = x[-1 - i]\n", backend="numpy")
+    with pytest.raises(pe.CdError, match="CD0602"):
+        function(np.zeros(3), np.ones(3))

@@ -9,13 +9,17 @@ from textwrap import indent
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
+from ...lowering.ir.expressions import Apply, Domain, Position
+from ...lowering.ir.indexing import const, multiply
+from ...lowering.ir.ops import OPS
 from .arrays import describe
 from .context import error
+from .elementwise import converted
 from .ordering import inlined
 from .reductions import require_ordered
 from .shaping import reshape_method
-from .site import NO, NONE, Site, array_of, items_of
-from .values import Group, Static, Value
+from .site import NO, NONE, Site, array_of, index_in, items_of
+from .values import Group, Scalar, Static, Value
 
 _FEW = 16
 """Among so many values one is looked for by comparing with each, in vectors."""
@@ -135,6 +139,15 @@ def diag_indices(n, ndim=2):
     return tuple([np.arange(n) for _ in range(ndim)])
 """
 
+UNRAVEL = """
+def unravel_index(indices, shape):
+    rest, places = indices, ()
+    for size in shape[::-1]:
+        places = (rest % size, *places)
+        rest = rest // size
+    return places
+"""
+
 _TRIANGLE = """
 def {name}(n, k=0, m=None):
     columns = n if m is None else m
@@ -184,6 +197,27 @@ class Composed:
         for one in given.kwonlyargs:
             parameters.append(kind(one.arg, kind.KEYWORD_ONLY, default=NONE))
         return inspect.Signature(parameters)
+
+
+def unravel_index(site: Site, indices: Value, shape: Value) -> Value:
+    """Return where flat positions are along each axis; CdIndexError CD0601 where there is none."""
+    sizes = items_of(shape)
+    given = array_of(site, indices)
+    if given.kind.dtype.kind not in "iu":
+        text = f"`unravel_index` takes whole numbers, and is given {describe(indices)}"
+        raise error("CD0404", CdTypeError, text, site.span, helps=("convert: `i64(...)`",))
+    total = const(1)
+    for size in (shape,) if sizes is None else sizes:
+        total = multiply(total, index_in(site, size, "a size"))
+    places = array_of(site, converted(site, given, dtypes.int64))
+    at, end = places.body, Position(total)
+    inside = (Apply(OPS["ge"], (at, Position(const(0))), dtypes.bool_),
+              Apply(OPS["lt"], (at, end), dtypes.bool_))  # fmt: skip
+    fault, values = site.ctx.index_fault(at, total, 0, "the array", places.ranges)
+    test = Apply(OPS["and"], inside, dtypes.bool_)
+    site.ctx.check(test, fault, values, site.span, Domain(places.ranges))
+    flat = places if places.rank else Scalar(places.body, places.kind)
+    return inlined(site, UNRAVEL, flat, Group((shape,)) if sizes is None else shape)
 
 
 def isin(

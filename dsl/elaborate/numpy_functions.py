@@ -177,6 +177,7 @@ _ORDER: tuple[Row, ...] = (
     (np.bincount, sorting.bincount, None), (np.interp, sorting.interp, None),
     (np.partition, selection.partition, None), (np.argpartition, selection.argpartition, None),
     (np.lexsort, o.lexsort, None), (np.isin, o.isin, None),
+    (np.unravel_index, o.unravel_index, None),
     (np.ediff1d, o.Composed(o.EDIFF), None), (np.unwrap, o.Composed(o.UNWRAP), None),
     (np.nancumsum, o.Composed(o.NAN_SUMS), None),
     (np.nancumprod, o.Composed(o.NAN_PRODUCTS), None),

@@ -10,12 +10,12 @@ from ...lowering.ir.assignments import Fault
 from ...lowering.ir.expressions import Apply, Const, Domain
 from ...lowering.ir.indexing import Affine, const, floordiv, var
 from ...lowering.ir.ops import OPS
-from . import library, sorting
+from . import library
 from .arrays import describe, elementwise
 from .context import error
 from .elementwise import arithmetic, converted, converted_float, where
 from .joining import stacked
-from .ordering import in_order, parted
+from .ordering import as_rows, fresh, in_order, inlined, parted
 from .python_reductions import as_number
 from .reductions import reducer, require_elements, require_ordered
 from .reshaping import reshaped
@@ -88,9 +88,9 @@ def _open_quantiles(
     wide = several or isinstance(q, Scalar) and not q.kind.weak
     dtype = dtypes.float64 if wide else lines.kind.dtype
     shares = _shares(site, q, unit)
-    rows = sorting.as_rows(site, in_order(site, lines))
-    out = sorting.fresh(site, (shares.shape[0], rows.shape[0]), dtype, "quantiles")
-    sorting.inlined(site, library.QUANTILES, rows, shares, out)
+    rows = as_rows(site, in_order(site, lines))
+    out = fresh(site, (shares.shape[0], rows.shape[0]), dtype, "quantiles")
+    inlined(site, library.QUANTILES, rows, shares, out)
     found = reshaped(site, out, (*(shares.shape if several else ()), *shape))
     return found if found.rank else Scalar(found.body, found.kind)
 

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from ...lowering.dataclass import dataclass
 from ...lowering.ir.indexing import Affine, const, var
-from ...lowering.ir.loops import For, Stmt
+from ...lowering.ir.loops import For, Stmt, Update
+from ...lowering.ir.walk import reads, statements, writes
 from ...lowering.schedule.nests import trips
 from ..emit.c_expression import Scope
 
 ARRIVED = "arrived"
 """What a kernel calls those numbers."""
+
+FEW = 12
+"""Up to so many arrays, shared ones among them, a thread needs few registers for their places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,8 @@ class Arrivals:
     """Which of them the blocks at a place count with."""
     axes: str
     """Along which axes of the grid these blocks lie."""
+    is_light: bool
+    """Whether a thread needs few registers for all that it does."""
 
     def test(self, scope: Scope) -> str:
         """Return the test whether a block is the last of them."""
@@ -49,7 +55,10 @@ def arrivals_of(loop: For) -> Arrivals | None:
         count *= max(rounds, 1)
         if rounds > 1:
             place = place * rounds + (var(one.symbol) - one.lo)
-    return Arrivals(count, place, "xyz"[: _depth(inner)])
+    pairs = any(isinstance(s, Update) and s.pair is not None for s in statements(loop.body))
+    arrays = {node.id for node in (*reads((loop,)), *writes((loop,))) if node.rank}
+    is_light = not pairs and len(arrays) <= FEW
+    return Arrivals(count, place, "xyz"[: _depth(inner)], is_light)
 
 
 def _is_last(stmt: Stmt) -> bool:

@@ -36,7 +36,7 @@ from ..emit.source import Body, above
 from .arrivals import ARRIVED, Arrivals, arrivals_of
 from .block_memory import laid_out
 from .dialect import CUDA, SPECIFIC
-from .occupancy import at_once
+from .occupancy import bounds
 
 PLACES = 8
 """Numbers of a fault's place in the program that are compared."""
@@ -209,14 +209,13 @@ def emit_kernels(
     for number, loop in enumerate(loops):
         called = f"pe_{identifier(name)}_{number}"
         kernel = _kernel(called, loop, spaces, checks, shapes[number])
-        loop = kernel.loop
         frame = _frame(kernel, spaces, known[number] if known else Bounds())
         held = {node: spaces.get(node.id) for node in _used(kernel.loop)}
-        blocks = at_once(held, kernel.threads, kernel.dynamic)
-        bounds = f"{kernel.threads}, {blocks}" if blocks > 1 else f"{kernel.threads}"
-        head = _head(kernel, frame, bounds)
+        full = kernel.arrivals is not None and kernel.arrivals.is_light
+        limits = bounds(held, kernel.threads, kernel.dynamic, full)
+        head = _head(kernel, frame, limits)
         top = [*broken(head, 0), "{", *_opening(kernel, frame, spaces)]
-        body = emit_body(frame, (loop,), bodies)
+        body = emit_body(frame, (kernel.loop,), bodies)
         at = len(lines) + len(top)
         spans |= {at + line: span for line, span in body.spans.items()}
         lines += [*top, *body.lines, "}", ""]
@@ -341,7 +340,7 @@ def _is_value(node: Node, kernel: Kernel, spaces: Mapping[int, Space]) -> bool:
     return space == "private" or (space == "device" and node not in writes((kernel.loop,)))
 
 
-def _head(kernel: Kernel, frame: KernelFrame, bounds: str) -> str:
+def _head(kernel: Kernel, frame: KernelFrame, limits: str) -> str:
     parameters = []
     written = {node.id for node in writes((kernel.loop,))}
     inside = statements(_body(kernel.loop))
@@ -361,7 +360,7 @@ def _head(kernel: Kernel, frame: KernelFrame, bounds: str) -> str:
     parameters += ["int64_t *faults", "int64_t launch"] * kernel.checks
     if kernel.prints:
         parameters.append("int64_t run" if kernel.logs else "int64_t *printed")
-    head = CUDA.entry.format(f"__launch_bounds__({bounds}) {kernel.name}")
+    head = CUDA.entry.format(f"__launch_bounds__({limits}) {kernel.name}")
     return f"{head}({', '.join(parameters)})"
 
 

@@ -25,6 +25,20 @@ MOST_KEEPING, KEEPING = 80, 32
 """Registers of a thread that keeps rows in them, at most, and those beside the largest row."""
 
 
+def bounds(held: Mapping[Node, Space | None], threads: int, given: int, full: bool) -> str:
+    """Return what a compiler is told of a kernel: its threads, and how many blocks are to be held.
+
+    Where it is to be `full` a multiprocessor has as many threads as it can.
+
+    >>> bounds({}, 256, 0, False), bounds({}, 160, 0, True)
+    ('256', '160, HELD_THREADS/160')
+    """
+    blocks = at_once(held, threads, given)
+    if full and blocks == 1:
+        return f"{threads}, HELD_THREADS/{threads}"
+    return f"{threads}, {blocks}" if blocks > 1 else f"{threads}"
+
+
 def at_once(held: Mapping[Node, Space | None], threads: int, given: int) -> int:
     """Return how many blocks of so many threads are to be held, 1 where that is left open.
 

@@ -15,6 +15,9 @@ from .c_expression import Scope
 from .dialect import Dialect
 from .names import Names
 
+ROLLED = 16
+"""So many rounds of a loop are written out where all would take registers from what is around."""
+
 
 def head(
     name: str, lo: str, hi: str, step: int, kind: str = "int64_t", left: str | None = None
@@ -64,6 +67,8 @@ def hook(loop: For, dialect: Dialect) -> str:
             return dialect.rolled.format(1)
         if any(isinstance(stmt, For) and stmt.kind == "unrolled" for stmt in loop.body):
             return dialect.rolled.format(2)
+    if loop.kind == "rolled":
+        return dialect.rolled.format(ROLLED)
     return dialect.loop_hooks.get(loop.kind, "")
 
 

@@ -42,9 +42,9 @@ from ..ir.expressions import reads as reads_of
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, var
 from ..ir.intervals import UNKNOWN, Interval
-from ..ir.loops import Barrier, Check, Comment, Fill, For, Stmt
+from ..ir.loops import Barrier, Check, Comment, Fill, For, Stmt, While
 from ..ir.node import Node
-from ..ir.rewrite import with_bodies
+from ..ir.rewrite import map_statements, with_bodies
 from ..ir.walk import bodies, expressions_of, parts, reads, statements, writes
 from .nests import around, is_known, trips, with_value
 from .points import THREADS, Space
@@ -54,6 +54,8 @@ BLOCKS = 2048
 most of them at once. Where more come one after the other, each of them would wait."""
 SHARED_BYTES = 16 * 1024
 """So much memory a block may share for both: a multiprocessor has room for eight of them."""
+LONG = 32
+"""A loop with fewer rounds may be written out."""
 AXES = 3
 """A grid has so many."""
 MOST_NODES = 64
@@ -97,10 +99,21 @@ def joined(
     outer, blocks, inner = found
     *_, end = two.body
     rest = inner[:-1] if isinstance(end, Barrier) else inner
+    rest = map_statements(rest, _rolled)
     last = For(fresh.symbol("last"), const(0), const(1), 1, (*between, *rest), "last")
     (made,) = around(outer, (*around(blocks, one.body), last))
     assert isinstance(made, For)
     return made
+
+
+def _rolled(stmt: Stmt) -> tuple[Stmt, ...]:
+    """Return a long loop as one that compilers do not write out: registers that one block uses for
+    parts that it reads ahead are taken from all."""
+    if not isinstance(stmt, For) or stmt.kind != "serial" or trips(stmt) in range(LONG):
+        return (stmt,)
+    if any(isinstance(inner, For | While | Barrier) for inner in statements(stmt.body)):
+        return (stmt,)
+    return (replace(stmt, kind="rolled"),)
 
 
 class _Blocks(NamedTuple):

@@ -17,6 +17,16 @@ static inline void launched()
 #endif
 }
 
+//! HELD_THREADS
+/* So many threads a multiprocessor has at most. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
+#define HELD_THREADS 1024
+#elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 1000 ? __CUDA_ARCH__ % 100 : __CUDA_ARCH__ >= 1100)
+#define HELD_THREADS 1536
+#else
+#define HELD_THREADS 2048
+#endif
+
 //! block_bytes
 /* The memory that a launch gives to each block: what its threads share beyond what a kernel may
  * declare. */

@@ -1,5 +1,5 @@
-extern "C" __global__ void __launch_bounds__(224) pe_f_0(const float *__restrict__ x,
-        float *y_acc_chunks, float *y, uint32_t *arrived)
+extern "C" __global__ void __launch_bounds__(224, HELD_THREADS/224)
+        pe_f_0(const float *__restrict__ x, float *y_acc_chunks, float *y, uint32_t *arrived)
 {
     launched<5, 2, 1, 224, 1, 1>();
     float y_acc_chunk = 0.0f;

@@ -1,5 +1,5 @@
-extern "C" __global__ void __launch_bounds__(256) pe_f_0(const float *__restrict__ x,
-        float *y_acc_chunks, float *y, uint32_t *arrived)
+extern "C" __global__ void __launch_bounds__(256, HELD_THREADS/256)
+        pe_f_0(const float *__restrict__ x, float *y_acc_chunks, float *y, uint32_t *arrived)
 {
     launched<3, 1, 1, 256, 1, 1>();
     float y_acc_chunk_part = 0.0f;

@@ -7,11 +7,10 @@ backend's and whose object makes a `Backend` when called.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..lowering.diagnostic import CdBackendError, CdError, Diagnostic, nearest
-from ..lowering.later import Later
+from ..lowering.later import Later, imported
 
 if TYPE_CHECKING:
     from importlib import metadata
@@ -42,7 +41,7 @@ def get(name: str) -> interface.Backend:
     """
     if name in OURS:
         module, _, maker = OURS[name].partition(":")
-        ours: interface.Backend = getattr(import_module(module), maker)()
+        ours: interface.Backend = getattr(imported(module), maker)()
         return ours
     require(name)
     entries = _entries()

@@ -21,6 +21,7 @@ import os
 import sys
 import threading
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 _LONGEST = 30.0
@@ -69,6 +70,12 @@ if hasattr(os, "register_at_fork"):
     )
 
 
+def imported(name: str, package: str | None = None) -> ModuleType:
+    """Return a module, imported now if need be; a fork waits until it is."""
+    with _imports:
+        return import_module(name, package)
+
+
 class Later:
     """Stands for a module; what is asked of it imports the module."""
 
@@ -83,8 +90,7 @@ class Later:
     def __getattr__(self, name: str) -> Any:
         module = sys.modules.get(self._full)
         if module is None or getattr(module.__spec__, "_initializing", False):
-            with _imports:
-                module = import_module(self._name, self._package)
+            module = imported(self._name, self._package)
         return getattr(module, name)
 
     def __repr__(self) -> str:

@@ -18,10 +18,25 @@ from contextvars import ContextVar
 from dataclasses import field, fields, replace
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from .dataclass import dataclass
 from .diagnostic import CdNameError, CdTypeError, CdValueError, Diagnostic, nearest
+from .later import Later
+
+if TYPE_CHECKING:
+    import typeguard
+else:  # costs start-up
+    typeguard = Later("typeguard", None)
 
 PREFIX = "PLUSEQUALS_"
 Changes = Mapping[str, Any]
@@ -269,15 +284,13 @@ def _read(variable: str, text: str, hint: Any) -> Any:
 
 def _checked(changes: dict[str, Any]) -> Changes:
     """Return the changes if every name is a setting and every value is of its type."""
-    from typeguard import TypeCheckError, check_type  # costs start-up, and only used here
-
     for name, value in changes.items():
         if name not in _NAMES:
             raise _unknown(name, _NAMES)
         hint = _hint(name)
         try:
-            check_type(value, hint)
-        except TypeCheckError:
+            typeguard.check_type(value, hint)
+        except typeguard.TypeCheckError:
             raise _unfit(name, value, hint) from None
         if hint in (int, float) and not (type(value) in (int, float) and 0 <= value < 1e300):
             raise _unfit(name, value, hint)

@@ -10,10 +10,10 @@ Names are imported when they are first used.
 
 # ruff: noqa: F405 - type checkers read the star
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .backends.registry import backends as backends  # before the folder takes the name
+from .lowering.later import imported
 
 if TYPE_CHECKING:
     from . import idx as idx
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
     """Return a public name, from the module that it is in."""
     for home, names in _HOMES.items():
         if name in names:
-            module = import_module(home, __name__)
+            module = imported(home, __name__)
             globals()[name] = found = getattr(module, name, module)
             return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

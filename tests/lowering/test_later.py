@@ -41,14 +41,19 @@ def test_importing_the_package_imports_little() -> None:
     assert done.stdout == "module 'plusequals' has no attribute 'nothing'\n"
 
 
-def test_a_fork_waits_for_the_imports_of_other_threads(tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text("import time\ntime.sleep(0.5)\nvalue = 3\n")
+@pytest.mark.parametrize("use", ["slow.value", "registry.get('slow')", "pe.__getattr__('value')"])
+def test_a_fork_waits_for_the_imports_of_other_threads(tmp_path: Path, use: str) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(0.3)\nvalue, made = 3, object\n")
     program = (
         "import os, signal, sys, threading, time\n"
         "from plusequals.lowering.later import Later\n"
         f"sys.path.insert(0, {str(tmp_path)!r})\n"
         "slow = Later('slow', None)\n"
-        "thread = threading.Thread(target=lambda: slow.value)\n"
+        "import plusequals as pe\n"
+        "from plusequals.backends import registry\n"
+        "registry.OURS['slow'] = 'slow:made'\n"
+        "pe._HOMES = {'slow': ('value',)}\n"
+        f"thread = threading.Thread(target=lambda: {use})\n"
         "thread.start()\n"
         "while 'slow' not in sys.modules: time.sleep(0.01)\n"
         "child = os.fork()\n"

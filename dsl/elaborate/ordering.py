@@ -54,24 +54,44 @@ def as_rows(site: Site, array: Array) -> Array:
     return reshaped(site, array, (count(array.shape, range(array.rank - 1)), array.shape[-1]))
 
 
-def in_order(site: Site, lines: Array, stable: bool = False) -> Array:
+def in_order(site: Site, lines: Array) -> Array:
     """Return a new array with the values in rising order along the last axis."""
+    if not _are_few(lines):
+        made = site.ctx.materialize(lines, "sorted", site.span)
+        sort_axis(site, made, lines.rank - 1)
+        return made
+    ahead = array_of(site, moveaxis(site, lines, Static(-1), ZERO))
+    made = site.ctx.materialize(ahead, "sorted", site.span)
+    sort_axis(site, made, 0)
+    return array_of(site, moveaxis(site, made, ZERO, Static(-1)))
+
+
+def sort_axis(site: Site, array: Array, place: int, stable: bool = False) -> None:
+    """Sort an array that has storage along one axis in place."""
+    lines = array_of(site, moveaxis(site, array, Static(place), Static(-1)))
+    if stable:
+        _through(
+            site, lines, lambda rows: _sort_rows(site, as_rows(site, rows), False), place, True
+        )
+    elif not _are_few(lines):
+        _through(site, lines, lambda rows: _sort_rows(site, as_rows(site, rows)), place)
+    else:
+        columns = array_of(site, moveaxis(site, array, Static(place), ZERO))
+        _through(site, columns, lambda made: _exchange(site, made), array.rank - 1 - place)
+
+
+def _are_few(lines: Array) -> bool:
+    """Whether lines are so short, and so many, that they are sorted without a loop over them."""
     size = lines.shape[-1].constant
     rows = count(lines.shape, range(lines.rank - 1)).constant
-    many = rows is None or rows >= _MANY
-    if size is not None and 1 < size <= _FEW and many and not stable:
-        return _of_few(site, lines, size)
-    made = site.ctx.materialize(lines, "sorted", site.span)
-    sort_lines(site, made, stable)
-    return made
+    return size is not None and 1 < size <= _FEW and (rows is None or rows >= _MANY)
 
 
-def sort_lines(site: Site, lines: Array, stable: bool = False) -> None:
-    """Sort an array of one or two axes, or a new one, along the last axis in place."""
-    if stable:
-        _sort_rows(site, as_rows(site, lines), beside=False)
-    else:
-        _through_ranks(site, lines, lambda rows: _sort_rows(site, rows))
+def _exchange(site: Site, made: Array) -> None:
+    size = made.shape[0].constant
+    assert size is not None, "it was asked before"
+    columns = reshaped(site, made, (made.shape[0], None)) if made.rank > 2 else made
+    inlined(site, orders.sort_few(size), columns)
 
 
 def parted(site: Site, lines: Array, turns: Group) -> Array:
@@ -84,35 +104,30 @@ def parted(site: Site, lines: Array, turns: Group) -> Array:
             lambda: _beside_or(site, rows, lambda: select(site, rows, NONE, turns)),
         )
 
-    return _through_ranks(site, site.ctx.materialize(lines, "parted", site.span), part)
+    made = site.ctx.materialize(lines, "parted", site.span)
+    _through(site, made, lambda rows: part(as_rows(site, rows)), made.rank - 1)
+    return made
 
 
-def _of_few(site: Site, lines: Array, size: int) -> Array:
-    """Return a new array with the values in rising order, where lines are short and many."""
-    ahead = array_of(site, moveaxis(site, lines, Static(-1), ZERO))
+def _through(
+    site: Site, view: Array, change: Callable[[Array], None], place: int, stable: bool = False
+) -> None:
+    """Have `change` sort what has storage: floats, unless `stable`, as integers of the same order,
+    and in a copy also what has another axis than the last where `change` wants that one, or many.
 
-    def exchange(made: Array) -> None:
-        columns = reshaped(site, made, (made.shape[0], None)) if made.rank > 2 else made
-        inlined(site, orders.sort_few(size), columns)
-
-    made = site.ctx.materialize(ahead, "sorted", site.span)
-    _through_ranks(site, made, exchange, in_rows=False)
-    return array_of(site, moveaxis(site, made, ZERO, Static(-1)))
-
-
-def _through_ranks(
-    site: Site, lines: Array, change: Callable[[Array], None], in_rows: bool = True
-) -> Array:
-    """Return an array with storage as `change` leaves integers of the same order, in place."""
-    dtype, places = lines.kind.dtype, lines
+    `place` is the axis where the last one stands.
+    """
+    dtype = view.kind.dtype
+    floats = dtype.kind == "f" and not stable
     with standing_in(site.ctx, site.span):
-        if dtype.kind == "f":
-            places = fresh(site, lines.shape, dtypes.BY_SHORT[f"i{dtype.compute.bits}"], "ranks")
-            inlined(site, orders.TURNED, lines, places, _RANK)
-        change(as_rows(site, places) if in_rows else places)
-        if places is not lines:
-            inlined(site, orders.TURNED, places, lines, _OF_RANK)
-    return lines
+        if not floats and view.rank <= 2 and place == view.rank - 1:
+            change(view)
+            return
+        own = dtypes.BY_SHORT[f"i{dtype.compute.bits}"] if floats else dtype
+        copied = fresh(site, view.shape, own, "ranks" if floats else "lines")
+        inlined(site, orders.TURNED, view, copied, _RANK if floats else NONE)
+        change(copied)
+        inlined(site, orders.TURNED, copied, view, _OF_RANK if floats else NONE)
 
 
 def _sort_rows(site: Site, rows: Array, beside: bool = True) -> None:

@@ -188,9 +188,12 @@ def sort_few(count: int) -> str:
 
 TURNED = """
 def turned(x, y, turn):
-    y[...] = turn(x)
+    if turn is None:
+        y[...] = x
+    else:
+        y[...] = turn(x)
 """
-"""Make of each number what `turn` makes of it: its rank, or the number of one."""
+"""Make of each number what `turn` makes of it: its rank, or the number of one; or copy it."""
 
 SORT_BESIDE = """
 def sort_beside(x, t):

@@ -16,7 +16,7 @@ from .context import error
 from .creation import linspace
 from .devices import either, rounds_for
 from .elementwise import arithmetic, converted, where
-from .ordering import as_rows, by_digits, fresh, in_order, inlined, sort_lines
+from .ordering import as_rows, by_digits, fresh, inlined, sort_axis
 from .python_reductions import as_number
 from .reductions import reducer, require_elements, require_ordered
 from .reshaping import reshaped
@@ -72,8 +72,13 @@ def sort(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> 
 
     Of floats -0 comes before 0 where `kind` does not ask for what is stable.
     """
-    lines, place = along(site, a, axis, "sort")
-    return moveaxis(site, in_order(site, lines, _is_stable(kind)), Static(-1), Static(place))
+    array = array_of(site, a)
+    if is_none(axis):
+        array, axis = array_of(site, ravel(site, array)), Static(-1)
+    _, place = along(site, array, axis, "sort")
+    made = site.ctx.materialize(array, "sorted", site.span)
+    sort_axis(site, made, place, _is_stable(kind))
+    return made
 
 
 def _is_stable(kind: Value) -> bool:
@@ -84,9 +89,9 @@ def _is_stable(kind: Value) -> bool:
 def sort_in_place(site: Site, a: Value, axis: Value = Static(-1), kind: Value = NONE) -> Value:
     """Sort an array itself along an axis; returns None."""
     array = array_of(site, a)
-    lines, _ = along(site, array, axis, "sort")
-    if lines.rank <= 2 and lines.view is not None:
-        sort_lines(site, lines, _is_stable(kind))
+    lines, place = along(site, array, axis, "sort")
+    if lines.view is not None and not is_none(axis):
+        sort_axis(site, array, place, _is_stable(kind))
     else:
         assign(site.ctx, array, sort(site, array, axis, kind), site.span)
     return NONE

@@ -56,3 +56,15 @@ def test_what_is_asked_to_be_stable_keeps_the_order_of_zeros() -> None:
     assert np.signbit(kept).tobytes() == np.signbit(np.sort(x, kind="stable")).tobytes()
     first = function("np.sort(x)")(x)
     assert np.signbit(first[:, :10]).all() and not np.signbit(first[:, 10:]).any()
+
+
+@pytest.mark.parametrize("shape", [(300, 3, 2), (3, 20, 5)])
+def test_any_axis_of_three_and_in_place(shape: tuple[int, ...]) -> None:
+    x = lines(shape, "i2")
+    for axis in range(3):
+        wanted = np.sort(x, axis=axis)
+        made = function(f"np.sort(x, axis={axis})")(x)
+        np.testing.assert_array_equal(made, wanted)
+        assert made.flags.c_contiguous
+    pe.cd_from_source("def f(x):\n    x.sort(axis=1)\n")(x)
+    np.testing.assert_array_equal(x, np.sort(x, axis=1))

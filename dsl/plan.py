@@ -29,7 +29,7 @@ from .elaborate.types import Kind
 from .elaborate.values import Path
 from .forms import Arguments, Lookup, Match, Specialisation
 from .keys import describe_input, is_like_tuple, quick_key
-from .recipe import Form, Recipe, Step, packed
+from .recipe import WRITABLE, Form, Recipe, Step, packed
 from .source import Scope
 
 if TYPE_CHECKING:
@@ -283,8 +283,22 @@ class _Steps:
                 return Part.VALUE, self.place(path)
             case t.New(number, None, _):
                 return Part.RESULT, number
+            case t.New(number, t.Strided() as view, None):
+                return Part.VIEW, self.view(number, view)
             case _:
                 raise _Unfit
+
+    def view(self, number: int, view: t.Strided) -> tuple[int, ...]:
+        """Return the words of a view of a result."""
+        code = self.known.routine.code if self.known.routine is not None else None
+        if not isinstance(code, CompiledCode) or number in code.source.makes:
+            raise _Unfit
+        size = code.results[number].dtype.numpy.itemsize
+        repeats = any(n > 1 and not step for n, step in zip(view.shape, view.strides, strict=True))
+        offset = 0 if 0 in view.shape else view.offset
+        strides = (step * size for step in view.strides)
+        flags = 0 if repeats else WRITABLE
+        return (number, offset * size, flags, len(view.shape), *view.shape, *strides)
 
 
 def _result(

@@ -25,7 +25,8 @@ from ..backends.cc.warm import Check, Packed, Part, Source, Words
 from ..lowering.diagnostic import CdError
 from .source import MISSING, Scope
 
-FLAGS = 0x0100 | 0x0400
+WRITABLE = 0x0400
+FLAGS = 0x0100 | WRITABLE
 """Of an array's flags, those that its strides do not tell: aligned, writable."""
 
 Fail = Callable[..., NoReturn]
@@ -56,7 +57,8 @@ class Recipe(NamedTuple):
     whole: int
     """How the parts are returned, a `Whole`."""
     parts: Sequence[tuple[int, Any]]
-    """What is returned, each with a `Part`: an object, or the number of a step or a result."""
+    """What is returned, each with a `Part`: an object, the number of a step or a result, or the
+    words of a view: a result's number, bytes to its first element, flags, rank, shape, strides."""
 
 
 class Form(NamedTuple):
@@ -87,10 +89,15 @@ def packed(
         (made, words.address(dtype), dtype.itemsize * prod(shape), len(shape), *shape)
         for made, dtype, shape in recipe.results
     ]
-    parts = [word for part in recipe.parts for word in words.part(*part)]
+    parts, views = list[int](), list[int]()
+    for kind, what in recipe.parts:
+        at = 2 + 2 * len(recipe.parts) + len(views)
+        parts += (kind, at) if kind == Part.VIEW else words.part(kind, what)
+        views += what if kind == Part.VIEW else ()
     made = warm.pack(
         settings, (form.positional, len(form.named)), values, recipe.pairs, recipe.equals,
-        recipe.inputs, results, (recipe.whole, len(recipe.parts), *parts), code,
+        recipe.inputs, results, (recipe.whole, len(recipe.parts), *parts, *views),
+        code,
     )  # fmt: skip
 
     def error(status: int, *fault: int) -> BaseException:

@@ -60,9 +60,9 @@ class New:
 
 
 class Part:
-    """What is returned: an object, a value of the plan, or a result."""
+    """What is returned: an object, a value of the plan, a result, or a view of one."""
 
-    OBJECT, VALUE, RESULT = range(3)
+    OBJECT, VALUE, RESULT, VIEW = range(4)
 
 
 class Whole:
@@ -97,8 +97,9 @@ def pack(
     overlap, and `equals` have to be one object; `inputs` go to the code, as arrays where that is
     said. Of each result a `New`, the address of its type, its bytes (those of an element of what
     the code makes), its rank and its shape.
-    `returned` is a `Whole`, how many parts, and of each a `Part` and what it is; `code` the
-    addresses of the function, of the sizes that it is passed and of the run-time library's table.
+    `returned` is a `Whole`, how many parts, and of each a `Part` and what it is, of a view where
+    its words stand behind them; `code` the addresses of the function, of the sizes that it is
+    passed and of the run-time library's table.
     """
     few = len(values) <= VALUES and len(results) <= RESULTS
     if not few or len(inputs) + len(results) > ARRAYS:

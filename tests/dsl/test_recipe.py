@@ -7,11 +7,14 @@ import struct
 from typing import Any, NoReturn
 
 import numpy as np
+import pytest
 
 from plusequals.backends.cc.warm import VALUES, Check, New, Part, Source, Whole
 from plusequals.dsl.recipe import Form, Recipe, Step, packed
 from plusequals.dsl.source import MISSING, Scope
 from plusequals.lowering.diagnostic import CdError, Diagnostic
+
+from .test_plan import made, repeated
 
 FORM = Form(1, ("y",), {"x": None, "y": None, "k": 5})
 
@@ -91,3 +94,27 @@ def test_one_that_is_too_long_is_no_plan() -> None:
     assert packed(recipe, FORM, None, (1, 2), None, fail) is None
     results = [(New.ARRAY, np.dtype(float), (2,))]
     assert words_of(results=results, parts=[(Part.RESULT, 0)])[0] == []
+
+
+@pytest.mark.usefixtures("short_way")
+def test_views_of_results_go_the_short_way(long_ways: list[str]) -> None:
+    body = """
+    c, w = x * 2, x[0] * 1j
+    return (c, c[1:], c.T, c[::-1, ::2], c[1:1], c.reshape(-1), c[:, None, 1], w[1:],
+            np.broadcast_to(c[0], (2, 3)), c.sum())
+    """
+    text, x = f"def f(x):{body}", np.arange(6.0).reshape(2, 3)
+    plain: dict[str, Any] = {"np": np}
+    exec(text, plain)
+    expected = plain["f"](x)
+    for got in repeated(long_ways, lambda f=made(text): f(x)):
+        for one, other in zip(got, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+            assert type(one) is type(other) and one.dtype == other.dtype
+            if isinstance(other, np.ndarray) and other.size:
+                assert one.strides == other.strides
+                assert one.flags.writeable == other.flags.writeable
+        got[1][:] = 7  # which all views see, and nobody else
+        assert (got[2][:, 1] == 7).all() and got[1].base is got[0]
+    (alone,) = {part.sum() for part in repeated(long_ways, lambda f=made(text): f(x)[1])}
+    assert alone == expected[1].sum()

@@ -65,7 +65,7 @@ enum { ARGUMENT, KEYWORD, NAME, CELL, ATTRIBUTE, ITEM, CONSTANT, MADE };
 enum { ANY, SAME, TYPE, SIZED, EQUAL, ARRAY, FLOAT, INTEGER, NUMBER, BITS, LISTED };
 enum { NEW_ARRAY, NEW_FLOAT, NEW_INTEGER, NEW_BOOL, NEW_COMPLEX, NEW_NUMBER, NEW_EMPTY,
        NEW_MADE };
-enum { OBJECT, VALUE, RESULT };
+enum { OBJECT, VALUE, RESULT, VIEW };
 enum { ONE, TUPLE, LIST };
 
 typedef struct {
@@ -391,9 +391,30 @@ static Object *result(Call *call, const Plan *plan, int64_t number)
     }
 }
 
+// A view of a result: the words are its number, bytes to the first element, flags, rank, shape and
+// strides.
+static Object *view(Call *call, const Plan *plan, const int64_t *word)
+{
+    const int64_t *made = (const int64_t *)plan + plan->results_at;
+    for (int64_t n = 0; n < word[0]; n++) made += 4 + made[3];
+    Object *whole = call->results[word[0]], *descr = (Object *)((const Result *)made)->descr;
+    const int rank = (int)word[3];
+    const intptr_t *shape = (const intptr_t *)(word + 4);
+    Py_IncRef(descr);  // which the array takes over
+    Object *seen = known.around(known.array, descr, rank, shape, shape + rank,
+                                ((Array *)whole)->data + word[1], (int)word[2], NULL);
+    if (!seen) return NULL;
+    Py_IncRef(whole);  // which it takes over
+    if (known.set_owner(seen, whole) == 0) return seen;
+    Py_DecRef(seen);
+    return NULL;
+}
+
 static Object *part(Call *call, const Plan *plan, const int64_t *word)
 {
     if (word[0] == RESULT) return result(call, plan, word[1]);
+    const int64_t *first = (const int64_t *)plan + plan->returned_at;
+    if (word[0] == VIEW) return view(call, plan, first + word[1]);
     Object *object = word[0] == VALUE ? call->values[word[1]] : (Object *)word[1];
     Py_IncRef(object);
     return object;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,12 @@ def assert_sorted(got: Any, x: Any) -> None:
         assert zeros[0].sum() == zeros[1].sum()
 
 
+@pytest.fixture(autouse=True)
+def _soon_compiled() -> Iterator[None]:
+    with override(optimize=0):
+        yield
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u8", "i1", "f2"])
 def test_rows_side_by_side(dtype: str) -> None:
     x = lines((131, 37), dtype)
@@ -42,12 +49,10 @@ def test_rows_side_by_side(dtype: str) -> None:
 
 
 def test_sizes_of_the_run_choose_the_way_in_the_run() -> None:
-    sort, middle = function("np.sort(x)"), function("np.median(x, axis=-1)")
-    for shape in [(40, 13), (40, 14), (40, 15), (33, 65), (1, 65), (260, 5), (40, 1)]:
-        x = lines(shape, "f4")
-        assert_sorted(sort(x), x)
-        whole = lines(shape, "i1").astype("f4")
-        np.testing.assert_array_equal(middle(whole), np.median(whole, axis=-1))
+    middle = function("np.median(np.sort(x), axis=-1)")
+    for shape in [(40, 13), (40, 14), (33, 65), (1, 65), (40, 1)]:
+        x = lines(shape, "i1").astype("f4")
+        np.testing.assert_array_equal(middle(x), np.median(x, axis=-1))
 
 
 def test_what_is_asked_to_be_stable_keeps_the_order_of_zeros() -> None:

@@ -39,8 +39,8 @@ dsl/elaborate: attributes grids python_functions casts quantiles refusals convol
 dsl/elaborate: linear solvers
 dsl/elaborate: selection sorting ordering creation joining python_reductions averages reductions
 dsl/elaborate: elementwise views
-dsl/elaborate: devices library orders positions powers ufuncs shaping reshaping site stores arrays
-dsl/elaborate: broadcasting adapting masks order short_circuit
+dsl/elaborate: devices library sorting_texts positions powers ufuncs shaping reshaping site stores
+dsl/elaborate: arrays broadcasting adapting masks order short_circuit
 dsl/elaborate: standing
 dsl/elaborate: context proof values types ways_out
 dsl: front failing definition parse loops refused surface identity recipe source

@@ -13,7 +13,7 @@ from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Const, Expr, Position
 from ...lowering.ir.indexing import Affine, const, floordiv, var
 from ...lowering.ir.ops import OPS
-from . import devices, orders
+from . import devices, sorting_texts
 from .arrays import count
 from .creation import filled
 from .devices import either, rounds_for
@@ -91,7 +91,7 @@ def _exchange(site: Site, made: Array) -> None:
     size = made.shape[0].constant
     assert size is not None, "it was asked before"
     columns = reshaped(site, made, (made.shape[0], None)) if made.rank > 2 else made
-    inlined(site, orders.sort_few(size), columns)
+    inlined(site, sorting_texts.sort_few(size), columns)
 
 
 def parted(site: Site, lines: Array, turns: Group) -> Array:
@@ -125,9 +125,9 @@ def _through(
             return
         own = dtypes.BY_SHORT[f"i{dtype.compute.bits}"] if floats else dtype
         copied = fresh(site, view.shape, own, "ranks" if floats else "lines")
-        inlined(site, orders.TURNED, view, copied, _RANK if floats else NONE)
+        inlined(site, sorting_texts.TURNED, view, copied, _RANK if floats else NONE)
         change(copied)
-        inlined(site, orders.TURNED, copied, view, _OF_RANK if floats else NONE)
+        inlined(site, sorting_texts.TURNED, copied, view, _OF_RANK if floats else NONE)
 
 
 def _sort_rows(site: Site, rows: Array, beside: bool = True) -> None:
@@ -189,7 +189,7 @@ def _lanes(size: int | None, dtype: DType) -> int:
 def _sort_beside(site: Site, rows: Array, lanes: int) -> None:
     number, size = rows.shape
     shape = floordiv(number + (lanes - 1), const(lanes)), size, const(lanes)
-    inlined(site, orders.SORT_BESIDE, rows, fresh(site, shape, rows.kind.dtype, "others"))
+    inlined(site, sorting_texts.SORT_BESIDE, rows, fresh(site, shape, rows.kind.dtype, "others"))
 
 
 def _merge_rows(site: Site, rows: Array) -> None:
@@ -201,7 +201,7 @@ def _merge_rows(site: Site, rows: Array) -> None:
 def by_digits(site: Site, rows: Array, order: Value, scratch: Array, places: Value) -> None:
     """Sort rows in place, and with them the positions in `order`; the other two are scratch."""
     digits = Static(rows.kind.dtype.compute.bits // 8)
-    inlined(site, orders.SORT_ROWS, rows, order, scratch, places, _ORDINAL, digits)
+    inlined(site, sorting_texts.SORT_ROWS, rows, order, scratch, places, _ORDINAL, digits)
 
 
 def select(site: Site, rows: Array, order: Value, turns: Group) -> None:
@@ -210,4 +210,4 @@ def select(site: Site, rows: Array, order: Value, turns: Group) -> None:
     places = order
     if not is_none(order):
         places = fresh(site, rows.shape, dtypes.int64, "places")
-    inlined(site, orders.SELECT_ROWS, rows, order, others, places, turns, _ORDINAL)
+    inlined(site, sorting_texts.SELECT_ROWS, rows, order, others, places, turns, _ORDINAL)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -24,9 +26,9 @@ BODIES = (
 @pytest.mark.parametrize("body", BODIES)
 def test_a_selection_with_a_name_is_of_the_same_elements(body: str, backend: str) -> None:
     text = f"def f(x, y, w, a):\n    {body}\n"
-    plain: dict[str, object] = {"np": np}
+    plain: dict[str, Any] = {"np": np}
     exec(text, plain)
-    wanted = plain["f"](*_given())  # type: ignore[operator]
+    wanted = plain["f"](*_given())
     with pe.override(optimize=0):
         found = pe.cd_from_source(text, {"np": np}).on(backend)(*_given())
     np.testing.assert_allclose(found, wanted, rtol=1e-15)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plusequals.dsl.elaborate import orders
+from plusequals.dsl.elaborate import sorting_texts
 from plusequals.lowering.ir.ops import OPS
 
 from .test_library import python
@@ -19,7 +19,7 @@ SIZES = [0, 1, 2, 3, 17, 63, 64, 65, 100, 131]
 def sort_rows(x: Any, order: Any = None) -> None:
     places = None if order is None else np.zeros_like(order)
     ordinal = OPS["ordinal"].meaning
-    python(orders.SORT_ROWS)(x, order, np.zeros_like(x), places, ordinal, x.itemsize)
+    python(sorting_texts.SORT_ROWS)(x, order, np.zeros_like(x), places, ordinal, x.itemsize)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u2", "i4"])
@@ -48,7 +48,7 @@ def test_places_get_what_sorting_puts_there(size: int, patience: str) -> None:
     x = np.random.default_rng(size).choice([np.nan, -np.inf, -0.0, 0.0, *range(40)], (2, size))
     order = np.tile(np.arange(size), (2, 1))
     given, turns = x.copy(), sorted({0, size // 3, size // 2, size - 1})
-    text = orders.SELECT_ROWS.replace("patience -= 1", patience)
+    text = sorting_texts.SELECT_ROWS.replace("patience -= 1", patience)
     scratch = np.zeros_like(x), np.zeros_like(order)
     python(text)(x, order, *scratch, turns, OPS["ordinal"].meaning)
     np.testing.assert_array_equal(np.take_along_axis(given, order, 1), x)
@@ -61,7 +61,7 @@ def test_places_get_what_sorting_puts_there(size: int, patience: str) -> None:
 def test_few_are_sorted_by_changing_neighbours(count: int) -> None:
     x = np.random.default_rng(count).integers(-4, 4, (count, 200))
     expected = np.sort(x, axis=0)
-    python(orders.sort_few(count))(x)
+    python(sorting_texts.sort_few(count))(x)
     np.testing.assert_array_equal(x, expected)
 
 
@@ -70,5 +70,5 @@ def test_few_are_sorted_by_changing_neighbours(count: int) -> None:
 def test_rows_are_sorted_side_by_side(rows: int, size: int) -> None:
     x = np.random.default_rng(size).integers(-90, 90, (rows, size))
     expected = np.sort(x)
-    python(orders.SORT_BESIDE)(x, np.ones((-(-rows // 4), size, 4), int))
+    python(sorting_texts.SORT_BESIDE)(x, np.ones((-(-rows // 4), size, 4), int))
     np.testing.assert_array_equal(x, expected)

@@ -165,7 +165,7 @@ class _Pair:
 
     def made(self) -> Body:
         """Return the list after the change. Raises where it cannot be made, or is no gain."""
-        if (points_of(self.within) or 0) < LONG:
+        if not self.within or (points_of(self.within) or 0) < LONG:
             raise _Unfit
         found = [self.contraction(at) for at in self.readers]
         if found.count(None) != len(found) - 1:

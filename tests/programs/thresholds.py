@@ -17,6 +17,7 @@ from types import ModuleType
 import plusequals.lowering.schedule as schedule
 
 CHOICES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
+    "anew": {"WRITTEN": (8, 64, 1000)},
     "grid": {"MOST_NODES": (1, 3, 64)},
     "hosts": {"SMALL": (1, 16)},
     "prefer": {"POINTS": (1, 2048)},

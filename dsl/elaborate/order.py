@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ...lowering.diagnostic import Span
+from ...lowering.ir.assignments import Statement
 from ...lowering.ir.expressions import Expr, Read, walk
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import writes
+from .. import surface as s
 from .context import Context
 from .values import Array, Group, Scalar, Value
 
@@ -28,6 +30,23 @@ def after(ctx: Context, earlier: list[Value], evaluate: Callable[[], T], span: S
         earlier[:] = [_kept(ctx, one, written, span) for one in earlier]
     ctx.out += out
     return value
+
+
+def overwritten(
+    ctx: Context, out: list[Statement], place_of: Callable[[s.Subscript], Value], target: s.Expr,
+    span: Span,
+) -> Value | None:  # fmt: skip
+    """Return the number that `x[i] += f(x)` adds to where `out`, what `f` does, changes `x[i]`.
+
+    It is read before. None where it is not changed, or is an array, a view of what is written.
+    """
+    written = frozenset(writes(out))
+    if not written or not isinstance(target, s.Subscript):
+        return None
+    place = place_of(target)
+    if not isinstance(place, Array) or place.rank or not _reads(place.body, written):
+        return None
+    return _kept(ctx, Scalar(place.body, place.kind), written, span)
 
 
 def _kept(ctx: Context, value: Value, written: frozenset[Node], span: Span) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from ...lowering.diagnostic import (
@@ -26,6 +27,7 @@ from .frame import EXIT, RESULT, Frame, names_in
 from .index_notation import index_statement, scalar_statement, uses_letters
 from .names import is_letter
 from .operators import BINARY, binary
+from .order import overwritten
 from .stores import assign, assign_product
 from .values import (
     Array,
@@ -311,7 +313,10 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
         index_statement(frame, target, OPS[BINARY[statement.op]], statement.value, span)
         return
     _refuse_guarded(frame, span)
-    value = evaluate(frame, statement.value)
+    with frame.ctx.block() as out:
+        value = evaluate(frame, statement.value)
+    old = overwritten(frame.ctx, out, partial(place_of, frame), target, span)
+    frame.ctx.out += out
     place: Value
     match target:
         case s.Name(name):
@@ -328,6 +333,9 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
         case _:
             raise error("CD0142", CdSyntaxError, "this cannot be assigned to", target.span)
     assert isinstance(place, Array | Masked)
+    if old is not None:
+        assign(frame.ctx, place, binary(frame, statement.op, old, value, span), span)
+        return
     if statement.op == "@":
         assert isinstance(place, Array)
         product = as_array(frame.ctx, binary(frame, "@", place, value, span), span)

@@ -38,3 +38,14 @@ def test_it_is_pythons_order(body: str) -> None:
     found = pe.cd_from_source(text, world, backend="numpy")(mine)
     assert found == eval(text, world)(given)
     np.testing.assert_array_equal(mine, given)
+
+
+@pytest.mark.parametrize("body", ["x[0] += bump(x)", "x[1] *= bump(x)", "x[:] += bump(x)",
+                                  "i = 1; x[i - 1] -= 3 * bump(x)"])  # fmt: skip
+def test_what_is_added_to_was_read_before(body: str, backend: str) -> None:
+    text = f"def f(x):\n    {body}\n    return x\n"
+    world: dict[str, Any] = {"bump": bump}
+    exec(text, world)
+    wanted = world["f"](np.array([1.0, 5.0]))
+    found = pe.cd_from_source(text, {"bump": bump}, backend=backend)(np.array([1.0, 5.0]))
+    np.testing.assert_array_equal(found, wanted)

@@ -228,6 +228,8 @@ def _asked(text: str, origin: str) -> tuple[str, ...]:
         split = [text]
     for words in ([text], split):
         if path := shutil.which(os.path.expanduser(words[0])):
+            if any(re.search(r"\+\+(-[\d.]+)?$", word) for word in words[:2]):
+                raise failed((text,), f"of {origin} compiles C++, and C is needed")
             return (os.path.abspath(path), *words[1:])  # it is run in another folder
     found = os.path.exists(os.path.expanduser(text))
     why = "is not executable" if found else "was not found"

@@ -51,6 +51,19 @@ def test_ziglang_is_taken_where_nothing_else_is(
     assert toolchain.stamp(find())
 
 
+@pytest.mark.parametrize("words", ["", " -O1"])
+def test_a_compiler_of_another_language_is_refused(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "g++-12"
+    program.write_text("")
+    program.chmod(0o755)
+    monkeypatch.setenv("CC", str(program) + words)
+    with pytest.raises(CdBackendError, match=r"g\+\+-12.* of `CC` compiles C\+\+") as caught:
+        find()
+    assert caught.value.code == "CD0812"
+
+
 def test_setting_comes_before_cc_before_path(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = fake("exit 1", "first cc"), fake("exit 1", "second")
     monkeypatch.setenv("CC", second + " -pipe")

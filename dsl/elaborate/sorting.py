@@ -272,7 +272,7 @@ def bincount(site: Site, x: Value, weights: Value = NONE, minlength: Value = ZER
     test = Apply(OPS["and"], (low, high), dtypes.bool_)
     fault = Fault(
         "CD0458", "CdValueError", "`bincount` is given {0}, outside 0 to {1}",
-        ("values are not negative, and below `minlength` where that is given",),
+        ("values are not negative, and below `minlength`: leave it out for as many as needed",),
     )  # fmt: skip
     site.ctx.check(test, fault, (element, Position(size - 1)), site.span, Domain(values.ranges))
     if is_none(weights):

@@ -164,6 +164,7 @@ FAMILY = {
     "CdShapeError": ValueError, "CdIndexError": IndexError, "CdValueError": ValueError,
     "CdAssertionError": AssertionError, "CdZeroDivisionError": ZeroDivisionError,
     "CdOverflowError": OverflowError, "CdMemoryError": MemoryError,
+    "CdRuntimeError": RuntimeError, "CdKeyboardInterrupt": KeyboardInterrupt,
     "CdBackendError": RuntimeError, "CdInternalError": RuntimeError,
 }  # fmt: skip
 

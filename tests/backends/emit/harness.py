@@ -34,6 +34,8 @@ FLAGS = (
 COMPILER = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler on this machine")
 FFI = cffi.FFI()
+OF_NO_NUMBER = frozenset(("of_rank_i8", "of_rank_i16"))
+"""Ranks in fewer bits than those in which floats are computed."""
 
 
 def load(text: str, declarations: str, flags: Sequence[str] = ()) -> Any:

@@ -5,18 +5,16 @@ from plusequals.backends.emit.dialect import C
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.ops import OPS
 
-from .harness import load, needs_compiler
+from .harness import OF_NO_NUMBER, load, needs_compiler
 
 
 def test_every_operation_has_a_spelling_for_every_type_it_admits() -> None:
-    # integers of fewer bits are of no number: floats are computed in 32 bits at least
-    none = {"of_rank_i8", "of_rank_i16"}
     missing = [
         f"{op.call}_{dtype.short}"
         for op in OPS.values() for dtype in dtypes.ALL
         if dtype.kind in op.admits and dtype.compute is dtype and dtype.kind not in op.infix_kinds
         and not prelude.is_piece(f"{op.call}_{dtype.short}")
-        and f"{op.call}_{dtype.short}" not in none
+        and f"{op.call}_{dtype.short}" not in OF_NO_NUMBER
     ]  # fmt: skip
     assert not missing
 

@@ -53,12 +53,9 @@ def test_ziglang_is_taken_where_nothing_else_is(
 
 @pytest.mark.parametrize("words", ["", " -O1"])
 def test_a_compiler_of_another_language_is_refused(
-    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: str, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "g++-12"
-    program.write_text("")
-    program.chmod(0o755)
-    monkeypatch.setenv("CC", str(program) + words)
+    monkeypatch.setenv("CC", fake("exit 1", "g++-12") + words)
     with pytest.raises(CdBackendError, match=r"g\+\+-12.* of `CC` compiles C\+\+") as caught:
         find()
     assert caught.value.code == "CD0812"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ..lowering.later import Later
 from ..lowering.once import once
 from . import source
+from .lines import lines_of
 from .source import FunctionSource, Scope
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Definition:
         """Keep what is around the function; of a Python function its lines, too."""
         self.scope = scope
         self.function = function
-        self._lines = [] if function is None else source.lines_of(source.plain_function(function))
+        self._lines = [] if function is None else lines_of(source.plain_function(function))
 
     @once
     def text(self) -> FunctionSource:

@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from .lines import lines_of
 from .recipe import FLAGS
-from .source import MISSING, lines_of
+from .source import MISSING
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
 _OURS = ("Letter", "Word", "ArrayType")

@@ -1,9 +1,9 @@
 """Where a function's text is, and what the names in it are bound to.
 
-`read_source` finds the text as the user wrote it: a file, a notebook cell, the prompt of Python
-3.13. Byte code is never read for meaning (import hooks rewrite it), only to find a lambda on its
-line and to notice a file that was edited after it was imported. The text is kept: `linecache` may
-forget it. `Scope` looks captured names up at every call, so that nothing is frozen.
+`read_source` finds the text as the user wrote it, in the lines that `lines` has. Byte code is never
+read for meaning (import hooks rewrite it), only to find a lambda on its line and to notice a file
+that was edited after it was imported. The text is kept: `linecache` may forget it. `Scope` looks
+captured names up at every call, so that nothing is frozen.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import ast
 import builtins
 import functools
 import inspect
-import linecache
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
@@ -31,6 +30,7 @@ from ..lowering.diagnostic import (
 )
 from ..lowering.later import Later
 from .edited import class_around, is_edited
+from .lines import COMMAND, lines_of, no_lines
 
 if TYPE_CHECKING:
     from . import blocks, private
@@ -106,7 +106,7 @@ def read_source(function: Callable[..., object], lines: list[str] | None = None)
     plain = plain_function(function)
     code, lines = plain.__code__, lines or lines_of(plain)
     if not lines:
-        raise _no_source(code)
+        raise no_lines(code)
     try:
         found = _locate(code, lines)
         if found is not None and is_edited(plain, found.tree):
@@ -114,23 +114,10 @@ def read_source(function: Callable[..., object], lines: list[str] | None = None)
     except (RecursionError, MemoryError):
         raise _too_deep(code.co_name) from None
     if found is None:
-        raise _stale(code)
+        raise no_lines(code) if code.co_filename == COMMAND else _stale(code)
     if class_around(plain.__qualname__):
         found = replace(found, tree=private.mangled(found.tree, plain.__qualname__))
     return found
-
-
-def lines_of(function: FunctionType) -> list[str]:
-    """Return the lines of the file, cell or prompt entry that defined `function`, or nothing."""
-    code = function.__code__
-    linecache.checkcache(code.co_filename)  # drop what changed on disk since it was cached
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    if not lines and code.co_filename.startswith("<"):
-        try:  # the prompt of Python 3.13 keeps its text under the code object
-            lines = inspect.findsource(code)[0]
-        except (OSError, TypeError, IndexError):
-            return []
-    return lines
 
 
 def _locate(code: CodeType, lines: list[str]) -> FunctionSource | None:
@@ -319,20 +306,6 @@ def scope_of_namespace(namespace: Mapping[str, object]) -> Scope:
 
 
 # -- what is said -------------------------------------------------------------------------------
-
-
-def _no_source(code: CodeType) -> CdSyntaxError:
-    return CdSyntaxError(
-        Diagnostic(
-            "CD0101",
-            f"the text of `{code.co_name}` cannot be read: it was defined in "
-            f"`{code.co_filename}`, which keeps none",
-            helps=(
-                f"put `{code.co_name}` in a file and import it",
-                "or give the text itself: `pe.cd_from_source(text)`",
-            ),
-        )
-    )
 
 
 def _stale(code: CodeType) -> CdSyntaxError:

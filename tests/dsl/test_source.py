@@ -203,30 +203,6 @@ def test_lambda_over_several_lines() -> None:
 # -- what cannot be read --------------------------------------------------------------------------
 
 
-def test_exec_has_no_text() -> None:
-    namespace: dict[str, object] = {}
-    exec("def f(x):\n    return x", namespace)
-    with pytest.raises(CdSyntaxError) as caught:
-        read_source(namespace["f"])
-    assert caught.value.code == "CD0101"
-    assert str(caught.value) == (
-        "error[CD0101]: the text of `f` cannot be read: it was defined in `<string>`, which keeps "
-        "none\n"
-        "  = help: put `f` in a file and import it\n"
-        "  = help: or give the text itself: `pe.cd_from_source(text)`"
-    )
-
-
-@pytest.mark.parametrize("filename", ["<stdin>", "<string>", "gone.py"])
-def test_standard_input_and_missing_files_have_no_text(filename: str) -> None:
-    namespace: dict[str, object] = {}
-    exec(compile("f = lambda x: x", filename, "exec"), namespace)
-    with pytest.raises(CdSyntaxError) as caught:
-        read_source(namespace["f"])
-    assert caught.value.code == "CD0101"
-    assert filename in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("value", "kind"),
     [

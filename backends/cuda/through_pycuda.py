@@ -165,12 +165,16 @@ class PyCudaContext:
             api.memcpy_dtod_async(address, source, size, stream)
 
     def copy_from(self, other: Any, address: int, source: int, size: int, stream: Handle) -> None:
-        """Copy from another device, by way of the host: PyCUDA takes both ends for this device."""
-        held = np.empty(size, np.uint8)
-        with other._current() as api:
-            api.memcpy_dtoh(held, source)
-        with self._current() as api:
-            api.memcpy_htod(address, held)
+        """Queue a copy from another device by the library itself: PyCUDA takes both ends for this
+        device, and its copies by way of the host are in the order of no stream of ours."""
+        ends = ((address, self.context.handle), (source, other.context.handle))
+        places = [
+            one for place, context in ends
+            for one in (ctypes.c_uint64(place), ctypes.c_void_p(context))
+        ]  # fmt: skip
+        queue = ctypes.c_void_p(int(stream.handle))
+        with self._current():
+            ask(self.library(), "cuMemcpyPeerAsync", *places, ctypes.c_size_t(size), queue)
 
     def clear(self, address: int, size: int, stream: Handle) -> None:
         """Queue the filling of memory with zeros."""
@@ -266,13 +270,14 @@ class PyCudaContext:
         push, pop, failed = self.context.push, self.api.Context.pop, self.api.Error
 
         def start() -> None:
-            push()
             try:
-                begin(grid, block, packed, given, stream)
+                push()
+                try:
+                    begin(grid, block, packed, given, stream)
+                finally:
+                    pop()
             except failed:
                 with translated(self.api):
                     raise
-            finally:
-                pop()
 
         return start

@@ -138,12 +138,19 @@ def test_a_context_that_is_gone_is_an_error_of_the_driver(
         context_of(Api()).clear(1, 2, None)
 
 
-def test_copies_between_devices_go_by_way_of_the_host() -> None:
-    here, there = Api(), Api()
-    context_of(here).copy_from(context_of(there), 1, 2, 16, "stream")
-    (_, verb, held, source), *_ = there.calls
-    assert (verb, source, held.nbytes) == ("memcpy_dtoh", 2, 16)
-    assert here.calls[0][1:3] == ("memcpy_htod", 1)
+def test_copies_between_devices_are_queued_by_the_library_itself() -> None:
+    """In the order of the stream: memory of it may still be in use by what is queued there."""
+    raw, api, there = Raw(), Api(), Api()
+    for number, one in enumerate((api, there)):
+        one.handle = 1000 + number
+    context = PyCudaContext(api, api, lambda: raw)
+    context.copy_from(context_of(there), 1, 2, 16, Ours)
+    assert raw.calls == [("cuMemcpyPeerAsync", 1, 1000, 2, 1001, 16, 64)]
+    assert not api.calls and not there.calls, "neither waits"
+    assert api.depth == 0
+    raw.answers["cuMemcpyPeerAsync"] = 700
+    with pytest.raises(DriverError, match="cuMemcpyPeerAsync failed with status 700"):
+        context.copy_from(context_of(there), 1, 2, 16, Ours)
 
 
 def test_arrays_are_given_as_bytes() -> None:
@@ -223,6 +230,19 @@ def test_what_is_prepared_is_packed_once_where_that_can_be_given() -> None:
     with pytest.raises(DriverError, match="it is lost"):
         start()
     assert api.depth == 0
+
+
+@pytest.mark.parametrize("verb", ["push", "pop"])
+def test_what_is_prepared_fails_as_the_driver_where_the_context_is_gone(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(api: Api) -> None:
+        raise Error("the context is destroyed")
+
+    monkeypatch.setattr(Api, verb, gone)
+    function = SimpleNamespace(_launch_kernel=lambda *one: None)
+    with pytest.raises(DriverError, match="the context is destroyed"):
+        context_of(Api()).prepared(function, (1,) * 3, (1,) * 3, [], "stream")()
 
 
 def test_a_kernel_asks_once_for_the_memory_that_its_launches_give() -> None:

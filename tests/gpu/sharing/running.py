@@ -121,6 +121,22 @@ def copies_between_contexts_and_the_host() -> None:
     same(routines[1].context.numpy(p), np.full(3, 9.0))
 
 
+def a_copy_as_between_devices() -> None:
+    """By the verb that takes two contexts, here the same one: it waits for what is queued before
+    it on its stream."""
+    here, data = RUNTIME.backend("cuda").opened(0), np.arange(float(LARGE))
+    stream = here.stream()
+    places = [here.pool.take(data.nbytes, "a copy", "check", stream) for _ in range(2)]
+    here.upload(places[0], data, stream)
+    here.context.clear(places[1], data.nbytes, stream)
+    here.context.copy_from(here.context, places[1], places[0], data.nbytes, stream)
+    found = np.zeros(LARGE)
+    here.download(found, places[1], stream)
+    here.wait(stream)
+    here.pool.give_back(places, stream)
+    same(found, data)
+
+
 def events_and_streams() -> None:
     p, q = tensor(LARGE), pe.tensor("q", (LARGE,), "float64", init=0.0)
     one, two = (pe.device("cuda:0").stream() for _ in range(2))
@@ -302,6 +318,7 @@ CHECKS: Mapping[str, Callable[[], None]] = {
     "many calls are queued, no threads": partial(many_calls_are_queued, False),
     "the host writes and reads in order": the_host_writes_and_reads_in_order,
     "copies between contexts and the host": copies_between_contexts_and_the_host,
+    "a copy as between devices": a_copy_as_between_devices,
     "events and streams": events_and_streams,
     "a failure names the routine, its stream and the line":
         a_failure_names_the_routine_its_stream_and_the_line,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import struct
 from collections.abc import Callable, Sequence
 from importlib.machinery import ExtensionFileLoader
@@ -121,7 +122,17 @@ def module(code: bytes, name: str) -> ModuleType:
 
 
 def _load(code: bytes, name: str, opened: Callable[[str], T]) -> T:
-    """Return what is made of a file with these bytes, which is gone afterwards. Raises Broken."""
+    """Return what is made of a file with these bytes, which is gone afterwards. Raises Broken.
+
+    A sanitizer that was not in the process from the start ends it where it is loaded.
+    """
+    found = re.search(rb"__((?:hw)?a|t|m)san_init\0", code)
+    if found and not _has(found[0][:-1].decode()):
+        kind = {"a": "address", "hwa": "hwaddress", "t": "thread", "m": "memory"}[found[1].decode()]
+        raise Broken(
+            f"it was made by -fsanitize={kind}, which has to be in the process from the start "
+            "(LD_PRELOAD)"
+        )
     if hasattr(os, "memfd_create"):
         with contextlib.suppress(OSError, ImportError):  # some systems forbid to execute such files
             return _load_from_memory(code, name, opened)
@@ -133,6 +144,15 @@ def _load(code: bytes, name: str, opened: Callable[[str], T]) -> T:
             return opened(path)
     except (OSError, ImportError) as why:
         raise Broken(str(why)) from None
+
+
+def _has(function: str) -> bool:
+    """Whether the process has a function of that name."""
+    try:
+        _cffi_backend.load_library(None).load_function(ENTRY, function)
+    except AttributeError:
+        return False
+    return True
 
 
 def _load_from_memory(code: bytes, name: str, opened: Callable[[str], T]) -> T:

@@ -100,6 +100,11 @@ def test_subnormal_numbers_stay(codes: list[bytes]) -> None:
     assert float(np.array([5e-324])[0] * 1.0) == 5e-324
 
 
+def test_sanitizers_that_would_end_the_process_are_refused(codes: list[bytes]) -> None:
+    with pytest.raises(Broken, match="-fsanitize=address, which has to be in the process"):
+        Library(codes[0] + b"\0__asan_init\0", "f")
+
+
 def test_finalizers_of_what_goes_with_a_library_may_call_it(codes: list[bytes]) -> None:
     told: list[int] = []
 

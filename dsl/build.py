@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
+from itertools import takewhile
 from typing import assert_never
 
 from ..lowering.dataclass import dataclass
@@ -42,6 +43,7 @@ from ..lowering.ir.expressions import (
     Domain,
     Dynamic,
     Expr,
+    Index,
     Position,
     Read,
     Reduce,
@@ -53,6 +55,7 @@ from ..lowering.ir.indexing import Affine, Range, const, var
 from ..lowering.ir.node import Node
 from ..lowering.ir.ops import OPS, PAIR_OPS
 from ..lowering.ir.walk import binds, free_symbols, statements
+from ..lowering.lower import conjuncts
 from .elaborate.proof import Known, extreme
 from .elaborate.types import both, negate
 from .elaborate.ways_out import WAYS_OUT
@@ -68,6 +71,8 @@ class _Builder:
     """New nodes and symbols of one build; ids continue those of the elaboration."""
 
     serial: int
+    checked: bool
+    """Whether what is computed for nothing could be told."""
     locals: list[Node] = field(default_factory=list)
 
     def node(self, label: str, shape: tuple[Affine, ...], dtype: dtypes.DType) -> Node:
@@ -77,9 +82,12 @@ class _Builder:
         return node
 
 
-def build(procedure: Procedure) -> Procedure:
-    """Return the procedure without `Reduce`: IR 1 as `verify` wants it."""
-    builder = _Builder(_last_serial(procedure))
+def build(procedure: Procedure, checked: bool = False) -> Procedure:
+    """Return the procedure without `Reduce`: IR 1 as `verify` wants it.
+
+    Where it will be `checked` nothing is computed for points that do not need it.
+    """
+    builder = _Builder(_last_serial(procedure), checked)
     known = Known()
     for symbol in (x for p in procedure.parameters for e in p.node.shape for x in e.symbols()):
         known = known.with_bounds(symbol, const(2), None)
@@ -216,7 +224,8 @@ def _covers(statement: Assign) -> bool:
 
 def _differs(at: _Place, reduce: Reduce, free: Domain) -> bool:
     """Whether a reduction is another one for each point, and not the same along some range."""
-    needed, known = _needed(reduce, free.where, free), at.known.with_ranges(free.ranges)
+    needed = _needed(reduce, _tests(at, reduce, free), free)
+    known = at.known.with_ranges(free.ranges)
     return all(r in needed or not known.less(r.lo + 1, r.hi) for r in free.ranges)
 
 
@@ -246,7 +255,7 @@ def _hoist(at: _Place, expr: Expr, domain: Domain, conditions: Conditions = ()) 
 
 def _own_array(at: _Place, reduce: Reduce, domain: Domain, conditions: Conditions) -> Expr:
     """Emit `t[used symbols] = reduction` and return the read of `t`."""
-    where = both(domain.where, *conditions)
+    where = _tests(at, reduce, domain, conditions)
     ranges = _needed(reduce, where, domain)
     where = both(where, *_points(at, reduce, domain, ranges))
     inner_domain = Domain((*ranges, *reduce.domain.ranges), where)
@@ -294,16 +303,54 @@ def _needed(reduce: Reduce, where: Expr | None, domain: Domain) -> tuple[Range, 
         wanted |= more
 
 
+def _tests(at: _Place, reduce: Reduce, domain: Domain, conditions: Conditions = ()) -> Expr | None:
+    """Return the test under which a reduction is computed.
+
+    `e[i] / sum[k](e[k]) if m[i] else 0` needs one sum, for some `i` or for none: tests that tell
+    apart points for which it is the same are left out, where it can do no harm.
+    """
+    whole, needed = both(domain.where, *conditions), _needed(reduce, None, domain)
+    others = {r.symbol for r in domain.ranges if r not in needed}
+    if whole is None or at.builder.checked or others.isdisjoint(free_symbols(whole)):
+        return whole
+    if not _is_harmless(at, reduce, needed):
+        return whole
+    same = lambda test: others.isdisjoint(free_symbols(test))  # noqa: E731
+    return both(*takewhile(same, conjuncts(whole)))  # an earlier test may guard a later one
+
+
+def _is_harmless(at: _Place, reduce: Reduce, over: tuple[Range, ...]) -> bool:
+    """Whether a reduction has a value for all points of some ranges: what it reads is there."""
+    parts = list(walk(reduce))
+    inner = [part.domain for part in parts if isinstance(part, Reduce)]
+    known = at.known.with_ranges((*over, *(r for domain in inner for r in domain.ranges)))
+    return not any(_fails(part, known) for part in parts)
+
+
+def _fails(part: Expr, known: Known) -> bool:
+    """Whether a part of an expression may have no value."""
+    match part:
+        case Read(node, index):
+            pairs = zip(index, node.shape, strict=True)
+            return not all(_is_inside(at, size, known) for at, size in pairs)
+        case Reduce(op) if part.position is not None or op.name in ("max", "min"):
+            sure = part.domain.where is None
+            return not (sure and all(known.less(r.lo, r.hi) for r in part.domain.ranges))
+        case _:
+            return False
+
+
+def _is_inside(index: Index, size: Affine, known: Known) -> bool:
+    return isinstance(index, Affine) and known.less(index, size) and known.nonnegative(index)
+
+
 def _points(at: _Place, reduce: Reduce, domain: Domain, kept: tuple[Range, ...]) -> Iterator[Expr]:
     """Yield tests that the ranges that are not kept have points: where there is none, what the
     reduction reads may be out of range."""
     inside = at.known.with_ranges((*kept, *reduce.domain.ranges))
     reads = (e for e in walk(reduce) if isinstance(e, Read))
     pairs = (pair for read in reads for pair in zip(read.index, read.node.shape, strict=True))
-    if all(
-        isinstance(i, Affine) and inside.less(i, size) and inside.nonnegative(i)
-        for i, size in pairs
-    ):
+    if all(_is_inside(i, size, inside) for i, size in pairs):
         return
     known = at.known.with_ranges(domain.ranges)
     for n, r in enumerate(domain.ranges):

@@ -388,8 +388,8 @@ def placed(problem: CdTypeError, function: s.Function, name: str) -> CdTypeError
 
 def _built(procedure: Procedure) -> Procedure:
     """Return a typed function as it is compiled under the settings that hold now."""
-    built = build(procedure)
     chosen = settings.current()
+    built = build(procedure, chosen.checked)
     if not chosen.checked:
         return built
     made = built.locals[len(procedure.locals) :]

@@ -2,8 +2,9 @@
 
 Moves what always happens in the body, reads nothing that the loop writes, and uses no symbol that
 is bound in it. It has to be sure to run, or to read only elements that exist: then it may also be
-computed for a loop without rounds. In an accumulation only dear work and work on scalars moves:
-schedules recognise sums of products. Single loads stay for the same reason.
+computed for a loop without rounds, and for a side that no round chooses. In accumulations and on
+sides only dear work and work on scalars moves: schedules recognise sums of products. Single loads
+stay for the same reason.
 
 >>> show(hoist, "y[i, j] = x[i, j] * exp(s[i])", y="f32[8, 9]", x="f32[8, 9]", s="f32[8]")
 for i in 0..8:
@@ -175,9 +176,17 @@ class _Loop:
             read = reads(expr)
             if self.may_leave(expr, read) and _is_work(expr, read, costly):
                 return Read(self.name(expr, span), ())
-        if isinstance(expr, Select):  # its sides are not sure to be evaluated
-            return replace(expr, test=self.expr(expr.test, costly, span))
+        if isinstance(expr, Select):
+            test = self.expr(expr.test, costly, span)
+            return Select(test, self.side(expr.yes, span), self.side(expr.no, span))
         return rebuild(expr, lambda e: self.expr(e, costly, span), lambda index: index)
+
+    def side(self, expr: Expr, span: Span) -> Expr:
+        """Return what is evaluated in some rounds or in none, without dear work that may leave."""
+        sure, self.sure = self.sure, False
+        expr = self.expr(expr, True, span)
+        self.sure = sure
+        return expr
 
     def may_leave(self, expr: Expr, read: list[Read]) -> bool:
         """Whether an expression that does these reads has one value in all rounds, and can be had

@@ -148,7 +148,11 @@ def test_rows_of_different_lengths_have_something_where_one_has(dtype: type, bac
         ("y[:] = x.sum()", ()),
         ("y[i, j] = sum[k](x[i, k] * j)", (4, 4)),
         ("if i < j:\n    y[i, j] = sum[k](x[i, k])", (4, 4)),  # some may have no place
-        ("if x[j, 0] > 0:\n    y[i, j] = sum[k](x[i, k])", (4, 4)),
+        ("if x[j, 0] > 0:\n    y[i, j] = sum[k](x[i, k])", (4,)),
+        ("if x[i, 0] > 0 and x[j, 0] > 0:\n    y[i, j] = sum[k](x[i, k])", (4,)),
+        ("y[:] = np.where(x > 0, x / x.sum(), 0)", ()),
+        ("y[i, j] = sum[k](x[k, 0] ** k) if x[i, j] > 0 else 0.0", ()),
+        ("y[i, j] = sum[k](x[i32(x[k, 0]), k]) if x[i, j] > 0 else 0.0", (4, 4)),  # may be outside
     ],
 )
 def test_a_sum_that_is_the_same_along_an_axis_is_computed_once(

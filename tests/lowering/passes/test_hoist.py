@@ -69,10 +69,19 @@ def test_sums_of_products_stay_as_schedules_know_them() -> None:
     assert "        exp_a = exp(a[i, k])\n        for j in 0..6:" in after(hoist, dear, **shapes)
 
 
-def test_sides_of_a_choice_stay_but_a_whole_choice_leaves() -> None:
-    inner = "y[i, j] = where(x[i, j] > 0, exp(t[i]), 0.0)"
+def test_a_side_of_a_choice_leaves_where_it_reads_what_exists_as_a_whole_choice_does() -> None:
+    inner = "y[i, j] = where(x[i, j] > 0, exp(t[i]) + t[i] * 2, 0.0)"
     shapes = {"y": "f32[4, 5]", "x": "f32[4, 5]", "t": "f32[4]"}
-    assert "exp_t" not in after(hoist, inner, **shapes)
+    assert after(hoist, inner, **shapes) == (
+        "for i in 0..4:\n"
+        "    total = exp(t[i]) + t[i] * 2.0\n"
+        "    for j in 0..5:\n"
+        "        y[i, j] = total if x[i, j] > 0.0 else 0.0"
+    )
+    cheap = inner.replace("exp(t[i]) + ", "")
+    assert "if x[i, j] > 0.0 else" in after(hoist, cheap, **shapes).split("j in")[1]
+    unsure = inner.replace("t[i]", "t[i32(t[i])]")
+    assert "total = " not in after(hoist, unsure, **shapes)
     whole = "y[i, j] = x[i, j] * sqrt(where(t[i] > 0, t[i], 1.0))"
     assert "    sqrt_value = sqrt(t[i] if t[i] > 0.0 else 1.0)\n    for j" in after(
         hoist, whole, **shapes

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field, replace
 
 from ..dataclass import dataclass
 from . import walk
+from .assignments import Alloc
 from .dtypes import DType
 from .expressions import Apply, Cast, Expr, Read
-from .indexing import Symbol, const
+from .indexing import Affine, Symbol, const
 from .loops import Program, Stmt
 from .node import Node, Purpose
 from .remembers import keep
@@ -24,6 +26,12 @@ class Fresh:
     node: int
     serial: int
     nodes: list[Node] = field(default_factory=list)
+    sizes: frozenset[Symbol] = frozenset()
+    """The sizes of arguments, which are known from the start."""
+
+    def fits(self, shape: Iterable[Affine]) -> bool:
+        """Whether an array of a shape can have its storage from the start."""
+        return all(extent.symbols() <= self.sizes for extent in shape)
 
     def scalar(self, label: str, dtype: DType) -> Node:
         """Return a new local without axes."""
@@ -33,11 +41,11 @@ class Fresh:
         return made
 
     def array(
-        self, label: str, shape: tuple[int, ...], dtype: DType, purpose: Purpose = ""
+        self, label: str, shape: tuple[int | Affine, ...], dtype: DType, purpose: Purpose = ""
     ) -> Node:
-        """Return a new local of a fixed shape, made for a schedule."""
+        """Return a new local made for a schedule; its shape is fixed, or of sizes of arguments."""
         self.node += 1
-        extents = tuple(const(size) for size in shape)
+        extents = tuple(const(size) if isinstance(size, int) else size for size in shape)
         made = Node(self.node, label, extents, dtype, purpose=purpose)
         self.nodes.append(made)
         return made
@@ -55,8 +63,14 @@ class Fresh:
         return Symbol(name, self.serial)
 
     def declared(self, program: Program) -> Program:
-        """Return the program with the scalars that were handed out among its locals."""
-        return replace(program, locals=(*program.locals, *self.nodes)) if self.nodes else program
+        """Return the program with the scalars that were handed out among its locals, and what gives
+        arrays their storage where the run decides how large they are."""
+        if not self.nodes:
+            return program
+        given = tuple(Alloc(node) for node in self.nodes if node.static_shape is None)
+        first, *rest = program.kernels
+        kernels = (replace(first, body=(*given, *first.body)), *rest) if given else program.kernels
+        return replace(program, locals=(*program.locals, *self.nodes), kernels=kernels)
 
 
 def fresh_for(program: Program) -> Fresh:
@@ -64,7 +78,11 @@ def fresh_for(program: Program) -> Fresh:
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     serials = [s.serial for node in nodes for extent in node.shape for s in extent.symbols()]
     serials += [_highest(stmt) for kernel in program.kernels for stmt in kernel.body]
-    return Fresh(max((n.id for n in nodes), default=-1), max(serials, default=-1))
+    extents = (extent for p in program.parameters for extent in p.node.shape)
+    sizes = frozenset(extent.symbol for extent in extents if extent.symbol is not None)
+    return Fresh(
+        max((n.id for n in nodes), default=-1), max(serials, default=-1), sizes=sizes
+    )  # fmt: skip
 
 
 def _highest(stmt: Stmt) -> int:

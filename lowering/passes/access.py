@@ -27,11 +27,7 @@ from typing import Literal, NamedTuple
 
 from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Continue, Permute, Print
-from ..ir.expressions import (
-    Dynamic,
-    Expr,
-    Index,
-)
+from ..ir.expressions import Dynamic, Expr, Index
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ..ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
@@ -134,16 +130,19 @@ class Accesses:
         return all(self._is_written_by_one(_at(read, loop, first)) for first in firsts)
 
     def _is_in_parts(self, read: Site) -> bool:
-        """Whether one write covers what a loop's first round reads, one what all others do."""
+        """Whether one write covers what the first round of a loop reads, or the last, one what all
+        others do."""
         for at, loop in enumerate(read.inside):
-            if (
-                isinstance(loop, For)
-                and loop.step == 1
-                and self._is_written_by_one(_at(read, loop, loop.lo))
-            ):
-                others = (*read.inside[:at], replace(loop, lo=loop.lo + 1), *read.inside[at + 1 :])
-                if self._is_written_by_one(read._replace(inside=others)):
-                    return True
+            if not isinstance(loop, For) or loop.step not in (1, -1):
+                continue
+            last = loop.hi - loop.step
+            for end, rest in (
+                (loop.lo, replace(loop, lo=loop.lo + loop.step)), (last, replace(loop, hi=last))
+            ):  # fmt: skip
+                if self._is_written_by_one(_at(read, loop, end)):
+                    others = (*read.inside[:at], rest, *read.inside[at + 1 :])
+                    if self._is_written_by_one(read._replace(inside=others)):
+                        return True
         return False
 
     def is_overwritten(self, node: Node) -> bool:

@@ -2,7 +2,8 @@
 
 Removes a nest that fills an array, where the next statement that touches the array surely writes
 all of it without needing what was there: the zeros of `np.zeros` before the loop that computes
-every element. `zeros` removes the zeros that a result starts from anyway.
+every element; and one that fills a temporary, where all that is read of it is written behind, in
+whatever rounds. `zeros` removes the zeros that a result starts from anyway.
 
 Needs: nothing. Guarantees: the same values, faults and prints; an array of the caller keeps its
 fill where a check or a print stands before what overwrites it.
@@ -18,7 +19,7 @@ for i in 0..8:
 
 from __future__ import annotations
 
-from ..ir.assignments import Break, Continue, Print
+from ..ir.assignments import Break, Continue, Permute, Print
 from ..ir.expressions import Const
 from ..ir.loops import Check, Comment, Fill, For, If, Program, Stmt, Store, Update
 from ..ir.rewrite import map_bodies, over_kernels
@@ -33,7 +34,8 @@ Body = tuple[Stmt, ...]
 def overwritten(program: Program) -> Program:
     """Return the program without nests whose array is overwritten before it is read."""
     own = frozenset(node.id for node in program.locals)
-    return over_kernels(program, lambda body: _body(body, own))
+    is_all = len(program.kernels) == 1
+    return over_kernels(program, lambda body: _body(body, own, is_all))
 
 
 def zeros(program: Program) -> Program:
@@ -55,14 +57,16 @@ def zeros(program: Program) -> Program:
     return over_kernels(program, change)
 
 
-def _body(body: Body, own: frozenset[int]) -> Body:
+def _body(body: Body, own: frozenset[int], is_all: bool) -> Body:
+    """Return statements without such nests; `is_all` says that they are the whole program."""
     left: list[Stmt | None] = []
     for at, stmt in enumerate(body):
-        target = _fills(stmt)
-        if target is not None and _is_lost(target, body[at + 1 :], own):
-            left.append(None)
-            continue
-        left.append(map_bodies(stmt, lambda inner: _body(inner, own)))
+        target, behind = _fills(stmt), body[at + 1 :]
+        is_seen = target is None or not (
+            _is_lost(target, behind, own)
+            or (is_all and target in own and _is_written_first(target, behind))
+        )
+        left.append(map_bodies(stmt, lambda one: _body(one, own, False)) if is_seen else None)
     return headed(left)
 
 
@@ -90,6 +94,18 @@ def _is_lost(node: int, behind: Body, own: frozenset[int]) -> bool:
         if node in found.reads:
             return False
     return False
+
+
+def _is_written_first(node: int, behind: Body) -> bool:
+    """Whether all that is read of a node behind was written behind, as an array that each round of
+    a loop fills as far as it reads it."""
+    uses = [stmt for stmt in behind if node in summary(stmt).touches]
+    if not any(node in summary(stmt).reads for stmt in uses):
+        return False
+    if any(Permute in summary(stmt).kinds for stmt in uses):
+        return False
+    inside = accesses(uses)
+    return not inside.read_before_written(inside.sites[node][0].node)
 
 
 def _stores_zero(stmt: Stmt) -> bool:

@@ -57,7 +57,7 @@ def beforehand(program: Program, facts: Facts, fresh: Fresh) -> Program:
 
     def statement(stmt: Stmt, outer: tuple[For, ...]) -> Body:
         if isinstance(stmt, For):
-            found = _change(stmt, outer, facts)
+            found = _change(stmt, outer, facts, fresh)
             if found is not None:
                 return found.made(fresh)
             outer = (*outer, stmt)
@@ -81,7 +81,7 @@ class _Change:
     def made(self, fresh: Fresh) -> Body:
         """Return what finds the new elements, and what puts them into their places."""
         node, index = self.change.access.node, self.change.access.index
-        new = fresh.array(f"{node.label}_new", node.static_shape or (), node.dtype)
+        new = fresh.array(f"{node.label}_new", node.shape, node.dtype)
         here, old = Access(new, index), Read(node, index)
         put = Store(here, new_value(self.change), self.change.span)
 
@@ -120,7 +120,7 @@ def new_value(change: Store | Update) -> Expr:
     return Apply(change.op, (old, change.value), change.access.node.dtype)
 
 
-def _change(loop: For, outer: tuple[For, ...], facts: Facts) -> _Change | None:
+def _change(loop: For, outer: tuple[For, ...], facts: Facts, fresh: Fresh) -> _Change | None:
     """Return what the rounds of a nest change, None where they need each other, or do not."""
     loops, body = nest_of(loop)
     own = facts.private(loops[-1])
@@ -133,9 +133,8 @@ def _change(loop: For, outer: tuple[For, ...], facts: Facts) -> _Change | None:
     if not isinstance(change, Store | Update) or any(one.kind != "serial" for one in loops):
         return None
     node, index = change.access.node, change.access.index
-    size = node.bytes if node.static_shape is not None else EXPANDED_BYTES
     paired = isinstance(change, Update) and change.pair is not None
-    if not node.rank or paired or size >= EXPANDED_BYTES:
+    if not node.rank or paired or node.bytes >= EXPANDED_BYTES or not fresh.fits(node.shape):
         return None
     bound = {symbol for stmt in inside for symbol in binds(stmt)}
     if any(isinstance(at, Dynamic) or at.symbols() & bound for at in index):

@@ -46,7 +46,7 @@ from ..passes.cells import ranges
 from .legal import is_left, overtakes
 from .nests import Facts, around, nest_of, normal, trips, with_loops, with_value
 from .owners import only_written
-from .sections import separated
+from .sections import separated, separated_within
 from .skewed import is_linear, skewed
 from .team import is_shared
 from .tree import is_apart
@@ -78,7 +78,7 @@ class _Fronts:
         """Return the parts of a loop, some of them by fronts; none where there are no such."""
         if is_shared(loop, self.facts):
             return ()
-        whole = separated(loop, self.facts) or ()
+        whole = separated(loop, self.facts) or separated_within(loop, self.facts) or ()
         found = [self.nest(part, outer) for part in whole]
         if not any(found):
             return ()

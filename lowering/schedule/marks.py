@@ -31,14 +31,25 @@ from ..dataclass import dataclass
 from ..ir import dtypes
 from ..ir.algebra import TRUE
 from ..ir.assignments import Access, Alloc, Continue, Let, Permute, Print
-from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position, Read, reads, rebuild
+from ..ir.expressions import (
+    Apply,
+    Const,
+    Dynamic,
+    Expr,
+    Index,
+    Position,
+    Read,
+    Select,
+    reads,
+    rebuild,
+)
 from ..ir.fresh import Fresh
 from ..ir.indexing import Range, Symbol, const, var
 from ..ir.loops import Check, Fill, For, If, Program, Stmt, Store, Update, While
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import over_kernels, rename, with_bodies
-from ..ir.walk import binds, bodies, free_symbols, own_reads, own_writes, statements, writes
+from ..ir.walk import binds, bodies, own_reads, own_writes, statements, writes
 from ..passes.cells import ranges
 from ..passes.reading import negated
 from .conjunct import every, parts_of
@@ -65,7 +76,7 @@ def marks(program: Program, facts: Facts, fresh: Fresh) -> Program:
     def statement(stmt: Stmt, outer: tuple[For, ...]) -> Body:
         if isinstance(stmt, For):
             found = _filling(stmt, facts, values, (*counts, *ranges(outer)))
-            if found is not None:
+            if found is not None and fresh.fits(found.node.shape):
                 return found.made(fresh)
             outer = (*outer, stmt)
         return (with_bodies(stmt, tuple(body(part, outer) for part in bodies(stmt))),)
@@ -85,10 +96,15 @@ class _Filling:
     never: tuple[Expr, ...]
     """What must not hold, as far as that is not known."""
 
+    @property
+    def node(self) -> Node:
+        """The array that is filled, of some that are alike."""
+        return self.stores[0].access.node
+
     def made(self, fresh: Fresh) -> Body:
         """Return what marks elements, and what fills those that are marked."""
-        node = self.stores[0].access.node
-        marked = fresh.array(f"{node.label}_marks", node.static_shape or (), dtypes.int32, "marks")
+        node = self.node
+        marked = fresh.array(f"{node.label}_marks", node.shape, dtypes.int32, "marks")
         mark = Update(Access(marked, self.stores[0].access.index), OPS["max"], ONE)
         once = For(fresh.symbol("once"), const(0), const(1), 1, (mark,), "atomic", self.loop.span)
         gone = {id(one) for one in (*self.stores, *self.flags)}
@@ -176,12 +192,12 @@ class _Asking:
         nodes = [one.access.node for one in arrays]
         places = {self.place(one.access.index) for one in arrays}
         plain = all(self.round.stays(one.value) for one in stores)
-        sizes = {node.static_shape for node in nodes}
+        sizes = {node.shape for node in nodes}
         if len(places) != 1 or not plain or len(set(nodes)) < len(nodes) or len(sizes) > 1:
             return None
         (place,) = places
         written = writes((self.loop,))
-        if None in sizes or any(read.node in written for one in place for read in reads(one)):
+        if any(read.node in written for one in place for read in reads(one)):
             return None
         values = {one.access.node: one.value for one in arrays}
         if self.uses({one.access.node for one in flags}) or not self.is_all(values, place):
@@ -281,10 +297,29 @@ class _Asking:
 
         tests = [self.round.known(one) for one in (check.test, *check.values)]
         rest = [without(one) for one in tests]
+        if self.holds(check):
+            return True
         if any(self.asks(one, values, ()) for one in rest):
             return False
         below = below or any(self.asks(one, values, place) for one in tests)
         return not below or all(self.is_of(one, place) for one in rest)
+
+    def holds(self, check: Check) -> bool:
+        """Whether a check asks again what one at the start of the round has asked, there under
+        tests that hold here."""
+        around = [s for s in self.path if any(one is check for one in statements((s,)))]
+        tests = [s.test for s in around if isinstance(s, If)]
+        known = [part for one in tests for part in parts_of(self.round.known(one))]
+        for stmt in self.loop.body:
+            if any(one is check for one in statements((stmt,))):
+                break
+            if isinstance(stmt, Check):
+                test = self.round.known(stmt.test)
+                if isinstance(test, Select) and test.no == TRUE and test.test in known:
+                    test = test.yes
+                if test == self.round.known(check.test):
+                    return True
+        return False
 
     def asks(self, expr: Expr, values: Mapping[Node, Expr], place: tuple[Expr, ...]) -> bool:
         """Whether an expression needs an element of what is filled: of a place, if there is one."""
@@ -299,8 +334,7 @@ class _Asking:
                 return Const(0, dtypes.int64)
             return rebuild(one, without, lambda index: index)
 
-        rest = without(self.round.known(expr))
-        return not free_symbols(rest) and all(self.round.stays(read) for read in reads(rest))
+        return self.round.stays(without(self.round.known(expr)))
 
 
 def _at(part: Expr, read: Read, value: Expr) -> Expr:

@@ -122,6 +122,20 @@ def separated(loop: For, facts: Facts) -> tuple[For, ...] | None:
     return made
 
 
+def separated_within(loop: For, facts: Facts) -> tuple[For, ...] | None:
+    """Return a nest for each part of what the only loop inside of a loop does, None where that
+    stays together."""
+    inside = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
+    if len(inside) != 1 or not isinstance(inside[0], For):
+        return None
+    parts = separated(inside[0], facts)
+    if parts is None:
+        return None
+    made = replace(loop, body=parts)
+    facts.tell((made,), facts.only_in(loop))
+    return separated(made, facts)
+
+
 def _is_cut(loop: For, at: int) -> bool:
     """Whether all rounds may do what stands before a place before any does what stands behind."""
     first, second = loop.body[:at], loop.body[at:]

@@ -95,6 +95,17 @@ def test_the_first_element_may_be_written_apart(start: str, first: bool) -> None
     assert found.read_before_written(node_of(program, "t")) is first
 
 
+@pytest.mark.parametrize(
+    ("last", "loop", "first"),
+    [("t[7]", "range(8)", False), ("t[6]", "range(8)", True), ("t[7]", "range(7, -1, -1)", False)],
+)
+def test_the_last_element_may_be_written_apart(last: str, loop: str, first: bool) -> None:
+    body = f"t: f32[8]\n{last} = 1.0\nfor i in range(7):\n    t[i] = x[i]\n"
+    program = lowered(body + f"for i in {loop}:\n    y[i] = t[i]", y="f32[8]", x="f32[8]")
+    found = accesses(program.kernels[0].body)
+    assert found.read_before_written(node_of(program, "t")) is first
+
+
 FIRST_ROUNDS = [
     ("for k in range(3):\n    t[0] = x[k]\n    if t[0] > 2: break\ny[0] = t[0]", False),
     ("for k in range(3):\n    t[0] = x[k]\n    if t[0] > 2: continue\ny[0] = t[0]", False),

@@ -20,6 +20,8 @@ GONE = [
     "y[i] = x[i] * 2\ny[i] = x[i]",
     "y[...] = 0\nfor i in range(8):\n    y[i] = x[i]\n    y[i] += 1",
     "t = np.zeros(8)\nfor s in range(2):\n    t[...] = 0\n    t[:] = x * s\n    y += t",
+    "t = np.ones(8)\nfor s in range(2):\n    t[0] = x[s]\n    for i in range(1, 4):\n"
+    "        t[i] = t[i - 1] * 2\n    for i in range(3, -1, -1):\n        y[i] += t[i]",
 ]
 
 
@@ -32,6 +34,9 @@ def test_an_array_that_is_overwritten_is_not_filled(body: str) -> None:
 
 
 KEPT = [
+    "t = np.ones(8)\nfor s in range(2):\n    t[1] = x[s]\n    y[s] = t[s]",
+    "for q in range(2):\n    t = np.ones(8)\n    for s in range(2):\n        t[s] = x[s]\n"
+    "        y[s] = t[0] + t[1]",
     "y[i] = 0\ny[1:] = x[1:]",
     "y[i] = 0\nx[i] = y[i]\ny[i] = x[i]",
     "y[:] = 1\nfor s in range(8):\n    y[s] = y[7 - s] + x[s]",

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from plusequals.lowering.diagnostic import CdIndexError
+from plusequals.lowering.ir.loops import Program
+from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.schedule.beforehand import beforehand
 from plusequals.lowering.schedule.grid import grid
@@ -13,6 +15,7 @@ from plusequals.lowering.target import Target
 
 from ..passes.shown import text_of
 from .kernels import Case, backwards, ran
+from .scheduled import function, interpreted, of_any_size, scheduled
 
 ARRAYS = {"x": "f64[40]", "y": "f64[40]", "k": "i64[4]", "z": "f64[6, 7]"}
 KNOWN = [
@@ -61,6 +64,27 @@ def test_they_find_the_same(text: str) -> None:
                 continue
             got = ran(program, held)
             assert [a.tobytes() for a in got] == [a.tobytes() for a in want], k
+
+
+def test_what_is_new_has_the_size_of_the_run() -> None:
+    text = "def f(x, k):\n    for c in range(len(x) - 1, k[0] - 1, -1):\n"
+    text += "        x[c] = max(x[c], x[c - k[0]] + 1)"
+    arguments = [np.arange(40) % 7, np.array([3])]
+    program = scheduled(of_any_size(function(text), *arguments), Target("cuda"))
+    whole = grid(program, Target("cuda"), exact=True).program
+    assert "x_new: i64[x_0]" in print_program(whole)
+    for k in (-2, 0, 1, 5):
+        arguments[1][0] = k
+        want = raised_or(program, arguments)
+        assert all(raised_or(one, arguments) == want for one in (whole, backwards(whole))), k
+
+
+def raised_or(program: Program, arguments: list[np.ndarray]) -> list[bytes] | str:
+    """Return what a program leaves in its arguments, or what it raises."""
+    try:
+        return [array.tobytes() for array in interpreted(program, *arguments)]
+    except CdIndexError as error:
+        return str(error).splitlines()[0]
 
 
 WHY = [

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from plusequals.lowering.ir.indexing import Affine
 from plusequals.lowering.ir.loops import Comment, For, Stmt, Store
+from plusequals.lowering.ir.printer import print_statement
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule import fronts as module
 from plusequals.lowering.schedule.fronts import fronts
 from plusequals.lowering.schedule.legal import independent
 from plusequals.lowering.schedule.nests import facts_of
+from plusequals.lowering.schedule.prepared import prepared
 from plusequals.lowering.schedule.updates import as_updates
 
-from .kernels import Case
+from .kernels import Case, filled, ran
 
 ARRAYS = {"u": "f64[14, 16]", "x": "f64[14, 16]", "v": "f64[60]"}
 INTERIOR = "for i in range(3, 12):\n    for j in range(3, 13):\n        {}"
@@ -143,3 +146,17 @@ def test_what_stays_row_by_row(text: str) -> None:
 def test_a_loop_that_is_no_plain_one_stays() -> None:
     case = Case(INTERIOR.format("u[i, j] = u[i - 1, j] + u[i, j - 1]"), True, **ARRAYS)
     assert not module.may_turn(replace(case.loop(), kind="vector"))
+
+
+def test_what_looks_for_the_first_best_point_stands_apart() -> None:
+    text = "b = 0.0\n" + INTERIOR.format(
+        "u[i, j] = max(u[i - 1, j], u[i, j - 1]) + x[i, j]\n"
+        "        if u[i, j] > b:\n            b = u[i, j]\n            v[0] = i * 99 + j"
+    )
+    case = Case(text + "\nv[1] = b", True, **ARRAYS)
+    program, _ = prepared(case.program)
+    fronts_, best = (s for s in program.kernels[0].body if isinstance(s, For))
+    assert skew_of([fronts_]) == 1 and "argmax" in print_statement(best)
+    arrays = [filled(p.node, np.random.default_rng(0)) for p in program.parameters]
+    for got, want in zip(ran(program, arrays), ran(case.program, arrays), strict=True):
+        assert got.tobytes() == want.tobytes()

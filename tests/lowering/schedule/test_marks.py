@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from plusequals.lowering.diagnostic import CdIndexError
+from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.schedule.grid import grid
 from plusequals.lowering.schedule.marks import marks
@@ -13,6 +14,7 @@ from plusequals.lowering.target import Target
 
 from ..passes.shown import text_of
 from .kernels import Case, backwards, ran
+from .scheduled import function, interpreted, of_any_size, scheduled
 
 ARRAYS = {"a": "i64[12]", "b": "b[12]", "u": "i64[40]", "v": "i64[40]", "k": "i64[3]"}
 EDGES = "for e in range(len(u)):\n    if {}:\n        {}\n"
@@ -53,6 +55,20 @@ def test_they_fill_the_same(text: str) -> None:
         for seed in range(40 if program is made else 12):
             got, want = ran(program, given(seed)), ran(case.program, given(seed))
             assert [x.tobytes() for x in got] == [x.tobytes() for x in want], seed
+
+
+def test_marks_have_the_size_of_the_run() -> None:
+    text = "def f(a, u, v, k):\n    for e in range(len(u)):\n"
+    text += "        if a[u[e]] == k[0] and a[v[e]] < 0:\n            a[v[e]] = k[0] + 1"
+    arguments = [given(0)[at] for at in (0, 2, 3, 4)]
+    program = scheduled(of_any_size(function(text), *arguments), Target("cuda"))
+    whole = grid(program, Target("cuda"), exact=True).program
+    assert "a_marks: i32[a_0]" in print_program(whole)
+    for seed in range(12):
+        arguments = [given(seed)[at] for at in (0, 2, 3, 4)]
+        want = [array.tobytes() for array in interpreted(program, *arguments)]
+        for one in (whole, backwards(whole)):
+            assert [array.tobytes() for array in interpreted(one, *arguments)] == want
 
 
 WHY = [

@@ -29,6 +29,8 @@ class Opened:
         self._plain: Handle | None = None
         self._events: dict[int, tuple[Handle, Handle]] = {}
         """Each stream with its event: of the latest point that somebody asked for."""
+        self.spare: list[Handle] = []
+        """Streams that nobody queues work on any more; a finalizer may add to them anywhere."""
         self._unsettled: dict[str, None] = {}
         """The names of what was queued and not waited for, since the device was last idle."""
         self.lost = False
@@ -42,8 +44,15 @@ class Opened:
         return f"cuda:{self.ordinal}"
 
     def stream(self) -> Handle:
-        """Return a new stream, with an event of its own."""
+        """Return a stream with an event of its own: a spare one that is done, or else a new one.
+
+        Streams are kept, since memory that they used last is known by them.
+        """
         with self._lock:
+            for one in list(self.spare):
+                if self.is_idle(one):
+                    self.spare.remove(one)
+                    return one
             stream, event = self.context.stream(), self.context.event()
             self._events[id(stream)] = stream, event
             return stream

@@ -70,6 +70,7 @@ class Pool:
     @property
     def kept(self) -> int:
         """Bytes that are kept for later."""
+        self._settle()
         return sum(size * len(pieces) for size, pieces in list(self._free.items()))
 
     def take(self, size: int, label: str, name: str, stream: Handle) -> int:
@@ -129,15 +130,20 @@ class Pool:
                         self.context.finish()
                 self.give_back((one.address,), one.stream)
 
-    def trim(self) -> None:
-        """Give the memory that is kept for later back to the device, for anybody's use."""
+    def trim(self) -> int:
+        """Give the memory that is kept for later back to the device, for anybody's use, and return
+        how many bytes that were."""
+        given = 0
         with self._lock:
-            for pieces in list(self._free.values()):
+            self._settle()
+            for size, pieces in list(self._free.items()):
                 while pieces:
                     piece = pieces.pop()
                     with _putting_back(pieces, piece):
                         self.context.free(*piece)
+                    given += size
             self.context.finish()
+        return given
 
     def _too_large(self, size: int, label: str, name: str) -> CdMemoryError:
         held = sorted(self._used.values(), key=lambda piece: -piece.size)

@@ -28,6 +28,21 @@ class Memory:
         with self.opened.working("a new stream"):
             return self.opened.stream()
 
+    def spare(self, lane: Handle) -> None:
+        """Let a stream be that of somebody else; takes no lock, so a finalizer may call it."""
+        self.opened.spare.append(lane)
+
+    def trim(self) -> int:
+        """Give the memory that is kept for later back; return how many bytes that were."""
+        with self.opened.working("giving memory back"):
+            return int(self.opened.pool.trim())
+
+    @property
+    def kept(self) -> int:
+        """Bytes that nobody uses, and that are kept for later."""
+        with self.opened.working("a look at its memory"):
+            return int(self.opened.pool.kept)
+
     def empty(self, shape: Sequence[int], dtype: Any, what: str, lane: Handle) -> DeviceArray:
         """Return a new array of any elements; raises CdMemoryError CD0880."""
         with self.opened.working(what):

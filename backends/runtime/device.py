@@ -102,13 +102,10 @@ class Context:
         found = self.find(field)
         if found is None:
             known = ", ".join(one.label for one in self.fields) or "none"
-            raise CdValueError(
-                Diagnostic(
-                    "CD0842", f"`{field.label}` has no array on {self.stream.name}",
-                    notes=(f"fields with arrays there: {known}",),
-                    helps=("link a routine that uses it, or `context.from_host(field)`",),
-                )
-            )  # fmt: skip
+            message = f"`{field.label}` has no array on {self.stream.name}"
+            notes = (f"fields with arrays there: {known}",)
+            helps = ("link a routine that uses it, or `context.from_host(field)`",)
+            raise CdValueError(Diagnostic("CD0842", message, notes=notes, helps=helps))
         return found
 
     def adopt(self, field: Field, written: bool) -> Buffer:
@@ -235,11 +232,8 @@ class Context:
         """
         field = field_of(field)
         if mode not in ("copy", "streaming"):
-            raise CdValueError(
-                Diagnostic(
-                    "CD0846", f"a merge is no {mode!r}", helps=('use "copy" or "streaming"',)
-                )
-            )
+            helps = ('use "copy" or "streaming"',)
+            raise CdValueError(Diagnostic("CD0846", f"a merge is no {mode!r}", helps=helps))
         expect_merge(consumer, field)
         consumer.context.require_live()
         with scheduling(self.stream, consumer.context.stream):
@@ -282,12 +276,9 @@ class Context:
     def require_live(self) -> None:
         """Raise CdBackendError CD0845 where the context, or a parent, was finalized."""
         if not self.live:
-            raise CdBackendError(
-                Diagnostic(
-                    "CD0845", f"this context of {self.stream.name} was finalized",
-                    helps=("link the routine again, in a context that is alive",),
-                )
-            )  # fmt: skip
+            message = f"this context of {self.stream.name} was finalized"
+            helps = ("link the routine again, in a context that is alive",)
+            raise CdBackendError(Diagnostic("CD0845", message, helps=helps))
 
     def __enter__(self) -> Context:
         return self
@@ -340,6 +331,15 @@ class Device:
     def used_memory(self) -> int:
         """Bytes in arrays of this device that are alive."""
         return self.account.used
+
+    @property
+    def kept_memory(self) -> int:
+        """Bytes of this device that no array has, and that are kept for later ones."""
+        return int(self.memory.kept)
+
+    def trim(self) -> int:
+        """Give what is kept for later back, for other programs; return how many bytes it was."""
+        return int(self.memory.trim())
 
     @property
     def suggested_streams(self) -> int:

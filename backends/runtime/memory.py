@@ -64,6 +64,15 @@ class HostMemory:
         """Return a new array of any elements; raises MemoryError."""
         return np.empty(shape, dtype)
 
+    def trim(self) -> int:
+        """Return 0: what goes is the system's at once."""
+        return 0
+
+    @property
+    def kept(self) -> int:
+        """Bytes that are kept for later: none."""
+        return 0
+
     @property
     def suggested_streams(self) -> int:
         """How many streams are likely to be of use: the processors that this process may use."""

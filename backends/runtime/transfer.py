@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...lowering.dataclass import dataclass
+from ...lowering.ending import when_gone
 from ..cuda.resident import copy, first_part
 from ..interface import Array
 from . import order
@@ -43,6 +44,8 @@ class Merging(Queue):
         self.memory, self.account = memory, account
         self.lane = memory.lane()
         """The device's own stream, where it has such."""
+        self._lane = None if self.lane is None else when_gone(memory.spare, self.lane)
+        """Goes when nobody can queue anything any more: another queue may have the stream then."""
         self.merge: Merge | None = None
         """What the merge buffer holds now, for the next routine that merges."""
         self.merge_room: Buffer | None = None

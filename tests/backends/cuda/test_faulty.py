@@ -123,6 +123,7 @@ def test_a_run_that_fails_anywhere_leaves_all_as_it_was(
     for at in range(1, MOST):
         for device in map(made.opened, range(2)):
             device.pool.trim()
+            device.spare.clear()
             device.staging = staging.Staging(device.context)
         if verb in ("allocate", "pinned"):
             driver.arm(verb, at, OutOfMemory, times=2)  # also where it is asked for again

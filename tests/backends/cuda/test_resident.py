@@ -207,6 +207,44 @@ def test_a_batch_and_a_device_that_is_not_there(made: CompiledCuda) -> None:
     assert caught.value.code == "CD0883"
 
 
+def test_memory_that_is_kept_can_be_given_back(made: CompiledCuda) -> None:
+    device, context = pe.device("cuda"), made.opened(0).context
+    p = p_of(1000)
+    routine = on(STEP).compile(p).link(device.stream().context())
+    routine()
+    assert np.array_equal(p.numpy(), np.full(1000, 3.0))
+    assert (device.used_memory, pe.device("cc").kept_memory, pe.device("cc").trim()) == (8000, 0, 0)
+    routine.context.finalize()
+    del routine
+    gc.collect()
+    kept = device.kept_memory
+    assert kept >= 8000 and device.trim() == kept
+    assert device.kept_memory == context.used == 0  # type: ignore[attr-defined]
+    on(STEP).compile(p).link(device.stream().context())()
+    assert np.array_equal(p.numpy(), np.full(1000, 7.0))
+
+
+def test_a_stream_that_nobody_has_any_more_is_the_next_ones(made: CompiledCuda) -> None:
+    """Once its work is done: not before."""
+    opened, device, p = made.opened(0), pe.device("cuda"), p_of()
+    step = on(STEP).compile(p)
+    for _ in range(5):
+        routine = step.link(device.stream(threaded=False).context())
+        for _ in range(2):
+            routine()
+        p.numpy()
+        del routine
+        gc.collect()
+    assert np.array_equal(p.numpy(), np.full(3, 2.0**11 - 1))
+    assert len(opened._events) - (opened._plain is not None) <= 2
+    lanes = [made.memory(0).lane() for _ in range(2)]
+    made.memory(0).spare(lanes[0])
+    opened.context.clear(opened.pool.take(8, "x", "f", lanes[0]), 8, lanes[0])
+    assert opened.stream() not in lanes, "it is at work"
+    opened.wait(lanes[0])
+    assert opened.stream() is lanes[0]
+
+
 def test_properties(made: CompiledCuda) -> None:
     device = pe.device("cuda:1")
     assert device.properties["model"] == "processor 1"

@@ -9,7 +9,7 @@ beside these, and a concrete pointer never appears in any of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy.typing as npt
@@ -76,6 +76,14 @@ class HasKernels(Protocol):
     @property
     def program(self) -> Program:
         """The loops that were compiled, with those that are blocks and threads."""
+
+    @property
+    def whole(self) -> Program:
+        """The same before they were shared out."""
+
+    @property
+    def computed(self) -> Set[int]:
+        """The arrays, by node id, whose elements products compute where they fill tiles."""
 
     @property
     def kernels(self) -> Sequence[KernelRow]:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..backends.cc import host
 from ..backends.interface import Code, HasKernels, Origin
 from ..lowering import settings
-from ..lowering.counts import counts
+from ..lowering.counts import Counts, counts
 from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import NOWHERE, Source, Span
 from ..lowering.ir.loops import Program
@@ -28,8 +29,8 @@ from ..lowering.ir.spelling import Scope
 from ..lowering.lower import lower
 from ..lowering.passes.noticed import origins
 from ..lowering.pipeline import optimize
-from ..lowering.placement import Place, Placement
-from ..lowering.points import known_of
+from ..lowering.placement import Place, Placement, place
+from ..lowering.points import Known, known_of
 from ..lowering.target import HOST, Target
 from .elaborate.frame import LIBRARY
 from .elaborate.inputs import ObjectSpec, Spec
@@ -118,6 +119,9 @@ def explanation(form: Specialisation, is_kept: bool, arguments: Arguments) -> Ex
         given = [get(arguments) for get in form.arrays]
         known = known_of(procedure.parameters, given)
         about["counts"] = counts(program, known, placement.memory)
+        if isinstance(code, HasKernels) and code.computed:
+            about["counts"] = _without(code, about["counts"], known)
+            placement = _computed(placement, code)
         about["arrays"] = tuple(_arrays(before, program, placement, names))
         about["decisions"] = tuple(_decisions(placement, names, procedure.span))
     meaning = tuple(procedure_lines(procedure, names))
@@ -139,6 +143,20 @@ def _target(form: Specialisation, code: Code) -> Target:
     if isinstance(code, HasKernels):
         return Target("cuda", stack_bytes=settings.current().stack_bytes)
     return host.target() if form.situation.backend == "cc" else HOST
+
+
+def _computed(placement: Placement, code: HasKernels) -> Placement:
+    """Return where arrays are of which a device has some only in tiles, element by element."""
+    tiles = Place("virtual", "the product that reads it computes its elements where it fills tiles")
+    return replace(placement, places={**placement.places, **dict.fromkeys(code.computed, tiles)})
+
+
+def _without(code: HasKernels, found: Counts, known: Known) -> Counts:
+    """Return the work of a call without the memory that these would take, and its traffic."""
+    memory = place(code.whole, stack_bytes=settings.current().stack_bytes).memory
+    kept = counts(code.whole, known, memory)
+    arrays = tuple(one for one in found.arrays if one.node.id not in code.computed)
+    return replace(found, arrays=arrays, allocated=kept.allocated, stack=kept.stack)
 
 
 def _written(home: Source, lines: Iterable[Line]) -> Iterator[Line]:

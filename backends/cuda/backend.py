@@ -269,7 +269,10 @@ def translate(procedure: Procedure, device: Properties) -> Plan:
     scheduled = grid(program, target, chosen.profile == "strict")
     if chosen.verify:
         verify_program(scheduled.program)
-    made = plan(scheduled.program, scheduled.spaces, zeroed)
+    made = replace(
+        plan(scheduled.program, scheduled.spaces, zeroed),
+        whole=scheduled.whole, computed=scheduled.computed,
+    )  # fmt: skip
     save(procedure.name, "source.cu", made.text.text)
     return made
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -64,6 +64,16 @@ class CudaCode:
     def program(self) -> Program:
         """The loops that were compiled, with those that are blocks and threads."""
         return self.plan.program
+
+    @property
+    def whole(self) -> Program:
+        """The loops before they were shared out."""
+        return self.plan.whole or self.plan.program
+
+    @property
+    def computed(self) -> Set[int]:
+        """The arrays, by node id, whose elements products compute where they fill tiles."""
+        return self.plan.computed
 
     @property
     def kernels(self) -> tuple[KernelRow, ...]:

@@ -171,6 +171,10 @@ class Plan:
     """Integers, into which kernels write what the host asks."""
     device: tuple[Node, ...]
     """The locals that are the device's, in the order of the program."""
+    whole: Program | None = None
+    """The program before its loops were shared out, where that is known."""
+    computed: frozenset[int] = frozenset()
+    """Arrays of that, by node id, which are none here: products compute elements in tiles."""
 
     @property
     def counted(self) -> int:

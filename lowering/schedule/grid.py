@@ -72,12 +72,17 @@ class Grid:
     program: Program
     spaces: Mapping[int, Space]
     """Of temporaries that are not the device's, who has them, by node id."""
+    whole: Program
+    """The loops before they were shared out."""
+    computed: frozenset[int]
+    """The arrays, by node id, that are gone since products compute their elements in tiles."""
 
 
 def grid(program: Program, target: Target, exact: bool = False) -> Grid:
     """Return the program as kernels; with `exact` sums keep the order of the program."""
-    program, _ = prepared(program)
-    program = anew(program, target, exact)
+    before, _ = prepared(program)
+    program = anew(before, target, exact)
+    computed = frozenset(n.id for n in before.locals) - {n.id for n in program.locals}
     fresh = fresh_for(program)
     nodes = (*(p.node for p in program.parameters), *program.locals, *program.results)
     body = tuple(stmt for kernel in program.kernels for stmt in kernel.body)
@@ -94,7 +99,7 @@ def grid(program: Program, target: Target, exact: bool = False) -> Grid:
     scheduled = fresh.declared(scheduled)
     used = {node.id for node in (*reads(made), *writes(made))}
     kept = tuple(n for n in scheduled.locals if n.id in used)
-    return Grid(replace(scheduled, locals=kept), work.spaces)
+    return Grid(replace(scheduled, locals=kept), work.spaces, program, computed)
 
 
 @dataclass(slots=True)
@@ -300,14 +305,9 @@ class _Placing:
     def of_band(self, found: Band) -> Made | None:
         """Return the kernel of a band: by blocks or by threads."""
         by_block = prefers_rows(found, self.facts, self.nodes)
-        for rowwise in (by_block, not by_block):
-            if rowwise:
-                made = rows(found, self.facts, self.fresh, self.nodes)
-            else:
-                made = points(found, self.fresh, self.nodes)
-            if made is not None:
-                return made
-        return None
+        made = None if by_block else points(found, self.fresh, self.nodes)
+        made = made or rows(found, self.facts, self.fresh, self.nodes)
+        return made or (points(found, self.fresh, self.nodes) if by_block else None)
 
     def is_hosts_loop(self, stmt: Stmt) -> bool:
         """Whether what a loop in the order of the program does is worth kernels of its own."""
@@ -334,8 +334,8 @@ class _Placing:
         body = tuple(part)
         if all(isinstance(stmt, Comment) for stmt in body):
             return body
-        own = self.own_of(body)
-        if any(_shares(stmt, self.facts) for stmt in body):
+        own, facts = self.own_of(body), self.facts
+        if any(is_worth(s, facts) or (isinstance(s, For) and is_shared(s, facts)) for s in body):
             made = one_block(body, own, self.facts, self.fresh, self.nodes | self.known())
             if made is not None:
                 self.spaces |= made.spaces
@@ -359,10 +359,6 @@ class _Placing:
             and self.nodes[number].static_shape is not None
             and not found.read_before_written(self.nodes[number])
         )  # fmt: skip
-
-
-def _shares(stmt: Stmt, facts: Facts) -> bool:
-    return is_worth(stmt, facts) or (isinstance(stmt, For) and is_shared(stmt, facts))
 
 
 def _told(run: Sequence[Stmt]) -> Sequence[Stmt]:

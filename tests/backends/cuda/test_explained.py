@@ -12,7 +12,7 @@ import plusequals as pe
 from plusequals.backends.cuda.nvrtc import Figures, Made
 from plusequals.backends.interface import HasKernels
 
-from .on_cpu import Gxx, backend, installed, needs_gxx
+from .on_cpu import Gxx, Nothing, backend, installed, needs_gxx
 from .test_nvrtc import needed, needs_nvrtc
 
 TEXT = """\
@@ -87,6 +87,23 @@ def test_the_loops_are_those_of_the_device() -> None:
     made = explained(Saying)
     assert " block:" in made.loops and " thread:" in made.loops
     assert "__global__" in made.code
+
+
+def test_what_products_compute_in_tiles_has_no_array() -> None:
+    text = "def f(y, s, v):\n    p[i, j] = exp(s[i, j])\n    y[i, d] = sum[j](p[i, j] * v[j, d])\n"
+    function, given = pe.cd_from_source(text), [np.zeros((64, 64), "f4")] * 2
+    with installed(backend(compiler=Nothing)):
+        made = function.on("cuda").explain(np.zeros((64, 64), "f4"), *given)
+    (row,) = [row for row in made.arrays if row.name == "p"]
+    assert (row.mode, row.why) == (
+        "virtual", "the product that reads it computes its elements where it fills tiles"
+    )  # fmt: skip
+    assert made.counts is not None
+    assert made.counts.temporary == 0
+    assert made.counts.moved == sum(one.loads + one.stores for one in made.counts.arrays)
+    assert "work of one call" in str(made)
+    assert {made.names[one.node.id] for one in made.counts.arrays} == {"y", "s", "v"}
+    assert made.counts.operations["exp"] == 64 * 64
 
 
 @needs_gxx

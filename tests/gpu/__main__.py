@@ -31,8 +31,8 @@ from plusequals.backends.runtime.state import RUNTIME
 from . import abreast, launching, nests, sanitizer, suite, tensors
 from .jobs import done, share
 from .machine import Cuda, NoDevice
-from .measure import copy_rate, into, rows, table
-from .peers import PEERS, first_line
+from .measure import Row, copy_rate, into, rows, table
+from .peers import PEERS
 from .sharing import groups
 from .work import MEASURED
 
@@ -124,6 +124,9 @@ def inside(given: argparse.Namespace) -> int:
         return 0
     if given.way:
         groups.use(given.way)
+    if given.inside == "launching":
+        said(f"{launching.seconds()}")
+        return 0
     what, _, group = given.inside.partition(" ")
     jobs = groups.jobs(group) if group else JOBS[what]()
     tally = done(share(jobs, given.share), given.seconds or LIMIT, said, each=bool(group))
@@ -165,33 +168,42 @@ def benchmark(given: argparse.Namespace) -> bool:
     machine = Cuda()
     compiler = nvrtc.find(machine.facts.newest)
     rate, facts, host = copy_rate(machine), machine.facts, queued()
-    found = []
-    for row in rows(machine, compiler, given.cells, PEERS):
-        found.append(row)
-        print(table([row], rate, list(PEERS)).splitlines()[2], flush=True)
-    text = (
+    head = (
         f"{facts.name}, {facts.target}, driver of CUDA {facts.driver}, {compiler.name}. A copy\n"
         f"within the device reads and writes {rate / 1e9:,.0f} GB/s. Times are medians of runs\n"
         "whose arguments are on the device, by its events (JAX: by the clock of the host).\n"
-        f"{host}\n\n" + table(found, rate, list(PEERS))
+        f"{host}\n\n"
     )
+    print(head, flush=True)
+    found, text = list[Row](), head
+    for row in rows(machine, compiler, given.cells, PEERS):
+        found.append(row)
+        print(table([row], rate, list(PEERS)).splitlines()[2], flush=True)
+        text = head + table(found, rate, list(PEERS))
+        if given.into is not None:  # after each, since whoever lends a device may end all of this
+            page = given.into.read_text(encoding="utf-8")
+            given.into.write_text(into(page, text), encoding="utf-8")
     print(f"\n{text}", flush=True)
-    if given.into is not None:
-        page = given.into.read_text(encoding="utf-8")
-        given.into.write_text(into(page, text), encoding="utf-8")
     return all(row.ours is not None for row in found)
 
 
 def queued() -> str:
-    """Return a sentence on what the host spends on a linked routine of one kernel."""
-    try:
-        took = launching.seconds()
-    except Exception as why:  # the cells are measured all the same
-        return f"What the host spends on a routine was not measured: {first_line(why)}"
+    """Return what the host spends on a linked routine of one kernel, in each way to the driver."""
     return (
-        f"The host spends {took * 1e6:.1f} microseconds on a linked routine of one kernel, which\n"
-        f"it queues, the median of {launching.ROUNDS} runs of {launching.CALLS} calls."
+        "For a linked routine of one kernel, which it queues, the host takes, as the median of\n"
+        f"{launching.ROUNDS} runs of {launching.CALLS} calls:\n"
+        + "\n".join(f"{queued_through(way)}." for way in groups.ways())
     )
+
+
+def queued_through(way: str) -> str:
+    """Return that of one way, measured by a process of its own: the cells need the rest."""
+    words = (sys.executable, "-m", "tests.gpu", "--inside", "launching", "--way", way)
+    (ran,) = abreast.run({way: words}, "", launching.LONGEST, ROOT, lambda line: False)
+    last = ran.lines[-1] if ran.lines else "it said nothing"
+    if ran.status != 0:
+        return f"through `{way}` it was not measured, {last[:100]}"
+    return f"through `{way}` {float(last) * 1e6:.1f} microseconds"
 
 
 if __name__ == "__main__":

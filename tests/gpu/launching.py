@@ -11,6 +11,8 @@ import plusequals as pe
 CALLS = 200
 """Routines that are queued one after the other: fewer than a device keeps in its queue."""
 ROUNDS = 15
+LONGEST = 120.0
+"""Seconds that the process may take that measures it."""
 TEXT = "def halved(p):\n    p.value[i] = p.value[i] * 0.5 + 1\n"
 
 

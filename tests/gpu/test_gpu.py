@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,19 @@ import pytest
 
 import plusequals as pe
 from benchmarks.cell import Case
+from plusequals.backends.cuda import driver as driver_of
+from plusequals.backends.cuda import nvrtc
 from plusequals.backends.cuda.backend import translate
 from tests.backends.cuda.on_cpu import CpuDriver, Gxx, backend, installed, needs_gxx
 from tests.backends.cuda.test_nvrtc import needed, needs_nvrtc
 
 from . import __main__ as command
-from . import launching, machine, measure, nests, peers, sanitizer, suite, tensors
+from . import abreast, launching, machine, measure, nests, peers, sanitizer, suite, tensors
 from .jobs import done
 from .kernels import LeftOut, prepared
 from .machine import Facts
 from .measure import BEGIN, END, Row, copy_rate, into, rows, table
+from .sharing import groups
 from .work import MEASURED, Measured, empty
 
 
@@ -114,10 +117,30 @@ def test_the_host_is_measured_by_routines_that_nobody_waits_for(
         asked = [what for _, what, *_ in driver.log]
         first = asked.index("launch")
         assert asked[first : first + 3] == ["launch"] * 3
-        assert command.queued().startswith("The host spends ")
     monkeypatch.setattr(launching, "TEXT", "def halved(p):\n    p.value[i] = p.value[i] * 2\n")
-    with installed(backend(driver)):
-        assert "not measured: it computes something else" in command.queued()
+    with installed(backend(driver)), pytest.raises(AssertionError, match="something else"):
+        launching.seconds()
+
+
+def test_what_the_host_spends_is_measured_in_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "ways", lambda: ["pycuda", "cuda.bindings"])
+    monkeypatch.setattr(launching, "seconds", lambda: 2.5e-6)
+    monkeypatch.setattr(driver_of, "WAYS", driver_of.WAYS)
+    run = abreast.run
+
+    def here(commands: Any, what: str, *given: Any) -> list[abreast.Ran]:
+        (words,) = commands.values()
+        assert words[:5] == (sys.executable, "-m", "tests.gpu", "--inside", "launching")
+        code = "import sys; sys.exit('no device')" if "pycuda" in words else "print(2.5e-06)"
+        return run({"x": (sys.executable, "-c", code)}, what, *given)
+
+    monkeypatch.setattr(abreast, "run", here)
+    assert command.queued().splitlines()[2:] == [
+        "through `pycuda` it was not measured, no device.",
+        "through `cuda.bindings` 2.5 microseconds.",
+    ]
+    assert command.main(["--inside", "launching", "--way", "pycuda"]) == 0
+    assert [way for way, _ in driver_of.WAYS] == ["pycuda"]
 
 
 @needs_gxx
@@ -195,6 +218,27 @@ def test_the_table_and_the_page() -> None:
     assert into(page, text) == f"before\n{BEGIN}\n\n{text}\n\n{END}\nbehind\n"
     with pytest.raises(ValueError, match="has no"):
         into("nothing", text)
+
+
+def test_the_page_is_written_after_each_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}\n{END}\n")
+
+    def measured(*_: object) -> Iterator[Row]:
+        yield Row("saxpy:1", "bytes", 12.0, 2.0, 1e-3)
+        assert "| `saxpy:1` | 1 ms |" in page.read_text()
+        yield Row("nbody:1", "operations", 12.0, 2.0, None, why={"plusequals": "it is lost"})
+
+    monkeypatch.setattr(command, "Cuda", Played)
+    monkeypatch.setattr(command, "queued", lambda: "nothing.")
+    monkeypatch.setattr(command, "rows", measured)
+    monkeypatch.setattr(command, "copy_rate", lambda machine: 1e9)
+    monkeypatch.setattr(nvrtc, "find", lambda newest: Gxx())
+    assert not command.benchmark(command.options(["benchmark", "--into", str(page)]))
+    assert "* plusequals, `nbody:1`: it is lost" in page.read_text()
+    assert "within the device reads and writes 1 GB/s" in capsys.readouterr().out
 
 
 def test_the_page_of_performance_has_a_place_for_it() -> None:

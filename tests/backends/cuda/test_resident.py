@@ -285,6 +285,50 @@ def test_training_on_two_streams(made: CompiledCuda) -> None:
     np.testing.assert_allclose(*found, rtol=1e-10)
 
 
+@pytest.mark.parametrize("threaded", [True, False])
+def test_two_devices_wait_for_each_other(made: CompiledCuda, threaded: bool) -> None:
+    """What is read there was written here, and is not written again before it was read: a driver
+    that does all as late as it may would copy something else."""
+    p, log = p_of(400), made.driver().log  # type: ignore[attr-defined]
+    streams = [pe.device(name).stream(threaded) for name in ("cuda:0", "cuda:1")]
+    here, there = (on(STEP).compile(p).link(stream.context()) for stream in streams)
+    merge = on("def m(p):\n    p[...] = p + p.merge\n").compile(p).link(there.context)
+    value = [1.0, 1.0]
+    for mode in ("copy", "streaming"):
+        here(), here()
+        there.context.copy_from(here.context, p)
+        here()
+        there(), there()
+        here.context.merge_into(merge, p, mode)
+        here()
+        merge()
+        value[1] = ((value[0] * 4 + 3) * 2 + 1) * 2 + 1 + value[0] * 8 + 7
+        value[0] = value[0] * 16 + 15
+        found = [one.context.numpy(p) for one in (here, there)]
+        assert [set(one.tolist()) for one in found] == [{number} for number in value]
+    copied = [at for at, what in enumerate(log) if what[1] == "copy_from"]
+    assert [log[at][:4] for at in copied] == 4 * [(1, "copy_from", 0, 3200)]
+    assert {log[at][4] for at in copied} == {streams[1].lane}, "in the order of the target's stream"
+
+
+def test_gradients_of_two_devices_are_gathered_and_the_sum_is_sent_back(
+    made: CompiledCuda,
+) -> None:
+    rng, found = np.random.default_rng(1), []
+    inputs = rng.normal(size=(30, 3))
+    for names in (("cuda:0", "cuda:1", "cuda:1"), ("cc", "cc", "cc")):
+        w = pe.tensor("w", 3, dtype="float64")
+        streams = [pe.device(name).stream() for name in names]
+        slope = on("def slope(w, x):\n    w.grad[...] = (x @ w - 1.0) @ x\n")
+        descend = on("def descend(w, rate):\n    w[i] -= rate * w.grad[i]\n")
+        train = pe.DataParallel(slope, descend, streams, (w.grad,), (w, 0.02))
+        for _ in range(4):
+            train(w, inputs)
+        train.synchronize()
+        found.append(w.numpy())
+    np.testing.assert_allclose(*found, rtol=1e-12)
+
+
 def test_copies_of_every_kind(made: CompiledCuda) -> None:
     memories = [made.memory(k) for k in (0, 1)]
     lanes = [memory.lane() for memory in memories]

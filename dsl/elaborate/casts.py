@@ -27,9 +27,9 @@ from .site import (
     static_int,
     takes,
 )  # fmt: skip
-from .types import WEAK_COMPLEX, WEAK_FLOAT, WEAK_INT, Kind, apply, cast
+from .types import WEAK_COMPLEX, WEAK_FLOAT, WEAK_INT, Kind, apply, cast, kind_of_number
 from .ufuncs import Pair, combine_of, strong_of
-from .values import Array, Masked, Scalar, Value
+from .values import Array, Masked, Scalar, Static, Value
 
 if TYPE_CHECKING:
     from . import powers
@@ -115,6 +115,35 @@ def python_complex(site: Site, real: Value = ZERO, imag: Value = NONE) -> Value:
     expr, _ = apply("complex", (re.expr, re.kind), (im.expr, im.kind), to=WEAK_FLOAT)
     return Scalar(Apply(OPS["complex"], expr.args, dtypes.complex128)  # type: ignore[union-attr]
                   , WEAK_COMPLEX)  # fmt: skip
+
+
+def to_float(site: Site, values: tuple[Value, ...], name: str) -> tuple[Value, ...]:
+    """Return what functions of `math` work on: Python's floats, if all are numbers.
+
+    Of elements at index letters and of whole arrays they are NumPy's, which keep the type.
+    """
+    if site.ctx.pointwise or not all(map(_is_number, values)):
+        return values
+    to = python_cast(name, WEAK_FLOAT, "")
+    return tuple(to(site, value) for value in values)
+
+
+def to_complex(site: Site, values: tuple[Value, ...], _: str) -> tuple[Value, ...]:
+    """Return what functions of `cmath` work on, which is complex: numbers are Python's."""
+    if not site.ctx.pointwise and all(map(_is_number, values)):
+        return tuple(python_complex(site, value) for value in values)
+    kinds = [powers.kind_of(site, value) for value in values]
+    wide = [Kind(dtypes.promote(kind.dtype, dtypes.complex64), kind.weak) for kind in kinds]
+    return tuple(
+        converted(site, value, kind.dtype, kind.weak)
+        for value, kind in zip(values, wide, strict=True)
+    )
+
+
+def _is_number(value: Value) -> bool:
+    if isinstance(value, Static):
+        return kind_of_number(value.value) is not None
+    return isinstance(value, Scalar) or isinstance(value, Array) and value.rank == 0
 
 
 def to_integer(op: str) -> Body:

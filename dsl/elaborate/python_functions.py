@@ -7,7 +7,7 @@ import cmath
 import math
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -151,19 +151,11 @@ def _sequence(kind: str) -> Callable[..., Value]:
 
 
 def _of_math() -> Iterator[tuple[object, Handler]]:
-    for function, ufunc in PYTHON_NAMES.items():
-        assert callable(function)
-        yield function, folds(function, e.ufunc_handler(ufunc, python=True))
+    for function, handler in _with_run_time_values():
+        yield function, folds(function, _of_python_numbers(function, handler))
     for name in ("floor", "ceil", "trunc"):
         function = getattr(math, name)
         yield function, folds(function, takes(name, casts.to_integer(name)))
-    yield math.log, folds(math.log, takes("log", e.logarithm))
-    yield cmath.log, folds(cmath.log, takes("log", e.logarithm))
-    yield cmath.phase, folds(cmath.phase, takes("phase", e.angle))
-    for name in ("erf", "erfc"):
-        yield getattr(math, name), folds(getattr(math, name), e.word_handler(name))
-    if hasattr(math, "fma"):
-        yield math.fma, folds(math.fma, e.word_handler("fma"))
     yield math.prod, folds(math.prod, takes("prod", reducer("prod")))
     for name in ("gcd", "lcm", "isqrt", "factorial", "comb", "perm", "gamma", "lgamma", "dist",
                  "fsum", "remainder", "ldexp", "frexp", "modf", "isclose", "ulp"):  # fmt: skip
@@ -171,6 +163,30 @@ def _of_math() -> Iterator[tuple[object, Handler]]:
         yield function, folds(function, _only_constants(f"math.{name}"))
     for ufunc in (np.gcd, np.lcm):
         yield ufunc, folds(ufunc, _only_constants(f"np.{ufunc.__name__}"))
+
+
+def _with_run_time_values() -> Iterator[tuple[Any, Handler]]:
+    """Yield the functions of Python's modules that numbers of the run may be given to."""
+    for function, ufunc in PYTHON_NAMES.items():
+        yield function, e.ufunc_handler(ufunc, python=True)
+    yield math.log, takes("log", e.logarithm)
+    yield cmath.log, takes("log", e.logarithm)
+    yield cmath.phase, takes("phase", e.angle)
+    for name in ("erf", "erfc"):
+        yield getattr(math, name), e.word_handler(name)
+    if hasattr(math, "fma"):
+        yield math.fma, e.word_handler("fma")
+
+
+def _of_python_numbers(function: Any, handler: Handler) -> Handler:
+    """Return the handler of a function; those of `math` and `cmath` make Python's numbers first."""
+    to = {"math": casts.to_float, "cmath": casts.to_complex}.get(function.__module__)
+    name = f"{function.__module__}.{function.__name__}"
+
+    def handle(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        return handler(site, args if to is None else to(site, args, name), keywords)
+
+    return handle
 
 
 def _only_constants(name: str) -> Handler:

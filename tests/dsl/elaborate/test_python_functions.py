@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import cmath
+import math
+
+import numpy as np
 import pytest
+
+import plusequals as pe
 
 from .numpy_oracle import assert_same_as_numpy
 
@@ -28,3 +34,14 @@ EXPRESSIONS = (
 @pytest.mark.parametrize("body", EXPRESSIONS)
 def test_it_is_what_numpy_says(body: str) -> None:
     assert_same_as_numpy(body)
+
+
+def test_of_single_numbers_they_make_python_s(backend: str) -> None:
+    given = "lambda x: (math.sqrt(x[0]), math.isnan(x[1]), math.log(x[0], 2), cmath.sqrt(x[1]))"
+    x = np.array([2.0, -3.0], np.float32)
+    names = {"math": math, "cmath": cmath}
+    got, wanted = pe.cd_from_source(given, names, backend=backend)(x), eval(given, names)(x)
+    assert list(map(type, got)) == list(map(type, wanted))
+    np.testing.assert_allclose(got, wanted, rtol=1e-15)
+    with pytest.raises(TypeError, match="`math.sqrt` of a complex number"):
+        pe.cd_from_source("lambda z: math.sqrt(z[0])", names)(np.array([1j]))

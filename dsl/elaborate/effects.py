@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ...lowering.diagnostic import (
-    CdSyntaxError,
-    CdTypeError,
-    Span,
-)  # fmt: skip
+from dataclasses import replace
+
+from ...lowering import diagnostic
+from ...lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Span
 from ...lowering.ir.assignments import Check, Fault, Print
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Domain, Expr
+from ...lowering.ir.faults import raised_as
 from .. import surface as s
 from .arrays import as_scalar, describe
 from .bindings import frozen
@@ -21,7 +21,7 @@ from .operators import as_affine
 from .requests import is_request, request
 from .truth import settle_test, test_of
 from .types import FALSE, cast
-from .values import Array, Group, Scalar, Static, Value
+from .values import Array, Group, Opaque, Scalar, Static, Value
 from .ways_out import WAYS_OUT
 
 
@@ -91,41 +91,57 @@ def _plain(text: str) -> str:
 
 def raising(frame: Frame, statement: s.Raise) -> None:
     """`raise Error("text")`: a check that fails where it stands."""
-    kind, text = "Exception", ""
-    values: tuple[Expr, ...] = ()
     if frame.ctx.pointwise:
         raise error(
             "CD0522", CdSyntaxError,
             "`raise` would have to run at every point of the index letters", statement.span,
         )  # fmt: skip
     match statement.error:
-        case s.Call(s.Name(name), args, ()):
-            kind = name
-            text, values = _message(frame, args)
-        case s.Name(name) if name not in frame.names:
-            kind = name
+        case s.Call(s.Name() | s.Attribute() as named, args, ()):
+            kind = _error_class(frame, named)
+        case s.Name() | s.Attribute() as named:
+            kind, args = _error_class(frame, named), ()
         case _:
-            raise error(
-                "CD0145",
-                CdSyntaxError,
-                "`raise` here names an error class and a text",
-                statement.span,
-            )
-    families = {
-        "IndexError": "CdIndexError", "TypeError": "CdTypeError", "NameError": "CdNameError",
-        "AssertionError": "CdAssertionError", "ZeroDivisionError": "CdZeroDivisionError",
-        "OverflowError": "CdOverflowError", "MemoryError": "CdMemoryError",
-        "RuntimeError": "CdRuntimeError", "NotImplementedError": "CdRuntimeError",
-        "KeyboardInterrupt": "CdKeyboardInterrupt",
-    }  # fmt: skip
-    message, span = f"{kind}: {text}" if text else kind, statement.span
-    fault = Fault("CD0762", families.get(kind, "CdValueError"), message)
+            kind = None
+    if kind is None:
+        raise error(
+            "CD0145", CdSyntaxError, "`raise` here names an error class and a text", statement.span
+        )
+    text, values = _message(frame, args)
+    name, span = kind.__name__, statement.span
+    message = f"{name}: {text}" if text else name
+    fault = Fault("CD0762", _raised_as(kind, args), message)
+    if fault.kind == "CdValueError" and kind is not ValueError:
+        fault = replace(
+            fault, helps=(f"to have it raised itself, let `{name}` be a name of a module",)
+        )
     if span.source.name == LIBRARY:
         outside = [call for call in frame.ctx.stack if call.source.name != LIBRARY]
         fault, span = Fault("CD0460", "CdValueError", text, WAYS_OUT["CD0460"]), outside[-1]
     frame.ctx.emit(Check(FALSE, fault, values, Domain(), span))
     if fault.code != "CD0460":
         _may_end(frame.ctx, FALSE)
+
+
+def _error_class(frame: Frame, named: s.Expr) -> type[BaseException] | None:
+    """Return the class of errors that is named, None where it is none."""
+    match evaluate(frame, named):
+        case Static(kind) | Opaque(kind) if isinstance(kind, type):
+            return kind if issubclass(kind, BaseException) else None
+        case _:
+            return None
+
+
+def _raised_as(kind: type[BaseException], args: tuple[s.Expr, ...]) -> str:
+    """Return what a fault says of an error class: one of ours, or where the class is found."""
+    own = getattr(diagnostic, f"Cd{kind.__name__}", None)
+    if own is not None and own.__bases__ == (CdError, kind):
+        return f"Cd{kind.__name__}"
+    is_text = any(
+        isinstance(arg, s.Format) or isinstance(arg, s.Literal) and isinstance(arg.value, str)
+        for arg in args
+    )
+    return raised_as(kind, len(args) == 1 and not is_text)
 
 
 def evaluation(frame: Frame, statement: s.Evaluate) -> None:

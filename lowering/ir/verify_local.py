@@ -244,7 +244,8 @@ def faults_can_be_raised(look: Look) -> Texts:
     if not isinstance(statement, assignments.Check | loops.Check):
         return
     try:
-        error_class(statement.fault.kind)
+        if ":" not in statement.fault.kind:
+            error_class(statement.fault.kind)
     except KeyError:
         yield f"there is no error class {statement.fault.kind}"
     slots = [slot for _, slot, _, _ in Formatter().parse(statement.fault.message) if slot]

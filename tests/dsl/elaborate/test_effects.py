@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,23 @@ from tests.language.ask import plain, run
 from .scenes import found, typed
 
 X = np.array([1.5, -2.0])
+
+
+class NotConverged(ArithmeticError):
+    """An error as users define them."""
+
+    def __init__(self, text: str = "never") -> None:
+        super().__init__(text)
+        self.code = len(text)
+
+
+class Twofold(Exception):
+    """One that is not made of a message alone."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(one, two)
+
+
 PRINTS = (
     "print('a', 1, 2.5, None)", "print(x[0], x[1] < 0)", "print(f'{n} of {x[0]}!')", "print()",
     "print(f'{x[0]:.3f}|{x[1]:>9}|{n:05d}|{x[0]:e}')", "print(x[0], n, sep='; ', end='.')",
@@ -81,7 +99,7 @@ def test_an_assert_that_fails_says_its_message(body: str, message: str) -> None:
         ("ValueError('bad x')", ValueError), ("IndexError", IndexError),
         ("ZeroDivisionError('zero')", ZeroDivisionError), ("RuntimeError('other')", RuntimeError),
         ("OverflowError('far')", OverflowError), ("MemoryError", MemoryError),
-        ("NotImplementedError", RuntimeError), ("KeyError('other')", ValueError),
+        ("NotImplementedError", NotImplementedError), ("KeyError('other')", KeyError),
         ("KeyboardInterrupt('stop')", KeyboardInterrupt),
     ],
 )  # fmt: skip
@@ -137,3 +155,40 @@ def test_what_was_done_before_an_assert_that_fails_was_done() -> None:
     with pytest.raises(CdAssertionError):
         run("numpy", "x", "x[0] = 5.0\nassert len(x) > 2\nreturn x @ np.ones(3)", x)
     assert x.tolist() == [[5.0, 5.0], [1.0, 1.0]]
+
+
+RAISES = """def f(x, n):
+    if x[0] == 1:
+        raise NotConverged(f"after {n} of {x[0]}")
+    if x[0] == 2:
+        raise Twofold("one")
+    if x[0] == 3:
+        raise SystemExit(n)
+    if x[0] == 4:
+        raise Local
+    raise KeyError("key")
+"""
+
+
+def test_errors_of_any_class_are_raised_as_they_are(backend: str) -> None:
+    class Local(Exception):
+        pass
+
+    classes = {one.__name__: one for one in (NotConverged, Twofold, Local)}
+    f = pe.cd_from_source(RAISES, classes, backend=backend)
+    with pytest.raises(
+        NotConverged, match="CD0762.*NotConverged: after 3 of 1.0\n.*:3:9"
+    ) as caught:
+        f(np.array([1.0]), 3)
+    assert caught.value.args == ("after 3 of 1.0",) and caught.value.code == 14
+    again = copy.copy(caught.value)  # as is done to errors of queues
+    assert isinstance(again, NotConverged) and str(again) == str(caught.value)
+    with pytest.raises(pe.CdError, match="`Twofold` cannot be made of this message alone: .*'two'"):
+        f(np.array([2.0]), 3)
+    with pytest.raises(SystemExit) as left:
+        f(np.array([3.0]), 3)
+    assert left.value.code == 3
+    with pytest.raises(pe.CdError, match="let `Local` be a name of a module"):
+        f(np.array([4.0]), 3)
+    with pytest.raises(KeyError):
+        f(np.array([5.0]), 3)

@@ -108,10 +108,11 @@ def _into_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
             "CD0209", CdShapeError, f"`{name}` changes its shape in the loop: {describe(slot)} "
             f"before, {describe(value)} inside", span, helps=("use another name inside the loop",),
         )  # fmt: skip
+    part = ", ".join(":n" if axis == 0 else ":" for axis in range(slot.rank))
+    way = f"make it before the loop as large as it gets, and use parts: `{name}[{part}] = ...`"
     for axis, (a, b) in enumerate(zip(slot.shape, value.shape, strict=True)):
-        frame.ctx.equal_extents(
-            a, b, f"`{name}` changes its size along axis {axis} in the loop", span
-        )
+        what = f"`{name}` changes its size along axis {axis} in the loop"
+        frame.ctx.equal_extents(a, b, what, span, (way,))
     kind = join(slot.kind, value.kind)
     if kind != slot.kind:
         raise NeedKind(name, kind)

@@ -16,6 +16,7 @@ from .arrays import describe
 from .context import error
 from .elementwise import converted
 from .ordering import inlined
+from .outside import index_fault
 from .reductions import require_ordered
 from .shaping import reshape_method
 from .site import NO, NONE, Site, array_of, index_in, items_of
@@ -213,7 +214,7 @@ def unravel_index(site: Site, indices: Value, shape: Value) -> Value:
     at, end = places.body, Position(total)
     inside = (Apply(OPS["ge"], (at, Position(const(0))), dtypes.bool_),
               Apply(OPS["lt"], (at, end), dtypes.bool_))  # fmt: skip
-    fault, values = site.ctx.index_fault(at, total, 0, "the array", places.ranges)
+    fault, values = index_fault(at, total, 0, "the array", places.ranges)
     test = Apply(OPS["and"], inside, dtypes.bool_)
     site.ctx.check(test, fault, values, site.span, Domain(places.ranges))
     flat = places if places.rank else Scalar(places.body, places.kind)

@@ -41,11 +41,13 @@ from ...lowering.ir.indexing import Affine, Range, Symbol, const, substitute, va
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, Op
 from ...lowering.ir.walk import uses as uses_of
+from .outside import index_fault
 from .proof import Known, corner, factors, says_of_indices
 from .types import TRUE, WEAK_INT, Kind, cast
 from .values import Array, Handle, Path, Scalar, Value, whole
 from .ways_out import WAYS_OUT
 
+_CUT = WAYS_OUT["CD0301"]
 AXIS_NAMES = "ijklmnopqrstuvw"
 
 
@@ -299,29 +301,14 @@ class Context:
         low = Apply(OPS["le"], (Position(const(0)), value), dtypes.bool_)
         high = Apply(OPS["lt"], (value, Position(extent)), dtypes.bool_)
         test = high if above else low if below else Apply(OPS["and"], (low, high), dtypes.bool_)
-        fault, values = self.index_fault(value, extent, axis, name, self.domain)
+        fault, values = index_fault(value, extent, axis, name, self.domain, span.text)
         early = isinstance(index, Affine) and index.terms and index.symbols() <= self.origin.keys()
         if early and not self.control and not self.conditions and extent.constant is not None:
             # a run-time integer given by the caller: checked before anything is written
-            fault, values = self.index_fault(value, extent, axis, name, ())
+            fault, values = index_fault(value, extent, axis, name, (), span.text)
             self.prologue.append(Check(test, fault, values, Domain(), span))
             return
         self.check(test, fault, values, span, Domain(self.domain))
-
-    def index_fault(
-        self, value: Expr, extent: Affine, axis: int, name: str, over: tuple[Range, ...]
-    ) -> tuple[Fault, tuple[Expr, ...]]:
-        """Return the fault of an index out of range, and its values: index, size, the point."""
-        message = f"index {{0}} is out of range for axis {axis} of `{name}` with size {{1}}"
-        shown = over[:5]
-        if shown:
-            point = ", ".join(f"{r.symbol.name} = {{{n}}}" for n, r in enumerate(shown, 2))
-            message += f", at {point}"
-        values = (value, Position(extent), *(Position(var(r.symbol)) for r in shown))
-        empty = value == Position(const(0))
-        below = isinstance(value, Position) and value.index.terms and value.index.offset < 0
-        way = WAYS_OUT["empty axis" if empty else "below 0" if below else "CD0601"]
-        return Fault("CD0601", "CdIndexError", message, way), values
 
     def _refute(self, index: Affine, extent: Affine, axis: int, name: str, span: Span) -> None:
         """Raise CdIndexError CD0602 where a point of the letters' ranges is surely out of range."""
@@ -350,14 +337,21 @@ class Context:
                     ),
                 )  # fmt: skip
 
-    def equal_extents(self, left: Affine, right: Affine, what: str, span: Span) -> None:
+    def equal_extents(
+        self,
+        left: Affine,
+        right: Affine,
+        what: str,
+        span: Span,
+        ways: tuple[str, ...] = WAYS_OUT["CD0301"],
+    ) -> None:
         """Require two extents to be equal: proven, refused (CdShapeError) or checked in the run."""
         if self.known.equal(left, right):
             return
-        if self.known.differ(left, right):
-            raise error("CD0301", CdShapeError, f"{what}: sizes {left} and {right} differ", span)
         text, sides = f"{what}: sizes {{0}} and {{1}} differ", (Position(left), Position(right))
-        fault = Fault("CD0301", "CdShapeError", text, WAYS_OUT["CD0301"])
+        if self.known.differ(left, right):
+            raise error("CD0301", CdShapeError, text.format(left, right), span, helps=ways)
+        fault = Fault("CD0301", "CdShapeError", text, ways)
         self.check(compare("eq", left, right), fault, sides, span, Domain())
         if not self.control and not self.conditions:
             self.known = self.known.with_facts(left - right, right - left)

@@ -35,6 +35,7 @@ from ...lowering.ir.indexing import (
 from ...lowering.ir.ops import OPS
 from .arrays import as_scalar, describe
 from .context import Context, compare, error
+from .outside import index_fault
 from .types import FALSE, both, cast
 from .values import Array, Edge, Section, Static, Value
 
@@ -224,7 +225,7 @@ def _fails(ctx: Context, given: int, extent: Affine, axis: int, name: str, span:
     """Emit a check that fails where the run reads at a known position out of range."""
     if ctx.uses is None:
         at = Position(const(given))
-        fault, values = ctx.index_fault(at, extent, axis, name, ctx.domain)
+        fault, values = index_fault(at, extent, axis, name, ctx.domain)
         ctx.check(FALSE, fault, values, span, Domain(ctx.domain))
 
 

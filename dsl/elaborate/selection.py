@@ -9,6 +9,7 @@ from ...lowering.ir.ops import OPS
 from . import sorting
 from .devices import either
 from .ordering import as_rows, in_order, parted, select
+from .outside import index_fault
 from .python_reductions import as_number
 from .shaping import moveaxis, ravel
 from .site import NONE, Site, array_of, axis_of, index_in, is_none, items_of
@@ -83,6 +84,6 @@ def _require_place(site: Site, at: Affine, extent: Affine, axis: int) -> None:
     number, size = Position(at), Position(extent)
     low = Apply(OPS["ge"], (number, Position(-extent)), dtypes.bool_)
     high = Apply(OPS["lt"], (number, size), dtypes.bool_)
-    fault, values = site.ctx.index_fault(number, extent, axis, "a", ())
+    fault, values = index_fault(number, extent, axis, "a", ())
     test = Apply(OPS["and"], (low, high), dtypes.bool_)
     site.ctx.check(test, fault, values, site.span, Domain())

@@ -30,6 +30,7 @@ from ...lowering.ir.ops import OPS
 from .arrays import as_array, as_scalar, describe
 from .broadcasting import broadcast_shape, broadcast_to
 from .context import Context, error
+from .outside import index_fault
 from .positions import cut_of, edge_of, element_at, position_on
 from .types import both, cast, number
 from .values import Array, Edge, Group, Masked, Scalar, Section, Static, Value
@@ -226,7 +227,7 @@ def _gathered(
         known = ctx.known.with_ranges(over)
         if known.nonnegative(value.index) and known.less(value.index, extent):
             return value.index
-    fault, values = ctx.index_fault(value, extent, axis, name, domain.ranges)
+    fault, values = index_fault(value, extent, axis, name, domain.ranges)
     ctx.check(test, fault, values, span, domain)
     if point.dtype.kind == "u":
         return value

@@ -85,10 +85,6 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CD0601": (
             "correct the index, or say what is outside: `x[clamp(i)]`, `x[pad(i)]`, `x[wrap(i)]`",
         ),
-        "below 0": (
-            "a computed index does not count from the end: that is `x[wrap(i - 1)]`",
-            "or say what is outside: `x[clamp(i - 1)]`, `x[pad(i - 1)]`",
-        ),
         "two masks": ("write `np.where(mask, ..., ...)` on whole arrays",),
         "empty axis": ("an empty axis has no element to read",),
         "CD0603": ("test the size before: `if x.shape[0] > 0:`",),

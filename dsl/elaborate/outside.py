@@ -1,0 +1,64 @@
+"""What is said of an index that leaves its axis in the run."""
+
+from __future__ import annotations
+
+import ast
+from contextlib import suppress
+
+from ...lowering.ir.assignments import Fault
+from ...lowering.ir.expressions import Expr, Position
+from ...lowering.ir.indexing import Affine, Range, const, var
+from .ways_out import WAYS_OUT
+
+
+def index_fault(
+    value: Expr,
+    extent: Affine,
+    axis: int,
+    name: str,
+    over: tuple[Range, ...],
+    text: str = "",
+) -> tuple[Fault, tuple[Expr, ...]]:
+    """Return the fault of an index out of range, and its values: index, size, the point."""
+    message = f"index {{0}} is out of range for axis {axis} of `{name}` with size {{1}}"
+    if shown := over[:5]:
+        point = ", ".join(f"{r.symbol.name} = {{{n}}}" for n, r in enumerate(shown, 2))
+        message += f", at {point}"
+    values = (value, Position(extent), *(Position(var(r.symbol)) for r in shown))
+    empty = value == Position(const(0))
+    below = isinstance(value, Position) and value.index.terms and value.index.offset < 0
+    way = _from_the_end(text, axis) if below else WAYS_OUT["empty axis" if empty else "CD0601"]
+    return Fault("CD0601", "CdIndexError", message, way), values
+
+
+def _from_the_end(text: str, axis: int) -> tuple[str, ...]:
+    """Return what to type for a subscript one index of which may be below 0, as it is written.
+
+    >>> for way in _from_the_end("s.x[i - 1, j]", 0):
+    ...     print(way)
+    a computed index does not count from the end: that is `s.x[(i - 1) % len(s.x), j]`
+    or say what is outside: `s.x[clamp(i - 1), j]`, `s.x[pad(i - 1), j]`
+    """
+    base, items, at = "x", ["i - 1"], 0
+    with suppress(SyntaxError):
+        match ast.parse(text, mode="eval").body:
+            case ast.Subscript(_, ast.Tuple(elements)) if any(map(_is_no_axis, elements)):
+                pass
+            case ast.Subscript(value, ast.Tuple(elements)) if axis < len(elements):
+                base, items, at = ast.unparse(value), list(map(ast.unparse, elements)), axis
+            case ast.Subscript(value, only) if not axis:
+                base, items = ast.unparse(value), [ast.unparse(only)]
+    size = f"{base}.shape[{axis}]" if axis else f"len({base})"
+    index = items[at]
+    new = (f"({index}) % {size}", f"clamp({index})", f"pad({index})")
+    end, least, filled = (
+        f"`{base}[{', '.join((*items[:at], one, *items[at + 1 :]))}]`" for one in new
+    )
+    return (
+        f"a computed index does not count from the end: that is {end}",
+        f"or say what is outside: {least}, {filled}",
+    )
+
+
+def _is_no_axis(item: ast.expr) -> bool:
+    return isinstance(item, ast.Constant) and item.value in (None, ...)

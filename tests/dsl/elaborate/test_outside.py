@@ -1,0 +1,41 @@
+"""What is said of an index that leaves its axis can be typed."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+
+NEIGHBOURS = "def f(s):\n    e = 0.0\n    for i in range({0}):\n        e += {1}\n    return e\n"
+
+
+@pytest.mark.parametrize(
+    ("size", "read"),
+    [
+        ("len(s)", "s[i - 1, 0]"),
+        ("s.shape[1]", "s[:, i - 2].sum()"),
+        ("len(s)", "s.T[1, i - 1]"),
+        ("len(s)", "s[i - 1].sum()"),
+    ],
+)
+def test_what_is_proposed_for_an_index_below_0_is_what_numpy_reads(size: str, read: str) -> None:
+    s = np.arange(12.0).reshape(3, 4)
+    text = NEIGHBOURS.format(size, read)
+    with pytest.raises(IndexError, match="is out of range") as caught:
+        pe.cd_from_source(text)(s)
+    (end,) = re.findall("that is `(.*)`", str(caught.value))
+    names: dict[str, object] = {}
+    exec(text, names)
+    got = pe.cd_from_source(text.replace(read.removesuffix(".sum()"), end))(s)
+    assert got == names["f"](s)  # type: ignore[operator]
+    others = re.findall("outside: `(.*)`, `(.*)`", str(caught.value))
+    for other in others[0]:
+        pe.cd_from_source(text.replace(read.removesuffix(".sum()"), other))(s)
+
+
+def test_a_new_axis_is_no_index() -> None:
+    with pytest.raises(IndexError, match=r"that is `x\[\(i - 1\) % len\(x\)\]`"):
+        pe.cd_from_source(NEIGHBOURS.format(3, "s[None, i - 1].sum()"))(np.ones(3))

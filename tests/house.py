@@ -82,7 +82,7 @@ lowering/passes: virtualize definition fuse pair sink shrink simplify cse hoist 
 lowering/passes: inplace overwritten repeated regardless dead buffers access begun reading
 lowering/passes: products cost summary cells comments noticed decision
 lowering: lower many extents clash points
-lowering/ir: __init__ exact algebra interpret evaluate verify verify_local printer spelling
+lowering/ir: __init__ exact algebra interpret evaluate scalars verify verify_local printer spelling
 lowering/ir: alpha fresh bounds intervals rewrite walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers
 lowering: target settings diagnostic later once locks ending collector dataclass

@@ -1,17 +1,16 @@
-"""What expressions, indices and domains are worth: the lower half of the interpreter.
+"""What expressions, indices and domains are worth, as Python: the lower half of the interpreter.
 
-Each is turned once into a Python function of the `State`, which is then called point by point.
+An expression becomes the text of a Python expression over NumPy scalars, a domain the lines of
+`for` and `if` around others. In such a text arrays are called `a0`, their sizes `s0_0`, symbols
+`i0`, places in arrays `c0`; `k0` is anything else that is known, such as a constant or what an
+operation does. Texts of programs that differ in those only are equal, and are compiled once.
 An access outside its array is our bug and raises `CdInternalError`.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
-import math
-import operator
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any, assert_never
 
@@ -20,8 +19,6 @@ from numpy.typing import NDArray
 
 from ..dataclass import dataclass
 from ..diagnostic import CdInternalError, Diagnostic
-from .assignments import Access
-from .dtypes import DType
 from .expressions import (
     Apply,
     Cast,
@@ -35,11 +32,14 @@ from .expressions import (
     Reduce,
     Select,
 )
-from .indexing import Affine, Quasi, Symbol
+from .faults import raise_fault
+from .indexing import Affine, Quasi, Range, Symbol
 from .node import Node
-from .ops import Op, neutral_of
+from .ops import neutral_of
+from .scalars import beats, conversion_of, meaning_of
 
 Array = NDArray[Any]
+Lines = list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class State:
     show: Callable[[str], None]
     arrays: dict[int, Array] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
-    """By the `key` of each symbol: a text keeps its hash."""
+    """By the `key` of each symbol."""
 
     def array(self, node: Node) -> Array:
         """The array behind a node. Raises CdInternalError where it has no storage yet."""
@@ -65,8 +65,12 @@ def key(symbol: Symbol) -> str:
 
 
 _LIMIT = 2**63
-Eval = Callable[[State], Any]
-Place = tuple[Array, tuple[int, ...]]
+DEEP = 10
+"""Statements within each other in one Python function, which may have 20 loops."""
+_RANGES = 8
+"""Ranges of a domain in one Python function."""
+_NESTED = 40
+"""Expressions within each other in one Python function, whose text may have 200 brackets open."""
 
 
 def broken(text: str) -> CdInternalError:
@@ -74,254 +78,260 @@ def broken(text: str) -> CdInternalError:
     return CdInternalError(Diagnostic("CD0991", f"an impossible program was interpreted: {text}"))
 
 
-def value_of(expr: Expr) -> Eval:
+def value_of(expr: Expr) -> Callable[[State], Any]:
     """Return the function from a state to the expression's value, a NumPy scalar of its dtype."""
-    match expr:
-        case Const(value, dtype):
-            constant = dtype.numpy.type(value)
-            return lambda state: constant
-        case Read(node, index):
-            return _element(Access(node, index))
-        case Position(index):
-            number = number_of(index)
-            return lambda state: np.int64(number(state))
-        case Apply(op, args, _):
-            return _applied(meaning_of(op, args[0].dtype), [value_of(arg) for arg in args])
-        case Cast(value, dtype):
-            inner, convert = value_of(value), _conversion(value.dtype, dtype)
-            return lambda state: convert(inner(state))
-        case Select(test, yes, no):
-            holds, if_so, if_not = value_of(test), value_of(yes), value_of(no)
-            return lambda state: if_so(state) if holds(state) else if_not(state)
-        case Reduce():
-            return _reduce(expr)
-        case _:
-            assert_never(expr)
-
-
-def _applied(meaning: Callable[..., Any], operands: list[Eval]) -> Eval:
-    match operands:
-        case [one]:
-            return lambda state: meaning(one(state))
-        case [left, right]:
-            return lambda state: meaning(left(state), right(state))
-        case [a, b, c]:
-            return lambda state: meaning(a(state), b(state), c(state))
-        case _:
-            return lambda state: meaning(*[operand(state) for operand in operands])
-
-
-def _reduce(expr: Reduce) -> Eval:
-    points, value, position = points_of(expr.domain), value_of(expr.value), expr.position
-    if position is not None:
-        return _reduce_pair(expr.op, points, value, number_of(position))
-    dtype, meaning = expr.dtype, meaning_of(expr.op, expr.dtype)
-    neutral = dtype.numpy.type(neutral_of(expr.op, dtype.kind, dtype.bits))
-
-    def evaluate(state: State) -> Any:
-        total = neutral
-        for _ in points(state):
-            total = meaning(total, value(state))
-        return total
-
-    return evaluate
-
-
-def _reduce_pair(
-    op: Op, points: Callable[[State], Iterable[None]], value: Eval, position: Eval
-) -> Eval:
-    def evaluate(state: State) -> Any:
-        best, found = None, -1
-        for _ in points(state):
-            candidate = value(state)
-            if found < 0 or beats(op, candidate, best):
-                best, found = candidate, position(state)
-        return np.int64(found)
-
-    return evaluate
-
-
-def meaning_of(op: Op, dtype: DType) -> Callable[..., Any]:
-    """Return the op's NumPy meaning, with three differences.
-
-    NumPy raises on negative exponents of integers, rounds complex products once or twice as
-    the processor has it, and makes a square root of the exponent 0.5 of a scalar.
-    """
-    if op.name in ("pow", "whole_pow", "half_pow") and dtype.kind == "f":
-        return _real_power
-    if op.name == "pow" and dtype.kind in "iu":
-        return _integer_power
-    if dtype.kind == "c":
-        return _complex_product if op.name == "mul" else op.meaning
-    return _OF_SCALARS.get(op.name, op.meaning)
-
-
-_OF_SCALARS: dict[str, Callable[..., Any]] = {
-    "neg": operator.neg, "add": operator.add, "sub": operator.sub, "mul": operator.mul,
-    "product": operator.mul, "div": operator.truediv, "eq": operator.eq, "ne": operator.ne,
-    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
-    "bitand": operator.and_, "bitor": operator.or_, "bitxor": operator.xor,
-}  # fmt: skip
-"""What computes the same of scalars without the search of a universal function for its loop."""
-
-
-def _complex_product(a: Any, b: Any) -> Any:
-    """Return a product of which every operation is rounded."""
-    re, im, by_re, by_im = a.real, a.imag, b.real, b.imag
-    return type(a)(complex(re * by_re - im * by_im, re * by_im + im * by_re))
-
-
-def _real_power(base: Any, exponent: Any) -> Any:
-    """Return C's `pow`, which of the infinity and the zero below 0 to the power 0.5 has no sign."""
-    try:
-        return type(base)(math.pow(base, exponent))
-    except (ValueError, OverflowError):  # a value outside the reals or the range: NumPy names it
-        return np.power(np.full(2, base), np.full(2, exponent))[0]
-
-
-def _integer_power(base: Any, exponent: Any) -> Any:
-    if exponent >= 0:
-        return np.power(base, exponent)
-    if base == 1 or (base == -1 and exponent % 2 == 0):
-        return type(base)(1)
-    return type(base)(-1 if base == -1 else 0)
-
-
-def _conversion(source: DType, target: DType) -> Callable[[Any], Any]:
-    """Return the conversion of a scalar of one type into another; see `Cast`."""
-    numpy_type = target.numpy
-    if target.kind == "b":
-        return lambda value: np.bool_(value != 0)
-    if source.kind == "c" and target.kind != "c":
-        from_real = _conversion(source.real, target)
-        return lambda value: from_real(value.real)
-    if source.kind == "f" and target.kind in "iu":
-        return lambda value: numpy_type.type(_saturate(float(value), target))
-    return lambda value: value.astype(numpy_type)
-
-
-def _saturate(value: float, target: DType) -> int:
-    lo = 0 if target.kind == "u" else -(1 << (target.bits - 1))
-    hi = lo + (1 << target.bits) - 1
-    if math.isnan(value):
-        return 0
-    if math.isinf(value):
-        return hi if value > 0 else lo
-    return min(max(int(value), lo), hi)
-
-
-def points_of(domain: Domain) -> Callable[[State], Iterable[None]]:
-    """Return a function that binds the domain's symbols to each of its points, in order."""
-    ranges = [(key(r.symbol), number_of(r.lo), number_of(r.hi)) for r in domain.ranges]
-    holds = None if domain.where is None else value_of(domain.where)
-
-    if not ranges:
-        return (
-            (lambda state: _ONCE) if holds is None else lambda state: _ONCE if holds(state) else ()
-        )
-
-    def visit(state: State, depth: int) -> Iterator[None]:
-        name, lo, hi = ranges[depth]
-        numbers, is_last = state.numbers, depth == len(ranges) - 1
-        for numbers[name] in range(lo(state), hi(state)):
-            if not is_last:
-                yield from visit(state, depth + 1)
-            elif holds is None or holds(state):
-                yield
-
-    return lambda state: visit(state, 0)
-
-
-_ONCE = (None,)
-
-
-def place_of(access: Access) -> Callable[[State], Place]:
-    """Return the function from a state to the array and the cell; raises where it leaves it."""
-    return _found(access, "array, cell")
-
-
-def _element(access: Access) -> Eval:
-    return _found(access, "array[cell]")
-
-
-def _found(access: Access, what: str) -> Callable[[State], Any]:
-    """Return the function from a state to something of an array and a cell of it."""
-    known: list[Any] = []
-    written = [_written(index, known) for index in access.index]
-    node = access.node
-
-    def leaves(cell: tuple[int, ...], array: Array) -> CdInternalError:
-        return broken(f"{node} of shape {array.shape} is accessed at {cell}")
-
-    return _finder(tuple(written), what)(node, leaves, known)
-
-
-def _written(index: Index, known: list[Any]) -> str:
-    """Return the Python of an index, with `?` for each of what is known, which is added."""
-    terms = () if isinstance(index, Dynamic) else index.terms
-    if isinstance(index, Dynamic) or not all(isinstance(atom, Symbol) for atom, _ in terms):
-        known.append(_subscript(index))
-        return "?(state)"
-    parts = []
-    for symbol, factor in terms:
-        assert isinstance(symbol, Symbol)
-        known += (key(symbol),) if factor == 1 else (key(symbol), factor)
-        parts.append("numbers[?]" if factor == 1 else "numbers[?] * ?")
-    if index.offset or not parts:
-        known.append(index.offset)
-        parts.append("?")
-    return " + ".join(parts)
-
-
-@functools.cache
-def _finder(indices: tuple[str, ...], what: str) -> Callable[..., Callable[[State], Any]]:
-    """Return the maker of functions that find what they return at indices written in Python.
-
-    One text does for all accesses of a form, so that few are compiled.
-    """
-    numbers = itertools.count()
-    held = [re.sub(r"\?", lambda _: f"k{next(numbers)}", index) for index in indices]
-    at = range(len(held))
-    cell, size = (f"({''.join(f'{of}{n}, ' for n in at)})" for of in "cs")
-    found = "".join(f"\n        c{n} = {index}" for n, index in enumerate(held))
-    within = " and ".join(f"0 <= c{n} < s{n}" for n in at) or True
-    wrapped = "".join(f"\n            c{n} = wrapped(c{n})" for n in at)
-    names = "".join(f"k{n}, " for n in range(next(numbers)))
-    text = f"""\
-def made(node, leaves, known):
-    key, ({names}) = node.id, known
-    def find(state):
-        numbers, array = state.numbers, state.arrays.get(key)
-        if array is None:
-            array = state.array(node)
-        {size} = array.shape{found}
-        if not ({within}):{wrapped}
-            if not ({within}):
-                raise leaves({cell}, array)
-        return {what.replace("cell", cell)}
-    return find
-"""
-    scope: dict[str, Any] = {"wrapped": _wrapped}
-    exec(text, scope)  # noqa: S102 - the text above, of which the parts are written here
-    made: Callable[..., Callable[[State], Any]] = scope["made"]
-    return made
-
-
-def _subscript(index: Index) -> Callable[[State], int]:
-    if isinstance(index, Dynamic):
-        value = value_of(index.value)
-        return lambda state: int(value(state))
-    return number_of(index)
+    writer = Writer()
+    return writer.function([f"return {writer.value(expr)}"])
 
 
 def number_of(index: Affine) -> Callable[[State], int]:
     """Return the function from a state to the number of an index expression, of 64 bits."""
-    exact = _sum(index)
-    match index.terms:
-        case [] | [(Symbol(), 1)] if not index.offset:
-            return exact
-        case _:
-            return lambda state: _wrapped(exact(state))
+    writer = Writer()
+    return writer.function([f"return {writer.number(index)}"])
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Writes one Python function, and knows what its names stand for."""
+
+    known: list[Any] = field(default_factory=list)
+    nodes: dict[int, Node] = field(default_factory=dict)
+    """By id, in the order of their names."""
+    arrays: dict[int, str] = field(default_factory=dict)
+    symbols: dict[Symbol, str] = field(default_factory=dict)
+    places: list[str] = field(default_factory=list)
+    parts: list[Lines] = field(default_factory=list)
+    """The lines of functions within it, for what runs more than once or is too deep for one."""
+
+    def function(self, lines: Lines) -> Callable[[State], Any]:
+        """Return the function whose body the lines are; it leaves new arrays in the state."""
+        names, nodes = [key(symbol) for symbol in self.symbols], list(self.nodes.values())
+        known, run = tuple(self.known), _compiled("\n".join(self._whole(lines)))
+
+        def ran(state: State) -> Any:
+            arrays = [_behind(node, state) for node in nodes]
+            return run(known, arrays, [state.numbers.get(name) for name in names], state)
+
+        return ran
+
+    def _whole(self, lines: Lines) -> Lines:
+        sizes = [name for node in self.nodes.values() for name in self.sizes(node)]
+        shared = [*self.arrays.values(), *sizes, *self.symbols.values()]
+        nonlocal_ = [f"nonlocal {', '.join(shared)}"] if shared else []
+        return under("def run(known, arrays, numbers, state):", [
+            f"[{', '.join(f'k{n}' for n in range(len(self.known)))}] = known",
+            f"[{', '.join(self.arrays.values())}] = arrays",
+            f"[{', '.join(self.symbols.values())}] = numbers",
+            *(line for node in self.nodes.values() for line in self.measured(node)),
+            *(line for n, part in enumerate(self.parts)
+              for line in under(f"def part{n}():", [*nonlocal_, *part])),
+            *lines,
+        ])  # fmt: skip
+
+    def part(self, lines: Lines) -> str:
+        """Return the call of a function of its own with these lines."""
+        self.parts.append(lines)
+        return f"part{len(self.parts) - 1}()"
+
+    def knows(self, what: Any) -> str:
+        """Return the name of something known."""
+        self.known.append(what)
+        return f"k{len(self.known) - 1}"
+
+    def array(self, node: Node) -> str:
+        """Return the name of the array behind a node."""
+        self.nodes.setdefault(node.id, node)
+        return self.arrays.setdefault(node.id, f"a{len(self.arrays)}")
+
+    def sizes(self, node: Node) -> Lines:
+        """Return the names of the array's sizes."""
+        name = self.array(node)[1:]
+        return [f"s{name}_{axis}" for axis in range(node.rank)]
+
+    def measured(self, node: Node) -> Lines:
+        """Return what follows where a node gets an array."""
+        sizes = self.sizes(node)
+        return [f"[{', '.join(sizes)}] = {self.array(node)}.shape"] if sizes else []
+
+    def symbol(self, symbol: Symbol) -> str:
+        """Return the name of a symbol."""
+        return self.symbols.setdefault(symbol, f"i{len(self.symbols)}")
+
+    def value(self, expr: Expr, depth: int = 0) -> str:
+        """Return the Python of an expression, a NumPy scalar of its dtype."""
+        if depth > _NESTED:
+            return self.part([f"return {self.value(expr)}"])
+        depth += 1
+        match expr:
+            case Const(value, dtype):
+                return self.knows(dtype.numpy.type(value))
+            case Read(node, index):
+                return self._element(node, index, depth)
+            case Position(index):
+                return f"int64({self.number(index, depth)})"
+            case Apply(op, args, _):
+                meaning = self.knows(meaning_of(op, args[0].dtype))
+                return f"{meaning}({', '.join(self.value(arg, depth) for arg in args)})"
+            case Cast(value, dtype):
+                convert = self.knows(conversion_of(value.dtype, dtype))
+                return f"{convert}({self.value(value, depth)})"
+            case Select(test, yes, no):
+                holds, if_so, if_not = (self.value(one, depth) for one in (test, yes, no))
+                return f"({if_so} if {holds} else {if_not})"
+            case Reduce():
+                return self.part(self._reduce(expr))
+            case _:
+                assert_never(expr)
+
+    def _reduce(self, expr: Reduce) -> Lines:
+        value = self.value(expr.value)
+        if expr.position is not None:
+            op, here = self.knows(expr.op), self.number(expr.position)
+            test = f"if found < 0 or beats({op}, candidate, best):"
+            each = [f"candidate = {value}", *under(test, [f"best, found = candidate, {here}"])]
+            return ["best, found = None, -1", *self.points(expr.domain, each),
+                    "return int64(found)"]  # fmt: skip
+        dtype, meaning = expr.dtype, self.knows(meaning_of(expr.op, expr.dtype))
+        neutral = self.knows(dtype.numpy.type(neutral_of(expr.op, dtype.kind, dtype.bits)))
+        each = [f"total = {meaning}(total, {value})"]
+        return [f"total = {neutral}", *self.points(expr.domain, each), "return total"]
+
+    def points(self, domain: Domain, each: Lines) -> Lines:
+        """Return what does the lines at each point of a domain, in order."""
+        if domain.where is not None:
+            each = under(f"if {self.value(domain.where)}:", each)
+        return self._over(domain.ranges, each)
+
+    def _over(self, ranges: Sequence[Range], each: Lines) -> Lines:
+        outer, inner = ranges[:-_RANGES], ranges[-_RANGES:]
+        for one in reversed(inner):
+            lo, hi = self.number(one.lo), self.number(one.hi)
+            each = under(f"for {self.symbol(one.symbol)} in range({lo}, {hi}):", each)
+        return (
+            under(f"for _ in {self.part(self._over(outer, ['yield']))}:", each) if outer else each
+        )
+
+    def _element(self, node: Node, index: tuple[Index, ...], depth: int) -> str:
+        array, sizes = self.array(node), self.sizes(node)
+        if not index:
+            return f"{array}[()]"
+        names, tests = [], []
+        for one, size in zip(index, sizes, strict=True):
+            text = self.index(one, depth)
+            names.append(text if _is_symbol(one) else self.place())
+            at = text if _is_symbol(one) else f"({names[-1]} := {text})"
+            tests.append(f"(0 <= {at} < {size})")
+        cell = ", ".join(names)
+        outside = f"{array}[within({self.knows(node)}, {array}, ({cell},))]"
+        both = (" and " if all(map(_is_symbol, index)) else " & ").join(tests)  # all are named
+        return f"({array}[{cell}] if {both} else {outside})"
+
+    def cell(self, node: Node, index: tuple[Index, ...]) -> tuple[Lines, str]:
+        """Return lines that find a cell of an array, and what it then is between brackets."""
+        if not index:
+            return [], "()"
+        sizes = self.sizes(node)
+        names, found, moved = [], [], []
+        for one in index:
+            text = self.index(one)
+            names.append(text if _is_symbol(one) else self.place())
+            moved.append("_" if _is_symbol(one) else names[-1])
+            found += [] if _is_symbol(one) else [f"{names[-1]} = {text}"]
+        tests = " and ".join(f"0 <= {n} < {size}" for n, size in zip(names, sizes, strict=True))
+        cell = ", ".join(names)
+        outside = (
+            f"[{', '.join(moved)}] = within({self.knows(node)}, {self.array(node)}, ({cell},))"
+        )
+        return [*found, *under(f"if not ({tests}):", [outside])], cell
+
+    def place(self) -> str:
+        """Return a new name for a place."""
+        self.places.append(f"c{len(self.places)}")
+        return self.places[-1]
+
+    def index(self, index: Index, depth: int = 0) -> str:
+        """Return the Python of a place in an array, which may yet have to be wrapped."""
+        if isinstance(index, Dynamic):
+            return f"int({self.value(index.value, depth)})"
+        return self._sum(index, depth)
+
+    def number(self, index: Affine, depth: int = 0) -> str:
+        """Return the Python of the number of an index expression, of 64 bits."""
+        if not index.terms:
+            return self.knows(_wrapped(index.offset))
+        exact = self._sum(index, depth)
+        return exact if index.symbol is not None else f"wrapped({exact})"
+
+    def _sum(self, index: Affine, depth: int) -> str:
+        if depth > _NESTED:
+            return self.part([f"return {self._sum(index, 0)}"])
+        terms = [
+            self._atom(atom, depth + 1)
+            if factor == 1
+            else f"{self.knows(factor)} * {self._atom(atom, depth + 1)}"
+            for atom, factor in index.terms
+        ]
+        if index.offset or not terms:
+            terms.append(self.knows(index.offset))
+        return " + ".join(terms)
+
+    def _atom(self, atom: Symbol | Quasi, depth: int) -> str:
+        if isinstance(atom, Symbol):
+            return self.symbol(atom)
+        left, right = self.number(atom.left, depth), self.number(atom.right, depth)
+        return f"({left} * {right})" if atom.op == "mul" else f"{atom.op}({left}, {right})"
+
+
+def _is_symbol(index: Index) -> bool:
+    return isinstance(index, Affine) and index.symbol is not None
+
+
+def under(head: str, lines: Lines) -> Lines:
+    """Return a statement of Python with a body."""
+    return [head, *(f" {line}" for line in lines or ["pass"])]
+
+
+@functools.lru_cache(500)
+def _compiled(text: str) -> Callable[..., Any]:
+    """Return the function `run` of a text."""
+    scope: dict[str, Any] = dict(_SCOPE)
+    exec(text, scope)  # noqa: S102 - the text of `Writer`, in which nothing else is written
+    run: Callable[..., Any] = scope["run"]
+    return run
+
+
+class _Absent:
+    """What is behind a node that has no storage yet."""
+
+    def __init__(self, node: Node) -> None:
+        self.node, self.shape = node, (0,) * node.rank
+
+    def __getitem__(self, cell: Any) -> Any:
+        raise broken(f"{self.node} has no storage")
+
+    __setitem__: Any = __getitem__
+
+
+def _behind(node: Node, state: State) -> Array | _Absent:
+    found = state.arrays.get(node.id)
+    return _Absent(node) if found is None else found
+
+
+def _leave(state: State, arrays: dict[int, Array | _Absent]) -> None:
+    """Put arrays into a state, by the ids of their nodes."""
+    state.arrays.update({
+        node: array for node, array in arrays.items() if not isinstance(array, _Absent)
+    })  # fmt: skip
+
+
+def _within(node: Node, array: Array | _Absent, cell: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a cell as it is in 64 bits; raises where it is outside the array."""
+    if isinstance(array, _Absent):
+        array[cell]
+    wrapped = tuple(map(_wrapped, cell))
+    if not all(0 <= at < size for at, size in zip(wrapped, array.shape, strict=True)):
+        raise broken(f"{node} of shape {array.shape} is accessed at {wrapped}")
+    return wrapped
 
 
 def _wrapped(number: int) -> int:
@@ -331,46 +341,16 @@ def _wrapped(number: int) -> int:
     return (number + _LIMIT) % (2 * _LIMIT) - _LIMIT
 
 
-def _sum(index: Affine) -> Callable[[State], int]:
-    terms = [(_atom(atom), factor) for atom, factor in index.terms]
-    offset = index.offset
-    match terms:
-        case []:
-            return lambda state: offset
-        case [(atom, 1)] if offset == 0:
-            return atom
-        case [(atom, factor)]:
-            return lambda state: offset + factor * atom(state)
-        case [(left, by), (right, times)]:
-            return lambda state: offset + by * left(state) + times * right(state)
-        case _:
-            return lambda state: offset + sum([factor * atom(state) for atom, factor in terms])
+def _floordiv(left: int, right: int) -> int:
+    return left // right if right else 0
 
 
-def _atom(atom: Symbol | Quasi) -> Callable[[State], int]:
-    if isinstance(atom, Symbol):
-        name = key(atom)
-        return lambda state: state.numbers[name]
-    left, right = number_of(atom.left), number_of(atom.right)
-    match atom.op:
-        case "min":
-            return lambda state: min(left(state), right(state))
-        case "max":
-            return lambda state: max(left(state), right(state))
-        case "floordiv":
-            return lambda state: left(state) // by if (by := right(state)) else 0
-        case "mod":
-            return lambda state: left(state) % by if (by := right(state)) else 0
-        case "mul":
-            return lambda state: left(state) * right(state)
-        case _:
-            assert_never(atom.op)
+def _mod(left: int, right: int) -> int:
+    return left % right if right else 0
 
 
-def beats(op: Op, candidate: Any, best: Any) -> bool:
-    """Whether the candidate replaces the best so far; the first NaN is best of all, as in NumPy."""
-    if best != best:
-        return False
-    if candidate != candidate:
-        return True
-    return bool(candidate < best if op.name == "argmin" else candidate > best)
+_SCOPE = {
+    "beats": beats, "floordiv": _floordiv, "int64": np.int64, "leave": _leave, "mod": _mod,
+    "within": _within, "wrapped": _wrapped, "zeros": np.zeros, "raise_fault": raise_fault,
+}  # fmt: skip
+"""What the written Python calls."""

@@ -1,43 +1,36 @@
 """The meaning of both IRs in NumPy scalars: slow, obvious, and the oracle of every test.
 
 It is written from the texts of `assignments` and `loops` and shares nothing with the lowering.
-Every statement and expression is turned once into a Python function of the `State`; those
-functions then run point by point. An access outside its array is our bug and raises
-`CdInternalError`, so a run of the interpreter is also a check of memory safety.
+A program is written as a Python function, statement by statement, which then runs point by point;
+see `evaluate` for its names. An access outside its array is our bug and raises `CdInternalError`,
+so a run of the interpreter is also a check of memory safety.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, assert_never
+from collections.abc import Callable, Sequence
+from typing import assert_never
 
 import numpy as np
 
 from . import assignments, loops
 from .assignments import Access, Assign, Pair, Parameter, Procedure
 from .evaluate import (
+    DEEP,
     Array,
-    Eval,
-    Place,
+    Lines,
     State,
-    beats,
+    Writer,
     broken,
     key,
-    meaning_of,
     number_of,
-    place_of,
-    points_of,
-    value_of,
+    under,
 )
-from .expressions import Domain
-from .faults import raise_fault
-from .indexing import Symbol
+from .expressions import Expr
 from .loops import AnyStatement, Program
 from .node import Node
 from .ops import Op, neutral_of
-
-Signal = Literal["break", "continue"] | None
-Run = Callable[[State], Signal]
+from .scalars import better_of, meaning_of
 
 
 def run_procedure(
@@ -80,7 +73,7 @@ def _run(
         if node.static_shape is not None and node.id not in state.arrays:
             state.arrays[node.id] = np.zeros(node.static_shape, node.dtype.numpy)
     with np.errstate(all="ignore"):
-        _body(body)(state)
+        _ran(body)(state)
     for parameter, array in zip(parameters, given, strict=False):
         if parameter.returns:
             _hand_over(state, (parameter.node,), (array,))
@@ -94,7 +87,7 @@ def _bind(state: State, node: Node, array: Array) -> None:
     for extent, size in zip(node.shape, array.shape, strict=True):
         if extent.symbol is not None:
             state.numbers.setdefault(key(extent.symbol), size)
-        if number_of(extent)(state) != size:
+        if (number_of(extent)(state) if extent.terms else extent.offset) != size:
             raise broken(f"{node} has shape {node.shape}, given {array.shape}")
     state.arrays[node.id] = array
 
@@ -115,266 +108,172 @@ def _hand_over(
     return tuple(out)
 
 
-def _body(statements: tuple[AnyStatement, ...]) -> Run:
-    runs = [_statement(statement) for statement in statements]
-    if len(runs) == 1:
-        return runs[0]
-
-    def run(state: State) -> Signal:
-        for one in runs:
-            signal = one(state)
-            if signal is not None:
-                return signal
-        return None
-
-    return run
+def _ran(body: tuple[AnyStatement, ...]) -> Callable[[State], None]:
+    """Return the function that does the statements, and leaves the arrays in the state."""
+    writer = Writer()
+    lines = _body(writer, body)
+    arrays = [f"{writer.knows(node)}: {name}" for node, name in writer.arrays.items()]
+    return writer.function([*lines, f"leave(state, {{{', '.join(arrays)}}})"])
 
 
-def _statement(statement: AnyStatement) -> Run:
+def _body(
+    writer: Writer, statements: tuple[AnyStatement, ...], depth: int = 0, loop: bool = False
+) -> Lines:
+    """Return the Python of statements so deep in one function, and maybe in a loop of it."""
+    return [line for one in statements for line in _statement(writer, one, depth, loop)]
+
+
+def _statement(writer: Writer, statement: AnyStatement, depth: int, loop: bool) -> Lines:
     match statement:
-        case Assign():
-            return _assign(statement)
-        case assignments.For() | loops.For():
-            return _for(statement)
-        case assignments.While() | loops.While():
-            return _while(_body(statement.prelude), value_of(statement.test), _body(statement.body))
+        case assignments.For() | loops.For() | assignments.While() | loops.While():
+            if depth == DEEP:
+                return [writer.part(_statement(writer, statement, 0, False))]
+            return _loop(writer, statement, depth)
         case assignments.Branch(test, then, other) | loops.If(test, then, other):
-            return _branch(value_of(test), _body(then), _body(other))
+            if depth == DEEP:
+                return _apart(writer, statement, loop)
+            sides = (_body(writer, side, depth + 1, loop) for side in (then, other))
+            return _branch(writer.value(test), *sides)
         case assignments.Block(_, body):
-            return _body(body)
+            return _body(writer, body, depth, loop)
+        case Assign():
+            return _assign(writer, statement)
         case assignments.Let(symbol, value):
-            return _let(symbol, value_of(value))
+            return [f"{writer.symbol(symbol)} = int({writer.value(value)})"]
         case assignments.Alloc(node):
-            return _alloc(node)
+            return _alloc(writer, node)
         case assignments.Permute(nodes, sources):
-            return _permute(nodes, sources)
+            return _permute(writer, nodes, sources)
         case assignments.Check():
-            return _check(statement, points_of(statement.over))
+            return writer.points(statement.over, _check(writer, statement))
         case loops.Check():
-            return _check(statement, points_of(Domain()))
-        case assignments.Print():
-            return _print(statement)
+            return _check(writer, statement)
+        case assignments.Print(pieces):
+            values = "".join(f"{writer.value(p)}, " for p in pieces if not isinstance(p, str))
+            return [f"state.show({writer.knows(statement.text)}(({values})))"]
         case assignments.Break():
-            return lambda state: "break"
+            return ["break" if loop else "return 'break'"]
         case assignments.Continue():
-            return lambda state: "continue"
+            return ["continue" if loop else "return 'continue'"]
         case loops.Store(access, value):
-            return _store(place_of(access), value_of(value))
+            return _update(writer, access, None, value, None)
         case loops.Update(access, op, value, pair):
-            return _update(access, op, value_of(value), pair)
+            return _update(writer, access, op, value, pair)
         case loops.Fill(node, value):
-            return _fill(node, value_of(value))
+            return [f"{writer.array(node)}[...] = {writer.value(value)}"]
         case loops.Comment() | loops.Barrier():
-            return lambda state: None
+            return []
         case _:
             assert_never(statement)
 
 
-def _update(access: Access, op: Op | None, value: Eval, pair: Pair | None) -> Run:
-    """What one point does at once; see `_contribution`."""
+def _loop(
+    writer: Writer,
+    loop: assignments.For | assignments.While | loops.For | loops.While,
+    depth: int,
+) -> Lines:
+    body = _body(writer, loop.body, depth + 1, True)
+    if isinstance(loop, assignments.For | loops.For):
+        rounds = ", ".join([*map(writer.number, (loop.lo, loop.hi)), writer.knows(loop.step)])
+        return under(f"for {writer.symbol(loop.symbol)} in range({rounds}):", body)
+    before = _body(writer, loop.prelude, depth + 1, True)
+    leave = under(f"if not {writer.value(loop.test)}:", ["break"])
+    return under("while True:", [*before, *leave, *body])
+
+
+def _branch(test: str, then: Lines, other: Lines) -> Lines:
+    """Return a statement with a test; what is only another one with a test goes no deeper."""
+    if other and other[0].startswith("if ") and all(line[0] == " " for line in other[1:]):
+        return [*under(f"if {test}:", then), f"el{other[0]}", *other[1:]]
+    return [*under(f"if {test}:", then), *(under("else:", other) if other else ())]
+
+
+def _apart(writer: Writer, branch: AnyStatement, loop: bool) -> Lines:
+    """Return the call of a function with a test of its own, which says how a loop is left in it."""
+    call = writer.part(_statement(writer, branch, 0, False))
+    return [
+        f"left = {call}",
+        *under("if left == 'break':", ["break" if loop else "return left"]),
+        *under("if left == 'continue':", ["continue" if loop else "return left"]),
+    ]
+
+
+def _update(writer: Writer, access: Access, op: Op | None, value: Expr, pair: Pair | None) -> Lines:
+    """Return what one point does at once."""
+    array, (lines, cell) = writer.array(access.node), _cell(writer, access)
+    new = writer.value(value)
     if op is None:
-        return _store(place_of(access), value)
-    if pair is not None:
-        contribution = _contribution(access, op, value, pair)
-
-        def run(state: State) -> Signal:
-            contribution(state)()
-            return None
-
-        return run
-    place, meaning = place_of(access), meaning_of(op, access.node.dtype)
-
-    def accumulate(state: State) -> Signal:
-        array, cell = place(state)
-        array[cell] = meaning(array[cell], value(state))
-        return None
-
-    return accumulate
+        return [*lines, f"{array}[{cell}] = {new}"]
+    if pair is None:
+        meaning = writer.knows(meaning_of(op, access.node.dtype))
+        return [*lines, f"{array}[{cell}] = {meaning}({array}[{cell}], {new})"]
+    found, at = _cell(writer, pair.access)
+    here = f"value, here = {new}, {writer.number(pair.position)}"
+    positions = writer.array(pair.access.node)
+    return [*lines, *found, here, *_better(writer, op, (array, cell), (positions, at))]
 
 
-def _assign(assign: Assign) -> Run:
-    """Evaluate everything at every point, then write: so all of it reads the state before."""
-    free, reduced = points_of(assign.free), points_of(assign.reduced)
-    start = _start(assign)
-    contribute = _contribution(assign.target, assign.op, value_of(assign.value), assign.pair)
-
-    def run(state: State) -> Signal:
-        writes: list[Callable[[], None]] = []
-        for _ in free(state):
-            if assign.initialize:
-                writes.append(start(state))
-            for _ in reduced(state):
-                writes.append(contribute(state))
-        for write in writes:
-            write()
-        return None
-
-    return run
+def _better(writer: Writer, op: Op, best: tuple[str, str], place: tuple[str, str]) -> Lines:
+    """Return what keeps `value` and `here` where nothing as good was found."""
+    both = ", ".join(f"{array}[{cell}]" for array, cell in (best, place))
+    return [f"{both} = {writer.knows(better_of(op))}({both}, value, here)"]
 
 
-def _start(assign: Assign) -> Callable[[State], Callable[[], None]]:
-    """The write that prepares a cell: the neutral element, or for a pair position -1 (nothing)."""
-    if not assign.initialize or assign.op is None:
-        return lambda state: lambda: None
-    if assign.pair is not None:
-        return _put(place_of(assign.pair.access), lambda state: np.int64(-1))
-    dtype = assign.target.node.dtype
-    neutral = dtype.numpy.type(neutral_of(assign.op, dtype.kind, dtype.bits))
-    return _put(place_of(assign.target), lambda state: neutral)
+def _assign(writer: Writer, assign: Assign) -> Lines:
+    """Evaluate everything at every point, then write: so all of it reads the state before.
+
+    What is to be written is a cell, a value, whether it is the first, and for pairs the place.
+    """
+    array, (lines, cell) = writer.array(assign.target.node), _tuple(writer, assign.target)
+    value, op, pair = writer.value(assign.value), assign.op, assign.pair
+    starts = assign.initialize and op is not None
+    if op is not None and pair is not None:
+        positions, (found, at) = writer.array(pair.access.node), _tuple(writer, pair.access)
+        start = [*found, f"later.append((True, None, None, {at}, -1))"]
+        here = writer.number(pair.position)
+        each = [*lines, *found, f"later.append((False, {cell}, {value}, {at}, {here}))"]
+        better = _better(writer, op, (array, "cell"), (positions, "at"))
+        writes = under("for first, cell, value, at, here in later:", [
+            *under("if first:", [f"{positions}[at] = here"]), *under("else:", better)
+        ])  # fmt: skip
+    else:
+        new = "value"
+        if op is not None:
+            dtype = assign.target.node.dtype
+            neutral = writer.knows(dtype.numpy.type(neutral_of(op, dtype.kind, dtype.bits)))
+            start = [*lines, f"later.append((True, {cell}, {neutral}))"]
+            meaning = writer.knows(meaning_of(op, dtype))
+            new = f"value if first else {meaning}({array}[cell], value)"
+        each = [*lines, f"later.append((False, {cell}, {value}))"]
+        writes = under("for first, cell, value in later:", [f"{array}[cell] = {new}"])
+    inner = writer.points(assign.reduced, each)
+    over = writer.points(assign.free, [*start, *inner] if starts else inner)
+    return ["later = []", *over, *writes]
 
 
-def _put(place: Callable[[State], Place], value: Eval) -> Callable[[State], Callable[[], None]]:
-    def at_point(state: State) -> Callable[[], None]:
-        array, cell = place(state)
-        new = value(state)
-
-        def write() -> None:
-            array[cell] = new
-
-        return write
-
-    return at_point
+def _cell(writer: Writer, access: Access) -> tuple[Lines, str]:
+    return writer.cell(access.node, access.index)
 
 
-def _contribution(
-    access: Access, op: Op | None, value: Eval, pair: Pair | None
-) -> Callable[[State], Callable[[], None]]:
-    """What one point does: evaluated when called with the state, done when the result is called."""
-    place = place_of(access)
-    if op is None:
-        return _put(place, value)
-    if pair is not None:
-        return _pair_contribution(place, op, value, pair)
-    meaning = meaning_of(op, access.node.dtype)
-
-    def at_point(state: State) -> Callable[[], None]:
-        array, cell = place(state)
-        operand = value(state)
-
-        def write() -> None:
-            array[cell] = meaning(array[cell], operand)
-
-        return write
-
-    return at_point
+def _tuple(writer: Writer, access: Access) -> tuple[Lines, str]:
+    lines, cell = _cell(writer, access)
+    return lines, f"({cell},)" if access.index else cell
 
 
-def _pair_contribution(
-    place: Callable[[State], Place], op: Op, value: Eval, pair: Pair
-) -> Callable[[State], Callable[[], None]]:
-    pair_place, position = place_of(pair.access), number_of(pair.position)
-
-    def at_point(state: State) -> Callable[[], None]:
-        array, cell = place(state)
-        positions, position_cell = pair_place(state)
-        candidate, here = value(state), position(state)
-
-        def write() -> None:
-            if positions[position_cell] < 0 or beats(op, candidate, array[cell]):
-                array[cell] = candidate
-                positions[position_cell] = here
-
-        return write
-
-    return at_point
+def _alloc(writer: Writer, node: Node) -> Lines:
+    sizes = "".join(f"max(0, {writer.number(extent)}), " for extent in node.shape)
+    zeros = f"{writer.array(node)} = zeros(({sizes}), {writer.knows(node.dtype.numpy)})"
+    return [zeros, *writer.measured(node)]
 
 
-def _for(loop: assignments.For | loops.For) -> Run:
-    lo, hi, body = number_of(loop.lo), number_of(loop.hi), _body(loop.body)
-
-    name, step = key(loop.symbol), loop.step
-
-    def run(state: State) -> Signal:
-        numbers = state.numbers
-        for value in range(lo(state), hi(state), step):
-            numbers[name] = value
-            if body(state) == "break":
-                break
-        return None
-
-    return run
+def _permute(writer: Writer, nodes: tuple[Node, ...], sources: tuple[Node, ...]) -> Lines:
+    moved = " = ".join(", ".join(map(writer.array, some)) for some in (nodes, sources))
+    return [moved, *(line for node in nodes for line in writer.measured(node))]
 
 
-def _while(prelude: Run, test: Eval, body: Run) -> Run:
-    def run(state: State) -> Signal:
-        while prelude(state) != "break" and test(state):
-            if body(state) == "break":
-                break
-        return None
-
-    return run
-
-
-def _branch(test: Eval, then: Run, other: Run) -> Run:
-    return lambda state: then(state) if test(state) else other(state)
-
-
-def _let(symbol: Symbol, value: Eval) -> Run:
-    name = key(symbol)
-
-    def run(state: State) -> Signal:
-        state.numbers[name] = int(value(state))
-        return None
-
-    return run
-
-
-def _alloc(node: Node) -> Run:
-    shape = [number_of(extent) for extent in node.shape]
-
-    def run(state: State) -> Signal:
-        sizes = [max(0, extent(state)) for extent in shape]
-        state.arrays[node.id] = np.zeros(sizes, node.dtype.numpy)
-        return None
-
-    return run
-
-
-def _permute(nodes: tuple[Node, ...], sources: tuple[Node, ...]) -> Run:
-    def run(state: State) -> Signal:
-        arrays = [state.array(source) for source in sources]
-        state.arrays.update(zip((node.id for node in nodes), arrays, strict=True))
-        return None
-
-    return run
-
-
-def _check(
-    check: assignments.Check | loops.Check, points: Callable[[State], Iterable[None]]
-) -> Run:
-    test, values = value_of(check.test), [value_of(value) for value in check.values]
-
-    def run(state: State) -> Signal:
-        for _ in points(state):
-            if not test(state):
-                raise_fault(check.fault, [v(state).item() for v in values], check.span)
-        return None
-
-    return run
-
-
-def _print(statement: assignments.Print) -> Run:
-    values = [value_of(p) for p in statement.pieces if not isinstance(p, str)]
-
-    def run(state: State) -> Signal:
-        state.show(statement.text(value(state) for value in values))
-        return None
-
-    return run
-
-
-def _store(place: Callable[[State], Place], value: Eval) -> Run:
-    def run(state: State) -> Signal:
-        array, cell = place(state)
-        array[cell] = value(state)
-        return None
-
-    return run
-
-
-def _fill(node: Node, value: Eval) -> Run:
-    def run(state: State) -> Signal:
-        state.array(node)[...] = value(state)
-        return None
-
-    return run
+def _check(writer: Writer, check: assignments.Check | loops.Check) -> Lines:
+    values = "".join(f"{writer.value(value)}.item(), " for value in check.values)
+    fault, span = writer.knows(check.fault), writer.knows(check.span)
+    return under(
+        f"if not {writer.value(check.test)}:", [f"raise_fault({fault}, ({values}), {span})"]
+    )

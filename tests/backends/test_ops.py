@@ -18,11 +18,11 @@ import pytest
 from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.dtypes import DType
-from plusequals.lowering.ir.evaluate import meaning_of
 from plusequals.lowering.ir.expressions import Cast
 from plusequals.lowering.ir.interpret import run_procedure
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS, Op
+from plusequals.lowering.ir.scalars import meaning_of
 
 from .emit.harness import compiled, needs_compiler
 from .emit.programs import apply, assign, at, node, over, procedure, read, symbols

@@ -1,7 +1,7 @@
 """The interpreter made to tell what it does: an account of work that shares nothing with `counts`.
 
-Its functions are wrapped from outside. A cell counts as read from before the call where it is read
-before any statement has written it; what one statement writes counts after it has read.
+Its functions and arrays are wrapped from outside. A cell counts as read from before the call where
+it is read before any statement has written it.
 """
 
 from __future__ import annotations
@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from plusequals.lowering.ir import evaluate, interpret
-
-Cell = tuple[int, Any]
-"""The id of a node, and an index."""
+from plusequals.lowering.ir import evaluate, interpret, scalars
+from plusequals.lowering.ir.node import Node
 
 
 @dataclass
@@ -31,14 +28,11 @@ class Seen:
     read: dict[int, set[Any]] = field(default_factory=dict)
     """The cells of each node that were read before anything wrote them."""
     written: dict[int, set[Any]] = field(default_factory=dict)
-    coming: list[Cell] = field(default_factory=list)
-    """Cells that the statement at hand will write, after it has read."""
 
     def forget(self) -> None:
         """Start again."""
         for kept in (self.operations, self.loads, self.stores, self.read, self.written):
             kept.clear()
-        self.coming.clear()
 
     def counted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that also counts as an operation."""
@@ -55,106 +49,48 @@ class Seen:
         if cell not in self.written.get(node, ()):
             self.read.setdefault(node, set()).add(cell)
 
-    def reading(self, element: Callable[..., Any], access: Any) -> Any:
-        """Return the value of an element, which is loaded from wherever it is asked for."""
-        value, place = element(access), evaluate.place_of(access)
+    def stores_cells(self, node: int, cells: set[Any]) -> None:
+        """Note a store, after which what it wrote is written."""
+        self.stores[node] += len(cells)
+        self.written.setdefault(node, set()).update(cells)
 
-        def at(state: Any) -> Any:
-            self.loads_cell(access.node.id, place(state)[1])
-            return value(state)
 
-        return at
+class Told(np.ndarray[Any, Any]):
+    """The array behind a node, which tells each load and store of an element."""
 
-    def writing(self, place_of: Callable[..., Any], access: Any) -> Any:
-        """Return the place of an access, which is stored to."""
-        place = place_of(access)
+    seen: Seen
+    node: int
 
-        def at(state: Any) -> Any:
-            here = place(state)
-            self.stores[access.node.id] += 1
-            self.coming.append((access.node.id, here[1]))
-            return here
+    def __getitem__(self, cell: Any) -> Any:
+        self.seen.loads_cell(self.node, _tuple(cell))
+        return self.view(np.ndarray)[cell]
 
-        return at
+    def __setitem__(self, cell: Any, value: Any) -> None:
+        every = set(np.ndindex(self.shape)) if cell is ... else {_tuple(cell)}
+        self.seen.stores_cells(self.node, every)
+        self.view(np.ndarray)[cell] = value
 
-    def contributing(
-        self, contribution: Callable[..., Any], access: Any, op: Any, value: Any, pair: Any
-    ) -> Any:
-        """Return an accumulation: what it stores to, it loads as well."""
-        run = contribution(access, op, value, pair)
 
-        def at_point(state: Any) -> Any:
-            if pair is not None:
-                self.operations[op.name] += 1
-            before = len(self.coming)
-            write = run(state)
-            for node, cell in self.coming[before:]:
-                self.loads_cell(node, cell)
-            return write
-
-        return at_point
-
-    def updating(
-        self, update: Callable[..., Any], access: Any, op: Any, value: Any, pair: Any
-    ) -> Any:
-        """Return an accumulation that is a statement; of a pair the contribution tells."""
-        run = update(access, op, value, pair)
-
-        def at(state: Any) -> Any:
-            signal = run(state)
-            for node, cell in self.coming if op is not None and pair is None else ():
-                self.loads_cell(node, cell)
-            self.ended()
-            return signal
-
-        return at
-
-    def storing(self, store: Callable[..., Any], place: Any, value: Any) -> Any:
-        """Return a store, after which what it wrote is written."""
-        run = store(place, value)
-
-        def at(state: Any) -> Any:
-            signal = run(state)
-            self.ended()
-            return signal
-
-        return at
-
-    def ended(self) -> None:
-        """Note that what a statement was to write is written."""
-        while self.coming:
-            node, cell = self.coming.pop()
-            self.written.setdefault(node, set()).add(cell)
-
-    def filling(self, fill: Callable[..., Any], node: Any, value: Any) -> Any:
-        """Return a statement that writes every cell."""
-        run = fill(node, value)
-
-        def at(state: Any) -> Any:
-            cells = set(np.ndindex(state.array(node).shape))
-            self.stores[node.id] += len(cells)
-            self.written.setdefault(node.id, set()).update(cells)
-            return run(state)
-
-        return at
+def _tuple(cell: Any) -> tuple[int, ...]:
+    return cell if isinstance(cell, tuple) else (cell,)
 
 
 def observed(patch: pytest.MonkeyPatch) -> Seen:
     """Return what the interpreter does from now on, as long as the patch holds."""
     seen = Seen()
-    meaning, convert = evaluate.meaning_of, evaluate._conversion
+    meaning, convert, better = scalars.meaning_of, scalars.conversion_of, scalars.better_of
+    behind = evaluate._behind
+
+    def told(node: Node, state: evaluate.State) -> Any:
+        array = behind(node, state).view(Told)
+        array.seen, array.node = seen, node.id
+        return array
+
     for module in (evaluate, interpret):
         patch.setattr(
             module, "meaning_of", lambda op, dtype: seen.counted(op.name, meaning(op, dtype))
         )
-    patch.setattr(evaluate, "_conversion", lambda *kinds: seen.counted("cast", convert(*kinds)))
-    patch.setattr(evaluate, "_element", partial(seen.reading, evaluate._element))
-    patch.setattr(interpret, "place_of", partial(seen.writing, interpret.place_of))
-    for name, method in (
-        ("_contribution", seen.contributing),
-        ("_update", seen.updating),
-        ("_store", seen.storing),
-        ("_fill", seen.filling),
-    ):
-        patch.setattr(interpret, name, partial(method, getattr(interpret, name)))
+    patch.setattr(evaluate, "conversion_of", lambda *kinds: seen.counted("cast", convert(*kinds)))
+    patch.setattr(interpret, "better_of", lambda op: seen.counted(op.name, better(op)))
+    patch.setattr(evaluate, "_behind", told)
     return seen

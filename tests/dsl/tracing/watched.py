@@ -15,7 +15,7 @@ import plusequals as pe
 from plusequals.dsl.tracing.sites import called
 from plusequals.lowering.ir import interpret
 from plusequals.lowering.ir.assignments import Assign
-from plusequals.lowering.ir.evaluate import State, place_of, points_of
+from plusequals.lowering.ir.evaluate import Lines, Writer
 
 Seen = tuple[str, tuple[int, ...], Any, Any]
 """What an array is called, an index, and the element before and after the statement."""
@@ -49,23 +49,22 @@ def watched() -> Iterator[Watch]:
         watch.runs.append(here.seen)
         return begin(*what)
 
-    def assign(statement: Assign) -> Any:
-        run, free = original(statement), points_of(statement.free)
-        place, node, seen = place_of(statement.target), statement.target.node, here.seen
+    def assign(writer: Writer, statement: Assign) -> Lines:
+        if statement.call is not None:  # a trace tells what all of the call comes to
+            return original(writer, statement)
+        node, seen = statement.target.node, here.seen
         name = called(node, statement.names)
+        array, (lines, cell) = writer.array(node), writer.cell(node, statement.target.index)
+        noted = [*lines, f"places.append((({cell},), {array}[{cell}]))"]
 
-        def both(state: State) -> Any:
-            places = [place(state) for _ in free(state)]
-            before = [array[cell].copy() for array, cell in places]
-            signal = run(state)
-            if statement.call is not None:  # a trace tells what all of the call comes to
-                return signal
-            for (array, cell), old in zip(places, before, strict=True):
-                told = name, tuple(map(int, cell)), old, array[cell].copy()
-                seen.append((node.id, told))
-            return signal
+        def tell(places: list[tuple[tuple[Any, ...], Any]], now: Any) -> None:
+            for at, old in places:
+                at = at if node.rank else ()
+                seen.append((node.id, (name, tuple(map(int, at)), old, now[at])))
 
-        return both
+        before = ["places = []", *writer.points(statement.free, noted)]
+        after = f"{writer.knows(tell)}(places, {array})"
+        return [*before, *original(writer, statement), after]
 
     with mock.patch.object(interpret, "_assign", assign), mock.patch.object(interpret, "_run", run):
         yield watch

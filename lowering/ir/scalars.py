@@ -1,0 +1,100 @@
+"""What operations and conversions make of NumPy scalars: for the interpreter, see `evaluate`."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .dtypes import DType
+from .ops import Op
+
+
+def meaning_of(op: Op, dtype: DType) -> Callable[..., Any]:
+    """Return the op's NumPy meaning, with three differences.
+
+    NumPy raises on negative exponents of integers, rounds complex products once or twice as
+    the processor has it, and makes a square root of the exponent 0.5 of a scalar.
+    """
+    if op.name in ("pow", "whole_pow", "half_pow") and dtype.kind == "f":
+        return _real_power
+    if op.name == "pow" and dtype.kind in "iu":
+        return _integer_power
+    if dtype.kind == "c":
+        return _complex_product if op.name == "mul" else op.meaning
+    return _OF_SCALARS.get(op.name, op.meaning)
+
+
+_OF_SCALARS: dict[str, Callable[..., Any]] = {
+    "neg": operator.neg, "add": operator.add, "sub": operator.sub, "mul": operator.mul,
+    "product": operator.mul, "div": operator.truediv, "eq": operator.eq, "ne": operator.ne,
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "bitand": operator.and_, "bitor": operator.or_, "bitxor": operator.xor,
+}  # fmt: skip
+"""What computes the same of scalars without the search of a universal function for its loop."""
+
+
+def _complex_product(a: Any, b: Any) -> Any:
+    """Return a product of which every operation is rounded."""
+    re, im, by_re, by_im = a.real, a.imag, b.real, b.imag
+    return type(a)(complex(re * by_re - im * by_im, re * by_im + im * by_re))
+
+
+def _real_power(base: Any, exponent: Any) -> Any:
+    """Return C's `pow`, which of the infinity and the zero below 0 to the power 0.5 has no sign."""
+    try:
+        return type(base)(math.pow(base, exponent))
+    except (ValueError, OverflowError):  # a value outside the reals or the range: NumPy names it
+        return np.power(np.full(2, base), np.full(2, exponent))[0]
+
+
+def _integer_power(base: Any, exponent: Any) -> Any:
+    if exponent >= 0:
+        return np.power(base, exponent)
+    if base == 1 or (base == -1 and exponent % 2 == 0):
+        return type(base)(1)
+    return type(base)(-1 if base == -1 else 0)
+
+
+def conversion_of(source: DType, target: DType) -> Callable[[Any], Any]:
+    """Return the conversion of a scalar of one type into another; see `Cast`."""
+    numpy_type = target.numpy
+    if target.kind == "b":
+        return lambda value: np.bool_(value != 0)
+    if source.kind == "c" and target.kind != "c":
+        from_real = conversion_of(source.real, target)
+        return lambda value: from_real(value.real)
+    if source.kind == "f" and target.kind in "iu":
+        return lambda value: numpy_type.type(_saturate(float(value), target))
+    return lambda value: value.astype(numpy_type)
+
+
+def _saturate(value: float, target: DType) -> int:
+    lo = 0 if target.kind == "u" else -(1 << (target.bits - 1))
+    hi = lo + (1 << target.bits) - 1
+    if math.isnan(value):
+        return 0
+    if math.isinf(value):
+        return hi if value > 0 else lo
+    return min(max(int(value), lo), hi)
+
+
+def beats(op: Op, candidate: Any, best: Any) -> bool:
+    """Whether the candidate replaces the best so far; the first NaN is best of all, as in NumPy."""
+    if best != best:
+        return False
+    if candidate != candidate:
+        return True
+    return bool(candidate < best if op.name == "argmin" else candidate > best)
+
+
+def better_of(op: Op) -> Callable[..., tuple[Any, Any]]:
+    """Return the function from the best so far, its position or -1, and another to the better."""
+
+    def better(best: Any, place: Any, value: Any, here: int) -> tuple[Any, Any]:
+        return (value, here) if place < 0 or beats(op, value, best) else (best, place)
+
+    return better

@@ -17,6 +17,8 @@ static inline uint32_t shared_at(const void *place)
 static inline void at_once(void *to, const void *from)
 {
 #ifdef PE_ON_CPU
+    pe_aligned(to, 16);
+    pe_aligned(from, 16);
     pe_copied_later(to, from, 16);
 #else
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
@@ -30,6 +32,7 @@ static inline void at_once(void *to, const void *from)
 template <class T> static inline void copied(T *to, const T *from)
 {
 #ifdef PE_ON_CPU
+    pe_aligned(to, 16);
     pe_copied_later(to, from, 16);
 #else
     const uint64_t place = (uint64_t)from;
@@ -230,6 +233,7 @@ template <class T> static inline T computed(T x)
 template <class T> static inline void stored(T *to, T first, T second)
 {
 #ifdef PE_ON_CPU
+    pe_aligned(to, 2 * sizeof(T));
     to[0] = first;
     to[1] = second;
 #else

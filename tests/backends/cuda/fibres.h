@@ -4,8 +4,9 @@
 // bytes behind are looked at afterwards. Blocks, and threads between
 // two barriers, run in an order that a seed decides, so a missing barrier changes results. A
 // barrier that not all threads of a block reach, but those that failed, is an error, as is an
-// exchange that not all threads of a warp come to. Copies to shared memory arrive late. It says
-// nothing about speed, or about the order in which a device lets other threads see memory.
+// exchange that not all threads of a warp come to, or an instruction for several numbers at an odd
+// place. Copies to shared memory arrive late. It says nothing about speed, or about the order in which
+// a device lets other threads see memory.
 
 #include <math.h>
 #include <setjmp.h>
@@ -132,6 +133,13 @@ static void pe_arrived(int later)
         else copies[current][left++] = copy;
     }
     copies_of[current] = left;
+}
+
+/* Notes what a device would fail of: an instruction for so many bytes at no multiple of them. */
+static const char *misplaced;
+static void pe_aligned(const void *place, int bytes)
+{
+    if ((uintptr_t)place % bytes) misplaced = "an instruction moves bytes that begin at an odd place";
 }
 
 static void __threadfence() {}
@@ -296,6 +304,7 @@ extern "C" const char *pe_launch(Kernel function, const N *shape, const N *argum
     const int blocks = (int)(shape[0] * shape[1] * shape[2]);
     const int threads = (int)(shape[3] * shape[4] * shape[5]);
     if (blocks > 1 << 20 || threads > MOST_THREADS || threads < 1) return "a launch out of bounds";
+    misplaced = 0;
     block_bytes_given = shape[6];
     if (block_bytes_given > MOST_BYTES) return "more bytes for a block than there are";
     memset(pe_block_bytes + block_bytes_given, 0xa5, BEHIND);
@@ -307,6 +316,7 @@ extern "C" const char *pe_launch(Kernel function, const N *shape, const N *argum
             memset(begun, 0, sizeof begun); // what waits is never gone on with
             return message;
         }
+        if (misplaced) return misplaced;
         if (!kept_behind()) return "it writes behind the bytes that a launch gives to a block";
     }
     return 0;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cuda.device import Opened
+from plusequals.backends.cuda.dialect import CUDA
 from plusequals.backends.cuda.foreign import found, place
+from plusequals.backends.cuda.verbs import DriverError
+from plusequals.backends.emit.source import above
 from plusequals.lowering.diagnostic import CdValueError
 
 from .foreign import Capsules, Theirs
-from .on_cpu import Array, CpuDriver, backend, installed, needs_gxx
+from .on_cpu import Array, CpuDriver, Gxx, backend, installed, needs_gxx
 
 Seen = Callable[[Array], Array]
 WAYS: dict[str, Seen] = {
@@ -182,6 +186,35 @@ def test_what_is_copied_in_pieces_may_begin_anywhere(
         got = np.asarray(f(theirs, b.reshape(32, 32)))
         assert np.array_equal(got, a.reshape(32, 32) @ b.reshape(32, 32))
     assert np.array_equal(theirs.get(), held)
+
+
+@needs_gxx
+@pytest.mark.parametrize("offset", [0, 1, 2])
+def test_what_is_stored_in_pairs_may_begin_anywhere(device: Opened, offset: int) -> None:
+    a, b = np.arange(4096.0, dtype="f4").reshape(64, 64), np.eye(64, dtype="f4")
+    held = np.full(4096 + offset, 7.0, np.float32)
+    theirs = Theirs(device, held, see=lambda whole: whole[offset:].reshape(64, 64))
+    f = on("def f(c, a, b):\n    c[i, j] = sum[k](a[i, k] * b[k, j])\n")
+    for _ in range(2):
+        f(theirs, a, b)
+        got = theirs.get()
+        assert np.array_equal(got[offset:], a.ravel()) and (got[:offset] == 7).all()
+
+
+@needs_gxx
+@pytest.mark.parametrize("call", ["stored(x + {}, 1.0f, 2.0f)", "at_once(s, x + {})"])
+def test_an_instruction_at_an_odd_place_is_noticed(call: str, tmp_path: Path) -> None:
+    head = 'extern "C" __global__ void odd(float *x)\n{\n    __shared__ __align__(16) float s[4];\n'
+    for at, is_fine in ((4, True), (1, False)):
+        text = f"{head}    {call.format(at)};\n}}\n"
+        context = CpuDriver().open(0)
+        code = context.load(Gxx().build(above(text, CUDA) + text, "sm_90", tmp_path).code)
+        given = context.function(code, "odd", 1), (1, 1, 1), (1, 1, 1), [context.allocate(64, 0)], 0
+        if is_fine:
+            context.launch(*given)
+            continue
+        with pytest.raises(DriverError, match="begin at an odd place"):
+            context.launch(*given)
 
 
 @needs_gxx

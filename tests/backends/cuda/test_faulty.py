@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.backends.cuda import staging
+from plusequals.backends.cuda import staging, straight
 from plusequals.backends.cuda.backend import CompiledCuda
 from plusequals.backends.cuda.verbs import OutOfMemory
 from plusequals.backends.runtime.state import RUNTIME
 from plusequals.lowering.diagnostic import CdError
+from plusequals.lowering.schedule import columns
 
 from .faulty import VERBS, FaultyDriver
 from .foreign import Theirs
@@ -30,6 +31,9 @@ MOST = 40
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging, "SMALL", 64)
     monkeypatch.setattr(staging, "PIECE", 1 << 12)
+    monkeypatch.setattr(straight, "KEPT", 1 << 10)
+    for name, value in (("WORTH", 1 << 11), ("THREADS", 500), ("TERMS", 7)):
+        monkeypatch.setattr(columns, name, value)
 
 
 @pytest.fixture
@@ -107,7 +111,23 @@ def of_temporaries(made: CompiledCuda) -> Run:
     return run
 
 
-RUNS = (of_the_host, of_others, of_streams, of_temporaries)
+def of_blocks_that_count(made: CompiledCuda) -> Run:
+    """One routine, whose last block adds parts that each call takes memory for."""
+    f = pe.cd_from_source("def f(s, x):\n    s[:] = x.sum(axis=0)\n    x[i, j] = x[i, j] * 2\n")
+    s, x = pe.tensor("s", (100,), "float64"), pe.tensor("x", (37, 100), "float64", init=1.0)
+    routine = f.compile(s, x).link(pe.device("cuda").stream().context())
+    assert "comes_last(" in f.on("cuda").explain(np.zeros(100), np.zeros((37, 100))).code
+
+    def run() -> None:
+        x[...] = 1.0
+        for k in range(3):
+            routine()
+            assert np.array_equal(s.numpy(), np.full(100, 37.0 * 2**k))
+
+    return run
+
+
+RUNS = (of_the_host, of_others, of_streams, of_temporaries, of_blocks_that_count)
 
 
 @pytest.mark.parametrize("make", RUNS)

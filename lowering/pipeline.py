@@ -51,6 +51,7 @@ from .schedule.periods import periods
 from .schedule.picked import picked
 from .schedule.pieces import in_pieces, pieces
 from .schedule.places import has_places
+from .schedule.real_form import in_real_form, real_form
 from .schedule.rounding import fused_products
 from .schedule.rounds import noted
 from .schedule.separate import separate
@@ -90,6 +91,10 @@ def _reorders(target: Target) -> bool:
     return target.schedule and target.reorders
 
 
+def _fuses(target: Target) -> bool:
+    return _reorders(target) and target.fma
+
+
 class Pass(NamedTuple):
     """A step of the pipeline; the name is used by dumps, errors and the documentation."""
 
@@ -124,6 +129,7 @@ def _alone(decide: Callable[[Program], Decided]) -> Callable[[Program, Target], 
 
 
 PASSES: tuple[Pass, ...] = (
+    Pass("real form", real_form, in_real_form, _fuses),
     Pass("order", lambda program, t: order(program, t.fma), when=_reorders),  # as it was written
     Pass("unroll", lambda program, _: unroll(program)),
     Pass("simplify", lambda program, _: simplify(program), when=_always),

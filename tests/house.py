@@ -63,7 +63,7 @@ backends/emit: prelude record
 backends: cache lock folders dump interface
 lowering: __init__ pipeline requests recompute placement counts timeline
 lowering/schedule: __init__ grid presets stencil masks guarded lockstep predicate pieces
-lowering/schedule: separate pairs planes
+lowering/schedule: separate pairs planes real_form
 lowering/schedule: picked deferred kinds split stages answered
 lowering/schedule: anew prepared inward prefer tensor_tiles tensor_units device_parts device_tiles
 lowering/schedule: finish distribution neighbours tile_side

@@ -232,8 +232,8 @@ _ROWS: tuple[Op, ...] = (
     Op("mul", 2, "iufc", np.multiply, infix="*", infix_kinds="iuf", call="mul", neutral=1,
        side="both", derivative="mul"),
     # a product that is rounded together with the sum that it is added to, where there is one
-    Op("product", 2, "f", np.multiply, infix="*", infix_kinds="f", neutral=1, side="both",
-       derivative="mul"),
+    Op("product", 2, "fc", np.multiply, infix="*", infix_kinds="f", call="mul", neutral=1,
+       side="both", derivative="mul"),
     Op("div", 2, "fc", np.divide, infix="/", infix_kinds="f", call="div", neutral=1, side="right",
        derivative="div"),
     Op("floordiv", 2, "iuf", np.floor_divide, call="floordiv", neutral=1, derivative="zero"),

@@ -15,7 +15,7 @@ from ..ir.node import Node
 Outcome = Literal[
     "virtual", "stored", "shrunk", "whole", "register", "fused", "apart", "removed", "skipped",
     "reused", "shared", "hoisted", "looked up", "parallel", "lanes", "tiles", "abreast",
-    "deferred", "checked", "skewed", "masked", "staged", "answered",
+    "deferred", "checked", "skewed", "masked", "staged", "answered", "of reals",
 ]  # fmt: skip
 
 
@@ -96,6 +96,8 @@ class Decision:
                 return f"the loop over `{self.variable}` computes its functions one after the other"
             case "masked":
                 return f"the rounds of the loop over `{self.variable}` are done side by side"
+            case "of reals":
+                return f"the nest of the loop over `{self.variable}` computes with real numbers"
             case "abreast":
                 return f"neighbouring elements of {array} are computed side by side"
             case _:

@@ -32,7 +32,7 @@ from ..ir.loops import Stmt, Store
 from ..ir.node import Node
 from ..ir.ops import OPS, Op
 
-_PAIRS = frozenset("add sub mul div neg conj complex recip".split())
+_PAIRS = frozenset("add sub mul product div neg conj complex recip".split())
 """Operations whose complex result has a formula of parts."""
 _PARTS = frozenset("real imag abs angle eq ne isnan isinf isfinite".split())
 """Operations whose real result is one of parts."""
@@ -50,7 +50,19 @@ class Pair(NamedTuple):
         return Apply(OPS["complex"], tuple(self), _SHORT if is_short else _LONG)
 
 
+def added(total: Pair, one: Pair, two: Pair) -> Pair:
+    """Return what a sum becomes when a product is added that is rounded together with it."""
+    re = _apply("fma", one.im, _apply("neg", two.im), _apply("fma", one.re, two.re, total.re))
+    im = _apply("fma", one.im, two.re, _apply("fma", one.re, two.im, total.im))
+    return Pair(re, im)
+
+
 _SHORT, _LONG = dtypes.complex64, dtypes.complex128
+
+
+def parts_of(value: Expr) -> Pair:
+    """Return the parts of a value as what the generated C takes of it."""
+    return Pair(_part("real", value), _part("imag", value))
 
 
 def has_formula(value: Expr) -> bool:
@@ -215,7 +227,7 @@ class Parts:
             case Apply(op, args):
                 return self.applied(op, args, span)
             case _:
-                return Pair(_part("real", value), _part("imag", value))
+                return parts_of(value)
 
     def applied(self, op: Op, args: tuple[Expr, ...], span: Span) -> Pair:
         """Return the parts of what an operation with a complex result makes."""
@@ -232,7 +244,7 @@ class Parts:
             case "add" | "sub" as name:
                 one, two = (self.pair(arg, span) for arg in args)
                 return Pair(_apply(name, one.re, two.re), _apply(name, one.im, two.im))
-            case "mul":
+            case "mul" | "product":
                 one, two = (self.parts(arg, span) for arg in args)
                 return _product(one, two)
             case "div" | "recip":

@@ -33,6 +33,7 @@ from typing import Literal
 from ..clash import extreme, symbols_of
 from ..dataclass import dataclass
 from ..ir import dtypes
+from ..ir.dtypes import DType
 from ..ir.expressions import Apply, Cast, Expr, Read, reads
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Quasi, QuasiOp, Range, Symbol, maximum, minimum, var
@@ -40,10 +41,11 @@ from ..ir.loops import For, Store, Update
 from ..ir.node import Node
 from ..ir.walk import statements
 from ..passes.cells import is_in_range, ranges
-from .accumulation import Accumulation, Body, accumulation
+from .accumulation import REALS, Accumulation, Body, accumulation
 
 ON_VECTORS = frozenset(("add", "sub", "mul", "product", "div", "neg", "max", "min"))
 """What a vector of columns can do without a loop."""
+COMPLEXES = frozenset((dtypes.complex64, dtypes.complex128))
 Side = Literal["row", "column"]
 LONG = 512
 """From so many terms on it is little to store elements that are not side by side."""
@@ -101,12 +103,14 @@ class Contraction:
         return self.rows if side == "row" else self.columns
 
 
-def contraction(loop: For, fresh: Fresh, reorders: bool = False) -> Contraction | None:
+def contraction(
+    loop: For, fresh: Fresh, reorders: bool = False, types: frozenset[DType] = REALS
+) -> Contraction | None:
     """Return the contraction that a nest is, None where it is none, see `accumulation`.
 
     Whether its loops may change places is for the caller to find out.
     """
-    nest = accumulation(loop, fresh, reorders)
+    nest = accumulation(loop, fresh, reorders, types)
     if nest is None:
         return None
     for pair in _pairs(nest):
@@ -311,7 +315,7 @@ class _Split:
 
     def part(self, value: Expr, side: Side) -> Expr | None:
         """Return what stands for a part of the term, None where vectors do not hold its type."""
-        if value.dtype not in (dtypes.float32, dtypes.float64):
+        if value.dtype not in REALS | COMPLEXES:
             return None
         for known in self.parts:
             if known.value == value:

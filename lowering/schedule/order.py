@@ -33,6 +33,8 @@ from ..ir.rewrite import over_kernels, with_bodies
 from ..ir.walk import bodies, statements
 from .sums import STAYS, counting_loop, is_regrouped
 
+Symbols = frozenset[Symbol]
+
 
 def order(program: Program, fuses: bool = False) -> Program:
     """Return the program in which only sums for `lanes` know where their terms stand.
@@ -80,11 +82,24 @@ def _stays(update: Update, path: tuple[For, ...]) -> bool:
     """Whether the terms of a sum lie side by side, and are used for no other sum."""
     if not is_regrouped(update) or _is_looked_at(update, path):
         return False
+    bound, free, letters, terms = _parted(update, path)
+    return not _is_product(terms, free) and not _runs_down(terms, free, letters, bound)
+
+
+def is_of_matrices(update: Update, path: tuple[For, ...]) -> bool:
+    """Whether a sum over letters is that of a product of matrices, of any number of axes."""
+    _, free, _, terms = _parted(update, path)
+    return _is_product(terms, free)
+
+
+def _parted(update: Update, path: tuple[For, ...]) -> tuple[Symbols, Symbols, Symbols, list[Read]]:
+    """Return the symbols of all loops around a sum, of its target, of its terms alone, and those
+    elements that differ from term to term."""
     bound = frozenset(loop.symbol for loop in path)
     free = symbols_of(Read(update.access.node, update.access.index)) & bound
     letters = frozenset[Symbol]().union(*(at.symbols() for at in update.over)) & bound - free
     terms = [read for read in reads(update.value) if symbols_of(read) & letters]
-    return not _is_product(terms, free) and not _runs_down(terms, free, letters, bound)
+    return bound, free, letters, terms
 
 
 def _is_looked_at(update: Update, path: tuple[For, ...]) -> bool:

@@ -34,9 +34,10 @@ from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Affine, Symbol, const, floordiv, maximum
 from ..ir.loops import For, Program, Stmt
 from ..ir.rewrite import map_bodies
+from ..passes.cells import ranges
 from ..passes.decision import Decided, Decision
 from ..target import Target
-from .legal import confined
+from .legal import confined, independent, private
 
 Body = tuple[Stmt, ...]
 Noted = list[tuple[int, Symbol]]
@@ -84,6 +85,15 @@ class Outermost(ABC):
             inside = (*outer, stmt) if isinstance(stmt, For) else outer
             out.append(map_bodies(stmt, partial(self.body, outer=inside)))
         return tuple(out)
+
+    def is_free(self, chain: tuple[For, ...], outer: tuple[For, ...]) -> bool:
+        """Whether the rounds of loops, each in the one before it, may run in any order."""
+        return all(
+            independent(
+                loop, private(loop, self.only()[id(loop)]), self.own, ranges((*outer, *chain[:n]))
+            ) is None
+            for n, loop in enumerate(chain)
+        )  # fmt: skip
 
     def end(self, loop: For, outer: tuple[For, ...]) -> Affine:
         """Return where a loop ends; where it begins, if it has no rounds."""

@@ -33,21 +33,22 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..diagnostic import Span
-from ..ir.assignments import Access, Break, Continue
+from ..ir.assignments import Access, Alloc, Break, Continue
 from ..ir.expressions import Apply, Dynamic, Expr, Read, Select, reads, walk
 from ..ir.fresh import fresh_for
 from ..ir.loops import Comment, For, If, Program, Stmt, Store, Update, While
 from ..ir.node import Node
+from ..ir.ops import OPS
 from ..ir.walk import expressions_of, statements, writes
 from ..ir.walk import reads as reads_of
 from ..passes.summary import summary, without_unused
-from .complex_parts import Pair, Parts, computes_place, has_formula, is_complex, is_plain
+from .complex_parts import Pair, Parts, added, computes_place, has_formula, is_complex, is_plain
 from .planes import with_planes
 
 Body = tuple[Stmt, ...]
 _BRANCHING = frozenset(("div", "recip"))
 """Operations whose formula has branches."""
-_KNOWN = Store | Update | If | While | For | Comment | Break | Continue
+_KNOWN = Store | Update | If | While | For | Comment | Break | Continue | Alloc
 
 
 def pairs(program: Program) -> Program:
@@ -163,6 +164,10 @@ def _statement(stmt: Stmt, parts: Parts) -> Body:
     match stmt:
         case Store(Access(node, ()), value, span) if node.id in parts.split:
             return _kept(node, parts.pair(value, span), parts, span)
+        case Update(access, _, Apply(op, (one, two)), _, span) if is_complex(
+            access.node.dtype
+        ) and (op.name == "product"):
+            return _added(stmt, parts.parts(one, span), parts.parts(two, span), parts)
         case Update(Access(node, ()), op, value, _, span) if node.id in parts.split:
             if op.name == "add" and all(read.node != node for read in reads(value)):
                 both = zip(parts.halves(node), parts.pair(value, span))
@@ -187,6 +192,24 @@ def _statement(stmt: Stmt, parts: Parts) -> Body:
             return (replace(stmt, body=_body(stmt.body, parts)),)
         case _:
             return (stmt,)
+
+
+def _added(stmt: Update, one: Pair, two: Pair, parts: Parts) -> Body:
+    """Return what adds a product of matrices to both parts of a sum, as the generated C would."""
+    access, span = stmt.access, stmt.span
+    if access.node.id not in parts.split or any(r.node == access.node for r in reads(stmt.value)):
+        old = parts.pair(Read(access.node, access.index, span), span)
+        made = added(old, one, two)
+        if access.node.id in parts.split:
+            return _kept(access.node, made, parts, span)
+        return (Store(access, made.joined(), span),)
+    re, im = parts.halves(access.node)
+    minus = Apply(OPS["neg"], (two.im,), two.im.dtype)
+    terms = (re, one.re, two.re), (re, one.im, minus), (im, one.re, two.im), (im, one.im, two.re)
+    return tuple(
+        replace(stmt, access=Access(n, ()), value=Apply(OPS["product"], (a, b), n.dtype))
+        for n, a, b in terms
+    )
 
 
 def _updated(stmt: Update) -> Expr:

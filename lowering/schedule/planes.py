@@ -26,7 +26,7 @@ from ..ir.assignments import Access, Alloc
 from ..ir.expressions import Apply, Expr, Read, rebuild, walk
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Symbol, const, var
-from ..ir.loops import For, Stmt, Store
+from ..ir.loops import For, If, Stmt, Store
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import Rewrite, rewrite
@@ -46,6 +46,12 @@ are known only in the run."""
 
 def with_planes(nest: Stmt, fresh: Fresh) -> Body:
     """Return a nest that reads the parts of arrays apart, behind the loops that put them there."""
+    if isinstance(nest, If):
+        then, other = (
+            tuple(new for stmt in body for new in with_planes(stmt, fresh))
+            for body in (nest.then, nest.other)
+        )
+        return (replace(nest, then=then, other=other),)
     if not isinstance(nest, For):
         return (nest,)
     changed = writes((nest,))

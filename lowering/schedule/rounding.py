@@ -1,6 +1,7 @@
 """Round a product together with the sum that it is added to, where the processor does both at once.
 
-Changes: `x += product(a, b)` becomes `x = fma(a, b, x)`; which products those are `order` said.
+Changes: `x += product(a, b)` becomes `x = fma(a, b, x)`; which products those are `order` said, and
+`real_form` of complex numbers, whose parts are added one by one.
 
 Needs: nothing. Guarantees: of every sum either all terms are rounded so or none: `product` is an
 operation of its own, which no pass moves away from its sum, so that sizes, traces and the shape of
@@ -21,6 +22,7 @@ from ..ir.expressions import Apply, Read
 from ..ir.loops import Program, Stmt, Store, Update
 from ..ir.ops import OPS
 from ..ir.rewrite import map_statements, over_kernels
+from .complex_parts import added, is_complex, parts_of
 
 
 def fused_products(program: Program) -> Program:
@@ -34,6 +36,9 @@ def _fused(stmt: Stmt) -> tuple[Stmt, ...]:
             op.name == "add" and product.name == "product"
         ):
             before = Read(access.node, access.index, span)
+            if is_complex(dtype):
+                one, two = args
+                return (Store(access, added(*map(parts_of, (before, one, two))).joined(), span),)
             return (Store(access, Apply(OPS["fma"], (*args, before), dtype), span),)
         case _:
             return (stmt,)

@@ -63,7 +63,6 @@ from .axes import At, rounds_of
 from .blocks import sizes
 from .contraction import Contraction, Part, contraction
 from .existing import every, reached
-from .legal import independent, private
 from .outermost import Noted, Outermost
 from .stage import Panels, Rounds, Sizes, around
 
@@ -108,12 +107,9 @@ class _Work(Outermost):
 
     def is_legal(self, found: Contraction, outer: tuple[For, ...]) -> bool:
         """Whether the rounds of all loops that change places may run in any order."""
-        known = ranges(outer)
-        for loop in found.nest.chain:
-            mine = private(loop, self.only()[id(loop)])
-            if independent(loop, mine, self.own, known) is not None:
-                return False
-            known = (*known, *ranges((loop,)))
+        if not self.is_free(found.nest.chain, outer):
+            return False
+        known = ranges((*outer, *found.nest.chain))
         place = found.nest.place
         if place is not None and not is_in_range(place.node, place.index, known):
             return False

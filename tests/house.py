@@ -68,8 +68,8 @@ lowering/schedule: picked deferred kinds split stages answered
 lowering/schedule: anew prepared inward prefer tensor_tiles tensor_units device_parts device_tiles
 lowering/schedule: finish distribution neighbours tile_side
 lowering/schedule: device_contraction bared columns onward fronts
-lowering/schedule: segments scatter owners prefix chunks copied
-lowering/schedule: beforehand hosts marks growing hits searches together truth flags
+lowering/schedule: segments scatter ranks owners prefix chunks copied
+lowering/schedule: beforehand hosts lasts marks growing hits searches together truth flags
 lowering/schedule: pivots sided firsts conjunct sections own places
 lowering/schedule: team registers dealing scan updates tree points early skewed meet elsewhere
 lowering/schedule: sweeps streams checks undo beside best terms nests abreast jam outer edges

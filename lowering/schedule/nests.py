@@ -30,7 +30,7 @@ from ..ir.expressions import Const, Dynamic, Index
 from ..ir.expressions import reads as reads_of
 from ..ir.fresh import Fresh
 from ..ir.indexing import Affine, Range, Symbol, const, floordiv, mod, recombined, var
-from ..ir.loops import Check, Comment, For, Program, Stmt, Store, Update
+from ..ir.loops import Check, Comment, For, If, Program, Stmt, Store, Update
 from ..ir.node import Node
 from ..ir.rewrite import Rewrite, map_statements, rebuild_statement, substitute, with_bodies
 from ..ir.walk import (
@@ -126,8 +126,11 @@ def _bound(body: Iterable[Stmt], known: Bounds, found: dict[int, Bounds]) -> Non
         if isinstance(stmt, For):
             found[id(stmt)] = known
             inside = known.inside(stmt)
-        for part in bodies(stmt):
-            _bound(part, inside, found)
+        elif isinstance(stmt, Check):
+            known = known.where(stmt.test)
+        for side, part in enumerate(bodies(stmt)):
+            there = inside.where(stmt.test, not side) if isinstance(stmt, If) else inside
+            _bound(part, there, found)
 
 
 def band(loop: For, facts: Facts) -> Band | None:

@@ -29,10 +29,12 @@ from .flags import flags
 from .fronts import fronts
 from .hits import hits
 from .inward import inward
+from .lasts import lasts
 from .marks import marks
 from .nests import facts_of
 from .onward import onward
 from .pivots import pivots
+from .ranks import ranks
 from .searches import searches
 from .sections import in_sections
 from .sided import sided
@@ -57,6 +59,8 @@ def prepared(program: Program) -> tuple[Program, Fresh]:
     program, fresh = _declared(found, fresh)
     program, fresh = _declared(hits(program, facts_of(program), fresh), fresh)
     program, fresh = _declared(marks(program, facts_of(program), fresh), fresh)
+    program, fresh = _declared(ranks(program, facts_of(program), fresh), fresh)
+    program, fresh = _declared(lasts(program, facts_of(program), fresh), fresh)
     program, fresh = _declared(flags(program, fresh), fresh)
     program, fresh = _declared(beforehand(program, facts_of(program), fresh), fresh)
     program, fresh = _declared(onward(program, facts_of(program), fresh), fresh)

@@ -7,11 +7,25 @@ sure; "no" may also mean that it could not be seen. Used by `access` and the pas
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from math import gcd
 
 from ..clash import extreme, symbols_of
+from ..ir.bounds import Bounds
 from ..ir.expressions import Apply, Const, Dynamic, Expr, Index, Position
-from ..ir.indexing import Affine, Quasi, QuasiOp, Range, Symbol, const, sides, substitute, var
+from ..ir.indexing import (
+    Affine,
+    Quasi,
+    QuasiOp,
+    Range,
+    Symbol,
+    const,
+    floordiv,
+    mod,
+    sides,
+    substitute,
+    var,
+)
 from ..ir.loops import For, Stmt
 from ..ir.node import Node
 
@@ -76,6 +90,11 @@ def is_least(value: Affine, known: tuple[Range, ...], tests: Iterable[Expr] = ()
     wider = tuple(map(_widened, known))
     if wider != known and _is_not_negative(extreme(value, wider, -1)):
         return True
+    if any(isinstance(atom, Quasi) for atom, _ in value.terms):
+        bounds = reduce(Bounds.inside, known, Bounds())
+        least = bounds.least(value)
+        if least is not None and least >= 0:
+            return True
     said = (fact for test in tests for fact in facts(test))
     return any(is_least(value - fact, known) for fact in said if fact.terms)
 
@@ -172,18 +191,49 @@ def solve(
 ) -> dict[Symbol, Affine] | None:
     """Return the point of the write's own loops that gives the wanted cell; None where unclear.
 
-    Each axis gives one symbol, where its coefficient is 1 or -1 and all else on the axis is known.
-    A symbol without an axis has no single answer: the last round wins.
+    Each axis gives one symbol, where its coefficient is 1 or -1 and all else on the axis is known;
+    or all of loops that count through it, `3*i + j` with three rounds of `j`. A symbol without an
+    axis has no single answer: the last round wins.
 
     >>> i = Symbol("i", 0)
     >>> loop = For(i, const(0), const(8), 1, ())
     >>> solve((var(i) + 1,), (const(5),), (loop,))
     {i.0: 4}
     """
-    bound = {stmt.symbol for stmt in own if isinstance(stmt, For)}
+    loops = [stmt for stmt in own if isinstance(stmt, For)]
+    bound = {loop.symbol for loop in loops}
+    counted = _counted_through(written, wanted, loops)
+    if counted is not None:
+        return counted
     if any(isinstance(i, Affine) and i.symbols() & bound for i in wanted):
         return _solved_apart(written, wanted, bound)
     return _solved(written, wanted, bound)
+
+
+def _counted_through(
+    written: tuple[Index, ...], wanted: tuple[Index, ...], own: Sequence[For]
+) -> dict[Symbol, Affine] | None:
+    """Return the point of loops that count through the only axis, None of others."""
+    if len(own) < 2 or len(written) != 1:
+        return None
+    (place,), (cell,) = written, wanted
+    if not isinstance(place, Affine) or not isinstance(cell, Affine):
+        return None
+    values: dict[Symbol, Affine] = {}
+    rest = cell - place
+    for loop in own:
+        rest += (var(loop.symbol) - loop.lo) * place.coefficient(loop.symbol)
+    if (rest.symbols() | cell.symbols()) & {loop.symbol for loop in own}:
+        return None
+    size, inwards = 1, sorted(own, key=lambda loop: place.coefficient(loop.symbol))
+    for loop in inwards:
+        rounds = (loop.hi - loop.lo).constant
+        if place.coefficient(loop.symbol) != size or loop.step != 1 or not rounds:
+            return None
+        part = floordiv(rest, const(size))
+        values[loop.symbol] = loop.lo + (part if loop is inwards[-1] else mod(part, const(rounds)))
+        size *= rounds
+    return values
 
 
 def _solved_apart(

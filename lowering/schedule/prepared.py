@@ -28,6 +28,7 @@ from .firsts import firsts
 from .flags import flags
 from .fronts import fronts
 from .hits import hits
+from .induction import induced
 from .inward import inward
 from .lasts import lasts
 from .marks import marks
@@ -43,7 +44,7 @@ from .updates import as_updates
 
 def prepared(program: Program) -> tuple[Program, Fresh]:
     """Return a program as kernels are made of it, and names that it does not have."""
-    program = over_kernels(program, as_updates)
+    program = over_kernels(induced(program), as_updates)
     program = inward(program, facts_of(program))
     program = in_sections(program)
     fresh = fresh_for(program)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plusequals.lowering.ir.expressions import Dynamic, Expr
-from plusequals.lowering.ir.indexing import Affine, const, mod, var
+from plusequals.lowering.ir.indexing import Affine, Range, Symbol, const, mod, substitute, var
 from plusequals.lowering.ir.loops import For
 from plusequals.lowering.passes.cells import (
     are_apart,
@@ -157,3 +157,18 @@ def test_comparisons_with_data_say_nothing_of_indices() -> None:
     data = read(node(0, "p", 9, dtype=i64), i)
     assert not holds(ap("lt", pos(var(i)), num(5, i64)), TRIANGLE, (ap("lt", data, num(5, i64)),))
     assert not holds(ap("lt", data, num(5, i64)), TRIANGLE, ())
+
+
+def test_loops_that_count_through_an_axis_have_one_point_for_each_cell() -> None:
+    i, j, k = (Symbol(name, number) for number, name in enumerate("ijk"))
+    loops = (For(i, const(-1), const(2), 1, ()), For(j, const(2), const(6), 1, ()))
+    place = var(i) * 4 + var(j) + 2
+    values = solve((place,), (var(k),), loops)
+    assert values is not None
+    known = (Range(k, const(0), const(12)),)
+    assert is_inside(values, loops, known, ())
+    assert not is_inside(values, loops, (Range(k, const(0), const(13)),), ())
+    for cell in range(12):
+        at = {s: substitute(value, {k: const(cell)}) for s, value in values.items()}
+        assert substitute(place, at) == const(cell)
+    assert solve((var(i) * 3 + var(j),), (var(k),), loops) is None

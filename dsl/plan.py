@@ -8,9 +8,11 @@ What has no place in a plan, such as tensors and what only Python can compare, g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import field
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -29,7 +31,7 @@ from .elaborate.types import Kind
 from .elaborate.values import Path
 from .forms import Arguments, Lookup, Match, Specialisation
 from .keys import describe_input, is_like_tuple, quick_key
-from .recipe import WRITABLE, Form, Recipe, Step, packed
+from .recipe import ALIGNED, WRITABLE, Form, Recipe, Step, packed
 from .source import Scope
 
 if TYPE_CHECKING:
@@ -117,12 +119,7 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
     passed = zip(known.typed.passed, known.scalars, strict=True)
     inputs = [steps.input(path, dtype) for path, dtype in passed]
     pairs = [(inputs[one][0], inputs[two][0]) for one, two in known.pairs]
-    parts: tuple[t.Return, ...] = (returns,)
-    whole = Whole.ONE
-    if isinstance(returns, t.Many):
-        if returns.made is not None:
-            raise _Unfit
-        whole, parts = Whole.LIST if returns.kind == "list" else Whole.TUPLE, returns.items
+    whole, parts, finish = _flat(steps, returns)
     return Recipe(
         steps=steps.found,
         pairs=[pair for pair in pairs if steps.full.issuperset(pair)],
@@ -132,8 +129,47 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
             _result(code, at, match.held, _kinds(returns, at)) for at in range(len(code.results))
         ],
         whole=whole,
-        parts=[steps.part(one) for one in parts],
+        parts=parts,
+        finish=finish,
     )
+
+
+Parts = list[tuple[int, Any]]
+
+
+def _flat(steps: _Steps, returns: t.Return) -> tuple[int, Parts, Callable[..., object] | None]:
+    """Return the parts of what is returned, how they are, and what makes more of them."""
+    match returns:
+        case t.Many(items, kind, None) if not any(isinstance(one, t.Many) for one in items):
+            whole = Whole.LIST if kind == "list" else Whole.TUPLE
+        case _:
+            items, whole = (returns,), Whole.ONE
+    with suppress(_Unfit):
+        return whole, [steps.part(one) for one in items], None
+    parts: Parts = []
+    made = _assembled(steps, returns, parts)
+    return Whole.TUPLE, parts, lambda *given: made(given)
+
+
+def _assembled(steps: _Steps, returns: t.Return, parts: Parts) -> Callable[[Any], Any]:
+    """Return what makes what is returned of all parts; adds those that it needs."""
+
+    def of(one: t.Return) -> int:
+        parts.append(steps.part(one))
+        return len(parts) - 1
+
+    match returns:
+        case t.Many(items, kind, made):
+            each = [_assembled(steps, item, parts) for item in items]
+            if made is not None:
+                return lambda given: tuple.__new__(made, [one(given) for one in each])
+            of_kind = list if kind == "list" else tuple
+            return lambda given: of_kind([one(given) for one in each])
+        case t.Part(item, name):
+            inner = _assembled(steps, item, parts)
+            return lambda given: getattr(inner(given), name)
+        case _:
+            return itemgetter(of(returns))
 
 
 @dataclass(slots=True)
@@ -285,6 +321,8 @@ class _Steps:
                 return Part.RESULT, number
             case t.New(number, t.Strided() as view, None):
                 return Part.VIEW, self.view(number, view)
+            case t.Argument(path, t.Strided() as view):
+                return Part.VIEW, self.view_of_value(self.place(path), view)
             case _:
                 raise _Unfit
 
@@ -293,12 +331,25 @@ class _Steps:
         code = self.known.routine.code if self.known.routine is not None else None
         if not isinstance(code, CompiledCode) or number in code.source.makes:
             raise _Unfit
-        size = code.results[number].dtype.numpy.itemsize
-        repeats = any(n > 1 and not step for n, step in zip(view.shape, view.strides, strict=True))
-        offset = 0 if 0 in view.shape else view.offset
-        strides = (step * size for step in view.strides)
-        flags = 0 if repeats else WRITABLE
-        return (number, offset * size, flags, len(view.shape), *view.shape, *strides)
+        return _view(number, code.results[number].dtype.numpy.itemsize, view, True)
+
+    def view_of_value(self, at: int, view: t.Strided) -> tuple[int, ...]:
+        """Return the words of a view of an array that a step finds."""
+        match self.found[at].check:
+            case (Check.ARRAY, dtype, _, strides, flags) if flags & ALIGNED:
+                if any(step % dtype.itemsize for step in strides):
+                    raise _Unfit
+                return _view(-1 - at, dtype.itemsize, view, bool(flags & WRITABLE))
+        raise _Unfit
+
+
+def _view(number: int, size: int, view: t.Strided, writable: bool) -> tuple[int, ...]:
+    """Return the words of a view of an array with elements of that size."""
+    repeats = any(n > 1 and not step for n, step in zip(view.shape, view.strides, strict=True))
+    offset = 0 if 0 in view.shape else view.offset
+    strides = (step * size for step in view.strides)
+    flags = WRITABLE if writable and not repeats else 0
+    return (number, offset * size, flags, len(view.shape), *view.shape, *strides)
 
 
 def _result(
@@ -332,5 +383,7 @@ def _kinds(returns: t.Return, number: int) -> set[Kind | None]:
             return {kind}
         case t.Many(items):
             return {kind for item in items for kind in _kinds(item, number)}
+        case t.Part(item):
+            return _kinds(item, number)
         case _:
             return set()

@@ -25,8 +25,8 @@ from ..backends.cc.warm import Check, Packed, Part, Source, Words
 from ..lowering.diagnostic import CdError
 from .source import MISSING, Scope
 
-WRITABLE = 0x0400
-FLAGS = 0x0100 | WRITABLE
+ALIGNED, WRITABLE = 0x0100, 0x0400
+FLAGS = ALIGNED | WRITABLE
 """Of an array's flags, those that its strides do not tell: aligned, writable."""
 
 Fail = Callable[..., NoReturn]
@@ -58,7 +58,10 @@ class Recipe(NamedTuple):
     """How the parts are returned, a `Whole`."""
     parts: Sequence[tuple[int, Any]]
     """What is returned, each with a `Part`: an object, the number of a step or a result, or the
-    words of a view: a result's number, bytes to its first element, flags, rank, shape, strides."""
+    words of a view: a result's number, or -1 minus a step's, bytes to its first element, flags,
+    rank, shape, strides."""
+    finish: Callable[..., object] | None = None
+    """What makes of the parts what is returned, where it is nested, or of a class of its own."""
 
 
 class Form(NamedTuple):
@@ -106,7 +109,7 @@ def packed(
         except CdError as problem:
             return problem.with_traceback(None)
 
-    return None if made is None else (made, (settings, held, *words.kept), error)
+    return None if made is None else (made, (settings, held, *words.kept), error, recipe.finish)
 
 
 class _Words:

@@ -77,7 +77,7 @@ def data_of(match: Match, recipe: Recipe, definition: Definition) -> front.Data 
     typed = known.typed
     code = known.routine.code if known.routine is not None else None
     short = code.short(match.held) if isinstance(code, CompiledCode) else None
-    if short is None or not typed.steady or not short.code.library.key:
+    if short is None or not typed.steady or not short.code.library.key or recipe.finish:
         return None
     prefixes, owners = _owners(typed)
     scopes = _scopes(typed, prefixes, definition)

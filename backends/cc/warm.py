@@ -36,8 +36,11 @@ _NAMES = ("settings", "base", "cell_contents", "_plans", "_call")
 """Attributes that are read: of settings, cells and functions."""
 
 Words = tuple[int, ...]
-Packed = tuple[bytes, tuple[object, ...], Callable[..., BaseException]]
-"""A plan: its words, the objects whose addresses they hold, and what returns a run's error."""
+Packed = tuple[
+    bytes, tuple[object, ...], Callable[..., BaseException], Callable[..., object] | None
+]
+"""A plan: its words, the objects whose addresses they hold, what returns a run's error, and what
+makes of the parts what comes back, where that is more than one thing, or a tuple or list."""
 
 
 class Source:
@@ -60,7 +63,7 @@ class New:
 
 
 class Part:
-    """What is returned: an object, a value of the plan, a result, or a view of one."""
+    """What is returned: an object, a value of the plan, a result, or a view of one of these."""
 
     OBJECT, VALUE, RESULT, VIEW = range(4)
 

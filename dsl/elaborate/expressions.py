@@ -50,7 +50,7 @@ from .values import (
     Static,
     Value,
 )
-from .views import spread_out, subscript
+from .views import as_read, spread_out, subscript
 
 if TYPE_CHECKING:
     from . import attributes, choices, truth
@@ -77,7 +77,7 @@ def evaluate(frame: Frame, e: s.Expr) -> Value:
         case s.Conditional():
             return _conditional(frame, e)
         case s.Subscript():
-            found = _subscript(frame, e)
+            found = as_read(_subscript(frame, e))
             dots = any(isinstance(item, s.Literal) and item.value is ... for item in e.items)
             return found if dots else value_of(found)  # `x[..., 0]` is an array, without axes too
         case s.Attribute(value, name):

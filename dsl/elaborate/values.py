@@ -126,6 +126,8 @@ class Array:
     """Why the array may not be written, empty where it may: `a reshape that copied`."""
     listed: bool = field(default=False, compare=False)
     """Whether the caller gave a list: its `+` is another one."""
+    chosen: bool = field(default=False, compare=False)
+    """Whether an array of positions chose it: to write there writes the base, to read copies."""
 
     @property
     def rank(self) -> int:

@@ -202,7 +202,16 @@ def _gather(ctx: Context, base: Array, items: Sequence[Value], span: Span, name:
                 f"{describe(item)} cannot index `{name}` beside an array",
                 span,
             )
-    return Array(tuple(axes), tuple(extents), element_at(ctx, base, index, span), base.kind)
+    body = element_at(ctx, base, index, span)
+    return Array(tuple(axes), tuple(extents), body, base.kind, chosen=True)
+
+
+def as_read(found: Value) -> Value:
+    """Return a subscript's value as an expression has it: what positions choose is a copy, also
+    where they follow a rule and could be a slice."""
+    if isinstance(found, Array) and found.chosen and found.view is not None:
+        return replace(found, copied=True)
+    return found
 
 
 def _gathered(

@@ -1,11 +1,11 @@
-"""Results that compiled code has made, of sizes that the run decides, come back the short way."""
+"""Results of sizes that the run decides, views, and what is nested come back the short way."""
 
 from __future__ import annotations
 
 import sys
 import textwrap
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -66,3 +66,41 @@ def test_no_memory_for_such_a_result() -> None:
         f(n)
     n[0] = 2
     np.testing.assert_array_equal(f(n), [0, 0])
+
+
+class Pair(NamedTuple):
+    """What a function may make and return."""
+
+    first: Any
+    second: Any
+
+
+def test_views_of_arguments_and_what_is_nested_come_back_as_the_long_way_has_them() -> None:
+    x, z = np.arange(12.0).reshape(3, 4), np.array([1 + 2j, 3j])
+    fixed = x.copy()
+    fixed.flags.writeable = False
+    for text, args in (
+        ("def f(x):\n    return x[1:, ::-2]", (x,)),
+        ("def f(x):\n    return x.T, x[:0], x.reshape(-1)[2:]", (x[:, ::-1],)),
+        ("def f(x):\n    return x[1:]", (fixed,)),
+        ("def f(z):\n    return z.real, (z * 2).imag, [z[1:]]", (z,)),
+        ("def f(x, n):\n    return divmod(n, 3), (x + 1, (n,))", (x, 7)),
+        ("def f(x, p):\n    return Pair(p.first * 2, x.sum()), p", (x, Pair(2.0, x))),
+    ):
+        f = pe.cd_from_source(text, {"Pair": Pair})
+        (expected,) = (f.on("numpy")(*args),)
+        for got in repeated(f, lambda f=f, args=args: f(*args)):
+            _same(got, expected)
+
+
+def _same(one: Any, other: Any) -> None:
+    """Assert that two values are of one structure, and arrays views of the same or of none."""
+    assert type(one) is type(other)
+    if isinstance(one, tuple | list):
+        for each, of_other in zip(one, other, strict=True):
+            _same(each, of_other)
+        return
+    np.testing.assert_array_equal(one, other)
+    if isinstance(one, np.ndarray) and one.size:
+        assert (one.strides, one.flags.writeable) == (other.strides, other.flags.writeable)
+        assert np.shares_memory(one, other) or one.base is not other.base or one.base is None

@@ -335,7 +335,7 @@ def test_a_function_and_its_plans_are_collected(long_ways: list[str]) -> None:
 def test_memory_that_is_not_there_is_told_at_the_function(long_ways: list[str]) -> None:
     f = made("def f(x):\n    return x + 1")
     repeated(long_ways, lambda: f(np.ones(3)))
-    _, _, error = f._plans[0]
+    _, _, error, _ = f._plans[0]
     problem = error(2, 1 << 40, *[0] * 15)
     assert isinstance(problem, MemoryError)
     assert "CD0705" in str(problem) and "<text>:1:1" in str(problem)

@@ -1,8 +1,9 @@
 // The short way of a call: what it was given is compared with what compiled code was made for,
 // and the code is run where all of it agrees. All else is left to the long way, which is Python.
 //
-// A plan is a tuple (words, kept, fail): numbers of 64 bits as `backends/cc/warm.py` packs them,
-// the objects whose addresses are among them, and what returns the error that a run ended with.
+// A plan is a tuple (words, kept, fail, finish): numbers of 64 bits as `backends/cc/warm.py` packs
+// them, the objects whose addresses are among them, what returns the error that a run ended with,
+// and None or what makes of the parts what comes back.
 //
 // No headers of Python or NumPy are needed: what is declared here is Python's stable interface,
 // and `PyContextVar_Get`, which has not changed. Of objects only the head is read, and the head of
@@ -391,13 +392,12 @@ static Object *result(Call *call, const Plan *plan, int64_t number)
     }
 }
 
-// A view of a result: the words are its number, bytes to the first element, flags, rank, shape and
-// strides.
-static Object *view(Call *call, const Plan *plan, const int64_t *word)
+// A view of a result, or of a value, which has numbers from -1 down: the words are that number,
+// bytes to the first element, flags, rank, shape and strides.
+static Object *view(Call *call, const int64_t *word)
 {
-    const int64_t *made = (const int64_t *)plan + plan->results_at;
-    for (int64_t n = 0; n < word[0]; n++) made += 4 + made[3];
-    Object *whole = call->results[word[0]], *descr = (Object *)((const Result *)made)->descr;
+    Object *whole = word[0] < 0 ? call->values[-1 - word[0]] : call->results[word[0]];
+    Object *descr = ((Array *)whole)->descr;
     const int rank = (int)word[3];
     const intptr_t *shape = (const intptr_t *)(word + 4);
     Py_IncRef(descr);  // which the array takes over
@@ -414,14 +414,14 @@ static Object *part(Call *call, const Plan *plan, const int64_t *word)
 {
     if (word[0] == RESULT) return result(call, plan, word[1]);
     const int64_t *first = (const int64_t *)plan + plan->returned_at;
-    if (word[0] == VIEW) return view(call, plan, first + word[1]);
+    if (word[0] == VIEW) return view(call, first + word[1]);
     Object *object = word[0] == VALUE ? call->values[word[1]] : (Object *)word[1];
     Py_IncRef(object);
     return object;
 }
 
-// What the function returns: one thing, or a tuple or list of several.
-static Object *returned(Call *call, const Plan *plan)
+// What the function returns: one thing, a tuple or list of several, or what is made of these.
+static Object *returned(Call *call, const Plan *plan, Object *finish)
 {
     const int64_t *word = (const int64_t *)plan + plan->returned_at;
     const int64_t kind = word[0], count = word[1];
@@ -436,7 +436,10 @@ static Object *returned(Call *call, const Plan *plan)
         Py_DecRef(all);
         all = NULL;
     }
-    return all;
+    if (!all || finish == &_Py_NoneStruct) return all;
+    Object *finished = PyObject_CallObject(finish, all);
+    Py_DecRef(all);
+    return finished;
 }
 
 // Raises the error that a run ended with.
@@ -463,7 +466,8 @@ static Outcome tried(Call *call, Object *whole, Object **made)
     if (!prepared(call, plan)) return RAISED;
     int status = run(call, plan);
     if (!status && !all_taken(call, plan)) return RAISED;
-    *made = status ? failed(call, PyTuple_GetItem(whole, 2), status) : returned(call, plan);
+    *made = status ? failed(call, PyTuple_GetItem(whole, 2), status)
+                   : returned(call, plan, PyTuple_GetItem(whole, 3));
     return DONE;
 }
 

@@ -171,3 +171,25 @@ def test_a_loop_that_never_runs_proves_nothing_of_shapes() -> None:
         f = pe.cd_from_source(f"{text}        s += {value}\n    return s\n", {"np": np})
         assert f(np.array([0]), np.ones(0), np.ones(0)) == 0
         assert f(np.array([0, 2, 3]), np.ones(3), np.ones(3)) == 3
+
+
+CHOSEN = """def f(x, idx):
+    n = len(idx)
+    d = x[np.arange(n), np.arange(n)]
+    r = x[np.arange(n)]
+    d[0] = 99
+    r[:, 0] = 7
+    x[np.arange(n), idx] -= 1
+    return d, r, x[np.arange(2)]
+"""
+
+
+def test_what_positions_choose_is_a_copy_also_where_a_slice_would_do(backend: str) -> None:
+    x, idx = np.arange(12.0).reshape(4, 3), np.array([0, 2, 1])
+    plain, names = x.copy(), {"np": np}
+    exec(CHOSEN, names)
+    expected = names["f"](plain, idx)  # type: ignore[operator]
+    got = pe.cd_from_source(CHOSEN, {"np": np}, backend=backend)(x, idx)
+    for one, other in zip((*got, x), (*expected, plain), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert not any(np.shares_memory(one, x) for one in got)

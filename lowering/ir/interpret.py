@@ -226,10 +226,11 @@ def _assign(writer: Writer, assign: Assign) -> Lines:
     """
     array, (lines, cell) = writer.array(assign.target.node), _tuple(writer, assign.target)
     value, op, pair = writer.value(assign.value), assign.op, assign.pair
-    starts = assign.initialize and op is not None
+    start: Lines = []
     if op is not None and pair is not None:
         positions, (found, at) = writer.array(pair.access.node), _tuple(writer, pair.access)
-        start = [*found, f"later.append((True, None, None, {at}, -1))"]
+        if assign.initialize:
+            start = [*found, f"later.append((True, None, None, {at}, -1))"]
         here = writer.number(pair.position)
         each = [*lines, *found, f"later.append((False, {cell}, {value}, {at}, {here}))"]
         better = _better(writer, op, (array, "cell"), (positions, "at"))
@@ -240,14 +241,15 @@ def _assign(writer: Writer, assign: Assign) -> Lines:
         new = "value"
         if op is not None:
             dtype = assign.target.node.dtype
-            neutral = writer.knows(dtype.numpy.type(neutral_of(op, dtype.kind, dtype.bits)))
-            start = [*lines, f"later.append((True, {cell}, {neutral}))"]
+            if assign.initialize:
+                neutral = writer.knows(dtype.numpy.type(neutral_of(op, dtype.kind, dtype.bits)))
+                start = [*lines, f"later.append((True, {cell}, {neutral}))"]
             meaning = writer.knows(meaning_of(op, dtype))
             new = f"value if first else {meaning}({array}[cell], value)"
         each = [*lines, f"later.append((False, {cell}, {value}))"]
         writes = under("for first, cell, value in later:", [f"{array}[cell] = {new}"])
     inner = writer.points(assign.reduced, each)
-    over = writer.points(assign.free, [*start, *inner] if starts else inner)
+    over = writer.points(assign.free, [*start, *inner])
     return ["later = []", *over, *writes]
 
 

@@ -18,7 +18,6 @@ import pytest
 from plusequals.lowering import settings
 from tests.counted import COUNTED, OUTPUT
 
-sys.dont_write_bytecode = True  # a module that a test writes twice within a second is read twice
 TESTS = Path(__file__).resolve().parent
 DEFAULT_BACKENDS = ("numpy", "cc")
 
@@ -38,10 +37,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("backend", chosen)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Leave garbage alone while tens of thousands of tests are made, none of which is any."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Let what tens of thousands of tests are stay out of every collection of garbage."""
+    """Let what they are stay out of every collection of garbage, of which there are fewer, too."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
+    sys.dont_write_bytecode = True  # what a test writes twice within a second is read twice
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

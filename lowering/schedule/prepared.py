@@ -25,6 +25,7 @@ from ..ir.rewrite import over_kernels
 from ..passes.dead import dead
 from .beforehand import beforehand
 from .firsts import firsts
+from .fission import fission
 from .flags import flags
 from .fronts import fronts
 from .hits import hits
@@ -50,7 +51,8 @@ def prepared(program: Program) -> tuple[Program, Fresh]:
     fresh = fresh_for(program)
     program = pivots(program, fresh)
     program, fresh = _declared(program, fresh)
-    for change in (sided, firsts):
+    for change in (sided, firsts, firsts):  # what is best of each row, then of all
+        program, fresh = _declared(fission(program, facts_of(program), fresh), fresh)
         made = over_kernels(program, partial(change, facts=facts_of(program), fresh=fresh))
         program, fresh = _declared(made, fresh)
     found = searches(program, facts_of(program), fresh)

@@ -23,6 +23,7 @@ from ..ir.fresh import Fresh, fresh_for
 from ..ir.loops import Program
 from ..ir.rewrite import over_kernels
 from ..passes.dead import dead
+from .ahead import ahead
 from .beforehand import beforehand
 from .firsts import firsts
 from .fission import fission
@@ -46,6 +47,8 @@ from .updates import as_updates
 def prepared(program: Program) -> tuple[Program, Fresh]:
     """Return a program as kernels are made of it, and names that it does not have."""
     program = over_kernels(induced(program), as_updates)
+    fresh = fresh_for(program)
+    program, _ = _declared(ahead(program, facts_of(program), fresh), fresh)
     program = inward(program, facts_of(program))
     program = in_sections(program)
     fresh = fresh_for(program)

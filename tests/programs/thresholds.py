@@ -44,6 +44,9 @@ CHOICES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
     "device_parts": {"TERMS": (1, 2, 256)},
     "device_tiles": {"ENOUGH": (1, 3, 128), "LARGE": (1, 1 << 21)},
     "tensor_tiles": {"LEAST": (1, 16)},
+    "fission": {"FEWEST": (1, 2, 32)},
+    "lasts": {"FEWEST": (1, 2, 1024)},
+    "ranks": {"FEWEST": (1, 2), "ROUNDS": (1, 2, 3)},
 }  # fmt: skip
 """By the file that has it."""
 

@@ -69,7 +69,7 @@ lowering/schedule: anew prepared inward prefer tensor_tiles tensor_units device_
 lowering/schedule: finish distribution neighbours tile_side
 lowering/schedule: device_contraction bared columns onward fronts
 lowering/schedule: segments scatter ranks owners prefix chunks copied
-lowering/schedule: ahead beforehand hosts induction fission lasts marks growing
+lowering/schedule: ahead rooms beforehand hosts induction fission lasts marks growing
 lowering/schedule: hits searches together truth flags
 lowering/schedule: pivots sided firsts conjunct sections own places
 lowering/schedule: team registers dealing scan updates tree points early skewed meet elsewhere

@@ -64,10 +64,15 @@ class Fresh:
 
     def declared(self, program: Program) -> Program:
         """Return the program with the scalars that were handed out among its locals, and what gives
-        arrays their storage where the run decides how large they are."""
+        arrays their storage where the run decides how large they are, and nothing does so yet."""
         if not self.nodes:
             return program
-        given = tuple(Alloc(node) for node in self.nodes if node.static_shape is None)
+        inside = [stmt for kernel in program.kernels for stmt in walk.statements(kernel.body)]
+        have = {stmt.node.id for stmt in inside if isinstance(stmt, Alloc)}
+        given = tuple(
+            Alloc(node) for node in self.nodes
+            if node.static_shape is None and node.id not in have
+        )  # fmt: skip
         first, *rest = program.kernels
         kernels = (replace(first, body=(*given, *first.body)), *rest) if given else program.kernels
         return replace(program, locals=(*program.locals, *self.nodes), kernels=kernels)

@@ -130,18 +130,20 @@ class Accesses:
         return all(self._is_written_by_one(_at(read, loop, first)) for first in firsts)
 
     def _is_in_parts(self, read: Site) -> bool:
-        """Whether one write covers what the first round of a loop reads, or the last, one what all
-        others do."""
-        for at, loop in enumerate(read.inside):
+        """Whether writes cover what the first, or last, round of a loop reads, and all others."""
+        index, known = _everywhere(read.node)
+        loops = tuple(For(one.symbol, one.lo, one.hi, 1, ()) for one in known)
+        whole = read._replace(index=index, inside=(*read.inside, *loops))
+        places = ((site, *at) for site in (read, whole) for at in enumerate(site.inside))
+        for one, at, loop in places:
             if not isinstance(loop, For) or loop.step not in (1, -1):
                 continue
             last = loop.hi - loop.step
-            for end, rest in (
-                (loop.lo, replace(loop, lo=loop.lo + loop.step)), (last, replace(loop, hi=last))
-            ):  # fmt: skip
-                if self._is_written_by_one(_at(read, loop, end)):
-                    others = (*read.inside[:at], rest, *read.inside[at + 1 :])
-                    if self._is_written_by_one(read._replace(inside=others)):
+            rests = {loop.lo: replace(loop, lo=loop.lo + loop.step), last: replace(loop, hi=last)}
+            for end, rest in rests.items():
+                others = one._replace(inside=(*one.inside[:at], rest, *one.inside[at + 1 :]))
+                if self._is_written_by_one(_at(one, loop, end)):
+                    if self._is_written_by_one(others):
                         return True
         return False
 

@@ -38,6 +38,7 @@ from .nests import facts_of
 from .onward import onward
 from .pivots import pivots
 from .ranks import ranks
+from .rooms import rooms
 from .searches import searches
 from .sections import in_sections
 from .sided import sided
@@ -48,6 +49,7 @@ def prepared(program: Program) -> tuple[Program, Fresh]:
     """Return a program as kernels are made of it, and names that it does not have."""
     program = over_kernels(induced(program), as_updates)
     fresh = fresh_for(program)
+    program, fresh = _declared(rooms(program, facts_of(program), fresh), fresh)
     program, _ = _declared(ahead(program, facts_of(program), fresh), fresh)
     program = inward(program, facts_of(program))
     program = in_sections(program)

@@ -58,7 +58,8 @@ class PyCuda:
     def open(self, device: int) -> Context:
         """Return the device, in use from now on."""
         with translated(self.api):
-            return PyCudaContext(self.api, self.api.Device(device).retain_primary_context())
+            context = self.api.Device(device).retain_primary_context()
+        return PyCudaContext(self.api, never_destroyed(context))
 
 
 @contextmanager
@@ -96,6 +97,21 @@ def ask(library: Any, verb: str, *given: Any) -> None:
     status = getattr(library, verb)(*given)
     if status:
         raise DriverError(f"{verb} failed with status {status}")
+
+
+def packed(arguments: Sequence[int]) -> bytes:
+    """Return 64-bit integers as a kernel takes them."""
+    return struct.pack(f"{len(arguments)}q", *arguments)
+
+
+def never_destroyed(context: Any) -> Any:
+    """Return the context of a device, which is there until the process ends, as the device is.
+
+    Its destructor asks the driver to destroy what other packages share; the driver refuses, and
+    the user is told at the end of each process, forked ones among them.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(context))
+    return context
 
 
 class PyCudaContext:
@@ -250,9 +266,17 @@ class PyCudaContext:
         self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],
         stream: Handle, given: int = 0,
     ) -> None:  # fmt: skip
-        """Queue a kernel, given its arguments as 64-bit integers, and to each block some bytes."""
+        """Queue a kernel, given its arguments as 64-bit integers, and to each block some bytes.
+
+        By what `prepared_async_call` ends with, where there is that: before, it sets the shape of
+        blocks of the function, by a verb that newer drivers keep for old programs only.
+        """
+        begin = getattr(function, "_launch_kernel", None)
         with self._current():
-            function.prepared_async_call(grid, block, stream, *arguments, shared_size=given)
+            if begin is None:
+                function.prepared_async_call(grid, block, stream, *arguments, shared_size=given)
+            else:
+                begin(grid, block, packed(arguments), given, stream)
 
     def prepared(
         self, function: Handle, grid: Shape, block: Shape, arguments: Sequence[int],
@@ -260,20 +284,19 @@ class PyCudaContext:
     ) -> Callable[[], None]:  # fmt: skip
         """Return what queues a kernel as `launch` does, each time that it is called.
 
-        What PyCUDA does each time by `prepared_async_call` - it packs the arguments, and sets the
-        shape of blocks in a call of its own - is done once, where it has what that call ends with.
+        The arguments are packed once.
         """
         begin = getattr(function, "_launch_kernel", None)
         if begin is None:
             return partial(self.launch, function, grid, block, tuple(arguments), stream, given)
-        packed = struct.pack(f"{len(arguments)}q", *arguments)
+        held = packed(arguments)
         push, pop, failed = self.context.push, self.api.Context.pop, self.api.Error
 
         def start() -> None:
             try:
                 push()
                 try:
-                    begin(grid, block, packed, given, stream)
+                    begin(grid, block, held, given, stream)
                 finally:
                     pop()
             except failed:

@@ -63,6 +63,8 @@ CUresult cuDeviceGetAttribute(int *v, int a, int d)
     }
     return 0;
 }
+CUresult cuDeviceComputeCapability(int *a, int *b, int d) { *a = 9, *b = 0; return 0; }
+CUresult cuDevicePrimaryCtxRelease_v2(int d) { return 0; }
 CUresult cuDevicePrimaryCtxRetain(void **c, int d) { *c = &contexts[d]; return 0; }
 CUresult cuCtxSetCurrent(void *c) { current = c; return 0; }
 CUresult cuCtxGetCurrent(void **c) { *c = current; return 0; }
@@ -118,6 +120,8 @@ CUresult cuMemAllocHost_v2(void **p, size_t n)
     *p = aligned_alloc(4096, (n + 4095) / 4096 * 4096);
     return 0;
 }
+CUresult cuMemHostAlloc(void **p, size_t n, unsigned f) { return cuMemAllocHost_v2(p, n); }
+CUresult cuMemFreeHost(void *p) { free(p); return 0; }
 CUresult cuPointerGetAttribute(void *data, int a, CUdeviceptr at)
 {
     NEED_CONTEXT("pointer");
@@ -169,6 +173,7 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char v, size_t n, void *s)
     return 0;
 }
 CUresult cuStreamCreate(void **s, unsigned f) { NEED_CONTEXT("stream"); *s = malloc(8); return 0; }
+CUresult cuStreamDestroy_v2(void *s) { free(s); return 0; }
 CUresult cuStreamWaitEvent(void *s, void *e, unsigned f)
 {
     NEED_CONTEXT("wait");
@@ -199,6 +204,11 @@ CUresult cuModuleLoadData(void **module, const void *image)
 
     return 0;
 }
+CUresult cuModuleLoadDataEx(void **module, const void *image, unsigned n, void *o, void **v)
+{
+    return cuModuleLoadData(module, image);
+}
+CUresult cuModuleUnload(void *module) { return 0; }
 CUresult cuModuleGetFunction(void **f, void *module, const char *name)
 {
     NEED_CONTEXT("function");
@@ -231,10 +241,13 @@ CUresult cuLaunchKernel(struct Function *f, unsigned gx, unsigned gy, unsigned g
         || bz > 64 || (uint64_t)bx * by * bz > 1024) return trouble(f->name, "bad launch"), 1;
     if (f->threads && (int)(bx * by * bz) > f->threads) return trouble(f->name,
         "beyond launch bounds"), 701;
-    if (extra) return trouble(f->name, "extra"), 1;
+    if (!params == !extra) return trouble(f->name, "arguments are given in one way"), 1;
+    const int64_t *packed = extra ? extra[1] : 0; // a buffer, its size, the end
+    if (extra && (extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4]
+        || *(size_t *)extra[3] != 8 * (size_t)f->count)) return trouble(f->name, "extra"), 1;
     if ((int)shared > f->given) return trouble(f->name, "more for a block than it asked for"), 1;
     int64_t given[97] = {0}, none[64] = {0};
-    for (int k = 0; k < f->count; k++) given[k] = *(int64_t *)params[k];
+    for (int k = 0; k < f->count; k++) given[k] = packed ? packed[k] : *(int64_t *)params[k];
     given[96] = f->faults < 0 ? (int64_t)none : given[f->faults];
     int64_t shape[7] = {gx, gy, gz, bx, by, bz, shared};
     pthread_mutex_lock(&lock);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from types import SimpleNamespace
 from typing import Any
 
@@ -210,6 +211,28 @@ def test_what_is_prepared_is_given_again_each_time() -> None:
     start(), start()
     assert given == [((1, 2, 3), (4, 5, 6), "stream", 8, -1)] * 2
     assert api.depth == 0
+
+
+def test_a_launch_sets_no_shape_of_blocks_where_it_need_not() -> None:
+    given: list[tuple[Any, ...]] = []
+    function = SimpleNamespace(_launch_kernel=lambda *one: given.append(one))
+    context_of(Api()).launch(function, (1, 2, 3), (4, 5, 6), [8, -1], "stream", 60_000)
+    packed = np.array([8, -1], np.int64).tobytes()
+    assert given == [((1, 2, 3), (4, 5, 6), packed, 60_000, "stream")]
+
+
+def test_a_context_is_there_until_the_process_ends() -> None:
+    class Primary:
+        def __del__(self) -> None:
+            gone.append(self)
+
+    gone: list[Primary] = []
+    driver, api = PyCuda.__new__(PyCuda), Api()
+    api.Device = lambda number: SimpleNamespace(retain_primary_context=Primary)
+    driver.api = api
+    driver.open(0)
+    gc.collect()
+    assert not gone
 
 
 def test_what_is_prepared_is_packed_once_where_that_can_be_given() -> None:

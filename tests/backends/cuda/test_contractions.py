@@ -12,6 +12,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends.cuda import backend as module
+from plusequals.backends.cuda import run
 from plusequals.backends.cuda.backend import translate
 from plusequals.lowering import settings
 from plusequals.lowering.schedule import device_tiles
@@ -124,7 +125,9 @@ def attending(text: str, dtype: str, *sizes: int) -> tuple[Any, list[Any]]:
 @needs_gxx
 @pytest.mark.parametrize("profile", ["default", "strict"])
 @pytest.mark.parametrize("text", [ATTENTION, SOFTMAX])
-def test_weights_of_attention_are_computed_where_tiles_are_filled(text: str, profile: str) -> None:
+def test_weights_of_attention_are_computed_where_tiles_are_filled(
+    text: str, profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     procedure, given = attending(text, "f4", 1, 2, 66, 67, 65)
     with settings.override(profile=profile):
         (code,) = compiled([procedure], CpuDriver(seed=3))
@@ -134,6 +137,10 @@ def test_weights_of_attention_are_computed_where_tiles_are_filled(text: str, pro
     y, q, k, v, scale = (np.float64(one) for one in [*given, 1.0][:5])
     p = np.exp(scale * (q @ k.swapaxes(2, 3)))
     np.testing.assert_allclose(y, p @ v / p.sum(3, keepdims=True), 1e-4, 1e-5)
+    before = given[0].tobytes()
+    monkeypatch.setattr(run, "MOST_BLOCKS", (2, 1, 1))
+    code.run(given)
+    assert given[0].tobytes() == before, "a block does several tiles of a grid that is too large"
 
 
 @needs_nvrtc

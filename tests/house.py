@@ -26,7 +26,8 @@ dsl: remember plan results specialise tables
 dsl/tracing: log records points recording quick room printing instrument rows buffers columns
 dsl/tracing: boxes where library sites
 dsl: copies forms sizes reasons keys words build checked wrapping fitting
-dsl/elaborate: __init__ elaborate typed calls index_reductions statements control branches
+dsl/elaborate: __init__ elaborate typed calls index_reductions statements
+dsl/elaborate: comprehensions control branches
 dsl/elaborate: carried leaving
 dsl/elaborate: declarations effects requests index_notation index_refusals ranges rounds
 dsl/elaborate: expressions choices bindings merging sharing called

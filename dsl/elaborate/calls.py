@@ -17,7 +17,7 @@ from ..source import read_source, scope_of, scope_of_namespace, source_from_text
 from . import numpy_table as table
 from .arrays import describe
 from .context import error
-from .expressions import elements, evaluate, evaluated, tested
+from .expressions import evaluate, evaluated
 from .frame import LIBRARY, RESULT, Frame, own_names
 from .instances import is_method, runs_source
 from .operators import now
@@ -36,8 +36,7 @@ else:  # what few programs need
     (named_tuples,) = later(__package__, ".named_tuples")
 
 _DEPTH = 40
-_WRITTEN_OUT = 64
-"""How many items a comprehension may have."""
+"""How deeply calls may nest."""
 
 
 def call(frame: Frame, e: s.Call) -> Value:
@@ -329,48 +328,6 @@ def run_function(frame: Frame) -> Value:
     """Elaborate a function's body; return what it returns (None where it returns nothing)."""
     run(frame, frame.function.body)
     return frame.names.get(RESULT, Static(None))
-
-
-def comprehend(frame: Frame, e: s.Comprehension) -> Value:
-    """Return a comprehension as a list, written out for each item."""
-    items = _items(frame, e)
-    outer = dict(frame.names)
-    out: list[Value] = []
-    for item in items:
-        control.bind_target(frame, e.target, item, e.span)
-        tests = [tested(frame, test) for test in e.tests]
-        if any(not isinstance(test, Static) for test in tests):
-            raise error(
-                "CD0431",
-                CdTypeError,
-                "a comprehension's test has to be known when compiling",
-                e.span,
-            )
-        if not all(isinstance(test, Static) and test.value for test in tests):
-            continue
-        if isinstance(e.element, s.Starred):
-            out += elements(frame, evaluate(frame, e.element.value), e.span)
-        else:
-            out.append(bindings.settled(frame.ctx, evaluate(frame, e.element), "item", e.span))
-    frame.names = outer
-    return Group(tuple(out), "list")
-
-
-def _items(frame: Frame, e: s.Comprehension) -> list[Value]:
-    """Return what a comprehension goes over; CdTypeError CD0437 for too many items."""
-    source = rounds.rounds_of(frame, e.iterable, e.target)
-    if not isinstance(source, rounds.Rounds):
-        return source
-    frame.ctx.require_static(source.hi - source.lo)
-    count = rounds.round_count(source)
-    if count is None or count > _WRITTEN_OUT:
-        why = "how many only the run knows" if count is None else f"{count}"
-        raise error(
-            "CD0437", CdTypeError,
-            f"a comprehension is written out for each item, and here there are {why}", e.span,
-            helps=rounds.instead_of(e),
-        )  # fmt: skip
-    return list(rounds.static_items(frame, source))
 
 
 def library_call(

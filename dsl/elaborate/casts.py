@@ -122,7 +122,8 @@ def to_float(site: Site, values: tuple[Value, ...], name: str) -> tuple[Value, .
 
     Of elements at index letters and of whole arrays they are NumPy's, which keep the type.
     """
-    if site.ctx.pointwise or not all(map(_is_number, values)):
+    points = site.ctx.pointwise and not site.ctx.of_items
+    if points or not all(map(_is_number, values)):
         return values
     to = python_cast(name, WEAK_FLOAT, "")
     return tuple(to(site, value) for value in values)
@@ -130,7 +131,8 @@ def to_float(site: Site, values: tuple[Value, ...], name: str) -> tuple[Value, .
 
 def to_complex(site: Site, values: tuple[Value, ...], _: str) -> tuple[Value, ...]:
     """Return what functions of `cmath` work on, which is complex: numbers are Python's."""
-    if not site.ctx.pointwise and all(map(_is_number, values)):
+    points = site.ctx.pointwise and not site.ctx.of_items
+    if not points and all(map(_is_number, values)):
         return tuple(python_complex(site, value) for value in values)
     kinds = [powers.kind_of(site, value) for value in values]
     wide = [Kind(dtypes.promote(kind.dtype, dtypes.complex64), kind.weak) for kind in kinds]

@@ -136,6 +136,8 @@ class Context:
     """Inlines a function of the library, given as text; set by `elaborate`."""
     uses: list[Use] | None = None
     """While the ranges of letters are collected: where they index what; nothing is checked."""
+    of_items: bool = False
+    """Whether the points are items of a comprehension: numbers, as Python has them."""
     serial: int = 0
 
     @property

@@ -31,7 +31,8 @@ from .. import surface as s
 from ..source import MISSING
 from .arrays import describe
 from .called import called
-from .calls import call, comprehend, library_call, run_function
+from .calls import call, library_call, run_function
+from .comprehensions import comprehend
 from .context import Context, NeedStatic, NeedUnroll, error
 from .frame import (
     LIBRARY,
@@ -333,6 +334,12 @@ def _returned_array(
     ctx: Context, inputs: Inputs, value: Array, results: list[Node], function: s.Function
 ) -> Return:
     read = value.view
+    if value.listed and (read is None or read.node not in inputs.nodes.values()):
+        ctx.require_static(value.shape[0])  # a few are written out
+        raise error(
+            "CD0434", CdTypeError, "a list of so many items cannot be returned", function.span,
+            helps=("return an array of them: `np.array([...])`",),
+        )  # fmt: skip
     if value.part is not None and value.aliased is not None:
         name, numbers = value.part
         owner = Array(value.axes, value.shape, numbers, Kind(numbers.dtype), sealed=value.sealed)

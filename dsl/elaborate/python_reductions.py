@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from ...lowering.ir.expressions import Expr, Position, Read
 from ...lowering.ir.indexing import Affine
 from ...lowering.ir.ops import OPS
 from ...lowering.later import Later
-from .arrays import describe, elementwise
+from .arrays import as_scalar, describe, elementwise
 from .context import error
 from .elementwise import arithmetic, extremum
 from .reductions import (
@@ -30,7 +31,7 @@ from .site import (
     array_of,
     items_of,
 )  # fmt: skip
-from .types import Kind
+from .types import WEAK_INT, Kind
 from .ufuncs import combine_of
 from .values import Array, Masked, Scalar, Static, Value
 
@@ -62,9 +63,14 @@ def python_sum(site: Site, iterable: Value, start: Value = ZERO) -> Value:
         return start
     array, where = python_operand(site, iterable, "sum")
     own = array.kind.dtype
-    kind = Kind(dtypes.int64 if own.kind == "b" else own)
-    total = accumulate(site, OPS["add"], array, (0,), kind, False, where)
+    kind = Kind(dtypes.int64 if own.kind == "b" else own, array.kind.weak)
+    total = _of_items(accumulate(site, OPS["add"], array, (0,), kind, False, where), kind)
     return total if start == ZERO else arithmetic(site, "+", start, total)
+
+
+def _of_items(value: Value, kind: Kind) -> Value:
+    """Return what was made of the items of a comprehension, which may be Python's numbers."""
+    return replace(value, kind=kind) if isinstance(value, Scalar) and kind.weak else value
 
 
 def python_operand(site: Site, value: Value, name: str) -> tuple[Array, Expr | None]:
@@ -95,8 +101,8 @@ def python_extreme(name: str) -> Body:
         array, where = python_operand(site, values[0], name)
         require_ordered(site, array, name)
         require_elements(site, array, (0,), name, where)
-        kind = Kind(array.kind.dtype)
-        return accumulate(site, OPS[name], array, (0,), kind, False, where)
+        found = accumulate(site, OPS[name], array, (0,), array.kind, False, where)
+        return _of_items(found, array.kind)
 
     return body
 
@@ -127,9 +133,9 @@ def python_len(site: Site, obj: Value) -> Value:
     if isinstance(obj, Static) and hasattr(obj.value, "__len__"):
         return Static(len(obj.value))
     if isinstance(obj, Masked):
-        return averages.number_of_elements(
-            site, obj.array, tuple(range(obj.array.rank)), operand(site, obj)[1]
-        )
+        axes, where = tuple(range(obj.array.rank)), operand(site, obj)[1]
+        count = averages.number_of_elements(site, obj.array, axes, where)
+        return Scalar(as_scalar(count, site.span).expr, WEAK_INT)
     array = array_of(site, obj)
     if not array.rank:
         raise error("CD0553", CdTypeError, "a number has no `len`", site.span)

@@ -10,7 +10,7 @@ import cmath
 import math
 import operator
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, reduce
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Const, Expr, Position
 from ...lowering.ir.ops import OPS
-from .types import BOOL, WEAK_FLOAT, Kind, Unfit, apply, cast, compared_exactly, truth
+from .types import BOOL, WEAK_FLOAT, Kind, Unfit, apply, cast, compared_exactly, join, truth
 
 Pair = tuple[Expr, Kind]
 Combine = Callable[..., Pair]
@@ -248,11 +248,11 @@ def _among_python_numbers(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
                  else (e, k) for e, k in pairs]  # fmt: skip
     if ufunc in (np.fabs, np.float_power):
         pairs = [(cast(e, dtypes.float64), WEAK_FLOAT) for e, _ in pairs]
-    kind = pairs[0][1].dtype.kind
     rule = _RULES.get(name)
     if rule is not None:
-        whole = ufunc in (np.positive, np.square) or (kind == "i" and name in _INTEGER_SAFE)
-        dtype = pairs[0][1].dtype if whole or kind in "fc" else dtypes.float64
+        wide = reduce(join, (kind for _, kind in pairs)).dtype
+        whole = ufunc in (np.positive, np.square) or (wide.kind == "i" and name in _INTEGER_SAFE)
+        dtype = wide if whole or wide.kind in "fc" else dtypes.float64
         output = _PYTHON_RESULT.get(name, dtype.real if name == "abs" else dtype)
         value = rule(tuple(cast(e, dtype) for e, _ in pairs), output)
         return value, Kind(value.dtype, True)

@@ -179,11 +179,11 @@ def f(y):
 
 === comp_rt: np.ones(5)
 def f(y):
-    return [t for t in range(3) if y[t] > 0]
+    return [t for t in (0, 1, 2) if y[t] > 0]
 
 === comp_arr: np.ones(500)
 def f(y):
-    return [t for t in y]
+    return sum(y * t for t in y)
 
 === helper_args: np.ones(3)
 g = pe.cd_from_source("def g(v, w):\n    return v\n", {}, "helper.py")
@@ -218,9 +218,9 @@ def f(y):
 def f(y):
     return map(abs, y)
 
-=== sum_gen_rt: np.ones(300)
+=== comp_list: np.ones(300)
 def f(y):
-    return sum(t * t for t in y)
+    return [t * t for t in y]
 
 === print_call_value: np.ones(3)
 def f(y):

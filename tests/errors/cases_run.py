@@ -118,10 +118,6 @@ def f(x, y):
 def f(n):
     return 2**-n
 
-=== sum_of_run_time_range: np.ones(3)
-def f(x):
-    return sum(x[t] for t in range(int(x[0])))
-
 === masked_empty_min: np.ones(3)
 def f(y):
     return y[y > 5].min()

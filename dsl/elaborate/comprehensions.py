@@ -1,0 +1,137 @@
+"""Comprehensions: written out for few items, and one array of numbers for many.
+
+Many items, or items that a test of the run chooses, have to be numbers that one expression gives:
+then they are an array whose axis is the comprehension's variable, masked where there is a test.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+
+from ...lowering.diagnostic import CdError, CdTypeError
+from ...lowering.ir.assignments import Check
+from ...lowering.ir.expressions import Expr, Select
+from ...lowering.ir.indexing import Range, const, var
+from .. import surface as s
+from . import bindings, control, rounds
+from .arrays import as_scalar
+from .bindings import is_number
+from .context import error
+from .expressions import elements, evaluate, tested
+from .frame import Frame
+from .types import BOOL, Kind, both, cast, number
+from .values import Array, Group, Masked, Static, Value
+
+_WRITTEN_OUT = 64
+"""A comprehension over more items is an array."""
+
+
+def comprehend(frame: Frame, e: s.Comprehension) -> Value:
+    """Return a comprehension as a list, written out for each item, or as an array."""
+    source = rounds.rounds_of(frame, e.iterable, e.target)
+    if isinstance(source, rounds.Rounds) and rounds.round_count(source) is None:
+        count = len(frame.ctx.locals)
+        with suppress(CdError):
+            return _many(frame, e, source)  # one form for all sizes
+        del frame.ctx.locals[count:]
+    items = _few(frame, source)
+    if items is None:
+        assert isinstance(source, rounds.Rounds), "what is known now has few items"
+        return _many(frame, e, source)
+    outer = dict(frame.names)
+    out: list[Value] = []
+    for item in items:
+        control.bind_target(frame, e.target, item, e.span)
+        tests = [tested(frame, test) for test in e.tests]
+        if any(not isinstance(test, Static) for test in tests):
+            frame.names = outer
+            if not isinstance(source, rounds.Rounds):
+                text = "a comprehension's test has to be known when compiling"
+                raise error("CD0431", CdTypeError, text, e.span)
+            return _many(frame, e, source)
+        if not all(isinstance(test, Static) and test.value for test in tests):
+            continue
+        if isinstance(e.element, s.Starred):
+            out += elements(frame, evaluate(frame, e.element.value), e.span)
+        else:
+            out.append(bindings.settled(frame.ctx, evaluate(frame, e.element), "item", e.span))
+    frame.names = outer
+    return Group(tuple(out), "list")
+
+
+def _few(frame: Frame, source: rounds.Rounds | list[Value]) -> list[Value] | None:
+    """Return what a comprehension goes over, None where that is too much to be written out."""
+    if not isinstance(source, rounds.Rounds):
+        return source
+    frame.ctx.require_static(source.hi - source.lo)
+    count = rounds.round_count(source)
+    if count is None or count > _WRITTEN_OUT:
+        return None
+    return list(rounds.static_items(frame, source))
+
+
+def _many(frame: Frame, e: s.Comprehension, source: rounds.Rounds) -> Value:
+    """Return the array of a comprehension. CdTypeError CD0437 where there can be none."""
+    ctx = frame.ctx
+    try:
+        if ctx.pointwise or abs(source.step) != 1 or isinstance(e.element, s.Starred):
+            raise _too_many(e, source)
+        made = _as_array(frame, e, source)
+    except CdError as problem:
+        if problem.code in ("CD0520", "CD0522"):  # of index letters, which nobody wrote
+            raise _too_many(e, source) from None
+        raise
+    if made is None:
+        raise _too_many(e, source)
+    return made
+
+
+def _as_array(frame: Frame, e: s.Comprehension, source: rounds.Rounds) -> Value | None:
+    ctx, symbol = frame.ctx, frame.ctx.symbol(source.name)
+    lo, hi = (source.lo, source.hi) if source.step > 0 else (source.hi + 1, source.lo + 1)
+    outer, around = dict(frame.names), ctx.domain
+    tests: list[Expr] = []
+    with ExitStack() as inside:
+        checks = inside.enter_context(ctx.block())
+        inside.enter_context(ctx.knowing(ctx.known.with_bounds(symbol, lo, hi - 1)))
+        ctx.domain, ctx.of_items = (Range(symbol, lo, hi),), True
+        try:
+            control.bind_target(frame, e.target, source.item(symbol), e.span)
+            for test in e.tests:
+                tests.append(as_scalar(tested(frame, test), test.span).expr)
+                inside.enter_context(ctx.under(tests[-1]))
+            item = evaluate(frame, e.element)
+        finally:
+            frame.names, ctx.domain, ctx.of_items = outer, around, False
+    if not is_number(item) or not all(isinstance(one, Check) for one in checks):
+        return None
+    ctx.out += checks
+    found, size = as_scalar(item, e.span), ctx.known.maximum(hi - lo, const(0))
+    axis = ctx.symbol(source.name)
+    place = var(axis) + lo if source.step > 0 else hi - 1 - var(axis)
+
+    def of_all(expr: Expr, kind: Kind) -> Array:
+        whole = Array((symbol,), (hi,), expr, kind)
+        return Array((axis,), (size,), whole.at((place,)), kind, copied=True)
+
+    where, expr, kind = both(*tests), found.expr, found.kind
+    if where is not None:  # what the test leaves out is not read
+        dtype = kind.dtype.compute
+        expr = Select(where, cast(expr, dtype), cast(number(0, kind), dtype))
+    items = ctx.materialize(of_all(expr, kind), "items", e.span)
+    items = replace(items, kind=kind, listed=True)
+    if where is None:
+        return items
+    mask = ctx.materialize(of_all(where, BOOL), "chosen", e.span)
+    return Masked(items, mask)
+
+
+def _too_many(e: s.Comprehension, source: rounds.Rounds) -> CdError:
+    count = rounds.round_count(source)
+    why = "how many only the run knows" if count is None else f"{count}"
+    return error(
+        "CD0437", CdTypeError,
+        f"a comprehension is written out for each item, and here there are {why}", e.span,
+        helps=rounds.instead_of(e),
+    )  # fmt: skip

@@ -1,0 +1,45 @@
+"""Comprehensions over many numbers are arrays, and give what Python's lists give."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+
+PARTS = (
+    "np.array([x[i] - x[i - 1] for i in range(1, len(x))])",
+    "np.array([k * v for k, v in enumerate(x)])",
+    "np.array([u * v for u, v in zip(x, x[::-1])])",
+    "np.array([x[i] for i in reversed(range(n))])",
+    "sum(v for v in x if v > 0)",
+    "sum(math.exp(v) for v in x)",
+    "len([v for v in x if v > 0 and v < 1])",
+    "max([abs(v) for v in x])",
+    "any(v > 2 for v in x), all([v < 9 for v in x])",
+    "sum(1 for v in x if v > 0)",
+    "sum(0.5 * i for i in range(n)) * x",
+    "sum([n, 2.5]), sum([float(x[0]), n])",
+)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_many_numbers_are_what_a_list_gives(part: str, backend: str) -> None:
+    names = {"np": np, "math": math}
+    f = pe.cd_from_source(f"lambda x, n: ({part},)", names, backend=backend)
+    plain = eval(f"lambda x, n: ({part},)", names)
+    for size in (1, 2, 3, 5, 7, 65, 200):
+        x = np.random.default_rng(size).standard_normal(size).astype(np.float32)
+        for one, other in zip(f(x, size), plain(x, size), strict=True):
+            assert type(one) is type(other)
+            assert np.asarray(one).dtype == np.asarray(other).dtype
+            np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-6)
+
+
+def test_no_index_is_checked_for_items_that_a_test_leaves_out(backend: str) -> None:
+    f = pe.cd_from_source("lambda x, k: sum(x[j] for j in k if j < len(x))", {}, backend=backend)
+    assert f(np.arange(4.0), np.arange(100)) == 6.0
+    with pytest.raises(IndexError, match="index 4 is out of range"):
+        pe.cd_from_source("lambda x, k: sum(x[j] for j in k)", {})(np.arange(4.0), np.arange(100))

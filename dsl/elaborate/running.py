@@ -17,6 +17,7 @@ from .arrays import as_scalar, describe, elementwise, settled, with_sums_stored
 from .averages import mean, stored_once
 from .context import error
 from .elementwise import arithmetic, converted_float
+from .joining import concatenate
 from .linear import matmul
 from .python_reductions import as_number
 from .reductions import accumulate, count_nonzero, reducer, truth_reducer
@@ -143,14 +144,13 @@ def cov(
     bias: Value = NO,
     ddof: Value = NONE,
 ) -> Value:
-    """Return the covariance matrix of variables in rows; `y` is refused."""
-    _require_one_table(site, "cov", m, y)
-    if array_of(site, m).rank > 2:
-        text = f"`cov` takes one or two axes, and is given {describe(array_of(site, m))}"
-        raise error("CD0452", CdTypeError, text, site.span)
-    table = at_least(2, site, converted_float(site, array_of(site, m)))
-    if not static_bool(site, rowvar, "rowvar") and array_of(site, m).rank > 1:
-        table = array_of(site, transpose(site, table))
+    """Return the covariance matrix of variables in rows, those of `y` behind the others."""
+    in_rows = static_bool(site, rowvar, "rowvar")
+    table = _variables(site, m, in_rows)
+    if not is_none(y):
+        one_row = array_of(site, y).shape[:1] == (const(1),)  # which NumPy leaves as it is
+        others = _variables(site, y, in_rows or one_row)
+        table = array_of(site, concatenate(site, Group((table, others))))
     table = settled(site.ctx, table, "values", site.span)
     if is_none(ddof):
         ddof = ZERO if static_bool(site, bias, "bias") else ONE
@@ -165,20 +165,19 @@ def cov(
     return squeeze(site, arithmetic(site, "*", product, factor))
 
 
-def _require_one_table(site: Site, name: str, x: Value, y: Value) -> None:
-    if is_none(y):
-        return
-    join = "stack" if array_of(site, x).rank == 1 else "concatenate"
-    raise error(
-        "CD0452", CdTypeError, f"`{name}` takes one array here, and is given two", site.span,
-        helps=(f"{join} them first: `np.{name}(np.{join}([x, y]))`",),
-    )  # fmt: skip
+def _variables(site: Site, value: Value, in_rows: bool) -> Array:
+    """Return a table with a variable in each row; one axis is one variable."""
+    array = array_of(site, value)
+    if array.rank > 2:
+        text = f"`cov` takes one or two axes, and is given {describe(array)}"
+        raise error("CD0452", CdTypeError, text, site.span)
+    table = array_of(site, at_least(2, site, converted_float(site, array)))
+    return table if in_rows or array.rank < 2 else array_of(site, transpose(site, table))
 
 
 def corrcoef(site: Site, x: Value, y: Value = NONE, rowvar: Value = YES) -> Value:
-    """Return the correlations of variables in rows; `y` is refused."""
-    _require_one_table(site, "corrcoef", x, y)
-    table = array_of(site, stored_once(site, cov(site, x, NONE, rowvar), "covariance"))
+    """Return the correlations of variables in rows, those of `y` behind the others."""
+    table = array_of(site, stored_once(site, cov(site, x, y, rowvar), "covariance"))
     if not table.rank:
         return arithmetic(site, "/", table, table)
     axis = site.ctx.symbol("i")

@@ -454,6 +454,8 @@ def _comprehension(
 
 # -- f-strings ----------------------------------------------------------------------------------
 
+_CONVERSIONS = {ord("r"): repr, ord("s"): str, ord("a"): ascii}
+
 
 def _format(p: _Parser, node: ast.JoinedStr) -> s.Expr:
     outer, whole = p.pinned, p.span(node)
@@ -463,9 +465,11 @@ def _format(p: _Parser, node: ast.JoinedStr) -> s.Expr:
             case ast.FormattedValue(value, conversion, spec):
                 if not _is_placed(p, value):
                     p.pinned = whole
+                read = _expression(p, value)
                 if conversion != -1:
-                    p.refuse(refused.CONVERSION, p.span(value))
-                pieces.append((_expression(p, value), _format_spec(p, spec, whole)))
+                    to = s.Literal(_CONVERSIONS[conversion], p.span(value))
+                    read = s.Call(to, (read,), (), p.span(value))
+                pieces.append((read, _format_spec(p, spec, whole)))
                 p.pinned = outer
             case ast.Constant(builtins.str() as text):
                 pieces.append(text)

@@ -76,11 +76,6 @@ DECORATED = Refusal(
     "a function inside a `@cd` function cannot have decorators",
     "leave the decorator out: inner functions are inlined where they are called",
 )
-CONVERSION = Refusal(
-    "CD0126",
-    "`!r`, `!s`, `!a` and `=` convert to Python text, which does not exist in compiled code",
-    'write the name and the value: `f"x = {x}"`',
-)
 DYNAMIC_FORMAT = Refusal(
     "CD0126",
     "a format has to be known when the function is compiled",

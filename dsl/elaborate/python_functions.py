@@ -111,10 +111,22 @@ def _of_python() -> Iterator[tuple[object, Handler]]:
     yield bool, folds(bool, takes("bool", casts.python_cast("bool", WEAK_BOOL, "x.astype(bool)")))
     yield complex, folds(complex, takes("complex", casts.python_complex))
     yield divmod, folds(divmod, takes("divmod", e.division_pair))
+    for function in (repr, str, ascii):
+        yield function, folds(function, _only_texts)
     yield operator.matmul, _taking("matmul", lambda: linear.matmul)
     yield slice, takes("slice", _slice)
     for kind in ("tuple", "list"):
         yield getattr(builtins, kind), takes(kind, _sequence(kind))
+
+
+def _only_texts(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+    """Refuse `repr(x)`, `str(x)` and `f"{x!r}"` of what only the run knows."""
+    for at in filter(None, map(position_of, args)):
+        site.ctx.require_static(at)
+    raise error(
+        "CD0126", CdTypeError, "the text of a value of the run does not exist in compiled code",
+        site.span, helps=('write the name and the value: `f"x = {x}"`',),
+    )  # fmt: skip
 
 
 def _taking(name: str, body: Callable[[], Callable[..., Value]]) -> Handler:

@@ -98,8 +98,6 @@ REFUSED = {
     "starred_target": "head, *tail = x",
     "starred_loop_target": "for (a, *b) in x:\n    pass",
     "decorated": "@cache\ndef g():\n    pass",
-    "conversion": 'print(f"{x!r}")',
-    "conversion_by_equals": 'print(f"{x=}")',
     "dynamic_format": 'print(f"{x:{width}}")',
     "bytes": 'y = b"text"',
     "keywords": "y = f(**x)",

@@ -192,3 +192,13 @@ def test_errors_of_any_class_are_raised_as_they_are(backend: str) -> None:
         f(np.array([4.0]), 3)
     with pytest.raises(KeyError):
         f(np.array([5.0]), 3)
+
+
+def test_the_text_of_what_is_known_is_pythons(backend: str) -> None:
+    text = (
+        "def f(x, how, n):\n    raise ValueError(f'{how!r} {how=} {n!r:>3} {how!s:>4}' + repr(how))"
+    )
+    with pytest.raises(ValueError, match="'a' how='a'   3    a'a'"):
+        pe.cd_from_source(text, backend=backend)(X, "a", 3)
+    with pytest.raises(pe.CdError, match="CD0126"):
+        pe.cd_from_source("def f(x):\n    print(f'{x[0]!r}')")(X)

@@ -43,6 +43,11 @@ def pytest_collection() -> None:
     gc.disable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long, or at the end one worker would wait for another."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def pytest_collection_finish() -> None:
     """Let what they are stay out of every collection of garbage, of which there are fewer, too."""
     gc.collect()

@@ -7,6 +7,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 from plusequals.backends.cuda.nvrtc import Made
 
 from .counted import Counted, Counting, key_of
@@ -58,6 +60,7 @@ def test_what_workers_send_is_added_up() -> None:
     assert Counted().line() == ("CUDA kernels: 0 compiled for 0 architectures, 0 run on the CPU")
 
 
+@pytest.mark.slow
 def test_a_run_ends_with_the_line() -> None:
     workers = ["-n", "2"] if find_spec("xdist") is not None else []
     file = "tests/backends/cuda/test_code.py"

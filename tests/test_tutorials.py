@@ -48,6 +48,7 @@ def _has(node: ast.AST) -> bool:
     return isinstance(node, ast.Module | ast.FunctionDef)
 
 
+@pytest.mark.slow
 def test_digits_are_read(tmp_path: Path) -> None:
     printed = run(SCRIPTS[0], tmp_path)
     mean = re.search(r"mean over 1: ([\d.]+)%", printed)
@@ -55,6 +56,7 @@ def test_digits_are_read(tmp_path: Path) -> None:
     assert [(tmp_path / name).read_bytes()[:4] for name in PICTURES[1]] == [b"\x89PNG"] * 2
 
 
+@pytest.mark.slow
 def test_heat_spreads(tmp_path: Path) -> None:
     printed = run(SCRIPTS[1], tmp_path)
     means = [float(mean) for mean in re.findall(r"mean temperature is ([\d.]+)", printed)]
@@ -62,6 +64,7 @@ def test_heat_spreads(tmp_path: Path) -> None:
     assert (tmp_path / PICTURES[2][0]).read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.slow
 def test_every_stage_is_shown_and_means_the_same(tmp_path: Path) -> None:
     printed = run(SCRIPTS[2], tmp_path)
     stages = re.findall(r"^--- (.+?) -+$", printed, re.MULTILINE)
@@ -71,6 +74,7 @@ def test_every_stage_is_shown_and_means_the_same(tmp_path: Path) -> None:
     assert len(re.findall(r"largest difference from NumPy: \d", printed)) == 3
 
 
+@pytest.mark.slow
 def test_two_streams_agree_with_one(tmp_path: Path) -> None:
     printed = run(SCRIPTS[3], tmp_path)
     assert "two runs on two streams are equal bit by bit: True" in printed
@@ -78,6 +82,7 @@ def test_two_streams_agree_with_one(tmp_path: Path) -> None:
     assert difference is not None and float(difference[1]) < 1e-5
 
 
+@pytest.mark.slow
 def test_the_first_wrong_number_is_found(tmp_path: Path) -> None:
     printed = run(SCRIPTS[4], tmp_path)
     assert re.search(r"line \d+: e\[\d+, \d+\] = exp\(z.*\)    0.0 -> inf", printed)
@@ -89,6 +94,7 @@ def test_the_first_wrong_number_is_found(tmp_path: Path) -> None:
     assert "<!doctype html>" in (tmp_path / "05_trace.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_without_a_gpu_it_is_said_what_is_left_out(tmp_path: Path) -> None:
     printed = run(SCRIPTS[5], tmp_path)
     assert re.search(r"on cc: the loss goes from 1\.\d+ to 0\.\d+", printed)
@@ -99,6 +105,7 @@ def test_without_a_gpu_it_is_said_what_is_left_out(tmp_path: Path) -> None:
     assert "left out, since there is no device: training on it" in printed
 
 
+@pytest.mark.slow
 @needs_gxx
 def test_the_gpu_tutorial_on_a_device_that_is_played(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -291,7 +291,7 @@ def under(head: str, lines: Lines) -> Lines:
     return [head, *(f" {line}" for line in lines or ["pass"])]
 
 
-@functools.lru_cache(500)
+@functools.lru_cache(2000)
 def _compiled(text: str) -> Callable[..., Any]:
     """Return the function `run` of a text."""
     scope: dict[str, Any] = dict(_SCOPE)

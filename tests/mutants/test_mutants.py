@@ -99,6 +99,7 @@ def test_what_is_equivalent_is_told_apart() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="each fault runs in a fork")
+@pytest.mark.slow
 def test_a_run_counts_what_the_tests_catch() -> None:
     command = [sys.executable, "-m", "tests.mutants", "--pass", "products", "--function", "_under"]
     command += ["--tests", "tests/lowering/passes/test_products.py"]

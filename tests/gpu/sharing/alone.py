@@ -102,6 +102,10 @@ def memory_is_used_again() -> None:
         del held
         gc.collect()
     assert here.pool.used < n, f"{here.pool.used:,} bytes are in use"
+    before, kept = here.context.free_memory(), here.pool.kept
+    assert pe.device("cuda").trim() == kept > n and not here.pool.kept
+    more = here.context.free_memory() - before
+    assert more > n, f"of {kept:,} bytes that were kept {more:,} are free"
 
 
 def work_that_fails_later() -> None:

@@ -30,12 +30,20 @@ def gradient(w, inputs, targets):
     w.grad[...] = 2.0 * (inputs @ w - targets) @ inputs
 """
 PICK = "def pick(p, k):\n    p.grad[i] = p[k[i]]\n"
+TURNED = """
+def turned(t, total, x):
+    x[i, j] = -x[i, j]
+    t[:] = x.sum(axis=0) - t
+    total[0] = x.sum() - total[0]
+"""
 LARGE = 1_000_000
 """Elements of a large array."""
 LENGTHS = (9_000, 1_000_003, 20_000_001)
 """Those of arrays of the host: small, large, more than is staged."""
 THREADS, TIMES = 8, 60
 CALLS_QUEUED = 3000
+TURNS = 400
+"""Runs whose sums are added up."""
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?")
 
 
@@ -80,6 +88,27 @@ def arrays_stay_on_the_device() -> None:
     gc.collect()
     assert device.used_memory == before, "finalize gives it back"
     same(p.numpy(), np.full(n, 31.0), "what was computed stays")
+
+
+def the_last_block_sees_what_all_others_wrote() -> None:
+    """On two streams at once, whose blocks count themselves apart. Numbers change their sign from
+    run to run, so that a part of the run before, or of the other stream, would be missed."""
+    rows, columns = max(LARGE // 6000, 3), min(LARGE, 8192)  # so that columns are cut into parts
+    turned = made(TURNED)
+    held, random = [], np.random.default_rng(3)
+    for _ in range(2):
+        x = pe.tensor("x", (rows, columns), "float64")
+        x[...] = random.integers(-50, 51, (rows, columns))
+        t, total = (pe.tensor(name, size, "float64") for name, size in (("t", columns), ("a", 1)))
+        context = pe.device("cuda:0").stream().context()
+        held.append((turned.compile(t, total, x).link(context), x, t, total))
+    want = [(-1) ** TURNS * TURNS * x.numpy().sum(axis=0) for _, x, _, _ in held]
+    for _ in range(TURNS):
+        for routine, *_ in held:
+            routine()
+    for (_, _, t, total), one in zip(held, want, strict=True):
+        same(t.numpy(), one, "a sum of columns took a part too early")
+        same(total.numpy(), one.sum(keepdims=True), "a sum over all took a part too early")
 
 
 def many_calls_are_queued(threaded: bool) -> None:
@@ -314,6 +343,7 @@ CHECKS: Mapping[str, Callable[[], None]] = {
         for kind in ("threads", "no threads")
     },
     "arrays stay on the device": arrays_stay_on_the_device,
+    "the last block sees what all others wrote": the_last_block_sees_what_all_others_wrote,
     "many calls are queued, threads": partial(many_calls_are_queued, True),
     "many calls are queued, no threads": partial(many_calls_are_queued, False),
     "the host writes and reads in order": the_host_writes_and_reads_in_order,

@@ -57,6 +57,7 @@ def test_checks_of_running_work(
     monkeypatch.setattr(running, "LARGE", 40)
     monkeypatch.setattr(running, "CALLS_QUEUED", 20)
     monkeypatch.setattr(running, "THREADS", 2)
+    monkeypatch.setattr(running, "TURNS", 3)
     monkeypatch.setattr(running, "TIMES", 7)
     monkeypatch.setattr(running, "LENGTHS", (9, 9_001))
     assert done([Job(name, running.CHECKS[name])]).wrong == []

@@ -333,6 +333,8 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
         case _:
             raise error("CD0142", CdSyntaxError, "this cannot be assigned to", target.span)
     assert isinstance(place, Array | Masked)
+    if statement.op == "**" and (isinstance(place, Masked) or place.view is not None):
+        old = place if old is None else old  # powers have rules and checks of their own
     if old is not None:
         assign(frame.ctx, place, binary(frame, statement.op, old, value, span), span)
         return

@@ -88,3 +88,16 @@ def test_whole_exponents_keep_the_bound_of_pow(exponent: int, dtype: type, backe
     units = [Fraction(float(unit)) for unit in np.spacing(found[:301])]
     for y, z, unit in zip(found[:301], exact, units, strict=True):
         assert abs(Fraction(float(y)) - z) < (1.2 + more) * unit
+
+
+def test_powers_in_place_have_the_rules_of_powers(backend: str) -> None:
+    text = "def f(x, n, m):\n    x **= 2\n    x[m] **= n\n    x[1:] **= 3\n"
+    f, x = pe.cd_from_source(text, backend=backend), np.array([1.5, -2.0, 3.0])
+    f(x, 2, x > 0)
+    np.testing.assert_array_equal(x, [1.5**4, (4.0) ** 3, (81.0) ** 3])
+    assert "pow" not in pe.cd_from_source("def f(x):\n    x **= 2\n").explain(x).code
+    g = pe.cd_from_source("def f(x, n):\n    x **= n\n", backend=backend)
+    with pytest.raises(ValueError, match="integers to negative integer powers"):
+        g(np.array([2]), -1)
+    with pytest.raises(pe.CdError, match="CD0464|CD0404"):
+        pe.cd_from_source("def f(x):\n    x **= 300\n", backend=backend)(np.array([2], np.uint8))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 from .ir import walk
@@ -17,8 +17,13 @@ OnExpr = Callable[[Expr], Expr]
 OnIndex = Callable[[Affine], Affine]
 
 
-def of(stmt: Assign, access: Access, positive: Collection[Symbol] = ()) -> frozenset[Clash]:
-    """Return how reads of the node of one written access clash with the statement's own writes."""
+def of(
+    stmt: Assign, access: Access, positive: Collection[Symbol] = (), around: Sequence[Range] = ()
+) -> frozenset[Clash]:
+    """Return how reads of the node of one written access clash with the statement's own writes.
+
+    `positive` are symbols of loops around it that are above zero, `around` what these run through.
+    """
     if access.node not in [read.node for read in walk.own(stmt).found]:
         return frozenset()
     ranges = stmt.free.ranges + stmt.reduced.ranges
@@ -28,7 +33,7 @@ def of(stmt: Assign, access: Access, positive: Collection[Symbol] = ()) -> froze
     found: set[Clash] = set()
     for place, late, expr in _parts(stmt):
         for read in _reads(expr, access):
-            if apart(read.index, access.index, ranges):
+            if apart(read.index, access.index, ranges, around):
                 continue
             if own and read.index == access.index:
                 if late and not once:
@@ -72,7 +77,7 @@ def is_injective(
         used = at.symbols() & bound
         if len(used) == 1:
             (symbol,) = used
-            quasis = [(atom, k) for atom, k in at.terms if isinstance(atom, Quasi)]
+            quasis = [(q, k) for q, k in at.terms if isinstance(q, Quasi) and symbol in _inside(q)]
             if at.coefficient(symbol) and not quasis or _grows(at, symbol, quasis, positive):
                 alone.add(symbol)
     return alone == bound
@@ -84,8 +89,6 @@ def _grows(
     """Whether an index grows with a symbol, each step of which is made of positive symbols."""
     steps = []
     for atom, factor in quasis:
-        if symbol not in atom.left.symbols() | atom.right.symbols():
-            continue
         sides = [atom.left, atom.right]
         if atom.op != "mul" or factor < 0 or var(symbol) not in sides:
             return False
@@ -95,16 +98,29 @@ def _grows(
     return bool(steps) and at.coefficient(symbol) >= 0 and all(step in good for step in steps)
 
 
-def apart(read: tuple[Index, ...], write: tuple[Index, ...], ranges: tuple[Range, ...]) -> bool:
-    """Whether no two points read and write the same cell, for a reason that one axis gives."""
+def _inside(atom: Quasi) -> frozenset[Symbol]:
+    return atom.left.symbols() | atom.right.symbols()
+
+
+def apart(
+    read: tuple[Index, ...], write: tuple[Index, ...], ranges: tuple[Range, ...],
+    around: Sequence[Range] = (),
+) -> bool:  # fmt: skip
+    """Whether no two points read and write the same cell, for a reason that one axis gives.
+
+    >>> i, j, k = (Symbol(name, n) for n, name in enumerate("ijk"))
+    >>> rows, columns = Range(i, var(k) + 1, var(k) + 9), Range(j, var(k), var(k) + 9)
+    >>> apart((var(k), var(j)), (var(i), var(j)), (columns,), (rows,))
+    True
+    """
     for left, right in zip(read, write, strict=True):
         if isinstance(left, Dynamic) or isinstance(right, Dynamic):
             continue
         for below, above in ((left, right), (right, left)):
             most, least = extreme(below, ranges, 1), extreme(above, ranges, -1)
             if most is not None and least is not None:
-                gap = (least - most).constant
-                if gap is not None and gap > 0:
+                gap = extreme(least - most, tuple(around), -1)
+                if gap is not None and (gap.constant or 0) > 0:
                     return True
     return False
 
@@ -130,7 +146,7 @@ def extreme(index: Affine, ranges: tuple[Range, ...], sign: int) -> Affine | Non
 def _is_hidden(symbol: Symbol, terms: Mapping[Atom, int]) -> bool:
     """Whether a symbol appears in a term that is not affine."""
     return any(
-        k and isinstance(atom, Quasi) and symbol in atom.left.symbols() | atom.right.symbols()
+        k and isinstance(atom, Quasi) and symbol in _inside(atom)
         for atom, k in terms.items()
     )
 

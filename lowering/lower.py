@@ -72,6 +72,8 @@ class _Fresh:
     nodes: list[Node] = field(default_factory=list)
     positive: set[Symbol] = field(default_factory=set)
     """Variables of loops that count from 1 or more."""
+    around: list[Range] = field(default_factory=list)
+    """What the variables of the loops around a statement run through."""
 
     def array(self, label: str, shape: tuple[Affine, ...], dtype: dtypes.DType) -> Node:
         self.node += 1
@@ -95,7 +97,10 @@ def _statement(stmt: ir1.Statement, fresh: _Fresh) -> tuple[Stmt, ...]:
         case ir1.For(symbol, lo, hi, step, body, span, counts):
             if step > 0 and (lo.constant or 0) > 0:
                 fresh.positive.add(symbol)
+            ends = (lo, hi) if step > 0 else (hi + 1, lo + 1)
+            fresh.around.append(Range(symbol, *ends))
             inside = _statements(body, fresh)
+            fresh.around.pop()
             return (loops.For(symbol, lo, hi, step, inside, "serial", span, counts),)
         case ir1.While(prelude, test, body, span):
             inner = _statements(prelude, fresh), test, _statements(body, fresh)
@@ -166,7 +171,7 @@ def conjuncts(test: Expr | None) -> Iterator[Expr]:
 def _assign(stmt: Assign, fresh: _Fresh) -> tuple[Stmt, ...]:
     """Return the nest of an assignment, by the first way that keeps its meaning."""
     written = (stmt.target,) if stmt.pair is None else (stmt.target, stmt.pair.access)
-    clashes = [clash.of(stmt, access, fresh.positive) for access in written]
+    clashes = [clash.of(stmt, access, fresh.positive, fresh.around) for access in written]
     if not any(clashes):
         return _nest_of(stmt)
     if len(written) == 1 and clashes[0] <= {"value at the cell"}:

@@ -11,7 +11,7 @@ from plusequals.lowering.ir import assignments as ir1
 from plusequals.lowering.ir import dtypes, loops
 from plusequals.lowering.ir.assignments import Access, Pair, Procedure
 from plusequals.lowering.ir.expressions import Cast, Const, Dynamic, Read, Select
-from plusequals.lowering.ir.indexing import Symbol, const, mod, var
+from plusequals.lowering.ir.indexing import Symbol, const, minimum, mod, var
 from plusequals.lowering.ir.interpret import run_procedure, run_program
 from plusequals.lowering.ir.ops import PAIR_OPS
 from plusequals.lowering.ir.verify import verify_procedure, verify_program
@@ -211,6 +211,20 @@ def test_time_steps_between_two_planes_need_no_copy() -> None:
                   over((i, 1, 5)))  # fmt: skip
     loop = ir1.For(t, const(0), const(3), 1, (step,))
     assert agree(procedure("steps", [(u, True)], [loop]), numbers(4, 6)).locals == ()
+
+
+def test_rows_that_loops_around_keep_apart_need_no_copy() -> None:
+    """Also where what they have in common starts at the smaller of two numbers."""
+    u = node(8, "u", (6, 6), F64)
+    for lo, hi, copies in ((var(k) + 1, const(6), 0), (const(0), const(6), 1)):
+        start = minimum(var(t), const(4)) + var(j)
+        value = read(u, k, start)
+        step = assign("u[i, j:] += u[k, j:]", u, at(i, start), value, over((j, 0, 2)), "add")
+        inner = ir1.For(i, lo, hi, 1, (step,))
+        whole = ir1.For(t, const(0), const(3), 1, (ir1.For(k, const(0), const(6), 1, (inner,)),))
+        made = agree(procedure("rows", [(u, True)], [whole]), numbers(6, 6))
+        assert len(made.locals) == copies
+        assert all(one.static_shape == (2,) for one in made.locals), "no more than is written"
 
 
 def test_loops_leave_and_skip_and_count_down() -> None:

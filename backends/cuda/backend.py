@@ -148,10 +148,10 @@ class CompiledCuda:
         return code.printing(run_number)
 
     def memory_left(self, ordinal: int = 0) -> int:
-        """Return how many bytes of a device nobody uses."""
+        """Return how many bytes of a device nobody uses; what is kept for later is among them."""
         device = self.opened(ordinal)
         with device.working("a look at its memory"):
-            return device.context.free_memory()
+            return device.context.free_memory() + device.pool.kept
 
     def on(self, device: int) -> OnDevice:
         """Return the backend for the device of a number; raises CD0883 where there is none."""

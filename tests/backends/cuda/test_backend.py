@@ -164,3 +164,14 @@ def test_arrays_are_packed_on_a_device() -> None:
     assert [p.node.strides for p in made.parameters] == [None, None]
     plain = procedure("g", [(x, True)], [])
     assert packed(plain) is plain
+
+
+def test_memory_that_is_kept_is_left_to_whoever_asks() -> None:
+    """A trace takes a part of what is left: of what earlier calls needed, too."""
+    made = backend(CpuDriver(memory=1 << 20), Nothing)
+    device = made.opened(0)
+    held = [device.pool.take(1 << 18, "x", "f", device.plain) for _ in range(3)]
+    assert made.memory_left() == 1 << 18
+    device.pool.give_back(held, device.plain)
+    assert device.context.free_memory() == 1 << 18
+    assert made.memory_left() == 1 << 20

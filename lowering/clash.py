@@ -146,8 +146,7 @@ def extreme(index: Affine, ranges: tuple[Range, ...], sign: int) -> Affine | Non
 def _is_hidden(symbol: Symbol, terms: Mapping[Atom, int]) -> bool:
     """Whether a symbol appears in a term that is not affine."""
     return any(
-        k and isinstance(atom, Quasi) and symbol in _inside(atom)
-        for atom, k in terms.items()
+        k and isinstance(atom, Quasi) and symbol in _inside(atom) for atom, k in terms.items()
     )
 
 

@@ -114,88 +114,97 @@ def interpolate(x, xp, fp, out, left, right):
 """
 """Piecewise linear interpolation."""
 
-SOLVE = """
-def solve(a, b):
-    n = a.shape[0]
-    for k in range(n):
-        p = k
-        best = abs(a[k, k])
-        for i in range(k + 1, n):
-            size = abs(a[i, k])
-            if size > best:
-                best = size
-                p = i
-        if best == 0:
-            raise ValueError("singular matrix")
-        if p != k:
-            for j in range(n):
-                t = a[k, j]
-                a[k, j] = a[clamp(p), j]
-                a[p, j] = t
-            for j in range(b.shape[1]):
-                u = b[k, j]
-                b[k, j] = b[clamp(p), j]
-                b[p, j] = u
-        for i in range(k + 1, n):
-            f = a[i, k] / a[k, k]
-            a[i, k + 1:] -= f * a[k, k + 1:]
-            b[i] -= f * b[k]
-    for k in range(n - 1, -1, -1):
-        b[k] /= a[k, k]
-        for i in range(k):
-            b[i] -= a[i, k] * b[k]
-"""
-"""Gaussian elimination with partial pivoting; `b` becomes the solution, `a` is used up."""
-
-_PIVOTS = """
-def {name}(a):
+_ELIMINATED = """
+def {name}(a{given}):
     n = a.shape[0]
     {start}
-    for k in range(n):
-        p = k
-        best = abs(a[k, k])
-        for i in range(k + 1, n):
-            size = abs(a[i, k])
-            if size > best:
-                best = size
-                p = i
-        if p != k:
-            for j in range(n):
-                t = a[k, j]
-                a[k, j] = a[clamp(p), j]
-                a[p, j] = t
-            {turned}
-        {taken}
-        if best != 0:
+    for s in range(0, n, 32):
+        e = min(s + 32, n)
+        for k in range(s, e):
+            p = k
+            best = abs(a[k, k])
             for i in range(k + 1, n):
-                f = a[i, k] / a[k, k]
-                a[i, k + 1:] -= f * a[k, k + 1:]
-    return {result}
+                size = abs(a[i, k])
+                if size > best:
+                    best = size
+                    p = i
+            {failed}
+            if p != k:
+                for j in range(n):
+                    t = a[k, j]
+                    a[k, j] = a[clamp(p), j]
+                    a[p, j] = t
+                {turned}
+            {taken}
+            if best != 0:
+                for i in range(k + 1, n):
+                    f = a[i, k] / a[k, k]
+                    a[i, k] = f
+                    a[i, k + 1:e] -= f * a[k, k + 1:e]
+        for i in range(s + 1, e):
+            for k in range(s, i):
+                f = a[i, k]
+                a[i, e:] -= f * a[k, e:]
+        a[e:, e:] -= a[e:, s:e] @ a[s:e, e:]
+    {end}
 """
+"""Gaussian elimination with partial pivoting, of 32 columns at a time: `a` becomes its factors. As
+in Golub and Van Loan, "Matrix Computations", 3.2.11; a column of zeros is left as it is."""
 
-DETERMINANT = _PIVOTS.format(
-    name="determinant", start="result = 1.0", turned="result = -result",
-    taken="result = result * a[k, k]", result="result",
+SOLVE = _ELIMINATED.format(
+    name="solve", given=", b", start="m = b.shape[1]", taken="",
+    failed="""if best == 0:
+                raise ValueError("singular matrix")""",
+    turned="""for j in range(m):
+                    u = b[k, j]
+                    b[k, j] = b[clamp(p), j]
+                    b[p, j] = u""",
+    end="""for s in range(0, n, 32):
+        e = min(s + 32, n)
+        for i in range(s + 1, e):
+            for k in range(s, i):
+                b[i] -= a[i, k] * b[k]
+        b[e:] -= a[e:, s:e] @ b[s:e]
+    for last in range(n, 0, -32):
+        s = max(last - 32, 0)
+        for k in range(last - 1, s - 1, -1):
+            b[k] /= a[k, k]
+            for i in range(s, k):
+                b[i] -= a[i, k] * b[k]
+        b[:s] -= a[:s, s:last] @ b[s:last]""",
+)  # fmt: skip
+"""Substitution behind an elimination; `b` becomes the solution, `a` is used up."""
+
+DETERMINANT = _ELIMINATED.format(
+    name="determinant", given="", start="result = 1.0", failed="", turned="result = -result",
+    taken="result = result * a[k, k]", end="return result",
 )  # fmt: skip
 """The product of the pivots of an elimination; `a` is used up."""
 
-SIGN_AND_LOG = _PIVOTS.format(
-    name="slogdet", start="sign, size_log = 1.0, 0.0", turned="sign = -sign",
+SIGN_AND_LOG = _ELIMINATED.format(
+    name="slogdet", given="", start="sign, size_log = 1.0, 0.0", failed="", turned="sign = -sign",
     taken="sign, size_log = sign * np.sign(a[k, k]), size_log + np.log(abs(a[k, k]))",
-    result="sign, size_log",
+    end="return sign, size_log",
 )  # fmt: skip
 """The sign of that product, and the logarithm of its size, which may be none of a float."""
 
 CHOLESKY = """
 def cholesky(a):
     n = a.shape[0]
+    for s in range(0, n, 32):
+        e = min(s + 32, n)
+        a[s:, s:e] -= a[s:, :s] @ np.conj(a[s:e, :s]).T
+        for j in range(s, e):
+            rest = np.real(a[j, j])
+            if not rest > 0:
+                raise ValueError("matrix is not positive definite")
+            a[j, j] = np.sqrt(rest)
+            a[j + 1:, j] /= a[j, j]
+            a[j, j + 1:e] = np.conj(a[j + 1:e, j])
+            for i in range(j + 1, n):
+                f = a[i, j]
+                a[i, j + 1:e] -= f * a[j, j + 1:e]
     for j in range(n):
-        rest = np.real(a[j, j]) - np.sum(np.real(a[j, :j] * np.conj(a[j, :j])))
-        if not rest > 0:
-            raise ValueError("matrix is not positive definite")
-        a[j, j] = np.sqrt(rest)
-        for i in range(j + 1, n):
-            a[i, j] = (a[i, j] - np.sum(a[i, :j] * np.conj(a[j, :j]))) / a[j, j]
         a[j, j + 1:] = 0
 """
-"""The lower factor of a positive definite matrix, in place."""
+"""The lower factor of a positive definite matrix, in place, 32 columns at a time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import plusequals as pe
@@ -49,3 +50,47 @@ def test_a_matrix_without_a_solution_raises_in_the_run(body: str, message: str) 
 def test_stacks_of_matrices_are_refused() -> None:
     with pytest.raises(pe.CdError, match="one matrix"):
         compiled("np.linalg.solve(t, v)")
+
+
+def _solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.linalg.solve(a, b)
+
+
+def _inverse(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.linalg.inv(a)
+
+
+def _determinants(a: np.ndarray, b: np.ndarray) -> tuple[object, object]:
+    sign, size = np.linalg.slogdet(a / 4)
+    return np.linalg.det(a / 4), sign * size
+
+
+def _cholesky(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.linalg.cholesky(a @ np.conj(a).T + np.eye(a.shape[0]))
+
+
+@pytest.mark.parametrize("made", [_solve, _inverse, _determinants, _cholesky])
+def test_matrices_of_several_blocks_are_solved(made: object) -> None:
+    function = pe.cd(made)
+    for size, dtype in ((70, "f4"), (33, "c16"), (0, "f8")):
+        rng = np.random.default_rng(size)
+        a, b = rng.standard_normal((2, size, size))
+        a, b = (a + 1j * b, b + 0j) if dtype == "c16" else (a.astype(dtype), b.astype(dtype))
+        close = 2e-2 if dtype == "f4" else 1e-8
+        for got, wanted in zip(np.atleast_1d(function(a, b)), np.atleast_1d(made(a, b))):
+            np.testing.assert_allclose(got, wanted, rtol=close, atol=close)
+
+
+def test_what_has_no_pivot_in_a_later_block_is_singular() -> None:
+    a = np.eye(80)
+    a[50, 50] = 0
+    assert pe.cd(_determinants)(a, a)[0] == 0
+    with pytest.raises(pe.CdError, match="singular"):
+        pe.cd(_solve)(a, a)
+    a[50, 50] = -2
+    with pytest.raises(pe.CdError, match="positive definite"):
+        pe.cd(_cholesky_of)(a)
+
+
+def _cholesky_of(a: np.ndarray) -> np.ndarray:
+    return np.linalg.cholesky(a)

@@ -24,10 +24,26 @@ from plusequals.lowering.ir.indexing import (
     multiply,
     var,
 )
-from plusequals.lowering.ir.interpret import run_program
+from plusequals.lowering.ir.interpret import run_procedure, run_program
 from plusequals.lowering.ir.ops import OPS, PAIR_OPS
 
-from .build import aff, ap, at, bool_, i64, node, num, over, pos, program, read, rng, symbols
+from .build import (
+    acc,
+    aff,
+    ap,
+    at,
+    bool_,
+    i64,
+    node,
+    num,
+    over,
+    pos,
+    procedure,
+    program,
+    read,
+    rng,
+    symbols,
+)
 
 I, J = symbols("i j")
 
@@ -178,3 +194,12 @@ def test_a_test_after_many_others_is_asked() -> None:
         body = (loops.If(here, (loops.Store(at(x, 1), num(n * n, i64)),), body),)
     for given, wanted in ((0, 0), (149, 149**2), (150, -1)):
         assert ran(program((x,), (), *body), np.array([given, 7])).tolist() == [given, wanted]
+
+
+def test_what_starts_from_nothing_needs_no_neutral_element() -> None:
+    (i,) = symbols("i")
+    x = node(0, "x", 3, dtype=i64)
+    p = procedure((x,), (), acc(at(x, i), "mod", num(4, i64), over(rng(i, 0, 3))))
+    x_out = np.array([3, 6, 8])
+    run_procedure(p, [x_out], print)
+    assert x_out.tolist() == [3, 2, 0]

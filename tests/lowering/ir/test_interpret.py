@@ -94,14 +94,6 @@ def test_matrix_product_accumulates_on_what_is_there() -> None:
     np.testing.assert_array_equal(out, 100 + left @ right)
 
 
-def test_an_operation_that_is_no_sum_changes_what_is_there() -> None:
-    i = symbols("i")[0]
-    y = node(0, "y", 3)
-    p = procedure((y,), (), acc(at(y, i), "mod", num(1.0), over(rng(i, 0, 3))))
-    (got,) = run(p, np.array([0.5, 1.75, -0.25], np.float32))
-    np.testing.assert_array_equal(got, [0.5, 0.75, 0.75])
-
-
 def test_sums_are_in_program_order_in_the_type_of_the_node() -> None:
     (i,) = symbols("i")
     s, x = node(0, "s"), node(1, "x", 3)

@@ -165,8 +165,10 @@ COMPLEX = {
 
 
 @pytest.mark.parametrize("name", COMPLEX)
-@pytest.mark.parametrize("shape", [(3, 0), (2, 7), (17, 17), (37, 40), (2, BLOCK + 9)])
-@pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((3, 0), "c8"), ((2, 7), "c16"), ((17, 17), "c8"), ((37, 40), "c16"), ((2, BLOCK + 9), "c8")],
+)
 def test_sums_of_complex_numbers(name: str, shape: tuple[int, int], dtype: str) -> None:
     rng = np.random.default_rng(3)
     x = (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -208,7 +208,8 @@ def test_a_batch_and_a_device_that_is_not_there(made: CompiledCuda) -> None:
 
 
 def test_memory_that_is_kept_can_be_given_back(made: CompiledCuda) -> None:
-    device, context = pe.device("cuda"), made.opened(0).context
+    device = pe.device("cuda")
+    context: Any = made.opened(0).context
     p = p_of(1000)
     routine = on(STEP).compile(p).link(device.stream().context())
     routine()
@@ -219,7 +220,7 @@ def test_memory_that_is_kept_can_be_given_back(made: CompiledCuda) -> None:
     gc.collect()
     kept = device.kept_memory
     assert kept >= 8000 and device.trim() == kept
-    assert device.kept_memory == context.used == 0  # type: ignore[attr-defined]
+    assert device.kept_memory == context.used == 0
     on(STEP).compile(p).link(device.stream().context())()
     assert np.array_equal(p.numpy(), np.full(1000, 7.0))
 
@@ -289,7 +290,8 @@ def test_training_on_two_streams(made: CompiledCuda) -> None:
 def test_two_devices_wait_for_each_other(made: CompiledCuda, threaded: bool) -> None:
     """What is read there was written here, and is not written again before it was read: a driver
     that does all as late as it may would copy something else."""
-    p, log = p_of(400), made.driver().log  # type: ignore[attr-defined]
+    p, driver = p_of(400), cast(Any, made.driver())
+    log = driver.log
     streams = [pe.device(name).stream(threaded) for name in ("cuda:0", "cuda:1")]
     here, there = (on(STEP).compile(p).link(stream.context()) for stream in streams)
     merge = on("def m(p):\n    p[...] = p + p.merge\n").compile(p).link(there.context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,10 +28,10 @@ def test_what_is_proposed_for_an_index_below_0_is_what_numpy_reads(size: str, re
     with pytest.raises(IndexError, match="is out of range") as caught:
         pe.cd_from_source(text)(s)
     (end,) = re.findall("that is `(.*)`", str(caught.value))
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     exec(text, names)
     got = pe.cd_from_source(text.replace(read.removesuffix(".sum()"), end))(s)
-    assert got == names["f"](s)  # type: ignore[operator]
+    assert got == names["f"](s)
     others = re.findall("outside: `(.*)`, `(.*)`", str(caught.value))
     for other in others[0]:
         pe.cd_from_source(text.replace(read.removesuffix(".sum()"), other))(s)

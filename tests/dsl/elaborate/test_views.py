@@ -186,9 +186,9 @@ CHOSEN = """def f(x, idx):
 
 def test_what_positions_choose_is_a_copy_also_where_a_slice_would_do(backend: str) -> None:
     x, idx = np.arange(12.0).reshape(4, 3), np.array([0, 2, 1])
-    plain, names = x.copy(), {"np": np}
+    plain, names = x.copy(), dict[str, Any](np=np)
     exec(CHOSEN, names)
-    expected = names["f"](plain, idx)  # type: ignore[operator]
+    expected = names["f"](plain, idx)
     got = pe.cd_from_source(CHOSEN, {"np": np}, backend=backend)(x, idx)
     for one, other in zip((*got, x), (*expected, plain), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
+from plusequals.lowering.diagnostic import CdIndexError
 from plusequals.lowering.ir.fresh import Fresh, fresh_for
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Comment, For, Program, Stmt
@@ -16,6 +18,7 @@ from plusequals.lowering.ir.printer import print_program
 from plusequals.lowering.ir.rewrite import map_statements
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.pipeline import optimize
+from plusequals.lowering.schedule.grid import grid
 from plusequals.lowering.schedule.nests import Facts, facts_of, rounds_of
 from plusequals.lowering.target import Target
 from tests.lowering.passes.shown import lowered
@@ -72,6 +75,24 @@ class Case:
                 else:
                     close = np.allclose(got, want, rtol=1e-5, atol=1e-6, equal_nan=True)
                     assert close, print_program(one)
+
+    def assert_scheduled(
+        self, made: Program, given: Callable[[int], list[Array]], seeds: int
+    ) -> None:
+        """Fail unless what a pass made, and the whole schedule in both orders of blocks and
+        threads, leave the bits of the program, or fail as it does, for arguments of all seeds."""
+        whole = grid(self.program, Target("cuda"), exact=True).program
+        for program in (made, whole, backwards(whole)):
+            verify_program(program)
+            for seed in range(seeds):
+                try:
+                    want = ran(self.program, given(seed))
+                except CdIndexError as error:
+                    with pytest.raises(CdIndexError, match=str(error).splitlines()[0][-40:]):
+                        ran(program, given(seed))
+                    continue
+                got = ran(program, given(seed))
+                assert [a.tobytes() for a in got] == [a.tobytes() for a in want], seed
 
 
 def filled(node: Node, rng: np.random.Generator) -> Array:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.diagnostic import CdIndexError
 from plusequals.lowering.ir.printer import print_program
-from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.schedule import fission as module
 from plusequals.lowering.schedule.fission import fission
-from plusequals.lowering.schedule.grid import grid
 from plusequals.lowering.schedule.prepared import prepared
 from plusequals.lowering.target import Target
 
 from ..passes.shown import text_of
-from .kernels import Case, backwards, ran
+from .kernels import Case
 from .scheduled import function, interpreted, of_any_size, scheduled
 
 ARRAYS = {"x": "f64[9, 7]", "y": "f64[9]", "h": "f64[5]", "k": "i64[9]"}
@@ -48,18 +45,7 @@ def test_they_do_the_same(text: str) -> None:
     case = Case(text, True, **ARRAYS)
     made = case.fresh.declared(fission(case.program, case.facts, case.fresh))
     assert "_rounds" in text_of(made)
-    whole = grid(case.program, Target("cuda"), exact=True).program
-    for program in (made, whole, backwards(whole)):
-        verify_program(program)
-        for seed in range(6):
-            try:
-                want = ran(case.program, given(seed))
-            except CdIndexError as error:
-                with pytest.raises(CdIndexError, match=str(error).splitlines()[0][-40:]):
-                    ran(program, given(seed))
-                continue
-            got = ran(program, given(seed))
-            assert [a.tobytes() for a in got] == [a.tobytes() for a in want], seed
+    case.assert_scheduled(made, given, 6)
 
 
 WHY = [

@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.diagnostic import CdIndexError
-from plusequals.lowering.ir.verify import verify_program
-from plusequals.lowering.schedule.grid import grid
 from plusequals.lowering.schedule.induction import induced
-from plusequals.lowering.target import Target
 
 from ..passes.shown import text_of
-from .kernels import Case, backwards, ran
+from .kernels import Case
 
 ARRAYS = {"y": "f64[40]", "x": "f64[12]", "z": "f64[4, 3]", "k": "i64[4]"}
 WHILE = "i = {}\nwhile {}:\n    y[i] = x[i % 12] + i\n    i {}\nk[3] = i"
@@ -47,18 +43,7 @@ def test_they_count_to_the_same(text: str) -> None:
     made = induced(case.program)
     kept = ("+= k[2]" in text) + 2 * ("p * p" in text)
     assert text_of(made).count("while ") == kept
-    whole = grid(case.program, Target("cuda"), exact=True).program
-    for program in (made, whole, backwards(whole)):
-        verify_program(program)
-        for seed in range(6):
-            try:
-                want = ran(case.program, given(seed))
-            except CdIndexError as error:
-                with pytest.raises(CdIndexError, match=str(error).splitlines()[0][-40:]):
-                    ran(program, given(seed))
-                continue
-            got = ran(program, given(seed))
-            assert [a.tobytes() for a in got] == [a.tobytes() for a in want], seed
+    case.assert_scheduled(made, given, 6)
 
 
 WHY = [

@@ -5,15 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.diagnostic import CdIndexError
-from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.schedule import lasts as module
-from plusequals.lowering.schedule.grid import grid
 from plusequals.lowering.schedule.lasts import lasts
-from plusequals.lowering.target import Target
 
 from ..passes.shown import text_of
-from .kernels import Case, backwards, ran
+from .kernels import Case
 
 ARRAYS = {"y": "i64[9]", "z": "f64[3, 4]", "x": "f64[40]", "k": "i64[40]", "q": "i64[4]",
           "w": "f64[40, 3]"}  # fmt: skip
@@ -46,18 +42,7 @@ def test_the_last_round_counts(text: str) -> None:
     case = Case(text, True, **ARRAYS)
     made = case.fresh.declared(lasts(case.program, case.facts, case.fresh))
     assert "_last" in text_of(made)
-    whole = grid(case.program, Target("cuda"), exact=True).program
-    for program in (made, whole, backwards(whole)):
-        verify_program(program)
-        for seed in range(8):
-            try:
-                want = ran(case.program, given(seed))
-            except CdIndexError as error:
-                with pytest.raises(CdIndexError, match=str(error).splitlines()[0][-40:]):
-                    ran(program, given(seed))
-                continue
-            got = ran(program, given(seed))
-            assert [x.tobytes() for x in got] == [x.tobytes() for x in want], seed
+    case.assert_scheduled(made, given, 8)
 
 
 WHY = [

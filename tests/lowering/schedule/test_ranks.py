@@ -5,19 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plusequals.lowering.diagnostic import CdIndexError
 from plusequals.lowering.ir.rewrite import over_kernels
-from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.schedule import lasts
 from plusequals.lowering.schedule import ranks as module
-from plusequals.lowering.schedule.grid import grid
 from plusequals.lowering.schedule.nests import facts_of
 from plusequals.lowering.schedule.ranks import ranks
 from plusequals.lowering.schedule.updates import as_updates
-from plusequals.lowering.target import Target
 
 from ..passes.shown import text_of
-from .kernels import Case, backwards, ran
+from .kernels import Case
 
 ARRAYS = {"y": "i64[60]", "x": "i64[40]", "k": "i64[40]", "c": "i64[5]", "d": "i64[5, 3]"}
 LOOP = "for i in range(len(x)):\n    "
@@ -58,18 +54,7 @@ def test_rounds_find_the_same_counts(text: str) -> None:
     case = with_updates(text)
     made = case.fresh.declared(ranks(case.program, case.facts, case.fresh))
     assert ("_rounds" in text_of(made)) == ("= 3" not in text)
-    whole = grid(case.program, Target("cuda"), exact=True).program
-    for program in (made, whole, backwards(whole)):
-        verify_program(program)
-        for seed in range(8):
-            try:
-                want = ran(case.program, given(seed))
-            except CdIndexError as error:
-                with pytest.raises(CdIndexError, match=str(error).splitlines()[0][-40:]):
-                    ran(program, given(seed))
-                continue
-            got = ran(program, given(seed))
-            assert [x.tobytes() for x in got] == [x.tobytes() for x in want], seed
+    case.assert_scheduled(made, given, 8)
 
 
 WHY = [

@@ -64,7 +64,7 @@ def bits(value: Any) -> list[bytes]:
 @pytest.mark.parametrize("name", SUMS)
 def test_compiled_sums_have_the_bits_of_their_lanes(name: str, dtype: str) -> None:
     made = function(text(name))
-    for size in (*SIZES, MANY):
+    for size in (*SIZES, MANY) if dtype == "f4" else (1030,):
         values = given(size, dtype)
         found = []
         for threads in (1, 2, 7):

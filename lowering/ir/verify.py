@@ -18,7 +18,17 @@ from .loops import AnyStatement, Program
 from .node import Node
 from .printer import print_statement
 from .rewrite import with_bodies
-from .walk import Body, binds, bodies, free_symbols, own_reads, own_writes, statements, uses
+from .walk import (
+    Body,
+    binds,
+    bodies,
+    free_symbols,
+    own_reads,
+    own_writes,
+    parallel_loops,
+    statements,
+    uses,
+)
 
 Found = Iterator[tuple[AnyStatement, str]]
 Fine = dict[int, AnyStatement]
@@ -237,12 +247,20 @@ def _needs(statement: AnyStatement) -> tuple[Node, ...]:
     return _touched(statement)
 
 
+def parallel_loops_do_not_nest(unit: Unit) -> Found:
+    """No parallel loop is inside of another one, whose copies of private arrays it would hide."""
+    for outer in parallel_loops(unit.body):
+        for inner in parallel_loops(outer.body):
+            yield inner, f"it is inside of the parallel loop over {outer.symbol.name}"
+
+
 CHECKS: dict[str, Callable[[Unit], Found]] = {
     "nodes are declared": nodes_are_declared,
     "symbols are bound": symbols_are_bound,
     "written nodes are writable": written_nodes_are_writable,
     "jumps are in loops": jumps_are_in_loops,
     "storage comes first": storage_comes_first,
+    "parallel loops do not nest": parallel_loops_do_not_nest,
 }
 LOCAL: dict[str, Callable[[verify_local.Look], Iterable[str]]] = {
     "ranks match": verify_local.ranks_match,

@@ -49,6 +49,11 @@ def statements(body: Iterable[S]) -> list[S]:
     return found
 
 
+def parallel_loops(body: Iterable[S]) -> tuple[loops.For, ...]:
+    """Return the parallel loops of a body, those inside others too, outer ones first."""
+    return tuple(s for s in statements(body) if isinstance(s, loops.For) and s.kind == "parallel")
+
+
 def inside(statement: S) -> tuple[S, ...]:
     """Return every statement inside of one, at any depth, parents first, in program order."""
     try:

@@ -1,10 +1,12 @@
 """Kinds of loops: the outermost loops whose rounds are independent, and worth it, run in parallel.
 
 A loop becomes parallel where `legal.independent` allows it, each thread having its own copy of the
-temporaries that are of use to single rounds only, and where its work is more than what sharing it
-costs; where only the call knows the sizes, the call decides. Inside of a parallel loop nothing is
-shared again. Which thread runs which rounds never decides a bit. Needs nothing, guarantees nothing
-but the meaning.
+temporaries that are of use to single iterations only, and where its work is more than what sharing
+it costs; where only the call knows the sizes, the call decides. Parallel loops do not nest: a loop
+that an earlier schedule made parallel is serial again where a loop around it becomes parallel.
+Which thread runs which iterations never decides a bit.
+
+Precondition: none. Postcondition: the same meaning, and no parallel loop inside of a parallel one.
 
 >>> show(lambda program: parallel(program, Target(threads=4, schedule=True)),
 ...      "s[i] = sum(x[i, j]); y[i, j] = x[i, j] / s[i]",
@@ -24,11 +26,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..dataclass import dataclass
+from ..diagnostic import CdInternalError, Diagnostic, Label
 from ..ir.assignments import Alloc
 from ..ir.indexing import Range, Symbol
 from ..ir.loops import For, If, Program, Stmt, While
-from ..ir.rewrite import over_kernels, with_bodies
-from ..ir.walk import bodies, statements, writes
+from ..ir.rewrite import map_bodies, over_kernels, with_bodies
+from ..ir.walk import bodies, parallel_loops, statements, writes
 from ..passes.cells import ranges
 from ..passes.decision import Reason
 from ..target import Target
@@ -55,17 +58,29 @@ def parallel(program: Program, target: Target) -> Program:
 
 
 def privates(program: Program) -> frozenset[int]:
-    """Return the ids of the temporaries of which each thread of a parallel loop has its own."""
-    found = [
-        stmt for kernel in program.kernels for stmt in statements(kernel.body)
-        if isinstance(stmt, For) and stmt.kind == "parallel"
-    ]  # fmt: skip
+    """Return the ids of the temporaries of which each thread of a parallel loop has its own copy.
+
+    Raises CdInternalError CD0901 where two parallel loops would own one of them, as nested ones do:
+    a copy made for the inner loop would hide what the outer one wrote.
+    """
+    found = parallel_loops(tuple(s for kernel in program.kernels for s in kernel.body))
     if not found:
         return frozenset()
     only = confined(program)
-    return frozenset[int]().union(
-        *(private(loop, only[id(loop)], program.rounds) for loop in found)
-    )
+    out: set[int] = set()
+    for loop in found:
+        own = private(loop, only[id(loop)], program.rounds)
+        if not out.isdisjoint(own) or parallel_loops(loop.body):
+            raise _nested(loop, program.name)
+        out |= own
+    return frozenset(out)
+
+
+def _nested(loop: For, name: str) -> CdInternalError:
+    """Return the error for a parallel loop that is inside of another one, or has one inside."""
+    said = f"{name}: the parallel loop over {loop.symbol.name} shares its arrays with another one"
+    helps = ("this is a fault of plusequals, not of your function; please report this text",)
+    return CdInternalError(Diagnostic("CD0901", said, (Label(loop.span),), helps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +108,12 @@ class _Known:
                 if total is not None and total < self.least:
                     return stmt  # nor is anything inside worth it
                 if _are_several(stmt) and self.refusal(stmt, outer) is None:
-                    return replace(stmt, kind="parallel")
+                    return replace(stmt, kind="parallel", body=_serial(stmt.body))
                 outer = (*outer, *ranges((stmt,)))
             case If() | While():
                 pass
             case _:
-                return stmt
+                return stmt  # a parallel loop among them: what is inside stays serial
         return with_bodies(stmt, tuple(self.body(inner, outer) for inner in bodies(stmt)))
 
     def refusal(self, loop: For, outer: tuple[Range, ...]) -> Refusal | None:
@@ -113,6 +128,17 @@ class _Known:
         if size > ROOM:
             return Refusal(Crowded.ROOM, f"{size:,} bytes")
         return independent(loop, own, self.own, outer)
+
+
+def _serial(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Return statements with their parallel loops serial: for the body of a parallel loop."""
+    if not parallel_loops(body):
+        return body
+    out = (map_bodies(stmt, _serial) for stmt in body)
+    return tuple(
+        replace(stmt, kind="serial") if isinstance(stmt, For) and stmt.kind == "parallel" else stmt
+        for stmt in out
+    )
 
 
 def is_worth(loop: For, least: int) -> bool:

@@ -162,6 +162,21 @@ def test_reductions_are_admitted_before_build_only() -> None:
     assert verify.verify_procedure(p, built=False) is None
 
 
+def test_parallel_loops_do_not_nest() -> None:
+    grid = node(8, "grid", 4, 4)
+    inner = loops.For(J, aff(0), aff(4), 1, (loops.Store(at(grid, I, J), num(1.0)),), "parallel")
+    made = program((grid,), (), loops.For(I, aff(0), aff(4), 1, (inner,)))
+    verify.verify_program(made)
+    nested = program((grid,), (), loops.For(I, aff(0), aff(4), 1, (inner,), "parallel"))
+    with pytest.raises(CdInternalError) as caught:
+        verify.verify_program(nested)
+    (problem,) = caught.value.diagnostics
+    assert problem.message == (
+        "f: parallel loops do not nest: it is inside of the parallel loop over i,"
+        " in `for j in 0..4 parallel:`"
+    )
+
+
 def test_a_statement_that_is_new_is_looked_at() -> None:
     fine = loops.Store(at(Y, 0), num(1.0))
     check = verify.Verifier()

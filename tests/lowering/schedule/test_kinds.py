@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from plusequals.lowering.diagnostic import CdInternalError
 from plusequals.lowering.ir.assignments import Alloc
 from plusequals.lowering.ir.indexing import const, var
 from plusequals.lowering.ir.loops import For, If, Program, Store, Update
@@ -121,3 +124,20 @@ def test_what_is_inside_of_little_work_is_not_asked_in_the_run() -> None:
     for least, expected in ((0, ["i"]), (1 << 30, [])):
         target = replace(EAGER, parallel_from=least)
         assert heads(parallel(program((table,), (X,), loop), target)) == expected
+
+
+def test_a_parallel_loop_inside_of_one_that_becomes_parallel_is_serial_again() -> None:
+    grid = node(0, "grid", 64, 8)
+    inner = For(j, const(0), const(8), 1, (Store(at(grid, i, j), num(1.0)),), "parallel")
+    tested = If(ap("gt", num(1.0), num(0.0)), (inner,))
+    made = program((grid,), (), For(i, const(0), const(64), 1, (tested,)))
+    assert heads(made) == ["j"]
+    assert heads(parallel(made, EAGER)) == ["i"]
+
+
+def test_nested_parallel_loops_have_no_private_arrays() -> None:
+    grid = node(0, "grid", 64, 8)
+    inner = For(j, const(0), const(8), 1, (Store(at(grid, i, j), num(1.0)),), "parallel")
+    made = program((grid,), (), For(i, const(0), const(64), 1, (inner,), "parallel"))
+    with pytest.raises(CdInternalError, match="loop over i shares its arrays with another one"):
+        privates(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import replace
 from typing import Any
 
@@ -179,3 +180,30 @@ def test_compiled_code_has_the_bits_of_the_program(threads: int) -> None:
             made.on("cc")(mine, x, x, 5)
         results.append(mine)
     assert np.array_equal(*results)
+
+
+@pytest.mark.parametrize("scratch", ["zeros((500, 16))", "empty((500, 16))"])
+def test_rows_of_a_scratch_array_of_iterations_that_threads_share(scratch: str) -> None:
+    text = f"""
+    def f(out, x):
+        for g in range(x.shape[0]):
+            t = np.{scratch}
+            for b in range(16):
+                t[:, b] = x[g, b]
+            for k in range(1, 500):
+                t[k] += t[k - 1]
+            out[g] = t.T
+    """
+    x = np.random.default_rng(0).random((8, 16, 500))
+    out = np.zeros_like(x)
+    with pe.settings.override(threads=2, parallel_from=1, verify=True):
+        function(textwrap.dedent(text)).on("cc")(out, x)
+    assert np.array_equal(out, np.cumsum(x, axis=2))
+
+
+@pytest.mark.parametrize("dtype", ["i4", "f8"])
+def test_sorts_down_columns_that_threads_share(dtype: str) -> None:
+    a = np.random.default_rng(0).integers(0, 99, (130, 64)).astype(dtype)
+    with pe.settings.override(threads=2, parallel_from=1, verify=True):
+        made = function("def f(a):\n    return np.sort(a, axis=0)\n").on("cc")(a)
+    assert np.array_equal(made, np.sort(a, axis=0))

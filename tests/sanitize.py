@@ -3,6 +3,7 @@
     python -m tests.sanitize                     all three, one after the other
     python -m tests.sanitize thread address      some of them
     python -m tests.sanitize --kernels 20        fewer kernels, chosen evenly
+    python -m tests.sanitize address --programs 2000 --seed 7    random programs, too
 
 Generated code and the run-time library are compiled with `-fsanitize=...` and run in a process of
 their own: every kernel with its loops shared among two and seven threads, several threads of
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -24,6 +26,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,31 +66,34 @@ def main() -> int:
     )
     parser.add_argument("which", nargs="*", help="thread, address, undefined; without any all")
     parser.add_argument("--kernels", type=int, default=1000, help="how many, at the most")
+    parser.add_argument("--programs", type=int, default=0, help="random programs, too: how many")
+    parser.add_argument("--seed", type=int, default=1, help="which random programs")
     parser.add_argument("--inside", default="", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if unknown := set(given.which) - LIBRARIES.keys():
         parser.error(f"there is no sanitizer {', '.join(sorted(unknown))}")
     if given.inside:
         if given.inside == "programs":
-            run(given.kernels)
+            run(given.kernels, given.programs, given.seed)
         else:
             run_wrong(given.inside)
         return 0
-    failed = [which for which in given.which or LIBRARIES if not sanitized(which, given.kernels)]
-    return len(failed)
+    amounts = {name: getattr(given, name) for name in ("kernels", "programs", "seed")}
+    chosen = [f"--{name}={amount}" for name, amount in amounts.items()]
+    return sum(not sanitized(which, chosen) for which in given.which or LIBRARIES)
 
 
-def sanitized(which: str, kernels: int) -> bool:
+def sanitized(which: str, amounts: list[str]) -> bool:
     """Whether a run under a sanitizer is clean, and a fault of that kind is reported; says so."""
     if shutil.which("gcc") is None:
         print(f"{which}: not run, there is no gcc", flush=True)
         return True
     started = time.monotonic()
-    reports, status, said = _under(which, which, kernels)
+    reports, status, said = _under(which, which, amounts)
     if not reports:
         print(f"{which}: a planted fault was not noticed\n{said[-20_000:]}", flush=True)
         return False
-    reports, status, said = _under(which, "programs", kernels)
+    reports, status, said = _under(which, "programs", amounts)
     clean = status == 0 and not reports
     took = time.monotonic() - started
     lines = [line for line in said.splitlines() if line.startswith("ran ")]
@@ -98,7 +104,7 @@ def sanitized(which: str, kernels: int) -> bool:
     return clean
 
 
-def _under(which: str, what: str, kernels: int) -> tuple[int, int, str]:
+def _under(which: str, what: str, amounts: list[str]) -> tuple[int, int, str]:
     """Return how many reports a run gave, how it ended, and what it said."""
     compiler = shutil.which("gcc") or "gcc"
     preloaded = _asked([compiler, f"-print-file-name={LIBRARIES[which]}"])
@@ -113,7 +119,7 @@ def _under(which: str, what: str, kernels: int) -> tuple[int, int, str]:
         command = [sys.executable, "-m", "tests.sanitize", "--inside", what]
         with open(log, "w") as out:
             done = subprocess.run(
-                [*command, "--kernels", str(kernels)], cwd=ROOT, env=environment, stdout=out,
+                [*command, *amounts], cwd=ROOT, env=environment, stdout=out,
                 stderr=subprocess.STDOUT, preexec_fn=_at_fixed_addresses,
             )  # fmt: skip
         said = log.read_text(errors="replace")
@@ -132,10 +138,30 @@ def _at_fixed_addresses() -> None:
 # ------------------------------------------------------------------------------- in the process
 
 
-def run(kernels: int) -> None:
+def run(kernels: int, programs: int, seed: int) -> None:
     """Run everything; raises AssertionError where results differ."""
+    if programs:
+        print("ran", run_random(programs, seed), flush=True)
     for what in (lambda: run_kernels(kernels), run_threads, run_faults, run_forks, run_interrupted):
         print("ran", what(), flush=True)
+
+
+def run_random(programs: int, seed: int) -> str:
+    """Run the programs of the hunt of a seed, each batch under settings of its own."""
+    from .programs.check import check_all
+    from .programs.hunt import BATCH, program_of
+    from .programs.ways import drawn
+
+    refused = 0
+    for first in range(0, programs, BATCH):
+        numbers = range(first, min(first + BATCH, programs))
+        ways = drawn(random.Random(f"{seed}:{first}:sanitized"), passes=False)
+        ways = replace(ways, plain=False)  # what Python does is not what is looked at
+        for case in check_all([program_of(seed, number) for number in numbers], ways):
+            assert case.finding is None, str(case.finding)
+            refused += bool(case.refused)
+        print(f"{numbers.stop}/{programs} random programs", flush=True)
+    return f"{programs} random programs of seed {seed}, {refused} of them refused"
 
 
 def sharing(threads: int) -> dict[str, object]:

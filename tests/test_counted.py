@@ -62,7 +62,7 @@ def test_what_workers_send_is_added_up() -> None:
 
 @pytest.mark.slow
 def test_a_run_ends_with_the_line() -> None:
-    workers = ["-n", "2"] if find_spec("xdist") is not None else []
+    workers = ["-n", "1"] if find_spec("xdist") is not None else []
     file = "tests/backends/cuda/test_code.py"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers]
     one = [f"{file}::test_memory_goes_back_after_a_run", f"{file}::test_prints_come_in_order"]

@@ -22,7 +22,7 @@ from plusequals.lowering.schedule import columns
 from .batch import compiled
 from .late import LateContext, LateDriver
 from .on_cpu import CpuDriver, Gxx, backend, installed, needs_gxx
-from .test_nests import ARCHITECTURES, joined
+from .test_nests import TUNED, joined
 from .test_nvrtc import needed, needs_nvrtc
 from .test_straight import is_ahead
 
@@ -166,7 +166,7 @@ def test_runs_of_two_streams_count_blocks_by_themselves(
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TUNED)
 def test_the_rest_takes_no_registers_from_what_all_blocks_do(
     architecture: str, tmp_path: Path
 ) -> None:

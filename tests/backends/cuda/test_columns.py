@@ -16,7 +16,7 @@ from plusequals.lowering.schedule import columns
 
 from .batch import compiled
 from .on_cpu import CpuDriver, needs_gxx
-from .test_nests import ARCHITECTURES, joined
+from .test_nests import TUNED, joined
 from .test_nvrtc import needed, needs_nvrtc
 
 Array = np.ndarray[Any, Any]
@@ -56,7 +56,7 @@ def test_parts_are_the_same_in_every_run(
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TUNED)
 def test_what_parts_take(architecture: str, tmp_path: Path) -> None:
     x, y = np.zeros((4096, 1024), "f4"), np.zeros(1024, "f4")
     with settings.override(verify=False):

@@ -19,7 +19,7 @@ from plusequals.lowering.schedule import device_tiles
 
 from .batch import compiled
 from .on_cpu import CpuDriver, needs_gxx
-from .test_nests import ARCHITECTURES, SPILLED, joined
+from .test_nests import SPILLED, TUNED, joined
 from .test_nvrtc import needed, needs_nvrtc
 
 Array = np.ndarray[Any, Any]
@@ -144,7 +144,7 @@ def test_weights_of_attention_are_computed_where_tiles_are_filled(
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TUNED)
 def test_nothing_of_computed_factors_is_spilled(architecture: str, tmp_path: Path) -> None:
     made = []
     for n, (rows, terms, columns) in enumerate(
@@ -277,7 +277,7 @@ def test_wide_tiles_are_for_what_is_large() -> None:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TUNED)
 def test_nothing_of_wide_tiles_is_spilled(architecture: str, tmp_path: Path) -> None:
     made = []
     for dtype, n in (("f4", 4096), ("f4", 2001), ("f2", 2048), ("f2", 2001), ("f4", 512)):
@@ -313,7 +313,7 @@ ODD = (
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TUNED)
 @pytest.mark.parametrize("dtype", ["f4", "i4"])
 def test_nothing_of_odd_sizes_is_spilled(architecture: str, dtype: str, tmp_path: Path) -> None:
     plans = []

@@ -36,7 +36,10 @@ from .test_nvrtc import needed, needs_nvrtc
 Array = np.ndarray[Any, Any]
 SIZES = (0, 1, 5, 37)
 SEEDS = (0, 1, 2)
-ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+ARCHITECTURES = ("sm_80", "sm_100")
+"""The oldest and the newest: between them is what a nest of any kind has to be compiled for."""
+TUNED = ("sm_90",)
+"""For which tiles, rows and sums have their sizes: what these take is looked at there."""
 ROUGH = ("softmax", "matrix product")
 """Nests that call functions which the C library rounds in another way than NumPy."""
 

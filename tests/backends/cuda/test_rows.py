@@ -16,7 +16,7 @@ from plusequals.lowering.ir.interpret import run_procedure
 
 from .batch import compiled
 from .on_cpu import CpuDriver, needs_gxx
-from .test_nests import ARCHITECTURES, joined
+from .test_nests import TUNED, joined
 from .test_nvrtc import needed, needs_nvrtc
 
 Array = np.ndarray[Any, Any]
@@ -68,7 +68,7 @@ def test_rows_are_those_of_the_program_in_every_run(profile: str) -> None:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TUNED)
 def test_what_rows_take(architecture: str, tmp_path: Path) -> None:
     sizes = [("f4", 300), ("f4", 4096), ("f4", 8191), ("f8", 2048), ("f2", 4096)]
     with settings.override(verify=False):

@@ -13,7 +13,7 @@ from plusequals.lowering import settings
 from plusequals.lowering.diagnostic import CdError
 
 from .on_cpu import CpuDriver, backend, installed, needs_gxx
-from .test_nests import ARCHITECTURES, joined
+from .test_nests import TUNED, joined
 from .test_nvrtc import needed, needs_nvrtc
 
 TEXTS = {
@@ -74,7 +74,7 @@ def test_sizes_of_the_run() -> None:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TUNED)
 def test_what_pieces_take(architecture: str, tmp_path: Path) -> None:
     plans = []
     for number, text in enumerate(TEXTS.values()):
@@ -145,7 +145,7 @@ def test_of_failures_between_atomic_operations_the_first_is_told() -> None:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TUNED)
 def test_what_atomic_operations_take(architecture: str, tmp_path: Path) -> None:
     plans = []
     texts = {**TEXTS, "bits": "    h[k[i]] |= x[i]\n", "odd": "    h[k[i]] ^= x[i]\n"}

@@ -21,7 +21,7 @@ from plusequals.lowering.schedule import tensor_units
 
 from .batch import compiled
 from .on_cpu import CpuDriver, Nothing, backend, installed, needs_gxx
-from .test_nests import ARCHITECTURES, SPILLED, joined
+from .test_nests import SPILLED, TUNED, joined
 from .test_nvrtc import needed, needs_nvrtc
 
 Array = np.ndarray[Any, Any]
@@ -188,7 +188,7 @@ def test_sizes_and_places_of_the_run(name: str) -> None:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TUNED)
 def test_nothing_is_spilled(architecture: str, tmp_path: Path) -> None:
     plans = []
     for kind, n in (("f16", 4096), ("bf16", 2001), ("f16", 512), ("tf32", 4096), ("tf32", 2001)):

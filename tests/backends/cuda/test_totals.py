@@ -13,7 +13,7 @@ from plusequals.lowering import settings
 
 from .batch import compiled
 from .on_cpu import CpuDriver, installed, needs_gxx
-from .test_nests import ARCHITECTURES, joined
+from .test_nests import TUNED, joined
 from .test_nvrtc import needed, needs_nvrtc
 
 TEXT = "    y[:] = np.cumsum(x)\n"
@@ -68,7 +68,7 @@ def test_sizes_of_the_run() -> None:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TUNED)
 def test_what_pieces_take(architecture: str, tmp_path: Path) -> None:
     x = np.zeros(1_000_000, "f4")
     function = pe.cd_from_source(f"def f(y, x):\n{TEXT}", {"np": np})

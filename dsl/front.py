@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import struct
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import FunctionType
@@ -303,6 +304,8 @@ def _check(check: Sequence[Any], value: Any) -> tuple[Any, ...]:
             return Check.NUMBER, complex if rest == ["complex"] else np.dtype(rest[0]).type
         case Check.SIZED:
             return Check.SIZED, CLASSES[rest[0]], rest[1]
+        case Check.BITS:
+            return Check.BITS, *struct.unpack("d", bytes.fromhex(rest[0]))
         case _:
             return (kind, *rest)
 

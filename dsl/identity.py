@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
+import struct
 import sys
 from collections.abc import Iterator, Sequence
 from types import BuiltinMethodType, CodeType, FunctionType, ModuleType
@@ -43,7 +44,7 @@ def described(value: Any) -> Described:
     if value is MISSING:
         return ["missing"]
     if kind in _PLAIN:
-        return ["constant", kind.__name__, repr(value)]
+        return ["constant", kind.__name__, constant(value)]
     if isinstance(value, np.ndarray | np.generic | np.dtype):
         return _numeric(value)
     if isinstance(value, tuple) and kind is tuple:
@@ -61,6 +62,27 @@ def described(value: Any) -> Described:
     if kind is BuiltinMethodType and type(value.__self__) is np.ufunc:
         return ["method", *_place(value.__self__), value.__name__]
     return ["library", *_place(value)]
+
+
+def constant(value: Any) -> str:
+    """Return a constant of Python's as text, equal for the same type and bits only.
+
+    >>> constant(-0.0) == constant(0.0), constant(float("nan")) == constant(float("-nan"))
+    (False, False)
+    """
+    match value:
+        case float():
+            return struct.pack("d", value).hex()
+        case complex():
+            return struct.pack("dd", value.real, value.imag).hex()
+        case int() if type(value) is int:
+            return hex(value)  # `repr` refuses long ones
+        case tuple():
+            return f"({', '.join(f'{type(one).__name__} {constant(one)}' for one in value)})"
+        case frozenset():
+            return str(sorted(f"{type(one).__name__} {constant(one)}" for one in value))
+        case _:
+            return repr(value)
 
 
 def words(value: object) -> Described | None:
@@ -211,8 +233,7 @@ def _code(code: CodeType) -> tuple[object, ...]:
     """Return all of a code object but where its file is, and where it stands there."""
     constants = tuple(
         _code(one) if isinstance(one, CodeType)
-        else sorted(map(repr, one)) if isinstance(one, frozenset)
-        else (type(one).__name__, repr(one))
+        else (type(one).__name__, constant(one))
         for one in code.co_consts
     )  # fmt: skip
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags

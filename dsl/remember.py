@@ -7,6 +7,7 @@ the user's, tensors, whatever has no words that mean the same in another process
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -31,6 +32,13 @@ from .source import Scope
 
 _WAYS = 8
 """How many ways an entry has, the latest first: for as many values of what is captured."""
+_BITS = 2048
+"""Longer whole numbers are not written: Python refuses to read them."""
+_EXACT = (
+    Check.ANY, Check.EQUAL, Check.ARRAY, Check.FLOAT, Check.INTEGER, Check.NUMBER, Check.BITS,
+    Check.LISTED,
+)  # fmt: skip
+"""Checks that mean the same in every process; `SAME` is read back as "what it is now"."""
 
 
 def remember(
@@ -61,12 +69,12 @@ def remember(
 
 
 def _are_told(match: Match, arguments: Mapping[str, Any], recipe: Recipe | None) -> bool:
-    """Whether the key of an entry tells all of the arguments that is the same in every call."""
+    """Whether the key of an entry tells what the checks of arguments leave open."""
     static = bool(match.known.typed.statics)
-    return not any(
-        step.source[0] == Source.ARGUMENT
-        and step.check[0] in (Check.SAME, Check.EQUAL, Check.TYPE)
-        and front.argument(arguments[step.source[1]], static)[0] == "any"
+    return all(
+        step.source[0] != Source.ARGUMENT
+        or step.check[0] in _EXACT
+        or front.argument(arguments[step.source[1]], static)[0] != "any"
         for step in (() if recipe is None else recipe.steps)
     )
 
@@ -225,8 +233,10 @@ def _source(source: tuple[Any, ...], scopes: list[Scope]) -> list[Any]:
 
 def _check(check: tuple[Any, ...]) -> list[Any]:
     match check:
-        case (Check.SAME | Check.BITS, _):
+        case (Check.SAME, _):
             return [Check.SAME]
+        case (Check.BITS, float() as number):
+            return [Check.BITS, struct.pack("d", number).hex()]
         case (Check.ARRAY, dtype, shape, strides, flags):
             return [Check.ARRAY, _dtype(dtype), list(shape), list(strides), flags]
         case (Check.NUMBER, kind):
@@ -249,8 +259,19 @@ def _literal(value: object) -> str:
     """Return a constant as Python writes it, where reading that gives the same."""
     match value:
         case None | bool() | int() | str() | float() if type(value).__module__ == "builtins":
-            if not isinstance(value, float) or math.isfinite(value):
+            if _is_read_back(value):
                 return repr(value)
         case tuple() if type(value) is tuple:
             return f"({''.join(_literal(item) + ', ' for item in value)})"
     raise Unknown
+
+
+def _is_read_back(value: object) -> bool:
+    """Whether what Python writes of a number or text is read as the same; of any other, yes."""
+    match value:
+        case float():
+            return math.isfinite(value)
+        case int():
+            return value.bit_length() < _BITS
+        case _:
+            return True

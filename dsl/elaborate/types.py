@@ -176,6 +176,10 @@ def may_be_given(kind: type) -> bool:
     return kind is int or issubclass(kind, float | np.floating)
 
 
+_DIGITS = 2048
+"""Bits up to which whole numbers are written by digits: Python may refuse from 640 digits on."""
+
+
 def constant_text(value: object) -> str:
     """Return what a constant is told apart by from others of its type: a number by its bits, also
     where its type writes it otherwise."""
@@ -184,6 +188,8 @@ def constant_text(value: object) -> str:
     if isinstance(value, np.floating) and np.isnan(value):
         return "-nan" if np.signbit(value) else "nan"
     is_int = isinstance(value, int) and not isinstance(value, bool | Enum)
+    if is_int and value.bit_length() > _DIGITS:
+        return hex(value)  # Python refuses to write its digits
     return int.__repr__(value) if is_int else repr(value)
 
 

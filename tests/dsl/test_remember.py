@@ -11,7 +11,7 @@ import pytest
 
 import plusequals as pe
 from plusequals.backends import cache
-from plusequals.dsl import remember
+from plusequals.dsl import identity, remember
 from plusequals.lowering import settings
 
 pytestmark = pytest.mark.usefixtures("short_way")
@@ -50,7 +50,7 @@ def test_a_way_says_what_was_read(module: Callable[..., Any], written: list[Any]
     read = {(scope, name): words[0] for scope, name, _, words in way["reads"]}
     assert read[0, "g"] == "function" and read[0, "np"] == "module"
     assert read[1, "K"] == "constant" and way["owners"] == [[0, "g", []]]
-    assert way["asked"] == [[["module", "numpy", True], "pi", ["constant", "float", repr(np.pi)]]]
+    assert way["asked"] == [[["module", "numpy", True], "pi", ["constant", "float", identity.constant(np.pi)]]]
     assert way["name"] == "f" and way["faults"] == []
 
 
@@ -131,3 +131,18 @@ def test_numbers_of_numpy_that_code_depends_on(module: Callable[..., Any]) -> No
         np.testing.assert_array_equal(f(x, number), x.reshape(number, -1)[0] + 1)
         found.append(is_found(f))
     assert found == [False, False, False, False, True, False, True, True]
+
+
+def test_a_float_after_a_whole_number_that_decided(module: Callable[..., Any]) -> None:
+    text = HEAD + "@cd\ndef f(v):\n    if v < 0:\n        return 0.0\n    return v * 10\n"
+    for calls in ((1, 2.5), (3.5, 2.5, 1), (2.5, 4.5), (-0.0, 0.0)):
+        f = module(text).f
+        for value in calls:
+            assert str(f(value)) == str(value * 10)
+
+
+def test_long_whole_numbers_and_signs_of_nan_are_told_apart(module: Callable[..., Any]) -> None:
+    text = HEAD + "@cd\ndef f(x, k=K):\n    return x + np.copysign(1.0, W) + (k > 1)\n"
+    for k, w in ((1, np.nan), (1 << 20000, np.nan), (1, -np.nan), (1, -np.nan)):
+        f = module(text, K=k, W=float(w)).f
+        np.testing.assert_array_equal(f(X), X + np.copysign(1.0, w) + (k > 1))

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import platform
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,17 @@ else:
 
 _CPUINFO = "/proc/cpuinfo"
 _CACHES = "/sys/devices/system/cpu/cpu0/cache"
-_NAMED = ("vendor_id", "model", "cpu family", "stepping", "flags", "features", "cpu part")
+_VARYING = re.compile(
+    r"processor|(?:hart|core id|physical id|siblings|cpu cores|package|apicid|initial apicid|"
+    r"microcode|bugs|serial|hardware|firmware|clock|timebase|power management|address sizes|"
+    r"(?:cache|tlb|clflush|vmx|wp\b|fpu|cpuid level|# processors|max thread id|btb|vmpl|pdc).*|"
+    r".*(?:mhz|bogomips|frequency|_loops_per_jiffy).*)\s*(?:per cpu\s*)?:",
+    re.IGNORECASE,
+)
+"""Lines of the system's description that tell processors of one kind apart, or moments. All others
+count, whatever they are called: `flags`, `Features`, `isa`, `uarch`, `cpu`, `revision`, ..."""
+_MACHINE = re.compile(r"machine = \w+")
+"""What a line of `processor` says of the kind on System z."""
 
 _LEVELS = {"l1_bytes": 1, "l2_bytes": 2, "l3_bytes": 3}
 
@@ -31,9 +42,11 @@ MOST_THREADS = 256
 
 
 def processor() -> str:
-    """Return a digest of what the system says this processor is."""
-    text = "\n".join((platform.machine(), *(_described() or (platform.processor(),))))
-    return hashlib.sha256(text.encode()).hexdigest()
+    """Return a digest of what the system says this processor is, empty where it says nothing."""
+    lines = _described()
+    if not lines:
+        return ""
+    return hashlib.sha256("\n".join((platform.machine(), *lines)).encode()).hexdigest()
 
 
 def facts() -> list[object]:
@@ -91,10 +104,14 @@ def processors() -> int:
 
 @cache
 def _described() -> tuple[str, ...]:
-    """The lines of the system's description that decide which instructions there are."""
+    """The lines of the system's description that decide which instructions there are.
+
+    Each once, of all processors: a machine may have some of several kinds.
+    """
     with contextlib.suppress(OSError):
-        first = _text(_CPUINFO).split("\n\n")[0]
-        return tuple(line for line in first.splitlines() if line.lower().startswith(_NAMED))
+        lines = dict.fromkeys(_text(_CPUINFO).splitlines())
+        kept = (line for line in lines if ":" in line and not _VARYING.match(line))
+        return (*kept, *dict.fromkeys(found for line in lines for found in _MACHINE.findall(line)))
     return ()
 
 

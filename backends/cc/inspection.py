@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import hashlib
 import os
+import platform
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -130,7 +131,7 @@ def _target(command: tuple[str, ...], scratch: str) -> tuple[tuple[str, ...], st
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256((processor() + text).encode()).hexdigest()
+    return hashlib.sha256(f"{platform.machine()} {processor()} {text}".encode()).hexdigest()
 
 
 def _admitted(command: tuple[str, ...], wished: tuple[str, ...], scratch: str) -> tuple[str, ...]:

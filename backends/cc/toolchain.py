@@ -127,13 +127,15 @@ def _which(name: str) -> str | None:
 def stamp(command: tuple[str, ...]) -> list[object] | None:
     """Return what changes whenever a compiler does and costs nothing to ask.
 
-    None where there is no such thing: for a wrapper, which may run another compiler tomorrow.
+    None where there is no such thing: for a wrapper, which may run another compiler tomorrow, and
+    where the system does not say which processor this is, for which the compiler is asked then.
     """
+    machine = processor()
     zig = command[1:] == ("cc",) and os.path.basename(command[0]) == "zig"
-    if not zig and (len(command) > 1 or not _is_itself(command[0])):
+    if not machine or (not zig and (len(command) > 1 or not _is_itself(command[0]))):
         return None
     found = os.stat(command[0])
-    return [*command, found.st_size, found.st_mtime_ns, found.st_ino, processor(), *environment()]
+    return [*command, found.st_size, found.st_mtime_ns, found.st_ino, machine, *environment()]
 
 
 class Running:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from plusequals.backends.cc import host
+from plusequals.backends.cc import host, toolchain
 from plusequals.lowering import settings
 
 CPUINFO = """processor\t: 0
@@ -18,7 +19,71 @@ bugs\t\t: many
 cpu MHz\t\t: {}
 
 processor\t: 1
-flags\t\t: none
+cpu MHz\t\t: 1
+"""
+POWER = """processor\t: 0
+cpu\t\t: POWER9, altivec supported
+clock\t\t: 3783.000000MHz
+revision\t: 2.2 (pvr 004e 1202)
+
+processor\t: 1
+cpu\t\t: POWER9, altivec supported
+clock\t\t: 2166.000000MHz
+revision\t: 2.2 (pvr 004e 1202)
+
+timebase\t: 512000000
+platform\t: PowerNV
+model\t\t: 8335-GTH
+MMU\t\t: Radix
+"""
+RISCV = """processor\t: 0
+hart\t\t: 2
+isa\t\t: rv64imafdc_zicntr_zihpm
+mmu\t\t: sv39
+uarch\t\t: sifive,u74-mc
+mvendorid\t: 0x489
+
+processor\t: 1
+hart\t\t: 1
+isa\t\t: rv64imafdc_zicntr_zihpm
+mmu\t\t: sv39
+uarch\t\t: sifive,u74-mc
+mvendorid\t: 0x489
+"""
+ARM = """processor\t: 0
+BogoMIPS\t: 50.00
+Features\t: fp asimd evtstrm crc32 atomics
+CPU implementer\t: 0x41
+CPU architecture: 8
+CPU variant\t: 0x3
+CPU part\t: 0xd0c
+CPU revision\t: 1
+
+processor\t: 1
+BogoMIPS\t: 51.00
+Features\t: fp asimd evtstrm crc32 atomics
+CPU implementer\t: 0x41
+CPU architecture: 8
+CPU variant\t: 0x3
+CPU part\t: 0xd0c
+CPU revision\t: 1
+"""
+SYSTEM_Z = """vendor_id       : IBM/S390
+# processors    : 2
+bogomips per cpu: 3033.00
+max thread id   : 0
+features\t: esan3 zarch stfle msa vx
+processor 0: version = FF,  identification = 1A2B3C,  machine = 2964
+processor 1: version = FF,  identification = 1A2B3C,  machine = 2964
+"""
+LOONGARCH = """system type\t: generic-loongson-machine
+processor\t\t: 0
+CPU Family\t\t: Loongson-64bit
+Model Name\t\t: Loongson-3A5000
+CPU MHz\t\t\t: 2500.00
+BogoMIPS\t\t: 5000.00
+ISA\t\t\t: loongarch32 loongarch64
+Features\t\t: cpucfg lam fpu lsx lasx
 """
 
 
@@ -95,4 +160,51 @@ def test_a_system_that_does_not_say_is_modest(
     monkeypatch.setattr(host, "_cache_bytes", host._cache_bytes.__wrapped__)
     assert host.target().vector_bits == 128
     assert host.target().l1_bytes == 32 * 1024
-    assert len(host.processor()) == 64
+    assert host.processor() == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "moment"),
+    [
+        (POWER, ("POWER9", "POWER8"), ("2166.000000", "3783.000000")),
+        (POWER, ("pvr 004e 1202", "pvr 004d 0200"), ("timebase\t: 5", "timebase\t: 7")),
+        (POWER, ("Radix", "Hash"), ("clock\t\t: 3783", "clock\t\t: 2166")),
+        (RISCV, ("rv64imafdc", "rv64imafdcv"), ("hart\t\t: 2", "hart\t\t: 3")),
+        (RISCV, ("u74-mc", "p550"), ("processor\t: 1", "processor\t: 2")),
+        (RISCV, ("sv39", "sv48"), ("hart\t\t: 1", "hart\t\t: 7")),
+        (ARM, ("crc32 atomics\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x3",
+               "crc32 sve\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x3"),
+         ("BogoMIPS\t: 50", "BogoMIPS\t: 48")),
+        (ARM, ("0xd0c", "0xd40"), ("BogoMIPS\t: 51", "BogoMIPS\t: 49")),
+        (ARM, ("0x41", "0x61"), ("processor\t: 1", "processor\t: 9")),
+        (SYSTEM_Z, ("machine = 2964", "machine = 8561"), ("1A2B3C", "4D5E6F")),
+        (SYSTEM_Z, ("msa vx", "msa"), ("3033.00", "3034.00")),
+        (LOONGARCH, ("lsx lasx", "lsx"), ("2500.00", "1200.00")),
+        (LOONGARCH, ("3A5000", "3A6000"), ("5000.00", "4800.00")),
+        (CPUINFO, ("sse2 avx2", "sse2"), ("many", "few")),
+    ],
+)  # fmt: skip
+def test_kinds_of_processors_of_all_architectures_differ(
+    describe: Path, text: str, kind: tuple[str, str], moment: tuple[str, str]
+) -> None:
+    found = []
+    for written in (text, text.replace(*moment), text.replace(*kind)):
+        describe.write_text(written)
+        found.append((host.processor(), host._described()))
+    assert text.replace(*moment) != text != text.replace(*kind)
+    assert found[0] == found[1]
+    assert found[0][0] != found[2][0] and found[0][1] != found[2][1]
+
+
+def test_the_kinds_of_all_processors_of_a_machine_count(describe: Path) -> None:
+    describe.write_text(ARM)
+    one = host.processor()
+    describe.write_text(ARM[::-1].replace("c0dx0", "d0dx0", 1)[::-1])
+    assert host.processor() != one
+
+
+def test_where_the_system_says_nothing_the_compiler_is_asked_each_time(describe: Path) -> None:
+    assert host.processor() == ""
+    assert toolchain.stamp((sys.executable, "cc")) is None
+    assert toolchain.stamp(("/usr/bin/gcc",)) is None
+    assert host.target().vector_bits == 128

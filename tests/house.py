@@ -6,7 +6,7 @@ line there. Every other table holds exceptions, each with its reason.
 
 ORDER = """
 benchmarks: __init__ __main__ command options chart table startup measure results ceilings machine
-benchmarks: process environments worker cells
+benchmarks: process environments worker cells lengths
 benchmarks/peers: on_torch_compile on_torch on_jax on_numba on_numpy on_plusequals library __init__
 benchmarks/elementwise: __init__ with_plusequals with_numpy with_numba with_torch with_jax
 benchmarks/rows: __init__ with_plusequals with_numpy with_numba with_torch with_jax

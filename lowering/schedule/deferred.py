@@ -53,7 +53,7 @@ from ..passes.decision import Decided, Decision, Reason
 from ..target import Target
 from .effort import SCALAR, work_of
 from .kinds import is_worth
-from .legal import independent, private
+from .legal import ends_early, independent, private
 from .nests import normal
 from .outermost import Outermost
 from .sums import is_extreme, is_regrouped
@@ -216,7 +216,9 @@ class _Whole(_Work):
 
 
 def _sums(body: Body, path: tuple[For, ...]) -> Iterator[_Sum]:
-    """Yield the accumulations that every round reaches, in loops of known numbers of rounds."""
+    """Yield the accumulations that every iteration reaches, in loops of static trip counts."""
+    if ends_early(body):
+        return
     for stmt in body:
         if isinstance(stmt, For):
             rounds = (stmt.hi - stmt.lo).constant

@@ -28,11 +28,11 @@ from dataclasses import replace
 from itertools import product
 
 from ..ir import dtypes
-from ..ir.assignments import Access, Alloc, Break, Continue, Let, Permute, Print
+from ..ir.assignments import Access, Alloc, Let, Permute, Print
 from ..ir.expressions import Apply, Expr, Index, Position, Read, rebuild
 from ..ir.fresh import Fresh
 from ..ir.indexing import Symbol, var
-from ..ir.loops import Comment, For, If, Program, Stmt, Store, While
+from ..ir.loops import Comment, For, Program, Stmt, Store, While
 from ..ir.node import Node
 from ..ir.ops import OPS
 from ..ir.rewrite import over_kernels, with_bodies
@@ -40,7 +40,7 @@ from ..ir.walk import bodies, reads, statements, uses, writes
 from ..passes.access import accesses
 from ..passes.cells import ranges
 from .elsewhere import Place, elsewhere
-from .legal import is_left, overtakes
+from .legal import ends_early, overtakes
 from .nests import Facts, fails, rounds_of, trips, with_loops
 from .points import EXPANDED_BYTES
 from .tree import sums
@@ -57,7 +57,7 @@ def fission(program: Program, facts: Facts, fresh: Fresh) -> Program:
         own, known = facts.private(loop), ranges(outer)
         halts = Alloc, Permute, Print
         fits = loop.kind == "serial" and loop.step in (1, -1) and trips(loop) not in range(FEWEST)
-        if not fits or _ends_early(loop.body) or fresh.fits((rounds_of(loop),)) is False:
+        if not fits or ends_early(loop.body) or fresh.fits((rounds_of(loop),)) is False:
             return ()
         if any(isinstance(stmt, halts) for stmt in statements(loop.body)):
             return ()
@@ -75,15 +75,6 @@ def fission(program: Program, facts: Facts, fresh: Fresh) -> Program:
         return _apart(loop, at, crossing, facts, fresh)
 
     return over_kernels(program, lambda body: with_loops(body, facts, made))
-
-
-def _ends_early(body: Body) -> bool:
-    """Whether a round of a loop with this body may end before its end."""
-    return is_left(body) or any(
-        isinstance(stmt, Continue | Break)
-        or (isinstance(stmt, If) and (_ends_early(stmt.then) or _ends_early(stmt.other)))
-        for stmt in body
-    )
 
 
 def _cut(body: Body) -> int:

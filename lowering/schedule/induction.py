@@ -36,7 +36,7 @@ from dataclasses import field, replace
 
 from ..dataclass import dataclass
 from ..ir import dtypes
-from ..ir.assignments import Access, Alloc, Break, Continue, Let
+from ..ir.assignments import Access, Alloc, Let
 from ..ir.bounds import as_index
 from ..ir.expressions import Apply, Const, Expr, Position, Read, reads, rebuild
 from ..ir.fresh import Fresh, fresh_for
@@ -56,6 +56,7 @@ from ..ir.walk import binds, bodies, free_symbols, own_writes, statements, write
 from ..passes.dead import dead
 from ..passes.overwritten import overwritten
 from ..passes.simplify import simplify
+from .legal import ends_early
 from .nests import rounds_of, trips
 
 Body = tuple[Stmt, ...]
@@ -185,7 +186,7 @@ class _Walk:
         """Return by how much each round of a loop counts scalars on, where that is always so."""
         out: Steps = {}
         others: set[int] = set()
-        if _is_left(loop.body):
+        if ends_early(loop.body):
             return out
         bound = {symbol for stmt in statements((loop,)) for symbol in binds(stmt)}
         for stmt in loop.body:
@@ -300,7 +301,7 @@ def _until(loop: While, own: frozenset[int]) -> _Until | None:
     """Return how a loop counts, None where it does more, or ends in another way."""
     plain = [stmt for stmt in loop.body if not isinstance(stmt, Comment)]
     told = all(isinstance(stmt, Comment) for stmt in loop.prelude)
-    if not told or not plain or _is_left(loop.body) or not isinstance(loop.test, Apply):
+    if not told or not plain or ends_early(loop.body) or not isinstance(loop.test, Apply):
         return None
     last, name = plain[-1], loop.test.op.name
     written = {node.id: node for node in writes(loop.body)}
@@ -342,15 +343,6 @@ def _by(stmt: Stmt) -> tuple[Expr, int] | None:
 def _counts(stmt: Stmt, steps: Steps) -> bool:
     """Whether a statement changes nothing but a number that is found from rounds."""
     return isinstance(stmt, Store | Update) and stmt.access.node.id in steps
-
-
-def _is_left(body: Body) -> bool:
-    """Whether a round of the loop with this body may end before its end."""
-    return any(
-        isinstance(stmt, Break | Continue)
-        or (isinstance(stmt, If) and (_is_left(stmt.then) or _is_left(stmt.other)))
-        for stmt in body
-    )
 
 
 def _number(value: Expr) -> Affine | None:

@@ -27,7 +27,7 @@ from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
 from ..dataclass import dataclass
-from ..ir.assignments import Alloc, Break, Let, Permute, Print
+from ..ir.assignments import Alloc, Break, Continue, Let, Permute, Print
 from ..ir.bounds import Bounds
 from ..ir.expressions import Index
 from ..ir.indexing import Affine, Quasi, Range, Symbol, const, show, substitute, var
@@ -209,6 +209,15 @@ def is_left(body: tuple[Stmt, ...]) -> bool:
     return any(
         isinstance(stmt, Break)
         or (isinstance(stmt, If) and (is_left(stmt.then) or is_left(stmt.other)))
+        for stmt in body
+    )
+
+
+def ends_early(body: tuple[Stmt, ...]) -> bool:
+    """Whether an iteration of the loop with this body may end before its last statement."""
+    return any(
+        isinstance(stmt, Break | Continue)
+        or (isinstance(stmt, If) and (ends_early(stmt.then) or ends_early(stmt.other)))
         for stmt in body
     )
 

@@ -52,6 +52,20 @@ def _schedule(name: str, *others: str) -> Target:
     return Target(f"plusequals.lowering.schedule.{name}", (*files, example))
 
 
+def _emit(name: str, *others: str) -> Target:
+    files = (f"tests/backends/emit/test_{one}.py" for one in (name, *others))
+    return Target(f"plusequals.backends.emit.{name}", tuple(files))
+
+
+def _backend(name: str) -> Target:
+    return Target(f"plusequals.backends.{name}", (f"tests/backends/test_{name}.py",))
+
+
+def _dsl(name: str, *others: str) -> Target:
+    files = (f"tests/dsl/test_{one}.py" for one in (name, *others))
+    return Target(f"plusequals.dsl.{name}", tuple(files))
+
+
 def _ir(name: str) -> Target:
     return Target(f"plusequals.lowering.ir.{name}", (f"{LOWERING}/ir/test_{name}.py",))
 
@@ -92,9 +106,14 @@ SCHEDULES = {
     "order": (),
     "outermost": ("strips", "tiles", "strips_abreast"),
     "outer": ("abreast", "strips_abreast"),
+    "partners": ("legal",),
+    "periods": (),
+    "pieces": (),
     "predicate": ("masks", "lockstep"),
     "rounding": (),
     "rounds": ("kinds",),
+    "sections": ("fission",),
+    "separate": ("own",),
     "stage": ("tiles",),
     "stencil": ("sweeps",),
     "streams": (),
@@ -102,6 +121,7 @@ SCHEDULES = {
     "sums": ("lanes",),
     "sweeps": ("stencil",),
     "tiles": (),
+    "undo": ("beside",),
 }
 """The schedules of the host, by what else tests them."""
 
@@ -115,6 +135,13 @@ TARGETS = {
     "lower": _lowering("lower", "test_clash"),
     "clash": _lowering("clash", "test_lower"),
     "pipeline": _lowering("pipeline", "passes/test_decision"),
+    "parts": _emit("parts"),
+    "held": _emit("held", "vectors", "lane_shape"),
+    "cache": _backend("cache"),
+    "front": _dsl("front", "identity"),
+    "keys": _dsl("keys"),
+    "recipe": _dsl("recipe"),
+    "remember": _dsl("remember"),
     "verify": _ir("verify"),
     "verify_local": _ir("verify_local"),
 }

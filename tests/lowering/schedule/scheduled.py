@@ -11,11 +11,17 @@ import plusequals as pe
 from plusequals.backends.cc.host import target
 from plusequals.lowering import settings
 from plusequals.lowering.ir.assignments import Procedure
+from plusequals.lowering.ir.expressions import Const
 from plusequals.lowering.ir.interpret import run_program
-from plusequals.lowering.ir.loops import Program
+from plusequals.lowering.ir.loops import Fill, For, Program, Stmt
+from plusequals.lowering.ir.node import Node
+from plusequals.lowering.ir.rewrite import map_statements
 from plusequals.lowering.ir.verify import verify_program
+from plusequals.lowering.ir.walk import own_reads, own_writes, parallel_loops, statements
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
+from plusequals.lowering.schedule.kinds import privates
+from plusequals.lowering.schedule.nests import rounds_of
 from plusequals.lowering.target import Target
 
 MODEST = Target(schedule=True, reorders=True)
@@ -53,3 +59,33 @@ def interpreted(program: Program, *arguments: Any) -> tuple[Any, ...]:
     mine = [np.array(one) for one in arguments]
     results = run_program(program, [*mine, *(None for _ in program.results)], lambda text: None)
     return results or tuple(mine)
+
+
+def out_of_order(program: Program) -> Program:
+    """Return the program with the iterations of parallel loops from the last to the first, each
+    with garbage in its private arrays: the same meaning, if they are independent."""
+    private = privates(program)
+
+    def reversed_(stmt: Stmt) -> tuple[Stmt, ...]:
+        if not isinstance(stmt, For) or stmt.kind != "parallel":
+            return (stmt,)
+        used = {n.id: n for s in statements(stmt.body) for n in (*own_reads(s), *own_writes(s))}
+        garbage = tuple(_garbage(used[number]) for number in sorted(private & used.keys()))
+        last = stmt.lo + (rounds_of(stmt) - 1) * stmt.step
+        made = replace(stmt, lo=last, hi=stmt.lo - stmt.step, step=-stmt.step, kind="serial")
+        return (replace(made, body=(*garbage, *stmt.body)),)
+
+    kernels = (replace(k, body=map_statements(k.body, reversed_)) for k in program.kernels)
+    return replace(program, kernels=tuple(kernels))
+
+
+def is_shared(program: Program) -> bool:
+    """Whether some loop of a program is parallel."""
+    return any(parallel_loops(kernel.body) for kernel in program.kernels)
+
+
+_GARBAGE = {"f": float("nan"), "c": complex(float("nan")), "b": True}
+
+
+def _garbage(node: Node) -> Fill:
+    return Fill(node, Const(_GARBAGE.get(node.dtype.kind, 113), node.dtype))

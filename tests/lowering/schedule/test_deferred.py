@@ -21,7 +21,7 @@ from plusequals.lowering.schedule.order import order
 
 from ..ir.build import at, i64, node, program, read, symbols
 from ..passes.shown import lowered, text_of
-from .scheduled import MODEST, function, interpreted, of_any_size, scheduled
+from .scheduled import MODEST, function, interpreted, of_any_size, out_of_order, scheduled
 
 EAGER = replace(MODEST, threads=2, parallel_from=2000)
 
@@ -47,6 +47,19 @@ BODIES = {
     "beside a result": "y[i] = max(x[i, j])\nreturn y, sum(y[i])",
 }
 STAY = ("of few terms", "of whole numbers", "beside a result")
+JUMPS = {
+    "continue": "if x[i, 0] < 0:\n        continue\n    s += max(x[i])",
+    "continue in a branch": "if x[i, 0] > 0:\n        s = s * 1\n    elif x[i, 1] < 0:\n"
+    "        continue\n    s += max(x[i])",
+    "continue behind": "s += max(x[i])\n    if x[i, 0] < 0:\n        continue\n"
+    "    y[i] = max(x[i])",
+    "inner continue": "for j in range(9):\n        if x[i, j] < 0:\n            continue\n"
+    "        s += max(x[i] * x[i, j])",
+    "inner break": "for j in range(9):\n        s += max(x[i] * x[i, j])\n"
+    "        if x[i, j] < -1:\n            break",
+    "break of a loop before": "for j in range(9):\n        if x[i, j] < 0:\n            break\n"
+    "        y[i] = j\n    s += max(x[i])",
+}
 SHAPES = [(1, 300), (3, 257), (64, 128), (7, 1031), (2, 0), (0, 400)]
 ROWS = _loop("s += max(x[i, j])")
 LONG = {"sum": "return sum(x[i])", "squares": "return sum(x[i] * x[i])"}
@@ -69,6 +82,18 @@ def _same(one: Any, other: Any) -> bool:
 
 def _made(text: str) -> Any:
     return function("def f(x):\n    " + text.replace("\n", "\n    ") + "\n")
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_an_iteration_that_ends_early_adds_what_it_reached(name: str) -> None:
+    text = f"s = 0.0\nfor i in range(len(x)):\n    {JUMPS[name]}\nreturn s"
+    made = function("def f(y, x):\n    " + text.replace("\n", "\n    ") + "\n")
+    y, x = np.zeros(40), np.random.default_rng(3).standard_normal((40, 257))
+    program, alone = (
+        scheduled(made.procedure(y, x), replace(EAGER, threads=threads)) for threads in (2, 1)
+    )
+    assert bool(_kept(program)) is (name == "break of a loop before")
+    assert _same(interpreted(out_of_order(program), y, x), interpreted(alone, y, x))
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -6,9 +6,15 @@ Paths are texts here: importing `pathlib`, `shutil` or `tempfile` takes much of 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+
+from ..lowering.diagnostic import CdBackendError, Diagnostic
+from .lock import is_held
+
+_FILES = (errno.EMFILE, errno.ENFILE)
 
 
 class Refused(Exception):
@@ -21,7 +27,20 @@ def distrust(path: str) -> str | None:
     The folder has to be ours and writable by nobody else; so do the folders above it up to the
     home folder, where the system's own and those like `/tmp` (sticky) pass as well.
     """
-    home = os.path.expanduser("~")
+    me = os.geteuid()
+    return _distrust(path, (me,), (me, 0), os.path.expanduser("~"))
+
+
+def distrust_shared(path: str, writers: Sequence[int]) -> str | None:
+    """Return why what these users have stored under a folder cannot be trusted, None where it can.
+
+    It has to be a folder of one of them, as those above it up to the root, which nobody else may
+    write to: no group either, for whoever is in it could exchange what is there.
+    """
+    return _distrust(path, writers, writers, os.sep)
+
+
+def _distrust(path: str, owners: Sequence[int], above: Sequence[int], last: str) -> str | None:
     folder = path
     while True:
         found = os.lstat(folder)
@@ -31,15 +50,15 @@ def distrust(path: str) -> str | None:
             found = os.stat(folder)
         if not stat.S_ISDIR(found.st_mode):
             return f"{folder} is not a folder"
-        if found.st_uid != os.geteuid() and (folder == path or found.st_uid != 0):
+        if found.st_uid not in (owners if folder == path else above):
             return f"{folder} belongs to another user"
         sticky = folder != path and found.st_mode & stat.S_ISVTX
         if found.st_mode & 0o022 and not sticky:
             return f"others can write to {folder} (`chmod go-w {folder}` makes it yours)"
-        above = os.path.dirname(folder)
-        if folder == home or above == folder:
+        parent = os.path.dirname(folder)
+        if folder == last or parent == folder:
             return None
-        folder = above
+        folder = parent
 
 
 def open_folder(path: str, create: bool) -> int:
@@ -47,9 +66,19 @@ def open_folder(path: str, create: bool) -> int:
     trusted, and OSError."""
     if create:
         _make(path)
+    return _opened(path, distrust)
+
+
+def open_shared(path: str, writers: Sequence[int]) -> int:
+    """Return an open folder that others may have written; raises Refused where any but the writers
+    could have, and OSError."""
+    return _opened(path, lambda folder: distrust_shared(folder, writers))
+
+
+def _opened(path: str, distrusted: Callable[[str], str | None]) -> int:
     held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        if why := distrust(path):
+        if why := distrusted(path):
             raise Refused(why)
         seen, found = os.lstat(path), os.fstat(held)
         if (seen.st_dev, seen.st_ino) != (found.st_dev, found.st_ino):
@@ -98,16 +127,23 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir(follow_symlinks=False)
 
 
-def sweep(path: str, before: float, prefix: str, ending: str) -> None:
-    """Remove, of what was last written before a time, the folders whose names begin in one way
-    and the files whose names end in the other. Raises OSError."""
+def sweep(path: str, before: float, stale: float, prefix: str, within: str, ending: str) -> None:
+    """Remove folders whose names begin like that, and files whose names have the middle and the
+    ending, of processes that have ended. Raises OSError.
+
+    They are ours, were made before the time `before`, and nobody holds them; where the system knows
+    no locks, they were last written before the time `stale`.
+    """
     for found in _listed(path):
-        if found.stat(follow_symlinks=False).st_mtime < before:
-            if found.name.startswith(prefix):
-                remove(found.path)
-            elif found.name.endswith(ending):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(found.path)
+        is_scratch = found.name.startswith(prefix)
+        if not is_scratch and not (within in found.name and found.name.endswith(ending)):
+            continue
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            state = found.stat(follow_symlinks=False)
+            if state.st_uid != os.geteuid() or state.st_mtime >= before:
+                continue
+            if not is_held(found.path, state.st_mtime >= stale):
+                remove(found.path) if is_scratch and _is_folder(found) else os.unlink(found.path)
 
 
 def shrink(path: str, limit: int, ending: str) -> None:
@@ -124,6 +160,41 @@ def shrink(path: str, limit: int, ending: str) -> None:
         excess -= state.st_size
 
 
+def keep_latest(path: str, prefix: str, ending: str, count: int) -> None:
+    """Remove all but the latest of our files whose names begin and end so. Raises OSError."""
+    found = [x for x in _listed(path) if x.name.startswith(prefix) and x.name.endswith(ending)]
+    states = [(entry.stat(follow_symlinks=False), entry.path) for entry in found]
+    ours = [(state.st_mtime_ns, file) for state, file in states if state.st_uid == os.geteuid()]
+    for _, file in sorted(ours)[: max(0, len(ours) - count)]:
+        with contextlib.suppress(OSError):
+            os.unlink(file)
+
+
 def _listed(path: str) -> list[os.DirEntry[str]]:
     with os.scandir(path) as entries:
         return list(entries)
+
+
+def own_text(path: str) -> str:
+    """Return the text of a file of the package, which may have been imported from an archive."""
+    if (archive := getattr(__loader__, "archive", None)) is not None and path.startswith(archive):
+        found: bytes = __loader__.get_data(path)  # type: ignore[union-attr]
+        return found.decode("ascii").replace("\r\n", "\n")
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
+def shortage(problem: OSError) -> CdBackendError | None:
+    """Return the error CD0814 of a process that can open no more files, None for another one."""
+    if problem.errno not in _FILES:
+        return None
+    return CdBackendError(
+        Diagnostic(
+            "CD0814",
+            f"nothing can be compiled now, for no file can be opened: {problem.strerror}",
+            helps=(
+                "close files that nobody needs, or allow more of them (`ulimit -n`)",
+                "then call the function again: nothing has been run",
+            ),
+        )
+    )

@@ -51,6 +51,35 @@ def _flock(path: str, timeout: float) -> Any:
     return None
 
 
+def hold(opened: int) -> bool:
+    """Have an open file or folder held until it is closed, or its process ends; return whether it
+    is: not where others hold it, or the system knows no locks."""
+    with contextlib.suppress(OSError, ImportError):
+        return _taken(opened)
+    return False
+
+
+def held(path: str) -> int | None:
+    """Return what holds a file or folder as long as it is open, None where nothing does."""
+    with contextlib.suppress(OSError):
+        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        if hold(opened):
+            return opened
+        os.close(opened)
+    return None
+
+
+def is_held(path: str, otherwise: bool) -> bool:
+    """Whether a process holds a file or folder; `otherwise` where nobody knows. Raises OSError."""
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return not _taken(opened)
+    except (OSError, ImportError):
+        return otherwise
+    finally:
+        os.close(opened)
+
+
 def _taken(opened: int) -> bool:
     """Whether nobody else has the lock, which is ours then. Raises OSError where there is none."""
     try:

@@ -15,6 +15,7 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from ..backends.cuda.protocols import may_be_there
+from ..backends.folders import shortage
 from ..backends.runtime.state import RUNTIME, Recorder
 from ..lowering.collector import paused
 from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
@@ -70,6 +71,10 @@ class _LongWay:
             return result
         except CdError as problem:
             raise problem.with_traceback(None) from None
+        except OSError as problem:
+            if (short := shortage(problem)) is None:
+                raise
+            raise short from None
 
 
 class CdFunction(_LongWay):

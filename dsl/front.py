@@ -153,7 +153,7 @@ def keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Sequence[str]
 def _keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Iterator[str]:
     toolchain = cc.toolchain()
     world = [
-        *_versions(), repr(settings.current()), toolchain.written(), flags(toolchain), facts(),
+        *_versions(), settings.deciding(), toolchain.written(), flags(toolchain), facts(),
     ]  # fmt: skip
     arrays = [value for value in arguments.values() if isinstance(value, np.ndarray)]
     alike = [min(n for n, one in enumerate(arrays) if one is array) for array in arrays]
@@ -166,7 +166,7 @@ def _keys(fingerprint: str, cc: CompiledC, arguments: Arguments) -> Iterator[str
 
 def _versions() -> list[str]:
     others = [getattr(sys.modules.get(name), "__version__", "") for name in ("ml_dtypes",)]
-    return [sys.version, np.__version__, *others, cache.package_stamp()]
+    return [sys.version, np.__version__, *others, cache.package_digest()]
 
 
 def _digest(parts: Sequence[Any]) -> str:

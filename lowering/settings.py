@@ -65,6 +65,12 @@ class Settings:
     compiler_timeout: float = _setting(120.0, "seconds after which a compilation is given up")
     cache: bool = _setting(True, "keep compiled code on disk")
     cache_dir: str = _setting("", "where; empty is the user's cache folder")
+    shared_cache_dir: str = _setting(
+        "", "a cache that others have written, which is only read; empty for none"
+    )
+    shared_cache_owner: str = _setting(
+        "root", "whose entries of `shared_cache_dir` are believed, beside your own and root's"
+    )
     cache_size: int = _setting(1024, "megabytes above which the oldest entries are removed")
     cache_timeout: float = _setting(
         60.0, "seconds to wait for another process that compiles, before compiling as well"
@@ -131,6 +137,11 @@ class _Process:
 
 
 _NAMES = tuple(Settings.__annotations__)
+_ELSEWHERE = {
+    "compiler", "compiler_timeout", "cache", "cache_dir", "shared_cache_dir", "shared_cache_owner",
+    "cache_size", "cache_timeout",
+}  # fmt: skip
+"""Settings that say where and how long is looked for compiled code, not what it is."""
 
 
 class _Override(NamedTuple):
@@ -192,6 +203,12 @@ def override(backend: str | None = None, **changes: Any) -> Iterator[Settings]:
 def reset() -> None:
     """Forget what `use` changed and read the environment again; returns nothing."""
     _process.settings = None
+
+
+def deciding() -> list[object]:
+    """Return the current values of the settings that what is compiled may depend on."""
+    now = current()
+    return [getattr(now, name) for name in _NAMES if name not in _ELSEWHERE]
 
 
 def describe() -> list[tuple[str, str, str]]:

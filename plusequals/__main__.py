@@ -1,6 +1,7 @@
 """`python -m plusequals`: what is here. Backends, compiler, cache, changed settings.
 
 It is what to look at when something is slow or missing, and what to send with a report.
+`python -m plusequals cache share FOLDER` copies the cache into a folder that others may read.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import platform
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,34 @@ Facts = list[tuple[str, str]]
 OPTIONAL = ("pycuda", "cuda.bindings", "ziglang", "ml_dtypes")
 
 
-def main() -> int:
-    """Print the report; return 0 where the chosen backend can run, 1 where it cannot."""
+def main(words: Sequence[str] = ()) -> int:
+    """Print the report, or share the cache, as the words of the command line ask.
+
+    Return 0 where the chosen backend can run or the cache was shared, 1 where not, 2 for words that
+    mean nothing.
+    """
+    match words:
+        case []:
+            return _report()
+        case ["cache", "share", folder]:
+            return _share(folder)
+    print("usage: python -m plusequals [cache share FOLDER]", file=sys.stderr)
+    return 2
+
+
+def _share(folder: str) -> int:
+    """Copy the user's own cache into a folder for others."""
+    try:
+        count, size = cache.export(folder)
+    except (folders.Refused, OSError, CdError) as why:
+        print(f"nothing was shared: {why}", file=sys.stderr)
+        return 1
+    print(f"{count} entries, {size / 2**20:.1f} MB, are in {folder}; others use them by")
+    print(f"  PLUSEQUALS_SHARED_CACHE_DIR={folder} PLUSEQUALS_SHARED_CACHE_OWNER={os.geteuid()}")
+    return 0
+
+
+def _report() -> int:
     sections: dict[str, Callable[[], Facts]] = {
         "versions": _versions,
         "cache": _cache,
@@ -88,6 +115,16 @@ def _compiler() -> Facts:
 
 
 def _cache() -> Facts:
+    return [*_own_cache(), *_shared_cache()]
+
+
+def _shared_cache() -> Facts:
+    if not settings.current().shared_cache_dir:
+        return []
+    return [("shared", cache.shared_root()), ("", cache.shared_problem() or "it is used")]
+
+
+def _own_cache() -> Facts:
     root = Path(cache.root())
     if not root.exists():
         return [("path", str(root)), ("state", "not there yet; made by the first compilation")]
@@ -123,4 +160,4 @@ def _settings() -> Facts:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -12,10 +12,10 @@ import plusequals
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def doctor(**environment: str) -> subprocess.CompletedProcess[str]:
+def doctor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Return how the command ended with these variables set."""
     return subprocess.run(
-        [sys.executable, "-m", "plusequals"],
+        [sys.executable, *(words if words[:1] == ("-c",) else ("-m", "plusequals", *words))],
         cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,
@@ -54,3 +54,31 @@ def test_it_shows_an_open_cache_and_changed_settings(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "others can write" in done.stdout
     assert "backend       'numpy'" in done.stdout
+
+
+def test_a_cache_that_was_shared_serves_those_who_ask_for_it(tmp_path: Path) -> None:
+    (tmp_path / "shown.py").write_text(
+        "import numpy as np\nfrom plusequals import cd\n@cd\ndef f(x):\n    return x * 2\n"
+    )
+    run = (
+        "import numpy as np, shown\nfrom plusequals.backends.runtime.state import RUNTIME\n"
+        "print(shown.f(np.arange(3.0))[2], RUNTIME.counts())"
+    )
+    found = {
+        "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
+        "PLUSEQUALS_OPTIMIZE": "0",
+        "PLUSEQUALS_CACHE_DIR": str(tmp_path / "mine"),
+    }
+    shared = str(tmp_path / "shared")
+    assert "'compiled': 1" in doctor("-c", run, **found).stdout
+    done = doctor("cache", "share", shared, **found)
+    assert done.returncode == 0 and f"SHARED_CACHE_DIR={shared}" in done.stdout
+    found |= {"PLUSEQUALS_CACHE_DIR": str(tmp_path / "other"), "PLUSEQUALS_CACHE_TIMEOUT": "9"}
+    done = doctor("-c", run, PLUSEQUALS_SHARED_CACHE_DIR=shared, **found)
+    assert done.stdout == "4.0 {'disk': 1}\n" and not done.stderr
+    left = {path.name for path in (tmp_path / "other").rglob("*.entry")}
+    assert not left & {path.name for path in (tmp_path / "shared").rglob("*.entry")}
+    (tmp_path / "shared" / "v1").chmod(0o777)
+    done = doctor("cache", "share", shared, **found)
+    assert done.returncode == 1 and "others can write" in done.stderr
+    assert doctor("cache", "steal").returncode == 2

@@ -19,6 +19,7 @@ from ...lowering import settings
 from ...lowering.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, Span
 from ...lowering.later import Later
 from ..cache import Cache
+from ..folders import keep_latest
 from . import library
 from .host import fuses
 from .toolchain import Ran, Running, Toolchain, first_line, gone, no_place, run, start
@@ -38,6 +39,8 @@ _CALLS = ("pthread_atfork(", "__builtin_c", *(f"{n}{f}(" for n in _MATHS for f i
 """What a library has that a process need not have loaded, as it stands in a text."""
 _FUSED = ("fma(", "fmaf(")
 """What is an instruction where the processor has it."""
+_REPORT, _REPORTS = ("plusequals-report-", ".txt"), 10
+"""How the names of reports begin and end, and how many there are in the temporary folder."""
 Places = Callable[[int], Span | None]
 """From a line of generated text, 1-based, to the user's place that it comes from."""
 
@@ -233,7 +236,9 @@ def _report(name: str, text: str, ran: Ran, toolchain: Toolchain, command: tuple
     chosen = settings.current().dump_dir
     for folder in (chosen, None) if chosen else (None,):
         with contextlib.suppress(OSError):
-            held, path = tempfile.mkstemp(prefix="plusequals-report-", suffix=".txt", dir=folder)
+            if folder is None:
+                keep_latest(tempfile.gettempdir(), *_REPORT, _REPORTS - 1)
+            held, path = tempfile.mkstemp(prefix=_REPORT[0], suffix=_REPORT[1], dir=folder)
             with open(held, "w", encoding="utf-8") as file:
                 file.write("\n".join(lines))
             return path

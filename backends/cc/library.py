@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import _cffi_backend
 
 from ...lowering.later import Later
+from ..folders import own_text
 
 if TYPE_CHECKING:
     import tempfile
@@ -67,11 +68,7 @@ class Library:
 def csrc(*names: str) -> str:
     """Return the C of files of the folder `csrc`, one after another."""
     folder = os.path.join(os.path.dirname(__file__), "csrc")
-    found = []
-    for name in names:
-        with open(os.path.join(folder, f"{name}.c"), encoding="ascii") as file:
-            found.append(file.read())
-    return "\n".join(found)
+    return "\n".join(own_text(os.path.join(folder, f"{name}.c")) for name in names)
 
 
 def address(pointer: Any) -> int:

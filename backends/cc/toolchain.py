@@ -19,6 +19,7 @@ from ...lowering import settings
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.later import Later
+from ..folders import shortage
 from .host import processor
 
 if TYPE_CHECKING:
@@ -189,6 +190,8 @@ def start(command: Sequence[str], folder: str, said: str = "said") -> Running:
         file.close()
         if not os.path.isdir(folder):
             raise gone(folder) from None
+        if (problem := shortage(why)) is not None:
+            raise problem from None
         raise failed(command, f"cannot be started: {why.strerror or why}") from None
     return Running(command, process, file)
 
@@ -279,6 +282,8 @@ def first_line(ran: Ran) -> str:
 
 def no_place(why: OSError, folder: str = "") -> CdBackendError:
     """Return the error CD0814 of a folder in which nothing can be written."""
+    if (problem := shortage(why)) is not None:
+        return problem
     full = why.errno in (errno.ENOSPC, errno.EDQUOT)
     folder = folder or os.path.dirname(str(why.filename or "")) or "any folder"
     message = f"nothing can be compiled in {folder}: {why.strerror or why}"

@@ -14,6 +14,7 @@ from functools import cache
 
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
+from ..folders import own_text
 
 _FOLDER = os.path.dirname(os.path.dirname(__file__))
 SHARED = tuple(
@@ -72,8 +73,8 @@ def pieces(files: tuple[str, ...]) -> Pieces:
 
 def _pieces_of(file: str) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
-    with open(os.path.join(_FOLDER, file), encoding="ascii") as text:
-        _, *parts = re.split(r"^//! ", text.read(), flags=re.MULTILINE)
+    text = own_text(os.path.join(_FOLDER, file))
+    _, *parts = re.split(r"^//! ", text, flags=re.MULTILINE)
     for part in parts:
         head, _, body = part.partition("\n")
         name, _, types = head.partition(":")

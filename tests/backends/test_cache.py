@@ -99,6 +99,7 @@ def test_folder_open_to_others_is_not_used(folder: Path) -> None:
     Cache().put(KEY, ENTRY)
     for place, mode in ((folder, 0o770), (folder, 0o702), (folder.parent, 0o777)):
         place.chmod(mode)
+        cache._told.clear()
         store = Cache()
         with pytest.warns(CacheWarning, match="others can write to .* makes it yours") as told:
             assert store.get(KEY) is None
@@ -288,14 +289,30 @@ def test_the_lock_keeps_a_second_builder_out() -> None:
 
 def test_what_killed_processes_left_is_swept(folder: Path) -> None:
     Cache().put(KEY, ENTRY)
-    old = time.time() - 3 * 24 * 3600
-    for name, made in (("build-old", old), ("build-new", time.time())):
-        (folder / name).mkdir()
-        os.utime(folder / name, (made, made))
-    (folder / "x.1.tmp").write_text("")
-    os.utime(folder / "x.1.tmp", (old, old))
+    old, names = time.time() - 60, ("dead", "alive")
+    paths = [folder / f"{cache._SCRATCH}{name}" for name in names]
+    for path in paths:
+        path.mkdir()
+    (folder / f"{KEY}.entry.1.tmp").write_text("")
+    for path in (*paths, folder / f"{KEY}.entry.1.tmp"):
+        os.utime(path, (old, old))
+    text = (
+        "import sys, time\nfrom plusequals.backends import lock\nassert lock.held(sys.argv[1])\n"
+        "print(flush=True)\ntime.sleep(60)"
+    )
+    command = [sys.executable, "-c", text, str(paths[1])]
+    with subprocess.Popen(
+        command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE
+    ) as process:  # fmt: skip
+        assert process.stdout is not None and process.stdout.readline()
+        (folder / f"{cache._SCRATCH}new").mkdir()
+        Cache().put(KEY, ENTRY)
+        left = sorted(x.name.removeprefix(cache._SCRATCH) for x in folder.iterdir())
+        assert left == [f"{KEY}.entry", "alive", "new"]
+        process.kill()
+        process.wait()
     Cache().put(KEY, ENTRY)
-    assert sorted(x.name for x in folder.iterdir()) == [f"{KEY}.entry", "build-new"]
+    assert not paths[1].exists()
 
 
 def test_the_oldest_entries_give_way(folder: Path) -> None:
@@ -354,3 +371,89 @@ def test_the_stamp_changes_with_every_source(
     (tmp_path / "dsl" / "two.py").unlink()
     stamps.add(cache._stamp())
     assert len(stamps) == 6
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[Path]:
+    """A shared cache with an entry, while the own one is empty."""
+    Cache().put(KEY, ENTRY)
+    assert cache.export(str(tmp_path / "shared"))[0] == 1
+    shutil.rmtree(tmp_path / "cache")
+    with settings.override(shared_cache_dir=str(tmp_path / "shared")):
+        yield tmp_path / "shared" / f"v{cache.SCHEMA}"
+
+
+def test_a_shared_cache_is_read_and_never_written(folder: Path, shared: Path) -> None:
+    (path,) = shared.iterdir()
+    before = path.stat()
+    assert stat.S_IMODE(before.st_mode) == 0o644
+    assert Cache().get(KEY) == ENTRY
+    assert not folder.exists()
+    other = Entry({"entry": "own"}, "", b"")
+    assert Cache().put(KEY, other) and Cache().get(KEY) == other
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+    with settings.override(cache=False):
+        assert Cache().get(KEY) is None
+    with settings.override(shared_cache_dir=""):
+        assert Cache().get("cd" * 32) is None
+
+
+@pytest.mark.parametrize("what", ["flip", "group", "folder", "above", "fifo", "link", "user"])
+def test_a_shared_cache_that_others_can_write_is_not_used(shared: Path, what: str) -> None:
+    (path,) = shared.iterdir()
+    data = path.read_bytes()
+    named = "root"
+    match what:
+        case "flip":
+            path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        case "group":
+            path.chmod(0o664)
+        case "folder":
+            shared.chmod(0o775)
+        case "above":
+            shared.parent.chmod(0o777)
+        case "fifo" | "link":
+            path.unlink()
+            os.mkfifo(path) if what == "fifo" else path.symlink_to("/dev/zero")
+        case "user":
+            named = "nobody-of-that-name"
+    store = Cache()
+    with (
+        settings.override(shared_cache_owner=named),
+        pytest.warns(CacheWarning, match="shared cache") as told,
+    ):
+        assert store.get(KEY) is None and store.get(KEY) is None
+    assert len(told) == 1
+    assert "shared_cache_owner" in str(told[0].message) or what != "user"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_whose_entries_are_believed_is_said(shared: Path) -> None:
+    for path in (shared, *shared.iterdir()):
+        os.chown(path, 12345, -1)
+    with pytest.warns(CacheWarning, match="belongs to another user"):
+        assert Cache().get(KEY) is None
+    with settings.override(shared_cache_owner="12345"):
+        assert Cache().get(KEY) == ENTRY
+
+
+def test_only_sound_entries_are_exported(folder: Path, tmp_path: Path) -> None:
+    store = Cache()
+    for key in ("ab" * 32, "cd" * 32):
+        store.put(key, ENTRY)
+    (folder / f"{'cd' * 32}.entry").write_bytes(b"damaged")
+    count, size = cache.export(str(tmp_path / "there"))
+    (path,) = (tmp_path / "there" / folder.name).iterdir()
+    assert (count, size) == (1, path.stat().st_size)
+    (tmp_path / "there" / folder.name).chmod(0o777)
+    with pytest.raises(Refused):
+        cache.export(str(tmp_path / "there"))
+
+
+def test_what_is_wrong_with_a_folder_is_told_once(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    with pytest.warns(CacheWarning) as told:
+        for _ in range(3):
+            assert Cache().get(KEY) is None
+    assert len(told) == 1

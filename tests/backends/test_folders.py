@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+import zipfile
+import zipimport
 from pathlib import Path
 
 import pytest
 
-from plusequals.backends import folders
+from plusequals.backends import cache, folders, lock
 from plusequals.backends.folders import Refused
 
 
@@ -67,12 +69,44 @@ def test_old_leftovers_are_swept_and_old_files_give_way(tmp_path: Path) -> None:
     for age, name in enumerate(("a.x", "b.x", "c.x", "d.tmp", "e.txt")):
         (tmp_path / name).write_bytes(bytes(100))
         os.utime(tmp_path / name, (1000 - age, 1000 - age))
-    for name, made in (("build-1", 10), ("build-2", 2000)):
+    for name, made in (("build-1", 10), ("build-2", 2000), ("build-3", 10)):
         (tmp_path / name).mkdir()
         os.utime(tmp_path / name, (made, made))
-    folders.sweep(str(tmp_path), 1500, "build-", ".tmp")
+    holding = lock.held(str(tmp_path / "build-3"))
+    assert holding is not None
+    folders.sweep(str(tmp_path), 1500, 0, "build-", "", ".tmp")
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["a.x", "b.x", "build-2", "c.x", "e.txt"]
+    assert names == ["a.x", "b.x", "build-2", "build-3", "c.x", "e.txt"]
+    os.close(holding)
+    folders.sweep(str(tmp_path), 1500, 0, "build-", "", ".tmp")
+    assert not (tmp_path / "build-3").exists()
     folders.shrink(str(tmp_path), 200, ".x")
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["a.x", "b.x", "build-2", "e.txt"]
+
+
+def test_texts_of_the_package_are_read_from_an_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(tmp_path / "lib.zip", "w") as archive:
+        archive.writestr("csrc/one.c", "int one;\n")
+    loader = zipimport.zipimporter(str(tmp_path / "lib.zip"))
+    for module in (folders, cache):
+        monkeypatch.setattr(module, "__loader__", loader)
+    assert folders.own_text(str(tmp_path / "lib.zip" / "csrc" / "one.c")) == "int one;\n"
+    stamps, digests = {cache._stamp()}, {cache._digest_of_sources(("dsl",))}
+    with zipfile.ZipFile(tmp_path / "lib.zip", "a") as archive:
+        archive.writestr("csrc/two.c", "int two;\n")
+    assert cache._stamp() not in stamps and cache._digest_of_sources(("dsl",)) not in digests
+    (tmp_path / "plain.c").write_text("int three;\n")
+    assert folders.own_text(str(tmp_path / "plain.c")) == "int three;\n"
+
+
+def test_only_the_latest_of_our_files_are_kept(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"report-{number}.txt").write_text("")
+        os.utime(tmp_path / f"report-{number}.txt", (number, number))
+    (tmp_path / "other.txt").write_text("")
+    folders.keep_latest(str(tmp_path), "report-", ".txt", 2)
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["other.txt", "report-3.txt", "report-4.txt"]

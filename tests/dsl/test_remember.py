@@ -50,7 +50,7 @@ def test_a_way_says_what_was_read(module: Callable[..., Any], written: list[Any]
     read = {(scope, name): words[0] for scope, name, _, words in way["reads"]}
     assert read[0, "g"] == "function" and read[0, "np"] == "module"
     assert read[1, "K"] == "constant" and way["owners"] == [[0, "g", []]]
-    assert way["asked"] == [[["module", "numpy", True], "pi", ["constant", "float", identity.constant(np.pi)]]]
+    assert way["asked"] == [[["module", "numpy", True], "pi", identity.described(np.pi)]]
     assert way["name"] == "f" and way["faults"] == []
 
 

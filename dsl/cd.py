@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..backends.cuda.protocols import may_be_there
 from ..backends.folders import shortage
 from ..backends.runtime.state import RUNTIME, Recorder
+from ..lowering import modes
 from ..lowering.collector import paused
 from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
 from ..lowering.later import Later
@@ -58,23 +59,30 @@ class _LongWay:
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the function; returns what it returns. Raises the `CdError` family."""
-        try:
-            arguments = self._bind(args, kwargs)
-            match = self._known(arguments)
-            if match is None:
-                if self._is_found(arguments, len(args), tuple(kwargs)):
-                    return self(*args, **kwargs)
-                match = self._made(arguments)
-            result = results.run(match, arguments)
-            if match.is_direct:
-                self._learn(match, arguments, len(args), tuple(kwargs))
-            return result
-        except CdError as problem:
-            raise problem.with_traceback(None) from None
-        except OSError as problem:
-            if (short := shortage(problem)) is None:
-                raise
-            raise short from None
+        if modes.are_default():
+            return _called(self, args, kwargs)
+        with modes.default():
+            return _called(self, args, kwargs)
+
+
+def _called(function: CdFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    try:
+        arguments = function._bind(args, kwargs)
+        match = function._known(arguments)
+        if match is None:
+            if function._is_found(arguments, len(args), tuple(kwargs)):
+                return function(*args, **kwargs)
+            match = function._made(arguments)
+        result = results.run(match, arguments)
+        if match.is_direct:
+            function._learn(match, arguments, len(args), tuple(kwargs))
+        return result
+    except CdError as problem:
+        raise problem.with_traceback(None) from None
+    except OSError as problem:
+        if (short := shortage(problem)) is None:
+            raise
+        raise short from None
 
 
 class CdFunction(_LongWay):
@@ -139,6 +147,7 @@ class CdFunction(_LongWay):
             self._elsewhere.setdefault(backend, made)
         return self._elsewhere[backend]
 
+    @modes.default()
     def explain(self, *args: Any, **kwargs: Any) -> explain.Explanation:
         """Return what a call with these arguments becomes and why: text, a page, and its parts.
 
@@ -151,6 +160,7 @@ class CdFunction(_LongWay):
         except CdError as problem:
             raise problem.with_traceback(None) from None
 
+    @modes.default()
     def procedure(self, *args: Any, **kwargs: Any) -> Procedure:
         """Return the assignments that a call with these arguments means; nothing is compiled."""
         try:
@@ -158,6 +168,7 @@ class CdFunction(_LongWay):
         except CdError as problem:
             raise problem.with_traceback(None) from None
 
+    @modes.default()
     def compile(
         self,
         *args: Any,
@@ -183,6 +194,7 @@ class CdFunction(_LongWay):
         """Return the form for arguments, compiled and kept as by a call, without running it."""
         return self.matched(*args, **kwargs)[0].known
 
+    @modes.default()
     def matched(self, *args: Any, **kwargs: Any) -> tuple[Match, dict[str, Any]]:
         """Return the form for arguments as `specialise` does, and what fits it of them."""
         arguments = self._bind(args, kwargs)

@@ -87,7 +87,7 @@ lowering: lower many extents clash points
 lowering/ir: __init__ exact algebra interpret evaluate scalars verify verify_local printer spelling
 lowering/ir: alpha fresh bounds intervals rewrite walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers
-lowering: target settings diagnostic later once locks ending collector dataclass
+lowering: target settings diagnostic modes later once locks ending collector dataclass
 """
 
 FILE_LINES = 600

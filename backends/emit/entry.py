@@ -2,11 +2,14 @@
 
 It makes the arena, where the arrays are that only the routine has, and calls the body. A large
 arena is lent by the run-time library, where there is one: later calls find its pages there.
+Where the calling thread has other floating-point modes than the default ones, it is called again
+under these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from .frame import LIBRARY, MOST, Frame
 
@@ -30,7 +33,14 @@ def entry_of(
     values += [f"({sizes})[{k}]" for k in range(len(memory.sizes))]
     call = f"{frame.function}({', '.join(values)})"
     body = _around(frame, call, f"args[{count}]", sizes, library) if memory.arena else _alone(call)
-    return frame.dialect.entry.format(name), body
+    return frame.dialect.entry.format(name), chain(_under_default_modes(name), body)
+
+
+def _under_default_modes(name: str) -> Iterator[str]:
+    yield "if (has_other_modes()) {"
+    yield "    int ended;"
+    yield f"    if (in_default_modes({name}, args, &ended)) return ended;"
+    yield "}"
 
 
 def _alone(call: str) -> Iterator[str]:

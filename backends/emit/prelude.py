@@ -22,7 +22,7 @@ SHARED = tuple(
 )
 """The files of C that other languages take as well, in the folder of the backends."""
 _OF_C = "library bits exponentials logarithms angles arcs powers erf".split()
-_APART = "choices threads vectors turns".split()
+_APART = "choices threads vectors turns modes".split()
 OF_C = (
     tuple(f"cc/csrc/{name}.h" for name in _OF_C)
     + SHARED

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ...lowering import settings
+from ...lowering import modes, settings
 from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.later import Later
 from ...lowering.once import once
@@ -190,6 +190,7 @@ class Runtime:
         (code,) = self.compile_all((procedure,), backend)
         return code
 
+    @modes.default()
     def compile_all(
         self, procedures: Sequence[Procedure], backend: str | None = None
     ) -> Sequence[Code]:

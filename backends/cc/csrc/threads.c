@@ -95,6 +95,7 @@ static int interrupted(void)
     if (time - asked < ASK_NS) return 0;
     asked = time;
     const int answer = ask();
+    default_modes(); /* a handler of a signal may have changed them */
     if (answer && mine) atomic_store_explicit(&mine->stop, 1, memory_order_relaxed);
     return answer;
 }
@@ -182,6 +183,7 @@ static void *worker(void *number)
 {
     const int64_t mine = (intptr_t)number + 1;
     is_worker = true;
+    default_modes();
     pthread_mutex_lock(&lock);
     while (!closing) {
         job *const one = shared;

@@ -103,8 +103,7 @@ class Part:
         leaves = any(line.lstrip() == "goto done;" for line in loop)
         opening, closing = laid_out(self.opening()), laid_out(self.closing(leaves))
         used = words([*opening, *loop, *closing])
-        own = {self.frame.name(node) for node in (*self.scalars, *self.arrays)}
-        held = [one for one in self.frame.within() if one.name in used and one.name not in own]
+        held = [one for one in self.frame.within() if one.name in used]
         reports = "fault" in used
         numbers = [f"int64_t {self.first}", f"int64_t {self.last}", *["int64_t *fault"] * reports]
         top = [f"int64_t {WORK} = 0;"] * (WORK in used) + ["int status = 0;"] * leaves

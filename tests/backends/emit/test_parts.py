@@ -14,6 +14,7 @@ from plusequals.lowering.ir import dtypes
 from plusequals.lowering.ir.assignments import Access, Fault
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Check, For, Kernel, Program, Store, Update
+from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.lower import lower
 from plusequals.lowering.pipeline import optimize
@@ -21,6 +22,7 @@ from plusequals.lowering.placement import place
 from plusequals.lowering.schedule.kinds import parallel
 from plusequals.lowering.target import Target
 
+from ...lowering.passes.shown import lowered
 from . import programs as p
 from .harness import compiled, needs_compiler
 
@@ -79,6 +81,80 @@ def test_long_rows_are_allocated_for_each_part(
 ) -> None:
     program = shared(rows(40, 12_000))
     golden("long_rows.c")(emit(program, replace(place(program), polls=True)).text)
+
+
+def checked(count: int, columns: int) -> Program:
+    """Sums of rows over two private arrays, each element checked, in two loops."""
+    y, x = p.node(0, "y", (count,), dtypes.int64), p.node(1, "x", (count, columns), dtypes.int64)
+    own = [[p.node(at + n, name, shape, dtypes.int64) for n, (name, shape) in enumerate(
+        (("near", (3,)), ("row", (columns,)), ("s", ())))] for at in (2, 5)]  # fmt: skip
+    made = lower(p.procedure("sums", [(y, True), (x, False)], [], [*own[0], *own[1]]))
+    body = tuple(_checked(y, x, *some) for some in own)
+    return replace(made, kernels=(Kernel("sums", body),))
+
+
+def _checked(y: Node, x: Node, near: Node, row: Node, s: Node) -> For:
+    (count, columns), zero = x.static_shape or (), p.Const(0, dtypes.int64)
+    test = p.apply("lt", p.read(row, j), p.Const(100, dtypes.int64))
+    return For(i, p.const(0), p.const(count), 1, (
+        For(k, p.const(0), p.const(3), 1, (Store(Access(near, p.at(k)), zero),)),
+        Store(Access(s, ()), zero),
+        For(j, p.const(0), p.const(columns), 1, (
+            Store(Access(row, p.at(j)), p.read(x, i, j)),
+            Check(test, FAULT, (p.read(row, j),)),
+            Store(Access(near, p.at(1)), p.read(row, j)),
+            Update(Access(s, ()), OPS["add"], p.read(near, 1)))),
+        Store(Access(y, p.at(i)), p.read(s)),
+    ), "parallel")  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [12, 9000])
+def test_the_text_of_parts_that_may_fail(
+    golden: Callable[[str], Callable[[str], None]], columns: int
+) -> None:
+    program = checked(40, columns)
+    golden(f"checked_{columns}.c")(emit(program, replace(place(program), polls=True)).text)
+
+
+def test_which_lines_of_the_text_are_whose(golden: Callable[[str], Callable[[str], None]]) -> None:
+    program, placement = optimize(
+        lowered("y[i] = x[i] * 2\nz[i] = y[39 - i] + x[i]", y="f32[40]", z="f32[40]", x="f32[40]"),
+        Target(threads=2, parallel_from=0, schedule=True),
+    )
+    positions = p.apply("lt", p.position(p.var(i)), p.Const(100, dtypes.int64))
+    check = For(i, p.const(0), p.const(40), 1, (Check(positions, FAULT),), "parallel")
+    (kernel,) = program.kernels
+    source = emit(
+        replace(program, kernels=(replace(kernel, body=(check, *kernel.body)),)), placement
+    )
+    told = []
+    for number, line in enumerate(source.text.splitlines(), 1):
+        marks = [
+            f"{part.name}: {at}" for part in source.parts
+            for at in ("first", "functions", "last") if getattr(part, at) == number
+        ]  # fmt: skip
+        span = source.line_map.get(number)
+        marks += [f"line {span.line}"] if span is not None and span.line else []
+        if number > source.above:
+            told.append(f"{line:72}  {'; '.join(marks)}".rstrip())
+    golden("lines.txt")("\n".join(told))
+
+
+@needs_compiler
+@pytest.mark.parametrize("columns", [12, 9000])
+def test_what_threads_allocated_is_freed_where_they_fail(columns: int) -> None:
+    code = compiled(checked(40, columns), TARGET)
+    x, y = np.ones((40, columns), np.int64), np.zeros(40, np.int64)
+    assert code(y, x, among=2).status == 0 and (y == columns).all()
+    x[7, 3], x[30, 2] = 107, 130
+    run = code(y, x, among=2)
+    assert (run.status, run.values) == (1, (107,))
+
+
+@pytest.mark.parametrize(("columns", "allocates"), [(8192, False), (8193, True)])
+def test_a_thread_keeps_so_much_on_its_stack(columns: int, allocates: bool) -> None:
+    program = shared(rows(40, columns))
+    assert ("aligned(" in emit(program, place(program)).text.split("rows_part(")[1]) is allocates
 
 
 def test_without_a_schedule_nothing_is_shared() -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from plusequals.backends.cc import compiler, toolchain
 from plusequals.backends.cc.backend import CompiledC, translate
 from plusequals.backends.cc.code import CompiledCode
@@ -25,6 +27,8 @@ from plusequals.lowering import settings
 from plusequals.lowering.ir.assignments import Procedure
 from plusequals.lowering.ir.interpret import run_program
 from plusequals.lowering.ir.loops import Program
+
+from . import poison
 
 _VERIFIED = 8
 """Of so many procedures one is verified after each pass, which costs as much as all the rest."""
@@ -93,21 +97,29 @@ class Loops:
         return run_program(self.program, arrays, lambda text: None)
 
 
-def compile_all(procedures: Sequence[Procedure], extra: tuple[str, ...] = ()) -> list[CompiledCode]:
-    """Return compiled code for procedures of different names. Raises RuntimeError."""
+def compile_all(
+    procedures: Sequence[Procedure], extra: tuple[str, ...] = (), poisoned: bool = False
+) -> list[CompiledCode]:
+    """Return compiled code for procedures of different names. Raises RuntimeError.
+
+    Where it is `poisoned`, what it has not written yet holds what `poison` says.
+    """
     sources = []
     for number, procedure in enumerate(procedures):
         with settings.override(verify=number % _VERIFIED == 0):
             sources.append(translate(procedure))
     codes = [_own(source) for source in sources]
     top = "\n".join([C.header + "\n", *prelude.needed("\n".join(codes))])
+    if poisoned:
+        top, extra = poison.HEAD + top, (*extra, *poison.flags(_compiler().command))
     library = _built(top + "\n" + "\n".join(codes), extra)
     machine = target()
     shared = RUNTIME.backend("cc").threads() if any(one.asks for one in sources) else None
     return [
         CompiledCode(p.name, source, tuple(x.node for x in p.parameters), p.results, "compiled",
                      library, library.function(source.entry), shared if source.asks else None,
-                     (machine.threads, machine.parallel_from))
+                     (machine.threads, machine.parallel_from),
+                     poison.empty if poisoned else np.empty)
         for p, source in zip(procedures, sources)
     ]  # fmt: skip
 

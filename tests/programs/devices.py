@@ -12,8 +12,6 @@ from plusequals.lowering.ir.assignments import Procedure
 from tests.backends.cuda.batch import compiled
 from tests.backends.cuda.on_cpu import CpuDriver, overflows
 
-from .thresholds import lowered
-
 SEEDS = (0, 1, 2)
 """Orders of blocks and threads: that of their numbers, and two others."""
 
@@ -36,11 +34,10 @@ class OnDevice:
         return overflows(self.code)
 
 
-def on_device(procedures: Sequence[Procedure], thresholds: int = 0) -> list[OnDevice]:
+def on_device(procedures: Sequence[Procedure]) -> list[OnDevice]:
     """Return code for procedures of different names."""
     driver = CpuDriver()
-    with lowered(thresholds):
-        return [OnDevice(code, driver) for code in compiled(procedures, driver)]
+    return [OnDevice(code, driver) for code in compiled(procedures, driver)]
 
 
 def orders(code: OnDevice) -> Iterator[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from .check import USUAL, Finding, check_all
@@ -39,7 +39,7 @@ def kind_of(finding: Finding) -> tuple[str, str]:
 
 
 def smaller(finding: Finding) -> Finding:
-    """Return the same finding about the smallest program found."""
+    """Return the same finding about the smallest program found, in ways as usual as can be."""
     kind, isolated = kind_of(finding), finding.check in ("cc", "cuda", "crash")
     ways = replace(
         finding.ways,
@@ -60,7 +60,12 @@ def smaller(finding: Finding) -> Finding:
         return True
 
     reduced(finding.program, fails)
-    return replace(best, ways=finding.ways)
+    for field in fields(ways):  # one by one as usual, where it is found then, too
+        changed = replace(ways, **{field.name: getattr(USUAL, field.name)})
+        ways, before = changed, ways
+        if changed == before or not fails(best.program):
+            ways = before
+    return replace(best, ways=replace(ways, c=finding.ways.c, cuda=finding.ways.cuda))
 
 
 def write(finding: Finding, folder: Path = FOLDER) -> Path:

@@ -7,11 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from . import statements
+from . import scratch_text, statements
 from .layouts import READABLE
 from .model import ArgSpec, Program
 from .writer import Refused, Writer
 
+NOTATIONS = ("array", "index", "mixed")
+SIZED = ("nest", "large")
+"""Nests with scratch arrays, small ones and large ones."""
+KINDS = (*NOTATIONS, *SIZED)
 DTYPES = ("float64",) * 6 + ("float32", "int64", "int64", "int32", "bool", "uint8", "int8",
           "int16", "uint32", "uint64", "uint16", "complex128", "complex64")  # fmt: skip
 SIZES = (3, 4, 2, 5, 1, 3, 4, 3, 7, 0, 4, 9, 17)
@@ -23,10 +27,12 @@ CURVES = ("exp", "sin", "cos", "tanh", "log1p", "arctan", "cbrt", "exp2", "expm1
 
 
 def generate(rng: random.Random, kind: str | None = None) -> Program:
-    """Return a program; `kind` is `array`, `index` or `mixed`, one of them if not given."""
+    """Return a program of a kind, one of `NOTATIONS` if none is given."""
     while True:
         try:
-            chosen = kind or rng.choice(("array", "index", "mixed"))
+            chosen = kind or rng.choice(NOTATIONS)
+            if chosen in SIZED:
+                return scratch_text.program(rng, large=chosen == "large")
             return _program(rng, chosen)
         except Refused:
             continue

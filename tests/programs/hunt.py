@@ -3,6 +3,8 @@
     python -m tests.programs.hunt --programs 20000 --seed 1 --jobs 2
     python -m tests.programs.hunt --programs 20000 --seed 2 --jobs 2 --passes --settings random
     python -m tests.programs.hunt --programs 4000 --seed 3 --jobs 2 --backend cuda
+    python -m tests.programs.hunt --programs 4500 --seed 4 --jobs 2 --kind nest --settings random
+    python -m tests.programs.hunt --programs 400 --seed 5 --jobs 2 --kind large
 
 Each finding is made small and stored in `tests/programs/found`, where `test_found` runs it.
 """
@@ -19,13 +21,13 @@ from pathlib import Path
 
 from .check import Finding, check_all
 from .findings import FOLDER, finding_of, kind_of, smaller, write
-from .generate import generate
+from .generate import KINDS, SIZED, generate
 from .isolate import Child, Crashed, first_ready
 from .model import Program
-from .ways import Ways, drawn
+from .ways import Ways, drawn, usual
 
 BATCH = 40
-"""Programs in one C file."""
+"""Programs in one C file; nests are fewer, so that more settings are drawn."""
 
 
 @dataclass
@@ -54,8 +56,11 @@ def program_of(seed: int, number: int, kind: str | None = None) -> Program:
 
 def ways_of(options: argparse.Namespace, first: int) -> Ways:
     """Return how the batch that begins with that program is run."""
+    if options.kind == "large":
+        return usual()
     if options.settings == "random":
-        ways = drawn(random.Random(f"{options.seed}:{first}:settings"), options.passes)
+        rng = random.Random(f"{options.seed}:{first}:settings")
+        ways = drawn(rng, options.passes, 0.9 if options.kind == "nest" else 0.5)
     else:
         ways = Ways(passes=options.passes, profile=options.profile, optimize=options.optimize)
     if options.backend == "cc":
@@ -84,7 +89,8 @@ def hunt(options: argparse.Namespace) -> Tally:
     """Run the programs; return the tally."""
     tally = Tally()
     first, end = options.start, options.start + options.programs
-    waiting = [list(range(n, min(n + BATCH, end))) for n in range(first, end, BATCH)]
+    size = BATCH // 4 if options.kind in SIZED else BATCH
+    waiting = [list(range(n, min(n + size, end))) for n in range(first, end, size)]
     running: dict[Child, list[int]] = {}
     while waiting or running:
         while waiting and len(running) < options.jobs:
@@ -129,7 +135,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--start", type=int, default=0, help="number of the first program")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--kind", choices=("array", "index", "mixed"))
+    parser.add_argument("--kind", choices=KINDS)
     parser.add_argument("--backend", choices=("cc", "cuda"), default="cc",
                         help="cuda: kernels, whose threads are fibres")  # fmt: skip
     parser.add_argument("--profile", choices=("strict", "default"), default="strict")

@@ -57,6 +57,19 @@ def nudged(value: Any) -> Any:
     return value
 
 
+def nudged_all(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments in which each is `nudged`."""
+    return {name: nudged(value) for name, value in arguments.items()}
+
+
+def near(one: Any, other: Any, rtol: float) -> bool:
+    """Whether two values are equal, or as near to each other, whatever their types."""
+    if isinstance(one, str) or one is None or isinstance(other, str) or other is None:
+        return bool(one == other)
+    a, b = np.asarray(one), np.asarray(other)
+    return a.shape == b.shape and bool(np.all(_alike(a, b, False, rtol)))
+
+
 def _failed(error: str, why: Exception, made: Mapping[str, Any]) -> Outcome:
     arguments = tuple(value for value, _ in made.values())
     return Outcome((), arguments, _rooms(made), (), error, str(why))

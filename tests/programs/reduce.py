@@ -170,12 +170,28 @@ def _with_smaller_arguments(program: Program) -> Iterator[Program]:
             yield replace(program, args=(*program.args[:n], smaller, *program.args[n + 1 :]))
     sizes = sorted({e for spec in program.args for e in spec.shape if e > 1})
     for size in sizes:
-        for less in range(1, size):
+        for less in _fewer(size):
             args = tuple(
                 replace(s, shape=tuple(less if e == size else e for e in s.shape))
                 for s in program.args
             )
             yield replace(program, args=args)
+            yield replace(program, args=args, text=_with_size(program.text, size, less))
+
+
+def _fewer(size: int) -> Iterator[int]:
+    """Yield smaller sizes to try: all of a few, of many the small ones and fractions."""
+    yield from range(1, min(size, 18))
+    yield from sorted({size // 4, size // 2, size * 3 // 4, size - 1} - set(range(18)))
+
+
+def _with_size(text: str, size: int, less: int) -> str:
+    """Return the text with another number in the place of a size."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and type(node.value) is int and node.value == size:
+            node.value = less
+    return _written(tree)
 
 
 def _smaller_spec(spec: ArgSpec) -> Iterator[ArgSpec]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -10,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plusequals.lowering.schedule import chunks, points, tree
 from tests.backends.cuda.on_cpu import needs_gxx
 
 from .check import check_all
@@ -19,8 +19,7 @@ from .layouts import lay
 from .model import Program
 from .outcomes import unlike
 from .strategies import layouts, programs
-from .thresholds import lowered
-from .ways import Ways, drawn
+from .ways import Ways, drawn, usual
 
 
 @pytest.mark.parametrize("kind", ["array", "index", "mixed"])
@@ -52,15 +51,19 @@ def test_random_programs_as_kernels_of_a_device(thresholds: int) -> None:
     assert not findings, "\n".join(findings)
 
 
-def test_numbers_of_a_schedule_are_lowered_where_they_are_used_and_come_back() -> None:
-    before = points.THREADS, tree.THREADS, chunks.ROUNDS
-    seen = set()
-    for seed in range(8):
-        with lowered(seed):
-            assert tree.THREADS == points.THREADS, "which is taken from there"
-            seen.add((points.THREADS, chunks.ROUNDS))
-    assert (points.THREADS, tree.THREADS, chunks.ROUNDS) == before
-    assert len(seen) > 2
+@pytest.mark.parametrize("seed", [1])
+def test_nests_with_scratch_arrays_under_drawn_policy_numbers(seed: int) -> None:
+    programs = [program_of(seed, n, "nest") for n in range(10)]
+    cases = check_all(programs, drawn(random.Random(seed), passes=False, shared=1.0))
+    findings = [str(case.finding) for case in cases if case.finding is not None]
+    assert not findings, "\n".join(findings)
+
+
+def test_large_nests_as_users_run_them() -> None:
+    cases = check_all([program_of(2, n, "large") for n in range(3)], replace(usual(), optimize=1))
+    findings = [str(case.finding) for case in cases if case.finding is not None]
+    assert not findings, "\n".join(findings)
+    assert not all(case.refused for case in cases)
 
 
 @settings(max_examples=25, derandomize=True, deadline=None, database=None,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
+
+from plusequals.lowering.settings import Settings
 
 SETTINGS = (
     "profile", "optimize", "checked", "stack_bytes", "schedule", "threads", "parallel_from",
@@ -33,7 +35,11 @@ class Ways:
     parallel_from: int = 1_000_000
     pipeline: Literal["whole", "short"] = "whole"
     thresholds: int = 0
-    """Decides from which sizes on a device is used in which way; 0 as it is. See `thresholds`."""
+    """The seed of the policy numbers of the schedules; 0 as they are. See `thresholds`."""
+    poison: bool = False
+    """Whether memory that nothing has written yet holds NaNs and odd numbers. See `poison`."""
+    numpy: bool = False
+    """Whether C is held against plain Python and NumPy alone: the interpreter is slow at size."""
 
     def settings(self) -> dict[str, Any]:
         """Return the settings by name."""
@@ -46,9 +52,13 @@ class Ways:
         return f"Ways({', '.join(changed)})".replace("'", '"')
 
 
-def drawn(rng: random.Random, passes: bool) -> Ways:
-    """Return ways under settings that are drawn from a source of random numbers."""
-    return Ways(
+def drawn(rng: random.Random, passes: bool, shared: float = 0.5) -> Ways:
+    """Return ways under settings that are drawn from a source of random numbers.
+
+    In that share of them threads divide every loop that they may, by a schedule whose policy
+    numbers and caches are drawn, too: small programs reach all of it only there.
+    """
+    ways = Ways(
         passes=passes,
         plain=not passes,
         profile=rng.choice(("strict", "default")),
@@ -59,4 +69,17 @@ def drawn(rng: random.Random, passes: bool) -> Ways:
         threads=rng.choice((1, 2, 7)),
         parallel_from=rng.choice((0, 1_000_000)),
         pipeline=rng.choice(("whole", "whole", "whole", "short")),
+        poison=rng.random() < 0.5,
     )
+    if rng.random() >= shared:
+        return ways
+    return replace(
+        ways, schedule=True, threads=rng.choice((2, 2, 3, 7)), parallel_from=1, pipeline="whole",
+        thresholds=rng.randrange(1, 1 << 30),
+    )  # fmt: skip
+
+
+def usual(poison: bool = True) -> Ways:
+    """Return ways under the settings that a user has who changed none, NumPy as the only oracle."""
+    given = {name: getattr(Settings(), name) for name in SETTINGS}
+    return Ways(**given, plain=False, numpy=True, poison=poison)

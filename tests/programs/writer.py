@@ -43,6 +43,8 @@ class Writer:
     rounds: bool = False
     features: set[str] = field(default_factory=set)
     names: dict[str, Any] = field(default_factory=lambda: {"np": np})
+    limit: int = LIMIT
+    """How many elements an array has at most."""
 
     def fresh(self, prefix: str) -> str:
         """Return a name that nothing has."""
@@ -71,7 +73,7 @@ class Writer:
                 value = eval(text, self.names | self.env)
             except Exception as why:
                 raise Refused(f"{text}: {why}") from None
-        if isinstance(value, np.ndarray) and (value.size > LIMIT or value.dtype == object):
+        if isinstance(value, np.ndarray) and (value.size > self.limit or value.dtype == object):
             raise Refused("too large")
         if type(value) is int and abs(value) > 2**40:
             raise Refused("too large")
@@ -92,7 +94,7 @@ class Writer:
             except Exception as why:
                 raise Refused(f"{lines}: {why}") from None
         for value in self.env.values():
-            if isinstance(value, np.ndarray) and (value.size > LIMIT or value.dtype == object):
+            if isinstance(value, np.ndarray) and (value.size > self.limit or value.dtype == object):
                 raise Refused("too large")
 
     def replay(self) -> None:

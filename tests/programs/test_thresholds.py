@@ -1,0 +1,51 @@
+"""Every tuned constant of the schedules is drawn by the hunts, or kept for a reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from plusequals.backends.cc import host
+from plusequals.lowering.passes import cost
+from plusequals.lowering.schedule import chunks, effort, kinds, points, tree
+
+from .thresholds import CHOICES, KEPT, constants, lowered, users
+
+
+def test_each_constant_is_drawn_or_kept_for_a_reason_and_none_is_both() -> None:
+    drawn = [f"{file}.{name}" for file, names in CHOICES.items() for name in names]
+    kept = [name for names in KEPT.values() for name in names]
+    named = drawn + kept
+    assert sorted(set(named)) == sorted(named), "a constant is named twice"
+    there = set(constants())
+    missing = sorted(there - set(named))
+    assert not missing, f"add these to CHOICES or KEPT of tests/programs/thresholds.py: {missing}"
+    assert not sorted(set(named) - there), "these are gone: take them out of the table"
+
+
+def test_numbers_of_a_schedule_are_lowered_where_they_are_used_and_come_back() -> None:
+    before = points.THREADS, tree.THREADS, chunks.ROUNDS, kinds.ROOM, host.target()
+    seen = set()
+    for seed in range(1, 9):
+        with lowered(seed):
+            assert tree.THREADS == points.THREADS, "which is taken from there"
+            now = host.target()
+            assert 64 <= now.l1_bytes <= now.l2_bytes <= now.l3_bytes <= 1 << 16
+            seen.add((points.THREADS, chunks.ROUNDS, kinds.ROOM, now.l1_bytes, now.vector_bits))
+    assert (points.THREADS, tree.THREADS, chunks.ROUNDS, kinds.ROOM, host.target()) == before
+    assert len(seen) > 4
+
+
+def test_the_seed_zero_changes_nothing() -> None:
+    with lowered(0):
+        assert constants() == (before := constants())
+    assert constants() == before
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [("passes.cost", "CHEAP"), ("schedule.points", "THREADS")]
+)
+def test_modules_that_import_a_constant_have_the_same_one(file: str, name: str) -> None:
+    found = users(file, name)
+    assert len(found) > 1
+    assert len({id(getattr(module, name)) for module in found}) == 1
+    assert cost in found or effort not in found

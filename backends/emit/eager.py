@@ -42,7 +42,7 @@ FEW = 16
 """A loop of so many rounds may be written out by a compiler."""
 LAST = 3
 """What waits for one of the last so many rounds is not done for four at once."""
-_SLOW = frozenset(("floordiv", "mod", "fmod", "round_to"))
+_SLOW = frozenset(("floordiv", "mod", "fmod", "round_to", "round_decimal"))
 """Operations that no compiler makes vectors of, and which take long."""
 _UNCLEAR = Position(const(0))
 

@@ -8,13 +8,14 @@ from math import inf, nan
 import numpy as np
 
 from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Fault
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select
+from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Select
 from ...lowering.ir.indexing import const, var
 from ...lowering.ir.ops import OPS
-from .arrays import as_array, count, elementwise, settled
+from .arrays import as_array, astype, count, elementwise, settled
 from .elementwise import arithmetic
-from .reductions import accumulate, operand, reducer, require_elements
+from .reductions import accumulate, operand, reducer, require_elements, require_ordered
 from .site import (
     NO,
     NONE,
@@ -191,12 +192,29 @@ def average(
         names = site.ctx.axes(array.rank)
         shape = tuple(const(1) if n != at else factor.shape[0] for n in range(array.rank))
         factor = Array(names, shape, factor.at((var(names[at]),)), factor.kind, factor.copied)
-    total = reducer("sum")
+    result = dtypes.promote(array.kind.dtype, factor.kind.dtype)
+    if array.kind.dtype.kind in "biu":
+        result = dtypes.promote(result, dtypes.float64)
     spread = elementwise(
-        site.ctx, lambda x, w: (cast(w[0], w[1].dtype.compute), w[1]), [array, factor], site.span
-    )
-    above = total(site, arithmetic(site, "*", array, factor), axis, keepdims=keepdims)
-    return arithmetic(site, "/", above, total(site, spread, axis, keepdims=keepdims))
+        site.ctx, lambda x, w: (cast(w[0], result.compute), Kind(result)), [array, factor],
+        site.span,
+    )  # fmt: skip
+    total = reducer("sum")
+    product = arithmetic(site, "*", astype(site.ctx, array, result, site.span), spread)
+    above = total(site, product, axis, keepdims=keepdims)
+    below = stored_once(site, total(site, spread, axis, keepdims=keepdims), "weight")
+    _require_weight(site, array_of(site, below))
+    return arithmetic(site, "/", above, below)
+
+
+def _require_weight(site: Site, total: Array) -> None:
+    """Require that no sum of weights is zero, as NumPy does."""
+    dtype = total.kind.dtype.compute
+    nothing = cast(Const(0, dtypes.int64), dtype)
+    test = Apply(OPS["ne"], (cast(total.body, dtype), nothing), dtypes.bool_)
+    text = "weights sum to zero, so that there is no average"
+    fault = Fault("CD0457", "CdZeroDivisionError", text, ("give weights whose sum is not zero",))
+    site.ctx.check(test, fault, (), site.span, Domain(total.ranges))
 
 
 def variance_skipping_nan(root: bool) -> Body:
@@ -240,6 +258,7 @@ def skipping_nan(name: str) -> Body:
         if name == "mean":
             return mean_of(site, array, axes, None, kept, where)
         if name in ("max", "min"):
+            require_ordered(site, array, f"nan{name}")
             require_elements(site, array, axes, f"nan{name}")
             if array.kind.dtype.kind == "f":
                 return _extreme_skipping_nan(site, array, axes, kept, name)

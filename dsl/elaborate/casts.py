@@ -46,6 +46,9 @@ def rounded(site: Site, a: Value, decimals: Value = ZERO) -> Value:
             "CD0449", CdTypeError, "integers are not rounded to tens here", site.span,
             helps=("convert first: `np.round(x.astype(float), -1)`",),
         )  # fmt: skip
+    if kind == "b" and digits:
+        text = "`round` to decimals is not defined for bools"
+        raise error("CD0404", CdTypeError, text, site.span, helps=("a bool is whole already",))
     if kind in "iu":
         return elementwise(site.ctx, combine_of(np.positive), [a], site.span)
     if digits == 0:
@@ -63,6 +66,8 @@ def rounded(site: Site, a: Value, decimals: Value = ZERO) -> Value:
 def python_round(site: Site, number: Value, ndigits: Value = NONE) -> Value:
     """Return Python's `round`: an int without digits."""
     scalar = one_number(site, number, "round", "np.round")
+    if not is_none(ndigits) and scalar.kind == WEAK_FLOAT:
+        return _round_decimal(site, scalar, ndigits)
     if not is_none(ndigits):
         result = rounded(site, scalar, ndigits)
         assert isinstance(result, Scalar), "a rounded number is a number"
@@ -71,6 +76,21 @@ def python_round(site: Site, number: Value, ndigits: Value = NONE) -> Value:
         return scalar
     nearest, _ = apply("rint", (scalar.expr, scalar.kind))
     return Scalar(cast(nearest, dtypes.int64), WEAK_INT)
+
+
+_EXACT_POWERS = 22
+"""Powers of ten up to this one are float64s."""
+
+
+def _round_decimal(site: Site, number: Scalar, ndigits: Value) -> Scalar:
+    """Return a float rounded to decimals as Python does: what is nearest to its exact value."""
+    digits = static_int(site, ndigits, "the number of decimals")
+    if abs(digits) > _EXACT_POWERS:
+        text = f"`round` to {digits} decimals is not supported"
+        helps = (f"up to {_EXACT_POWERS} decimals before and behind the point are",)
+        raise error("CD0449", CdTypeError, text, site.span, helps=helps)
+    by = Const(float(digits), dtypes.float64)
+    return Scalar(Apply(OPS["round_decimal"], (number.expr, by), dtypes.float64), WEAK_FLOAT)
 
 
 def one_number(site: Site, value: Value, name: str, instead: str) -> Scalar:

@@ -20,6 +20,7 @@ from .broadcasting import broadcast_to
 from .context import compare, error
 from .elementwise import arithmetic, converted
 from .joining import own_type
+from .powers import kind_of
 from .reshaping import is_in_order
 from .shaping import ravel
 from .site import (
@@ -43,12 +44,15 @@ from .site import (
     static_int,
     static_shape,
     takes,
+    text_of,
 )
 from .stores import assign
 from .types import WEAK_BOOL, WEAK_COMPLEX, WEAK_FLOAT, WEAK_INT, Kind, cast
+from .ufuncs import strong_of
 from .values import Array, Group, Masked, Scalar, Static, Value
 from .views import subscript
 
+_CASTING = ("no", "equiv", "safe", "same_kind", "same_value", "unsafe")
 _PYTHON = {"b": WEAK_BOOL, "i": WEAK_INT, "u": WEAK_INT, "f": WEAK_FLOAT, "c": WEAK_COMPLEX}
 """What a NumPy number of each kind is as a Python one."""
 
@@ -233,7 +237,12 @@ def _float_range(
     whole = cast(Apply(OPS["ceil"], (scalar.expr,), dtypes.float64), dtypes.int64)
     extent = var(site.ctx.let("n", whole, site.span))
     first_expr, by_expr = (as_scalar(v, site.span).expr for v in (first_value, by_value))
-    element = Apply(OPS["mul"], (place, by_expr), dtypes.float64)
+    delta = Apply(
+        OPS["sub"], (Apply(OPS["add"], (first_expr, by_expr), dtypes.float64), first_expr),
+        dtypes.float64,
+    )  # fmt: skip
+    gap = stored_once(site, Scalar(delta, Kind(dtypes.float64)), "gap")
+    element = Apply(OPS["mul"], (place, as_scalar(gap, site.span).expr), dtypes.float64)
     return site.ctx.known.maximum(extent, const(0)), Apply(
         OPS["add"], (first_expr, element), dtypes.float64
     )
@@ -364,6 +373,13 @@ def astype(
         element = dtypes.float64
     if constant(copy) is False and isinstance(a, Array) and a.kind == Kind(element):
         return a
+    rule = "unsafe" if is_none(casting) else text_of(site, casting, "casting", _CASTING)
+    own = strong_of(kind_of(site, a))
+    if not np.can_cast(own.numpy, element.numpy, rule):
+        raise error(
+            "CD0404", CdTypeError, f"{own} is not cast to {element} by the rule {rule!r}",
+            site.span, helps=("leave `casting=` out: an explicit cast may change values",),
+        )  # fmt: skip
     result = converted(site, a, element)
     if isinstance(result, Array):
         return Array(result.axes, result.shape, result.body, result.kind, copied=True)

@@ -25,6 +25,7 @@ from .context import error
 from .site import (
     NONE,
     NOT_CONSTANT,
+    YES,
     ZERO,
     Body,
     Handler,
@@ -34,6 +35,8 @@ from .site import (
     dtype_of,
     folds,
     is_none,
+    static_bool,
+    stored,
     with_out,
 )  # fmt: skip
 from .types import WEAK_BOOL, WEAK_INT, Kind, cast, hold, join, truth
@@ -194,6 +197,8 @@ def clip(
 ) -> Value:
     """Return the values within limits, None for no limit."""
     low, high = (a_min if is_none(min) else min), (a_max if is_none(max) else max)
+    if is_none(low) and is_none(high):
+        return elementwise(site.ctx, combine_of(np.positive), [a], site.span)
     for limit, ufunc in ((low, np.maximum), (high, np.minimum)):
         if not is_none(limit):
             a = elementwise(site.ctx, combine_of(ufunc), [a, limit], site.span)
@@ -339,16 +344,34 @@ def isclose(
     return result
 
 
-def nan_to_num(site: Site, x: Value, copy: Value = NONE, nan: Value = Static(0.0)) -> Value:
-    """Return `np.nan_to_num`: NaN becomes `nan`, infinities the largest numbers of their type."""
+def nan_to_num(
+    site: Site,
+    x: Value,
+    copy: Value = YES,
+    nan: Value = Static(0.0),
+    posinf: Value = NONE,
+    neginf: Value = NONE,
+) -> Value:
+    """Return `np.nan_to_num`: NaN becomes `nan`, infinities the largest numbers of their type, or
+    what is given. A new array, or `x` itself, written in place, with `copy=False`."""
+    made = _without_nan(site, x, nan, posinf, neginf)
+    if static_bool(site, copy, "copy") or not isinstance(x, Array) or x.view is None:
+        return made
+    return x if made is x else stored(site, x, made)
+
+
+def _without_nan(site: Site, x: Value, nan: Value, posinf: Value, neginf: Value) -> Value:
     dtype = strong_of(powers.kind_of(site, x))
     if dtype.kind == "c":
-        parts = [nan_to_num(site, part(site, x), copy, nan) for part in (real, imag)]
+        parts = [_without_nan(site, part(site, x), nan, posinf, neginf) for part in (real, imag)]
         return operate(site.ctx, "complex", parts, site.span)
     if dtype.kind != "f":
-        return x
+        return converted(site, x, dtype)
     top = _LARGEST_BFLOAT16 if dtype is dtypes.bfloat16 else float(np.finfo(dtype.name).max)
     limited = clip(site, x, Static(-top), Static(top))
+    for given, end in ((posinf, math.inf), (neginf, -math.inf)):
+        if not is_none(given):
+            limited = where(site, arithmetic(site, "==", x, Static(end)), given, limited)
     missing = elementwise(site.ctx, combine_of(np.isnan), [x], site.span)
     return where(site, missing, nan, limited)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce as fold_left
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from .context import error
 from .creation import arange, linspace
 from .elementwise import converted
 from .joining import column_stack, concatenate
+from .powers import kind_of
 from .shaping import at_least
 from .site import (
     NO,
@@ -31,7 +33,8 @@ from .site import (
     static_shape,
     text_of,
 )
-from .types import Kind, cast
+from .types import Kind, cast, join
+from .ufuncs import strong_of
 from .values import Array, Group, Section, Static, Value
 
 
@@ -91,14 +94,24 @@ def ogrid(site: Site, items: tuple[Value, ...]) -> Value:
 
 def row_items(site: Site, items: tuple[Value, ...]) -> Value:
     """Return `np.r_[...]`: slices and arrays joined."""
-    parts = [_points(site, item) if isinstance(item, Section) else item for item in items]
+    parts = _of_one_type(site, items)
     return concatenate(site, Group(tuple(at_least(1, site, part) for part in parts)))
 
 
 def column_items(site: Site, items: tuple[Value, ...]) -> Value:
     """Return `np.c_[...]`: slices and arrays as columns."""
+    return column_stack(site, Group(tuple(_of_one_type(site, items))))
+
+
+def _of_one_type(site: Site, items: tuple[Value, ...]) -> list[Value]:
+    """Return what is joined, Python's numbers in the type that all have together: they are weak."""
     parts = [_points(site, item) if isinstance(item, Section) else item for item in items]
-    return column_stack(site, Group(tuple(parts)))
+    kinds = [kind_of(site, part) for part in parts]
+    dtype = strong_of(fold_left(join, kinds))
+    return [
+        converted(site, part, dtype) if kind.weak else part
+        for part, kind in zip(parts, kinds, strict=True)
+    ]
 
 
 SPECIAL: tuple[tuple[object, Callable[[Site, tuple[Value, ...]], Value]], ...] = (

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...lowering.diagnostic import CdShapeError, CdTypeError, CdValueError
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
+from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Read, Select
 from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply, var
 from ...lowering.ir.indexing import maximum as index_max
@@ -36,7 +37,7 @@ from .site import (
 from .stores import assign
 from .types import Kind, both, cast
 from .ufuncs import strong_of
-from .values import Array, Group, Section, Static, Value
+from .values import Array, Group, Scalar, Section, Static, Value
 from .views import subscript
 
 
@@ -281,21 +282,57 @@ def pad(
     widths = _widths(site, pad_width, base.rank)
     how = text_of(site, mode, "mode", ("constant", "edge", "wrap", "reflect"))
     axes = site.ctx.axes(base.rank)
-    shape, index, tests = [], [], []
+    shape, index, borders = [], [], []
     for axis, size, (before, after) in zip(axes, base.shape, widths, strict=True):
         shape.append(size + before + after)
         if how != "constant" and not before == const(0) == after:
             _require_not_empty(site, size, how)
         at, test = _padded(how, var(axis) - before, size)
         index.append(at)
-        tests += [] if test is None or (before == const(0) == after) else [test]
-    inside = both(*tests)
+        is_padded = test is not None and not before == const(0) == after
+        borders.append((test if is_padded else None, compare("lt", var(axis), before)))
+    inside = both(*(test for test, _ in borders))
     dtype = base.kind.dtype.compute
     body: Expr = cast(base.at(tuple(index)), dtype)
     if inside is not None:
-        outside = array_of(site, constant_values)
-        body = Select(inside, body, cast(outside.body, dtype))
+        edges = _edge_values(site, constant_values, base.rank)
+        body = Select(inside, body, _edged(site, edges, borders, dtype))
     return Array(axes, tuple(shape), body, strong(base.kind), copied=True)
+
+
+def _edge_values(site: Site, value: Value, rank: int) -> list[tuple[Value, Value]]:
+    """Return what is written before and behind each axis: one number, or pairs as of widths."""
+    items = items_of(value)
+    if items is None:
+        return [(value, value)] * rank
+    if all(items_of(item) is None for item in items):
+        return [(items[0], items[-1])] * rank
+    pairs = [items_of(item) or (item,) for item in items]
+    pairs = pairs * rank if len(pairs) == 1 else pairs
+    if len(pairs) != rank:
+        text = f"`pad` of {rank} axes is given constants for {len(pairs)}"
+        raise error("CD0445", CdValueError, text, site.span)
+    return [(pair[0], pair[-1]) for pair in pairs]
+
+
+def _edged(
+    site: Site,
+    edges: Sequence[tuple[Value, Value]],
+    borders: Sequence[tuple[Expr | None, Expr]],
+    dtype: DType,
+) -> Expr:
+    """Return the constant of a point outside: the last axis that it is outside of decides.
+
+    `borders` say of each axis whether a point is inside, and whether before the first element.
+    """
+    numbers = [tuple(cast(array_of(site, v).body, dtype) for v in pair) for pair in edges]
+    out = numbers[0][0]
+    if all(number == out for pair in numbers for number in pair):
+        return out
+    for (low, high), (inside, is_before) in zip(numbers, borders, strict=True):
+        if inside is not None:
+            out = Select(inside, out, low if low == high else Select(is_before, low, high))
+    return out
 
 
 def _padded(how: str, at: Affine, size: Affine) -> tuple[Affine, Expr | None]:
@@ -352,6 +389,8 @@ def take(site: Site, a: Value, indices: Value, axis: Value = NONE) -> Value:
         array_of(site, indices) if picks is not None else indices
     )
     taken = subscript(site.ctx, array, items, site.span, "the array")
+    if isinstance(taken, Array) and not taken.rank:
+        return Scalar(taken.body, Kind(taken.kind.dtype))
     return replace(taken, copied=True) if isinstance(taken, Array) else taken
 
 

@@ -33,6 +33,23 @@ def search(a, v, out, right):
 Each value takes as many rounds as others, and none of them branches: what a processor foresees.
 """
 
+RISING = """
+def rising(edges, out):
+    n = len(edges)
+    first = 1
+    while first < n and edges[clamp(first)] == edges[0]:
+        first += 1
+    falls = first < n and not edges[0] < edges[clamp(first)]
+    for k in range(n - 1):
+        low, high = edges[k], edges[clamp(k + 1)]
+        if (low < high) if falls else (low > high):
+            raise ValueError("bins must be monotonically increasing or decreasing")
+    for k in range(n):
+        out[k] = edges[clamp(n - 1 - k)] if falls else edges[k]
+    return falls
+"""
+"""Edges in rising order, and whether they fall; what does neither raises."""
+
 QUANTILES = """
 def quantiles(rows, shares, out):
     n = rows.shape[1]
@@ -71,6 +88,9 @@ def histogram_equal(a, weights, edges, counts):
 HISTOGRAM_EDGES = """
 def histogram_edges(a, weights, edges, counts):
     bins = len(counts)
+    for k in range(bins):
+        if edges[k] > edges[clamp(k + 1)]:
+            raise ValueError("bins must increase monotonically")
     turns = 0
     while (bins - 1) >> turns > 0:
         turns += 1
@@ -86,7 +106,7 @@ def histogram_edges(a, weights, edges, counts):
 """Add the weight of each value to its bin, for bins between any rising edges."""
 
 INTERPOLATE = """
-def interpolate(x, xp, fp, out, left, right):
+def interpolate(x, xp, fp, out, left, right, has_nan):
     n = len(xp)
     for k in range(len(x)):
         v = x[k]
@@ -94,8 +114,8 @@ def interpolate(x, xp, fp, out, left, right):
             out[k] = left
         elif v > xp[n - 1]:
             out[k] = right
-        elif v != v:
-            out[k] = v
+        elif v != v and n > 1:
+            out[k] = v if has_nan else 0.0
         else:
             lo = 0
             hi = n
@@ -105,14 +125,19 @@ def interpolate(x, xp, fp, out, left, right):
                     lo = middle
                 else:
                     hi = middle
-            if lo == n - 1:
-                out[k] = fp[n - 1]
+            if lo == n - 1 or xp[clamp(lo)] == v:
+                out[k] = fp[clamp(lo)]
             else:
-                rise = fp[clamp(lo + 1)] - fp[clamp(lo)]
-                slope = rise / (xp[clamp(lo + 1)] - xp[clamp(lo)])
-                out[k] = slope * (v - xp[clamp(lo)]) + fp[clamp(lo)]
+                low, high = fp[clamp(lo)], fp[clamp(lo + 1)]
+                slope = (high - low) / (xp[clamp(lo + 1)] - xp[clamp(lo)])
+                y = slope * (v - xp[clamp(lo)]) + low
+                if y != y:
+                    y = slope * (v - xp[clamp(lo + 1)]) + high
+                    if y != y and low == high:
+                        y = low
+                out[k] = y
 """
-"""Piecewise linear interpolation."""
+"""Piecewise linear interpolation; between infinities from whichever side gives a number."""
 
 _ELIMINATED = """
 def {name}(a{given}):

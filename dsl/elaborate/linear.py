@@ -184,15 +184,22 @@ def outer(site: Site, a: Value, b: Value) -> Value:
 
 def vdot(site: Site, a: Value, b: Value) -> Value:
     """Return the product of flattened arrays, the first conjugated."""
-    left = elementwise(site.ctx, combine_of(np.conjugate), [ravel(site, a)], site.span)
-    return dot(site, left, ravel(site, b))
+    return dot(site, _conjugated(site, ravel(site, a)), ravel(site, b))
 
 
 def vecdot(site: Site, x1: Value, x2: Value) -> Value:
     """Return the products over the last axis, the first conjugated, other axes broadcast."""
-    left = elementwise(site.ctx, combine_of(np.conjugate), [x1], site.span)
-    product = array_of(site, arithmetic(site, "*", left, x2))
-    return accumulate(site, OPS["add"], product, (product.rank - 1,), product.kind)
+    product = array_of(site, arithmetic(site, "*", _conjugated(site, x1), x2))
+    op = OPS["or"] if product.kind.dtype.kind == "b" else OPS["add"]
+    return accumulate(site, op, product, (product.rank - 1,), product.kind)
+
+
+def _conjugated(site: Site, value: Value) -> Array:
+    """Return an array conjugated; one of real numbers keeps its type, also of bools."""
+    array = array_of(site, value)
+    if array.kind.dtype.kind != "c":
+        return array
+    return array_of(site, elementwise(site.ctx, combine_of(np.conjugate), [array], site.span))
 
 
 def ufunc_outer(ufunc: np.ufunc, site: Site, a: Value, b: Value) -> Value:

@@ -14,7 +14,7 @@ from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, walk
 from ...lowering.ir.indexing import const
 from ...lowering.ir.ops import OPS
-from .arrays import as_array, elementwise
+from .arrays import as_array, astype, elementwise
 from .context import error
 from .site import (
     NOT_CONSTANT,
@@ -54,6 +54,9 @@ def power(site: Site, base: Value, exponent: Value, ufunc: np.ufunc, python: boo
     whole = _whole(number)
     if whole is not None and 0 <= whole <= (62 if result.kind in "iu" else _LARGEST_PRODUCT):
         return _product(site, base, whole, Kind(result, all_weak))
+    if not all_weak and kinds[0].dtype is not result and result.kind in "fc":
+        # what follows would take the type of the base alone
+        base = astype(site.ctx, base, result, site.span)
     if whole == -1 and result.kind in "fc":
         return elementwise(site.ctx, combine_of(np.divide, python), [Static(1), base], site.span)
     if whole is not None and result.kind == "f" and abs(whole) <= _LARGEST_WHOLE:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ...lowering.diagnostic import CdShapeError, CdTypeError
+from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import For
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Read
@@ -16,7 +17,7 @@ from ...lowering.ir.ops import OPS
 from .arrays import as_scalar, describe, elementwise, settled, with_sums_stored
 from .averages import mean, stored_once
 from .context import error
-from .elementwise import arithmetic, converted_float
+from .elementwise import arithmetic, converted, converted_float
 from .joining import concatenate
 from .linear import matmul
 from .python_reductions import as_number
@@ -171,7 +172,8 @@ def _variables(site: Site, value: Value, in_rows: bool) -> Array:
     if array.rank > 2:
         text = f"`cov` takes one or two axes, and is given {describe(array)}"
         raise error("CD0452", CdTypeError, text, site.span)
-    table = array_of(site, at_least(2, site, converted_float(site, array)))
+    wide = dtypes.promote(array.kind.dtype, dtypes.float64)
+    table = array_of(site, at_least(2, site, converted(site, array, wide)))
     return table if in_rows or array.rank < 2 else array_of(site, transpose(site, table))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access, Assign, Fault
@@ -10,12 +12,12 @@ from ...lowering.ir.expressions import Apply, Const, Domain, Dynamic, Expr, Posi
 from ...lowering.ir.indexing import Affine, const, var
 from ...lowering.ir.ops import OPS
 from . import devices, library
-from .arrays import as_scalar, count, describe, permuted, settled
+from .arrays import as_scalar, count, describe, operate, permuted, settled
 from .averages import stored_once
 from .context import error
 from .creation import linspace
 from .devices import either, rounds_for
-from .elementwise import arithmetic, converted, where
+from .elementwise import arithmetic, converted, imag, real, where
 from .ordering import as_rows, by_digits, fresh, inlined, sort_axis
 from .python_reductions import as_number
 from .reductions import reducer, require_elements, require_ordered
@@ -163,9 +165,17 @@ def _flat_view(site: Site, value: Array) -> Array:
 
 
 def digitize(site: Site, x: Value, bins: Value, right: Value = NO) -> Value:
-    """Return the bin of each value between rising edges."""
+    """Return the bin of each value between edges that rise or fall; others raise ValueError."""
+    line = flat(site, bins, "bins")
+    if array_of(site, bins).rank != 1:
+        raise error("CD0452", CdTypeError, "`digitize` takes edges along one axis", site.span)
+    for value in (line, array_of(site, x)):
+        require_ordered(site, value, "digitize")
+    rising = fresh(site, line.shape, line.kind.dtype, "edges")
+    falls = stored_once(site, inlined(site, library.RISING, line, rising), "falls")
     side = "left" if static_bool(site, right, "right") else "right"
-    return searchsorted(site, bins, x, Static(side))
+    place = searchsorted(site, rising, x, Static(side))
+    return where(site, falls, arithmetic(site, "-", as_number(line.shape[0]), place), place)
 
 
 def histogram(
@@ -310,14 +320,33 @@ def interp(
 ) -> Value:
     """Return piecewise linear interpolation, the end values outside."""
     points, places = array_of(site, x), flat(site, xp, "xp")
+    for value in (points, places):
+        require_ordered(site, value, "interp")
+    heights = array_of(site, fp)
+    if heights.kind.dtype.kind == "c":
+        ends = [[NONE if is_none(end) else part(site, end) for end in (left, right)]
+                for part in (real, imag)]  # fmt: skip
+        sides = [
+            _interpolated(site, points, places, part(site, fp), given, has_nan)
+            for part, given, has_nan in ((real, ends[0], True), (imag, ends[1], False))
+        ]
+        return operate(site.ctx, "complex", sides, site.span)
+    return _interpolated(site, points, places, fp, [left, right], True)
+
+
+def _interpolated(
+    site: Site, points: Array, places: Array, fp: Value, outside: Sequence[Value], has_nan: bool
+) -> Value:
+    """Return real interpolation. At a NaN it is NaN, or zero if not `has_nan`."""
     values = flat(site, converted(site, fp, dtypes.float64), "fp")
     site.ctx.equal_extents(places.shape[0], values.shape[0], "`xp` and `fp`", site.span)
     require_elements(site, places, (0,), "interp")
     ends: list[Value] = []
-    for given, at in ((left, const(0)), (right, values.shape[0] - 1)):
+    for given, at in zip(outside, (const(0), values.shape[0] - 1), strict=True):
         own = Scalar(values.at((at,)), values.kind)
         ends.append(own if is_none(given) else given)
     out = fresh(site, points.shape, dtypes.float64, "between")
     line = flat(site, converted(site, _with_axis(site, points), dtypes.float64), "x")
-    inlined(site, library.INTERPOLATE, line, places, values, _flat_view(site, out), *ends)
+    inlined(site, library.INTERPOLATE, line, places, values, _flat_view(site, out), *ends,
+            Static(has_nan))  # fmt: skip
     return Scalar(out.body, out.kind) if not points.rank else out

@@ -202,14 +202,21 @@ def digits(value: object) -> str:
 def compared_exactly(
     row: Op, left: tuple[Expr, Kind], right: tuple[Expr, Kind]
 ) -> tuple[Expr, Kind] | None:
-    """Return a comparison of a Python int with integers of a type, by value as NumPy compares.
+    """Return a comparison of integers by value, as NumPy compares, where no type holds both sides:
+    of a Python int with integers of a type, and of signed integers with uint64.
 
     None for other operands: they are compared in their joined type.
     """
+    kinds = (left[1], right[1])
+    if all(not kind.weak and kind.dtype.kind in "iu" for kind in kinds):
+        return _compared_with_unsigned(row, left, right)
     weak = [pair for pair in (left, right) if pair[1] == WEAK_INT]
     strong = [pair for pair in (left, right) if not pair[1].weak and pair[1].dtype.kind in "iu"]
     if len(weak) != 1 or len(strong) != 1:
         return None
+    known = weak[0][0].value if isinstance(weak[0][0], Const) else None
+    if isinstance(known, int) and not fits(known, dtypes.int64):
+        return _compared_with_long(row, known, strong[0], weak[0] is left), BOOL
     if strong[0][1].dtype is not dtypes.uint64:
         sides = tuple(cast(expr, dtypes.int64) for expr, _ in (left, right))
         return Apply(row, sides, dtypes.bool_), BOOL
@@ -218,6 +225,33 @@ def compared_exactly(
     answer = row.name in (("lt", "le", "ne") if weak[0] is left else ("gt", "ge", "ne"))
     plain = Apply(row, tuple(cast(e, dtypes.uint64) for e, _ in (left, right)), dtypes.bool_)
     return Select(below, Const(answer, dtypes.bool_), plain), BOOL
+
+
+def _compared_with_unsigned(
+    row: Op, left: tuple[Expr, Kind], right: tuple[Expr, Kind]
+) -> tuple[Expr, Kind] | None:
+    """Return a comparison of signed integers with uint64, None where one type holds both sides."""
+    kinds = (left[1].dtype, right[1].dtype)
+    if dtypes.uint64 not in kinds or all(dtype.kind == "u" for dtype in kinds):
+        return None
+    signed = left[0] if kinds[0].kind == "i" else right[0]
+    wide = cast(signed, dtypes.int64)
+    below = Apply(OPS["lt"], (wide, ZERO), dtypes.bool_)
+    # a negative number is less than every element of the other side
+    answer = row.name in (("lt", "le", "ne") if signed is left[0] else ("gt", "ge", "ne"))
+    plain = Apply(row, tuple(cast(e, dtypes.uint64) for e, _ in (left, right)), dtypes.bool_)
+    return Select(below, Const(answer, dtypes.bool_), plain), BOOL
+
+
+def _compared_with_long(row: Op, number: int, other: tuple[Expr, Kind], is_left: bool) -> Expr:
+    """Return a comparison of a Python int that int64 does not hold with integers of a type."""
+    expr, kind = other
+    if fits(number, kind.dtype):
+        constant = Const(number, kind.dtype)
+        sides = (constant, expr) if is_left else (expr, constant)
+        return Apply(row, sides, dtypes.bool_)
+    is_less = (number < 0) == is_left  # whether the left side is less than the right one
+    return Const(row.name in (("lt", "le", "ne") if is_less else ("gt", "ge", "ne")), dtypes.bool_)
 
 
 def admit(row: Op, kind: Kind) -> Kind:

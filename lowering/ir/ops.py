@@ -149,6 +149,10 @@ def _round_to(x: Any, digits: Any) -> Any:
     return np.round(x, int(digits))
 
 
+def _round_decimal(x: Any, digits: Any) -> Any:
+    return type(x)(round(float(x), int(digits)))
+
+
 def _ordinal(x: Any) -> Any:
     """Count from the least number on: NaN comes next to infinity, and -0 is 0."""
     bits, unsigned = 8 * x.itemsize, np.dtype(f"u{x.itemsize}").type
@@ -254,6 +258,7 @@ _ROWS: tuple[Op, ...] = (
     Op("logaddexp", 2, "f", np.logaddexp, call="logaddexp", derivative="logaddexp"),
     Op("heaviside", 2, "f", np.heaviside, call="heaviside"),
     Op("round_to", 2, "f", _round_to, call="round_to"),
+    Op("round_decimal", 2, "f", _round_decimal, call="round_decimal"),  # Python's, exact
     Op("relu_gate", 2, "iuf", _relu_gate, call="relu_gate", neutral=1, derivative="relu_gate"),
     Op("sat01_gate", 2, "f", _sat01_gate, call="sat01_gate", neutral=0.5,
        derivative="sat01_gate"),

@@ -27,7 +27,7 @@ from ..ir.walk import expressions_of, own_reads, own_writes, statements, writes
 from ..passes.cells import is_in_range, ranges, stride
 from .complex_parts import is_complex, is_of_parts
 
-_SLOW = frozenset(("floordiv", "mod", "fmod", "round_to"))
+_SLOW = frozenset(("floordiv", "mod", "fmod", "round_to", "round_decimal"))
 """Operations that no compiler makes vectors of."""
 
 

@@ -28,7 +28,8 @@ class ArgSpec:
     """A NumPy type, or `int`, `float`, `truth` for a Python scalar."""
     shape: tuple[int, ...] = ()
     kind: str = "exact"
-    """`exact`: small multiples of 1/4; `wild`: anything; `index:n`: whole, below n; or a number."""
+    """`exact`: small multiples of 1/4; `wild`: anything; `rising`: each larger than the one before;
+    `index:n`: whole, below n; or a number."""
     layout: str = "C"
     seed: int = 0
     view: tuple[str, str] | None = None
@@ -89,6 +90,8 @@ def values(spec: ArgSpec) -> np.ndarray:
         return rng.integers(0, max(int(spec.kind[6:]), 1), spec.shape).astype(dtype)
     if dtype.kind == "b":
         return rng.random(spec.shape) < 0.5
+    if spec.kind == "rising":
+        return np.cumsum(rng.integers(1, 4, spec.shape) * 0.5 - 1e-3).astype(dtype)
     if spec.kind == "exact":
         return _exact(rng, dtype, spec.shape)
     return _wild(rng, dtype, spec.shape)

@@ -41,7 +41,7 @@ def run(program: Program, call: Callable[[Mapping[str, Any]], Any]) -> Outcome:
             return _failed(f"{type(why).__name__} {why.code}", why, made)
         except Exception as why:
             return _failed(type(why).__name__, why, made)
-    results = returned if isinstance(returned, tuple) else (returned,)
+    results = tuple(returned) if isinstance(returned, tuple | list) else (returned,)
     undefined = any("invalid value encountered in cast" in str(one.message) for one in told)
     sharing = _sharing(results, arguments)
     values = tuple(arguments.values())

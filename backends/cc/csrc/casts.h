@@ -1,16 +1,18 @@
 // Conversions that C leaves undefined or does not have: floats to integers truncate and saturate,
 // NaN becomes 0; bfloat16 is the upper half of a float, rounded to nearest, ties to even.
+// What is more than -1 and not more than 0 becomes 0 before the cast of C: gcc 12 makes one rounding
+// of a cast to integers and back, which gives -0.
 
 //! $t_from_f32: i8 i16 i32 i64 u8 u16 u32 u64
 static inline $T $t_from_f32(float x)
 {
-    return x != x ? 0 : x <= $lf ? $L : x >= $hf ? $H : ($T)x;
+    return !(x > 0 || x <= -1) ? 0 : x <= $lf ? $L : x >= $hf ? $H : ($T)x;
 }
 
 //! $t_from_f64: i8 i16 i32 i64 u8 u16 u32 u64
 static inline $T $t_from_f64(double x)
 {
-    return x != x ? 0 : x <= $l ? $L : x >= $h ? $H : ($T)x;
+    return !(x > 0 || x <= -1) ? 0 : x <= $l ? $L : x >= $h ? $H : ($T)x;
 }
 
 //! f32_from_bf16

@@ -93,7 +93,7 @@ inlined $T straight_$t_from_f32(float x)
     return $t_from_f32(x);
 #else
     const bool low = x <= $lf, high = x >= $hf;
-    const $T inside = ($T)pick_f32(low | high | (x != x), 0, x);
+    const $T inside = ($T)pick_f32(low | high | !((x > 0) | (x <= -1)), 0, x);
     return pick_$t(low, $L, pick_$t(high, $H, inside));
 #endif
 }
@@ -103,14 +103,14 @@ inlined $T straight_$t_from_f32(float x)
 inlined $T straight_$t_from_f32(float x)
 {
     const float below = pick_f32(x < $H, x, $H), both = pick_f32(below > $L, below, $L);
-    return ($T)(int32_t)pick_f32(x == x, both, 0);
+    return ($T)(int32_t)pick_f32((x > 0) | (x <= -1), both, 0);
 }
 
 //! straight_$t_from_f32: i32 u32
 inlined $T straight_$t_from_f32(float x)
 {
     const bool low = x <= $lf, high = x >= $hf;
-    const $T inside = ($T)pick_f32(low | high | (x != x), 0, x);
+    const $T inside = ($T)pick_f32(low | high | !((x > 0) | (x <= -1)), 0, x);
     return pick_$t(low, $L, pick_$t(high, $H, inside));
 }
 
@@ -122,7 +122,7 @@ inlined $T straight_$t_from_f64(double x)
     return $t_from_f64(x);
 #else
     const bool low = x <= $l, high = x >= $h;
-    const $T inside = ($T)pick_f64(low | high | (x != x), 0, x);
+    const $T inside = ($T)pick_f64(low | high | !((x > 0) | (x <= -1)), 0, x);
     return pick_$t(low, $L, pick_$t(high, $H, inside));
 #endif
 }
@@ -131,13 +131,13 @@ inlined $T straight_$t_from_f64(double x)
 inlined $T straight_$t_from_f64(double x)
 {
     const double below = pick_f64(x < $H, x, $H), both = pick_f64(below > $L, below, $L);
-    return ($T)(int32_t)pick_f64(x == x, both, 0);
+    return ($T)(int32_t)pick_f64((x > 0) | (x <= -1), both, 0);
 }
 
 //! straight_$t_from_f64: u32
 inlined $T straight_$t_from_f64(double x)
 {
     const bool low = x <= $l, high = x >= $h;
-    const $T inside = ($T)pick_f64(low | high | (x != x), 0, x);
+    const $T inside = ($T)pick_f64(low | high | !((x > 0) | (x <= -1)), 0, x);
     return pick_$t(low, $L, pick_$t(high, $H, inside));
 }

@@ -181,5 +181,29 @@ static inline $T round_to_$t($T x, $T digits)
     return places == 0 ? rint$f(x) : places > 0 ? rint$f(x * by) / by : rint$f(x / by) * by;
 }
 
+//! round_decimal_$t: f32 f64
+/* Python's: the exact product, high + low, decides; what is on neither side of a half is even. */
+static inline $T round_decimal_$t($T x, $T digits)
+{
+    const int places = (int)digits;
+    const double value = (double)x, limit = 0x1p53;
+    double scale = 1;
+    for (int i = places < 0 ? -places : places; i > 0; i--) scale *= 10;
+    if (places >= 0) {
+        const double high = value * scale;
+        if (!(fabs(high) < limit)) return x;
+        const double low = fma(value, scale, -high), whole = rint(high), rest = high - whole;
+        const bool up = rest == 0.5 && low > 0, down = rest == -0.5 && low < 0;
+        return ($T)((up || down ? whole + (up ? 1 : -1) : whole) / scale);
+    }
+    const double whole = rint(value / scale), half = scale / 2;
+    if (!(fabs(whole) < limit)) return x;
+    const double rest = fma(-whole, scale, value);
+    const bool is_odd = fmod(whole, 2) != 0;
+    const bool up = rest > half || (rest == half && is_odd);
+    const bool down = rest < -half || (rest == -half && is_odd);
+    return ($T)((up || down ? whole + (up ? 1 : -1) : whole) * scale);
+}
+
 //! fma_$t: f32 f64
 static inline $T fma_$t($T a, $T b, $T c) { return fma$f(a, b, c); }

@@ -52,8 +52,8 @@ class Part:
 
 _PROGRAMS = "tests.programs.hunt"
 PARTS = (
-    Part("mixed", _PROGRAMS, ("--settings", "random"), (40, 80, 40_000), jobs=True),
-    Part("passes", _PROGRAMS, ("--settings", "random", "--passes"), (10, 20, 20_000), jobs=True),
+    Part("mixed", _PROGRAMS, ("--settings", "random"), (10, 80, 40_000), jobs=True),
+    Part("passes", _PROGRAMS, ("--settings", "random", "--passes"), (0, 20, 20_000), jobs=True),
     Part(
         "nests", _PROGRAMS, ("--kind", "nest", "--settings", "random"), (10, 60, 4_500), jobs=True
     ),
@@ -66,7 +66,7 @@ PARTS = (
         jobs=True,
     ),
     Part("sweep", "tests.programs.sweep", (), (0, 40, 20_000)),
-    Part("routines", "tests.backends.runtime.random_steps", ("--threads", "3"), (20, 300, 100_000)),
+    Part("routines", "tests.backends.runtime.random_steps", ("--threads", "3"), (0, 200, 100_000)),
     Part("cache", "tests.dsl.cache_attack", (), (0, 1, 300), "--rounds"),
     Part("sources", "tests.errors.fuzz", (), (20, 200, 50_000), "--count"),
 )

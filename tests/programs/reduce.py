@@ -16,25 +16,31 @@ from .model import ArgSpec, Program
 Fails = Callable[[Program], bool]
 _BUDGET = 400
 """How many programs are tried at most."""
+_MOST = 2000
+"""So many are thought of for one step."""
 
 
 def reduced(program: Program, fails: Fails, budget: int = _BUDGET) -> Program:
     """Return the smallest program found for which `fails` still holds."""
     skip = 0
     while budget > 0:
-        candidates = list(itertools.islice(_candidates(program), 2000))
-        # begin where the last one worked: what failed before it mostly fails again
-        for number in (*range(skip, len(candidates)), *range(min(skip, len(candidates)))):
+        for number, candidate in _from(program, skip):
             budget -= 1
             if budget <= 0:
                 return program
-            if candidates[number].text != program.text or candidates[number].args != program.args:
-                if fails(candidates[number]):
-                    program, skip = candidates[number], number
+            if candidate.text != program.text or candidate.args != program.args:
+                if fails(candidate):
+                    program, skip = candidate, number
                     break
         else:
             return program
     return program
+
+
+def _from(program: Program, first: int) -> Iterator[tuple[int, Program]]:
+    """Yield what may be tried, from a number on: what failed before it mostly does again."""
+    yield from itertools.islice(enumerate(_candidates(program)), first, _MOST)
+    yield from itertools.islice(enumerate(_candidates(program)), min(first, _MOST))
 
 
 def _candidates(program: Program) -> Iterator[Program]:

@@ -38,6 +38,7 @@ from plusequals.lowering.pipeline import optimize
 from . import batch
 from .devices import OnDevice, on_device, orders
 from .model import Program, plain
+from .open_sizes import open_sizes
 from .outcomes import Outcome, difference, near, nudged, nudged_all, run
 from .thresholds import lowered
 from .variants import variant
@@ -78,7 +79,8 @@ def check_all(programs: Sequence[Program], ways: Ways = USUAL) -> list[_Case]:
     """Return what became of each program; C is compiled for all at once."""
     cases = [_Case(p, ways) for p in programs]
     changed = settings.override(cache=False, **ways.settings())
-    with lowered(ways.thresholds), batch.installed() as backend, changed:
+    sizes = open_sizes(ways.open)
+    with lowered(ways.thresholds), sizes, batch.installed() as backend, changed:
         for number, case in enumerate(cases):
             guarded(case, "compile", partial(_elaborated, case, number, backend))
             if case.code is None:

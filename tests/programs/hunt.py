@@ -57,7 +57,7 @@ def program_of(seed: int, number: int, kind: str | None = None) -> Program:
 def ways_of(options: argparse.Namespace, first: int) -> Ways:
     """Return how the batch that begins with that program is run."""
     if options.kind == "large":
-        return usual()
+        return usual(random.Random(f"{options.seed}:{first}:usual"))
     if options.settings == "random":
         rng = random.Random(f"{options.seed}:{first}:settings")
         ways = drawn(rng, options.passes, 0.9 if options.kind == "nest" else 0.5)

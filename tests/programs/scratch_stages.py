@@ -25,6 +25,16 @@ class Nest:
     """Scratch arrays of one row."""
     numbers: list[str] = field(default_factory=list)
 
+    @property
+    def r(self) -> str:
+        """Return how a text writes the number of rows."""
+        return "r" if "r" in self.w.env else str(self.rows)
+
+    @property
+    def c(self) -> str:
+        """Return how a text writes the number of columns."""
+        return "c" if "c" in self.w.env else str(self.columns)
+
     def constant(self) -> str:
         """Return a number that values of the arrays' type may be multiplied by."""
         whole = ("1", "2", "-1", "3")
@@ -79,12 +89,12 @@ class Nest:
 def declare(n: Nest) -> None:
     """A scratch array, of rows and columns or of one row."""
     w, rng = n.w, n.w.rng
-    name, shape = w.fresh("t"), f"({n.rows}, {n.columns})"
+    name, shape = w.fresh("t"), f"({n.r}, {n.c})"
     kinds = (
         ["", "", ", y.dtype", ", dtype=np.float32"] if n.dtype[0] == "f" else [f", np.{n.dtype}"]
     )
     if rng.random() < 0.2:
-        made = rng.choice((f"np.zeros({n.columns}{rng.choice(kinds)})", "v * 2", "y[0].copy()"))
+        made = rng.choice((f"np.zeros({n.c}{rng.choice(kinds)})", "v * 2", "y[0].copy()"))
         w.add(f"{name} = {made}")
         n.lines.append(name)
         return
@@ -107,9 +117,9 @@ def fill(n: Nest) -> None:
     rng, t = n.w.rng, n.scratch()
     a, b = n.w.fresh("a"), n.w.fresh("b")
     op = rng.choice(("=", "=", "=", "+="))
-    over_rows, over_columns = f"range({n.rows})", f"range({n.columns})"
+    over_rows, over_columns = f"range({n.r})", f"range({n.c})"
     if rng.random() < 0.2:
-        over_rows = f"range({n.rows} - 1, -1, -1)"
+        over_rows = f"range({n.r} - 1, -1, -1)"
     by_cells = [f"        {t}[{a}, {b}] {op} {n.cell(a, b)}"]
     if rng.random() < 0.3:
         by_cells = [f"        if {n.cell(a, b)} > {n.constant()}:", "    " + by_cells[0]]
@@ -124,7 +134,7 @@ def fill(n: Nest) -> None:
         forms += [
             [f"for {a} in {over_rows}:", f"    for {b} in {over_columns}:", *by_cells],
             [f"for {b} in {over_columns}:", f"    for {a} in {over_rows}:", *by_cells],
-            [f"for {b} in {over_columns}:", f"    for {a} in range({b} % 2, {n.rows}):", *by_cells],
+            [f"for {b} in {over_columns}:", f"    for {a} in range({b} % 2, {n.r}):", *by_cells],
         ]
     n.w.add(*rng.choice(forms))
 
@@ -134,17 +144,17 @@ def recur(n: Nest) -> None:
     rng, t = n.w.rng, n.scratch()
     k, b = n.w.fresh("k"), n.w.fresh("b")
     op, c = rng.choice(("+=", "+=", "-=", "=")), n.constant()
-    rows, columns = f"range(1, {n.rows})", f"range(1, {n.columns})"
+    rows, columns = f"range(1, {n.r})", f"range(1, {n.c})"
     forms = [
         *[[f"for {k} in {rows}:", f"    {t}[{k}] {op} {t}[{k} - 1]"]] * 3,
         [f"for {k} in {rows}:", f"    {t}[{k}] = {t}[{k} - 1] * {c} + {n.row(k)}"],
         [f"for {k} in {columns}:", f"    {t}[:, {k}] {op} {t}[:, {k} - 1]"],
         [f"for {k} in {columns}:", f"    {t}[:, {k}] = np.maximum({t}[:, {k} - 1], {n.column(k)})"],
-        [f"for {k} in range({n.rows} - 2, -1, -1):", f"    {t}[{k}] {op} {t}[{k} + 1] * {c}"],
-        [f"for {k} in range(2, {n.rows}):", f"    {t}[{k}] = {t}[{k} - 1] - {t}[{k} - 2]"],
+        [f"for {k} in range({n.r} - 2, -1, -1):", f"    {t}[{k}] {op} {t}[{k} + 1] * {c}"],
+        [f"for {k} in range(2, {n.r}):", f"    {t}[{k}] = {t}[{k} - 1] - {t}[{k} - 2]"],
         [f"for {k} in {rows}:", f"    for {b} in {columns}:",
          f"        {t}[{k}, {b}] = {t}[{k} - 1, {b}] + {t}[{k}, {b} - 1] * {c}"],
-        [f"for {b} in range({n.columns}):", f"    for {k} in {rows}:",
+        [f"for {b} in range({n.c}):", f"    for {k} in {rows}:",
          f"        {t}[{k}, {b}] {op} {t}[{k} - 1, {b}]"],
     ]  # fmt: skip
     n.w.add(*rng.choice(forms[:8] if n.large and rng.random() < 0.8 else forms))
@@ -234,7 +244,7 @@ def test(n: Nest) -> None:
 def repeat(n: Nest) -> None:
     """A `while` loop that ends by a value."""
     t, k = n.scratch(), n.w.fresh("k")
-    body = n.w.rng.choice((f"    {t}[1:] += {t}[:-1]", f"    {t}[{k} % {n.rows}] = {n.row('0')}",
+    body = n.w.rng.choice((f"    {t}[1:] += {t}[:-1]", f"    {t}[{k} % {n.r}] = {n.row('0')}",
                            f"    {t} = {t} * 2"))  # fmt: skip
     limit = n.w.rng.randrange(1, 6)
     n.w.add(f"{k} = 0", f"while {k} < {limit} and {t}[0, 0] < 40:", body, f"    {k} += 1")
@@ -247,7 +257,7 @@ def called(n: Nest) -> None:
         ["    p[1:] += p[:-1]", "    return p + q"],
         ["    w = np.zeros_like(p)", "    for d in range(w.shape[0]):",
          "        w[d] = p[d] - q[0]", "    return w"],
-        ["    w = p.copy()", f"    for d in range(1, {n.columns}):",
+        ["    w = p.copy()", f"    for d in range(1, p.shape[1]):",
          "        w[:, d] = w[:, d - 1] + q[:, d]", "    return w"],
         ["    if p[0, 0] > 0:", "        return p - q", "    return q * 2"],
     )  # fmt: skip
@@ -282,9 +292,9 @@ def reduce(n: Nest) -> None:
     forms = (
         [f"{s} = {t}.{name}(axis={axis})", use],
         [f"{s} = {t}.{name}()", f"{t}[0] = {s}"],
-        [f"{s} = np.zeros({n.columns}, {t}.dtype)", f"for {d} in range({n.rows}):",
+        [f"{s} = np.zeros({n.c}, {t}.dtype)", f"for {d} in range({n.r}):",
          f"    {s} += {t}[{d}] * u[{d}]", f"{t}[-1] = {s}"],
-        [f"{s} = 0.0", f"for {d} in range({n.rows}):", f"    {s} = max({s}, {t}[{d}, 0])",
+        [f"{s} = 0.0", f"for {d} in range({n.r}):", f"    {s} = max({s}, {t}[{d}, 0])",
          f"{t}[0, 0] = {s}"],
         [f"{t}[{t} > {n.constant()}] = {n.constant()}"],
         [f"{s} = {t} @ v", f"{t}[:, 0] = {s}"],
@@ -302,7 +312,7 @@ def store(n: Nest) -> None:
     if shape == (n.rows, n.columns):
         n.w.add(
             rng.choice(
-                (f"out += {t}", f"out[...] = np.maximum(out, {t})", f"out[g % {n.rows}] += {t}[0]")
+                (f"out += {t}", f"out[...] = np.maximum(out, {t})", f"out[g % {n.r}] += {t}[0]")
             )
         )
         return

@@ -28,14 +28,16 @@ def program(rng: random.Random, large: bool) -> Program:
     """Return a program; raises Refused where plain Python cannot run it."""
     n = _begun(rng, large)
     w = n.w
+    if w.chance(0.4):
+        w.add("r, c = y.shape")
     if w.chance(0.15):
         declare(n)  # one array for all iterations
     carried = w.chance(0.12)
     if carried:
-        w.add(f"last = np.zeros({n.columns}, y.dtype)", "total = 0.0")
+        w.add(f"last = np.zeros({n.c}, y.dtype)", "total = 0.0")
     is_while = _opened(n)
     if w.chance(0.08):
-        w.lines.append("    " * w.indent + f"if u[g % {n.rows}] > 2:")
+        w.lines.append("    " * w.indent + f"if u[g % {n.r}] > 2:")
         w.lines.append(
             "    " * (w.indent + 1) + ("break" if w.chance(0.3) or is_while else "continue")
         )
@@ -101,7 +103,7 @@ def _opened(n: Nest) -> bool:
     pick = w.rng.randrange(12)
     if pick == 0:
         w.add("g = 0")
-        w.lines.append(f"    while g < {n.many}:")
+        w.lines.append("    while g < x.shape[0]:")
     else:
         if pick == 1:
             w.lines.append(f"    for h in range({w.rng.choice((1, 2, 3))}):")

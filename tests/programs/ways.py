@@ -36,6 +36,8 @@ class Ways:
     pipeline: Literal["whole", "short"] = "whole"
     thresholds: int = 0
     """The seed of the policy numbers of the schedules; 0 as they are. See `thresholds`."""
+    open: bool = False
+    """Whether sizes are run-time sizes from the first call on. See `open_sizes`."""
     poison: bool = False
     """Whether memory that nothing has written yet holds NaNs and odd numbers. See `poison`."""
     numpy: bool = False
@@ -70,6 +72,7 @@ def drawn(rng: random.Random, passes: bool, shared: float = 0.5) -> Ways:
         parallel_from=rng.choice((0, 1_000_000)),
         pipeline=rng.choice(("whole", "whole", "whole", "short")),
         poison=rng.random() < 0.5,
+        open=rng.random() < 0.3,
     )
     if rng.random() >= shared:
         return ways
@@ -79,7 +82,7 @@ def drawn(rng: random.Random, passes: bool, shared: float = 0.5) -> Ways:
     )  # fmt: skip
 
 
-def usual(poison: bool = True) -> Ways:
+def usual(rng: random.Random) -> Ways:
     """Return ways under the settings that a user has who changed none, NumPy as the only oracle."""
     given = {name: getattr(Settings(), name) for name in SETTINGS}
-    return Ways(**given, plain=False, numpy=True, poison=poison)
+    return Ways(**given, plain=False, numpy=True, poison=True, open=rng.random() < 0.3)

@@ -37,6 +37,8 @@ class Tally:
     started: float = field(default_factory=time.monotonic)
     done: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+    first: dict[str, int] = field(default_factory=dict)
+    """The number of the first program that was refused for a reason."""
     findings: list[Finding] = field(default_factory=list)
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
 
@@ -114,7 +116,9 @@ def _count(
 ) -> None:
     tally.done += 1
     if refused:
-        tally.refused[" ".join(refused.split("`")[0].split()[:6])] += 1
+        reason = " ".join(refused.split("`")[0].split()[:6])
+        tally.refused[reason] += 1
+        tally.first.setdefault(reason, number)
     if finding is None:
         return
     kind = kind_of(finding)
@@ -150,7 +154,7 @@ def main(arguments: list[str] | None = None) -> int:
     tally = hunt(options)
     print(tally.line(options.programs))
     for reason, count in tally.refused.most_common(20):
-        print(f"  refused {count:5}  {reason}")
+        print(f"  refused {count:5}  {reason} ({options.seed}:{tally.first[reason]})")
     return 1 if tally.findings else 0
 
 

@@ -11,7 +11,7 @@ from plusequals.dsl.elaborate.inputs import ArraySpec
 
 @contextmanager
 def open_sizes(wanted: bool) -> Iterator[None]:
-    """Compile for run-time sizes of every axis inside of the `with`, where that can be, if wanted."""
+    """Compile for run-time sizes inside of the `with`, if wanted and where that can be."""
     before = sizes.SizesSeen._many
     if wanted:
         sizes.SizesSeen._many = _every  # type: ignore[method-assign]

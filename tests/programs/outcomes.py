@@ -102,7 +102,8 @@ def difference(
 ) -> str | None:
     """Return how two outcomes differ, None where they are the same bit by bit.
 
-    Without `signs` zeros of different signs are the same; with `rtol` so are numbers that near.
+    Without `signs` zeros of different signs are the same; with `rtol` so are numbers that near,
+    measured by the largest number of the other outcome, which is the one that is expected.
     """
     if one.error != other.error:
         told = f"{one.message}{other.message}"
@@ -149,7 +150,7 @@ def _alike(one: np.ndarray, other: np.ndarray, signs: bool, rtol: float) -> np.n
     """Return where two arrays are alike; the parts of a complex number one by one."""
     largest = 0.0
     if rtol and one.dtype.kind in "fc":
-        largest = float(np.max(np.abs(one), initial=0.0, where=np.isfinite(one)))
+        largest = float(np.max(np.abs(other), initial=0.0, where=np.isfinite(other)))
     same = np.ones(one.shape, bool)
     for x, y in ((one.real, other.real), (one.imag, other.imag)):
         alike = np.asarray(x == y)

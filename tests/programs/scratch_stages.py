@@ -257,7 +257,7 @@ def called(n: Nest) -> None:
         ["    p[1:] += p[:-1]", "    return p + q"],
         ["    w = np.zeros_like(p)", "    for d in range(w.shape[0]):",
          "        w[d] = p[d] - q[0]", "    return w"],
-        ["    w = p.copy()", f"    for d in range(1, p.shape[1]):",
+        ["    w = p.copy()", "    for d in range(1, p.shape[1]):",
          "        w[:, d] = w[:, d - 1] + q[:, d]", "    return w"],
         ["    if p[0, 0] > 0:", "        return p - q", "    return q * 2"],
     )  # fmt: skip

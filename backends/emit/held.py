@@ -112,9 +112,10 @@ class _Search:
 
 def is_unrolled(loop: For) -> bool:
     """Whether the rounds of a loop are written out."""
+    if loop.kind != "unrolled" or loop.step != 1 or loop.lo.constant is None:
+        return False
     rounds = (loop.hi - loop.lo).constant
-    fixed = loop.lo.constant is not None and rounds is not None
-    return loop.kind == "unrolled" and fixed and loop.step == 1 and (rounds or 0) <= MOST_UNROLLED
+    return rounds is not None and rounds <= MOST_UNROLLED
 
 
 def plan_of(program: Program, bits: int, data: AbstractSet[int] = frozenset()) -> Plan:

@@ -26,7 +26,7 @@ from plusequals.lowering.ir.loops import (
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.ops import OPS
 
-from ...lowering.ir.build import at, bool_, f64, num, read, symbols
+from ...lowering.ir.build import at, bool_, f32, f64, num, read, symbols
 from ...lowering.ir.build import node as array
 
 lane, i, j, n = symbols("lane i j n")
@@ -60,7 +60,7 @@ def test_an_array_that_is_used_otherwise_too_is_no_variable() -> None:
         over(Store(at(W, lane), read(SUMS, lane))),
     )
     assert plan_of(program(*body), 256).held == {SUMS.id: 4}
-    assert plan_of(program(*body), 0).held == {}
+    assert plan_of(program(*body), 0) == Plan(0)
     for more in (Store(at(W, 0), read(SUMS, 3)), over(Store(at(W, lane), read(SUMS, 3)))):
         assert plan_of(program(*body, more), 256).held == {}
 
@@ -143,7 +143,7 @@ def test_lists_that_are_not_written_as_one_declare_nothing(kind: str) -> None:
     inside = (ZERO, ADD, DONE)
     loop: Stmt = around(*inside, kind="unrolled")
     if kind == "While":
-        loop = While((ZERO, ADD), num(True, bool_), (DONE,))
+        loop = While(inside, num(True, bool_), ())
     test = If(num(True, bool_), (loop,))
     for where in (test, around(test, kind="serial")):
         plan = plan_of(program(where), 256)
@@ -167,7 +167,11 @@ def test_rows_of_a_tile_are_variables_at_fixed_places() -> None:
     assert plan_of(rows(j), 256).held == {}
     assert plan_of(rows(i, hi=33), 256).held == {}
     assert plan_of(rows(i, lanes=8), 256).held == {}
-    assert plan_of(program(Fill(TILE, num(0.0, f64))), 256).held == {}
+    fill = Fill(TILE, num(0.0, f64))
+    for whole in (fill, over(fill), around(fill)):
+        filled = program(whole, *rows(2).kernels[0].body)
+        assert plan_of(filled, 256).held == {}
+    assert plan_of(rows(read(W, 0)), 256).held == {}
     beside = Store(at(TILE, 0, 1), num(0.0, f64))
     assert plan_of(program(beside), 256).held == {}
     assert plan_of(program(over(Store(at(TILE, lane, 1), num(0.0, f64)))), 256).held == {}
@@ -179,6 +183,13 @@ def test_uses_of_different_widths_need_an_array() -> None:
     store = Store(at(narrow, lane), num(0.0, f64))
     single = Store(at(X, lane), num(0.0))
     assert plan_of(program(over(store), over(store)), 256).held == {narrow.id: 4}
+    short = replace(narrow, dtype=f32)
+    wide_too = replace(over(Store(at(W, lane), num(0.0, f64))), body=(
+        Store(at(short, lane), num(0.0)), Store(at(W, lane), num(0.0, f64))))  # fmt: skip
+    thin = over(Store(at(short, lane), num(0.0)))
+    assert plan_of(program(thin), 256).held == {short.id: 8}
+    assert plan_of(program(wide_too), 256).held == {short.id: 4}
+    assert plan_of(program(thin, wide_too), 256).held == {}
     mixed = replace(over(store), body=(store, single))
     assert plan_of(program(mixed), 512).held == {narrow.id: 8}
     plain = Node(4, "plain", (const(16),), f64)

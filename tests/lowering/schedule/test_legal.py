@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,14 @@ from plusequals.lowering.ir.loops import Check, Fill, For, If, Stmt, Store, Upda
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.rewrite import map_statements
 from plusequals.lowering.ir.walk import statements
-from plusequals.lowering.schedule.legal import Dependent, confined, independent, private
+from plusequals.lowering.schedule.legal import (
+    Dependent,
+    confined,
+    ends_early,
+    independent,
+    is_left,
+    private,
+)
 from plusequals.lowering.schedule.nests import band, facts_of
 
 from ..ir.build import ap, at, bool_, i64, node, num, pos, program, read, symbols
@@ -275,7 +283,78 @@ def test_what_is_known_around_the_loop_counts() -> None:
     assert independent(shifted, outer=(Range(k, const(8), const(9)),)) is None
 
 
+def test_what_may_be_the_same_is_unclear_and_what_is_has_iterations_in_numbers() -> None:
+    once = Store(at(Y, 0), ONE)
+    inside = While((once,), num(True, bool_), ())
+    assert why(loop(i, inside)) is Dependent.UNCLEAR
+    assert why(loop(i, loop(j, inside))) is Dependent.UNCLEAR
+    assert why(loop(i, Let(k, read(P, i)), once)) is Dependent.CELL
+    assert why(loop(i, If(ap("gt", read(X, i), ONE), (once,)))) is Dependent.UNCLEAR
+    assert why(loop(i, If(ap("lt", pos(i), pos(4)), (once,)))) is Dependent.CELL
+    assert why(loop(i, Store(at(Y, i), read(Y, read(P, i))))) is Dependent.UNCLEAR
+    assert why(loop(i, Store(at(GRID, i, read(P, i)), read(GRID, read(P, i), i)))) is (
+        Dependent.UNCLEAR
+    )
+    detail = str(independent(loop(i, Store(at(GRID, read(P, i), 0), ONE))))
+    assert detail == "two rounds may use the same element: `grid[..., 0]`"
+    both = str(independent(loop(i, Store(at(Y, read(P, i)), read(Y, i)))))
+    assert both == "two rounds may use the same element: `y[i]` and `y[...]`"
+
+
+def test_a_product_of_two_numbers_that_move_may_be_the_same() -> None:
+    known = Bounds({n: (20, 30), i: (0, 7)})
+    one = loop(i, Store(at(X, multiply(var(n) - var(i), var(i))), ONE))
+    assert independent(one, known=known) is not None
+    assert independent(loop(i, Store(at(X, multiply(var(n), var(i))), ONE)), known=known) is None
+
+
+def test_marks_may_be_set_in_any_order_but_not_looked_at() -> None:
+    marks = replace(Y, purpose="marks")
+    mark = Update(at(marks, read(P, i)), OPS["max"], ONE)
+    assert why(loop(i, mark)) is None
+    assert why(loop(i, mark, Store(at(X, i), read(marks, i)))) is Dependent.UNCLEAR
+    assert why(loop(i, Store(at(marks, read(P, i)), ONE))) is Dependent.UNCLEAR
+
+
+def test_an_iteration_that_ends_early() -> None:
+    store, test = Store(at(Y, i), ONE), ap("gt", read(X, i), ONE)
+    for jump, left in ((Break(), True), (Continue(), False)):
+        for body in ((store, jump), (If(test, (store, jump)),), (If(test, (store,), (jump,)),)):
+            assert ends_early(body) and is_left(body) is left
+        inside = loop(j, If(test, (jump,))), While((jump,), num(True, bool_), ())
+        assert not ends_early((store, *inside)) and not is_left((store, *inside))
+    assert not ends_early(()) and not ends_early((If(test, (store,)),))
+
+
 # ------------------------------------------------------------------------------- temporaries
+
+
+def test_an_array_is_private_where_its_loop_has_it_for_itself() -> None:
+    part = loop(j, Update(at(T, j), OPS["add"], read(X, j)))
+    apart = loop(i, loop(k, part))
+    inner, only = apart.body[0], frozenset({T.id})
+    assert isinstance(inner, For)
+    for noted, expected in (
+        ([], (False, False)),
+        ([(T.id, i)], (True, False)),
+        ([(T.id, k)], (True, True)),
+        ([(T.id, j)], (True, True)),
+        ([(T.id, n), (T.id, k)], (True, True)),
+        ([(T.id, n)], (False, False)),
+        ([(Y.id, i), (Y.id, k)], (False, False)),
+    ):
+        assert tuple(bool(private(one, only, noted)) for one in (apart, inner)) == expected
+    beside = replace(apart, body=(*apart.body, Store(at(Y, 0), read(T, 0))))
+    assert private(beside, only, [(T.id, k)]) == frozenset()
+    assert private(beside, only, [(T.id, i)]) == only
+    assert private(apart, frozenset(), [(T.id, i)]) == frozenset()
+    assert private(apart, frozenset({T.id, GRID.id}), [(T.id, i)]) == only
+
+
+@pytest.mark.parametrize("purpose", ["tile", "panel", "lanes", "stage"])
+def test_what_schedules_fill_is_private(purpose: Any) -> None:
+    made = replace(T, purpose=purpose)
+    assert private(loop(j, Update(at(made, j), OPS["add"], ONE)), frozenset({T.id})) == {T.id}
 
 
 def test_a_temporary_of_a_round_is_private() -> None:

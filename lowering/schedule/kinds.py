@@ -60,8 +60,8 @@ def parallel(program: Program, target: Target) -> Program:
 def privates(program: Program) -> frozenset[int]:
     """Return the ids of the temporaries of which each thread of a parallel loop has its own copy.
 
-    Raises CdInternalError CD0901 where two parallel loops would own one of them, as nested ones do:
-    a copy made for the inner loop would hide what the outer one wrote.
+    Raises CdInternalError CD0901 where parallel loops nest, so that two of them may own an array: a
+    copy made for the inner loop would hide what the outer one wrote.
     """
     found = parallel_loops(tuple(s for kernel in program.kernels for s in kernel.body))
     if not found:
@@ -69,10 +69,9 @@ def privates(program: Program) -> frozenset[int]:
     only = confined(program)
     out: set[int] = set()
     for loop in found:
-        own = private(loop, only[id(loop)], program.rounds)
-        if not out.isdisjoint(own) or parallel_loops(loop.body):
+        if parallel_loops(loop.body):
             raise _nested(loop, program.name)
-        out |= own
+        out |= private(loop, only[id(loop)], program.rounds)
     return frozenset(out)
 
 

@@ -9,14 +9,14 @@ import pytest
 from plusequals.lowering.diagnostic import CdInternalError
 from plusequals.lowering.ir.assignments import Alloc
 from plusequals.lowering.ir.indexing import const, var
-from plusequals.lowering.ir.loops import For, If, Program, Store, Update
+from plusequals.lowering.ir.loops import For, If, Program, Store, Update, While
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.pipeline import PASSES, optimize
 from plusequals.lowering.schedule.kinds import is_worth, parallel, privates
 from plusequals.lowering.target import Target
 
-from ..ir.build import ap, at, node, num, program, read, symbols
+from ..ir.build import ap, at, bool_, node, num, program, read, symbols
 from ..passes.shown import lowered, text_of
 
 i, j, k, n = symbols("i j k n")
@@ -41,6 +41,7 @@ def test_without_a_schedule_or_threads_nothing_changes() -> None:
     assert parallel(made, replace(EAGER, schedule=False)) is made
     assert parallel(made, replace(EAGER, threads=1)) is made
     assert heads(parallel(made, EAGER)) == ["i"]
+    assert heads(parallel(made, replace(EAGER, threads=2))) == ["i"]
 
 
 def test_it_is_the_last_pass() -> None:
@@ -64,12 +65,20 @@ def test_a_branch_is_looked_into() -> None:
     assert heads(parallel(made, EAGER)) == ["i"]
 
 
+def test_the_body_of_a_while_loop_is_looked_into() -> None:
+    loop = For(i, const(0), const(64), 1, (Store(at(Y, i), read(X, i)),))
+    made = program((Y,), (X, S), While((loop,), ap("gt", read(S), num(0.0)), ()))
+    assert heads(parallel(made, EAGER)) == ["i"]
+
+
 def test_little_work_stays_alone() -> None:
     loop = For(i, const(0), const(64), 1, (Store(at(Y, i), read(X, i)),))
     made = program((Y,), (X,), loop)
     assert heads(parallel(made, replace(EAGER, parallel_from=129))) == []
     assert heads(parallel(made, replace(EAGER, parallel_from=128))) == ["i"]
     assert not is_worth(replace(loop, hi=const(1)), 0)
+    assert is_worth(replace(loop, hi=const(2)), 4) and not is_worth(replace(loop, hi=const(2)), 5)
+    assert is_worth(loop, 128) and not is_worth(loop, 129)
     assert is_worth(replace(loop, hi=var(n)), 10**9), "the call decides"
 
 
@@ -106,6 +115,28 @@ def test_temporaries_that_are_too_large_for_each_thread_are_kept_once() -> None:
     column = replace(column, body=(Store(at(larger, j), read(X, i)),))
     loop = For(i, const(0), const(64), 1, (column, Store(at(Y, i), read(larger, i))))
     assert heads(parallel(program((Y,), (X,), loop, local=(larger,)), EAGER)) == ["j"]
+    byte = node(2, "t", (4 << 20) + 1, dtype=bool_)
+    column = replace(column, body=(Store(at(byte, j), num(True, bool_)),))
+    loop = For(i, const(0), const(64), 1, (column, Store(at(Y, i), read(byte, i))))
+    assert heads(parallel(program((Y,), (X,), loop, local=(byte,)), EAGER)) == ["j"]
+
+
+def test_one_iteration_is_not_shared_but_what_is_inside() -> None:
+    inner = For(j, const(0), const(64), 1, (Store(at(Y, j), read(X, j)),))
+    assert heads(parallel(program((Y,), (X,), For(i, const(0), const(1), 1, (inner,))), EAGER)) == [
+        "j"
+    ]
+
+
+def test_what_is_known_around_a_loop_counts() -> None:
+    inner = For(j, const(0), const(8), 1, (Store(at(Y, j), read(Y, var(j) + var(k))),))
+    made = program((Y,), (X,), For(k, const(8), const(20), 1, (inner,)))
+    assert heads(parallel(made, EAGER)) == ["j"]
+
+
+def test_a_temporary_that_an_iteration_takes_over_keeps_the_order() -> None:
+    loop = For(i, const(0), const(64), 1, (Store(at(Y, i), read(S)), Store(at(S), read(X, i))))
+    assert heads(parallel(program((Y,), (X,), loop, local=(S,)), EAGER)) == []
 
 
 def test_softmax_runs_over_its_rows() -> None:
@@ -130,9 +161,12 @@ def test_a_parallel_loop_inside_of_one_that_becomes_parallel_is_serial_again() -
     grid = node(0, "grid", 64, 8)
     inner = For(j, const(0), const(8), 1, (Store(at(grid, i, j), num(1.0)),), "parallel")
     tested = If(ap("gt", num(1.0), num(0.0)), (inner,))
-    made = program((grid,), (), For(i, const(0), const(64), 1, (tested,)))
+    lanes = For(k, const(0), const(8), 1, (Store(at(grid, i, k), num(2.0)),), "vector")
+    made = program((grid,), (), For(i, const(0), const(64), 1, (tested, lanes)))
     assert heads(made) == ["j"]
-    assert heads(parallel(made, EAGER)) == ["i"]
+    (outer,) = parallel(made, EAGER).kernels[0].body
+    serial = replace(tested, then=(replace(inner, kind="serial"),))
+    assert outer == For(i, const(0), const(64), 1, (serial, lanes), "parallel")
 
 
 def test_nested_parallel_loops_have_no_private_arrays() -> None:

@@ -28,12 +28,14 @@ from plusequals.lowering.ir.loops import Check, Fill, For, If, Stmt, Store, Upda
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.rewrite import map_statements
 from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.passes.access import accesses
 from plusequals.lowering.schedule.legal import (
     Dependent,
     confined,
     ends_early,
     independent,
     is_left,
+    overtakes,
     private,
 )
 from plusequals.lowering.schedule.nests import band, facts_of
@@ -193,6 +195,13 @@ def test_a_refusal_names_rounds_in_numbers() -> None:
         "two rounds use the same element: "
         "`y[i + 2]` in the round i = 0 and `y[i]` in the round i = 2"
     )
+    down = For(i, const(7), const(-1), -2, (Store(at(Y, var(i) + 2), read(Y, i)),))
+    assert str(independent(down)).endswith(
+        "`y[i]` in the round i = 7 and `y[i + 2]` in the round i = 5"
+    )
+    assert str(independent(loop(i, Update(at(S), OPS["add"], ONE)))) == (
+        "every round uses the same element: `s`"
+    )
 
 
 def test_rounds_far_enough_apart_do_not_meet() -> None:
@@ -267,6 +276,8 @@ def test_what_is_printed_or_exchanged_keeps_its_order() -> None:
     assert why(loop(i, Permute((X, Y), (Y, X)))) is Dependent.STORAGE
     assert why(loop(i, Fill(Y, ONE))) is Dependent.STORAGE
     assert why(loop(i, Alloc(node(9, "a", n)))) is Dependent.STORAGE
+    assert independent(loop(i, Alloc(node(9, "a", n))), frozenset({9})) is None
+    assert why(loop(i, Store(at(Y, i), ONE), loop(j, Fill(Y, ONE)))) is Dependent.STORAGE
 
 
 def test_a_check_goes_with_writes_that_nobody_sees() -> None:
@@ -306,6 +317,32 @@ def test_a_product_of_two_numbers_that_move_may_be_the_same() -> None:
     one = loop(i, Store(at(X, multiply(var(n) - var(i), var(i))), ONE))
     assert independent(one, known=known) is not None
     assert independent(loop(i, Store(at(X, multiply(var(n), var(i))), ONE)), known=known) is None
+
+
+def test_an_index_named_in_a_round_is_another_in_the_next() -> None:
+    named = Let(k, read(P, i))
+    assert why(loop(i, named, Store(at(Y, k), read(Y, var(k) + 1)))) is Dependent.UNCLEAR
+    assert why(loop(i, named, Store(at(Y, var(k) - var(i)), ONE))) is Dependent.UNCLEAR
+
+
+def test_partners_excuse_what_meets_and_nothing_else() -> None:
+    other = ap("bitxor", pos(i), num(4, i64))
+    behind = ap("gt", other, pos(i))
+    exchanged = (Store(at(S), read(X, i)), Store(at(X, i), read(X, other)),
+                 Store(at(X, other), read(S)))  # fmt: skip
+    assert independent(loop(i, If(behind, exchanged)), frozenset({S.id})) is None
+    assert why(loop(i, *exchanged[1:])) is not None
+    far = Store(at(Y, i), ONE), Store(at(Y, var(i) + 8), ONE)
+    assert why(loop(i, *far)) is None
+
+
+def test_whether_one_place_overtakes_another() -> None:
+    whole = loop(i, Store(at(Y, var(i) + 1), read(Y, i)), Store(at(Y, var(i) + 20), ONE))
+    (ahead, here, far) = accesses((whole,)).of(Y)
+    if not ahead.writes:
+        ahead, here = here, ahead
+    assert overtakes(whole, ahead, here) and not overtakes(whole, here, ahead)
+    assert not overtakes(whole, ahead, far) and not overtakes(whole, far, ahead)
 
 
 def test_marks_may_be_set_in_any_order_but_not_looked_at() -> None:

@@ -174,6 +174,16 @@ def _with_functions(rng: random.Random, stmt: Stmt) -> Stmt:
     return replace(stmt, access=replace(stmt.access, index=index))
 
 
+@pytest.mark.parametrize(
+    ("lo", "hi", "step"), [(4, 1, -2), (2, 5, 2), (3, 1, -1), (2, 4, 1), (2, 3, 1), (3, 2, -1)]
+)
+def test_what_is_cut_off_is_apart_by_what_loops_run_through(lo: int, hi: int, step: int) -> None:
+    cell = Store(at(X, maximum(var(i) * 2 + 20, const(23))), read(X, const(21) - var(i)))
+    assert why(For(i, const(lo), const(hi), step, (cell,))) is None
+    mixed = Store(at(X, maximum(var(i) * 2 + 20, const(27))), read(X, const(21) - var(i)))
+    assert why(For(i, const(2), const(5), 1, (mixed,))) is not None
+
+
 def test_quotient_and_remainder_together_are_one_element() -> None:
     cells = Store(at(GRID, floordiv(var(i), const(4)), mod(var(i), const(4))), ONE)
     assert why(loop(i, cells, hi=24)) is None
@@ -218,6 +228,17 @@ def test_sizes_are_unknowns() -> None:
     assert why(halves) is None
     mirrored = Store(at(wide, i, 0), read(wide, var(n) - 1 - var(i), 0))
     assert why(For(i, const(0), var(n), 1, (mirrored,))) is Dependent.CELL
+
+
+def test_what_is_used_is_inside_of_its_array() -> None:
+    for gap, reason in ((64, None), (63, Dependent.CELL), (-63, Dependent.CELL)):
+        shifted = Store(at(X, i), read(X, var(i) + gap))
+        assert why(For(i, const(0), var(n), 1, (shifted,))) is reason
+
+
+def test_every_array_is_looked_at() -> None:
+    fine, meets = Store(at(Y, i), ONE), Store(at(X, 0), ONE)
+    assert why(loop(i, fine, meets)) is why(loop(i, meets, fine)) is Dependent.CELL
 
 
 def test_both_axes_together_keep_rounds_apart() -> None:
@@ -292,6 +313,9 @@ def test_what_is_known_around_the_loop_counts() -> None:
     shifted = loop(i, Store(at(Y, i), read(Y, var(i) + var(k))))
     assert why(shifted) is Dependent.CELL
     assert independent(shifted, outer=(Range(k, const(8), const(9)),)) is None
+    skewed = loop(i, Store(at(Y, var(i) * 2), read(Y, var(i) * 3 + var(k))))
+    for lo, hi, free in ((13, 14, True), (13, 15, False), (12, 14, False)):
+        assert (independent(skewed, outer=(Range(k, const(lo), const(hi)),)) is None) is free
 
 
 def test_what_may_be_the_same_is_unclear_and_what_is_has_iterations_in_numbers() -> None:

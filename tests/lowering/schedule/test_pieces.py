@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 from plusequals.lowering import settings
 from plusequals.lowering.ir.loops import For, If, Program
 from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.passes.simplify import simplify
 from plusequals.lowering.schedule.pieces import Apart, in_pieces
 from plusequals.lowering.target import Target
 
-from ..passes.shown import lowered
-from .scheduled import MODEST, function, interpreted, of_any_size, scheduled
+from ..passes.shown import lowered, text_of
+from .scheduled import MODEST, function, interpreted, of_any_size, out_of_order, scheduled
 
 EAGER = replace(MODEST, threads=3, parallel_from=1000)
 TAKEN = {
@@ -74,7 +76,7 @@ def test_not_a_bit_changes(name: str, size: int) -> None:
     made = scheduled(procedure, EAGER)
     alone = scheduled(procedure, replace(EAGER, threads=1))
     assert _are_pieces(made) == (size > 1) and not _are_pieces(alone)
-    after, before = interpreted(made, *arrays), interpreted(alone, *arrays)
+    after, before = interpreted(out_of_order(made), *arrays), interpreted(alone, *arrays)
     assert [one.tolist() for one in after] == [one.tolist() for one in before]
     if size > 1:
         loops = (s for kernel in made.kernels for s in statements(kernel.body))
@@ -93,6 +95,14 @@ NOT_INSIDE = {
     "left early": (
         "for i in range(1, len(v)):\n    for j in range(50):\n        if v[i, j] > 0.9:\n"
         "            break\n        v[i, j] += v[i - 1, j]"
+    ),
+    "a number that is needed behind": (
+        "a = 0.0\nfor i in range(1, len(v)):\n    for j in range(50):\n"
+        "        v[i, j] += v[i - 1, j]\n        a = v[i, j] * 2\nv[0, 0] = a"
+    ),
+    "where each row begins": (
+        "for i in range(1, len(v)):\n    for j in range(i % 2, i % 2 + 49):\n"
+        "        v[i, j] += v[i - 1, j]"
     ),
     "what all read": "for i in range(1, len(v)):\n    v[i] += v[i - 1, 0]",
     "neighbours": "for i in range(1, len(v)):\n    v[i, 1:] = v[i - 1, :-1]",
@@ -115,7 +125,7 @@ def _are_cut(text: str, arrays: dict[str, Any], target: Target = EAGER) -> bool:
     procedure = function(f"def f({', '.join(given)}):\n    {inside}\n").procedure(*given.values())
     made = scheduled(procedure, target)
     alone = scheduled(procedure, replace(target, threads=1))
-    after, before = interpreted(made, *given.values()), interpreted(alone, *given.values())
+    after, before = (interpreted(one, *given.values()) for one in (out_of_order(made), alone))
     assert [one.tobytes() for one in after] == [one.tobytes() for one in before]
     loops = (s for kernel in made.kernels for s in statements(kernel.body))
     return any(isinstance(s, For) and s.symbol.name == "piece" for s in loops)
@@ -166,9 +176,24 @@ def test_what_has_to_be_worth_it() -> None:
 
     assert labels(9000, 256) == 1
     assert labels(400, 256) == 0, "as much as the copies"
+    assert labels(9000, 1) == 1 and labels(9000, 0) == 0
     assert labels(9000, 256, threads=1) == 0
     assert labels(9000, 256, parallel_from=10**9) == 0
     assert labels(9000, 256, l2_bytes=4000) == 0, "no cache has the copies"
+
+
+@pytest.mark.parametrize("name", ["checked", "checked_in_what_is_written", "rows"])
+def test_the_loops_in_pieces(golden: Callable[[str], Callable[[str], None]], name: str) -> None:
+    body, arrays = {
+        "checked": ("h[k[i]] += w[i]", {"h": "i64[9]", "k": "i64[6000]", "w": "i64[6000]"}),
+        "checked_in_what_is_written": ("h[h[i]] += w[i]", {"h": "i64[6000]", "w": "i64[6000]"}),
+        "rows": (
+            "t[k[i], j] += x[i, j]",
+            {"t": "f32[256, 64]", "k": "u8[900]", "x": "f32[900, 64]"},
+        ),
+    }[name]
+    target = Target(threads=2, parallel_from=3000)
+    golden(f"{name}.txt")(text_of(in_pieces(simplify(lowered(body, **arrays)), target).program))
 
 
 def test_sizes_of_copies_are_known() -> None:

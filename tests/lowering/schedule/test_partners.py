@@ -31,6 +31,13 @@ CLASH = [
     f"j = i + k[0]\n    if i & k[0] == 1:\n        {SWAP}",
     f"j = i ^ k[0]\n    if j > i:\n        j = j - 1\n        {SWAP}",
     f"j = i ^ k[0]\n    if j > i:\n        {SWAP}\n        x[0] = 1",
+    f"j = i ^ (y[0] & 15)\n    if j > i:\n        {SWAP}",
+    f"j = i | (y[0] & 15)\n    if i & (y[0] & 15) == 0:\n        {SWAP}",
+    "j = i ^ 3\n    l = i ^ 5\n    if j > i:\n        x[i] = x[j] + 1\n        x[l] = 2",
+    "j = i ^ 3\n    l = i ^ 5\n    if l > i:\n        x[i] = x[j] + 1\n        x[l] = 2",
+    "if i & 4 == 0:\n        x[i] = x[i + 4] + 1\n        x[i + 8] = 2",
+    "if i & 8 == 0:\n        x[i] = x[i + 4] + 1\n        x[i + 8] = 2",
+    "if i & 4 == 0:\n        x[i] = x[i + 4] + x[i - 4 + 2 * 2] * y[i + 5]\n        y[i] = 1",
 ]
 
 

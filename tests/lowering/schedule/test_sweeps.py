@@ -58,6 +58,8 @@ def test_how_far_rounds_reach(body: str, reach: int, stages: int) -> None:
         "y[:] = x.sum(); x[:] = y",
         "y[t] = x[t]",
         "x[t:] = 2",
+        "x[:, 0] = x[0, 1]; x[0, :] = y[:7, 3]",
+        "x[0] = x[1]; x[1] = x[3]; x[5:, 1] = x[t, 0]",
     ],
 )
 def test_other_rounds_are_none(body: str) -> None:

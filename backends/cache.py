@@ -25,14 +25,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..lowering import settings
 from ..lowering.later import Later
-from .folders import Refused, first_made, open_folder, open_shared, remove, shrink, sweep
+from .folders import Refused, first_made, open_folder, open_shared, remove, shrink, sweep, temporary
 from .lock import held, hold, locked
 
 if TYPE_CHECKING:
     import pwd
-    import tempfile
 else:
-    pwd, tempfile = Later("pwd", None), Later("tempfile", None)
+    pwd = Later("pwd", None)
 
 _FOLDERS = ("backends", "dsl", "lowering")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -387,9 +386,10 @@ def _homes(usable: bool) -> Iterator[str]:
     """Yield where there may be folders to compile in, the cache first if it is usable, and those
     with hardly any room last."""
     homes = [root()] if usable else []
-    with contextlib.suppress(FileNotFoundError):
-        homes.append(tempfile.gettempdir())
-    yield from sorted([*homes, "/dev/shm"], key=_is_full)
+    for folder in (*temporary(), "/dev/shm"):
+        with contextlib.suppress(FileNotFoundError):  # the current folder was removed
+            homes.append(os.path.abspath(folder))
+    yield from sorted(homes, key=_is_full)
 
 
 def _is_full(folder: str) -> bool:

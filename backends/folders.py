@@ -9,10 +9,19 @@ import contextlib
 import errno
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
+from ..lowering import settings
 from ..lowering.diagnostic import CdBackendError, Diagnostic
+from ..lowering.later import Later
 from .lock import is_held
+
+if TYPE_CHECKING:
+    import tempfile
+else:
+    tempfile = Later("tempfile", None)
 
 _FILES = (errno.EMFILE, errno.ENFILE)
 
@@ -96,6 +105,18 @@ def _make(path: str) -> None:
     _make(os.path.dirname(path))
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, mode=0o700)
+
+
+def temporary() -> list[str]:
+    """Return the folders for temporary files in the order in which `tempfile` would try them.
+
+    It writes to each until one does, holding a lock meanwhile that a forked child would wait for.
+    """
+    if os.name != "posix":
+        return [tempfile.gettempdir()]
+    chosen = getattr(sys.modules.get("tempfile"), "tempdir", None)
+    named = [settings.variable(name) for name in ("TMPDIR", "TEMP", "TMP")]
+    return [one for one in (chosen, *named, "/tmp", "/var/tmp") if one and isinstance(one, str)]
 
 
 def first_made(homes: Iterable[str], prefix: str) -> str:

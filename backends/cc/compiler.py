@@ -19,7 +19,7 @@ from ...lowering import settings
 from ...lowering.diagnostic import NOWHERE, CdBackendError, Diagnostic, Label, Span
 from ...lowering.later import Later
 from ..cache import Cache
-from ..folders import keep_latest
+from ..folders import keep_latest, temporary
 from . import library
 from .host import fuses
 from .toolchain import Ran, Running, Toolchain, first_line, gone, no_place, run, start
@@ -234,10 +234,10 @@ def _report(name: str, text: str, ran: Ran, toolchain: Toolchain, command: tuple
         "", "What it said:", "", ran.said, "", "What it was given:", "", text,
     ]  # fmt: skip
     chosen = settings.current().dump_dir
-    for folder in (chosen, None) if chosen else (None,):
+    for folder in (*([chosen] if chosen else ()), *temporary()):
         with contextlib.suppress(OSError):
-            if folder is None:
-                keep_latest(tempfile.gettempdir(), *_REPORT, _REPORTS - 1)
+            if folder != chosen:
+                keep_latest(folder, *_REPORT, _REPORTS - 1)
             held, path = tempfile.mkstemp(prefix=_REPORT[0], suffix=_REPORT[1], dir=folder)
             with open(held, "w", encoding="utf-8") as file:
                 file.write("\n".join(lines))

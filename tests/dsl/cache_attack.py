@@ -195,31 +195,37 @@ def outcome(function: Callable[..., Any], module: types.ModuleType, call: Call) 
 
 
 def alike(one: Any, other: Any, types: bool = True) -> bool:
-    """Whether two outcomes are one: shapes, element types, values but for rounding, signs of zeros;
-    with `types` also which of Python's and NumPy's numbers there are."""
-    if isinstance(one, np.ndarray | np.generic | float | complex):
+    """Whether two outcomes are one: shapes, values but for rounding, signs of zeros; with `types`
+    element types, and which of Python's and NumPy's numbers there are, too."""
+    numbers = np.ndarray | np.generic | int | float | complex
+    if isinstance(one, numbers) and isinstance(other, numbers):
+        if type(one) is type(other) is int:
+            return one == other  # of any length
         first, second = np.asarray(one), np.asarray(other)
-        same = (type(one) is type(other) or not types) and first.shape == second.shape
-        if not same or first.dtype.newbyteorder("=") != second.dtype.newbyteorder("="):
+        if "O" in (first.dtype.kind, second.dtype.kind):  # longer than any element type
+            return bool(one == other) and (not types or type(one) is type(other))
+        if first.shape != second.shape or (types and not _same_types(one, other)):
             return False
-        first, second = (array.astype(array.dtype.newbyteorder("=")) for array in (first, second))
-        if first.dtype.kind not in "fc":
+        if first.dtype.kind not in "fc" and second.dtype.kind not in "fc":
             return bool((first == second).all())
-        few = 1e-2 if first.dtype == np.float16 else 1e-5
+        few = 1e-2 if np.float16 in (first.dtype, second.dtype) else 1e-5
         parts = [(first.real, second.real), (first.imag, second.imag)]
         return all(
             np.allclose(a, b, few, 0.0, equal_nan=True)
             and bool((np.signbit(a) == np.signbit(b))[(a == 0) & (b == 0)].all())
-            for a, b in parts[: 2 if first.dtype.kind == "c" else 1]
+            for a, b in parts
         )
     if isinstance(one, tuple | list):
         same = type(one).__name__ == type(other).__name__ and len(one) == len(other)
         return same and all(alike(a, b, types) for a, b in zip(one, other, strict=True))
-    if isinstance(other, np.generic) and not types:
-        return alike(other, one, types)
     return type(one).__name__ == type(other).__name__ and (
         repr(one).split(" at 0x")[0] == repr(other).split(" at 0x")[0]
     )
+
+
+def _same_types(one: Any, other: Any) -> bool:
+    first, second = (np.asarray(value).dtype.newbyteorder("=") for value in (one, other))
+    return type(one) is type(other) and first == second
 
 
 def _told(program: Program, calls: Sequence[Call], **outcomes: Outcome) -> str:

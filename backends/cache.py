@@ -129,7 +129,7 @@ def _stamp() -> str:
 def _sources(folder: str) -> Iterator[str]:
     """Yield the paths of the package's own sources in a folder: where it was imported from an
     archive, that of the archive."""
-    archive: str | None = getattr(__loader__, "archive", None)
+    archive: str | None = getattr(globals().get("__loader__"), "archive", None)
     yield from _files(os.path.join(_PACKAGE, folder)) if archive is None else (archive,)
 
 

@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..lowering import settings
 from ..lowering.diagnostic import CdBackendError, Diagnostic
@@ -198,8 +198,10 @@ def _listed(path: str) -> list[os.DirEntry[str]]:
 
 def own_text(path: str) -> str:
     """Return the text of a file of the package, which may have been imported from an archive."""
-    if (archive := getattr(__loader__, "archive", None)) is not None and path.startswith(archive):
-        found: bytes = __loader__.get_data(path)  # type: ignore[union-attr]
+    loader: Any = globals().get("__loader__")
+    archive = getattr(loader, "archive", None)
+    if archive is not None and path.startswith(archive):
+        found: bytes = loader.get_data(path)
         return found.decode("ascii").replace("\r\n", "\n")
     with open(path, encoding="ascii") as file:
         return file.read()

@@ -187,10 +187,10 @@ def constant_text(value: object) -> str:
         return f"{'-' if isnan(value) and copysign(1, value) < 0 else ''}{float.__repr__(value)}"
     if isinstance(value, np.floating) and np.isnan(value):
         return "-nan" if np.signbit(value) else "nan"
-    is_int = isinstance(value, int) and not isinstance(value, bool | Enum)
-    if is_int and value.bit_length() > _DIGITS:
-        return hex(value)  # Python refuses to write its digits
-    return int.__repr__(value) if is_int else repr(value)
+    if not isinstance(value, int) or isinstance(value, bool | Enum):
+        return repr(value)
+    # Python refuses to write the digits of long ones
+    return int.__repr__(value) if value.bit_length() <= _DIGITS else hex(value)
 
 
 def digits(value: object) -> str:

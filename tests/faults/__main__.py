@@ -27,13 +27,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if chosen.list:
         print("\n".join(f"{row.subject:<12} {row.name}" for row in rows))
         return 0
-    fell, started = 0, time.monotonic()
+    fell = untried = 0
+    started = time.monotonic()
     with ThreadPoolExecutor(chosen.jobs) as pool:
         for row, (good, text) in zip(rows, pool.map(run, rows), strict=True):
-            fell += not good
-            word = "survived" if good else "FELL"
+            fell, untried = fell + (good is False), untried + (good is None)
+            word = {True: "survived", False: "FELL", None: "not run"}[good]
             print(f"{word:<9} {row.subject:<12} {row.name[:48]!a:<50} {text}", flush=True)
-    print(f"{len(rows) - fell} of {len(rows)} survived, {time.monotonic() - started:.0f} seconds")
+    took = time.monotonic() - started
+    left = len(rows) - untried
+    print(f"{left - fell} of {left} survived, {untried} not run, {took:.0f} seconds")
     return 1 if fell or not rows else 0
 
 

@@ -71,6 +71,8 @@ class Row:
     """Whether another process has filled the cache before."""
     before: Callable[[Path], object] | None = None
     """What is done to the folder (with `cache` in it) after `warm`, before the process begins."""
+    after: Callable[[Path], object] | None = None
+    """What is done to the folder in the end."""
     flags: Sequence[str] = ()
     """What Python is given."""
     environment: dict[str, str] = field(default_factory=dict)
@@ -79,29 +81,42 @@ class Row:
     """How many warnings of the cache have to be told, if that is known."""
 
 
-def run(row: Row) -> tuple[bool, str]:
-    """Return whether a fault is survived, and what came of it in words."""
+class Unavailable(Exception):
+    """This system, or this user, cannot have the fault."""
+
+
+def run(row: Row) -> tuple[bool | None, str]:
+    """Return whether a fault is survived, None where it cannot be tried, and what came of it."""
     with tempfile.TemporaryDirectory(prefix="faults-") as made:
-        folder = Path(made)
-        (folder / "cache").mkdir(mode=0o700)
-        if row.warm:
-            problem = _ran(Row(subject="", name="warm", body="attempt()"), folder)
-            if problem or _said(folder) != ["right"]:
-                return False, f"could not begin: {problem} {_said(folder)}"
-            (folder / "said.txt").unlink()
-        if row.before is not None:
-            row.before(folder)
-        problem = _ran(row, folder)
-        said = _said(folder)
-        told = (folder / "errors.txt").read_text(errors="replace")
+        try:
+            return _tried(row, Path(made))
+        except Unavailable as why:
+            return None, str(why)
+        finally:
+            if row.after is not None:
+                row.after(Path(made))
+
+
+def _tried(row: Row, folder: Path) -> tuple[bool, str]:
+    (folder / "cache").mkdir(mode=0o700)
+    if row.warm:
+        problem = _ran(Row(subject="", name="warm", body="attempt()"), folder)
+        if problem or _said(folder) != ["right"]:
+            return False, f"could not begin: {problem} {_said(folder)}"
+        (folder / "said.txt").unlink()
+    if row.before is not None:
+        row.before(folder)
+    problem, said = _ran(row, folder), _said(folder)
+    told = (folder / "errors.txt").read_text(errors="replace")
     text = ", ".join(dict.fromkeys(said))
     if problem or not said:
         return False, f"{problem or 'nothing was said'}: {text} {told[-300:]}"
-    few = row.warnings is None or told.count("CacheWarning:") == row.warnings
-    good = all(_is(one, row.between) for one in said[:-1]) and _is(said[-1], row.ends)
-    return good and few, (
-        text if good else f"{text} {told[-2000:]}"
-    ) if few else f"{text}; {told.count('CacheWarning:')} warnings"
+    warned = told.count("CacheWarning:")
+    if row.warnings not in (None, warned):
+        return False, f"{text}; {warned} warnings"
+    if all(_is(one, row.between) for one in said[:-1]) and _is(said[-1], row.ends):
+        return True, text
+    return False, f"{text} {told[-2000:]}"
 
 
 def _is(said: str, allowed: Sequence[str]) -> bool:

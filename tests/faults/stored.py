@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from tests.faults.rows import Row
+from tests.faults.rows import Row, Unavailable
 
 
 def _entries(change: Callable[[Path, bytes], object]) -> Callable[[Path], None]:
@@ -50,6 +52,22 @@ def _other_place(make: Callable[[Path], object]) -> Callable[[Path], None]:
         make(folder / "cache")
 
     return made
+
+
+def _mounted(options: str, name: str, **more: Any) -> Row:
+    """Return a fault of a file system of its own, which only root can have."""
+
+    def mount(folder: Path) -> None:
+        command = ["mount", "-t", "tmpfs", "-o", options, "none", str(folder / "cache")]
+        if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
+            raise Unavailable("nothing may be mounted here")
+        (folder / "cache").chmod(0o700)
+
+    def unmount(folder: Path) -> None:
+        command = ["umount", "-l", str(folder / "cache")]
+        subprocess.run(command, capture_output=True, check=False)
+
+    return _row(name, before=mount, after=unmount, **more)
 
 
 def _row(name: str, **more: object) -> Row:
@@ -171,6 +189,19 @@ ROWS = [
         "    for one in held: fcntl.flock(os.open(one.name, os.O_RDWR), fcntl.LOCK_EX)\n"
         "    os.write(1, b'x'); os.kill(os.getpid(), signal.SIGSTOP)\n"
         "os.waitpid(stopped, os.WUNTRACED)\nattempt()\nos.kill(stopped, signal.SIGKILL)",
+    ),
+    _mounted("size=64k", "a full disk"),
+    _mounted("size=4m", "a disk that becomes full"),
+    _mounted(
+        "size=64k", "a full disk for temporary files, too", environment={"TMPDIR": "{folder}/cache"}
+    ),
+    _mounted("nr_inodes=3", "a disk without room for names"),
+    _mounted("noexec", "a disk that executes nothing"),
+    _mounted(
+        "size=64m",
+        "a disk that becomes read-only",
+        body="attempt()\nsubprocess.run(['mount', '-o', 'remount,ro', CACHE])\n"
+        "attempt(lambda: g(X, 2), np.sum(X))\nattempt()",
     ),
     _row("a shared cache that is none", environment={"PLUSEQUALS_SHARED_CACHE_DIR": "/etc/passwd"}),
     _row(

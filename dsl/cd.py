@@ -80,9 +80,7 @@ def _called(function: CdFunction, args: tuple[Any, ...], kwargs: dict[str, Any])
     except CdError as problem:
         raise problem.with_traceback(None) from None
     except OSError as problem:
-        if (short := shortage(problem)) is None:
-            raise
-        raise short from None
+        raise (shortage(problem) or problem) from problem.__cause__
 
 
 class CdFunction(_LongWay):
@@ -159,6 +157,8 @@ class CdFunction(_LongWay):
             return explain.explanation(*self._forms.peek(arguments), arguments)
         except CdError as problem:
             raise problem.with_traceback(None) from None
+        except OSError as problem:
+            raise (shortage(problem) or problem) from problem.__cause__
 
     @modes.default()
     def procedure(self, *args: Any, **kwargs: Any) -> Procedure:
@@ -167,6 +167,8 @@ class CdFunction(_LongWay):
             return self._forms.peek(self._bind(args, kwargs), compiled=False)[0].procedure
         except CdError as problem:
             raise problem.with_traceback(None) from None
+        except OSError as problem:
+            raise (shortage(problem) or problem) from problem.__cause__
 
     @modes.default()
     def compile(
@@ -189,6 +191,8 @@ class CdFunction(_LongWay):
             return compiled.compiled(form, arguments, name or self.__name__, inline)
         except CdError as problem:
             raise problem.with_traceback(None) from None
+        except OSError as problem:
+            raise (shortage(problem) or problem) from problem.__cause__
 
     def specialise(self, *args: Any, **kwargs: Any) -> Specialisation:
         """Return the form for arguments, compiled and kept as by a call, without running it."""
@@ -327,6 +331,8 @@ def cd(function: Callable[..., Any] | None = None, *, backend: str | None = None
         return CdFunction(definition, signature, backend)
     except CdError as problem:
         raise problem.with_traceback(None) from None
+    except OSError as problem:
+        raise (shortage(problem) or problem) from problem.__cause__
 
 
 def cd_from_source(
@@ -350,6 +356,8 @@ def cd_from_source(
         return CdFunction(definition, _signature(around, definition.surface), backend)
     except CdError as problem:
         raise problem.with_traceback(None) from None
+    except OSError as problem:
+        raise (shortage(problem) or problem) from problem.__cause__
 
 
 def _are_plain(params: Iterable[inspect.Parameter]) -> bool:

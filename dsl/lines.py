@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import os
 import sys
 import textwrap
 from collections.abc import Sequence
 from types import CodeType, FunctionType
 
+from ..backends.folders import shortage
 from ..lowering.diagnostic import CdSyntaxError, Diagnostic
 
 COMMAND = "<string>"
@@ -21,10 +23,15 @@ COMMAND = "<string>"
 
 
 def lines_of(function: FunctionType) -> list[str]:
-    """Return the lines of the file, cell, prompt entry or command that defined `function`."""
+    """Return the lines of the file, cell, prompt entry or command that defined `function`.
+
+    Raises CdBackendError CD0814 where the process can open no more files.
+    """
     code = function.__code__
     linecache.checkcache(code.co_filename)  # drop what changed on disk since it was cached
     lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines and not code.co_filename.startswith("<"):
+        _require_files(code.co_filename)
     if not lines and code.co_filename.startswith("<"):
         try:  # the prompt of Python 3.13 keeps its text under the code object
             lines = inspect.findsource(code)[0]
@@ -35,6 +42,16 @@ def lines_of(function: FunctionType) -> list[str]:
         if sys.version_info >= (3, 14):  # which takes away what all lines are indented by
             lines = textwrap.dedent("".join(lines)).splitlines(keepends=True)
     return lines
+
+
+def _require_files(path: str) -> None:
+    """Raise CdBackendError CD0814 where the process can open no more files: it is no matter of this
+    one, which `linecache` takes for empty then."""
+    try:
+        os.close(os.open(path, os.O_RDONLY))
+    except OSError as why:
+        if (short := shortage(why)) is not None:
+            raise short from None
 
 
 def command(arguments: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import zipfile
@@ -110,3 +111,10 @@ def test_only_the_latest_of_our_files_are_kept(tmp_path: Path) -> None:
     folders.keep_latest(str(tmp_path), "report-", ".txt", 2)
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left == ["other.txt", "report-3.txt", "report-4.txt"]
+
+
+def test_only_a_shortage_of_open_files_is_one() -> None:
+    problem = folders.shortage(OSError(errno.EMFILE, "Too many open files"))
+    assert problem is not None and problem.code == "CD0814"
+    assert "ulimit" in str(problem) and "Too many open files" in str(problem)
+    assert folders.shortage(FileNotFoundError(errno.ENOENT, "none")) is None

@@ -1,12 +1,16 @@
 """The lines that functions were defined in, and what is said where there are none."""
 
+import errno
+import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from plusequals.dsl import lines
 from plusequals.dsl.source import read_source
-from plusequals.lowering.diagnostic import CdSyntaxError
+from plusequals.lowering.diagnostic import CdBackendError, CdSyntaxError
 
 PROGRAM = """
 from plusequals import cd
@@ -69,3 +73,15 @@ def test_missing_files_have_no_text(filename: str) -> None:
         read_source(namespace["f"])
     assert caught.value.code == "CD0101"
     assert filename in str(caught.value)
+
+
+def test_a_process_without_files_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    scope: dict[str, Any] = {}
+    exec(compile("def f(x):\n    return x\n", "/nowhere/made.py", "exec"), scope)
+    assert lines.lines_of(scope["f"]) == []
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(CdBackendError, match="no file can be opened"):
+        lines.lines_of(scope["f"])

@@ -18,6 +18,36 @@ attempt()
 """
 
 
+_LATE = """
+import os, resource, sys
+folder = os.environ['FAULTS_FOLDER']
+text = '@cd\\ndef f(x):\\n    return x * 2\\n'
+with open(folder + '/made.py', 'w') as file: file.write(text)
+import numpy as np
+from plusequals import cd, CdError
+def tried(said=[]):
+    try:
+        scope = {{'cd': cd}}
+        exec(compile(text, folder + '/made.py', 'exec'), scope)
+        said.append('right' if scope['f'](np.ones(3))[0] == 2 else 'wrong')
+    except CdError as problem:
+        said.append('refused ' + problem.code)
+    except BaseException as problem:
+        said.append('raw ' + repr(problem))
+    return said
+soft = 96
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+held = []
+try:
+    while True: held.append(os.open('/dev/null', os.O_RDONLY))
+except OSError: pass
+for _ in range({left}): os.close(held.pop())
+tried()
+for one in held: os.close(one)
+with open(folder + '/said.txt', 'w') as file: file.write('\\n'.join(tried()))
+"""
+
+
 def _row(name: str, **more: object) -> Row:
     return Row(subject="limits", name=name, **more)  # type: ignore[arg-type]
 
@@ -39,6 +69,29 @@ ROWS = [
         )
         for warm in (False, True)
         for left in (*range(14), 20)
+    ),
+    *(
+        _row(
+            f"{left} files may be opened where the first function is defined",
+            flags=("-c", _LATE.format(left=left)),
+        )
+        for left in (0, 1, 3)
+    ),
+    _row(
+        "no files may be opened where a function is defined",
+        body=f"""LEFT = 0
+text = "@cd\\ndef h(x):\\n    return np.sum(x) + 1\\n"
+with open(FOLDER + "/made.py", "w") as file: file.write(text)
+code, made = compile(text, FOLDER + "/made.py", "exec"), []
+def define():
+    scope = {{"cd": cd, "np": np}}
+    exec(code, scope)
+    made.append(scope["h"])
+    return made[-1](X)
+before, attempt = attempt, lambda: before(define, np.sum(X) + 1)
+{_REST}
+before(lambda: made[0](X), np.sum(X) + 1) if made else say("right")""",
+        between=("right", "refused CD0814"),
     ),
     *(
         _row(

@@ -33,8 +33,8 @@ SHAPES = {"small": ((3, 4), (5, 3), (1, 2)), "large": ((130, 64), (64, 1500))}
 BATCH = 40
 _ROUNDED = (
     "exp sqrt cbrt log sin cos tan arc hyp pow ** degrees radians deg2rad rad2deg angle mean var "
-    "std average cov corr norm linalg quantile percentile median trapezoid polyval gradient convolve "
-    "correlate interp linspace space @ dot inner outer einsum kron cross sum prod reduce "
+    "std average cov corr norm linalg quantile percentile median trapezoid polyval gradient "
+    "convolve correlate interp linspace space @ dot inner outer einsum kron cross sum prod reduce "
     "accumulate trace histogram density unwrap divide reciprocal / mgrid"
 ).split()
 """What may be rounded in another way than NumPy does, or adds in another order."""

@@ -202,8 +202,8 @@ def own_text(path: str) -> str:
     archive = getattr(loader, "archive", None)
     if archive is not None and path.startswith(archive):
         found: bytes = loader.get_data(path)
-        return found.decode("ascii").replace("\r\n", "\n")
-    with open(path, encoding="ascii") as file:
+        return found.decode("utf-8").replace("\r\n", "\n")
+    with open(path, encoding="utf-8") as file:  # which needs no import at the end
         return file.read()
 
 

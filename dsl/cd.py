@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,15 @@ from ..backends.folders import shortage
 from ..backends.runtime.state import RUNTIME, Recorder
 from ..lowering import modes
 from ..lowering.collector import paused
-from ..lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Label, Span
+from ..lowering.diagnostic import (
+    CdBackendError,
+    CdError,
+    CdSyntaxError,
+    CdTypeError,
+    Diagnostic,
+    Label,
+    Span,
+)
 from ..lowering.later import Later
 from ..lowering.once import once
 from . import source
@@ -59,28 +68,42 @@ class _LongWay:
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the function; returns what it returns. Raises the `CdError` family."""
-        if modes.are_default():
-            return _called(self, args, kwargs)
-        with modes.default():
-            return _called(self, args, kwargs)
+        try:
+            if modes.are_default():
+                return _called(self, args, kwargs)
+            with modes.default():
+                return _called(self, args, kwargs)
+        except CdError as problem:
+            raise problem.with_traceback(None) from None
+        except Exception as problem:
+            if sys.meta_path is None:
+                raise _too_late(self.__name__) from None  # modules are gone, and `open`
+            if isinstance(problem, OSError) and (short := shortage(problem)) is not None:
+                raise short from problem.__cause__
+            raise
 
 
 def _called(function: CdFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    try:
-        arguments = function._bind(args, kwargs)
-        match = function._known(arguments)
-        if match is None:
-            if function._is_found(arguments, len(args), tuple(kwargs)):
-                return function(*args, **kwargs)
-            match = function._made(arguments)
-        result = results.run(match, arguments)
-        if match.is_direct:
-            function._learn(match, arguments, len(args), tuple(kwargs))
-        return result
-    except CdError as problem:
-        raise problem.with_traceback(None) from None
-    except OSError as problem:
-        raise (shortage(problem) or problem) from problem.__cause__
+    arguments = function._bind(args, kwargs)
+    match = function._known(arguments)
+    if match is None:
+        if function._is_found(arguments, len(args), tuple(kwargs)):
+            return function(*args, **kwargs)
+        match = function._made(arguments)
+    result = results.run(match, arguments)
+    if match.is_direct:
+        function._learn(match, arguments, len(args), tuple(kwargs))
+    return result
+
+
+def _too_late(name: str) -> CdError:
+    """Return the error of a call from a finalizer for which an interpreter that ends lacks much."""
+    message = f"`{name}` is called while the interpreter ends, and cannot be compiled any more"
+    helps = (
+        "call it once with such arguments before the end: what is compiled by then still runs",
+        "or do it in a function that `atexit.register` is given",
+    )
+    return CdBackendError(Diagnostic("CD0829", message, helps=helps))
 
 
 class CdFunction(_LongWay):

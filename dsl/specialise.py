@@ -116,7 +116,7 @@ class Specialisations(Locked):
     def apart(self, arguments: Arguments) -> Specialisation:
         """Return a form to be linked, which no call uses and which has no routine."""
         self._key(arguments)  # raises for what is no argument
-        with self._lock:
+        with self.turn():
             table, specs = self._table(), tuple(self._specs(arguments).values())
             for known in table.apart.get(specs, ()):
                 if known.holds(arguments):
@@ -130,7 +130,7 @@ class Specialisations(Locked):
             return made
 
     def _found_or_made(self, table: Table, arguments: Arguments) -> Match:
-        with self._lock:
+        with self.turn():
             key, specs = self._key(arguments), tuple(self._specs(arguments).values())
             for known in table.full.get(specs, ()):
                 found = known.match(arguments, key)
@@ -215,7 +215,7 @@ class Specialisations(Locked):
 
         Not where the call would have another key by now: where a number became a constant.
         """
-        with self._lock:
+        with self.turn():
             if plan is not None and self._key(arguments) == match.key:
                 self.plans.insert(0, plan)
                 del self.plans[most:]

@@ -11,12 +11,18 @@ others in this way, under a type checker's import of the same:
 What few programs need is named so, too: a compilation needs some hundred of our modules, and each
 takes half a millisecond to import.
 
+A thread of its own does the importing, while the one that asked waits. A signal's handler runs in
+the thread that waits, and may need the same module: it waits, too, where it would have met half of
+one. The garbage collector, whose finalizers may do the same, is off until the module is there.
+
 A process that is forked while another thread imports would wait for that thread, which it does not
 have, as soon as it needs the same module. So a fork waits until such imports have ended.
 """
 
 from __future__ import annotations
 
+import _thread
+import atexit
 import os
 import sys
 import threading
@@ -24,8 +30,14 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from .collector import paused
+
 _LONGEST = 30.0
 """Seconds that a fork waits for imports: one of them may wait for what forks."""
+
+
+class Ending(ImportError):
+    """The interpreter ends, and imports nothing any more."""
 
 
 class _Imports:
@@ -45,6 +57,16 @@ class _Imports:
         with self._changed:
             self._threads.remove(threading.get_ident())
             self._changed.notify_all()
+
+    @property
+    def is_any(self) -> bool:
+        """Whether any thread imports one."""
+        return bool(self._threads)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the calling thread imports one."""
+        return threading.get_ident() in self._threads
 
     def wait(self) -> None:
         """Wait until no other thread imports, and let none begin before `go_on`."""
@@ -71,30 +93,105 @@ if hasattr(os, "register_at_fork"):
 
 
 def imported(name: str, package: str | None = None) -> ModuleType:
-    """Return a module, imported now if need be; a fork waits until it is."""
-    with _imports:
-        return import_module(name, package)
+    """Return a module, imported now if need be; a fork waits until it is.
+
+    Raises Ending where the interpreter imports nothing any more.
+    """
+    full = _full(name, package)
+    found = _complete(full)
+    if found is not None:
+        return found
+    ends = sys.is_finalizing()  # from then on no other thread runs
+    if sys.meta_path is None or (ends and _imports.is_any):
+        raise Ending(f"the interpreter ends: {full} cannot be imported any more")
+    with paused():
+        if ends or _imports.is_own or _is_initialized_here(full):
+            with _imports:
+                return import_module(full)
+        return _by_another_thread(full)
+
+
+def _full(name: str, package: str | None) -> str:
+    """Return the whole name of a module that is named from within a package."""
+    parts, level = (package or "").split("."), len(name) - len(name.lstrip("."))
+    around = parts[: len(parts) + 1 - level] if level else []
+    return ".".join((*around, name[level:]))
+
+
+def _complete(full: str) -> ModuleType | None:
+    """Return a module that was imported, None where it was not or is being imported."""
+    module = (sys.modules or {}).get(full)
+    is_there = module is not None and not getattr(module.__spec__, "_initializing", False)
+    return module if is_there else None
+
+
+def _is_initialized_here(full: str) -> bool:
+    """Whether a package around a module is being imported: by this thread, for all that is known,
+    for which another one would wait."""
+    around = full.split(".")[:-1]
+    packages = (sys.modules.get(".".join(around[: n + 1])) for n in range(len(around)))
+    return any(getattr(getattr(one, "__spec__", None), "_initializing", False) for one in packages)
+
+
+def _by_another_thread(full: str) -> ModuleType:
+    """Return a module that another thread imports while this one waits; raises what that raises."""
+    made: list[ModuleType] = []
+    failed: list[BaseException] = []
+    done = _thread.allocate_lock()
+
+    def work() -> None:
+        try:
+            with _imports:
+                made.append(import_module(full))
+        except BaseException as problem:
+            failed.append(problem)
+        finally:
+            done.release()
+
+    done.acquire()
+    try:
+        _thread.start_new_thread(work, ())
+    except RuntimeError:  # there is no thread to be had
+        with _imports:
+            return import_module(full)
+    with done:  # where a handler raises, the thread goes on
+        pass
+    if failed:
+        raise failed[0]
+    return made[0]
 
 
 class Later:
     """Stands for a module; what is asked of it imports the module."""
 
-    __slots__ = ("_full", "_name", "_package")
+    __slots__ = ("_module", "_name", "_package")
 
     def __init__(self, name: str, package: str | None) -> None:
         self._name, self._package = name, package
-        parts, level = (package or "").split("."), len(name) - len(name.lstrip("."))
-        around = parts[: len(parts) + 1 - level] if level else []
-        self._full = ".".join((*around, name[level:]))
+        self._module: ModuleType | None = None
+        _all.append(self)
 
     def __getattr__(self, name: str) -> Any:
-        module = sys.modules.get(self._full)
-        if module is None or getattr(module.__spec__, "_initializing", False):
-            module = imported(self._name, self._package)
-        return getattr(module, name)
+        if self._module is None:
+            self._module = imported(self._name, self._package)
+        return getattr(self._module, name)
 
     def __repr__(self) -> str:
         return f"<{self._name} of {self._package}, later>"
+
+
+_all: list[Later] = []
+
+
+def _hold_all() -> None:
+    """Have what stands for modules hold those that are there: finalizers that run while the
+    interpreter ends find no module by its name."""
+    for one in _all:
+        if one._module is None:
+            one._module = _complete(_full(one._name, one._package))
+
+
+atexit.register(_hold_all)
 
 
 def later(package: str | None, *names: str) -> tuple[Later, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from weakref import WeakValueDictionary
 from ...lowering import collector, settings
 from ...lowering.diagnostic import CdBackendError, Diagnostic
 from ...lowering.later import Later
+from ...lowering.locks import Locked
 from ..cache import Cache, Entry, content_key
 from . import toolchain
 from .compiler import Ahead, Trial, built, flags
@@ -69,7 +69,7 @@ class CompiledC:
         """What is compiled before it is asked for, by key."""
         self._guess: Ahead | None = None
         """The run-time library, compiled while nothing is known of the compiler."""
-        self.after_fork()
+        self._locks = tuple(Locked() for _ in range(_LOCKS))
 
     def unavailable(self) -> CdBackendError | None:
         """Return why no C can be compiled here, and what to do about it; None where it can."""
@@ -82,7 +82,7 @@ class CompiledC:
     def toolchain(self) -> Toolchain:
         """Return the compiler that the settings choose; raises CdBackendError."""
         command = toolchain.find()
-        with self._locks[0]:
+        with self._locks[0].turn():
             found = self._known(command)
             if found is None:
                 found = self._toolchains[command] = self._inspected(command)
@@ -92,7 +92,7 @@ class CompiledC:
         """Have the compiler looked at beside what is done next, where nothing is known of it."""
         with contextlib.suppress(CdBackendError):  # it is raised where it stands in the way
             command = toolchain.find()
-            with self._locks[0]:
+            with self._locks[0].turn():
                 if self._known(command) is None and command not in self._inspections:
                     self._inspections[command] = inspection.Inspection(
                         command, self.cache.scratch()
@@ -155,10 +155,13 @@ class CompiledC:
         library = self.kept(key, threads.ENTRY) if key else None
         if library is None:
             library, _ = self.load(threads.source(), *threads.LOADED)
-        with self._locks[0]:
+        with self._locks[0].turn():
             found = self._threads.get(library)
             if found is None:
-                found = self._threads[library] = threads.Threads(library)
+                made = threads.Threads(library)
+                found = self._threads.setdefault(library, made)
+                if found is made:
+                    made.start()
             return found
 
     def shares(self) -> tuple[int, int]:
@@ -173,14 +176,14 @@ class CompiledC:
         compiler = self.toolchain()
         chosen = flags(compiler, optimize)
         key = _key(source, compiler, chosen)
-        with self._lock_of(key):
+        with self._lock_of(key).turn() as is_held:
             library = self._libraries.get(key)
             if library is not None:
                 return library, "memory"
             library = self._from_disk(key, source.entry)
             origin: Origin = "disk"
             if library is None:
-                library, origin = self._made(key, source, name, compiler, chosen)
+                library, origin = self._made(key, source, name, compiler, chosen, is_held)
             self._libraries[key] = library
             return library, origin
 
@@ -203,16 +206,14 @@ class CompiledC:
         return found
 
     def _asked(self, command: tuple[str, ...]) -> Toolchain:
-        begun = self._inspections.get(command)
+        begun = self._inspections.pop(command, None)
         if begun is None or begun.process != os.getpid():  # that of a parent is the parent's
             begun = inspection.Inspection(command, self.cache.scratch())
-        else:
-            del self._inspections[command]
         return begun.ended()
 
     def kept(self, key: str, entry: str) -> Library | None:
         """Return the library of a key with that entry, from memory or disk; None for none."""
-        with self._lock_of(key):
+        with self._lock_of(key).turn():
             library = self._libraries.get(key) or self._from_disk(key, entry)
             if library is not None:
                 self._libraries[key] = library
@@ -237,7 +238,7 @@ class CompiledC:
         name, optimize = threads.LOADED
         chosen = flags(compiler, optimize)
         key = _key(source, compiler, chosen)
-        with self._lock_of(key):
+        with self._lock_of(key).turn():
             begun, self._guess = self._guess, None
             known = key in self._libraries or key in self._ahead
             unwanted = known or processors() < 2 or self.cache.get(key) is not None
@@ -257,10 +258,21 @@ class CompiledC:
             self._ahead[key] = begun
 
     def _made(
-        self, key: str, source: Source, name: str, compiler: Toolchain, chosen: Sequence[str]
+        self,
+        key: str,
+        source: Source,
+        name: str,
+        compiler: Toolchain,
+        chosen: Sequence[str],
+        is_held: bool,
     ) -> tuple[Library, Origin]:
-        """Compile, unless another process does: then wait for what it puts on disk."""
-        with self.cache.building(key):
+        """Compile, unless another process does: then wait for what it puts on disk.
+
+        A thread that compiles something already, and was interrupted, waits for no process: that
+        one may wait for this thread. `is_held` says whether it holds the key's lock.
+        """
+        is_first = is_held and sum(one.is_own for one in self._locks[1:]) == 1
+        with self.cache.building(key) if is_first else contextlib.nullcontext():
             library = self._from_disk(key, source.entry)
             if library is not None:
                 return library, "disk"
@@ -291,19 +303,18 @@ class CompiledC:
         """Return what was compiled ahead; None where nothing was, or where that went wrong, as when
         its folder was removed."""
         begun = self._ahead.get(key)
-        if begun is None or not begun.is_ours():
+        if begun is None or not begun.is_ours() or self._ahead.pop(key, None) is None:
             return None
-        del self._ahead[key]
         with contextlib.suppress(CdBackendError):
             return begun.ended()[0] or None
         return None
 
-    def _lock_of(self, key: str) -> threading.Lock:
+    def _lock_of(self, key: str) -> Locked:
         return self._locks[int(key[:4], 16) % (_LOCKS - 1) + 1]
 
     def after_fork(self) -> None:
-        """Make the locks, again in a forked child: those of before may be held by no thread."""
-        self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
+        """Renew the lock of the short way in a forked child: a thread that is not there may hold
+        it."""
         self.short_way.after_fork()
 
 

@@ -98,7 +98,7 @@ class Trial:
     def _start(self, at: int, text: str, name: str, chosen: Sequence[str]) -> None:
         """Start the compiler of one of the texts, for an object file if there are several."""
         name, command, said = f"{at or ''}{name}", self.command, f"said{at or ''}"
-        with open(os.path.join(self._folder, name), "w", encoding="ascii", newline="\n") as file:
+        with open(os.path.join(self._folder, name), "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
         if self._objects:
             alone = [flag for flag in chosen if flag != _SHARED]

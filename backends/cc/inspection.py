@@ -96,7 +96,7 @@ def asked(command: Sequence[str]) -> tuple[str, ...]:
 
 def _write_probe(folder: str) -> None:
     try:
-        with open(os.path.join(folder, "probe.c"), "w", encoding="ascii") as file:
+        with open(os.path.join(folder, "probe.c"), "w", encoding="utf-8") as file:
             file.write("int probe(void) { return 0; }\n")
     except OSError as why:
         raise no_place(why, folder) from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ...lowering import settings
 from ...lowering.later import Later
@@ -53,16 +53,21 @@ class Threads:
     __slots__ = ("__weakref__", "_answers", "_callback", "_function", "_library", "_tables")
 
     def __init__(self, library: Library) -> None:
-        """Start the library; Library raises Broken where it is another one."""
+        """Take the functions of the library, which `start` starts; Library raises Broken where it
+        is another one."""
         self._library = library
         self._function = library.function(ENTRY)
         self._answers = answers = _Answers()
         self._callback = ffi.callback(_ASK, answers.ask, error=1, onerror=answers.failed)
         self._tables: dict[tuple[int, int], Any] = {}
+
+    def start(self) -> Self:
+        """Return this, started: once for a library. Its workers end with this."""
         main = threading.main_thread().ident or 0
         _call(self._function, (_START, main), self._callback)
-        ending = weakref.finalize(self, _end, self._function, library)
+        ending = weakref.finalize(self, _end, self._function, self._library)
         ending.atexit = False  # at exit a thread may still be inside
+        return self
 
     @property
     def key(self) -> str:

@@ -223,7 +223,7 @@ class Nvcc:
 
     def build(self, text: str, target: str, folder: Path) -> Made:
         """Return the code that it makes of a text in an empty folder; raises Failed."""
-        (folder / "kernels.cu").write_text(text, encoding="ascii")
+        (folder / "kernels.cu").write_text(text, encoding="utf-8")
         command = (self.command, *self.flags(target), "-o", "kernels.cubin", "kernels.cu")
         ran = run(command, str(folder))
         made = folder / "kernels.cubin"

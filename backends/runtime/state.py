@@ -89,7 +89,6 @@ class Runtime:
     """The backends in use and counts of what was compiled. Any number of threads may use it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self.scheduling = Scheduling()
         self._backends: dict[str, Backend] = {}
         self._begun: dict[str, Backend] = {}
@@ -107,7 +106,9 @@ class Runtime:
         """Whether a trace is taken."""
         self.logger: Callable[[], Recorder] | None = None
         """Returns what writes logs, where the setting `debug_log_from_routines` asks for them."""
-        self._counts: Counter[str] = Counter()
+        self._counts: Counter[tuple[str, int]] = Counter()
+        """How many procedures came from where, by the thread that counted them: without a lock,
+        which a finalizer that compiles would wait for."""
         atexit.register(self._finish)
         os.register_at_fork(after_in_child=self._after_fork)
 
@@ -138,15 +139,13 @@ class Runtime:
             made = self._begun.get(name) or registry.get(name)
         if why := made.unavailable():
             raise why
-        with self._lock:
-            return self._backends.setdefault(name, made)
+        return self._backends.setdefault(name, made)
 
     def begin(self, name: str) -> None:
         """Have a backend begin what it needs its time for, beside what is done next."""
         if name in self._backends:
             return
-        with self._lock:
-            made = self._begun.setdefault(name, registry.get(name))
+        made = self._begun.setdefault(name, registry.get(name))
         begin = getattr(made, "begin", None)  # of `interface.Begins`, which takes 5 ms to import
         if begin is not None:
             begin()
@@ -202,14 +201,13 @@ class Runtime:
                 codes = made.compile_all(procedures)
             else:
                 codes = [made.compile(procedure) for procedure in procedures]
-        with self._lock:
-            self._counts.update(code.origin for code in codes)
+        for code in codes:
+            self.count(code.origin)
         return codes
 
     def count(self, origin: str) -> None:
         """Count a procedure that came from somewhere."""
-        with self._lock:
-            self._counts[origin] += 1
+        self._counts[origin, threading.get_ident()] += 1
 
     def timed(self, name: str, kind: str, where: str, run: Step) -> Step:
         """Return a step that is about to be queued; while a profile is taken, one that tells."""
@@ -218,12 +216,13 @@ class Runtime:
 
     def counts(self) -> dict[str, int]:
         """Return how many procedures came from where: `compiled`, `disk`, `memory`, ..."""
-        with self._lock:
-            return dict(self._counts)
+        found: Counter[str] = Counter()
+        for (origin, _), count in list(self._counts.items()):
+            found[origin] += count
+        return dict(found)
 
     def _after_fork(self) -> None:
         """Replace the locks: in the parent a thread that the child lacks may hold them."""
-        self._lock = threading.Lock()
         self.scheduling.renew()
         given = given_up()  # the same one for all: it is told once
         for worker in list(self.workers):

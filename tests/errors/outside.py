@@ -355,6 +355,13 @@ def work_left_to_a_forked_child() -> object:
     return worker.synchronize()
 
 
+def called_while_the_interpreter_ends() -> object:
+    """Call from a finalizer, when Python's own modules are gone, what is not compiled."""
+    f = pe.cd_from_source("def f(y):\n    y[i] = 1.0\n")
+    with mock.patch.object(sys, "meta_path", None), mock.patch.object(f, "_made", None):
+        return f(np.ones(3))
+
+
 def _streams(*names: str) -> list[pe.Stream]:
     """New streams with names that do not depend on what ran before."""
     streams = [pe.device("numpy").stream() for _ in names]

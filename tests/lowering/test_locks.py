@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 
 from plusequals.backends.cc.backend import CompiledC
 from plusequals.backends.runtime.printed import Printed
@@ -65,3 +66,49 @@ def test_a_child_that_is_forked_with_a_lock_held_gives_it_back() -> None:
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
     assert _printed(program) == "4\n"
+
+
+def test_a_thread_does_not_wait_for_itself() -> None:
+    one, other = Locked(), Locked()
+    with one.turn() as first, one.turn() as again, other.turn() as second:
+        assert (first, again, second) == (True, False, True)
+        assert one.is_own and other.is_own
+    assert not one.is_own
+    with one.turn() as later:
+        assert later
+
+
+def test_threads_do_not_wait_for_each_other() -> None:
+    locks, both, held = [Locked(), Locked(), Locked()], threading.Barrier(3), []
+
+    def take(number: int) -> None:
+        with locks[number].turn():
+            both.wait(10)
+            with locks[(number + 1) % 3].turn() as is_held:
+                held.append(is_held)
+
+    threads = [threading.Thread(target=take, args=(n,), daemon=True) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(held) == 3 and not all(held)
+    assert not any(lock._owner for lock in locks)
+
+
+def test_who_waits_has_the_lock_when_it_is_free() -> None:
+    one, inside, order = Locked(), threading.Event(), []
+
+    def wait() -> None:
+        inside.wait(10)
+        with one.turn() as is_held:
+            order.append(("waited", is_held))
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    with one.turn():
+        inside.set()
+        thread.join(0.05)
+        order.append(("first", True))
+    thread.join(10)
+    assert order == [("first", True), ("waited", True)]

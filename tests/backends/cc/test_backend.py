@@ -306,9 +306,8 @@ def test_a_forked_child_runs_and_compiles(cc: CompiledC, cache_dir: Path) -> Non
         runtime = Runtime()
         code = runtime.compile(procedures.scale(), "cc")
         code.run((y, x))
-        runtime._lock.acquire()                       # as a thread of the parent might
         for lock in runtime.backend("cc")._locks:
-            lock.acquire()
+            lock._lock.acquire()
         child = os.fork()
         if child == 0:
             y[...] = 0

@@ -62,7 +62,7 @@ def shared() -> threads.Threads:
     """Return the run-time library."""
     with tempfile.TemporaryDirectory() as folder:
         made = _made(threads.source().text, folder, ["-pthread"])
-        return threads.Threads(Library(made.read_bytes(), "threads"))
+        return threads.Threads(Library(made.read_bytes(), "threads")).start()
 
 
 @dataclass

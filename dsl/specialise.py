@@ -176,7 +176,8 @@ class Specialisations(Locked):
 
     def _serves(self, made: Specialisation, specs: Specs, wanted: Specs) -> bool:
         """Whether a form for more than one call knows no more than it was made for."""
-        return made.typed.statics <= self._statics and takes_copies(made, specs, wanted)
+        statics = self._compared(self._table())
+        return made.typed.statics <= statics and takes_copies(made, specs, wanted)
 
     def _opened(
         self, table: Table, arguments: Arguments, compiled: bool, opened: Specs | None = None
@@ -220,6 +221,10 @@ class Specialisations(Locked):
                 self.plans.insert(0, plan)
                 del self.plans[most:]
 
+    def _compared(self, table: Table) -> frozenset[str]:
+        """Return the parameters whose values are part of what a call is like."""
+        return self._statics - table.numbers.free if table.numbers.free else self._statics
+
     def _add_statics(self, made: Specialisation) -> None:
         """Have the numbers compared that a form has as constants, also by those that know none."""
         self._statics |= made.typed.statics
@@ -234,7 +239,7 @@ class Specialisations(Locked):
         return table
 
     def _key(self, arguments: Arguments) -> object:
-        statics = self._statics
+        statics = self._compared(self._table())
         try:
             if not statics:
                 return tuple([quick_key(value, False) for value in arguments.values()])
@@ -245,10 +250,10 @@ class Specialisations(Locked):
 
     def _specs(self, arguments: Arguments) -> dict[str, Spec]:
         """Return the specification of every argument; raises CdTypeError, naming the parameter."""
-        found = {}
+        found, statics = {}, self._compared(self._table())
         for name, value in arguments.items():
             try:
-                found[name] = describe_input(value, name in self._statics, name)
+                found[name] = describe_input(value, name in statics, name)
             except CdTypeError as problem:
                 raise placed(problem, self.function, name) from None
         return found

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
+import numpy as np
+
 from ..lowering.dataclass import dataclass
 from ..lowering.ir.assignments import Check, Let
 from ..lowering.ir.expressions import Apply, Cast, Expr, Position, reads, walk
@@ -29,7 +31,8 @@ _SMALL = 1 << 20
 """Integers of the run have 64 bits, those of Python any number: products by more are computed by
 Python, so that they are right or refused."""
 _GROWS = frozenset(["mul", "product"])
-_ALIKE = frozenset("add sub mul product neg eq ne lt le gt ge".split())
+_ALIKE = frozenset("add sub mul product neg eq ne lt le gt ge and or not".split())
+_DIVIDES = frozenset(["floordiv", "mod"])
 
 Forms = dict[object, tuple[Specialisation, ...]]
 Opened = dict[Path, tuple[Any, ArraySpec]]
@@ -38,8 +41,8 @@ Opened = dict[Path, tuple[Any, ArraySpec]]
 
 @dataclass
 class NumbersSeen:
-    """The values that numbers came with that are captured, or attributes of what is given, by the
-    ways to them.
+    """The values that numbers came with that take part in what is compiled, by the ways to them:
+    captured ones, attributes of what is given, and parameters that are static.
 
     Code is made for the values it is given. One that has come with three is given to the code by
     the next form, which takes any; but not one that it has to know.
@@ -47,6 +50,8 @@ class NumbersSeen:
 
     seen: dict[Path, set[str]] = field(default_factory=dict)
     closed: set[Path] = field(default_factory=set)
+    free: frozenset[str] = frozenset()
+    """The parameters among the opened ones: their values are not compared any more."""
 
     def opened(self) -> frozenset[Path]:
         """Return the ways to those that are given to the code from now on."""
@@ -59,10 +64,20 @@ class NumbersSeen:
             match watch.spec:
                 case ConstantSpec(kind, text) if may_be_given(kind):
                     self.seen.setdefault(watch.path, set()).add(text)
+        for name in made.typed.statics:
+            match made.situation.arguments[name]:
+                case ConstantSpec(kind, text) if kind is int or issubclass(kind, np.integer):
+                    self.seen.setdefault(Path(name), set()).add(text)
+        self._note_free()
 
     def close(self, paths: frozenset[Path]) -> None:
         """Remember that nothing can be compiled without these values."""
         self.closed |= paths
+        self._note_free()
+
+    def _note_free(self) -> None:
+        """Parameters are opened when all the forms that are kept are told apart by their values."""
+        self.free = frozenset(path.root for path in self.opened() if path.is_parameter)
 
 
 @dataclass
@@ -178,6 +193,9 @@ def _asked(part: Expr, whole: Mapping[Symbol, Node]) -> list[Node]:
     match part:
         case Position(index) if _may_be_large(index):
             return counts
+        case Apply(op, (left, right), dtype) if op.name in _DIVIDES and dtype.kind == "i":
+            below = [read.node for read in reads(right)]  # Python raises where that is zero
+            return [*below, *_counts(right, whole)] if alone else []
         case Apply(op) if op.name == "pow" or (alone and op.name not in _ALIKE):
             return found + counts
         case Apply(op, _, dtype) if alone and counts and dtype.kind in "iu" and op.name in _GROWS:

@@ -22,7 +22,7 @@ from .index_notation import index_statement
 from .names import is_letter
 from .proof import Known
 from .sharing import binds
-from .truth import select, settle_test
+from .truth import given_in, require_alike, select, settle_test
 from .types import join, negate
 from .values import Array, Group, Scalar, Static, Unset, Value
 
@@ -72,7 +72,11 @@ def branch(frame: Frame, statement: s.If, run: Run) -> None:
     if leaves[0] or leaves[1]:
         frame.names = second if leaves[0] else first
     else:
-        frame.names = _merged(frame, _Side(first, then), _Side(second, other), statement)
+        outer, ctx.deciding = ctx.deciding, given_in(ctx, test.expr)
+        try:
+            frame.names = _merged(frame, _Side(first, then), _Side(second, other), statement)
+        finally:
+            ctx.deciding = outer
     ctx.emit(Branch(test.expr, tuple(then), tuple(other), statement.span))
 
 
@@ -160,6 +164,7 @@ def _joined(
     """
     ctx = frame.ctx
     a, b = left[0], right[0]
+    require_alike(ctx, ctx.deciding, a, b)
     label = "result" if name == RESULT else name
     if is_number(a) and is_number(b):
         kind = join(as_scalar(a, span).kind, as_scalar(b, span).kind)

@@ -103,6 +103,10 @@ class Context:
     parameters: dict[Path, Parameter] = field(default_factory=dict)
     locals: list[Node] = field(default_factory=list)
     origin: dict[Symbol, str] = field(default_factory=dict)
+    given: frozenset[str] = frozenset()
+    """Of the names in `origin` those that came with many values: run-time values if they can be."""
+    deciding: frozenset[str] = frozenset()
+    """Those of them that decide the branch whose sides are being merged."""
     loop_symbols: set[Symbol] = field(default_factory=set)
     unrollable: dict[Symbol, object] = field(default_factory=dict)
     """The loop statement of each loop variable, to unroll it where its number is needed."""
@@ -367,6 +371,13 @@ class Context:
         names = {self.origin[symbol] for symbol in index.symbols() if symbol in self.origin}
         if names:
             raise NeedStatic(frozenset(names))
+
+    def prefer_static(self, index: Affine) -> None:
+        """Ask for another elaboration with the integer parameters in `index` as numbers, but for
+        those that came with many values."""
+        names = {self.origin[symbol] for symbol in index.symbols() if symbol in self.origin}
+        if not names <= self.given:
+            raise NeedStatic(frozenset(names - self.given))
 
     def require_static(self, index: Affine) -> None:
         """Ask for another elaboration with the symbols of `index` as numbers, if that helps."""

@@ -182,8 +182,7 @@ def new_array(
 
 def sized(site: Site, extent: Affine) -> Affine:
     """Return a computed size: not negative, without run-time parameters."""
-    if extent.symbols() & site.ctx.origin.keys():
-        site.ctx.require_static(extent)
+    site.ctx.prefer_static(extent)
     return site.ctx.known.maximum(extent, const(0))
 
 

@@ -144,7 +144,7 @@ def _elaborate(
     statics: frozenset[str],
     numbers: frozenset[Path],
 ) -> Typed:
-    ctx = Context(function.name, active=(function,))
+    ctx = Context(function.name, active=(function,), given=frozenset(map(str, numbers)))
     inputs = Inputs(describe_input, alias, numbers)
     frame = Frame(
         ctx, inputs, function, {}, frozenset(assigned_names(function.body)),

@@ -224,6 +224,7 @@ def _conditional(frame: Frame, e: s.Conditional) -> Value:
         return choices.as_if_open(frame.ctx, value, lambda: side(not test.value), e.span)
     decided, yes = under(frame.ctx, test.expr, lambda: side(True), e.yes.span)
     decided, no = under(frame.ctx, decided, lambda: side(False), e.no.span, holds=False)
+    truth.require_alike(frame.ctx, truth.given_in(frame.ctx, test.expr), yes, no)
     return choices.one_of(frame.ctx, decided, yes, no, e.span)
 
 

@@ -270,7 +270,8 @@ class Inputs:
 
     def wrap(self, ctx: Context, path: Path, value: object, static: bool, span: Span) -> Value:
         """Return an input as a value; `static` numbers are constants of the specialisation."""
-        given = path in self.numbers and may_be_given(type(value))
+        may_be = may_be_given(type(value)) or (path.is_parameter and isinstance(value, np.integer))
+        given = path in self.numbers and may_be
         spec = self.describe(value, static and not given)
         if not (isinstance(spec, GroupSpec) and path in self.used):
             self.used[path] = spec

@@ -173,8 +173,7 @@ def _bound(ctx: Context, value: Value | None, span: Span) -> Affine | None:
             "CD0504", CdIndexError, "a slice bound cannot depend on an index letter", span,
             helps=(RANGE_OF_LETTERS,),
         )  # fmt: skip
-    if at.symbols() & ctx.origin.keys():
-        ctx.require_static(at)
+    ctx.prefer_static(at)
     return at
 
 

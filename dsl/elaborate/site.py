@@ -254,8 +254,7 @@ def extent_of(site: Site, value: Value, what: str) -> Affine:
     at = position_of(value)
     if at is None:
         at = _read_once(site, value, what)
-    if at.symbols() & site.ctx.origin.keys():
-        site.ctx.require_static(at)
+    site.ctx.prefer_static(at)
     if at.constant is not None and at.constant < 0:
         raise error("CD0445", CdValueError, f"{what} is negative: {at.constant}", site.span)
     if not site.ctx.known.nonnegative(at):

@@ -6,7 +6,7 @@ from ...lowering.diagnostic import CdTypeError, Span
 from ...lowering.ir.expressions import Const, Expr, Position, Read, Select, walk
 from ...lowering.ir.indexing import Symbol, var
 from .arrays import describe
-from .context import error
+from .context import Context, NeedStatic, error
 from .frame import Frame
 from .instances import is_instance
 from .proof import facts_of
@@ -61,18 +61,48 @@ def test_of(frame: Frame, value: Value, span: Span) -> Static | Scalar:
 
 
 def settle_test(frame: Frame, test: Static | Scalar) -> Static | Scalar:
-    """Return a test that integer parameters decide as known, by asking for their values."""
+    """Return a test that integer parameters decide as known, by asking for their values; those
+    that came with many decide it in the run."""
     if isinstance(test, Scalar):
         symbols = _test_symbols(test.expr)
         if symbols and symbols <= frame.ctx.origin.keys():
             for x in symbols:
-                frame.ctx.require_static(var(x))
+                frame.ctx.prefer_static(var(x))
         if isinstance(test.expr, Const):
             return Static(bool(test.expr.value))
         folded = folded_test(frame, test.expr)
         if folded is not None:
             return Static(folded)
     return test
+
+
+def given_in(ctx: Context, test: Expr) -> frozenset[str]:
+    """Return the integer parameters that decide a test in the run alone since they came with many
+    values: as constants they would have decided it when compiling."""
+    symbols = _test_symbols(test)
+    names = {ctx.origin.get(x, "") for x in symbols}
+    return frozenset(names) if symbols and names <= ctx.given else frozenset()
+
+
+def require_alike(ctx: Context, deciding: frozenset[str], one: Value, other: Value) -> None:
+    """Ask for the values of the parameters that decide which of two values there is, unless both
+    are new ones of one type and shape: the values decide more than what is computed then."""
+    match one, other:
+        case (Array(), Array()):
+            ends = (one.shape, one.kind, one.listed), (other.shape, other.kind, other.listed)
+            new = all(value.base is None or value.base.node in ctx.locals for value in (one, other))
+            alike = ends[0] == ends[1] and new
+        case ((Static() | Scalar()), (Static() | Scalar())):
+            kinds = [_kind(value) for value in (one, other)]
+            alike = kinds[0] is not None and kinds[0] == kinds[1]
+        case _:
+            alike = False
+    if deciding and not alike:
+        raise NeedStatic(deciding)
+
+
+def _kind(value: Static | Scalar) -> Kind | None:
+    return value.kind if isinstance(value, Scalar) else kind_of_number(value.value)
 
 
 def folded_test(frame: Frame, test: Expr) -> bool | None:

@@ -58,6 +58,11 @@ class Path:
         return None
 
     @property
+    def is_parameter(self) -> bool:
+        """Whether it leads to an argument itself."""
+        return not self.steps and not self.captured
+
+    @property
     def is_field(self) -> bool:
         """Whether it leads to a field of a tensor."""
         return bool(self.steps) and str(self.steps[-1]).startswith("@")

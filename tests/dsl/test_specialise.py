@@ -366,3 +366,68 @@ def test_a_list_that_is_given_twice_has_a_specification_at_each_place() -> None:
         m.row = [1.5] * size
         product, total = f(m, m.row, np.ones(3, "f4"))
         assert product.dtype == np.float32 and total == 1.5 * size
+
+
+IS_PRIME = """
+def f(n):
+    if n < 2:
+        return False
+    i = 2
+    while i * i <= n:
+        if n % i == 0:
+            return False
+        i += 1
+    return True
+"""
+HEATED = """
+def f(n):
+    x = np.arange(3.0)
+    if n > 3:
+        return x * n
+    return x - n
+"""
+FILLED = """
+def f(n):
+    t = np.zeros(n)
+    for i in range(n):
+        t[i] = i * i
+    return t
+"""
+
+
+@pytest.mark.parametrize("text", [IS_PRIME, HEATED, FILLED])
+@pytest.mark.parametrize("kind", [int, np.int64])
+def test_a_static_integer_is_a_value_of_the_run_from_the_fourth_value_on(
+    text: str, kind: type
+) -> None:
+    names: dict[str, Any] = {"np": np}
+    exec(text, names)
+    f = pe.cd_from_source(text, {"np": np}, backend="numpy")
+    for n in range(1, 12):
+        got, wanted = f(kind(n)), names["f"](kind(n))
+        assert type(got) is type(wanted)
+        np.testing.assert_array_equal(got, wanted)
+    told = "`n` came with more than 3 values: this form is for any value"
+    assert f.explain(kind(50)).why == told
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return 1 if n > 4 else 2.5",  # the type
+        "return n * (n + 1) // 2",  # Python's integers have any size
+        "return 10 // n if n > 4 else n",  # Python raises where it is zero
+        "return x[n] if n != 4 else x[0]",  # a negative one counts from the end
+        "return x if n > 4 else x[:]",  # the array itself
+        "return 2 ** n if n > 4 else n",
+    ],
+)
+def test_an_integer_that_decides_more_than_numbers_stays_static(body: str) -> None:
+    text = f"def f(x, n):\n    if n == 100:\n        return 0\n    {body}\n"
+    names: dict[str, Any] = {}
+    exec(text, names)
+    f, x = pe.cd_from_source(text, {}, backend="numpy"), np.arange(9.0)
+    for n in (7, 6, 5, 4, 3, -2, 1):
+        got, wanted = f(x, n), names["f"](x, n)
+        assert type(got) is type(wanted)
+        np.testing.assert_array_equal(got, wanted)

@@ -34,7 +34,8 @@ def test_of_forms_for_many_calls_the_latest_are_kept() -> None:
 
 def form(path: Path, value: object) -> Any:
     """What is asked of a form that was made for a value."""
-    return SimpleNamespace(watched=(Watch(path, lambda _: value, describe_input(value, True), 0),))
+    watched = (Watch(path, lambda _: value, describe_input(value, True), 0),)
+    return SimpleNamespace(watched=watched, typed=SimpleNamespace(statics=frozenset()))
 
 
 @pytest.mark.parametrize("kind", [float, np.float32, int])
@@ -63,7 +64,7 @@ def test_other_values_are_constants(kind: type) -> None:
         ("s = 0.0\n    for t in range(m.n):\n        s += x[t]\n    return s", True),
         ("x ** m.n", False), ("x * (1 / m.n)", False), ("x[m.n]", False), ("x[: m.n]", False),
         ("x[min(m.n, 1)]", False), ("x * (m.n * 10**15)", False), ("x * (m.n * m.n)", False),
-        ("x * abs(m.n)", False), ("x if m.n > 2 else -x", False), ("np.zeros(m.n)", False),
+        ("x * abs(m.n)", False), ("x if m.n > 2 else -x", False), ("np.zeros(m.n)", True),
     ],
 )  # fmt: skip
 def test_integers_of_objects_are_given_where_it_makes_no_difference(

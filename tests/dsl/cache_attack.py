@@ -5,8 +5,9 @@
 Programs of `cache_programs` are called with values of all kinds, in processes that share one cache
 folder, and in each after modules were imported again and names rebound. What a call gives (value,
 type, arguments and captured arrays afterwards) is compared with what the function gives undecorated
-and with what a compilation gives that no cache is asked for. Prints each difference with all that
-makes it come again, and ends with 1 where there is one.
+and with what a compilation gives that no cache is asked for: as C, found on disk where it is there,
+and on the backend `numpy`. Prints each difference with all that makes it come again, and ends with 1
+where there is one.
 """
 
 from __future__ import annotations
@@ -136,24 +137,24 @@ def differences_of(program: Program, calls: Sequence[Call], folder: Path) -> Ite
         else:
             for module in world:
                 _bind(module, call)
-        plain, fresh, cached = world
+        plain, fresh, kept, cached = world
         with np.errstate(all="ignore"):
             wanted = outcome(plain.f, plain, call)
             anew = outcome(_compiled(fresh.f), fresh, call)
-        given = outcome(cached.c, cached, call)
-        right = given[0] == "value" and alike(given, wanted, False)
-        if not alike(given, anew) and not (anew[0] == "error" and right):
-            yield _told(program, calls[: number + 1], cached=given, fresh=anew, plain=wanted)
-        elif given[0] == wanted[0] == "value" and not right:
-            yield _told(program, calls[: number + 1], as_fresh=given, plain=wanted)
+        for given in (outcome(cached.c, cached, call), outcome(kept.c.on("numpy"), kept, call)):
+            right = given[0] == "value" and alike(given, wanted, False)
+            if not alike(given, anew) and not (anew[0] == "error" and right):
+                yield _told(program, calls[: number + 1], cached=given, fresh=anew, plain=wanted)
+            elif given[0] == wanted[0] == "value" and not right:
+                yield _told(program, calls[: number + 1], as_fresh=given, plain=wanted)
 
 
 def _worlds(program: Program, call: Call, folder: Path) -> list[types.ModuleType] | None:
-    """Return three modules of the program; None where it cannot be defined."""
+    """Return four modules of the program; None where it cannot be defined."""
     path = folder / f"{program.name}.py"
     path.write_text(program.text(call.captured), encoding="utf-8")
     made = []
-    for _ in range(3):
+    for _ in range(4):
         spec = importlib.util.spec_from_file_location(program.name, path)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)

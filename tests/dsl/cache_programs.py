@@ -111,6 +111,7 @@ POOLS: dict[str, Sequence[str]] = {
         "np.arange(8.0).reshape(4, 2).T", "np.float64(1.5)", "2.5", "3", "np.zeros((0, 4))",
         "np.arange(4, dtype='f2')", "np.array(True)",
     ),
+    "alias": ("K0", "K0[::-1]", "K0[:]", "np.arange(4.0)", "K0.copy()", "K0.view()"),
     "optional": ("None", "1", "2.0", "-0.0", "np.arange(4.0)", "np.float32(3)", "0", "False"),
     "text": ("'a'", "'b'", "'max'", "''", "'\\u00e9'", "None", "'a' 'b'", "b'a'", "np.str_('a')"),
     "tuple": (
@@ -196,6 +197,7 @@ TEMPLATES = (
        "                return x * b\n            return x + a - b\n        return f\n"
        "    return middle\nf = make(K0)(K1)", "optional number", x="array"),
     _t("def f(x):\n    K0[:] = x + K1", "any_array number", x="array"),
+    _t("def f(x):\n    K0[:] = x[::-1] + K1\n    return x + K0", "array real", x="alias"),
     _t("def f(x, y):\n    x[:] = y[::-1] + x * K0\n    return K1", "real number",
        x="array", y="array"),
     _t("def f(x):\n    return x if isinstance(K0, int) else x * 2, K0", "number", x="array"),

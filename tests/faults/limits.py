@@ -18,6 +18,9 @@ attempt()
 """
 
 
+_PYTHON = ("raw SystemError: error return without exception set",)
+"""What Python 3.11 raises where it has no memory for a frame."""
+
 _LATE = """
 import os, resource, sys
 folder = os.environ['FAULTS_FOLDER']
@@ -131,7 +134,7 @@ before(lambda: made[0](X), np.sum(X) + 1) if made else say("right")""",
     *(
         _row(
             f"{size} MB of addresses are left",
-            between=("right", "refused", "raw MemoryError"),
+            between=("right", "refused", "raw MemoryError", *_PYTHON),
             body="pages = int(open('/proc/self/statm').read().split()[0]) * 4096\n"
             + _limited("AS", f"pages + {size} * 2**20")
             + "attempt()\n"

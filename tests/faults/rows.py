@@ -120,7 +120,7 @@ def _tried(row: Row, folder: Path) -> tuple[bool, str]:
 
 
 def _is(said: str, allowed: Sequence[str]) -> bool:
-    return any(said == one or said.startswith((f"{one} ", f"{one}:")) for one in allowed)
+    return any(f"{said} ".startswith((f"{one} ", f"{one}:")) for one in allowed)
 
 
 def _ran(row: Row, folder: Path) -> str:

@@ -6,7 +6,7 @@ Programs of `cache_programs` are called with values of all kinds, in processes t
 folder, and in each after modules were imported again and names rebound. What a call gives (value,
 type, arguments and captured arrays afterwards) is compared with what the function gives undecorated
 and with what a compilation gives that no cache is asked for: as C, found on disk where it is there,
-and on the backend `numpy`. Prints each difference with all that makes it come again, and ends with 1
+and on `numpy`. Prints each difference with all that makes it come again, and ends with 1
 where there is one.
 """
 

@@ -221,7 +221,7 @@ def test_versions_settings_and_the_processor_count(world: Any, monkeypatch: Any)
         patch.setattr(sys, "version", "9.9")
         assert [found(), found()] == [False, True]
     with monkeypatch.context() as patch:
-        patch.setattr(cache, "package_stamp", lambda: "other")
+        patch.setattr(cache, "package_digest", lambda *_: "other")
         patch.setattr(cache, "is_unchanged", lambda: True)
         assert [found(), found()] == [False, True]
     for change in ({"checked": True}, {"optimize": 1}, {"profile": "strict"}, {"threads": 1}):

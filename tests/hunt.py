@@ -52,10 +52,10 @@ class Part:
 
 _PROGRAMS = "tests.programs.hunt"
 PARTS = (
-    Part("mixed", _PROGRAMS, ("--settings", "random"), (10, 80, 40_000), jobs=True),
-    Part("passes", _PROGRAMS, ("--settings", "random", "--passes"), (0, 20, 20_000), jobs=True),
+    Part("mixed", _PROGRAMS, ("--settings", "random"), (10, 60, 40_000), jobs=True),
+    Part("passes", _PROGRAMS, ("--settings", "random", "--passes"), (0, 12, 20_000), jobs=True),
     Part(
-        "nests", _PROGRAMS, ("--kind", "nest", "--settings", "random"), (10, 60, 4_500), jobs=True
+        "nests", _PROGRAMS, ("--kind", "nest", "--settings", "random"), (10, 50, 4_500), jobs=True
     ),
     Part("large", _PROGRAMS, ("--kind", "large"), (0, 20, 2_000), jobs=True),
     Part(

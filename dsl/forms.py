@@ -13,6 +13,7 @@ from ..backends.runtime import link
 from ..backends.runtime.arrays import overlaps
 from ..backends.runtime.codes import Codes
 from ..lowering.dataclass import dataclass
+from ..lowering.diagnostic import CdError, CdValueError, Diagnostic, Label
 from ..lowering.ir.assignments import Procedure
 from .elaborate.inputs import NumberSpec, Spec
 from .elaborate.typed import Typed
@@ -25,6 +26,8 @@ Arguments = Mapping[str, Any]
 Lookup = Callable[[str], object]
 Getter = Callable[[Arguments], Any]
 Use = Literal["read", "write", "identity"]
+_NEVER = object()
+"""The key of what was exchanged while a form was made for it: no value has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +104,13 @@ class Specialisation:
     def match(self, arguments: Arguments, key: object) -> Match | None:
         """Return how the arguments fit this form, None where they do not."""
         clear, moved = True, {}
+        seen: dict[Path, Any] = {}  # another thread may exchange what an attribute is at any moment
         for watch in self.watched:
             try:
                 value = watch.get(arguments)
             except (AttributeError, LookupError, TypeError):
                 return None
+            seen[watch.path] = value
             key_now = quick_key(value, watch.static)
             if key_now != watch.key:
                 spec = describe_input(value, watch.static)
@@ -115,7 +120,10 @@ class Specialisation:
                     moved[watch.path] = key_now
                 else:
                     clear = False
-        held = [get(arguments) for get in self.arrays]
+        held = [
+            seen[path] if path.owner is None and path in seen else get(arguments)
+            for path, get in zip(self.typed.passed, self.arrays, strict=True)
+        ]
         for one, two in self.pairs:
             first, second = place(held[one]), place(held[two])
             if (
@@ -131,6 +139,14 @@ class Specialisation:
         if self.fleeting and same_objects(self.fleeting, arguments) != self.same:
             return None
         return Match(self._moved(moved) if moved else self, held, key, clear)
+
+    def exchanged(self, arguments: Arguments) -> Path | None:
+        """Return what leads now to something that this form was not made for; None for nothing."""
+        for watch in self.watched:
+            spec = spec_now(watch, arguments)
+            if spec is None or not fits(spec, watch.spec):
+                return watch.path
+        return None
 
     def _moved(self, keys: Mapping[Path, object]) -> Specialisation:
         """Return this form as it is for calls with arrays of other sizes, by the ways to them."""
@@ -153,7 +169,12 @@ class Match:
     def given(self, arguments: Arguments) -> list[Any]:
         """Return what the code is called with, which is about to run: the newest versions."""
         known = self.known
-        return [get(arguments) for get in known.inputs] if known.has_fields else self.held
+        if not known.has_fields:
+            return self.held
+        return [
+            held if path.owner is None else get(arguments)
+            for path, held, get in zip(known.typed.passed, self.held, known.inputs, strict=True)
+        ]
 
     @property
     def is_direct(self) -> bool:
@@ -208,9 +229,11 @@ def watches(typed: Typed, find: Callable[[Path], Getter], arguments: Arguments) 
     """Yield what has to stay as it is beside the arguments themselves."""
     for path, spec in typed.used.items():
         if path.captured or path.steps:
-            get = find(path)
-            key = quick_key(get(arguments), not isinstance(spec, NumberSpec))
-            yield Watch(path, get, spec, key)
+            get, is_static = find(path), not isinstance(spec, NumberSpec)
+            value = get(arguments)
+            now = _described(value, is_static)
+            is_same = now is not None and fits(now, spec)  # or it was exchanged meanwhile
+            yield Watch(path, get, spec, quick_key(value, is_static) if is_same else _NEVER)
 
 
 def same_objects(getters: Sequence[Getter], arguments: Arguments) -> tuple[int, ...]:
@@ -222,8 +245,16 @@ def same_objects(getters: Sequence[Getter], arguments: Arguments) -> tuple[int, 
 def spec_now(watch: Watch, arguments: Arguments) -> Spec | None:
     """Return what a watched path leads to now, None where it leads nowhere."""
     try:
-        return describe_input(watch.get(arguments), watch.static)
+        return _described(watch.get(arguments), watch.static)
     except (AttributeError, LookupError, TypeError):
+        return None
+
+
+def _described(value: Any, is_static: bool) -> Spec | None:
+    """Return what a form knows of a value, None of one that is no input."""
+    try:
+        return describe_input(value, is_static)
+    except TypeError:
         return None
 
 
@@ -249,6 +280,16 @@ def same_arrays(typed: Typed, lookup: Lookup, arguments: Arguments) -> dict[Path
     }
 
 
+def exchanged(what: str, when: str, labels: tuple[Label, ...]) -> CdError:
+    """Return the error of a call during which other code puts another array where one was."""
+    return CdValueError(
+        Diagnostic(
+            "CD0830", f"{what} is exchanged by other code while {when}", labels,
+            helps=("hold the array meanwhile: give the function the array, not what has it",),
+        )
+    )  # fmt: skip
+
+
 def pairs_with(written: Sequence[bool]) -> tuple[tuple[int, int], ...]:
     """Return the pairs of positions of which one at least is written."""
     return tuple(
@@ -260,4 +301,6 @@ def pairs_with(written: Sequence[bool]) -> tuple[tuple[int, int], ...]:
 
 
 def _is_same(one: Any, two: Any) -> bool:
-    return any(pair.identical for pair in overlaps([place(one), place(two)]))
+    """Whether two inputs are one array; what is made an array for each call is none."""
+    arrays = [value for value in (place(one), place(two)) if isinstance(value, np.ndarray)]
+    return len(arrays) == 2 and any(pair.identical for pair in overlaps(arrays))

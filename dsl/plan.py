@@ -100,7 +100,7 @@ def recipe_of(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe | No
     """Return the recipe for calls like one that a form fits without a look, None for none."""
     try:
         return _recipe(match, arguments, lookup)
-    except _Unfit:
+    except (_Unfit, AttributeError, LookupError, TypeError):  # also where a path leads nowhere now
         return None
 
 

@@ -24,7 +24,7 @@ from ..lowering.ir.assignments import Assign, Check, Let, Procedure
 from ..lowering.later import Later
 from .elaborate.typed import Argument, Constant, Many, New, Part, Return, Strided
 from .elaborate.values import Path
-from .forms import Getter, Match, Specialisation
+from .forms import Getter, Match, Specialisation, exchanged
 from .keys import has_arrays, is_like_tuple
 
 if TYPE_CHECKING:
@@ -273,7 +273,12 @@ def _viewed(array: Any, view: Strided) -> Any:
         array = np.ascontiguousarray(array)
     start = _from_lowest(array)
     low = sum(min(0, (n - 1) * step) for n, step in zip(array.shape, array.strides, strict=True))
-    found = np.lib.stride_tricks.as_strided(start[view.offset - low // size :], view.shape, strides)
+    first = view.offset - low // size
+    steps = [(n - 1) * step for n, step in zip(view.shape, view.strides, strict=True)]
+    lowest, highest = (first + sum(bound(0, n) for n in steps) for bound in (min, max))
+    if lowest < 0 or highest >= len(start):
+        raise exchanged("an array that is returned", "the function runs", ())
+    found = np.lib.stride_tricks.as_strided(start[first:], view.shape, strides)
     repeats = any(n > 1 and not step for n, step in zip(view.shape, strides, strict=True))
     if repeats or not array.flags.writeable:
         found.flags.writeable = False

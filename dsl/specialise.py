@@ -40,6 +40,7 @@ from .forms import (
     Match,
     Specialisation,
     Watch,
+    exchanged,
     getter,
     pairs_with,
     same_arrays,
@@ -59,6 +60,10 @@ if TYPE_CHECKING:
 else:  # what few programs need
     checked = Later(".checked", __package__)
     recording = Later(".tracing.recording", __package__)
+
+
+_TRIES = 3
+"""So often a form is made for a call whose arrays are exchanged meanwhile by another thread."""
 
 
 class Specialisations(Locked):
@@ -140,17 +145,23 @@ class Specialisations(Locked):
             found = self._of_any_size(table, arguments, key)
             if found is not None:
                 return found
-            made = self._opened(table, arguments, True)
-            table.sizes.note(self._specs(arguments))
-            table.note(made)
-            if not made.typed.statics <= self._statics:
-                self._add_statics(made)
-                key, specs = self._key(arguments), tuple(self._specs(arguments).values())
-            keep(table.full, specs, made)
-            keep(table.quick, key, made)
-            held = [get(arguments) for get in made.arrays]
-            found = made.match(arguments, key) or Match(made, held, key, False)
-            return replace(found, fresh=True)
+            for _ in range(_TRIES):
+                made = self._opened(table, arguments, True)
+                table.sizes.note(self._specs(arguments))
+                table.note(made)
+                if not made.typed.statics <= self._statics:
+                    self._add_statics(made)
+                    key, specs = self._key(arguments), tuple(self._specs(arguments).values())
+                keep(table.full, specs, made)
+                keep(table.quick, key, made)
+                match = made.match(arguments, key)
+                changed = None if match is not None else made.exchanged(arguments)
+                if changed is None:
+                    held = [get(arguments) for get in made.arrays]
+                    return replace(match or Match(made, held, key, False), fresh=True)
+            assert changed is not None, "or a form was found"
+            what, when = f"`{path_text(changed)}`", f"`{self.function.name}` is compiled for it"
+            raise exchanged(what, when, (Label(self.function.span),))
 
     def _of_any_size(self, table: Table, arguments: Arguments, key: object) -> Match | None:
         """Return a form with run-time sizes that fits, made now where it is time for one."""

@@ -89,7 +89,9 @@ class Settings:
         False, "on `cuda`, sums to where data says by atomic operations: sooner, in no fixed order"
     )
     stack_bytes: int = _setting(
-        4096, "temporary arrays up to this size live on the stack, larger ones on the heap"
+        4096,
+        "temporary arrays up to this size live on the stack, together at most 128 KiB, all others "
+        "on the heap",
     )
     automatic_host_transfers: bool = _setting(
         True, "tensors move between the host and devices when they have to"

@@ -8,10 +8,12 @@ A file is written beside its place and renamed, so that one is there in whole or
 
 from __future__ import annotations
 
+import math
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,17 +56,8 @@ def load(path: Place, *tensors: Tensor) -> None:
     Raises CdValueError CD0854 where the file is none or lacks a field, or has it in another shape
     or type, and CdTypeError CD0804 for a constant tensor of another value; then nothing is written.
     """
-    fields, held = _fields(tensors), _read(path)
-    wrong = [why for name, field in fields.items() if (why := _unlike(name, field, held))]
-    if wrong:
-        raise CdValueError(
-            Diagnostic(
-                "CD0854", f"the file {Path(path).name!r} does not hold what is to be loaded",
-                notes=tuple(wrong),
-                helps=("load the tensors that were saved, made with the same shapes and types",),
-            )
-        )  # fmt: skip
-    arrays = {n: _typed(held[_key(n, field)], field) for n, field in fields.items()}
+    fields = _fields(tensors)
+    arrays = {n: _typed(array, fields[n]) for n, array in _read(path, fields).items()}
     for name, field in fields.items():
         if field.constant and arrays[name].tobytes() != field.numpy().tobytes():
             field.require_writable()
@@ -112,22 +105,22 @@ def _typed(array: Array, field: Field) -> Array:
     return array.view(field.dtype.numpy) if _is_foreign(field) else array
 
 
-def _read(path: Place) -> Mapping[str, Array]:
-    """Return what a file holds; raises CdValueError CD0854 where it is none of ours.
+def _read(path: Place, fields: Mapping[str, Field]) -> dict[str, Array]:
+    """Return what a file holds of fields, by their names; nothing else of it is read.
 
-    Raises OSError where it cannot be opened.
+    Raises CdValueError CD0854 where it is none of ours, or lacks a field as it is, OSError where it
+    cannot be opened, CdMemoryError CD0705.
     """
     name = Path(path).name
-    with (
-        open(path, "rb") as opened,
-        room(f"what is in {name!r}", os.fstat(opened.fileno()).st_size),
-    ):
+    with open(path, "rb") as opened, room(f"what is in {name!r}", _bytes(fields)):
         try:
-            found = np.load(opened, allow_pickle=False)
-            if isinstance(found, np.ndarray):
+            if opened.peek(6)[:6] == np.lib.format.MAGIC_PREFIX:
                 raise ValueError("it is one array")
-            return {entry: found[entry] for entry in found.files}
-        except MemoryError:
+            found: Any = np.load(opened, allow_pickle=False)
+            wrong = [why for n, field in fields.items() if (why := _unlike(n, field, found))]
+            if not wrong:
+                return {n: found[_key(n, field)] for n, field in fields.items()}
+        except (MemoryError, RecursionError):
             raise
         except Exception as problem:  # a damaged file: whatever the reader stumbles over
             raise CdValueError(
@@ -136,16 +129,58 @@ def _read(path: Place) -> Mapping[str, Array]:
                     helps=("give a file that `pe.save` wrote",),
                 )
             ) from None  # fmt: skip
+    raise CdValueError(
+        Diagnostic(
+            "CD0854", f"the file {name!r} does not hold what is to be loaded",
+            notes=tuple(wrong),
+            helps=("load the tensors that were saved, made with the same shapes and types",),
+        )
+    )  # fmt: skip
 
 
-def _unlike(name: str, field: Field, held: Mapping[str, Array]) -> str:
-    """Return how an entry differs from the field it is for; empty where it does not."""
-    found = held.get(_key(name, field))
-    if found is None:
-        near = ", ".join(sorted(held)) or "nothing"
+def _bytes(fields: Mapping[str, Field]) -> int:
+    return sum(field.dtype.itemsize * math.prod(field.shape) for field in fields.values())
+
+
+_HEADERS: Mapping[tuple[int, int], Callable[..., Any]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+class _Kind(NamedTuple):
+    """What the header of an entry says of its array."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def _kind(found: Any, entry: str) -> _Kind | None:
+    """Return what an entry of an archive says that it is, None where that is no array."""
+    member = entry if entry in found.zip.namelist() else f"{entry}.npy"  # as `found[entry]` does
+    with found.zip.open(member) as file:
+        try:
+            header = _HEADERS.get(np.lib.format.read_magic(file))
+        except ValueError:
+            return None
+        if header is None:
+            return None
+        shape, _, dtype = header(file)
+        return _Kind(shape, dtype)
+
+
+def _unlike(name: str, field: Field, held: Any) -> str:
+    """Return how an entry of an archive differs from the field it is for; empty where it does not.
+
+    Only the entry's header is read.
+    """
+    if _key(name, field) not in held.files:
+        near = ", ".join(sorted(held.files)) or "nothing"
         return f"`{name}` is not in it as {field.dtype.name}; it has {near}"
-    dtype = np.dtype(f"u{found.itemsize}") if _is_foreign(field) else field.dtype.numpy
+    found, ours = _kind(held, _key(name, field)), f"{field.dtype.name}{list(field.shape)}"
+    if found is None:
+        return f"`{name}` is {ours}, and there it is no array"
+    dtype = np.dtype(f"u{found.dtype.itemsize}") if _is_foreign(field) else field.dtype.numpy
     if found.shape != field.shape or found.dtype != dtype:
-        ours, theirs = f"{field.dtype.name}{list(field.shape)}", f"{found.dtype}{list(found.shape)}"
-        return f"`{name}` is {ours}, and there it is {theirs}"
+        return f"`{name}` is {ours}, and there it is {found.dtype}{list(found.shape)}"
     return ""

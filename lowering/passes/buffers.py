@@ -43,6 +43,8 @@ ALIGNMENT = 64
 """Every array of the arena starts at a multiple of this: a cache line, and any vector."""
 STACK_SHARE = 16
 """All small arrays together may take this many times what one of them may."""
+STACK_BYTES = 128 * 1024
+"""And never more than that: threads have stacks of 256 KiB, some of it in use."""
 
 
 class Size(NamedTuple):
@@ -191,7 +193,7 @@ def memory(
     arena: list[Buffer] = []
     stack: list[Node] = []
     growing: list[Node] = []
-    left = STACK_SHARE * stack_bytes
+    left = min(STACK_SHARE * stack_bytes, STACK_BYTES)
     for node in program.locals:
         sites = found.of(node)
         if not sites or node.id in apart or (node.rank == 0 and node.id not in moving):

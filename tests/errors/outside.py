@@ -355,6 +355,13 @@ def work_left_to_a_forked_child() -> object:
     return worker.synchronize()
 
 
+def exchanged_each_time_it_is_looked_at() -> object:
+    """Give an object whose array is another one whenever somebody asks for it."""
+    sizes = iter(range(100))
+    new = type("New", (), {"values": property(lambda self: np.ones(next(sizes)))})
+    return pe.cd_from_source("def f(x):\n    return x.values + 1\n")(new())
+
+
 def called_while_the_interpreter_ends() -> object:
     """Call from a finalizer, when Python's own modules are gone, what is not compiled."""
     f = pe.cd_from_source("def f(y):\n    y[i] = 1.0\n")

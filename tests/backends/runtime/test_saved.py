@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -159,3 +160,34 @@ def test_no_room_for_a_copy_says_how_much_and_for_what(
     monkeypatch.setattr(np, "savez", full)
     with pytest.raises(MemoryError, match=r"CD0705.*the file 'a.npz', which takes [\d,]+ bytes"):
         save(tmp_path / "a.npz", weights())
+
+
+def test_only_what_is_wanted_is_read(tmp_path: Path) -> None:
+    w, path = weights(), tmp_path / "a.npz"
+    save(path, w)
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("nobody.npy", b"no array")
+        with file.open("large.npy", "w", force_zip64=True) as entry:
+            np.lib.format.write_array_header_1_0(
+                entry, {"descr": "<f8", "fortran_order": False, "shape": (2**50,)}
+            )
+    w[...] = 5.0
+    load(path, w)
+    assert w.numpy().tolist() == weights().numpy().tolist()
+
+
+@pytest.mark.parametrize("shape", [None, (2**50,), (2, 3, 1)])
+def test_a_member_that_is_another_thing_is_told(
+    shape: tuple[int, ...] | None, tmp_path: Path
+) -> None:
+    w, path = weights(), tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w") as file, file.open("w.value.npy", "w") as entry:
+        if shape is None:
+            entry.write(b"no array")
+        else:
+            head = {"descr": "<f8", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(entry, head)
+    says = "no array" if shape is None else str(list(shape))
+    with pytest.raises(ValueError, match="CD0854") as caught:
+        load(path, w)
+    assert f"there it is {'' if shape is None else 'float64'}{says}" in str(caught.value)

@@ -236,3 +236,14 @@ def test_numbers_that_trade_places_have_one() -> None:
     made = program((), (), *body, local=(s, h, k))
     assert [b.node for b in memory(made, 0).arena] == [s, h]
     assert memory(made).stack == (s, h)
+
+
+@pytest.mark.parametrize("stack_bytes", [0, 64, 4096, 10**8])
+def test_the_stack_takes_no_more_than_any_thread_has(stack_bytes: int) -> None:
+    count = 40
+    steps = [f"t{n + 1}[i] = sum(t{n}[j] * t{n}[i])" for n in range(count)]
+    body = "\n".join(["t0[i] = sum(x[i, j])", *steps, f"y[i] = t{count}[i]"])
+    plan = memory(lowered(body, y="f64[8192]", x="f64[8192, 9]"), stack_bytes)
+    on_stack = sum(node.bytes for node in plan.stack)
+    assert on_stack <= 128 * 1024
+    assert bool(plan.stack) is (stack_bytes > 8 * 8192)

@@ -18,7 +18,7 @@ from .context import Context, NeedKind, error
 from .frame import Frame
 from .sharing import binds, held, seeing
 from .types import Kind, cast, join, kind_of_number
-from .values import Array, Group, Masked, Scalar, Static, Unset, Value
+from .values import Array, Group, Lazy, Masked, Scalar, Static, Unset, Value
 
 
 class NeedPeel(Exception):
@@ -238,5 +238,7 @@ def uses_symbols(value: Value, symbols: frozenset[object]) -> bool:
             return any(isinstance(i, Affine) and i.symbols() & symbols for i in inner)
         case Group(items, _):
             return any(uses_symbols(item, symbols) for item in items)
+        case Lazy(_, _, defaults):
+            return any(uses_symbols(item, symbols) for _, item in defaults)
         case _:
             return False

@@ -118,10 +118,15 @@ def _call_value(
                 raise error(
                     "CD0426", CdTypeError, f"{describe(value)} has no method `{name}` here", e.span
                 )
-            return handler(site, (value, *args), keywords)
-        case Lazy(inner, scope):
+            made = handler(site, (value, *args), keywords)
+            listed = name == "copy" and isinstance(value, Array) and value.listed
+            return replace(made, listed=listed) if isinstance(made, Array) else made
+        case Lazy(inner, scope, defaults):
             assert isinstance(scope, Frame)
-            return inline(frame, _as_function(inner), scope.lookup, args, keywords, e.span, scope)
+            return inline(
+                frame, _as_function(inner), scope.lookup, args, keywords, e.span, scope,
+                defaults=dict(defaults),
+            )  # fmt: skip
         case Static(inner):
             return _call_object(frame, inner, site, args, keywords, e)
         case Opaque(inner, path) if callable(inner):
@@ -150,8 +155,8 @@ def _call_object(
     handler = table.lookup(function)
     if handler is not None:
         plain = tuple(_as_array(frame, arg, e.span) for arg in args)
-        made = handler(site, plain, keywords)
-        return replace(made, listed=False) if isinstance(made, Array) and made.listed else made
+        named = {key: _as_array(frame, arg, e.span) for key, arg in keywords.items()}
+        return handler(site, plain, named)
     refused = table.refusal(function)
     if refused is not None:
         raise error("CD0428", CdTypeError, refused[0], e.span, helps=(refused[1],))
@@ -200,9 +205,10 @@ def _call_object(
 
 
 def _as_array(frame: Frame, value: Value, span: Span) -> Value:
+    """Return an argument of a function that takes arrays: a tensor's value, a list as an array."""
     if isinstance(value, Handle):
         return frame.inputs.field(frame.ctx, value, "value", span)
-    return value
+    return replace(value, listed=False) if isinstance(value, Array) and value.listed else value
 
 
 def _surface(frame: Frame, function: types.FunctionType, span: Span) -> s.Function:
@@ -228,8 +234,11 @@ def inline(
     span: Span,
     parent: Frame | None = None,
     owner: object = None,
+    defaults: Mapping[str, Value] | None = None,
 ) -> Value:
     """Return what a function's body returns, its statements emitted here under its own comment.
+
+    `defaults` are those of a function that is defined inside another one.
 
     CdTypeError CD0429 where arguments do not fit, CD0430 for recursion.
     """
@@ -250,7 +259,11 @@ def inline(
         frame.hooks, key, parent=parent, caller=(frame, span),
         parameters=frozenset(p.name for p in function.params),
     )  # fmt: skip
-    defaults = defaults_of(frame, function, owner)
+    if defaults is None and (found := defaults_of(frame, function, owner)) is not None:
+        defaults = {
+            name: frame.inputs.wrap(ctx, path, value, True, span)
+            for name, (path, value) in found.items()
+        }
     inner.names = bind_arguments(frame, inner, function, args, keywords, defaults, span)
     outer = ctx.stack, ctx.active
     ctx.stack, ctx.active = (*ctx.stack, span), (*ctx.active, function)
@@ -284,7 +297,7 @@ def bind_arguments(
     function: s.Function,
     args: tuple[Value, ...],
     keywords: Mapping[str, Value],
-    defaults: Mapping[str, tuple[Path, object]] | None,
+    defaults: Mapping[str, Value] | None,
     span: Span,
 ) -> dict[str, Value]:
     """Return parameter bindings, as Python binds arguments."""
@@ -300,8 +313,7 @@ def bind_arguments(
         elif param.name in left and param.kind != "positional":
             names[param.name] = left.pop(param.name)
         elif defaults and param.name in defaults:
-            path, value = defaults[param.name]
-            names[param.name] = frame.inputs.wrap(frame.ctx, path, value, True, span)
+            names[param.name] = defaults[param.name]
         elif param.default is not None and defaults is None:
             names[param.name] = evaluate(inner, param.default)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...lowering.diagnostic import CdError, CdTypeError, Span
 from ...lowering.ir.expressions import Expr
@@ -35,6 +36,9 @@ def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value
     elif any(isinstance(v, Group) for v in (yes, no)) or any(ranks) and not ctx.pointwise:
         raise _unlike(yes, no, span)
     made = elementwise(ctx, lambda a, b: select(test, a, b), (yes, no), span)
+    if isinstance(made, Array):
+        listed = any(isinstance(value, Array) and value.listed for value in (yes, no))
+        made = replace(made, listed=listed)
     bases = bases_of(yes) | bases_of(no)
     if not isinstance(made, Array) or not bases or ctx.pointwise:
         return made

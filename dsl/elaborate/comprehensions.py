@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 
 from ...lowering.diagnostic import CdError, CdTypeError
 from ...lowering.ir.assignments import Check
@@ -19,7 +20,8 @@ from .arrays import as_scalar
 from .bindings import is_number
 from .context import error
 from .expressions import elements, evaluate, tested
-from .frame import Frame
+from .frame import Frame, target_names
+from .order import after
 from .types import BOOL, Kind, both, cast, number
 from .values import Array, Group, Masked, Static, Value
 
@@ -39,25 +41,40 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
     if items is None:
         assert isinstance(source, rounds.Rounds), "what is known now has few items"
         return _many(frame, e, source)
-    outer = dict(frame.names)
+    scope = replace(frame, names={}, locals=frozenset(), parent=frame.closure or frame)
+    outer, around, frame.closure = dict(frame.names), frame.closure, scope
     out: list[Value] = []
-    for item in items:
-        control.bind_target(frame, e.target, item, e.span)
-        tests = [tested(frame, test) for test in e.tests]
-        if any(not isinstance(test, Static) for test in tests):
-            frame.names = outer
-            if not isinstance(source, rounds.Rounds):
-                text = "a comprehension's test has to be known when compiling"
-                raise error("CD0431", CdTypeError, text, e.span)
-            return _many(frame, e, source)
-        if not all(isinstance(test, Static) and test.value for test in tests):
-            continue
-        if isinstance(e.element, s.Starred):
-            out += elements(frame, evaluate(frame, e.element.value), e.span)
+    try:
+        for item in items:
+            found = after(frame.ctx, out, partial(_written_out, frame, e, item), e.span)
+            if found is None:
+                break
+            out += found
         else:
-            out.append(bindings.settled(frame.ctx, evaluate(frame, e.element), "item", e.span))
-    frame.names = outer
-    return Group(tuple(out), "list")
+            return Group(tuple(out), "list")
+    finally:
+        frame.names, frame.closure = outer, around
+    if not isinstance(source, rounds.Rounds):
+        text = "a comprehension's test has to be known when compiling"
+        raise error("CD0431", CdTypeError, text, e.span)
+    return _many(frame, e, source)
+
+
+def _written_out(frame: Frame, e: s.Comprehension, item: Value) -> list[Value] | None:
+    """Return what one item of the iterable adds to the list, None where only the run knows it."""
+    assert frame.closure is not None, "a comprehension has a scope of its own"
+    control.bind_target(frame, e.target, item, e.span)
+    for name in target_names(e.target):
+        frame.closure.names[name] = frame.names[name]
+    for test in e.tests:
+        holds = tested(frame, test)
+        if not isinstance(holds, Static):
+            return None
+        if not holds.value:
+            return []
+    if isinstance(e.element, s.Starred):
+        return elements(frame, evaluate(frame, e.element.value), e.span)
+    return [bindings.settled(frame.ctx, evaluate(frame, e.element), "item", e.span)]
 
 
 def _few(frame: Frame, source: rounds.Rounds | list[Value]) -> list[Value] | None:

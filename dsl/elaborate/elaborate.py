@@ -334,11 +334,11 @@ def _returned_array(
     ctx: Context, inputs: Inputs, value: Array, results: list[Node], function: s.Function
 ) -> Return:
     read = value.view
-    if value.listed and (read is None or read.node not in inputs.nodes.values()):
+    if value.listed and not _is_whole_input(inputs, value):
         ctx.require_static(value.shape[0])  # a few are written out
         raise error(
-            "CD0434", CdTypeError, "a list of so many items cannot be returned", function.span,
-            helps=("return an array of them: `np.array([...])`",),
+            "CD0434", CdTypeError, "a list that is made of a list or of so many items cannot be "
+            "returned", function.span, helps=("return an array of them: `np.array([...])`",),
         )  # fmt: skip
     if value.part is not None and value.aliased is not None:
         name, numbers = value.part
@@ -372,6 +372,14 @@ def _returned_array(
     if node not in results:
         results.append(node)
     return New(results.index(node), view, None)
+
+
+def _is_whole_input(inputs: Inputs, value: Array) -> bool:
+    """Whether a value is an argument itself, and no part of it."""
+    read = value.view
+    if read is None or read.node not in inputs.nodes.values():
+        return False
+    return read.index == tuple(map(var, value.axes)) and value.shape == read.node.shape
 
 
 def _strided(value: Array, read: Read) -> Strided | None:

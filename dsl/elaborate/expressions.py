@@ -16,6 +16,7 @@ from .. import surface as s
 from ..identity import is_fixed
 from . import numpy_table as table
 from .arrays import as_array, as_scalar, describe, elementwise, operate
+from .bindings import frozen
 from .context import error
 from .frame import Frame
 from .merging import merge_of
@@ -32,7 +33,7 @@ from .operators import (
 )
 from .order import after
 from .short_circuit import under
-from .site import Site
+from .site import Site, position_of
 from .subscript_rules import refuse_captured_letters, refuse_mixed
 from .types import BOOL, WEAK_BOOL, kind_of_number
 from .values import (
@@ -88,8 +89,8 @@ def evaluate(frame: Frame, e: s.Expr) -> Value:
             return Group(tuple(evaluated(frame, items)), kind)
         case s.Comprehension():
             return frame.hooks.comprehend(frame, e)
-        case s.Lambda():
-            return Lazy(e, frame)
+        case s.Lambda(params, _):
+            return Lazy(e, frame.closure or frame, default_values(frame, params))
         case s.Slice(lower, upper, step):
             ends = (x if x is None else evaluate(frame, x) for x in (lower, upper, step))
             return Section(*ends)
@@ -99,6 +100,18 @@ def evaluate(frame: Frame, e: s.Expr) -> Value:
             raise error("CD0141", CdSyntaxError, "`*` cannot stand here", e.span)
         case _:
             assert_never(e)
+
+
+def default_values(frame: Frame, params: tuple[s.Param, ...]) -> tuple[tuple[str, Value], ...]:
+    """Return the default values of a function's parameters, which are computed where it stands."""
+    given = [(p.name, p.default) for p in params if p.default is not None]
+    values = evaluated(frame, tuple(default for _, default in given))
+    if not frame.ctx.pointwise:
+        values = [
+            frozen(frame, value, name, default.span)
+            for value, (name, default) in zip(values, given, strict=True)
+        ]
+    return tuple(zip((name for name, _ in given), values, strict=True))
 
 
 def evaluated(frame: Frame, items: tuple[s.Expr, ...]) -> list[Value]:
@@ -295,23 +308,24 @@ def _refuse_letter_of_no_array(frame: Frame, e: s.Subscript, item: s.Expr) -> No
 
 
 def _static_key(frame: Frame, e: s.Subscript) -> object:
-    keys: list[object] = []
-    for item in e.items:
-        value = as_python(evaluate(frame, item))
-        if isinstance(item, s.Slice):
-            section = evaluate(frame, item)
-            assert isinstance(section, Section)
-            ends = [None if part is None else as_python(part) for part in
-                    (section.lower, section.upper, section.step)]  # fmt: skip
-            value = Static(slice(*(None if end is None else end.value for end in ends)))
-        if value is None:
-            index = as_affine(evaluate(frame, item))
-            if index is not None:
-                frame.ctx.require_static(index)
-            _refuse_letter_of_no_array(frame, e, item)
-            raise error("CD0413", CdTypeError, "this key has to be known when compiling", item.span)
-        keys.append(value.value)
-    return keys[0] if len(keys) == 1 else tuple(keys)
+    """Return the key of a subscript of what is no array; an integer parameter in it is static."""
+    keys = [_known_key(frame, e, item, evaluate(frame, item)) for item in e.items]
+    return keys[0] if len(keys) == 1 and not e.comma else tuple(keys)
+
+
+def _known_key(frame: Frame, e: s.Subscript, item: s.Expr, value: Value) -> object:
+    """Return one key as a Python object. CdTypeError CD0413 where only the run knows it."""
+    if isinstance(value, Section):
+        ends = (value.lower, value.upper, value.step)
+        return slice(*(end if end is None else _known_key(frame, e, item, end) for end in ends))
+    if (known := as_python(value)) is not None:
+        return known.value
+    if (at := position_of(value_of(value))) is not None:
+        if at.constant is not None:
+            return at.constant
+        frame.ctx.require_static(at)
+    _refuse_letter_of_no_array(frame, e, item)
+    raise error("CD0413", CdTypeError, "this key has to be known when compiling", item.span)
 
 
 def _group_item(frame: Frame, members: tuple[Value, ...], e: s.Subscript, kind: str) -> Value:

@@ -113,6 +113,8 @@ class Frame:
     """Names that live across rounds of a loop that runs: where each is kept."""
     unrolling: bool = False
     """Whether this is inside a loop that is being unrolled."""
+    closure: Frame | None = None
+    """The scope of the comprehension that is being written out: what its lambdas see later on."""
     exits: list[Value] | None = None
     """Inside a loop: what each of its returns gives back, in the order they were elaborated."""
 

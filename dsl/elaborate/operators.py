@@ -20,10 +20,10 @@ from ...lowering.ir.expressions import Const, Expr, Position, Select
 from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply
 from ...lowering.later import later
 from . import numpy_table as table
-from .arrays import describe, elementwise
+from .arrays import as_scalar, describe, elementwise
 from .context import error
 from .frame import Frame
-from .site import Site
+from .site import Site, items_of
 from .types import (
     BOOL,
     TRUE,
@@ -99,6 +99,7 @@ def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Valu
     if isinstance(left, Opaque) or isinstance(right, Opaque):
         if (known := identity.flags(op, left, right)) is not None:
             return now(PYTHON[op], known, span)
+    _refuse_lists(op, left, right, span)
     if isinstance(left, Group) or isinstance(right, Group):
         grouped = _group_binary(frame, op, left, right, span)
         if grouped is not None:
@@ -106,7 +107,6 @@ def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Valu
     folded = _index_binary(op, left, right)
     if folded is not None:
         return folded
-    _refuse_lists(op, left, right, span)
     if op == "**":
         squares = isinstance(right, Static) and type(right.value) is int and right.value == 2
         if squares and isinstance(left, Array) and left.kind == BOOL:
@@ -134,15 +134,24 @@ def _refuse_none(frame: Frame, op: str, left: Value, right: Value, span: Span) -
 
 def _refuse_lists(op: str, left: Value, right: Value, span: Span) -> None:
     """Refuse (CD0404) `+` and `*` of arguments that are lists, which Python joins and repeats."""
-    listed = [isinstance(side, Array) and side.listed for side in (left, right)]
+    listed = any(isinstance(side, Array) and side.listed for side in (left, right))
+    joins = op == "+" and listed and _is_sequence(left) and _is_sequence(right)
     number = any(isinstance(side, Scalar | Static) for side in (left, right))
-    if op == "+" and all(listed) or op == "*" and any(listed) and number:
+    if joins or op == "*" and listed and number:
         verb, name = ("joins", "add") if op == "+" else ("repeats", "multiply")
         raise error(
             "CD0404", CdTypeError, f"`{op}` {verb} lists in Python, and a list is given here", span,
             helps=("pass arrays: `np.array([1.0, 2.0])`",
                    f"for the sum or product of elements, whatever is given: `np.{name}(x, y)`"),
         )  # fmt: skip
+
+
+def _is_sequence(value: Value) -> bool:
+    """Whether Python has a list or tuple here: written out, known, or an argument or a part of one
+    that is an array inside."""
+    if isinstance(value, Array):
+        return value.listed
+    return items_of(value) is not None
 
 
 def _by_table(function: np.ufunc, site: Site, *values: Value) -> Value:
@@ -239,13 +248,16 @@ def _index_binary(op: str, left: Value, right: Value) -> Value | None:
 
 def _group_binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value | None:
     """Return `+` and `*` of sequences, as Python has them; None where NumPy's meaning applies."""
-    match op, left, right:
-        case "+", Group(a, kind), Group(b, _):
+    a, b = items_of(left), items_of(right)
+    if op == "+" and a is not None and b is not None:
+        if (kind := _sequence_kind(left)) == _sequence_kind(right):
             return Group((*a, *b), kind)
-        case "+", Group(a, kind), Static(tuple() | list() as b):
-            return Group((*a, *map(Static, b)), kind)
-        case "+", Static(tuple() | list() as a), Group(b, kind):
-            return Group((*map(Static, a), *b), kind)
+        raise error(
+            "CD0404", CdTypeError,
+            f"`+` is not defined for {describe(left)} and {describe(right)}", span,
+            helps=("make both tuples, or both lists: `(*a, *b)`",),
+        )  # fmt: skip
+    match op, left, right:
         case "*", Group(a, kind), Static(int() as n):
             return Group(a * n, kind)
         case "*", Group(), Scalar(_, Kind(_, True)):
@@ -265,6 +277,12 @@ def _group_binary(frame: Frame, op: str, left: Value, right: Value, span: Span) 
             )  # fmt: skip
         case _:
             return None
+
+
+def _sequence_kind(value: Value) -> str:
+    """Return `tuple` or `list`: what a written or known sequence is."""
+    known = value.value if isinstance(value, Static) else None
+    return value.kind if isinstance(value, Group) else "list" if type(known) is list else "tuple"
 
 
 def _is_python_number(value: Value) -> bool:
@@ -300,11 +318,8 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
         if (marks := identity.flags(op, left, right)) is not None:
             return now(PYTHON[op], marks, span)
         raise error("CD0410", CdTypeError, f"`{op}` needs a sequence known when compiling", span)
-    if isinstance(left, Group) and isinstance(right, Group):
-        same: Value = Static(len(left.items) == len(right.items))
-        for one, other in zip(left.items, right.items, strict=False):
-            same = truth.both_hold(frame, same, compare_values(frame, "==", one, other, span), span)
-        return same if op == "==" else truth.negation(frame, same, span)
+    if _is_sequence(left) and _is_sequence(right):
+        return _compare_sequences(frame, op, left, right, span)
     unlike = any(isinstance(v, Static) and kind_of_number(v.value) is None for v in (left, right))
     if unlike and any(isinstance(v, Array) and v.rank for v in (left, right)):
         text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"
@@ -319,6 +334,42 @@ def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span)
         folded = truth.folded_test(frame, result.expr)
         if folded is not None and not frame.letters:
             return Static(folded)
+    return result
+
+
+def _compare_sequences(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value:
+    """Return a comparison of tuples or lists: by the first items that differ, as in Python."""
+    one, other = items_of(left), items_of(right)
+    if one is None or other is None:
+        raise error(
+            "CD0404", CdTypeError, f"`{op}` compares lists as a whole in Python, and a list is "
+            "given here", span,
+            helps=("ask whether all items are equal: `np.array_equal(x, y)`",
+                   "or pass arrays: `np.array([1.0, 2.0])`"),
+        )  # fmt: skip
+    alike = _sequence_kind(left) == _sequence_kind(right)
+    if op in ("==", "!="):
+        same: Value = Static(alike and len(one) == len(other))
+        for pair in zip(one, other, strict=False):
+            if same != Static(False):
+                equal = compare_values(frame, "==", *pair, span)
+                same = truth.both_hold(frame, same, equal, span)
+        return same if op == "==" else truth.negation(frame, same, span)
+    if not alike:
+        text = f"`{op}` is not defined for {describe(left)} and {describe(right)}"
+        raise error("CD0404", CdTypeError, text, span)
+    result: Value = now(PYTHON[op], (len(one), len(other)), span)
+    for pair in reversed(list(zip(one, other, strict=False))):
+        equal = truth.test_of(frame, compare_values(frame, "==", *pair, span), span)
+        if isinstance(equal, Static) and equal.value:
+            continue
+        differs = truth.test_of(frame, compare_values(frame, op, *pair, span), span)
+        rest = truth.test_of(frame, result, span)
+        if isinstance(equal, Static) or differs == rest:
+            result = differs
+        else:
+            sides = (as_scalar(side, span).expr for side in (rest, differs))
+            result = Scalar(Select(equal.expr, *sides), WEAK_BOOL)
     return result
 
 

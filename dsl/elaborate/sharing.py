@@ -204,7 +204,7 @@ def held(
     """
     made = ctx.materialize(value, label, span, dtype)
     binds(ctx, made, value, span, bases)
-    return made
+    return replace(made, listed=value.listed)
 
 
 def binds(

@@ -22,7 +22,7 @@ from .. import surface as s
 from .arrays import as_array, describe
 from .called import naming
 from .context import error
-from .expressions import elements, evaluate, subscript_value
+from .expressions import default_values, elements, evaluate, subscript_value
 from .frame import EXIT, RESULT, Frame, names_in
 from .index_notation import index_statement, scalar_statement, uses_letters
 from .names import is_letter
@@ -140,7 +140,8 @@ def step(frame: Frame, statement: s.Statement) -> None:
         case s.Evaluate():
             effects.evaluation(frame, statement)
         case s.Define(function):
-            frame.names[function.name] = Lazy(function, frame)
+            defaults = default_values(frame, function.params)
+            frame.names[function.name] = Lazy(function, frame, defaults)
         case s.Break():
             ctx.emit(Break())
         case s.Continue():

@@ -292,6 +292,8 @@ class Lazy:
 
     function: s.Function | s.Lambda
     scope: Scope
+    defaults: tuple[tuple[str, Value], ...] = ()
+    """The values of parameters that have one, as they were where the function was defined."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
 
     `name` is how the array is called in messages. CdIndexError CD0502 for too many subscripts.
     """
+    copied = base.copied or base.listed and any(isinstance(item, Section) for item in items)
     items = _complete(ctx, base, [_prepared(ctx, item, span) for item in items], span, name)
     if any(isinstance(item, Array) and item.kind.dtype.kind == "b" for item in items):
         return _mask(ctx, base, items, span, name)
@@ -79,7 +80,9 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
             case _:
                 index.append(position_on(ctx, item, base.shape[axis], axis, span, name))
     place = element_at(ctx, base, index, span)
-    result = Array(tuple(axes), tuple(shape), place, base.kind, base.copied, base.sealed)
+    result = Array(
+        tuple(axes), tuple(shape), place, base.kind, copied, base.sealed, listed=base.listed
+    )
     test = both(*tests)
     if test is None:
         return result

@@ -1,7 +1,7 @@
 """What `@cd` admits, as data: the function as it was written, before any name has a meaning.
 
     Function  := name, params, body
-    Statement := Assign(targets, value) | Augment(target, op, value)
+    Statement := Assign(targets, value) | Augment(target, op, value) | Reserve(name)
                | Declare(target, annotation, value)
                | For(target, iterable, body) | While(test, body) | If(test, then, other)
                | Comment(text, body) | Define(function) | Return(value) | Assert(test, message)
@@ -219,6 +219,14 @@ class Assign(Whole):
 
 
 @dataclass(frozen=True, slots=True)
+class Reserve(Whole):
+    """Before a loop with an `else`: a name that is set whichever way the loop is left."""
+
+    name: str
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Augment(Whole):
     """`target op= value`; `op` is the operator without `=`."""
 
@@ -339,7 +347,7 @@ class Pass:
 
 
 Statement = (
-    Assign | Augment | Declare | For | While | If | Comment | Return | Assert | Raise | Evaluate
+    Assign | Augment | Reserve | Declare | For | While | If | Comment | Return | Assert | Raise | Evaluate
     | Define | Break | Continue | Pass
 )  # fmt: skip
 

@@ -85,10 +85,10 @@ def _into_slot(frame: Frame, name: str, value: Value, span: Span) -> None:
     frame.names[name] = slot
     if isinstance(slot, Scalar):
         if not is_number(value):
-            problem = error(
-                "CD0208", CdTypeError, f"`{name}` is a number before the loop and "
-                f"{describe(value)} inside", span, helps=_as_before(name, value),
-            )  # fmt: skip
+            text = f"`{name}` is a number before the loop and {describe(value)} inside"
+            if name in frame.reserved:
+                text = f"`{name}` is {describe(value)} where the loop is left, and nothing before"
+            problem = error("CD0208", CdTypeError, text, span, helps=_as_before(name, value))
             raise NeedPeel(name, problem) if isinstance(value, Array) else problem
         scalar = as_scalar(value, span)
         kind = join(slot.kind, scalar.kind)

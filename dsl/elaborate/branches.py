@@ -203,6 +203,11 @@ def _joined(
             span,
         )
     unset = next((end for end in (a, b) if isinstance(end, Unset)), None)
+    if name in frame.reserved and Static(False) in (a, b):
+        unset = Unset(
+            f"is {describe(b if a == Static(False) else a)} where the loop is left, and nothing "
+            "before", span, (f"give it a value of that kind before the loop: `{name} = ...`",)
+        )  # fmt: skip
     return unset or _one_of_both(name, a, b, span)
 
 

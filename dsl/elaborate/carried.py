@@ -276,9 +276,22 @@ def _whole_node(value: Value) -> Node | None:
     return value.view.node if whole else None
 
 
+def open_reserved(frame: Frame, statement: s.For | s.While) -> None:
+    """Let names that a loop sets whichever way it is left be numbers from before it on.
+
+    What they are before is never read: False, whose type is any other number's, too.
+    """
+    closed = closed_over(frame.function)
+    for name, value in frame.names.items():
+        if isinstance(value, Unset) and value.reserved and value.span == statement.span:
+            if name not in closed and first_use(statement.body, name) != "read":
+                frame.names[name] = Static(False)
+                frame.reserved.add(name)
+
+
 def read_after(frame: Frame, statement: s.For | s.While, name: str) -> bool:
     """Whether a name may be read after a loop before it is set anew."""
-    if name not in _closed_over(frame.function):
+    if name not in closed_over(frame.function):
         found = next_use(frame.function.body, statement, name)
         if found:
             return found == "read"
@@ -291,7 +304,7 @@ def read_after(frame: Frame, statement: s.For | s.While, name: str) -> bool:
     )
 
 
-def _closed_over(function: s.Function) -> frozenset[str]:
+def closed_over(function: s.Function) -> frozenset[str]:
     """Return every name inside the functions and lambdas that are defined in a function."""
     try:
         return function.defined

@@ -9,7 +9,7 @@ from .. import surface as s
 from .arrays import as_scalar
 from .bindings import NeedPeel, bind, is_number
 from .branches import branch
-from .carried import carried, read_after, restore, snapshot
+from .carried import carried, open_reserved, read_after, restore, snapshot
 from .context import NeedKind, NeedUnroll, error
 from .expressions import elements, tested
 from .frame import RESULT, Frame, Run, rebound_names
@@ -35,6 +35,7 @@ def loop(frame: Frame, statement: s.For, run: Run) -> None:
             statement.span,
         )
     source = rounds_of(frame, statement.iterable, statement.target)
+    open_reserved(frame, statement)
     if not isinstance(source, Rounds):
         _unroll(frame, statement, source, run)
         return
@@ -275,6 +276,7 @@ def repeat(frame: Frame, statement: s.While, run: Run) -> None:
             "a loop cannot stand inside a statement or guard on index letters",
             statement.span,
         )
+    open_reserved(frame, statement)
     tests: list[Expr] = []
     preludes: list[list[Statement]] = []
 

@@ -113,6 +113,8 @@ class Frame:
     """Names that live across rounds of a loop that runs: where each is kept."""
     unrolling: bool = False
     """Whether this is inside a loop that is being unrolled."""
+    reserved: set[str] = field(default_factory=set)
+    """Names that have no value before a loop that sets them whichever way it is left."""
     closure: Frame | None = None
     """The scope of the comprehension that is being written out: what its lambdas see later on."""
     exits: list[Value] | None = None

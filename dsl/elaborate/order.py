@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from ...lowering.diagnostic import Span
+from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Statement
-from ...lowering.ir.expressions import Expr, Read, walk
+from ...lowering.ir.expressions import Dynamic, Expr, Read, walk
+from ...lowering.ir.indexing import var
 from ...lowering.ir.node import Node
 from ...lowering.ir.walk import writes
-from .. import surface as s
 from .context import Context
-from .values import Array, Group, Scalar, Value
+from .types import Kind
+from .values import Array, Group, Masked, Scalar, Value
 
 T = TypeVar("T")
 
@@ -32,21 +35,44 @@ def after(ctx: Context, earlier: list[Value], evaluate: Callable[[], T], span: S
     return value
 
 
-def overwritten(
-    ctx: Context, out: list[Statement], place_of: Callable[[s.Subscript], Value], target: s.Expr,
-    span: Span,
-) -> Value | None:  # fmt: skip
-    """Return the number that `x[i] += f(x)` adds to where `out`, what `f` does, changes `x[i]`.
-
-    It is read before. None where it is not changed, or is an array, a view of what is written.
-    """
+def fixed(ctx: Context, place: Value, out: list[Statement], span: Span) -> tuple[Value, Value]:
+    """Return the place of `place op= value` and what it held, both as before `out` computes the
+    value: where `out` changes what the place is found by, that is read before."""
     written = frozenset(writes(out))
-    if not written or not isinstance(target, s.Subscript):
-        return None
-    place = place_of(target)
-    if not isinstance(place, Array) or place.rank or not _reads(place.body, written):
-        return None
-    return _kept(ctx, Scalar(place.body, place.kind), written, span)
+    if not written:
+        return place, place
+    match place:
+        case Array() if place.place is not None:
+            place = _with_index(ctx, place, place.place, written, span)
+            if not place.rank and _reads(place.body, written):
+                return place, _kept(ctx, Scalar(place.body, place.kind), written, span)
+            return place, place
+        case Masked(array, mask, held) if _reads(array.body, written) or _reads(mask.body, written):
+            mask = mask if held else _copied(ctx, mask, "mask", span)
+            old = _copied(ctx, array, "before", span)
+            return Masked(array, mask, True), Masked(old, mask, True)
+        case Array() | Masked():
+            return place, place
+        case _:
+            return place, _kept(ctx, place, written, span)
+
+
+def _copied(ctx: Context, value: Array, label: str, span: Span) -> Array:
+    """Return a copy of an array as it is now, over the same axes."""
+    made = ctx.materialize(replace(value, copied=True), label, span)
+    return replace(value, body=made.at(tuple(map(var, value.axes))), copied=True)
+
+
+def _with_index(
+    ctx: Context, place: Array, read: Read, written: frozenset[Node], span: Span
+) -> Array:
+    """Return a place whose data-dependent subscripts are as they were before a write of nodes."""
+    index = list(read.index)
+    for axis, at in enumerate(index):
+        if isinstance(at, Dynamic) and _reads(at.value, written):
+            found = Array(place.axes, place.shape, at.value, Kind(dtypes.int64))
+            index[axis] = Dynamic(_copied(ctx, found, "at", span).body)
+    return replace(place, body=replace(read, index=tuple(index)))
 
 
 def _kept(ctx: Context, value: Value, written: frozenset[Node], span: Span) -> Value:

@@ -21,13 +21,14 @@ from ...lowering.later import later
 from .. import surface as s
 from .arrays import as_array, describe
 from .called import naming
+from .carried import closed_over
 from .context import error
 from .expressions import default_values, elements, evaluate, subscript_value
 from .frame import EXIT, RESULT, Frame, names_in
 from .index_notation import index_statement, scalar_statement, uses_letters
 from .names import is_letter
 from .operators import BINARY, binary
-from .order import overwritten
+from .order import after, fixed
 from .stores import assign, assign_product
 from .values import (
     Array,
@@ -146,6 +147,9 @@ def step(frame: Frame, statement: s.Statement) -> None:
             ctx.emit(Break())
         case s.Continue():
             ctx.emit(Continue())
+        case s.Reserve(name, span):
+            if isinstance(frame.names.get(name), Unset | None):
+                frame.names[name] = Unset("is read before it is assigned", span, reserved=True)
         case s.Pass():
             pass
         case _:
@@ -208,7 +212,10 @@ def store_to(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
             _refuse_lost_rebinding(frame, target, span)
             bindings.bind(frame, name, value, span)
         case s.Subscript():
-            assign(frame.ctx, place_of(frame, target, rebinds=True), value, span)
+            values = [value]
+            find = partial(place_of, frame, target, rebinds=True)
+            place = after(frame.ctx, values, find, span)
+            assign(frame.ctx, place, values[0], span)
         case s.Attribute(owner, name):
             assign(frame.ctx, _field_place(frame, owner, name, target.span), value, span)
         case s.Sequence(items, _):
@@ -286,6 +293,8 @@ def _refuse_lost_rebinding(frame: Frame, target: s.Name, span: Span) -> None:
     name = target.id
     if name not in frame.parameters or not isinstance(frame.names.get(name), Array | Handle):
         return
+    if name in closed_over(frame.function):
+        return  # by a function inside, which sees what the name is when it is called
     after = (span.end_line, span.end_column)
     for other in names_in(frame.function):
         if other.id != name or other.span == target.span:
@@ -314,29 +323,18 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
         index_statement(frame, target, OPS[BINARY[statement.op]], statement.value, span)
         return
     _refuse_guarded(frame, span)
+    place = _augmented_place(frame, target)
     with frame.ctx.block() as out:
         value = evaluate(frame, statement.value)
-    old = overwritten(frame.ctx, out, partial(place_of, frame), target, span)
+    place, old = fixed(frame.ctx, place, out, span)
     frame.ctx.out += out
-    place: Value
-    match target:
-        case s.Name(name):
-            place = evaluate(frame, target)
-            if isinstance(place, Handle):
-                place = frame.inputs.field(frame.ctx, place, "value", target.span)
-            if not isinstance(place, Array):
-                bindings.bind(frame, name, binary(frame, statement.op, place, value, span), span)
-                return
-        case s.Subscript():
-            place = place_of(frame, target)
-        case s.Attribute(owner, name):
-            place = _field_place(frame, owner, name, target.span)
-        case _:
-            raise error("CD0142", CdSyntaxError, "this cannot be assigned to", target.span)
-    assert isinstance(place, Array | Masked)
-    if statement.op == "**" and (isinstance(place, Masked) or place.view is not None):
-        old = place if old is None else old  # powers have rules and checks of their own
-    if old is not None:
+    if not isinstance(place, Array | Masked):
+        assert isinstance(target, s.Name), "only a name is bound to what is no place"
+        whole = binary(frame, statement.op, old, value, span)
+        bindings.bind(frame, target.id, whole, span)
+        return
+    powers = statement.op == "**" and (isinstance(place, Masked) or place.view is not None)
+    if powers or old is not place:  # powers have rules and checks of their own
         assign(frame.ctx, place, binary(frame, statement.op, old, value, span), span)
         return
     if statement.op == "@":
@@ -350,6 +348,22 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
     if kind.dtype.kind == "b" and name in bits:
         name = bits[name]
     assign(frame.ctx, place, value, span, OPS[name])
+
+
+def _augmented_place(frame: Frame, target: s.Expr) -> Value:
+    """Return what `target op= value` changes, found once and before the value, as in Python."""
+    match target:
+        case s.Name():
+            place = evaluate(frame, target)
+            if isinstance(place, Handle):
+                return frame.inputs.field(frame.ctx, place, "value", target.span)
+            return place
+        case s.Subscript():
+            return place_of(frame, target)
+        case s.Attribute(owner, name):
+            return _field_place(frame, owner, name, target.span)
+        case _:
+            raise error("CD0142", CdSyntaxError, "this cannot be assigned to", target.span)
 
 
 def _return(frame: Frame, statement: s.Return) -> None:

@@ -303,6 +303,8 @@ class Unset:
     reason: str
     span: Span = field(compare=False, repr=False)
     helps: tuple[str, ...] = ()
+    reserved: bool = False
+    """Whether the loop at `span` sets it, whichever way it is left."""
 
 
 Value = (

@@ -65,7 +65,7 @@ PARTS = (
         (0, 0, 3_000),
         jobs=True,
     ),
-    Part("sweep", "tests.programs.sweep", (), (0, 40, 20_000)),
+    Part("sweep", "tests.programs.sweep", ("--shapes", "both"), (0, 60, 40_000), "--cases", True),
     Part("routines", "tests.backends.runtime.random_steps", ("--threads", "3"), (0, 200, 100_000)),
     Part("cache", "tests.dsl.cache_attack", (), (0, 1, 300), "--rounds"),
     Part("sources", "tests.errors.fuzz", (), (20, 200, 50_000), "--count"),

@@ -32,7 +32,7 @@ dsl/elaborate: carried leaving
 dsl/elaborate: declarations effects requests index_notation index_refusals ranges rounds
 dsl/elaborate: expressions choices bindings merging sharing called
 dsl/elaborate: named_tuples
-dsl/elaborate: owners
+dsl/elaborate: owners parents
 dsl/elaborate: operators identity subscript_rules truth names frame inputs instances numpy_table
 dsl/elaborate: array_types
 dsl/elaborate: numpy_functions accumulate composed

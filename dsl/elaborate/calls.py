@@ -15,6 +15,7 @@ from .. import surface as s
 from ..parse import parse
 from ..source import read_source, scope_of, scope_of_namespace, source_from_text
 from . import numpy_table as table
+from . import parents
 from .arrays import describe
 from .context import error
 from .expressions import evaluate, evaluated
@@ -25,7 +26,19 @@ from .owners import called_by, defaults_of, held, owner_of
 from .site import Site, Word
 from .statements import run
 from .types import Kind
-from .values import Array, Bound, Group, Handle, Lazy, Opaque, Path, Static, Unset, Value
+from .values import (
+    Array,
+    Bound,
+    Group,
+    Handle,
+    Lazy,
+    Masked,
+    Opaque,
+    Path,
+    Static,
+    Unset,
+    Value,
+)
 
 if TYPE_CHECKING:
     from . import bindings, control, declarations, effects, named_tuples, rounds
@@ -35,6 +48,7 @@ else:  # what few programs need
     effects, reductions, rounds = later(__package__, ".effects", ".index_reductions", ".rounds")
     (named_tuples,) = later(__package__, ".named_tuples")
 
+_CACHED = functools._lru_cache_wrapper
 _DEPTH = 40
 """How deeply calls may nest."""
 
@@ -171,6 +185,11 @@ def _call_object(
         bound = tuple(held(frame, value, e.span) for value in function.args)
         named = {key: held(frame, value, e.span) for key, value in function.keywords.items()}
         return _call_object(frame, function.func, site, (*bound, *args), {**named, **keywords}, e)
+    if function is super:
+        return Static(parents.above(frame, args, e.span))
+    if isinstance(function, parents.Method):
+        owned = (function.owner, *args) if function.bound else args
+        return _call_object(frame, function.function, site, owned, keywords, e)
     if isinstance(function, types.FunctionType):
         surface = _surface(frame, function, e.span)
         return inline(
@@ -182,6 +201,9 @@ def _call_object(
     if named_tuples.is_named_tuple(function):
         return named_tuples.named_tuple(frame, function, args, keywords, e.span)
     known = all(isinstance(arg, Static) for arg in (*args, *keywords.values()))
+    if isinstance(function, _CACHED) and not known:
+        given = _hashable(frame, function, (*args, *keywords.values()), e.span)
+        return _call_object(frame, given, site, args, keywords, e)
     if known and callable(function):
         values = [arg.value for arg in args if isinstance(arg, Static)]
         named_values = {k: v.value for k, v in keywords.items() if isinstance(v, Static)}
@@ -202,6 +224,23 @@ def _call_object(
         "CD0427", CdTypeError, f"`{name}` is not known to the language and has no Python source",
         e.span, helps=("call it outside and pass its result in",),
     )  # fmt: skip
+
+
+def _hashable(frame: Frame, cached: Any, args: tuple[Value, ...], span: Span) -> object:
+    """Return the function under `functools.cache`, which numbers of the run are given to.
+
+    CdTypeError CD0427 for arrays and lists: they have no hash.
+    """
+    for arg in args:
+        if isinstance(arg, Array | Masked | Handle) or isinstance(arg, Group) and arg.kind == "list":
+            raise error(
+                "CD0427", CdTypeError, f"`{cached.__name__}` keeps its results by the values of its "
+                f"arguments, and {describe(arg)} cannot be looked up", span,
+                helps=(f"call the function without its cache: `{cached.__name__}.__wrapped__(...)`",),
+            )  # fmt: skip
+    inner: object = cached.__wrapped__
+    frame.inputs.ask(cached, "__wrapped__", inner)
+    return inner
 
 
 def _as_array(frame: Frame, value: Value, span: Span) -> Value:

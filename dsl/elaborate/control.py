@@ -92,8 +92,9 @@ def _in_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> None
                 raise _not_unrolled(statement, count) from None
         if need.symbol not in frame.ctx.unrollable or count is None or count > _UNROLL_LIMIT:
             raise
-        if frame.ctx.unrollable.pop(need.symbol) is not statement:
+        if frame.ctx.unrollable[need.symbol] is not statement:
             raise
+        del frame.ctx.unrollable[need.symbol]
         restore(frame, state)
         _unroll(frame, statement, list(static_items(frame, source)), run)
 

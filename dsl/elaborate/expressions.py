@@ -15,6 +15,7 @@ from ...lowering.later import later
 from .. import surface as s
 from ..identity import is_fixed
 from . import numpy_table as table
+from . import parents
 from .arrays import as_array, as_scalar, describe, elementwise, operate
 from .bindings import frozen
 from .context import error
@@ -354,6 +355,8 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             found = _getattr(inner, name, span)
             step = Path(path.root, (*path.steps, name), path.captured)
             return frame.inputs.wrap(frame.ctx, step, found, True, span)
+        case Static(parents.Above() as above):
+            return parents.attribute(frame, above, name, span)
         case Static(inner) if kind_of_number(inner) is None or isinstance(
             inner, np.generic | complex
         ):

@@ -233,3 +233,42 @@ def cholesky(a):
         a[j, j + 1:] = 0
 """
 """The lower factor of a positive definite matrix, in place, 32 columns at a time."""
+
+POWER_MODULO = """
+def power_modulo(base, exponent, modulus):
+    def times(a, b, size):
+        if size <= 3037000499:
+            found = a * b % size
+        else:
+            found = 0
+            while b > 0:
+                if b % 2 == 1:
+                    found = found - (size - a) if found >= size - a else found + a
+                a = a - (size - a) if a >= size - a else a + a
+                b //= 2
+        return found
+
+    size = abs(modulus)
+    found = -1
+    if size > 0:
+        factor = base % size
+        found = 1 % size
+        turns = exponent
+        if exponent < 0:
+            old, new, a, b = 0, 1, size, factor
+            while b > 0:
+                whole = a // b
+                a, b = b, a - whole * b
+                old, new = new, old - whole * new
+            factor = old % size
+            found = factor if a == 1 else -1
+            turns = -(exponent + 1) if a == 1 else 0
+        while turns > 0:
+            if turns % 2 == 1:
+                found = times(found, factor, size)
+            factor = times(factor, factor, size)
+            turns //= 2
+    return found
+"""
+"""An integer power by squares, without its sign, each product less than the modulus; -1 where there
+is none. The inverse of the base is found by Euclid's algorithm; large products are added up."""

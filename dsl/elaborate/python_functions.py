@@ -7,16 +7,21 @@ import cmath
 import math
 import operator
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Fault
+from ...lowering.ir.expressions import Apply, Const, Domain, Select
+from ...lowering.ir.ops import OPS
 from ...lowering.later import later
 from . import casts
 from . import elementwise as e
 from . import python_reductions as p
+from .arrays import as_scalar, describe
 from .context import error
 from .reductions import position_reducer, reducer
 from .site import (
@@ -28,19 +33,22 @@ from .site import (
     called,
     constant,
     folds,
+    is_none,
     items_of,
     needs,
     position_of,
     takes,
 )
-from .types import WEAK_BOOL, WEAK_FLOAT, WEAK_INT
+from .types import WEAK_BOOL, WEAK_FLOAT, WEAK_INT, both, cast
 from .ufuncs import OP_OF, PYTHON_NAMES
-from .values import Group, Static, Value
+from .values import Group, Scalar, Static, Value
 
 if TYPE_CHECKING:
-    from . import averages, linear
+    from . import averages, library, linear, ordering
 else:  # what few programs need
-    averages, linear = later(__package__, ".averages", ".linear")
+    averages, library, linear, ordering = later(
+        __package__, ".averages", ".library", ".linear", ".ordering"
+    )
 
 OWN_OPS = (
     "erf", "erfc", "relu", "sat01", "recip", "recip_sqrt", "relu_gate", "sat01_gate", "fma",
@@ -169,12 +177,49 @@ def _of_math() -> Iterator[tuple[object, Handler]]:
         function = getattr(math, name)
         yield function, folds(function, takes(name, casts.to_integer(name)))
     yield math.prod, folds(math.prod, takes("prod", reducer("prod")))
+    plain = e.ufunc_handler(np.power, python=True)
+    yield pow, folds(pow, takes("pow", partial(_power, plain)))
     for name in ("gcd", "lcm", "isqrt", "factorial", "comb", "perm", "gamma", "lgamma", "dist",
                  "fsum", "remainder", "ldexp", "frexp", "modf", "isclose", "ulp"):  # fmt: skip
         function = getattr(math, name)
         yield function, folds(function, _only_constants(f"math.{name}"))
     for ufunc in (np.gcd, np.lcm):
         yield ufunc, folds(ufunc, _only_constants(f"np.{ufunc.__name__}"))
+
+
+def _power(plain: Handler, site: Site, base: Value, exp: Value, mod: Value = NONE) -> Value:
+    """Return Python's `pow`; with a modulus of integers, by squares.
+
+    CdTypeError CD0404 where one of three arguments is no Python integer, CdValueError CD0442 where
+    the modulus is 0, or the base of a negative power has no inverse.
+    """
+    if is_none(mod):
+        return plain(site, (base, exp), {})
+    args = base, exp, mod
+    if not all(isinstance(arg, Scalar | Static) for arg in args):
+        numbers = []
+    else:
+        numbers = [as_scalar(arg, site.span) for arg in args]
+    if not numbers or any(n.kind not in (WEAK_INT, WEAK_BOOL) for n in numbers):
+        shown = ", ".join(describe(arg) for arg in args)
+        raise error(
+            "CD0404", CdTypeError, f"`pow` with a modulus takes three Python integers (here: "
+            f"{shown})", site.span, helps=("convert them: `pow(int(a), int(b), int(m))`",),
+        )  # fmt: skip
+    found = as_scalar(ordering.inlined(site, library.POWER_MODULO, *args), site.span)
+    modulus, zero = numbers[2].expr, Const(0, dtypes.int64)
+    shown = tuple(cast(n.expr, dtypes.int64) for n in numbers)
+    text = "pow({0}, {1}, {2}) is not defined: the modulus is 0, or the base has no inverse"
+    fault = Fault("CD0442", "CdValueError", text)
+    inside = Apply(OPS["ge"], (found.expr, zero), dtypes.bool_)
+    site.ctx.check(inside, fault, shown, site.span, Domain(site.ctx.domain))
+    below = both(
+        Apply(OPS["lt"], (cast(modulus, dtypes.int64), zero), dtypes.bool_),
+        Apply(OPS["gt"], (found.expr, zero), dtypes.bool_),
+    )
+    assert below is not None, "two tests"
+    signed = Apply(OPS["add"], (found.expr, shown[2]), dtypes.int64)
+    return Scalar(Select(below, signed, found.expr), WEAK_INT)
 
 
 def _with_run_time_values() -> Iterator[tuple[Any, Handler]]:
@@ -264,7 +309,7 @@ ELEMENTWISE: dict[object, str] = {
     **{ufunc: name for ufunc, name in OP_OF.items() if name in ("add", "mul", "sub", "div", "max",
        "min", "and", "or", "bitand", "bitor", "bitxor", "shl", "shr", "floordiv", "mod", "pow")},
     **{function: OP_OF[ufunc] for function, ufunc in PYTHON_NAMES.items()},
-    builtins.max: "max", builtins.min: "min", Word("max"): "max", Word("min"): "min",
+    builtins.pow: "pow", builtins.max: "max", builtins.min: "min", Word("max"): "max", Word("min"): "min",
     Word("maximum"): "max", Word("minimum"): "min", Word("pow"): "pow",
     **{Word(name): name for name in OWN_OPS},
 }  # fmt: skip

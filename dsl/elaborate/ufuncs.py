@@ -81,7 +81,6 @@ _FUNCTIONS_OF_MODULES: tuple[tuple[object, np.ufunc], ...] = (
     (operator.ge, np.greater_equal),
     (operator.not_, np.logical_not),
     (abs, np.absolute),
-    (pow, np.power),
     (math.exp, np.exp),
     (math.exp2, np.exp2),
     (math.expm1, np.expm1),

@@ -144,10 +144,11 @@ def _measured(kind: str, n: int) -> Point:
 
         from plusequals import cd
         from plusequals.backends.emit import c_syntax
-        from plusequals.dsl import specialise
+        from plusequals.dsl import specialise as made
         from plusequals.lowering import lower, pipeline
 
     timed: Any = clock.timed
+    specialise: Any = made
     specialise.elaborate = timed("front end", specialise.elaborate)
     specialise.build = timed("build", specialise.build)
     lower.lower = timed("lower", lower.lower)
@@ -208,7 +209,7 @@ def exponent(points: Sequence[Point]) -> float:
         return math.nan
     mean_x, mean_y = (sum(side) / len(pairs) for side in zip(*pairs, strict=True))
     above = sum((x - mean_x) * (y - mean_y) for x, y in pairs)
-    return above / sum((x - mean_x) ** 2 for x, _ in pairs)
+    return float(above / sum((x - mean_x) ** 2 for x, _ in pairs))
 
 
 def row(point: Point) -> str:

@@ -389,7 +389,7 @@ def _asserts(function: ast.AST, helpers: frozenset[str]) -> bool:
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             if name in helpers or re.match(
-                r"_?(assert|same|check|raises|warns|refused|agree)", name
+                r"_?(assert|same|check|raises|warns|refused|agree|golden)", name
             ):
                 return True
     return False

@@ -232,7 +232,11 @@ def _hashable(frame: Frame, cached: Any, args: tuple[Value, ...], span: Span) ->
     CdTypeError CD0427 for arrays and lists: they have no hash.
     """
     for arg in args:
-        if isinstance(arg, Array | Masked | Handle) or isinstance(arg, Group) and arg.kind == "list":
+        if (
+            isinstance(arg, Array | Masked | Handle)
+            or isinstance(arg, Group)
+            and arg.kind == "list"
+        ):
             raise error(
                 "CD0427", CdTypeError, f"`{cached.__name__}` keeps its results by the values of its "
                 f"arguments, and {describe(arg)} cannot be looked up", span,

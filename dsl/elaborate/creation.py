@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -236,11 +237,11 @@ def _float_range(
     whole = cast(Apply(OPS["ceil"], (scalar.expr,), dtypes.float64), dtypes.int64)
     extent = var(site.ctx.let("n", whole, site.span))
     first_expr, by_expr = (as_scalar(v, site.span).expr for v in (first_value, by_value))
-    delta = Apply(
+    stride = Apply(
         OPS["sub"], (Apply(OPS["add"], (first_expr, by_expr), dtypes.float64), first_expr),
         dtypes.float64,
     )  # fmt: skip
-    gap = stored_once(site, Scalar(delta, Kind(dtypes.float64)), "gap")
+    gap = stored_once(site, Scalar(stride, Kind(dtypes.float64)), "gap")
     element = Apply(OPS["mul"], (place, as_scalar(gap, site.span).expr), dtypes.float64)
     return site.ctx.known.maximum(extent, const(0)), Apply(
         OPS["add"], (first_expr, element), dtypes.float64
@@ -358,6 +359,17 @@ def fill(site: Site, a: Value, value: Value) -> Value:
     return NONE
 
 
+def _require_castable(site: Site, source: DType, target: DType, casting: Value) -> None:
+    """Require that a rule of NumPy lets values of a type be cast to another one."""
+    text_of(site, casting, "casting", _CASTING)
+    rule: Any = constant(casting)
+    if not np.can_cast(source.numpy, target.numpy, rule):
+        raise error(
+            "CD0404", CdTypeError, f"{source} is not cast to {target} by the rule {rule!r}",
+            site.span, helps=("leave `casting=` out: an explicit cast may change values",),
+        )  # fmt: skip
+
+
 def astype(
     site: Site,
     a: Value,
@@ -372,13 +384,8 @@ def astype(
         element = dtypes.float64
     if constant(copy) is False and isinstance(a, Array) and a.kind == Kind(element):
         return a
-    rule = "unsafe" if is_none(casting) else text_of(site, casting, "casting", _CASTING)
-    own = strong_of(kind_of(site, a))
-    if not np.can_cast(own.numpy, element.numpy, rule):
-        raise error(
-            "CD0404", CdTypeError, f"{own} is not cast to {element} by the rule {rule!r}",
-            site.span, helps=("leave `casting=` out: an explicit cast may change values",),
-        )  # fmt: skip
+    if not is_none(casting):
+        _require_castable(site, strong_of(kind_of(site, a)), element, casting)
     result = converted(site, a, element)
     if isinstance(result, Array):
         return Array(result.axes, result.shape, result.body, result.kind, copied=True)

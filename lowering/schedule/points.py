@@ -40,6 +40,7 @@ from ..ir.ops import OPS
 from ..ir.walk import reads, statements, writes
 from .early import early
 from .elsewhere import Place, elsewhere
+from .legal import ends_early
 from .nests import Band, around, counted, fails, favours, normal, rounds_of, trips, with_value
 from .skewed import is_linear, skewed
 
@@ -101,9 +102,11 @@ def points(found: Band, fresh: Fresh, nodes: Mapping[int, Node]) -> Made | None:
 
 
 def is_light(body: tuple[Stmt, ...]) -> bool:
-    """Whether a point only moves and computes numbers, and none of that may fail."""
+    """Whether a point only moves and computes numbers, to its end, and none of that may fail."""
     inside = statements(body)
-    return not any(isinstance(stmt, For | While | Check | Let) for stmt in inside)
+    return not ends_early(body) and not any(
+        isinstance(stmt, For | While | Check | Let) for stmt in inside
+    )
 
 
 def points_each(free: list[For], body: tuple[Stmt, ...]) -> int:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from plusequals.lowering.ir.loops import For, Stmt
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.schedule.dealing import STRIP, Dealt, counted, dealt, stripped
+from plusequals.lowering.schedule.grid import grid
 from plusequals.lowering.schedule.tree import reduced, sums
+from plusequals.lowering.target import Target
 from tests.lowering.schedule.test_examples import in_kind
 
-from .kernels import Case
+from .kernels import Case, backwards, ran
 
 
 def shared_out(case: Case) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
@@ -91,3 +94,27 @@ def test_strips_have_so_many_rounds(n: int) -> None:
     made = stripped(case.loop(), case.fresh)
     case.assert_same(made)
     assert (made == (case.loop(),)) == (n <= STRIP)
+
+
+@pytest.mark.parametrize("rounds", [39, 64, 200, 700])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if x[i] == 1.5:\n        n = i",
+        "n = max(n, -7 - i)",
+        "y[i] = x[i] * 2\n    if x[i] > 1:\n        continue\n    z[i] = 1",
+    ],
+)
+def test_an_iteration_that_ends_early_leaves_those_of_the_same_thread(
+    body: str, rounds: int
+) -> None:
+    early = "if x[i] < 2:\n        continue"
+    text = f"n = -999\nfor i in range({rounds}):\n    {early}\n    {body}\nz[0] = n"
+    arrays = dict.fromkeys(("x", "y", "z"), f"f64[{rounds}]")
+    case = Case(text, True, **arrays)
+    program = case.program
+    given = [np.random.default_rng(rounds).standard_normal(rounds) * 3 for _ in arrays]
+    wanted = ran(program, given)
+    made = grid(program, Target("cuda"), exact=True).program
+    for one in (made, backwards(made)):
+        assert [a.tobytes() for a in ran(one, given)] == [a.tobytes() for a in wanted]

@@ -266,7 +266,7 @@ def _recipe(data: Data, scopes: Sequence[Scope], arguments: Arguments) -> Recipe
                 steps.append(Step((Source.ITEM, *source[1:])))
                 objects.append(_item(objects[source[1]], source[2]))
             case _:
-                objects.append(ast.literal_eval(source[1]))
+                objects.append(_constant(*source[1:]))
                 steps.append(Step((Source.CONSTANT, objects[-1])))
         steps[-1].check = _check(check, objects[-1])
     return Recipe(
@@ -274,6 +274,13 @@ def _recipe(data: Data, scopes: Sequence[Scope], arguments: Arguments) -> Recipe
         [(kind, np.dtype(name), tuple(shape)) for kind, name, shape in data["results"]],
         data["whole"], [_part(*part) for part in data["parts"]],
     )  # fmt: skip
+
+
+def _constant(text: str, dtype: str = "", shape: Sequence[int] = ()) -> Any:
+    """Return a constant of an entry: what a literal says, or a table of numbers."""
+    if not dtype:
+        return ast.literal_eval(text)
+    return np.frombuffer(bytes.fromhex(text), np.dtype(dtype)).reshape(shape)
 
 
 def _item(owner: Any, key: Any) -> Any:

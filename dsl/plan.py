@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 _FIXED = (bool, str, bytes, int, float, complex, type(None), type(...), np.dtype, np.generic)
 """Types of constants that never change: the same object means the same value."""
+_MANY = 16
+"""A tuple of more constants that is captured has to be the same object."""
 _WEAK = {
     dtypes.float64: New.FLOAT, dtypes.int64: New.INTEGER, dtypes.bool_: New.BOOL,
     dtypes.complex128: New.COMPLEX,
@@ -116,6 +118,9 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
         if isinstance(known.typed.owners.get(prefix + colon), str):
             continue  # a name of the library's, which does not change
         steps.check(steps.place(watch.path), watch.key, watch.get(arguments), watch.path)
+    for path in (one for one in known.typed.passed if one.is_table):
+        table = known.typed.constants[path.root]
+        steps.check(steps.place(path), quick_key(table, True), table, path)
     passed = zip(known.typed.passed, known.scalars, strict=True)
     inputs = [steps.input(path, dtype) for path, dtype in passed]
     pairs = [(inputs[one][0], inputs[two][0]) for one, two in known.pairs]
@@ -132,6 +137,11 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
         parts=parts,
         finish=finish,
     )
+
+
+def _is_fixed(value: object) -> bool:
+    """Whether a value never changes: a constant, or a tuple of those."""
+    return isinstance(value, _FIXED) or type(value) is tuple and all(map(_is_fixed, value))
 
 
 Parts = list[tuple[int, Any]]
@@ -242,6 +252,8 @@ class _Steps:
                 check = Check.EQUAL, number
                 if not -(2**63) <= number < 2**63:
                     raise _Unfit
+            case (type(), *keys) if path.captured and len(keys) > _MANY and _is_fixed(value):
+                check = Check.SAME, value
             case (type() as kind, *keys) if kind is list or is_like_tuple(kind):
                 check = Check.SIZED, kind, len(keys)
                 for number, one in enumerate(keys):

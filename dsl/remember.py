@@ -226,6 +226,8 @@ def _source(source: tuple[Any, ...], scopes: list[Scope]) -> list[Any]:
             return [Source.NAME, at, name]
         case (Source.ATTRIBUTE | Source.ITEM as kind, base, str() | int() as key):
             return [kind, base, key]
+        case (Source.CONSTANT, np.ndarray() as table):  # which nobody writes
+            return [Source.CONSTANT, table.tobytes().hex(), _dtype(table.dtype), list(table.shape)]
         case (Source.CONSTANT, value):
             return [Source.CONSTANT, _literal(value)]
     raise Unknown

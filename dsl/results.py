@@ -100,7 +100,7 @@ def _is_direct(
         known.typed.passed, arrays, given, known.scalars, strict=True
     ):
         owner = path.owner or path
-        if owner not in watched and not _is_told(owner, arguments):
+        if owner not in watched and not owner.is_table and not _is_told(owner, arguments):
             return False
         if array is value or type(value) is list:
             continue

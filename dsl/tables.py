@@ -193,7 +193,7 @@ def _asked(part: Expr, whole: Mapping[Symbol, Node]) -> list[Node]:
     match part:
         case Position(index) if _may_be_large(index):
             return counts
-        case Apply(op, (left, right), dtype) if op.name in _DIVIDES and dtype.kind == "i":
+        case Apply(op, (_, right), dtype) if op.name in _DIVIDES and dtype.kind == "i":
             below = [read.node for read in reads(right)]  # Python raises where that is zero
             return [*below, *_counts(right, whole)] if alone else []
         case Apply(op) if op.name == "pow" or (alone and op.name not in _ALIKE):

@@ -15,6 +15,7 @@ from ...lowering.ir.indexing import Affine, Range, const, multiply, var
 from ...lowering.ir.ops import OPS, Op
 from .adapting import require_fits
 from .broadcasting import broadcast_shape, broadcast_to, shape_text
+from .constant_tables import array_table
 from .context import Context, error
 from .masks import of_same_elements
 from .types import Kind, apply, cast, join, kind_of_number, number
@@ -116,6 +117,9 @@ def as_array(ctx: Context, value: Value, span: Span) -> Array:
         case Handle() if ctx.tensor_value is not None:
             return ctx.tensor_value(value, span)
         case Group(items, _) if items:
+            table = array_table(ctx, value, span)
+            if table is not None:
+                return table
             return stack(ctx, [as_array(ctx, item, span) for item in items], 0, span)
         case Group():
             kind = Kind(dtypes.float64)

@@ -32,6 +32,8 @@ _WRITTEN_OUT = 64
 def comprehend(frame: Frame, e: s.Comprehension) -> Value:
     """Return a comprehension as a list, written out for each item, or as an array."""
     source = rounds.rounds_of(frame, e.iterable, e.target)
+    if isinstance(source, rounds.Rounds) and source.listed:
+        source = list(rounds.static_items(frame, source))
     if isinstance(source, rounds.Rounds) and rounds.round_count(source) is None:
         count = len(frame.ctx.locals)
         with suppress(CdError):

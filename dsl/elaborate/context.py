@@ -10,6 +10,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
+from typing import Any
+
+import numpy as np
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import (
@@ -36,7 +39,7 @@ from ...lowering.ir.assignments import (
     Statement,
 )  # fmt: skip
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Domain, Expr, Position, Read, Select
+from ...lowering.ir.expressions import Apply, Domain, Expr, Index, Position, Read, Select
 from ...lowering.ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS, Op
@@ -136,6 +139,10 @@ class Context:
     """The ranges of the index letters in scope, outermost first."""
     tensor_value: Callable[[Handle, Span], Array] | None = None
     """Gives the array of a persistent tensor's value; set by `elaborate`."""
+    constant: Callable[[np.ndarray[Any, Any], DType], Node] | None = None
+    """Gives the hidden input that is a table of constants; set by `elaborate`."""
+    tables: dict[Node, np.ndarray[Any, Any]] = field(default_factory=dict)
+    """The tables of constants among the inputs."""
     inline_source: Callable[[str, Sequence[Value], Mapping[str, Value], Span], Value] | None = None
     """Inlines a function of the library, given as text; set by `elaborate`."""
     uses: list[Use] | None = None
@@ -382,7 +389,11 @@ class Context:
     def require_static(self, index: Affine) -> None:
         """Ask for another elaboration with the symbols of `index` as numbers, if that helps."""
         self.require_static_parameters(index)
-        for symbol in index.symbols():
+        self.require_unrolled((index,))
+
+    def require_unrolled(self, index: Sequence[Index]) -> None:
+        """Ask for the loops of variables in an index to be unrolled."""
+        for symbol in (x for one in index if isinstance(one, Affine) for x in one.symbols()):
             if symbol in self.loop_symbols:
                 raise NeedUnroll(symbol)
 

@@ -78,6 +78,13 @@ def _peeled(frame: Frame, statement: s.For, source: Rounds, need: NeedPeel, run:
 def _in_rounds(frame: Frame, statement: s.For, source: Rounds, run: Run) -> None:
     """Emit a loop that runs, or unroll it where the number of its round is needed."""
     state, count = snapshot(frame), round_count(source)
+    if source.listed:
+        try:
+            _run_rounds(frame, statement, source, run)
+        except (CdError, NeedPeel, NeedUnroll):  # as constants they may mean something
+            restore(frame, state)
+            _unroll(frame, statement, list(static_items(frame, source)), run)
+        return
     try:
         _run_rounds(frame, statement, source, run)
     except (CdError, NeedPeel):

@@ -18,6 +18,7 @@ from ...lowering.ir.ops import OPS
 from .arrays import as_scalar, describe, stack
 from .averages import stored_once
 from .broadcasting import broadcast_to
+from .constant_tables import array_table
 from .context import compare, error
 from .elementwise import arithmetic, converted
 from .joining import own_type
@@ -148,6 +149,9 @@ def _nested(site: Site, value: Value) -> Array:
     items = items_of(value)
     if items is None or not items:
         return own_type(array_of(site, value))
+    table = array_table(site.ctx, value, site.span)
+    if table is not None:
+        return table
     return stack(site.ctx, [_nested(site, item) for item in items], 0, site.span)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -151,15 +152,7 @@ def _elaborate(
         inputs.noting("", lookup), _HOOKS,
         parameters=frozenset(param.name for param in function.params),
     )  # fmt: skip
-    ctx.tensor_value = lambda handle, span: inputs.field(ctx, handle, "value", span)
-
-    def inline(
-        text: str, args: Sequence[Value], keywords: Mapping[str, Value], span: Span
-    ) -> Value:
-        with standing_in(ctx, span):
-            return library_call(frame, text, tuple(args), keywords, span)
-
-    ctx.inline_source = inline
+    _give_hooks(ctx, inputs, frame)
     for param in function.params:
         path = Path(param.name)
         value = arguments[param.name]
@@ -195,6 +188,20 @@ def _elaborate(
         tuple(inputs.asked.values()), inputs.steady, tuple(inputs.compared),
         frozenset(inputs.alone), ctx.asks_layout,
     )  # fmt: skip
+
+
+def _give_hooks(ctx: Context, inputs: Inputs, frame: Frame) -> None:
+    """Set what the modules below need of inputs and of calls."""
+    ctx.constant = partial(inputs.constant, ctx)
+    ctx.tensor_value = lambda handle, span: inputs.field(ctx, handle, "value", span)
+
+    def inline(
+        text: str, args: Sequence[Value], keywords: Mapping[str, Value], span: Span
+    ) -> Value:
+        with standing_in(ctx, span):
+            return library_call(frame, text, tuple(args), keywords, span)
+
+    ctx.inline_source = inline
 
 
 def _refuse_captured_targets(frame: Frame, function: s.Function) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 from ...lowering.diagnostic import CdNameError, CdSyntaxError, CdTypeError, Span, nearest
-from ...lowering.ir.expressions import Position
+from ...lowering.ir.expressions import Position, Read
+from ...lowering.ir.indexing import const
 from ...lowering.later import later
 from .. import surface as s
 from ..identity import is_fixed
@@ -18,6 +19,7 @@ from . import numpy_table as table
 from . import parents
 from .arrays import as_array, as_scalar, describe, elementwise, operate
 from .bindings import frozen
+from .constant_tables import LEAST, items_table
 from .context import error
 from .frame import Frame
 from .merging import merge_of
@@ -261,13 +263,14 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
                 frame, frame.inputs.field(frame.ctx, base, "value", e.span), e, owner
             )
         case Group(members, kind):
-            return _group_item(frame, members, e, kind)
+            found = _table_item(frame, base, e, owner)
+            return found or _group_item(frame, members, e, kind)
         case Static(inner) if (special := table.special_subscript(inner)) is not None:
             sections = tuple(_subscript_item(frame, item) for item in e.items)
             return special(Site(frame.ctx, e.span), sections)
         case Static(inner):
-            key = _static_key(frame, e)
-            return now(operator.getitem, (inner, key), e.span)
+            found = _table_item(frame, base, e, owner)
+            return found or now(operator.getitem, (inner, _static_key(frame, e)), e.span)
         case Opaque(inner, path):
             key = _static_key(frame, e)
             found = now(operator.getitem, (inner, key), e.span).value
@@ -277,6 +280,30 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
             return base
         case _:
             raise error("CD0411", CdTypeError, f"{describe(base)} cannot be subscripted", e.span)
+
+
+def _table_item(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) -> Value | None:
+    """Return the number of a long sequence at a run-time position; None for other subscripts."""
+    if len(e.items) != 1 or isinstance(e.items[0], s.Slice) or frame.ctx.constant is None:
+        return None
+    members = base.items if isinstance(base, Group) else getattr(base, "value", ())
+    if not isinstance(members, tuple | list) or len(members) <= LEAST:
+        return None
+    with frame.ctx.block() as out:
+        at = value_of(evaluate(frame, e.items[0]))
+    if not isinstance(at, Scalar) or at.kind.dtype.kind not in "iu":
+        return None
+    if isinstance(at.expr, Position) and not frame.ctx.known.nonnegative(at.expr.index):
+        frame.ctx.prefer_static(at.expr.index)
+        frame.ctx.require_unrolled((at.expr.index,))  # negative ones count from the end
+    read = items_table(frame.ctx, elements(frame, base, e.span), e.span)
+    table = None if read is None else read(const(0))
+    if not isinstance(table, Scalar) or not isinstance(table.expr, Read):
+        return None
+    frame.ctx.out += out
+    whole = frame.ctx.whole(table.expr.node, e.span)
+    item = as_scalar(subscript(frame.ctx, whole, [at], e.span, owner.span.text), e.span)
+    return Scalar(item.expr, table.kind)
 
 
 def _subscript_item(frame: Frame, item: s.Expr) -> Value:

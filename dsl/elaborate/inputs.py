@@ -29,7 +29,7 @@ from .context import Context, error
 from .instances import FUNCTIONS, fields_of, has_state, is_instance, is_method
 from .site import Word
 from .types import Kind, cast, constant_text, kind_of_number, may_be_given
-from .values import Array, Group, Handle, Opaque, Path, Scalar, Static, TensorLike, Value
+from .values import TABLE, Array, Group, Handle, Opaque, Path, Scalar, Static, TensorLike, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +219,8 @@ class Inputs:
     owners: dict[str, object] = field(default_factory=dict)
     constants: dict[str, object] = field(default_factory=dict)
     """Captured roots that are no names: default values of inlined functions."""
+    tables: dict[object, str] = field(default_factory=dict)
+    """The roots of tables of constants, by what is in them."""
     read: dict[tuple[str, str], Noted] = field(default_factory=dict)
     """What each name was that was looked up around a function, by the function's prefix."""
     asked: dict[tuple[int, str], tuple[Noted, str, Noted]] = field(default_factory=dict)
@@ -325,6 +327,17 @@ class Inputs:
             self.nodes[path] = node
             ctx.parameters[path] = Parameter(node, False)
         return self.nodes[path]
+
+    def constant(self, ctx: Context, data: np.ndarray[Any, Any], dtype: DType) -> Node:
+        """Return the hidden input that is a table of constants, one for equal tables."""
+        known = data.dtype.str, data.shape, data.tobytes()
+        root = self.tables.setdefault(known, f"{TABLE}{len(self.tables)}")
+        if root not in self.constants:
+            data.setflags(write=False)
+            self.constants[root] = data
+        node = self.node(ctx, Path(root, (), True), "table", dtype, data.shape, None)
+        ctx.tables[node] = data
+        return node
 
     def field(
         self, ctx: Context, handle: Handle, name: str, span: Span, merged: bool = False

@@ -34,6 +34,7 @@ from ...lowering.ir.indexing import (
 )  # fmt: skip
 from ...lowering.ir.ops import OPS
 from .arrays import as_scalar, describe
+from .constant_tables import require_known
 from .context import Context, compare, error
 from .outside import index_fault
 from .types import FALSE, both, cast
@@ -78,6 +79,7 @@ def index_of(ctx: Context, value: Value, span: Span, what: str) -> Affine | Expr
     expr = cast(scalar.expr, dtypes.int64)
     if isinstance(expr, Position):
         return expr.index
+    require_known(ctx, expr, negative=True)
     letters = {r.symbol for r in ctx.domain}
     used = {s for e in walk(expr) if isinstance(e, Read | Position) for s in _symbols_of(e)}
     if ctx.conditions or letters & used or ctx.uses is not None and used:

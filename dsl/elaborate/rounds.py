@@ -6,10 +6,11 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeGuard
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdIndexError, CdTypeError, Span
-from ...lowering.ir.expressions import Position
+from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import (
     Affine,
     Symbol,
@@ -24,6 +25,7 @@ from ...lowering.ir.indexing import (
 from .. import surface as s
 from .arrays import as_array, describe
 from .bindings import is_number
+from .constant_tables import items_table, known_item
 from .context import error
 from .expressions import elements, evaluate
 from .frame import Frame
@@ -44,6 +46,8 @@ class Rounds:
     hi: Affine
     step: int
     item: Callable[[Symbol], Value]
+    listed: bool = False
+    """Whether they go over a table of constants: then each may have its own, too."""
 
 
 def round_count(source: Rounds) -> int | None:
@@ -58,7 +62,7 @@ def static_items(frame: Frame, source: Rounds) -> Iterator[Value]:
     assert lo is not None and hi is not None
     for n in range(lo, hi, source.step):
         symbol = frame.ctx.symbol(source.name)
-        yield _at_number(source.item(symbol), symbol, n)
+        yield _at_number(frame, source.item(symbol), symbol, n)
 
 
 def first_round(frame: Frame, source: Rounds) -> tuple[Value, Rounds]:
@@ -66,24 +70,26 @@ def first_round(frame: Frame, source: Rounds) -> tuple[Value, Rounds]:
     first = source.lo.constant
     assert first is not None, "the first round is at a known number"
     symbol = frame.ctx.symbol(source.name)
-    return _at_number(source.item(symbol), symbol, first), replace(
+    return _at_number(frame, source.item(symbol), symbol, first), replace(
         source, lo=const(first + source.step)
     )
 
 
-def _at_number(value: Value, symbol: Symbol, n: int) -> Value:
+def _at_number(frame: Frame, value: Value, symbol: Symbol, n: int) -> Value:
     values = {symbol: const(n)}
     match value:
         case Scalar(Position(index), _) if index.symbol == symbol:
             return Static(n)
         case Scalar(expr, kind):
             found = replace_symbols(expr, values)
+            if isinstance(found, Read):
+                return known_item(frame.ctx, found.node, found.index) or Scalar(found, kind)
             at = found.index.constant if isinstance(found, Position) else None
             return Scalar(found, kind) if at is None else Static(at)
         case Array():
             return replace(value, body=replace_symbols(value.body, values))
         case Group(items):
-            return value.of(_at_number(item, symbol, n) for item in items)
+            return value.of(_at_number(frame, item, symbol, n) for item in items)
         case _:
             return value
 
@@ -129,7 +135,11 @@ def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[V
             "CD0406", CdTypeError, f"`{iterable.span.text}` cannot be looped over", iterable.span,
             helps=("write loops inside each other: `for i in range(n):`, `for j in range(m):`",),
         )  # fmt: skip
-    return elements(frame, value, iterable.span)
+    items = elements(frame, value, iterable.span)
+    read = None if frame.ctx.pointwise else items_table(frame.ctx, items, iterable.span)
+    if read is None:
+        return items
+    return Rounds(name, const(0), const(len(items)), 1, lambda x: read(var(x)), listed=True)
 
 
 def _tested_instead(iterable: s.Expr, name: str) -> str:
@@ -236,6 +246,9 @@ def _enumerate(frame: Frame, call: s.Call, target: s.Expr) -> Rounds | list[Valu
         assert start.constant is not None
         first = start.constant
         return [Group((Static(first + n), item)) for n, item in enumerate(inner)]
+    if inner.listed and (inner.lo.constant != 0 or inner.step != 1):
+        inner = list(static_items(frame, inner))
+        return [Group((Static((start.constant or 0) + n), one)) for n, one in enumerate(inner)]
     if inner.lo.constant != 0 or inner.step != 1:
         raise error("CD0424", CdTypeError, "`enumerate` goes over arrays and sequences", call.span)
 
@@ -247,6 +260,8 @@ def _enumerate(frame: Frame, call: s.Call, target: s.Expr) -> Rounds | list[Valu
 
 def _zip(frame: Frame, call: s.Call) -> Rounds | list[Value]:
     inner = [rounds_of(frame, arg, s.Name("n", call.span)) for arg in call.args]
+    if any(isinstance(one, Rounds) and one.listed and one.step != 1 for one in inner):
+        inner = [list(static_items(frame, x)) if _is_listed(x) else x for x in inner]
     running = [one for one in inner if isinstance(one, Rounds)]
     if len(running) < len(inner):
         known = [list(static_items(frame, x)) if isinstance(x, Rounds) else x for x in inner]
@@ -260,7 +275,11 @@ def _zip(frame: Frame, call: s.Call) -> Rounds | list[Value]:
     def item(symbol: Symbol) -> Value:
         return Group(tuple(_shifted(one, symbol) for one in running))
 
-    return Rounds("n", const(0), count, 1, item)
+    return Rounds("n", const(0), count, 1, item, any(one.listed for one in running))
+
+
+def _is_listed(source: Rounds | list[Value]) -> TypeGuard[Rounds]:
+    return isinstance(source, Rounds) and source.listed
 
 
 def _shifted(one: Rounds, symbol: Symbol) -> Value:

@@ -21,6 +21,7 @@ from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Domain, Position
 from ...lowering.ir.indexing import Affine, const, var
 from .arrays import as_array, as_scalar, describe
+from .constant_tables import require_known
 from .context import Context, compare, error
 from .stores import assign
 from .types import cast, kind_of_number
@@ -271,6 +272,7 @@ def _read_once(site: Site, value: Value, what: str) -> Affine:
             "CD0444", CdTypeError, f"{what} has to be an integer, and is {describe(value)}",
             site.span, helps=("convert it: `int(...)`",),
         )  # fmt: skip
+    require_known(site.ctx, scalar.expr)  # a size of each iteration
     return var(site.ctx.let("n", cast(scalar.expr, dtypes.int64), site.span))
 
 

@@ -37,6 +37,10 @@ OF_FUNCTIONS = frozenset(("__code__", "__defaults__", "__kwdefaults__"))
 """What a Python function consists of: attributes of its own, which may be replaced."""
 
 
+TABLE = "<table>"
+"""Begins the root of a path to a table of constants; no Python name can."""
+
+
 @dataclass(frozen=True, slots=True)
 class Path:
     """Where an input is found at call time: a root name, then attributes and items.
@@ -61,6 +65,11 @@ class Path:
     def is_parameter(self) -> bool:
         """Whether it leads to an argument itself."""
         return not self.steps and not self.captured
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it leads to a table of constants, which is the same in every call."""
+        return self.captured and self.root.startswith(TABLE)
 
     @property
     def is_field(self) -> bool:

@@ -13,7 +13,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..backends.cuda.protocols import may_be_there
 from ..backends.folders import shortage
@@ -54,6 +54,8 @@ else:
     recipe, results = Later(".recipe", __package__), Later(".results", __package__)
     specialise = Later(".specialise", __package__)
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -61,39 +63,49 @@ _PLANS = 8
 """How many short ways a function keeps; one that is called in more ways learns some of them."""
 
 
+def _told(method: Callable[P, T]) -> Callable[P, T]:
+    """Return a method of a function that raises what users are told, under the default modes."""
+
+    @functools.wraps(method)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            if modes.are_default():
+                return method(*args, **kwargs)
+            with modes.default():
+                return method(*args, **kwargs)
+        except CdError as problem:
+            raise problem.with_traceback(None) from None
+        except Exception as problem:
+            name = getattr(args[0], "__name__", "a function")
+            if sys.meta_path is None:  # modules are gone, and `open`
+                raise _too_late(name) from None
+            if isinstance(problem, MemoryError):
+                raise source.no_memory(name) from None
+            if isinstance(problem, OSError) and (short := shortage(problem)) is not None:
+                raise short from problem.__cause__
+            raise
+
+    return called
+
+
 class _LongWay:
     """How a function is called as long as nothing compiled compares arguments: by Python alone."""
 
     __slots__ = ()
 
+    @_told
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the function; returns what it returns. Raises the `CdError` family."""
-        try:
-            if modes.are_default():
-                return _called(self, args, kwargs)
-            with modes.default():
-                return _called(self, args, kwargs)
-        except CdError as problem:
-            raise problem.with_traceback(None) from None
-        except Exception as problem:
-            if sys.meta_path is None:
-                raise _too_late(self.__name__) from None  # modules are gone, and `open`
-            if isinstance(problem, OSError) and (short := shortage(problem)) is not None:
-                raise short from problem.__cause__
-            raise
-
-
-def _called(function: CdFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    arguments = function._bind(args, kwargs)
-    match = function._known(arguments)
-    if match is None:
-        if function._is_found(arguments, len(args), tuple(kwargs)):
-            return function(*args, **kwargs)
-        match = function._made(arguments)
-    result = results.run(match, arguments)
-    if match.is_direct:
-        function._learn(match, arguments, len(args), tuple(kwargs))
-    return result
+        arguments = self._bind(args, kwargs)
+        match = self._known(arguments)
+        if match is None:
+            if self._is_found(arguments, len(args), tuple(kwargs)):
+                return self(*args, **kwargs)
+            match = self._made(arguments)
+        result = results.run(match, arguments)
+        if match.is_direct:
+            self._learn(match, arguments, len(args), tuple(kwargs))
+        return result
 
 
 def _too_late(name: str) -> CdError:
@@ -168,32 +180,22 @@ class CdFunction(_LongWay):
             self._elsewhere.setdefault(backend, made)
         return self._elsewhere[backend]
 
-    @modes.default()
+    @_told
     def explain(self, *args: Any, **kwargs: Any) -> explain.Explanation:
         """Return what a call with these arguments becomes and why: text, a page, and its parts.
 
         Nothing is run, and no later call is decided differently for having asked. Raises what
         compiling such a call raises.
         """
-        try:
-            arguments = self._bind(args, kwargs)
-            return explain.explanation(*self._forms.peek(arguments), arguments)
-        except CdError as problem:
-            raise problem.with_traceback(None) from None
-        except OSError as problem:
-            raise (shortage(problem) or problem) from problem.__cause__
+        arguments = self._bind(args, kwargs)
+        return explain.explanation(*self._forms.peek(arguments), arguments)
 
-    @modes.default()
+    @_told
     def procedure(self, *args: Any, **kwargs: Any) -> Procedure:
         """Return the assignments that a call with these arguments means; nothing is compiled."""
-        try:
-            return self._forms.peek(self._bind(args, kwargs), compiled=False)[0].procedure
-        except CdError as problem:
-            raise problem.with_traceback(None) from None
-        except OSError as problem:
-            raise (shortage(problem) or problem) from problem.__cause__
+        return self._forms.peek(self._bind(args, kwargs), compiled=False)[0].procedure
 
-    @modes.default()
+    @_told
     def compile(
         self,
         *args: Any,
@@ -208,20 +210,15 @@ class CdFunction(_LongWay):
         does. Raises what compiling a call raises, except for what only a backend finds, and
         CdTypeError CD0855 or CD0856 where `inline` is wrong or `t` cannot be computed again.
         """
-        try:
-            arguments = self._bind(args, kwargs)
-            form = self._forms.apart(arguments)
-            return compiled.compiled(form, arguments, name or self.__name__, inline)
-        except CdError as problem:
-            raise problem.with_traceback(None) from None
-        except OSError as problem:
-            raise (shortage(problem) or problem) from problem.__cause__
+        arguments = self._bind(args, kwargs)
+        form = self._forms.apart(arguments)
+        return compiled.compiled(form, arguments, name or self.__name__, inline)
 
     def specialise(self, *args: Any, **kwargs: Any) -> Specialisation:
         """Return the form for arguments, compiled and kept as by a call, without running it."""
         return self.matched(*args, **kwargs)[0].known
 
-    @modes.default()
+    @_told
     def matched(self, *args: Any, **kwargs: Any) -> tuple[Match, dict[str, Any]]:
         """Return the form for arguments as `specialise` does, and what fits it of them."""
         arguments = self._bind(args, kwargs)
@@ -345,19 +342,20 @@ def cd(function: Callable[..., Any] | None = None, *, backend: str | None = None
         return type(function)(cd(function.__func__, backend=backend))
     if isinstance(function, MethodType):
         return BoundFunction(cd(function.__func__, backend=backend), function.__self__)
-    try:
-        definition = Definition(source.scope_of(function), function)
-        if not front.is_known(definition):
-            _ = definition.surface  # what it does not admit is told now
-        is_plain = isinstance(function, FunctionType)
-        signature = inspect.signature(function, follow_wrapped=not is_plain)
-        return CdFunction(definition, signature, backend)
-    except CdError as problem:
-        raise problem.with_traceback(None) from None
-    except OSError as problem:
-        raise (shortage(problem) or problem) from problem.__cause__
+    return _defined(function, backend)
 
 
+@_told
+def _defined(function: Callable[..., Any], backend: str | None) -> CdFunction:
+    definition = Definition(source.scope_of(function), function)
+    if not front.is_known(definition):
+        _ = definition.surface  # what it does not admit is told now
+    is_plain = isinstance(function, FunctionType)
+    signature = inspect.signature(function, follow_wrapped=not is_plain)
+    return CdFunction(definition, signature, backend)
+
+
+@_told
 def cd_from_source(
     text: str,
     globals: Mapping[str, object] | None = None,
@@ -369,18 +367,13 @@ def cd_from_source(
     `globals` are the names around it (none unless given; Python's builtins always), `name` is
     what errors call the text. Raises as `cd` does.
     """
-    try:
-        read = source.source_from_text(text, name)
-        around = {} if globals is None else globals  # kept: what it holds may change
-        definition = Definition(source.scope_of_namespace(around))
-        definition.text = read
-        _ = definition.surface
-        _require_python(read)
-        return CdFunction(definition, _signature(around, definition.surface), backend)
-    except CdError as problem:
-        raise problem.with_traceback(None) from None
-    except OSError as problem:
-        raise (shortage(problem) or problem) from problem.__cause__
+    read = source.source_from_text(text, name)
+    around = {} if globals is None else globals  # kept: what it holds may change
+    definition = Definition(source.scope_of_namespace(around))
+    definition.text = read
+    _ = definition.surface
+    _require_python(read)
+    return CdFunction(definition, _signature(around, definition.surface), backend)
 
 
 def _are_plain(params: Iterable[inspect.Parameter]) -> bool:
@@ -393,7 +386,7 @@ def _require_python(read: source.FunctionSource) -> None:
     whole = ast.Expression(tree) if isinstance(tree, ast.Lambda) else ast.Module([tree], [])
     try:
         compile(whole, read.source.name, "eval" if isinstance(tree, ast.Lambda) else "exec")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
+    except (SyntaxError, ValueError, RecursionError) as problem:
         text = getattr(problem, "msg", None) or str(problem)
         line, column = getattr(problem, "lineno", 1) or 1, (getattr(problem, "offset", 1) or 1) - 1
         end = getattr(problem, "end_offset", None) or column + 2

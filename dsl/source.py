@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from types import CellType, CodeType, FunctionType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import (
     CdError,
+    CdMemoryError,
     CdSyntaxError,
     CdTypeError,
     Diagnostic,
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
 else:
     blocks, private = Later(".blocks", __package__), Later(".private", __package__)
 
+T = TypeVar("T")
+_TREE = 400
+"""Bytes that Python takes for the tree of a character of text, at least."""
 Tree = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -107,17 +112,39 @@ def read_source(function: Callable[..., object], lines: list[str] | None = None)
     code, lines = plain.__code__, lines or lines_of(plain)
     if not lines:
         raise no_lines(code)
-    try:
-        found = _locate(code, lines)
-        if found is not None and is_edited(plain, found.tree):
-            found = None
-    except (RecursionError, MemoryError):
-        raise _too_deep(code.co_name) from None
+    found = _read(lambda: _current(plain, lines), code.co_name, lines)
     if found is None:
         raise no_lines(code) if code.co_filename == COMMAND else _stale(code)
     if class_around(plain.__qualname__):
         found = replace(found, tree=private.mangled(found.tree, plain.__qualname__))
     return found
+
+
+def _current(plain: FunctionType, lines: list[str]) -> FunctionSource | None:
+    """Return the definition of a function; None if it is no longer there, or is another one."""
+    found = _locate(plain.__code__, lines)
+    return None if found is None or is_edited(plain, found.tree) else found
+
+
+def _read(read: Callable[[], T], name: str, lines: Sequence[str]) -> T:
+    """Return what is read of a text. Raises CdSyntaxError CD0103, CdMemoryError CD0705.
+
+    Python's parser raises MemoryError, too, where a text nests deeper than it goes: each time, and
+    then there is memory for a tree.
+    """
+    try:
+        with contextlib.suppress(MemoryError):
+            return read()
+        return read()
+    except RecursionError:
+        raise _too_deep(name) from None
+    except MemoryError:
+        pass
+    try:
+        bytearray(_TREE * sum(map(len, lines)))
+    except MemoryError:
+        raise no_memory(name) from None
+    raise _too_deep(name)
 
 
 def _locate(code: CodeType, lines: list[str]) -> FunctionSource | None:
@@ -233,10 +260,12 @@ def source_from_text(text: str, name: str = "<text>") -> FunctionSource:
     source = Source(name, 1, text)
     skipped = len(text) - len(text.lstrip("\n"))
     try:
-        body = blocks.parse_block(text[skipped:], 1 + skipped)
+        body = _read(lambda: blocks.parse_block(text[skipped:], 1 + skipped), name, [text])
     except SyntaxError as error:
+        if isinstance(error, CdError):
+            raise
         raise _not_python(error, source, skipped) from None
-    except (RecursionError, MemoryError, ValueError):
+    except ValueError:
         raise _too_deep(name) from None
     node = body[0] if len(body) == 1 else None
     if isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Lambda):
@@ -327,6 +356,13 @@ def _too_deep(name: str) -> CdSyntaxError:
             helps=("name parts of the long expression: `t = a + b` and then `t + c`",),
         )
     )
+
+
+def no_memory(name: str) -> CdMemoryError:
+    """Return the error of a function for which there is too little memory to read or compile it."""
+    message = f"there is not enough memory to read or compile `{name}`"
+    helps = ("let go of arrays that are not needed, or raise the limit (`ulimit -v`)",)
+    return CdMemoryError(Diagnostic("CD0705", message, helps=helps))
 
 
 def _not_a_function(value: object) -> CdError:

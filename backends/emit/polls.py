@@ -14,8 +14,9 @@ from ...lowering.ir.walk import statements
 from ...lowering.schedule.effort import going_on, total_of, work_of
 from ...lowering.schedule.legal import is_left
 
-LONG = 1 << 27
-"""A loop with less work is over before anybody waits: some milliseconds."""
+LONG = 1 << 24
+"""A loop with less work is over before anybody waits: some milliseconds, where it reads and writes
+elements in no order a tenth of a second."""
 PIECE = 1 << 21
 """The work between two questions; `is_over` of the prelude has the same number."""
 FAR = 1 << 62

@@ -112,7 +112,7 @@ def elaborate(
                 "loop unrolled, and its length is not known when compiling",
                 function.span,
             ) from None
-        except CdError:
+        except (CdError, MemoryError):
             raise
         except OverflowError as problem:
             text = f"a number here is too large: {problem}"

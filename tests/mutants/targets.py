@@ -100,7 +100,7 @@ SCHEDULES = {
     "jam": ("abreast",),
     "kinds": (),
     "lanes": ("sums",),
-    "legal": ("kinds", "strips", "abreast"),
+    "legal": ("legal_private", "legal_small", "kinds", "strips", "abreast"),
     "lockstep": ("masks",),
     "masks": ("lockstep", "predicate"),
     "order": (),

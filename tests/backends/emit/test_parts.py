@@ -137,7 +137,8 @@ def test_which_lines_of_the_text_are_whose(golden: Callable[[str], Callable[[str
         marks += [f"line {span.line}"] if span is not None and span.line else []
         if number > source.above:
             told.append(f"{line:72}  {'; '.join(marks)}".rstrip())
-    golden("lines.txt")("\n".join(told))
+    check = golden("lines.txt")
+    check("\n".join(told))
 
 
 @needs_compiler

@@ -1,11 +1,8 @@
-"""Which loops may run in any order: compared with running through every round of small ones."""
+"""Which loops may run in any order: one rule each."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -16,31 +13,24 @@ from plusequals.lowering.ir.indexing import (
     Range,
     Symbol,
     const,
-    evaluate,
     floordiv,
-    maximum,
-    minimum,
-    mod,
     multiply,
     var,
 )
 from plusequals.lowering.ir.loops import Check, Fill, For, If, Stmt, Store, Update, While
 from plusequals.lowering.ir.ops import OPS
-from plusequals.lowering.ir.rewrite import map_statements
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.passes.access import accesses
 from plusequals.lowering.schedule.legal import (
     Dependent,
-    confined,
     ends_early,
     independent,
     is_left,
     overtakes,
-    private,
 )
 from plusequals.lowering.schedule.nests import band, facts_of
 
-from ..ir.build import ap, at, bool_, i64, node, num, pos, program, read, symbols
+from ..ir.build import ap, at, bool_, i64, node, num, pos, read, symbols
 from ..passes.shown import lowered
 
 i, j, k, m, n = symbols("i j k m n")
@@ -59,141 +49,6 @@ def loop(symbol: Symbol, *body: Stmt, lo: int = 0, hi: int = 8, step: int = 1) -
 def why(one: For) -> object:
     refusal = independent(one)
     return None if refusal is None else refusal.reason
-
-
-# ------------------------------------------------------------------------------ small loops
-
-
-def _cells(stmt: Stmt, values: dict[Symbol, int]) -> Iterator[tuple[tuple[int, ...], bool]]:
-    """Each element that a statement uses, and whether it writes it."""
-    match stmt:
-        case For(symbol, lo, hi, step, body):
-            for value in range(evaluate(lo, values), evaluate(hi, values), step):
-                for inner in body:
-                    yield from _cells(inner, {**values, symbol: value})
-        case If(test, then):
-            if evaluate(test.args[1].index - test.args[0].index, values) > 0:
-                for inner in then:
-                    yield from _cells(inner, values)
-        case Store(access, value):
-            yield tuple(evaluate(at, values) for at in access.index), True
-            if not hasattr(value, "value"):
-                yield tuple(evaluate(at, values) for at in value.index), False
-        case _:
-            raise AssertionError(stmt)
-
-
-def _clash(one: For) -> bool:
-    """Whether two rounds use an element that one of them writes, found by running all rounds."""
-    rounds = range(one.lo.offset, one.hi.offset, one.step)
-    used = [[cell for s in one.body for cell in _cells(s, {one.symbol: r})] for r in rounds]
-    return any(
-        cell == other and (writes or also)
-        for number, first in enumerate(used)
-        for second in used[number + 1 :]
-        for cell, writes in set(first)
-        for other, also in set(second)
-    )
-
-
-def _index(rng: random.Random, names: list[Symbol]) -> Affine:
-    out = const(rng.randint(20, 22))
-    for name in names:
-        out += var(name) * rng.choice((0, 1, 1, -1, 2, 3))
-    return out
-
-
-def _random(rng: random.Random) -> For:
-    """A loop of which all indices are inside of the arrays, with at most one loop inside."""
-    names, rank = [i], rng.choice((1, 1, 2))
-    nested = rng.random() < 0.7
-    if nested:
-        names.append(j)
-    array = X if rank == 1 else GRID
-    write = at(array, *(_index(rng, names) for _ in range(rank)))
-    value = ONE
-    if rng.random() < 0.6:
-        value = read(array, *(_index(rng, names) for _ in range(rank)))
-    body: Stmt = Store(write, value)
-    if rng.random() < 0.4:
-        body = If(ap("lt", pos(_index(rng, names)), pos(_index(rng, names))), (body,))
-    if nested:
-        lo = rng.choice((const(0), const(1), var(i), var(i) + 1))
-        hi = rng.choice((const(3), const(4), var(i), var(i) + 2, const(5) - var(i)))
-        if rng.random() < 0.3:
-            body = For(j, hi, lo - 1, rng.choice((-1, -2)), (body,))
-        else:
-            body = For(j, lo, hi, rng.choice((1, 1, 1, 2, 3)), (body,))
-    if rng.random() < 0.3:
-        return loop(i, body, lo=rng.randint(3, 5), hi=rng.randint(-1, 2), step=-rng.randint(1, 2))
-    return loop(i, body, lo=rng.randint(0, 2), hi=rng.randint(3, 7), step=rng.choice((1, 1, 2, 3)))
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_small_loops_are_decided_exactly(seed: int) -> None:
-    rng = random.Random(seed)
-    for _ in range(25):
-        one = _random(rng)
-        refusal = independent(one)
-        assert (refusal is not None) is _clash(one), (one, refusal)
-        assert refusal is None or refusal.reason in (Dependent.CELL, Dependent.SCALAR)
-
-
-def _wrapped(rng: random.Random, index: Affine) -> Affine:
-    """An index of quotients and remainders, or cut off."""
-    size = const(rng.randint(2, 5))
-    return rng.choice(
-        (
-            index,
-            floordiv(index, size),
-            mod(index, size),
-            floordiv(index, size) * size.offset + mod(index, size),
-            minimum(index, const(22)),
-            maximum(index, const(23)),
-        )
-    )
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_functions_of_indices_never_hide_a_clash(seed: int) -> None:
-    rng = random.Random(seed)
-    for _ in range(15):
-        one = _random(rng)
-        body = map_statements(one.body, lambda stmt: (_with_functions(rng, stmt),))
-        one = replace(one, body=body)
-        refusal = independent(one)
-        assert refusal is not None or not _clash(one), one
-        if refusal is not None and refusal.reason is Dependent.CELL:
-            assert _clash(one), (one, refusal)
-
-
-def _with_functions(rng: random.Random, stmt: Stmt) -> Stmt:
-    if not isinstance(stmt, Store):
-        return stmt
-    index = tuple(_wrapped(rng, one) for one in stmt.access.index)
-    return replace(stmt, access=replace(stmt.access, index=index))
-
-
-@pytest.mark.parametrize(
-    ("lo", "hi", "step"), [(4, 1, -2), (2, 5, 2), (3, 1, -1), (2, 4, 1), (2, 3, 1), (3, 2, -1)]
-)
-def test_what_is_cut_off_is_apart_by_what_loops_run_through(lo: int, hi: int, step: int) -> None:
-    cell = Store(at(X, maximum(var(i) * 2 + 20, const(23))), read(X, const(21) - var(i)))
-    assert why(For(i, const(lo), const(hi), step, (cell,))) is None
-    mixed = Store(at(X, maximum(var(i) * 2 + 20, const(27))), read(X, const(21) - var(i)))
-    assert why(For(i, const(2), const(5), 1, (mixed,))) is not None
-
-
-def test_quotient_and_remainder_together_are_one_element() -> None:
-    cells = Store(at(GRID, floordiv(var(i), const(4)), mod(var(i), const(4))), ONE)
-    assert why(loop(i, cells, hi=24)) is None
-    assert why(loop(i, Store(at(Y, floordiv(var(i), const(4))), ONE))) is Dependent.CELL
-
-
-def test_the_random_loops_are_of_both_kinds() -> None:
-    rng = random.Random(1)
-    made = [_clash(_random(rng)) for _ in range(300)]
-    assert 40 < sum(made) < 260
 
 
 # ----------------------------------------------------------------------------- one rule each
@@ -387,66 +242,7 @@ def test_an_iteration_that_ends_early() -> None:
     assert not ends_early(()) and not ends_early((If(test, (store,)),))
 
 
-# ------------------------------------------------------------------------------- temporaries
-
-
-def test_an_array_is_private_where_its_loop_has_it_for_itself() -> None:
-    part = loop(j, Update(at(T, j), OPS["add"], read(X, j)))
-    apart = loop(i, loop(k, part))
-    inner, only = apart.body[0], frozenset({T.id})
-    assert isinstance(inner, For)
-    for noted, expected in (
-        ([], (False, False)),
-        ([(T.id, i)], (True, False)),
-        ([(T.id, k)], (True, True)),
-        ([(T.id, j)], (True, True)),
-        ([(T.id, n), (T.id, k)], (True, True)),
-        ([(T.id, n)], (False, False)),
-        ([(Y.id, i), (Y.id, k)], (False, False)),
-    ):
-        assert tuple(bool(private(one, only, noted)) for one in (apart, inner)) == expected
-    beside = replace(apart, body=(*apart.body, Store(at(Y, 0), read(T, 0))))
-    assert private(beside, only, [(T.id, k)]) == frozenset()
-    assert private(beside, only, [(T.id, i)]) == only
-    assert private(apart, frozenset(), [(T.id, i)]) == frozenset()
-    assert private(apart, frozenset({T.id, GRID.id}), [(T.id, i)]) == only
-
-
-@pytest.mark.parametrize("purpose", ["tile", "panel", "lanes", "stage"])
-def test_what_schedules_fill_is_private(purpose: Any) -> None:
-    made = replace(T, purpose=purpose)
-    assert private(loop(j, Update(at(made, j), OPS["add"], ONE)), frozenset({T.id})) == {T.id}
-
-
-def test_a_temporary_of_a_round_is_private() -> None:
-    body = (
-        Store(at(S), read(X, i)),
-        loop(j, Store(at(T, j), ap("mul", read(S), read(X, j))), hi=64),
-        loop(j, Update(at(GRID, i, j), OPS["add"], read(T, j)), hi=64),
-    )
-    whole = program((GRID,), (X,), loop(i, *body), local=(S, T))
-    one = whole.kernels[0].body[0]
-    assert isinstance(one, For)
-    only = confined(whole)[id(one)]
-    assert only == {S.id, T.id}
-    assert private(one, only) == {S.id, T.id}
-    assert independent(one, private(one, only)) is None
-    assert confined(whole)[id(one.body[1])] == set()
-
-
-def test_a_temporary_that_a_round_takes_over_is_not_private() -> None:
-    carried = loop(i, Store(at(Y, i), read(S)), Store(at(S), read(X, i)))
-    whole = program((Y,), (X,), carried, local=(S,))
-    assert private(carried, confined(whole)[id(carried)]) == set()
-    used = program((Y,), (X,), loop(i, Store(at(S), read(X, i))), Store(at(Y, 0), read(S)),
-                   local=(S,))  # fmt: skip
-    (first, _) = used.kernels[0].body
-    assert confined(used)[id(first)] == set()
-
-
-def test_what_trades_places_is_confined_to_no_loop() -> None:
-    swap = loop(i, Store(at(T, i), read(X, i)), Permute((T, X), (X, T)))
-    assert confined(program((), (), swap, local=(T, X)))[id(swap)] == set()
+# ------------------------------------------------------------------------------- programs
 
 
 def test_programs_of_the_language() -> None:

@@ -193,7 +193,8 @@ def test_the_loops_in_pieces(golden: Callable[[str], Callable[[str], None]], nam
         ),
     }[name]
     target = Target(threads=2, parallel_from=3000)
-    golden(f"{name}.txt")(text_of(in_pieces(simplify(lowered(body, **arrays)), target).program))
+    check = golden(f"{name}.txt")
+    check(text_of(in_pieces(simplify(lowered(body, **arrays)), target).program))
 
 
 def test_sizes_of_copies_are_known() -> None:

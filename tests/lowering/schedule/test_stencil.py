@@ -199,7 +199,8 @@ def test_sizes_of_tiles_follow_from_caches_rows_and_threads(golden: Golden) -> N
             program = lowered(f"for t in range({times}):\n    {inside}", **given)
             made = stencil.stencil(program, target)
             lines.append(f"{name}: {rows} rows, {body}: {_heads(made)}")
-    golden("sizes.txt")("\n".join(lines))
+    check = golden("sizes.txt")
+    check("\n".join(lines))
 
 
 @pytest.mark.parametrize(
@@ -215,7 +216,8 @@ def test_the_loops_in_tiles(golden: Golden, name: str, body: str, times: str) ->
     lines = body.replace("; ", "\n    ")
     arrays = {"y": "f64[4001, 3]", "x": "f64[4001, 3]", "k": "i64"}
     program = lowered(f"for t in range({times}):\n    {lines}", **arrays)
-    golden(f"{name}.txt")(print_program(stencil.stencil(program, TARGET)))
+    check = golden(f"{name}.txt")
+    check(print_program(stencil.stencil(program, TARGET)))
 
 
 @pytest.mark.parametrize("times", ["6", "1, 8", "n"])
@@ -224,7 +226,8 @@ def test_the_loops_where_arrays_trade_places(golden: Golden, name: str, times: s
     text = "def f(x, y, z, n):\n    u = x.copy()\n    v = y.copy()\n    w = z.copy()\n"
     made = function(f"{text}    for t in range({times}):\n{TRADES[name]}\n    x[:] = u\n")
     program = lower(made.procedure(*arrays(240, 6), 5))
-    golden(f"{name}_{times.replace(', ', '_')}.txt")(text_of(stencil.stencil(program, TARGET)))
+    check = golden(f"{name}_{times.replace(', ', '_')}.txt")
+    check(text_of(stencil.stencil(program, TARGET)))
 
 
 @pytest.mark.parametrize(("sweeps", "tiled"), [(12, True), (13, False)])

@@ -21,9 +21,13 @@ True
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from itertools import islice
+from operator import attrgetter
+from typing import Literal, NamedTuple, cast
 
 from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Continue, Permute, Print
@@ -43,6 +47,7 @@ from .summary import summary
 Kind = Literal["read", "write", "update"]
 FIRST = 4
 """So many first rounds of a loop are looked at one by one."""
+_route = attrgetter("route")
 Route = tuple[tuple[int, int], ...]
 """Where a statement stands: at each level its number in the list, and which list inside of it."""
 
@@ -95,20 +100,32 @@ class Accesses:
         of a loop around it that came before."""
         if self._is_written_by_one(read):
             return True
-        writes = [site for site in self.of(read.node) if site.kind == "write"]
+        writes = [site for site in self._before(read) if site.kind == "write"]
         if any(site.route < read.route and self.covers(site, read) for site in _sides(writes)):
             return True
-        writes = [site for site in writes if site.index]
-        if len(writes) < 2 or not all(isinstance(at, Affine) for at in read.index or (None,)):
+        several = islice((s for s in self.of(read.node) if s.kind == "write" and s.index), 2)
+        if len(tuple(several)) < 2 or not all(isinstance(at, Affine) for at in read.index or (None,)):
             return False
-        return any(self._hands_on(write, read) for write in writes) or self._is_in_parts(read)
+        writes += [site for site in self._later_in(read) if site.kind == "write"]
+        hands_on = any(self._hands_on(write, read) for write in writes if write.index)
+        return hands_on or self._is_in_parts(read)
 
     def _is_written_by_one(self, read: Site) -> bool:
         """Whether one statement before a site surely wrote all that it reads."""
         return any(
-            write.kind == "write" and write.route < read.route and self.covers(write, read)
-            for write in self.of(read.node)
+            write.kind == "write" and self.covers(write, read) for write in self._before(read)
         )
+
+    def _before(self, site: Site) -> tuple[Site, ...]:
+        """Return the sites of its node that stand before a site."""
+        every = self.of(site.node)
+        return every[: bisect_left(every, site.route, key=_route)]
+
+    def _later_in(self, site: Site) -> tuple[Site, ...]:
+        """Return the sites of its node behind it that an earlier iteration of a loop may run."""
+        every, last = self.of(site.node), site.route[0][0]
+        start = bisect_left(every, site.route, key=_route)
+        return every[start : bisect_right(every, last, start, key=lambda one: one.route[0][0])]
 
     def _hands_on(self, write: Site, read: Site) -> bool:
         """Whether each round reads what a write has left some rounds before; and the first rounds
@@ -152,6 +169,10 @@ class Accesses:
         index, whole = _everywhere(node)
         writes = [site for site in self.of(node) if site.kind == "write"]
         return any(self._reaches(site, index, whole, (), 0) for site in (*writes, *_sides(writes)))
+
+    def only(self, node: Node, sites: tuple[Site, ...]) -> Accesses:
+        """Return the accesses as if a node had those sites only."""
+        return Accesses(ChainMap({node.id: sites}, cast("dict[int, tuple[Site, ...]]", self.sites)))
 
     def joined(self, gone: Node, kept: Node) -> Accesses:
         """Return the accesses where one node stands for another one too."""

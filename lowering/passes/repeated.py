@@ -23,7 +23,7 @@ for i in 0..8:
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 
 from ..dataclass import dataclass
 from ..ir.assignments import Break, Continue
@@ -67,14 +67,6 @@ class _Nest:
     sources: frozenset[int]
     holds: bool = True
     """Whether nothing has written to the sources since."""
-    bare: Stmt | None = None
-    """The nest without all that does not matter, once it was asked for."""
-
-    def key(self) -> Stmt:
-        """Return what equal nests have in common: all that they do."""
-        if self.bare is None:
-            self.bare = _bare(self)
-        return self.bare
 
 
 @dataclass(slots=True)
@@ -90,32 +82,55 @@ class _Merging:
     """What is read in the place of a node that went."""
     found: Accesses | None = None
     """Of the kernel as it was, once they are needed."""
+    places: dict[Route, dict[int, int | None]] = field(default_factory=dict)
+    """The only place where a node is written, by the list that it is in."""
 
     def body(self, body: Body, route: Route) -> Body:
         """Return a list of statements without repeated nests, then the lists inside of it."""
         if len(body) == 1:
             return (self.inside(self.now(body[0]), 0, route),)
         leaves = any(not JUMPS.isdisjoint(summary(stmt).kinds) for stmt in body)
-        seen: dict[object, list[_Nest]] = {}
+        seen: dict[object, _Nest | dict[Stmt, _Nest]] = {}
         reading: dict[int, list[_Nest]] = {}
         left: list[Stmt | None] = []
         for at, stmt in enumerate(body):
             stmt = self.now(stmt)
             known = summary(stmt)
             nest = None if leaves else _nest(at, stmt, known)
-            same = seen.setdefault(_sketch(nest), []) if nest is not None else []
-            if nest is not None and any(self.merges(one, nest, route) for one in same):
+            first = None if nest is None else self.first(nest, seen, route)
+            if nest is not None and first is not None and self.merges(first, nest, route):
                 left.append(None)
                 continue
             for node in known.writes:
                 for one in reading.pop(node, ()):
                     one.holds = False
             if nest is not None:
-                same.append(nest)
                 for node in nest.sources:
                     reading.setdefault(node, []).append(nest)
             left.append(self.inside(stmt, at, route))
         return headed(left)
+
+    def first(
+        self, nest: _Nest, seen: dict[object, _Nest | dict[Stmt, _Nest]], route: Route
+    ) -> _Nest | None:
+        """Return the nest that has computed what another one does, or make this one the first.
+
+        All else is only asked where its sketch was seen before.
+        """
+        sketch = _sketch(nest)
+        same = seen.setdefault(sketch, nest)
+        if same is nest:
+            return None
+        if isinstance(same, _Nest):
+            same = seen[sketch] = {_bare(same): same} if self.stands(same, route) else {}
+        if not self.stands(nest, route):
+            return None
+        bare = _bare(nest)
+        first = same.get(bare)
+        if first is None or not first.holds:
+            same[bare] = nest
+            return None
+        return first
 
     def now(self, stmt: Stmt) -> Stmt:
         """Return a statement that reads what is left in the place of what went."""
@@ -129,27 +144,34 @@ class _Merging:
         inner = (self.body(one, (*route, (at, n))) for n, one in enumerate(lists))
         return with_bodies(stmt, tuple(inner)) if lists else stmt
 
+    def stands(self, nest: _Nest, route: Route) -> bool:
+        """Whether what a nest computes stays until the end, and nothing else computes it."""
+        node = nest.target
+        if node is None:
+            return True
+        return node.id in self.ours and self.only_place(node, route) == nest.at
+
+    def only_place(self, node: Node, route: Route) -> int | None:
+        """Return where in a list a node is written, None where there is more than one place."""
+        known = self.places.setdefault(route, {})
+        if node.id not in known:
+            found = self.found = self.found or accesses(self.kernel)
+            places = {place_in(site.route, route) for site in found.of(node) if site.writes}
+            known[node.id] = places.pop() if len(places) == 1 else None
+        return known[node.id]
+
     def merges(self, first: _Nest, second: _Nest, route: Route) -> bool:
         """Whether the second nest may go; then its local is read from the first one's."""
         one, two = first.target, second.target
-        if not first.holds:
-            return False
-        if (one is None) != (two is None) or first.key() != second.key():
-            return False
         if one is None or two is None:
-            return True
-        if one == two or one.id not in self.ours or two.id not in self.gone:
+            return one is two
+        if two.id not in self.gone or (one.dtype, one.shape) != (two.dtype, two.shape):
             return False
-        if (one.dtype, one.shape) != (two.dtype, two.shape):
-            return False
-        found = self.found = self.found or accesses(self.kernel)
-        for node, at in ((one, first.at), (two, second.at)):
-            for site in found.of(node):
-                place = place_in(site.route, route)
-                if site.writes and place != at:
-                    return False
-                if node == two and (place is None or place < at):
-                    return False
+        assert self.found is not None, "asked by `stands`"
+        for site in self.found.of(two):
+            place = place_in(site.route, route)
+            if place is None or place < second.at:
+                return False
         self.taken[two.id] = one
         return True
 

@@ -347,8 +347,8 @@ class Pass:
 
 
 Statement = (
-    Assign | Augment | Reserve | Declare | For | While | If | Comment | Return | Assert | Raise | Evaluate
-    | Define | Break | Continue | Pass
+    Assign | Augment | Reserve | Declare | For | While | If | Comment | Return | Assert | Raise
+    | Evaluate | Define | Break | Continue | Pass
 )  # fmt: skip
 
 

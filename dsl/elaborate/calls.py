@@ -21,7 +21,7 @@ from .context import error
 from .expressions import evaluate, evaluated
 from .frame import LIBRARY, RESULT, Frame, own_names
 from .instances import is_method, runs_source
-from .operators import now
+from .operators import as_python, now
 from .owners import called_by, defaults_of, held, owner_of
 from .site import Site, Word
 from .statements import run
@@ -119,15 +119,7 @@ def _call_value(
             if isinstance(value, Group) and name == "_replace":
                 return named_tuples.replaced(value, args, keywords, e.span)
             if isinstance(value, Group):
-                raise error(
-                    "CD0438",
-                    CdTypeError,
-                    f"lists do not grow or change here (`{name}`)",
-                    e.span,
-                    helps=(
-                        "make an array of the final size, `np.zeros(n)`, and assign its elements",
-                    ),
-                )
+                return _group_method(value, name, args, e.span)
             if handler is None:
                 raise error(
                     "CD0426", CdTypeError, f"{describe(value)} has no method `{name}` here", e.span
@@ -209,6 +201,11 @@ def _call_object(
         named_values = {k: v.value for k, v in keywords.items() if isinstance(v, Static)}
         frame.inputs.steady = False  # whatever it does
         return now(lambda *a: function(*a, **named_values), tuple(values), e.span)
+    raise _not_called(function, e)
+
+
+def _not_called(function: Any, e: s.Call) -> CdError:
+    """Return CdTypeError CD0427 or CD0412: what is no function here, or none that can be read."""
     if not callable(function):
         text = f"{describe(Static(function))} cannot be called"
         if isinstance(function, Word):
@@ -217,12 +214,31 @@ def _call_object(
             if function.name == "memory":
                 text = "`memory` is a statement of its own, and gives nothing back"
                 helps = ('name the array, then ask: `z = x + 1`, and below `memory(z, "virtual")`',)
-            raise error("CD0412", CdTypeError, text, e.span, helps=helps)
-        raise error("CD0427", CdTypeError, text, e.span)
+            return error("CD0412", CdTypeError, text, e.span, helps=helps)
+        return error("CD0427", CdTypeError, text, e.span)
     name = getattr(function, "__name__", repr(function))
-    raise error(
+    return error(
         "CD0427", CdTypeError, f"`{name}` is not known to the language and has no Python source",
         e.span, helps=("call it outside and pass its result in",),
+    )  # fmt: skip
+
+
+def _group_method(group: Group, name: str, args: tuple[Value, ...], span: Span) -> Value:
+    """Return what a method of a tuple or list gives. CdTypeError CD0438 for one that changes it."""
+    if name == "copy" and not args:
+        return Group(group.items, group.kind)
+    if name in ("index", "count"):
+        known = as_python(group)
+        if known is not None and all(isinstance(arg, Static) for arg in args):
+            plain = tuple(arg.value for arg in args if isinstance(arg, Static))
+            return now(getattr(known.value, name), plain, span)
+        raise error(
+            "CD0410", CdTypeError, f"`{name}` looks for values known when compiling here", span,
+            helps=("compare the items: `t[0] == v`, or make an array: `np.array(t) == v`",),
+        )  # fmt: skip
+    raise error(
+        "CD0438", CdTypeError, f"lists do not grow or change here (`{name}`)", span,
+        helps=("make an array of the final size, `np.zeros(n)`, and assign its elements",),
     )  # fmt: skip
 
 
@@ -238,9 +254,9 @@ def _hashable(frame: Frame, cached: Any, args: tuple[Value, ...], span: Span) ->
             and arg.kind == "list"
         ):
             raise error(
-                "CD0427", CdTypeError, f"`{cached.__name__}` keeps its results by the values of its "
-                f"arguments, and {describe(arg)} cannot be looked up", span,
-                helps=(f"call the function without its cache: `{cached.__name__}.__wrapped__(...)`",),
+                "CD0427", CdTypeError, f"`{cached.__name__}` keeps its results by its arguments, "
+                f"and {describe(arg)} has no hash", span,
+                helps=(f"call it without its cache: `{cached.__name__}.__wrapped__(...)`",),
             )  # fmt: skip
     inner: object = cached.__wrapped__
     frame.inputs.ask(cached, "__wrapped__", inner)

@@ -26,7 +26,8 @@ def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value
         alike = (yes.kind, yes.fields, yes.made) == (no.kind, no.fields, no.made)
         if len(yes.items) == len(no.items) and alike:
             pairs = zip(yes.items, no.items, strict=True)
-            return yes.of(one_of(ctx, test, a, b, span) for a, b in pairs)
+            items = tuple(one_of(ctx, test, a, b, span) for a, b in pairs)
+            return replace(yes.of(items), one=(yes.one if yes.one == no.one else object()))
         raise _unlike(yes, no, span)
     ranks = [value.rank if isinstance(value, Array) else 0 for value in (yes, no)]
     if isinstance(yes, Array) and isinstance(no, Array) and ranks[0] == ranks[1]:

@@ -83,7 +83,7 @@ class Hooks:
     comprehend: Callable[[Frame, s.Comprehension], Value]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Frame:
     """Bindings of one function. `lookup` finds captured objects; `path` is None when inlined ones
     are not inputs of the outermost function but constants."""

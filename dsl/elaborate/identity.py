@@ -12,7 +12,7 @@ from types import FunctionType
 from ...lowering.diagnostic import CdTypeError, Span
 from .context import error
 from .frame import Frame, sources
-from .values import Array, Opaque, Scalar, Static, Value
+from .values import Array, Group, Opaque, Scalar, Static, Value
 
 _OF_FLAGS = {
     "&": "__and__", "|": "__or__", "^": "__xor__", "~": "__invert__",
@@ -32,6 +32,8 @@ def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> St
         frame.inputs.compare(left, right)
     elif isinstance(left, Static | Opaque) and isinstance(right, Static | Opaque):
         same = left.value is right.value
+    elif isinstance(left, Group) and isinstance(right, Group):
+        same = left.one == right.one
     else:
         same = left == right and not isinstance(left, Scalar)
     if not same and isinstance(left, Array) and isinstance(right, Array):

@@ -299,7 +299,7 @@ class Inputs:
                 for n, (item, one) in enumerate(zip(items, given, strict=True)):
                     inner = Path(path.root, (*path.steps, n), path.captured)
                     parts.append(self._value(ctx, inner, item, one, span))
-                return Group(tuple(parts), kind, fields, made)
+                return Group(tuple(parts), kind, fields, made, path)
             case TensorSpec():
                 return self.handles.setdefault(path, Handle(given, path))
 

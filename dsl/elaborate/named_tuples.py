@@ -54,4 +54,5 @@ def replaced(
         text = f"unknown argument `{wrong}` of `_replace`" if wrong else "`_replace` takes names"
         raise error("CD0429", CdTypeError, text, span, helps=(f"it has {', '.join(group.fields)}",))
     pairs = zip(group.fields, group.items, strict=True)
-    return group.of(changes.get(key, value) for key, value in pairs)
+    items = tuple(changes.get(key, value) for key, value in pairs)
+    return Group(items, group.kind, group.fields, group.made)

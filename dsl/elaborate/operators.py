@@ -258,15 +258,17 @@ def _group_binary(frame: Frame, op: str, left: Value, right: Value, span: Span) 
             helps=("make both tuples, or both lists: `(*a, *b)`",),
         )  # fmt: skip
     match op, left, right:
-        case "*", Group(a, kind), Static(int() as n):
+        case ("*", Group(a, kind), Static(int() as n)) | ("*", Static(int() as n), Group(a, kind)):
             return Group(a * n, kind)
-        case "*", Group(), Scalar(_, Kind(_, True)):
-            at = as_affine(right)
+        case ("*", Group(), Scalar(_, Kind(_, True)) as times) | (
+            "*", Scalar(_, Kind(_, True)) as times, Group()
+        ):  # fmt: skip
+            at = as_affine(times)
             if at is not None:
                 frame.ctx.require_static(at)
             raise error(
-                "CD0410", CdTypeError, f"{describe(left)} is repeated a whole number of times "
-                f"known when compiling, not {describe(right)}", span,
+                "CD0410", CdTypeError, "a tuple or list is repeated a whole number of times "
+                f"known when compiling, not {describe(times)}", span,
                 helps=("to multiply each element, make an array: `np.array([1, 2]) * x`",),
             )  # fmt: skip
         case _ if any(map(_is_python_number, (left, right))):

@@ -123,6 +123,7 @@ def _of_python() -> Iterator[tuple[object, Handler]]:
         yield function, folds(function, _only_texts)
     yield operator.matmul, _taking("matmul", lambda: linear.matmul)
     yield slice, takes("slice", _slice)
+    yield range, _range
     for kind in ("tuple", "list"):
         yield getattr(builtins, kind), takes(kind, _sequence(kind))
 
@@ -155,6 +156,20 @@ def _slice(site: Site, *ends: Value) -> Value:
                 site.ctx.require_static(at)
             raise needs(site, "an end of `slice`", end, "write the slice in place: `x[a:b]`")
     return Static(slice(*known))
+
+
+def _range(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+    """Return a range that no loop goes over; integer parameters in it become static."""
+    known = [constant(end) for end in args]
+    for end, found in zip(args, known, strict=True):
+        if found is NOT_CONSTANT:
+            if (at := position_of(end)) is not None:
+                site.ctx.require_static(at)
+            raise needs(site, "an end of this `range`", end, "loop over it where it is written")
+    try:
+        return Static(range(*known, **keywords))  # type: ignore[arg-type]
+    except (TypeError, ValueError) as problem:
+        raise error("CD0424", CdTypeError, f"{problem}", site.span) from None
 
 
 def _sequence(kind: str) -> Callable[..., Value]:
@@ -309,7 +324,8 @@ ELEMENTWISE: dict[object, str] = {
     **{ufunc: name for ufunc, name in OP_OF.items() if name in ("add", "mul", "sub", "div", "max",
        "min", "and", "or", "bitand", "bitor", "bitxor", "shl", "shr", "floordiv", "mod", "pow")},
     **{function: OP_OF[ufunc] for function, ufunc in PYTHON_NAMES.items()},
-    builtins.pow: "pow", builtins.max: "max", builtins.min: "min", Word("max"): "max", Word("min"): "min",
+    builtins.pow: "pow", builtins.max: "max", builtins.min: "min",
+    Word("max"): "max", Word("min"): "min",
     Word("maximum"): "max", Word("minimum"): "min", Word("pow"): "pow",
     **{Word(name): name for name in OWN_OPS},
 }  # fmt: skip

@@ -243,7 +243,10 @@ def _enumerate(frame: Frame, call: s.Call, target: s.Expr) -> Rounds | list[Valu
         raise error("CD0424", CdTypeError, "`enumerate` starts at an integer", call.span)
     inner = rounds_of(frame, call.args[0], s.Name("n", call.span))
     if not isinstance(inner, Rounds):
-        assert start.constant is not None
+        frame.ctx.require_static(start)
+        if start.constant is None:
+            text = "`enumerate` starts at an integer known when compiling here"
+            raise error("CD0424", CdTypeError, text, call.span)
         first = start.constant
         return [Group((Static(first + n), item)) for n, item in enumerate(inner)]
     if inner.listed and (inner.lo.constant != 0 or inner.step != 1):

@@ -9,7 +9,7 @@ run, with the pairs of arrays that would be one array in Python.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import reduce
 
@@ -31,7 +31,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.walk import own_reads, own_writes, statements
 from .context import Context, error
 from .frame import Frame, loads_in
-from .values import Array, Group, Masked, Value
+from .values import Array, Group, Lazy, Masked, Value
 
 Bindings = Mapping[tuple[Node, Span], frozenset[Node]]
 """Which writes of arrays, by statement, give a name something new: to what Python would share."""
@@ -226,6 +226,33 @@ def seeing(names: Mapping[str, Value], nodes: Iterable[Node]) -> list[str]:
     """Return the names whose values lie in the memory of some nodes, in order."""
     wanted = set(nodes)
     return [name for name, value in names.items() if wanted & _nodes(value)]
+
+
+def holding(frame: Frame, one: object) -> Iterator[tuple[Frame, str]]:
+    """Yield the names, here, around, in closures and of callers, that have or hold a list."""
+    seen: list[Frame] = []
+    frames = [frame]
+    while frames:
+        here = frames.pop()
+        if here in seen:
+            continue
+        seen.append(here)
+        for name, value in here.names.items():
+            parts = list(_parts(value))
+            if any(isinstance(part, Group) and part.one == one for part in parts):
+                yield here, name
+            frames += [x.scope for x in parts if isinstance(x, Lazy) and isinstance(x.scope, Frame)]
+        around = (here.parent, here.closure, None if here.caller is None else here.caller[0])
+        frames += [other for other in around if other is not None]
+
+
+def _parts(value: Value) -> Iterator[Value]:
+    """Yield a value, and what tuples, lists and the defaults of functions in it hold."""
+    yield value
+    items = value.items if isinstance(value, Group) else ()
+    defaults = value.defaults if isinstance(value, Lazy) else ()
+    for part in (*items, *(default for _, default in defaults)):
+        yield from _parts(part)
 
 
 def _nodes(value: Value) -> set[Node]:

@@ -218,9 +218,14 @@ def static_int(site: Site, value: Value, what: str) -> int:
 
 
 def static_bool(site: Site, value: Value, what: str) -> bool:
-    """Return a flag that is known while compiling. CdTypeError CD0443 where it is not."""
+    """Return a flag that is known while compiling, an integer parameter too.
+
+    CdTypeError CD0443 where it is not.
+    """
     found = constant(value)
     if found is NOT_CONSTANT:
+        if (at := position_of(value)) is not None:
+            site.ctx.require_static(at)
         raise needs(site, what, value)
     return bool(found)
 

@@ -29,6 +29,7 @@ from .index_notation import index_statement, scalar_statement, uses_letters
 from .names import is_letter
 from .operators import BINARY, binary
 from .order import after, fixed
+from .sharing import holding
 from .stores import assign, assign_product
 from .values import (
     Array,
@@ -38,6 +39,7 @@ from .values import (
     Lazy,
     Masked,
     Opaque,
+    Path,
     Scalar,
     Static,
     Unset,
@@ -330,6 +332,10 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
     frame.ctx.out += out
     if not isinstance(place, Array | Masked):
         assert isinstance(target, s.Name), "only a name is bound to what is no place"
+        if isinstance(place, Group) and place.kind == "list":
+            _refuse_shared(frame, target, place, statement)
+            if statement.op == "+":  # any iterable, as `extend`
+                value = Group(tuple(elements(frame, value, span)), "list")
         whole = binary(frame, statement.op, old, value, span)
         bindings.bind(frame, target.id, whole, span)
         return
@@ -348,6 +354,19 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
     if kind.dtype.kind == "b" and name in bits:
         name = bits[name]
     assign(frame.ctx, place, value, span, OPS[name])
+
+
+def _refuse_shared(frame: Frame, target: s.Name, group: Group, statement: s.Augment) -> None:
+    """Refuse (CD0438) `items += more` where another name has that list, which would grow too."""
+    name = target.id
+    others = [at for at in holding(frame, group.one) if at != (frame, name)]
+    if others or isinstance(group.one, Path):
+        raise error(
+            "CD0438", CdTypeError, f"`{name} {statement.op}= ...` changes the list itself, which "
+            "others see as well", statement.span,
+            label=f"`{others[0][1]}` has it, too" if others else "it comes from outside",
+            helps=(f"make another list: `{name} = {name} {statement.op} ...`",),
+        )  # fmt: skip
 
 
 def _augmented_place(frame: Frame, target: s.Expr) -> Value:
@@ -375,6 +394,8 @@ def _return(frame: Frame, statement: s.Return) -> None:
             as_array(frame.ctx, value, statement.span)
         case Unset():
             raise error("CD0202", CdNameError, f"this {value.reason}", statement.span)
+        case Lazy() if frame.caller is not None and frame.exits is None:
+            pass  # a closure, which the caller calls
         case Lazy() | Bound():
             text = f"{describe(value)} cannot be returned"
             raise error("CD0434", CdTypeError, text, statement.span)

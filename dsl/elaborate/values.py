@@ -237,10 +237,12 @@ class Group:
     """The names of the items of a named tuple."""
     made: type | None = None
     """Its class."""
+    one: object = field(default_factory=object, compare=False, repr=False)
+    """Which tuple or list it is: one that two names have is the same."""
 
     def of(self, items: Iterable[Value]) -> Group:
-        """Return other items in their places."""
-        return Group(tuple(items), self.kind, self.fields, self.made)
+        """Return the same tuple or list with its items as they are kept elsewhere."""
+        return Group(tuple(items), self.kind, self.fields, self.made, self.one)
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,9 +158,8 @@ def _joined(
 ) -> Value:
     """Return what a name is after a branch on whose sides it is bound to different things.
 
-    A number is set where the `places` say, each for its side.
-
-    Arrays are copied into one of the name's own; `check_sharing` refuses what could tell.
+    A number is set where the `places` say, each for its side. Arrays are copied into one of the
+    name's own; `check_sharing` refuses what could tell.
     """
     ctx = frame.ctx
     a, b = left[0], right[0]

@@ -263,14 +263,13 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
                 frame, frame.inputs.field(frame.ctx, base, "value", e.span), e, owner
             )
         case Group(members, kind):
-            found = _table_item(frame, base, e, owner)
-            return found or _group_item(frame, members, e, kind)
+            return _table_item(frame, base, e, owner) or _group_item(frame, members, e, kind)
         case Static(inner) if (special := table.special_subscript(inner)) is not None:
             sections = tuple(_subscript_item(frame, item) for item in e.items)
             return special(Site(frame.ctx, e.span), sections)
         case Static(inner):
-            found = _table_item(frame, base, e, owner)
-            return found or now(operator.getitem, (inner, _static_key(frame, e)), e.span)
+            item = _table_item(frame, base, e, owner)
+            return item or now(operator.getitem, (inner, _static_key(frame, e)), e.span)
         case Opaque(inner, path):
             key = _static_key(frame, e)
             found = now(operator.getitem, (inner, key), e.span).value

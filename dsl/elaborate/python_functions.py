@@ -166,8 +166,9 @@ def _range(site: Site, args: tuple[Value, ...], keywords: dict[str, Value]) -> V
             if (at := position_of(end)) is not None:
                 site.ctx.require_static(at)
             raise needs(site, "an end of this `range`", end, "loop over it where it is written")
+    ends: Any = known
     try:
-        return Static(range(*known, **keywords))  # type: ignore[arg-type]
+        return Static(range(*ends, **keywords))
     except (TypeError, ValueError) as problem:
         raise error("CD0424", CdTypeError, f"{problem}", site.span) from None
 
@@ -216,10 +217,10 @@ def _power(plain: Handler, site: Site, base: Value, exp: Value, mod: Value = NON
     else:
         numbers = [as_scalar(arg, site.span) for arg in args]
     if not numbers or any(n.kind not in (WEAK_INT, WEAK_BOOL) for n in numbers):
-        shown = ", ".join(describe(arg) for arg in args)
+        told = ", ".join(describe(arg) for arg in args)
         raise error(
             "CD0404", CdTypeError, f"`pow` with a modulus takes three Python integers (here: "
-            f"{shown})", site.span, helps=("convert them: `pow(int(a), int(b), int(m))`",),
+            f"{told})", site.span, helps=("convert them: `pow(int(a), int(b), int(m))`",),
         )  # fmt: skip
     found = as_scalar(ordering.inlined(site, library.POWER_MODULO, *args), site.span)
     modulus, zero = numbers[2].expr, Const(0, dtypes.int64)

@@ -336,8 +336,7 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
             _refuse_shared(frame, target, place, statement)
             if statement.op == "+":  # any iterable, as `extend`
                 value = Group(tuple(elements(frame, value, span)), "list")
-        whole = binary(frame, statement.op, old, value, span)
-        bindings.bind(frame, target.id, whole, span)
+        bindings.bind(frame, target.id, binary(frame, statement.op, old, value, span), span)
         return
     powers = statement.op == "**" and (isinstance(place, Masked) or place.view is not None)
     if powers or old is not place:  # powers have rules and checks of their own

@@ -104,7 +104,9 @@ class Accesses:
         if any(site.route < read.route and self.covers(site, read) for site in _sides(writes)):
             return True
         several = islice((s for s in self.of(read.node) if s.kind == "write" and s.index), 2)
-        if len(tuple(several)) < 2 or not all(isinstance(at, Affine) for at in read.index or (None,)):
+        if len(tuple(several)) < 2 or not all(
+            isinstance(at, Affine) for at in read.index or (None,)
+        ):
             return False
         writes += [site for site in self._later_in(read) if site.kind == "write"]
         hands_on = any(self._hands_on(write, read) for write in writes if write.index)

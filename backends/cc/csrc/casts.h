@@ -1,6 +1,6 @@
 // Conversions that C leaves undefined or does not have: floats to integers truncate and saturate,
 // NaN becomes 0; bfloat16 is the upper half of a float, rounded to nearest, ties to even.
-// What is more than -1 and not more than 0 becomes 0 before the cast of C: gcc 12 makes of a cast to
+// What is more than -1 and not more than 0 becomes 0 before the cast of C: gcc 12 makes a cast to
 // integers and back one rounding, which gives -0.
 
 //! $t_from_f32: i8 i16 i32 i64 u8 u16 u32 u64

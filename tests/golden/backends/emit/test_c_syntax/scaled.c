@@ -48,7 +48,7 @@ static inline uint64_t default_modes(void)
 
 /* Call an entry under the default modes; whether it was called: they may be out of reach. The
    pointer is volatile, so nothing of the entry is moved to where other modes hold. */
-static __attribute__((noinline)) bool in_default_modes(
+static __attribute__((noinline, unused)) bool in_default_modes(
     int (*entry)(void **), void **args, int *status)
 {
     int (*volatile const called)(void **) = entry;

@@ -183,7 +183,7 @@ def _joined(
             with _into(frame, block):
                 copy_into(ctx, array, value, span)
                 binds(ctx, array, value, span)
-        return replace(array, listed=a.listed or b.listed)
+        return replace(array, listed=max(a.listed, b.listed))
     groups = isinstance(a, Group) and isinstance(b, Group) and a.made is b.made
     if groups and isinstance(a, Group) and isinstance(b, Group) and len(a.items) == len(b.items):
         parts = tuple(

@@ -32,9 +32,11 @@ from .values import (
     Group,
     Handle,
     Lazy,
+    Listed,
     Masked,
     Opaque,
     Path,
+    Scalar,
     Static,
     Unset,
     Value,
@@ -125,7 +127,8 @@ def _call_value(
                     "CD0426", CdTypeError, f"{describe(value)} has no method `{name}` here", e.span
                 )
             made = handler(site, (value, *args), keywords)
-            listed = name == "copy" and isinstance(value, Array) and value.listed
+            copied = name == "copy" and isinstance(value, Array)
+            listed = value.listed if copied and isinstance(value, Array) else Listed.NO
             return replace(made, listed=listed) if isinstance(made, Array) else made
         case Lazy(inner, scope, defaults):
             assert isinstance(scope, Frame)
@@ -162,7 +165,9 @@ def _call_object(
     if handler is not None:
         plain = tuple(_as_array(frame, arg, e.span) for arg in args)
         named = {key: _as_array(frame, arg, e.span) for key, arg in keywords.items()}
-        return handler(site, plain, named)
+        made = handler(site, plain, named)
+        own = function in (sum, max, min) and isinstance(made, Scalar) and _are_python(args)
+        return Scalar(made.expr, Kind(made.kind.dtype, True)) if own else made
     refused = table.refusal(function)
     if refused is not None:
         raise error("CD0428", CdTypeError, refused[0], e.span, helps=(refused[1],))
@@ -267,7 +272,18 @@ def _as_array(frame: Frame, value: Value, span: Span) -> Value:
     """Return an argument of a function that takes arrays: a tensor's value, a list as an array."""
     if isinstance(value, Handle):
         return frame.inputs.field(frame.ctx, value, "value", span)
-    return replace(value, listed=False) if isinstance(value, Array) and value.listed else value
+    if isinstance(value, Array) and value.listed:
+        return replace(value, listed=Listed.NO)
+    return value
+
+
+def _are_python(args: tuple[Value, ...]) -> bool:
+    """Whether a function is given one list of Python's numbers, of which it makes another."""
+    match args:
+        case (Array(_, (_,)) as one,):
+            return one.listed is Listed.NUMBERS
+        case _:
+            return False
 
 
 def _surface(frame: Frame, function: types.FunctionType, span: Span) -> s.Function:

@@ -38,7 +38,7 @@ def one_of(ctx: Context, test: Expr, yes: Value, no: Value, span: Span) -> Value
         raise _unlike(yes, no, span)
     made = elementwise(ctx, lambda a, b: select(test, a, b), (yes, no), span)
     if isinstance(made, Array):
-        listed = any(isinstance(value, Array) and value.listed for value in (yes, no))
+        listed = max(value.listed for value in (yes, no) if isinstance(value, Array))
         made = replace(made, listed=listed)
     bases = bases_of(yes) | bases_of(no)
     if not isinstance(made, Array) or not bases or ctx.pointwise:

@@ -23,7 +23,7 @@ from .expressions import elements, evaluate, tested
 from .frame import Frame, target_names
 from .order import after
 from .types import BOOL, Kind, both, cast, number
-from .values import Array, Group, Masked, Static, Value
+from .values import Array, Group, Listed, Masked, Static, Value
 
 _WRITTEN_OUT = 64
 """A comprehension over more items is an array."""
@@ -139,7 +139,7 @@ def _as_array(frame: Frame, e: s.Comprehension, source: rounds.Rounds) -> Value 
         dtype = kind.dtype.compute
         expr = Select(where, cast(expr, dtype), cast(number(0, kind), dtype))
     items = ctx.materialize(of_all(expr, kind), "items", e.span)
-    items = replace(items, kind=kind, listed=True)
+    items = replace(items, kind=kind, listed=Listed.NUMBERS if kind.weak else Listed.LIST)
     if where is None:
         return items
     mask = ctx.materialize(of_all(where, BOOL), "chosen", e.span)

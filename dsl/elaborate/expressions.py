@@ -145,9 +145,8 @@ def elements(frame: Frame, value: Value, span: Span) -> list[Value]:
             frame.ctx.require_static(value.shape[0])
             size = value.shape[0].constant
             if size is not None:
-                rest = [Section(None, None, None)] * (value.rank - 1)
                 return [
-                    value_of(subscript(frame.ctx, value, [Static(n), *rest], span, "the array"))
+                    value_of(subscript(frame.ctx, value, [Static(n)], span, "the array"))
                     for n in range(size)
                 ]
     raise error("CD0406", CdTypeError, f"{describe(value)} cannot be unpacked here", span)

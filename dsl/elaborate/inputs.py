@@ -29,7 +29,19 @@ from .context import Context, error
 from .instances import FUNCTIONS, fields_of, has_state, is_instance, is_method
 from .site import Word
 from .types import Kind, cast, constant_text, kind_of_number, may_be_given
-from .values import TABLE, Array, Group, Handle, Opaque, Path, Scalar, Static, TensorLike, Value
+from .values import (
+    TABLE,
+    Array,
+    Group,
+    Handle,
+    Listed,
+    Opaque,
+    Path,
+    Scalar,
+    Static,
+    TensorLike,
+    Value,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +54,7 @@ class ArraySpec:
     dtype: DType
     shape: tuple[int | None, ...]
     strides: tuple[int, ...] | None
-    listed: bool = False
+    listed: Listed = Listed.NO
     """Whether a list was given: `+` and `*` mean something else for those in Python."""
     placed: bool = False
     """Whether a device has it, in another order than that of C."""
@@ -119,6 +131,7 @@ Spec = (
 )  # fmt: skip
 
 
+_PYTHON = (int, float, complex, bool)
 _PLAIN = (str, bytes, type(None), type(...), slice, np.dtype, range)
 
 
@@ -159,8 +172,19 @@ def spec_of(
     if not isinstance(value, FUNCTIONS):
         spec = describe(value)
         if spec is not None:
-            return replace(spec, listed=isinstance(value, list))
+            return replace(spec, listed=_listed(value))
     return InstanceSpec(type(value)) if is_instance(value) else ObjectSpec(id(value), value)
+
+
+def _listed(value: object) -> Listed:
+    """Return whether a value is a list, and whether all numbers in it are Python's own."""
+    if not isinstance(value, list):
+        return Listed.NO
+    own = all(
+        _listed(item) is Listed.NUMBERS if isinstance(item, list) else type(item) in _PYTHON
+        for item in value
+    )
+    return Listed.NUMBERS if own else Listed.LIST
 
 
 def _fits(value: object) -> bool:

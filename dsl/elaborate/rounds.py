@@ -33,7 +33,7 @@ from .operators import as_affine, value_of
 from .positions import RANGE_OF_LETTERS, index_of, steady, step_of
 from .proof import Known
 from .types import WEAK_INT
-from .values import Array, Group, Handle, Masked, Scalar, Section, Static, Value, replace_symbols
+from .values import Array, Group, Handle, Masked, Scalar, Static, Value, replace_symbols
 from .views import subscript
 
 
@@ -118,7 +118,10 @@ def rounds_of(frame: Frame, iterable: s.Expr, target: s.Expr) -> Rounds | list[V
             name, const(steps.start), const(steps.stop), steps.step, frame.ctx.scalar_index
         )
     if isinstance(value, Array) and value.rank:
-        held = value if value.base else frame.ctx.materialize(value, "items", iterable.span)
+        held = value
+        if value.base is None:
+            made = frame.ctx.materialize(value, "items", iterable.span)
+            held = replace(made, listed=value.listed)
         return _over(frame, held, "n", iterable.span)
     if is_number(value):
         raise error(
@@ -174,11 +177,10 @@ def _positional(function: Value, call: s.Call) -> s.Call:
 
 def _over(frame: Frame, array: Array, name: str, span: Span) -> Rounds:
     def item(symbol: Symbol) -> Value:
-        rest = [Section(None, None, None)] * (array.rank - 1)
         known = frame.ctx.known.with_bounds(symbol, const(0), array.shape[0] - 1)
         with frame.ctx.knowing(known):
             at = frame.ctx.scalar_index(symbol)
-            return value_of(subscript(frame.ctx, array, [at, *rest], span, "the array"))
+            return value_of(subscript(frame.ctx, array, [at], span, "the array"))
 
     return Rounds(name, const(0), array.shape[0], 1, item)
 

@@ -44,6 +44,8 @@ WEAK_INT = Kind(dtypes.int64, True)
 WEAK_FLOAT = Kind(dtypes.float64, True)
 WEAK_COMPLEX = Kind(dtypes.complex128, True)
 BOOL = Kind(dtypes.bool_)
+WEAK_TYPES = (dtypes.bool_, dtypes.int64, dtypes.float64, dtypes.complex128)
+"""The types of Python's numbers."""
 
 
 def kind_of_number(value: object) -> Kind | None:

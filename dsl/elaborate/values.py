@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
+from enum import IntEnum
 from typing import Protocol
 
 from ...lowering.dataclass import dataclass
@@ -126,6 +127,15 @@ class Scalar:
     kind: Kind
 
 
+class Listed(IntEnum):
+    """Whether an array stands for a list of Python, whose operators mean something else."""
+
+    NO = 0
+    LIST = 1
+    NUMBERS = 2
+    """A list of Python's own numbers: each of them adapts to the types of arrays beside it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Array:
     """`body` for each value of `axes` within `shape` (each axis from 0)."""
@@ -138,7 +148,7 @@ class Array:
     """True where NumPy made a new array although the body reads like a view."""
     sealed: str = ""
     """Why the array may not be written, empty where it may: `a reshape that copied`."""
-    listed: bool = field(default=False, compare=False)
+    listed: Listed = field(default=Listed.NO, compare=False)
     """Whether the caller gave a list: its `+` is another one."""
     chosen: bool = field(default=False, compare=False)
     """Whether an array of positions chose it: to write there writes the base, to read copies."""

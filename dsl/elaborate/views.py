@@ -32,8 +32,8 @@ from .broadcasting import broadcast_shape, broadcast_to
 from .context import Context, error
 from .outside import index_fault
 from .positions import cut_of, edge_of, element_at, position_on
-from .types import both, cast, number
-from .values import Array, Edge, Group, Masked, Scalar, Section, Static, Value
+from .types import WEAK_TYPES, Kind, both, cast, number
+from .values import Array, Edge, Group, Listed, Masked, Scalar, Section, Static, Value
 
 
 def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, name: str) -> Value:
@@ -80,9 +80,10 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
             case _:
                 index.append(position_on(ctx, item, base.shape[axis], axis, span, name))
     place = element_at(ctx, base, index, span)
-    result = Array(
-        tuple(axes), tuple(shape), place, base.kind, copied, base.sealed, listed=base.listed
-    )
+    kind = base.kind
+    if base.listed is Listed.NUMBERS and not axes and kind.dtype in WEAK_TYPES:
+        kind = Kind(kind.dtype, True)
+    result = Array(tuple(axes), tuple(shape), place, kind, copied, base.sealed, listed=base.listed)
     test = both(*tests)
     if test is None:
         return result

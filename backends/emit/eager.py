@@ -36,7 +36,7 @@ from ...lowering.ir.expressions import (
 )
 from ...lowering.ir.indexing import Affine, Symbol, const
 from ...lowering.ir.loops import Comment, Fill, For, If, Program, Stmt, Store, Update, While
-from ...lowering.ir.walk import expressions_of, own_writes, statements, writes
+from ...lowering.ir.walk import expressions_of, own, own_writes, statements, writes
 
 FEW = 16
 """A loop of so many rounds may be written out by a compiler."""
@@ -94,14 +94,20 @@ def may_be_vectors(loop: For, storage: Storage) -> bool:
 def waits(loop: For) -> bool:
     """Whether a round reads elements that one of the last few before it has written."""
     found = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store | Update)]
-    targets = [stmt.access for stmt in found if stmt.access.node.rank]
-    return any(
-        read.node is target.node and _is_just_written(target.index, read.index, loop)
+    targets: dict[int, dict[tuple[Index, ...], None]] = {}
+    for stmt in found:
+        if stmt.access.node.rank:
+            targets.setdefault(stmt.access.node.id, {})[stmt.access.index] = None
+    read = dict.fromkeys(
+        (one.node.id, one.index)
         for stmt in found if targets
-        for expr in expressions_of(stmt)
-        for read in reads(expr)
-        for target in targets
+        for one in own(stmt).found
     )  # fmt: skip
+    return any(
+        _is_just_written(written, index, loop)
+        for node, index in read
+        for written in targets.get(node, ())
+    )
 
 
 def _is_just_written(written: tuple[Index, ...], read: tuple[Index, ...], loop: For) -> bool:

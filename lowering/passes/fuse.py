@@ -39,11 +39,10 @@ from ..ir.rewrite import map_bodies, rename, with_bodies
 from ..ir.rewrite import substitute as substituted
 from ..ir.walk import BODIES, own_reads, statements
 from ..later import Later
-from .access import accesses
 from .cells import ranges
 from .decision import Decided, Decision, Reason
 from .reading import nodes_of
-from .summary import bound_in, summary
+from .summary import both, bound_in, summary
 
 if TYPE_CHECKING:
     from . import pair as pairs
@@ -108,9 +107,11 @@ class _Fusion:
 
     def nest(self, out: list[Stmt], second: For, outer: tuple[Range, ...]) -> None:
         """Put a nest behind the statements in `out`, or into a nest there."""
-        loops = [n for n, stmt in enumerate(out) if isinstance(stmt, For)]
-        refused = self.joined(out, loops[-1], second, outer) if loops else None
-        if loops and (refused is None or self.joined_before(out, loops[-2::-1], second, outer)):
+        last = len(out) - 1
+        while last >= 0 and not isinstance(out[last], For):
+            last -= 1
+        refused = self.joined(out, last, second, outer) if last >= 0 else None
+        if last >= 0 and (refused is None or self.joined_before(out, last, second, outer)):
             return
         self.decisions += () if refused is None else (refused,)
         out.append(second)
@@ -135,20 +136,18 @@ class _Fusion:
         if refused is not None:
             return Decision("apart", refused, None, detail, *where)
         comments = tuple(stmt for stmt in between if isinstance(stmt, Comment))
-        out[at:] = [*moved, self.both(first, comments, second)]
+        out[at:] = [*moved, self.merged(first, comments, second)]
         return None
 
     def joined_before(
-        self, out: list[Stmt], places: list[int], second: For, outer: tuple[Range, ...]
+        self, out: list[Stmt], last: int, second: For, outer: tuple[Range, ...]
     ) -> bool:
-        """Put a nest into an earlier one, past what is between them; or return False.
+        """Put a nest into one before the last, past what is between them; or return False.
 
         That saves an array: nothing else reads what the earlier one writes for it.
         """
-        for at in places:
+        for at in range(last - 1, max(-1, len(out) - BACK - 1), -1):
             first = out[at]
-            if len(out) - at > BACK:
-                return False
             if not isinstance(first, For) or not pairs.match(first, second):
                 continue
             if summary(first).writes.isdisjoint(summary(second).reads):
@@ -161,8 +160,8 @@ class _Fusion:
             if parted is None:
                 return self.joined_later(out, at, pair)
             if pair.refusal(parted.needed)[0] is None:
-                both = self.both(first, parted.comments, second)
-                out[at:] = [*parted.needed, both, *parted.others]
+                made = self.merged(first, parted.comments, second)
+                out[at:] = [*parted.needed, made, *parted.others]
                 return True
         return False
 
@@ -181,15 +180,24 @@ class _Fusion:
         heads = [stmt for stmt in out[start:at] if isinstance(stmt, Comment)]
         last = next((n for n, s in enumerate(reversed(between)) if not isinstance(s, Comment)), 0)
         comments = [s for s in between[len(between) - last :] if isinstance(s, Comment)]
-        both = self.both(first, tuple(comments), second)
-        out[start:] = [*between[: len(between) - last], *heads, both]
+        made = self.merged(first, tuple(comments), second)
+        out[start:] = [*between[: len(between) - last], *heads, made]
         return True
 
-    def both(self, first: For, between: tuple[Comment, ...], second: For) -> For:
+    def merged(self, first: For, between: tuple[Comment, ...], second: For) -> For:
         """Return one nest for two."""
         where = second.span, first.span, second.symbol.name
         self.decisions.append(Decision("fused", Together.SHARED, None, "", *where))
-        return with_bodies(first, ((*first.body, *between, *self.renamed(first, second)),))
+        alone = with_bodies(first, (self.renamed(first, second),))
+        made = with_bodies(first, ((*first.body, *between, *alone.body),))
+        if made is not first:
+            headed = alone if not between else replace(alone, body=between + alone.body)
+            both(made, first, headed)
+            known = self.known(first), pairs.nest_of(headed)
+            self.nests[id(made)] = pairs.grown(*known, made)
+            for one in (first, second):
+                self.nests.pop(id(one), None)  # nobody asks again
+        return made
 
     def known(self, loop: For) -> pairs.Nest:
         """Return what is asked of a loop more than once, found once."""
@@ -200,8 +208,11 @@ class _Fusion:
     def renamed(self, first: For, second: For) -> tuple[Stmt, ...]:
         """Return the body of the second nest with the first one's symbol in place of its own."""
         body = second.body
-        taken = {first.symbol} | {s.symbol for s in statements(first.body) if isinstance(s, Let)}
-        clashing = taken & bound_in(body)
+        clashing = (bound_in(body) & summary(first).bound) - {first.symbol}
+        if clashing:
+            clashing &= {s.symbol for s in statements(first.body) if isinstance(s, Let)}
+        if first.symbol in bound_in(body):
+            clashing |= {first.symbol}
         if clashing:
             body = rename(body, {old: self.fresh.symbol(old.name) for old in clashing}, {})
         return substituted(body, {second.symbol: var(first.symbol)})
@@ -215,13 +226,15 @@ class _Fusion:
         if not isinstance(first, If) or first.test != second.test:
             out.append(second)
             return
-        found = accesses((first,))
-        if any(found.is_written(node) for node in nodes_of(first.test)):
+        written = summary(first).writes
+        if any(node.id in written for node in nodes_of(first.test)):
             out.append(second)
             return
         comments = tuple(out[at + 1 :])
-        both = (*first.then, *comments, *second.then), (*first.other, *second.other)
-        out[at:] = [replace(first, then=both[0], other=both[1])]
+        then, other = (*first.then, *comments, *second.then), (*first.other, *second.other)
+        made = replace(first, then=then, other=other)
+        both(made, first, replace(second, then=comments + second.then))
+        out[at:] = [made]
 
 
 @dataclass(frozen=True, slots=True)

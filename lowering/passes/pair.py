@@ -7,11 +7,11 @@ zero; and wherever a check or a print would change places with a write that can 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..dataclass import dataclass
 from ..ir.assignments import Alloc, Break, Continue, Let, Print
-from ..ir.expressions import Position, walk
+from ..ir.expressions import Dynamic, Position, walk
 from ..ir.indexing import Affine, Range, Symbol, const, substitute, var
 from ..ir.loops import Check, Comment, Fill, For, If, Stmt, Store, Update, While
 from ..ir.rewrite import map_statements
@@ -45,12 +45,14 @@ class Nest:
     """A loop and what is asked of it more than once."""
 
     loop: For
-    inside: tuple[Stmt, ...]
-    """Every statement in it, at any depth."""
     found: Accesses
-    """As seen from its body."""
+    """As seen from its body; of sites that use the same elements there is one."""
+    reads: Mapping[int, int]
+    """How often each node is read."""
     kinds: frozenset[type]
     """Of what statements are in it."""
+    stays: bool
+    """Of an innermost loop, whether some statement writes the same cell in every iteration."""
 
     @property
     def jumps(self) -> bool:
@@ -78,24 +80,68 @@ class Nest:
             theirs = other.found.sites.get(number, ())
             is_read = any(site.reads for site in theirs)
             if is_read and sites[0].node.rank and any(site.writes for site in sites):
-                found[number] = sum(site.reads for site in (*sites, *theirs))
+                found[number] = self.reads.get(number, 0) + other.reads[number]
         return found
 
     @property
     def runs(self) -> bool:
         """Whether rounds of an innermost loop write the same cell, or check something."""
-        return self.effects or any(
-            not any(isinstance(i, Affine) and self.loop.symbol in i.symbols() for i in access.index)
-            for stmt in self.inside
-            if isinstance(stmt, Store | Update)
-            for access in parts(stmt).targets
-        )
+        return self.effects or self.stays
 
 
 def nest_of(loop: For) -> Nest:
     """Return a loop with what is asked of it."""
     every = inside(loop)
-    return Nest(loop, every, within(loop), frozenset(map(type, every)))
+    sites = within(loop).sites
+    reads = {number: sum(site.reads for site in some) for number, some in sites.items()}
+    kinds = frozenset(map(type, every))
+    stays = kinds.isdisjoint((For, While)) and any(
+        not any(isinstance(i, Affine) and loop.symbol in i.symbols() for i in access.index)
+        for stmt in every
+        if isinstance(stmt, Store | Update)
+        for access in parts(stmt).targets
+    )
+    found = Accesses({number: _distinct(some) for number, some in sites.items()})
+    return Nest(loop, found, reads, kinds, stays)
+
+
+def grown(first: Nest, second: Nest, both: For) -> Nest:
+    """Return what is asked of a loop that does what two nests over the same symbol do.
+
+    It takes as long as the second nest is: a nest that many join is not looked at each time.
+    """
+    sites, reads = {**first.found.sites}, {**first.reads}
+    for number, some in second.found.sites.items():
+        sites[number] = _distinct((*sites.get(number, ()), *some))
+        reads[number] = reads.get(number, 0) + second.reads[number]
+    kinds, stays = first.kinds | second.kinds, first.stays or second.stays
+    return Nest(both, Accesses(sites), reads, kinds, stays)
+
+
+def _distinct(sites: tuple[Site, ...]) -> tuple[Site, ...]:
+    """Return sites of one node without those that use the same elements as an earlier one does, in
+    the same way: where they stand, and under which tests, nothing here asks."""
+    if len(sites) < 2:
+        return sites
+    first: dict[object, Site] = {}
+    for site in sites:
+        first.setdefault((site.kind, *_elements(site)), site)
+    return tuple(first.values()) if len(first) < len(sites) else sites
+
+
+def _elements(site: Site) -> tuple[object, ...]:
+    """Return what sites of a node that use the same elements have in common: symbols of the loops
+    around them are numbered."""
+    loops = ranges(site.inside)
+    if not loops:
+        return (site.index,)
+    names = {r.symbol: var(Symbol("", -(2**29) - at)) for at, r in enumerate(loops)}
+    ends = tuple((substitute(r.lo, names), substitute(r.hi, names)) for r in loops)
+    if site.index is None:
+        return None, ends
+    if any(isinstance(at, Dynamic) for at in site.index):
+        return (site.index, *loops)
+    return tuple(substitute(at, names) for at in site.index if isinstance(at, Affine)), ends
 
 
 def match(first: For, second: For) -> bool:
@@ -107,7 +153,11 @@ def match(first: For, second: For) -> bool:
 def are_strangers(first: For, second: For) -> bool:
     """Whether two loops have no node in common, and the second writes some."""
     ours, theirs = summary(first), summary(second)
-    return bool(theirs.writes) and ours.touches.isdisjoint(theirs.touches)
+    touched = theirs.touches
+    return (
+        bool(theirs.writes)
+        and ours.reads.isdisjoint(touched) and ours.writes.isdisjoint(touched)
+    )  # fmt: skip
 
 
 def is_visible(found: Accesses, own: frozenset[int]) -> bool:
@@ -173,7 +223,8 @@ class Pair:
         if not isinstance(stmt, Store | Update | Fill | Alloc | Let):
             return False
         before = self.first.found
-        if summary(stmt).touches.isdisjoint(before.sites) and not self.first.effects:
+        touched = summary(stmt).touches
+        if not self.first.effects and not any(number in before.sites for number in touched):
             return True
         alone = accesses((stmt,))
         if self.first.effects and (
@@ -218,9 +269,11 @@ class Pair:
         """
         rounds = var(self.first.loop.symbol), var(self.second.loop.symbol)
         later: _Later | None = None
-        for number, sites in before.sites.items():
-            others = self.second.found.sites.get(number, ())
-            for one in sites if others else ():
+        clashing: dict[int, str] = {}
+        both = [number for number in self.second.found.sites if number in before.sites]
+        for number in both:
+            others = self.second.found.sites[number]
+            for one in before.sites[number]:
                 met = [
                     other for other in others
                     if (checked or one.writes or other.writes) and not _in_turn(one, other, rounds)
@@ -228,8 +281,10 @@ class Pair:
                 if met:
                     later = later or self._later()
                     if not _never_meet(one, met, *later):
-                        return one.node.label
-        return None
+                        clashing[number] = one.node.label
+                        break
+        first = (number for number in before.sites if number in clashing) if clashing else ()
+        return next((clashing[number] for number in first), None)
 
     def _later(self) -> _Later:
         """Return what the symbols of the first nest are in a later round, and what is known."""
@@ -238,7 +293,7 @@ class Pair:
         later = Symbol("later", -1)
         gap = second.hi - symbol if step > 0 else symbol - second.hi
         values = {first.symbol: symbol + var(later) * step}
-        for name in bound_in(first.body) & bound_in(second.body):
+        for name in (bound_in(second.body) & summary(first).bound) - {first.symbol}:
             values[name] = var(Symbol(name.name, -2 - name.serial))
         return values, (*self.outer, *ranges((second,)), Range(later, const(1), gap))
 

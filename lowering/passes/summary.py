@@ -68,6 +68,12 @@ def _summary(stmt: Stmt) -> Summary:
     return Summary(frozenset(read), frozenset(written), frozenset(kinds), frozenset(bound))
 
 
+def both(stmt: Stmt, first: Stmt, second: Stmt) -> Summary:
+    """Return the summary of a statement that does what two statements of its kind do."""
+    one, other = summary(first), summary(second)
+    return keep(stmt, "summary", Summary(*(mine | theirs for mine, theirs in zip(one, other))))
+
+
 def bound_in(body: Iterable[Stmt]) -> frozenset[Symbol]:
     """Return the symbols that some statements bind."""
     return frozenset[Symbol]().union(*(summary(stmt).bound for stmt in body))

@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..dataclass import dataclass
-from ..ir.assignments import Access, Let
-from ..ir.expressions import Dynamic, Read
+from ..ir.assignments import Let
+from ..ir.expressions import Dynamic, Index
 from ..ir.indexing import var
 from ..ir.loops import Comment, For, Program, Stmt, Store
 from ..ir.rewrite import map_bodies, over_kernels
@@ -70,21 +70,26 @@ class _Work:
             return False
         if any(not isinstance(stmt, Store | Let | Comment) for stmt in loop.body):
             return False
-        rows = [stmt.access for stmt in stores if stmt.access.node.rank]
+        rows = dict.fromkeys(stmt.access for stmt in stores if stmt.access.node.rank)
         written = {access.node.id for access in rows}
-        found: list[Access | Read] = [*rows]
+        found: dict[int, dict[tuple[Index, ...], None]] = {}
+        for access in rows:
+            found.setdefault(access.node.id, {})[access.index] = None
         for stmt in stores:
-            found += [read for read in own(stmt).found if read.node.id in written]
-        beside = all(at.index[-1] == var(loop.symbol) for at in found)
+            for read in own(stmt).found:
+                if read.node.id in written:
+                    found[read.node.id][read.index] = None
+        beside = all(at[-1] == var(loop.symbol) for some in found.values() for at in some)
         whole = all(rounds * at.node.dtype.bits % self.bits == 0 for at in rows)
-        return beside and whole and any(_may_meet(at, other) for at in rows for other in found)
+        return (
+            beside and whole
+            and any(_may_meet(at.index, other) for at in rows for other in found[at.node.id])
+        )  # fmt: skip
 
 
-def _may_meet(one: Access, other: Access | Read) -> bool:
-    """Whether two uses are of one array, in rows of which no constant says how far apart."""
-    if one.node.id != other.node.id:
-        return False
+def _may_meet(one: tuple[Index, ...], other: tuple[Index, ...]) -> bool:
+    """Whether two uses of an array are of rows of which no constant says how far apart."""
     return any(
         isinstance(a, Dynamic) or isinstance(b, Dynamic) or (a - b).constant is None
-        for a, b in zip(one.index, other.index, strict=True)
+        for a, b in zip(one, other, strict=True)
     )

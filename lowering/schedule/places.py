@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..ir.bounds import Bounds, bounds_of
+from ..ir.expressions import Index
 from ..ir.indexing import Affine, Symbol, var
 from ..ir.loops import For, Program, Stmt
 from ..ir.walk import binds, bodies, statements
-from ..passes.access import Site, accesses
+from ..passes.access import accesses
 
 MOST = 4
 """So many places are looked at."""
@@ -63,8 +64,9 @@ def _places(loop: For) -> list[Affine]:
     for sites in accesses((loop,)).sites.values():
         if not any(site.writes for site in sites):
             continue
-        for one in sites:
-            for other in sites:
+        indices = tuple(dict.fromkeys(site.index or () for site in sites))
+        for one in indices:
+            for other in indices:
                 out += _meetings(one, other, loop.symbol, inside)
     return list(dict.fromkeys(out))[:MOST]
 
@@ -74,11 +76,13 @@ def _is_at_least(known: Bounds, number: Affine, least: int) -> bool:
     return found is not None and found >= least
 
 
-def _meetings(one: Site, other: Site, symbol: Symbol, inside: set[Symbol]) -> list[Affine]:
+def _meetings(
+    one: tuple[Index, ...], other: tuple[Index, ...], symbol: Symbol, inside: set[Symbol]
+) -> list[Affine]:
     """Return where the index of one site, which follows a loop, is that of another, which does
     not."""
     out: list[Affine] = []
-    for left, right in zip(one.index or (), other.index or (), strict=False):
+    for left, right in zip(one, other, strict=False):
         if not isinstance(left, Affine) or not isinstance(right, Affine):
             continue
         if left.coefficient(symbol) == 1 and not right.symbols() & inside:

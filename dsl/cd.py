@@ -79,7 +79,8 @@ def _told(method: Callable[P, T]) -> Callable[P, T]:
             name = getattr(args[0], "__name__", "a function")
             if sys.meta_path is None:  # modules are gone, and `open`
                 raise _too_late(name) from None
-            if isinstance(problem, MemoryError):
+            is_unloaded = isinstance(problem, ImportError) and "failed to map" in str(problem)
+            if is_unloaded or isinstance(problem, MemoryError):
                 raise source.no_memory(name) from None
             if isinstance(problem, OSError) and (short := shortage(problem)) is not None:
                 raise short from problem.__cause__

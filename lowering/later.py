@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import contextlib
 import os
 import sys
 import threading
@@ -32,6 +33,8 @@ from typing import Any
 
 from .collector import paused
 
+_LOOK = 0.5
+"""Seconds after which it is looked whether who imports has begun: there may be no memory for it."""
 _LONGEST = 30.0
 """Seconds that a fork waits for imports: one of them may wait for what forks."""
 
@@ -149,13 +152,15 @@ def _by_another_thread(full: str) -> ModuleType:
             done.release()
 
     done.acquire()
-    try:
-        _thread.start_new_thread(work, ())
-    except RuntimeError:  # there is no thread to be had
+    thread: int | None = None
+    with contextlib.suppress(RuntimeError, MemoryError):
+        thread = _thread.start_new_thread(work, ())
+    while thread is not None and not done.acquire(timeout=_LOOK):  # a handler may raise here
+        if thread not in sys._current_frames():
+            thread = None  # it has ended before it began
+    if thread is None:  # there is no thread to be had
         with _imports:
             return import_module(full)
-    with done:  # where a handler raises, the thread goes on
-        pass
     if failed:
         raise failed[0]
     return made[0]

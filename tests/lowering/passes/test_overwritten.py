@@ -34,6 +34,7 @@ def test_an_array_that_is_overwritten_is_not_filled(body: str) -> None:
 
 
 KEPT = [
+    "t = np.ones(8)\nif x[0] > 0:\n    t[:] = x * 2\nx[0] = -x[0]\nif x[0] > 0:\n    y[:] = t",
     "t = np.ones(8)\nfor s in range(2):\n    t[1] = x[s]\n    y[s] = t[s]",
     "for q in range(2):\n    t = np.ones(8)\n    for s in range(2):\n        t[s] = x[s]\n"
     "        y[s] = t[0] + t[1]",

@@ -206,8 +206,11 @@ class CompiledC:
         return found
 
     def _asked(self, command: tuple[str, ...]) -> Toolchain:
-        begun = self._inspections.pop(command, None)
-        if begun is None or begun.process != os.getpid():  # that of a parent is the parent's
+        begun = self._inspections.get(command)
+        if begun is not None:  # that of a parent is the parent's
+            is_mine = begun.process == os.getpid()
+            begun = self._inspections.pop(command, None) if is_mine else None
+        if begun is None:
             begun = inspection.Inspection(command, self.cache.scratch())
         return begun.ended()
 

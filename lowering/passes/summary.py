@@ -71,7 +71,11 @@ def _summary(stmt: Stmt) -> Summary:
 def both(stmt: Stmt, first: Stmt, second: Stmt) -> Summary:
     """Return the summary of a statement that does what two statements of its kind do."""
     one, other = summary(first), summary(second)
-    return keep(stmt, "summary", Summary(*(mine | theirs for mine, theirs in zip(one, other))))
+    joined = Summary(
+        one.reads | other.reads, one.writes | other.writes, one.kinds | other.kinds,
+        one.bound | other.bound,
+    )  # fmt: skip
+    return keep(stmt, "summary", joined)
 
 
 def bound_in(body: Iterable[Stmt]) -> frozenset[Symbol]:

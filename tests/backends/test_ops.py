@@ -73,7 +73,7 @@ def operands(op: Op, dtype: DType) -> list[Array]:
     values = [specials(dtype)] * op.arity
     if op.arity == 3 or (op.arity == 2 and dtype.kind == "c"):
         values = [some[::3] for some in values]
-    if op.name == "round_to":  # the number of digits is a small whole number
+    if op.name in ("round_to", "round_decimal"):  # the number of digits is a small whole number
         values[1] = np.arange(-4, 6).astype(dtype.numpy)
     if op.name == "whole_pow":
         values[1] = np.array([*range(9, 65, 5), -2, -3, -7, -64]).astype(dtype.numpy)
@@ -95,7 +95,7 @@ _OF_BITS = ("ordinal", "rank")
 _LETTERS = {"unsigned": "u", "signed": "i", "float": "f"}
 
 
-_SECOND = {"round_to": "digits", "whole_pow": "exponents", "half_pow": "halves"}
+_SECOND = {"round_to": "digits", "round_decimal": "digits", "whole_pow": "exponents", "half_pow": "halves"}
 """What the second operand is, of operations that do not take all numbers there."""
 
 

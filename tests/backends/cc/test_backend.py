@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
+from plusequals.backends import cache
 from plusequals.backends.cache import CacheWarning
 from plusequals.backends.cc import backend as cc_backend
 from plusequals.backends.cc.backend import CompiledC
@@ -172,12 +173,15 @@ def test_a_library_without_its_function_is_told(cc: CompiledC, fake: Fake) -> No
     assert "has no function `pe_scale`" in str(caught.value)
 
 
-def test_damaged_entries_are_made_again(cc: CompiledC, cache_dir: Path) -> None:
+def test_damaged_entries_are_made_again(
+    cc: CompiledC, cache_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     doubled(cc)
     (entry,) = entries(cache_dir)
     whole = entry.read_bytes()
     for damaged in (whole[:100], whole[: len(whole) // 2], whole[:-1] + b"?"):
         entry.write_bytes(damaged)
+        monkeypatch.setattr(cache, "_told", set())  # a process is told once
         with pytest.warns(CacheWarning, match="made again") as told:
             assert doubled(CompiledC()) == ("compiled", RIGHT)
         assert len(told) == 1

@@ -2,21 +2,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *aligned_alloc(size_t alignment, size_t size);
-
-static inline void *aligned(int64_t bytes)
-{
-    return bytes < INT64_MAX / 2 ? aligned_alloc(64, (size_t)bytes) : NULL;
-}
-
-static inline void record_int(int64_t *at, int64_t type, int64_t value)
-{
-    at[0] = type;
-    at[1] = value;
-}
-
-void free(void *array);
-
 /* Runs the rounds first..last-1 of a loop; a status that is not 0 ends it, see `shared_run`. */
 typedef int (*shared_part)(const void *with, int64_t first, int64_t last, int64_t *fault);
 
@@ -38,14 +23,83 @@ typedef struct shared_run {
     void (*give_back)(void *storage);
 } shared_run;
 
+void *aligned_alloc(size_t alignment, size_t size);
+
+static inline void *aligned(int64_t bytes)
+{
+    return bytes < INT64_MAX / 2 ? aligned_alloc(64, (size_t)bytes) : NULL;
+}
+
+/* Count work that is done; whether the call is to end, which is asked when there was enough. */
+static inline bool is_over(const shared_run *run, int64_t *done, int64_t work)
+{
+    *done += work;
+    if (*done < 2097152) return false;
+    *done = 0;
+    return run->interrupted();
+}
+
+static inline void record_int(int64_t *at, int64_t type, int64_t value)
+{
+    at[0] = type;
+    at[1] = value;
+}
+
+void free(void *array);
+
+/* Returns the modes of this thread; a processor whose modes are not known has the default ones. */
+#if defined(__x86_64__)
+enum { DEFAULT_MODES = 0x1f80, FLOAT_FLAGS = 0x3f };
+#define float_modes() (__builtin_ia32_stmxcsr() & ~FLOAT_FLAGS)
+#define set_modes(modes) __builtin_ia32_ldmxcsr((modes) | (__builtin_ia32_stmxcsr() & FLOAT_FLAGS))
+#elif defined(__aarch64__)
+enum { DEFAULT_MODES = 0 };
+static inline uint64_t float_modes(void)
+{
+    uint64_t modes;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(modes));
+    return modes;
+}
+#define set_modes(modes) __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)(modes)) : "memory")
+#else
+enum { DEFAULT_MODES = 0 };
+#define float_modes() DEFAULT_MODES
+#define set_modes(modes) (void)(modes)
+#endif
+
+#define has_other_modes() __builtin_expect(float_modes() != DEFAULT_MODES, 0)
+
+/* Give this thread the default modes, and return those that it had. */
+static inline uint64_t default_modes(void)
+{
+    const uint64_t before = float_modes();
+    set_modes(DEFAULT_MODES);
+    return before;
+}
+
+/* Call an entry under the default modes; whether it was called: they may be out of reach. The
+   pointer is volatile, so nothing of the entry is moved to where other modes hold. */
+static __attribute__((noinline, unused)) bool in_default_modes(
+    int (*entry)(void **), void **args, int *status)
+{
+    int (*volatile const called)(void **) = entry;
+    const uint64_t modes = default_modes();
+    const bool is_reached = !has_other_modes();
+    if (is_reached) *status = called(args);
+    set_modes(modes);
+    return is_reached;
+}
+
 struct sums_part {
     int64_t *y;
     const int64_t *x;
+    const shared_run *pe_lib;
 };
 
-static int sums_part(int64_t *restrict y, const int64_t *restrict x, int64_t first, int64_t last,
-        int64_t *fault)
+static int sums_part(int64_t *restrict y, const int64_t *restrict x, const shared_run *const pe_lib,
+        int64_t first, int64_t last, int64_t *fault)
 {
+    int64_t pe_work = 0;
     int status = 0;
     int64_t s = 0;
     char *const room = aligned(72064);
@@ -56,6 +110,10 @@ static int sums_part(int64_t *restrict y, const int64_t *restrict x, int64_t fir
     int64_t *restrict near_ = (int64_t *)(room + 0);
     int64_t *restrict row = (int64_t *)(room + 64);
     for (int64_t i = first; i < last; i++) {
+        if (is_over(pe_lib, &pe_work, 648028)) {
+            status = 3;
+            goto done;
+        }
         for (int64_t k = 0; k < 3; k++) {
             near_[k] = 0;
         }
@@ -82,17 +140,19 @@ done:
 static int sums_part_call(const void *with, int64_t first, int64_t last, int64_t *fault)
 {
     const struct sums_part *const given = with;
-    return sums_part(given->y, given->x, first, last, fault);
+    return sums_part(given->y, given->x, given->pe_lib, first, last, fault);
 }
 
 struct sums_part_2 {
     int64_t *y;
     const int64_t *x;
+    const shared_run *pe_lib;
 };
 
-static int sums_part_2(int64_t *restrict y, const int64_t *restrict x, int64_t first, int64_t last,
-        int64_t *fault)
+static int sums_part_2(int64_t *restrict y, const int64_t *restrict x,
+        const shared_run *const pe_lib, int64_t first, int64_t last, int64_t *fault)
 {
+    int64_t pe_work = 0;
     int status = 0;
     int64_t s_2 = 0;
     char *const room = aligned(72064);
@@ -103,6 +163,10 @@ static int sums_part_2(int64_t *restrict y, const int64_t *restrict x, int64_t f
     int64_t *restrict near_2 = (int64_t *)(room + 0);
     int64_t *restrict row_2 = (int64_t *)(room + 64);
     for (int64_t i = first; i < last; i++) {
+        if (is_over(pe_lib, &pe_work, 648028)) {
+            status = 3;
+            goto done;
+        }
         for (int64_t k = 0; k < 3; k++) {
             near_2[k] = 0;
         }
@@ -129,21 +193,21 @@ done:
 static int sums_part_2_call(const void *with, int64_t first, int64_t last, int64_t *fault)
 {
     const struct sums_part_2 *const given = with;
-    return sums_part_2(given->y, given->x, first, last, fault);
+    return sums_part_2(given->y, given->x, given->pe_lib, first, last, fault);
 }
 
 static int sums_body(int64_t *restrict y, const int64_t *restrict x, int64_t *fault,
         const shared_run *pe_lib)
 {
     {
-        const struct sums_part given = {y, x};
+        const struct sums_part given = {y, x, pe_lib};
         const int ended = pe_lib->parallel(pe_lib, sums_part_call, &given, 40, 648027, fault);
         if (ended) {
             return ended;
         }
     }
     {
-        const struct sums_part_2 given = {y, x};
+        const struct sums_part_2 given = {y, x, pe_lib};
         const int ended = pe_lib->parallel(pe_lib, sums_part_2_call, &given, 40, 648027, fault);
         if (ended) {
             return ended;
@@ -154,5 +218,9 @@ static int sums_body(int64_t *restrict y, const int64_t *restrict x, int64_t *fa
 
 int pe_sums(void **args)
 {
+    if (has_other_modes()) {
+        int ended;
+        if (in_default_modes(pe_sums, args, &ended)) return ended;
+    }
     return sums_body(args[0], args[1], args[2], args[5]);
 }

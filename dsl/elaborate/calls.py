@@ -166,8 +166,9 @@ def _call_object(
         plain = tuple(_as_array(frame, arg, e.span) for arg in args)
         named = {key: _as_array(frame, arg, e.span) for key, arg in keywords.items()}
         made = handler(site, plain, named)
-        own = function in (sum, max, min) and isinstance(made, Scalar) and _are_python(args)
-        return Scalar(made.expr, Kind(made.kind.dtype, True)) if own else made
+        if function in (sum, max, min) and isinstance(made, Scalar) and _are_python(args):
+            return Scalar(made.expr, Kind(made.kind.dtype, True))
+        return made
     refused = table.refusal(function)
     if refused is not None:
         raise error("CD0428", CdTypeError, refused[0], e.span, helps=(refused[1],))

@@ -40,6 +40,7 @@ from .types import (
 from .values import (
     Array,
     Group,
+    Listed,
     Opaque,
     Scalar,
     Static,
@@ -150,7 +151,7 @@ def _is_sequence(value: Value) -> bool:
     """Whether Python has a list or tuple here: written out, known, or an argument or a part of one
     that is an array inside."""
     if isinstance(value, Array):
-        return value.listed
+        return value.listed is not Listed.NO
     return items_of(value) is not None
 
 

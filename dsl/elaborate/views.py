@@ -41,7 +41,7 @@ def subscript(ctx: Context, base: Array, items: Sequence[Value], span: Span, nam
 
     `name` is how the array is called in messages. CdIndexError CD0502 for too many subscripts.
     """
-    copied = base.copied or base.listed and any(isinstance(item, Section) for item in items)
+    copied = base.copied or bool(base.listed) and any(isinstance(item, Section) for item in items)
     items = _complete(ctx, base, [_prepared(ctx, item, span) for item in items], span, name)
     if any(isinstance(item, Array) and item.kind.dtype.kind == "b" for item in items):
         return _mask(ctx, base, items, span, name)

@@ -65,14 +65,16 @@ PARTS = (
         (0, 0, 3_000),
         jobs=True,
     ),
-    Part("sweep", "tests.programs.sweep", ("--shapes", "both"), (0, 60, 40_000), "--cases", True),
+    Part("sweep", "tests.programs.sweep", (), (0, 60, 20_000), jobs=True),
+    Part("wide", "tests.programs.sweep", ("--shapes", "large"), (0, 0, 12_000), jobs=True),
     Part("routines", "tests.backends.runtime.random_steps", ("--threads", "3"), (0, 200, 100_000)),
-    Part("cache", "tests.dsl.cache_attack", (), (0, 1, 300), "--rounds"),
+    Part("cache", "tests.dsl.cache_attack", (), (0, 0, 300), "--rounds"),
     Part("sources", "tests.errors.fuzz", (), (20, 200, 50_000), "--count"),
 )
 """Programs of both notations, the same after each pass, nests with scratch arrays small (under
 drawn policy numbers) and large (as users run them), kernels whose threads are fibres, NumPy's
-functions, routines over streams, processes that share a cache, and texts with faults."""
+functions on small and large arrays, routines over streams, processes that share a cache, and
+texts with faults."""
 
 
 def is_there(part: Part) -> bool:

@@ -66,6 +66,11 @@ def writable(place: Array, span: Span) -> Read:
             "CD0462", CdValueError, f"this {place.sealed}; writing it would not write the original",
             span, helps=("take a copy to write on: `.copy()`", "or write the original array"),
         )  # fmt: skip
+    if place.listed and read is None:
+        raise error(
+            "CD0707", CdTypeError, "a list cannot be written in place", span,
+            helps=("pass an array: `np.array([1.0, 2.0])`",),
+        )  # fmt: skip
     if read is None:
         raise error(
             "CD0451", CdValueError, "this is a new value, not a place that can be assigned to", span

@@ -91,7 +91,7 @@ class Nest:
 
 def nest_of(loop: For) -> Nest:
     """Return a loop with what is asked of it."""
-    every = inside(loop)
+    every: tuple[Stmt, ...] = inside(loop)
     sites = within(loop).sites
     reads = {number: sum(site.reads for site in some) for number, some in sites.items()}
     kinds = frozenset(map(type, every))

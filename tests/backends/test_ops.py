@@ -95,7 +95,12 @@ _OF_BITS = ("ordinal", "rank")
 _LETTERS = {"unsigned": "u", "signed": "i", "float": "f"}
 
 
-_SECOND = {"round_to": "digits", "round_decimal": "digits", "whole_pow": "exponents", "half_pow": "halves"}
+_SECOND = {
+    "round_to": "digits",
+    "round_decimal": "digits",
+    "whole_pow": "exponents",
+    "half_pow": "halves",
+}
 """What the second operand is, of operations that do not take all numbers there."""
 
 

@@ -130,7 +130,8 @@ CHOICES: Choices = {**DEVICE, **HOST}
 
 KEPT: Mapping[str, tuple[str, ...]] = {
     "a fact of a processor, of C or of the machine, not a policy": (
-        "emit.dialect.VECTOR", "passes.buffers.ALIGNMENT", "passes.buffers.STACK_BYTES", "schedule.early.WORD",
+        "emit.dialect.VECTOR", "passes.buffers.ALIGNMENT", "passes.buffers.STACK_BYTES",
+        "schedule.early.WORD",
         "schedule.registers.WORD", "schedule.lane_parts.WIDEST", "schedule.nests.MOST_IN_ORDER",
         "schedule.points.MOST_OUTER", "schedule.finish.AXES", "schedule.tensor_tiles.UNIT",
         "schedule.tensor_tiles.ROW", "schedule.tensor_units.PIECE", "schedule.tensor_units.WIDE",

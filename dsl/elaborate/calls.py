@@ -249,7 +249,7 @@ def _group_method(group: Group, name: str, args: tuple[Value, ...], span: Span) 
 
 
 def _hashable(frame: Frame, cached: Any, args: tuple[Value, ...], span: Span) -> object:
-    """Return the function under `functools.cache`, which numbers of the run are given to.
+    """Return the function under `functools.cache`, which is given run-time values.
 
     CdTypeError CD0427 for arrays and lists: they have no hash.
     """

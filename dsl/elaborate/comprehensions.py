@@ -63,7 +63,7 @@ def comprehend(frame: Frame, e: s.Comprehension) -> Value:
 
 
 def _written_out(frame: Frame, e: s.Comprehension, item: Value) -> list[Value] | None:
-    """Return what one item of the iterable adds to the list, None where only the run knows it."""
+    """Return what one item of the iterable adds to the list, None where it is a run-time value."""
     assert frame.closure is not None, "a comprehension has a scope of its own"
     control.bind_target(frame, e.target, item, e.span)
     for name in target_names(e.target):

@@ -340,7 +340,7 @@ def _static_key(frame: Frame, e: s.Subscript) -> object:
 
 
 def _known_key(frame: Frame, e: s.Subscript, item: s.Expr, value: Value) -> object:
-    """Return one key as a Python object. CdTypeError CD0413 where only the run knows it."""
+    """Return one key as a Python object. CdTypeError CD0413 where it is a run-time value."""
     if isinstance(value, Section):
         ends = (value.lower, value.upper, value.step)
         return slice(*(end if end is None else _known_key(frame, e, item, end) for end in ends))

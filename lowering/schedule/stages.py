@@ -108,7 +108,7 @@ class _Work(Outermost):
         """Return the loops over stages, for some rounds at a time."""
         crossing = _crossing(found)
         room = self.target.l1_bytes // 2 // max(1, sum(n.dtype.itemsize for n in crossing))
-        size = min(ROUNDS, max(FEW, 1 << room.bit_length() - 1))
+        size = min(ROUNDS, max(FEW, 1 << max(room, 1).bit_length() - 1))
         rounds = (loop.hi - loop.lo).constant
         if rounds is not None and rounds <= size:
             return self.stages(loop, found, crossing, loop.lo, loop.hi, rounds)

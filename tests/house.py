@@ -43,7 +43,7 @@ dsl/elaborate: elementwise views
 dsl/elaborate: devices library sorting_texts positions powers ufuncs shaping reshaping site stores
 dsl/elaborate: arrays broadcasting adapting masks order short_circuit
 dsl/elaborate: standing
-dsl/elaborate: constant_tables
+dsl/elaborate: folding constant_tables
 dsl/elaborate: context outside proof values types ways_out
 dsl: front failing definition parse loops refused surface identity recipe source
 dsl: private listing edited lines blocks idx __init__

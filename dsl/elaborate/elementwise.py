@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce as fold_left
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from ...lowering.ir.ops import OPS
 from ...lowering.later import Later
 from .arrays import elementwise, operate
 from .context import error
+from .folding import PYTHON, fold
 from .site import (
     NONE,
     NOT_CONSTANT,
@@ -47,14 +48,6 @@ if TYPE_CHECKING:
     from . import powers
 else:  # what few programs need
     powers = Later(".powers", __package__)
-
-PYTHON: dict[str, Callable[..., object]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "&": operator.and_,
-    "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
-    ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
 
 _LARGEST_BFLOAT16 = (2.0 - 2.0**-7) * 2.0**127
 
@@ -104,7 +97,7 @@ def _folded(site: Site, symbol: str, left: Value, right: Value) -> Value | None:
     if symbol == "+" and isinstance(left, Group) and isinstance(right, Group):
         return Group(left.items + right.items, left.kind)
     if symbol == "*" and isinstance(left, Group) and isinstance(plain[1], int):
-        return Group(left.items * plain[1], left.kind)
+        return Group(fold(operator.mul, (left.items, plain[1])), left.kind)
     a, b = weak_position(left), weak_position(right)
     index = None if a is None or b is None else _index_arithmetic(symbol, a, b)
     return None if index is None else Scalar(Position(index), WEAK_INT)

@@ -22,6 +22,7 @@ from ...lowering.later import later
 from . import numpy_table as table
 from .arrays import as_scalar, describe, elementwise
 from .context import error
+from .folding import PYTHON, PYTHON_UNARY, fold
 from .frame import Frame
 from .site import Site, items_of
 from .types import (
@@ -59,22 +60,6 @@ BINARY = {
 
 
 COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
-
-
-PYTHON: dict[str, Callable[..., object]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "&": operator.and_,
-    "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
-    ">": operator.gt, ">=": operator.ge, "is": operator.is_, "is not": operator.is_not,
-    "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
-}  # fmt: skip
-
-
-PYTHON_UNARY: dict[str, Callable[..., object]] = {
-    "-": operator.neg, "+": operator.pos,
-    "~": lambda a: operator.invert(int(a) if isinstance(a, bool) else a),  # newer Pythons warn
-}  # fmt: skip
 
 
 def value_of(value: Value) -> Value:
@@ -174,12 +159,20 @@ def arithmetic(name: str, left: tuple[Expr, Kind], right: tuple[Expr, Kind]) -> 
 def now(function: Callable[..., object], args: tuple[object, ...], span: Span) -> Static:
     """Return what Python computes from known values; its error becomes CD0407 at the place."""
     try:
-        return Static(function(*args))
+        return Static(fold(function, args))
     except CdError:
         raise
     except Exception as problem:  # whatever the user's constants do wrong
         kind = CdTypeError if isinstance(problem, TypeError) else CdValueError
         raise error("CD0407", kind, _why_not(function, args, problem), span) from None
+
+
+def _repeated(items: tuple[Value, ...], times: int, span: Span) -> tuple[Value, ...]:
+    try:
+        found: tuple[Value, ...] = fold(operator.mul, (items, times))
+    except OverflowError as problem:
+        raise error("CD0407", CdValueError, f"{problem}", span) from None
+    return found
 
 
 def unary_now(op: str, operand: Value, span: Span) -> Value | None:
@@ -260,7 +253,7 @@ def _group_binary(frame: Frame, op: str, left: Value, right: Value, span: Span) 
         )  # fmt: skip
     match op, left, right:
         case ("*", Group(a, kind), Static(int() as n)) | ("*", Static(int() as n), Group(a, kind)):
-            return Group(a * n, kind)
+            return Group(_repeated(a, n, span), kind)
         case ("*", Group(), Scalar(_, Kind(_, True)) as times) | (
             "*", Scalar(_, Kind(_, True)) as times, Group()
         ):  # fmt: skip

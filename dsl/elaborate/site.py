@@ -23,6 +23,7 @@ from ...lowering.ir.indexing import Affine, const, var
 from .arrays import as_array, as_scalar, describe
 from .constant_tables import require_known
 from .context import Context, compare, error
+from .folding import fold
 from .stores import assign
 from .types import cast, kind_of_number
 from .values import Array, Group, Masked, Scalar, Static, Value
@@ -143,7 +144,7 @@ def called(
         args = [arg.real if isinstance(arg, np.complexfloating) else arg for arg in args]
     try:
         with np.errstate(all="ignore"):
-            result = function(*args, **(keywords or {}))
+            result = fold(function, args, keywords)
     except Warning:  # under a filter that makes errors of them: the run computes it
         return None
     except Exception as problem:

@@ -13,8 +13,10 @@ read before the round before has written. Such loops are few; they are kept from
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import NamedTuple
 
+from ...lowering.dataclass import dataclass
 from ...lowering.ir.expressions import Expr, Index, reads
 from ...lowering.ir.indexing import Affine, Symbol, substitute, var
 from ...lowering.ir.loops import Comment, For, If, Stmt, Store, Update
@@ -22,9 +24,10 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.walk import expressions_of
 
 WRITTEN_OUT = 17
-"""Compilers write out loops of so few rounds, so that a loop around them may become vectors."""
-MOST = 128
-"""What uses arrays more often than that is not written out."""
+"""Compilers write out loops of so few iterations, so that a loop around them may become vectors."""
+PEELED = 512
+"""Loops that use arrays more often than that in all their iterations are not written out: gcc peels
+a loop completely for at most 200 instructions, clang for about 400, and each use is one or more."""
 Values = Mapping[Symbol, Affine]
 
 
@@ -35,29 +38,52 @@ class _Touch(NamedTuple):
     is_written: bool
 
 
+@dataclass(slots=True)
+class _Uses:
+    """Where a body uses an array: the number of a use by its place, counted over all arrays."""
+
+    first_writes: dict[tuple[Index, ...], int] = field(default_factory=dict)
+    last_reads: dict[tuple[Index, ...], int] = field(default_factory=dict)
+    last_write: int = -1
+    first_read: int | None = None
+
+    def note(self, touch: _Touch, number: int) -> None:
+        """Count one more use."""
+        if touch.is_written:
+            self.first_writes.setdefault(touch.place, number)
+            self.last_write = number
+        else:
+            self.last_reads[touch.place] = number
+            self.first_read = number if self.first_read is None else self.first_read
+
+
 def is_in_danger(loop: For) -> bool:
     """Whether rounds of a loop must be kept apart for the compiler."""
     if loop.kind != "serial":
         return False
-    uses: dict[int, list[_Touch]] = {}
+    uses: dict[int, _Uses] = {}
     for number, found in enumerate(_touches(loop.body, {})):
-        if found is None or number == MOST:
+        if found is None:
             return False
         node, touch = found
-        uses.setdefault(node.id, []).append(touch)
+        uses.setdefault(node.id, _Uses()).note(touch, number)
     return any(_takes_turns(found, loop) for found in uses.values())
 
 
-def _takes_turns(found: Sequence[_Touch], loop: For) -> bool:
-    """Whether a later round reads further down what is written, and writes come behind reads."""
-    writes = [at for at, touch in enumerate(found) if touch.is_written]
-    others = [at for at, touch in enumerate(found) if not touch.is_written]
-    if not writes or not others or writes[-1] < others[0]:
+def _takes_turns(found: _Uses, loop: For) -> bool:
+    """Whether a later iteration reads further down what is written, and writes come behind reads.
+
+    Only the first write of a place and the last read of one can decide it, so that a body that
+    uses a few places many times costs no more than its length.
+    """
+    if found.first_read is None or found.last_write < found.first_read:
         return False
     return any(
-        _is_read_later(found[write].place, found[read].place, loop)
-        for write in writes for read in others if write < read
-    )  # fmt: skip
+        _is_read_later(place, other, loop)
+        for place, write in found.first_writes.items()
+        for other, read in found.last_reads.items()
+        if write < read
+    )
 
 
 def _is_read_later(written: tuple[Index, ...], read: tuple[Index, ...], loop: For) -> bool:
@@ -98,11 +124,14 @@ def _touches(body: Sequence[Stmt], values: Values) -> Iterator[tuple[Node, _Touc
                     yield from _touches(part, values)
             case For(symbol, lo, _, step, inner):
                 rounds = _written_out(stmt)
-                for number in range(rounds):
+                found = list(_touches(inner, {**values, symbol: substitute(lo, values)}))
+                if not rounds or rounds * len(found) > PEELED or None in found:
+                    yield None
+                    continue
+                yield from found
+                for number in range(1, rounds):
                     at_round = substitute(lo, values) + step * number
                     yield from _touches(inner, {**values, symbol: at_round})
-                if not rounds:
-                    yield None
             case Comment():
                 pass
             case _:
@@ -120,7 +149,7 @@ def _at(index: tuple[Index, ...], values: Values) -> tuple[Index, ...]:
 
 
 def _written_out(loop: For) -> int:
-    """Return how many rounds a short loop has, 0 where it is long or not known."""
+    """Return how many iterations a short loop has, 0 where it is long or not known."""
     rounds = (loop.hi - loop.lo).constant
     if rounds is None or loop.kind == "vector":
         return 0

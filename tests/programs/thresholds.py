@@ -117,7 +117,6 @@ HOST: Choices = {
     "emit.eager": {"FEW": (2, 16), "LAST": (1, 3)},
     "emit.heads": {"ROLLED": (1, 2, 16)},
     "emit.held": {"MOST_UNROLLED": (1, 4, 32)},
-    "emit.order": {"WRITTEN_OUT": (1, 4, 17), "MOST": (1, 8, 128)},
     "emit.parts": {"ROOM": (0, 64, 1024, 32 * 1024)},
     "emit.polls": {"LONG": (1, 64, 1 << 27)},
     "emit.rolled": {"SHORT": (1, 2, 4), "PIECE": (1, 16, 64)},
@@ -129,8 +128,9 @@ CHOICES: Choices = {**DEVICE, **HOST}
 """Values by the key of the file and the name of the constant."""
 
 KEPT: Mapping[str, tuple[str, ...]] = {
-    "a fact of a processor, of C or of the machine, not a policy": (
-        "emit.dialect.VECTOR", "passes.buffers.ALIGNMENT", "passes.buffers.STACK_BYTES",
+    "a fact of a processor, of C or its compilers or of the machine, not a policy": (
+        "emit.dialect.VECTOR", "emit.order.PEELED", "emit.order.WRITTEN_OUT",
+        "passes.buffers.ALIGNMENT", "passes.buffers.STACK_BYTES",
         "schedule.early.WORD",
         "schedule.registers.WORD", "schedule.lane_parts.WIDEST", "schedule.nests.MOST_IN_ORDER",
         "schedule.points.MOST_OUTER", "schedule.finish.AXES", "schedule.tensor_tiles.UNIT",

@@ -30,6 +30,9 @@ TURNS = {
         "        x[i // 2 + 1, j] = y[i, j]\n        z[i, j] = x[i // 2, j]"
     ),
 }
+TURNS["a long body"] = TURNS["written out"] + "".join(
+    f"\n    z[i, {at}] = y[i, {at}] * y[i, {at - 1}]" for at in range(2, 80)
+)
 OTHERS = {
     "rounds that need nothing": TURNS["a short loop inside"].replace("x[i + 1, j]", "x[i, j]"),
     "one write": "for i in range(50):\n    x[i + 1, 0] = y[i, 0]\n    z[i, 0] = x[i, 0]",

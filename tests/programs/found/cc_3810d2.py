@@ -21,5 +21,6 @@ PROGRAM = Program(
     rounds=False,
 )
 WAYS = Ways(
-    schedule=True, thresholds=416991165,
+    schedule=True,
+    thresholds=416991165,
 )

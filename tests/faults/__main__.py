@@ -8,11 +8,21 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.faults import compilers, given, limits, processes, stored
+from tests.faults import (
+    arguments,
+    compilers,
+    given,
+    interruptions,
+    limits,
+    processes,
+    stored,
+)
 from tests.faults.rows import Row, run
 
 ROWS: list[Row] = [
-    row for part in (compilers, stored, limits, processes, given) for row in part.ROWS
+    row
+    for part in (compilers, stored, limits, processes, given, interruptions, arguments)
+    for row in part.ROWS
 ]
 
 

@@ -79,14 +79,28 @@ def _told(method: Callable[P, T]) -> Callable[P, T]:
             name = getattr(args[0], "__name__", "a function")
             if sys.meta_path is None:  # modules are gone, and `open`
                 raise _too_late(name) from None
-            is_unloaded = isinstance(problem, ImportError) and "failed to map" in str(problem)
-            if is_unloaded or isinstance(problem, MemoryError):
+            if _lacks_memory(problem):
                 raise source.no_memory(name) from None
             if isinstance(problem, OSError) and (short := shortage(problem)) is not None:
                 raise short from problem.__cause__
             raise
 
     return called
+
+
+def _lacks_memory(problem: Exception) -> bool:
+    """Whether memory is short: as Python, its loader of modules, or its interpreter say so.
+
+    CPython raises no MemoryError where it has no room for the frame of a call.
+    """
+    match problem:
+        case MemoryError():
+            return True
+        case ImportError():
+            return "failed to map" in str(problem)
+        case SystemError():
+            return str(problem) == "error return without exception set"
+    return False
 
 
 class _LongWay:

@@ -15,7 +15,7 @@ from ..backends.runtime.stored import Refusing
 from ..lowering.ir import dtypes
 from ..lowering.later import Later
 from .elaborate.array_types import ArrayType
-from .elaborate.inputs import ArraySpec, Spec, spec_of
+from .elaborate.inputs import DEEPEST, ArraySpec, Spec, spec_of
 from .recipe import FLAGS
 from .source import MISSING
 
@@ -55,7 +55,7 @@ def is_like_tuple(kind: type) -> bool:
     return all(getattr(kind, name) is getattr(tuple, name) for name in _ITEMS)
 
 
-def quick_key(value: Any, static: bool) -> object:
+def quick_key(value: Any, static: bool, depth: int = DEEPEST) -> object:
     """Return a key such that values with equal keys have equal specifications, made fast.
 
     >>> quick_key(2.5, False) == quick_key(3.5, False), quick_key(2, True) == quick_key(3, True)
@@ -79,19 +79,19 @@ def quick_key(value: Any, static: bool) -> object:
     if issubclass(kind, Refusing) and kind is tensors.Tensor:
         return tensors.Tensor, value.dtype, value.shape, value.fields, value.constant, value.memory
     if kind is tuple or is_like_tuple(kind):
-        return (kind, *[quick_key(item, True) for item in value])
+        return (kind, *[quick_key(item, True, depth - 1) for item in value])
     if kind is list:
         if not static and (layout := _layout_of(value)) is not None:
             return ("list", *layout)
-        if has_arrays(value):
-            return (list, *[quick_key(item, True) for item in value])
+        if has_arrays(value) and depth > 0:
+            return (list, *[quick_key(item, True, depth - 1) for item in value])
     return describe_input(value, static)
 
 
-def _layout_of(value: list[Any]) -> tuple[Any, ...] | None:
+def _layout_of(value: list[Any], depth: int = DEEPEST) -> tuple[Any, ...] | None:
     """Return the element type and shape of what NumPy makes of lists of Python's numbers.
 
-    None where it is something else, or not told without making it.
+    None where it is something else, or not told without making it, or nests too deep.
     """
     kinds = set(map(type, value))
     if kinds and kinds <= _LISTED:
@@ -99,9 +99,9 @@ def _layout_of(value: list[Any]) -> tuple[Any, ...] | None:
         if whole and not (min(whole) >= -(2**63) and max(whole) < 2**63):
             return None
         return float if float in kinds else int, len(value)
-    if kinds != {list}:
+    if kinds != {list} or depth <= 1:
         return None
-    rows = set(map(_layout_of, value))
+    rows = {_layout_of(row, depth - 1) for row in value}
     row = rows.pop()
     return None if rows or row is None else (*row, len(value))
 

@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdTypeError, Span
+from ...lowering.diagnostic import CdTypeError, Diagnostic, Span
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Let, Parameter
 from ...lowering.ir.dtypes import DType
@@ -42,6 +42,9 @@ from .values import (
     TensorLike,
     Value,
 )
+
+DEEPEST = 64
+"""How deep lists and tuples of an input nest at most: as arrays have axes at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +143,12 @@ def spec_of(
     describe: Callable[[object], ArraySpec | None],
     static: bool,
     is_tensor: Callable[[object], TypeGuard[TensorLike]],
+    depth: int = DEEPEST,
 ) -> Spec:
     """Return the specification of an input. `static` numbers are constants.
 
-    `describe` gives the layout of anything that is an array, None for what is not.
+    `describe` gives the layout of anything that is an array, None for what is not. Raises what it
+    does, and CdTypeError CD0702 for lists and tuples that nest deeper than that.
     """
     if isinstance(value, np.ndarray):
         spec = describe(value)
@@ -160,7 +165,9 @@ def spec_of(
     if is_tensor(value):
         return TensorSpec(value.dtype, value.shape, value.fields, _asked(value))
     if isinstance(value, tuple | list):
-        items = tuple(spec_of(item, describe, True, is_tensor) for item in value)
+        if not depth:
+            raise _too_deep(value)
+        items = tuple(spec_of(item, describe, True, is_tensor, depth - 1) for item in value)
         numbers = isinstance(value, list) and not static and all(map(_is_numeric, items))
         if not (numbers and items):
             word = "list" if type(value) is list else "tuple"
@@ -174,6 +181,11 @@ def spec_of(
         if spec is not None:
             return replace(spec, listed=_listed(value))
     return InstanceSpec(type(value)) if is_instance(value) else ObjectSpec(id(value), value)
+
+
+def _too_deep(value: tuple[object, ...] | list[object]) -> CdTypeError:
+    message = f"a {type(value).__name__} holds itself, or nests more than {DEEPEST} deep"
+    return CdTypeError(Diagnostic("CD0702", message, helps=("pass its parts as arguments",)))
 
 
 def _listed(value: object) -> Listed:

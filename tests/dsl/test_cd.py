@@ -380,3 +380,24 @@ def test_decorators_of_a_class_stand_above_and_below() -> None:
     assert Scaled.halved(np.ones(1)).tolist() == [1 / 6]
     assert Scaled().halved(np.ones(1)).tolist() == [1 / 6]
     assert Scaled.more(np.ones(1)).tolist() == Scaled().more(np.ones(1)).tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        MemoryError(),
+        ImportError("x.so: failed to map segment from shared object"),
+        SystemError("error return without exception set"),  # CPython has no room for a frame
+    ],
+)
+def test_memory_that_is_short_is_told_as_memory(
+    raised: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = made("def f(x):\n    return x + 1\n")
+
+    def short(*_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(type(function._forms), "find", short)
+    with pytest.raises(pe.CdError, match="CD0705"):
+        function(1.0)

@@ -47,6 +47,20 @@ def test_an_array_is_named_where_it_is_refused() -> None:
         describe_input(np.zeros(2, "M8[s]"), False, "grid")
 
 
+def holding(item: object) -> list[Any]:
+    made = [item] if item is not None else []
+    made.append(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    "value", [holding(None), holding(np.ones(3)), (holding(1.0),), [[holding(None)]]]
+)
+def test_a_list_that_holds_itself_is_refused(value: object) -> None:
+    with pytest.raises(pe.CdError, match="CD0702.*holds itself"):
+        quick_key(value, False)
+
+
 LISTS: list[Any] = [
     [1.0, 2.0], [3.0, 4], [1, 2], [True, False], [1, 2**63], [1.0, 2**63], [-(2**63), 0], [],
     [[1, 2], [3, 4]], [[1.0, 2], [3, 4]], [[1, 2]], [[[1.0]]], [1.0], [np.float32(1), 2.0],

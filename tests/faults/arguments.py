@@ -89,7 +89,7 @@ _CLASSES = {
     "a float that is none": "class A(float):\n    def __float__(self): raise OSError\nbad = A(3)",
     "a whole number that grows": "class A(int):\n    def __index__(self): return 2**70\nbad = A(3)",
     "a tuple that is endless": "class A(tuple):\n    def __len__(self): return 2**60\n"
-    "bad = A((1, 2))",
+    "bad, want = A((1, 2)), float(2 * np.exp(-1) + np.exp(-4))",
     "a capsule that was used": "class A:\n    def __dlpack__(self, **k): return None\n"
     "    def __dlpack_device__(self): return (1, 0)\nbad = A()",
     "a device that is none": "class A:\n    def __dlpack__(self, **k): raise BufferError\n"
@@ -168,7 +168,8 @@ ROWS = [
         _row(
             name,
             "classes",
-            body=f"{text}\nattempt(lambda: f(bad))\nattempt(lambda: f(bad))\nattempt()",
+            body=f"want = float(np.sum(np.exp(-X * X)) + 1)\n{text}\n"
+            "attempt(lambda: f(bad), want)\nattempt(lambda: f(bad), want)\nattempt()",
             between=("right", "refused", "raw OSError", "raw ValueError"),
         )  # fmt: skip
         for name, text in _CLASSES.items()

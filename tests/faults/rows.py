@@ -39,6 +39,7 @@ def say(text):
     lines.append(" ".join(str(text).split())[:200])
 
 lines = []
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by jobs of a shell
 
 def attempt(call=lambda: f(X), want=float(np.sum(np.exp(-X * X)) + 1)):
     try:

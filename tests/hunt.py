@@ -69,7 +69,7 @@ PARTS = (
     Part("wide", "tests.programs.sweep", ("--shapes", "large"), (0, 0, 12_000), jobs=True),
     Part("routines", "tests.backends.runtime.random_steps", ("--threads", "3"), (0, 200, 100_000)),
     Part("cache", "tests.dsl.cache_attack", (), (0, 0, 300), "--rounds"),
-    Part("sources", "tests.errors.fuzz", (), (20, 200, 50_000), "--count"),
+    Part("sources", "tests.errors.fuzz", (), (20, 200, 50_000), "--count", jobs=True),
 )
 """Programs of both notations, the same after each pass, nests with scratch arrays small (under
 drawn policy numbers) and large (as users run them), kernels whose threads are fibres, NumPy's

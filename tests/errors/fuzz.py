@@ -32,9 +32,14 @@ import plusequals as pe
 from plusequals.lowering.diagnostic import CdError, CdInternalError
 from tests.errors.case import Case
 from tests.errors.seeds import SEEDS, arguments
+from tests.programs.isolate import Child, Crashed, first_ready
 
 SECONDS = 10
-"""How long one mutant may take before it counts as a hang."""
+"""How much of a processor one mutant may take before it counts as a hang."""
+_WAITS = 20
+"""So many times as long it may wait for others: the machine may have other work."""
+_EACH = 250
+"""Mutants in one process: what a hang leaves behind ends with it."""
 TOKENS = (
     "i j k x y 0 1 -1 2.5 None True 'a' ... () [] : , + - * / // % ** @ & | ~ << < <= == != = += "
     "( ) [ ] and or not in is if else for while return break range len sum max np np.exp np.sort "
@@ -292,7 +297,7 @@ def outcome(one: Mutant, backend: str = "numpy") -> str:
 
 @contextmanager
 def _limited() -> Iterator[None]:
-    """Raise Hang after some seconds, where signals exist."""
+    """Raise Hang after some seconds of work, or many that pass, where signals exist."""
 
     def stop(*_: object) -> None:
         raise Hang(f"took more than {SECONDS} s")
@@ -300,13 +305,64 @@ def _limited() -> Iterator[None]:
     if not hasattr(signal, "SIGALRM"):
         yield
         return
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
+    before = signal.signal(signal.SIGALRM, stop), signal.signal(signal.SIGPROF, stop)
+    signal.alarm(SECONDS * _WAITS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGALRM, before[0])
+        signal.signal(signal.SIGPROF, before[1])
+
+
+def tried(numbers: range, backend: str) -> tuple[Counter[str], list[str], range]:
+    """Return how many mutants came to what, what the failed ones are, and what is left to try.
+
+    Nothing more is tried here after a hang.
+    """
+    seen, failed = Counter[str](), list[str]()
+    for number in numbers:
+        one = mutant(number)
+        try:
+            seen[outcome(one, backend)] += 1
+        except (Exception, Hang) as problem:
+            failed.append(_described(one, problem))
+            if isinstance(problem, Hang):
+                return seen, failed, range(number + 1, numbers.stop)
+    return seen, failed, range(0)
+
+
+def _described(one: Mutant, problem: BaseException) -> str:
+    return (
+        f"# mutant {one.number}: {type(problem).__name__}: {str(problem)[:200]}\n"
+        f"{one.text}\n# arguments {str(one.arguments)[:200]}\n"
+    )
+
+
+def _all_tried(numbers: range, backend: str, jobs: int) -> tuple[Counter[str], int]:
+    """Try mutants in several processes at once; print what failed, and return how many came to
+    what and how many failed."""
+    seen, failed = Counter[str](), 0
+    waiting = [range(n, min(n + _EACH, numbers.stop)) for n in numbers[::_EACH]]
+    running: dict[Child, range] = {}
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            chunk = waiting.pop(0)
+            running[Child(tried, chunk, backend)] = chunk
+        child = first_ready(list(running))
+        chunk = running.pop(child)
+        try:
+            counts, problems, left = child.result(_EACH * SECONDS)
+        except Crashed as why:
+            counts, problems, left = {}, [f"# mutants {chunk}: {why}"], range(0)
+        seen.update(counts)
+        failed += len(problems)
+        for problem in problems:
+            print(problem, flush=True)
+        waiting += [left] if left else []
+    return seen, failed
 
 
 def main() -> int:
@@ -315,19 +371,14 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0, help="the number of the first mutant")
     parser.add_argument("--backend", default="numpy")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     options = parser.parse_args()
-    seen: Counter[str] = Counter()
-    for one in mutants(options.seed, options.count):
-        try:
-            seen[outcome(one, options.backend)] += 1
-        except (Exception, Hang) as problem:
-            seen["failed"] += 1
-            print(f"# mutant {one.number}: {type(problem).__name__}: {str(problem)[:200]}")
-            print(one.text)
-            print(f"# arguments {str(one.arguments)[:200]}\n", flush=True)
+    numbers = range(options.seed, options.seed + options.count)
+    seen, failed = _all_tried(numbers, options.backend, options.jobs)
     for code, times in seen.most_common():
         print(f"{times:8} {code}")
-    return 1 if seen["failed"] else 0
+    print(f"{failed:8} failed of {options.count}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.errors import fuzz
 from tests.errors.fuzz import Hang, mutant, mutants, outcome
 
 PARTS, MUTANTS = 8, 2000
@@ -24,3 +25,15 @@ def test_mutants_run_or_raise_an_error_of_the_family(part: int) -> None:
 
 def test_a_number_makes_the_same_mutant() -> None:
     assert mutant(17).text == mutant(17).text
+
+
+def test_after_a_hang_nothing_else_is_tried_in_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(one: fuzz.Mutant, backend: str) -> str:
+        if one.number == 3:
+            raise Hang("took more than 10 s")
+        return "ran"
+
+    monkeypatch.setattr(fuzz, "outcome", slow)
+    seen, failed, left = fuzz.tried(range(1, 9), "numpy")
+    assert (seen["ran"], len(failed), left) == (2, 1, range(4, 9))
+    assert failed[0].startswith("# mutant 3: Hang: took more")

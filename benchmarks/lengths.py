@@ -40,8 +40,9 @@ def arrays(n: int) -> str:
 
 
 def scalars(n: int) -> str:
-    """Return a chain of numbers."""
-    return _program(["y = x[0]", *(f"y = y * 0.5 + x[{k % 64}]" for k in range(n))])
+    """Return a chain of numbers, each with a name of its own."""
+    lines = (f"y{k + 1} = y{k} * 0.5 + x[{k % 64}]" for k in range(n))
+    return _program(["y0 = x[0]", *lines], f"return y{n}")
 
 
 def letters(n: int) -> str:

@@ -15,6 +15,7 @@ part of equality. Nothing after `parse` sees Python's own `ast`.
 
 from __future__ import annotations
 
+import collections.abc as abc
 from dataclasses import field
 
 from ..lowering.dataclass import dataclass
@@ -199,7 +200,7 @@ class Param:
 class Whole:
     """A statement or a function. It never changes: what is found out about it is kept with it."""
 
-    __slots__ = ("defined", "loads", "mentioned")
+    __slots__ = ("defined", "loads", "mentioned", "paths", "uses")
 
     defined: frozenset[str]
     """The names inside the functions and lambdas that are defined in it."""
@@ -207,6 +208,10 @@ class Whole:
     """The names that are read in it."""
     mentioned: frozenset[str]
     """All names in it, however they are used."""
+    paths: abc.Mapping[tuple[int, int], tuple[tuple[tuple[Statement, ...], int], ...]]
+    """Of a function, the blocks around each loop, by the loop's position."""
+    uses: dict[int, abc.Mapping[str, tuple[list[int], list[str]]]]
+    """Of a function, which statements of a block mention a name, and its first use from each on."""
 
 
 @dataclass(frozen=True, slots=True)

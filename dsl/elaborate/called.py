@@ -130,12 +130,13 @@ def _named(statement: Statement, fresh: dict[Node, str]) -> Statement:
     if not isinstance(statement, Assign):
         return statement
     known = {node for node, _ in statement.names}
+    own = dict.fromkeys((*own_reads(statement), *own_writes(statement)))
+    new = [node for node in own if node in fresh and node not in known]
+    if not new:
+        return statement
     text = (statement.call or statement.span).text
     more = tuple(
-        (node, name)
-        for node, name in fresh.items()
-        if node not in known
-        and node in (*own_reads(statement), *own_writes(statement))
-        and not re.search(rf"\b{re.escape(node.label)}\b", text)
-    )
+        (node, fresh[node]) for node in sorted(new, key=lambda node: node.id)
+        if not re.search(rf"\b{re.escape(node.label)}\b", text)
+    )  # fmt: skip
     return replace(statement, names=(*statement.names, *more)) if more else statement

@@ -292,7 +292,7 @@ def open_reserved(frame: Frame, statement: s.For | s.While) -> None:
 def read_after(frame: Frame, statement: s.For | s.While, name: str) -> bool:
     """Whether a name may be read after a loop before it is set anew."""
     if name not in closed_over(frame.function):
-        found = next_use(frame.function.body, statement, name)
+        found = next_use(frame.function, statement, name)
         if found:
             return found == "read"
     inside = {(n.span.line, n.span.column) for n in loads_in(statement)}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
 
@@ -313,25 +315,87 @@ def _first_round(body: tuple[s.Statement, ...], name: str) -> str:
     return "read" if first_use(body, name) == "read" else "unused"
 
 
-def next_use(body: tuple[s.Statement, ...], loop: s.For | s.While, name: str) -> str:
-    """Return how a name is used first after a loop somewhere in `body`, as `first_use` does.
+def next_use(function: s.Function, loop: s.For | s.While, name: str) -> str:
+    """Return how a name is used first after a loop of a function, as `first_use` does.
 
-    Empty where the loop is not there.
+    Empty where the loop is not in it. Two loops of one position are the first one.
     """
+    path = _paths(function).get(_place(loop))
+    if path is None:
+        return ""
+    use = "unused"
+    for block, at in reversed(path):  # from the innermost block on
+        around = block[at]
+        if around is not path[-1][0][path[-1][1]] and isinstance(around, s.For | s.While):
+            use = _first_use(around, name) if use == "unused" else use
+            use = "unused" if use == "set" else use  # a jump may come before
+        if use == "unused":
+            use = _use_from(function, block, at + 1, name)
+    return use
+
+
+Path = tuple[tuple[tuple[s.Statement, ...], int], ...]
+"""The blocks around a statement, each with the statement's index, from the outermost on."""
+
+
+def _paths(function: s.Function) -> Mapping[tuple[int, int], Path]:
+    """Return the path to each loop of a function, by the loop's position."""
+    try:
+        return function.paths
+    except AttributeError:
+        found: dict[tuple[int, int], Path] = {}
+        _add_paths(function.body, (), found)
+        object.__setattr__(function, "paths", found)
+        return found
+
+
+def _add_paths(
+    body: tuple[s.Statement, ...], outer: Path, found: dict[tuple[int, int], Path]
+) -> None:
     for at, statement in enumerate(body):
-        if isinstance(statement, s.For | s.While) and _place(statement) == _place(loop):
-            return first_use(body[at + 1 :], name)
+        path = (*outer, (body, at))
+        if isinstance(statement, s.For | s.While):
+            found.setdefault(_place(statement), path)
         for block in _blocks(statement):
-            found = next_use(block, loop, name)
-            if found == "unused" and isinstance(statement, s.For | s.While):
-                found = _first_use(statement, name)
-            if found == "set" and isinstance(statement, s.For | s.While):
-                found = "unused"  # a jump may come before
-            if found == "unused":
-                found = first_use(body[at + 1 :], name)
-            if found:
-                return found
-    return ""
+            _add_paths(block, path, found)
+
+
+def _use_from(function: s.Function, block: tuple[s.Statement, ...], start: int, name: str) -> str:
+    """Return the first use of a name among a block's statements from one on."""
+    found = _uses(function, block).get(name)
+    if found is None:
+        return "unused"
+    positions, uses = found
+    if not uses:
+        after = "unused"
+        for at in reversed(positions):
+            use = _first_use(block[at], name)
+            after = after if use == "unused" else use
+            uses.append(after)
+        uses.reverse()
+    at = bisect_left(positions, start)
+    return uses[at] if at < len(uses) else "unused"
+
+
+def _uses(
+    function: s.Function, block: tuple[s.Statement, ...]
+) -> Mapping[str, tuple[list[int], list[str]]]:
+    """Return which statements of a block of a function mention each name.
+
+    Beside them there is room for how the name is used first from each of these on.
+    """
+    try:
+        known = function.uses
+    except AttributeError:
+        known = dict[int, Mapping[str, tuple[list[int], list[str]]]]()
+        object.__setattr__(function, "uses", known)
+    if id(block) not in known:
+        found = defaultdict[str, tuple[list[int], list[str]]](lambda: ([], []))
+        for at, statement in enumerate(block):
+            for name in _mentioned(statement) if isinstance(statement, s.Whole) else ():
+                found[name][0].append(at)
+        known[id(block)] = found
+    return known[id(block)]
 
 
 def _place(statement: s.For | s.While) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from plusequals.dsl.elaborate.frame import (
     first_use,
     loads_in,
     names_in,
+    next_use,
     plain_names,
     rebound_names,
 )
@@ -104,3 +105,41 @@ def test_what_is_read_is_found_once_and_no_part_of_a_statement() -> None:
 )
 def test_the_first_use_of_a_name(body: str, found: str) -> None:
     assert first_use(parsed("x", body).body, "x") == found
+
+
+NESTED = """
+a = b = c = d = e = x
+for i in range(9):
+    if x[i] > 0:
+        for k in range(3):
+            a += 1
+        b = c
+    d = 1
+for k in range(2):
+    e = a
+while e > a:
+    a = 0
+c = d
+return c
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "uses"),
+    [  # of each loop, in their order: a name that it does not mention has a next use, too
+        (0, {"a": "read", "b": "unused", "c": "set", "d": "read", "e": "read", "x": "unused"}),
+        (1, {"a": "read", "b": "unused", "c": "read", "d": "read", "e": "read", "x": "read"}),
+        (2, {"a": "read", "b": "unused", "c": "set", "d": "read", "e": "read", "x": "unused"}),
+        (3, {"a": "unused", "b": "unused", "c": "set", "d": "read", "e": "unused"}),
+    ],
+)
+def test_the_next_use_after_a_loop(loop: int, uses: dict[str, str]) -> None:
+    function = parsed("x", NESTED)
+    first, second, third = (function.body[at] for at in (1, 2, 3))
+    assert isinstance(first, s.For) and isinstance(first.body[0], s.If)
+    found = (first, first.body[0].then[0], second, third)[loop]
+    assert isinstance(found, s.For | s.While)
+    assert {name: next_use(function, found, name) for name in uses} == uses
+    other = parsed("x", "for i in range(3): x[i] = 0").body[0]
+    assert isinstance(other, s.For)
+    assert not next_use(function, other, "x")  # which is no loop of this function

@@ -30,6 +30,10 @@ class Source:
     first_line: int
     """The line number, in `name`, of the first line of `text`."""
     text: str = field(repr=False)
+    _lines: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_lines", tuple(self.text.split("\n")))
 
     @property
     def short_name(self) -> str:
@@ -38,9 +42,8 @@ class Source:
 
     def line(self, number: int) -> str:
         """Return one line of the text by its absolute number, without its line end."""
-        lines = self.text.split("\n")
         at = number - self.first_line
-        return lines[at] if 0 <= at < len(lines) else ""
+        return self._lines[at] if 0 <= at < len(self._lines) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ HOME = ROOT / ".venv"
 STAMP = HOME / "plusequals.json"
 PYTHON = HOME / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 COMPILERS = ("gcc", "clang", "cc")
+LINKED = ("dsl", "lowering", "backends")
 
 
 def prepare(*extras: str) -> Path:
@@ -30,6 +31,7 @@ def prepare(*extras: str) -> Path:
     """
     if sys.version_info < (3, 11):  # noqa: UP036 -- run before anything is installed
         sys.exit("plusequals needs Python 3.11 or newer; this is " + sys.version.split()[0])
+    _link()
     wanted = set(extras)
     if not os.environ.get("CC") and not any(map(shutil.which, COMPILERS)):
         wanted.add("zig")
@@ -47,6 +49,19 @@ def prepare(*extras: str) -> Path:
 def run(*command: str) -> None:
     """Replace this process's end by the command's: same output, same exit status."""
     sys.exit(subprocess.run([str(PYTHON), *command], cwd=ROOT, check=False).returncode)
+
+
+def _link() -> None:
+    """Make the links in `plusequals` where there are none: in an sdist, or as Git was set up."""
+    for name in LINKED:
+        link = ROOT / "plusequals" / name
+        if link.is_dir():
+            continue
+        try:
+            link.unlink(missing_ok=True)
+            link.symlink_to(Path("..", name), target_is_directory=True)
+        except OSError as why:
+            sys.exit(f"{link} has to be a link to the folder {ROOT / name}: {why}")
 
 
 def _installed() -> set[str] | None:

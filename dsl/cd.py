@@ -12,8 +12,18 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from types import FunctionType, GenericAlias, MethodType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    overload,
+)
 
 from ..backends.cuda.protocols import may_be_there
 from ..backends.folders import shortage
@@ -55,7 +65,9 @@ else:
     specialise = Later(".specialise", __package__)
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
 T = TypeVar("T")
+Owner = TypeVar("Owner")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -133,10 +145,26 @@ def _too_late(name: str) -> CdError:
     return CdBackendError(Diagnostic("CD0829", message, helps=helps))
 
 
-class CdFunction(_LongWay):
-    """A function under `@cd`. Call it; `explain(*args)` tells what it becomes for arguments."""
+if TYPE_CHECKING:
+
+    class _Called(_LongWay, Generic[P, T]):
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    class _Part(functools.partial[T], Generic[P, T]):
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T: ...
+else:  # the bases of classes that type checkers know the parameters and the result of
+    _Called = {(P, T): _LongWay}
+    _Part = {(P, T): functools.partial}
+
+
+class CdFunction(_Called[P, T]):
+    """A function under `@cd`. Call it; `explain(*args)` tells what it becomes for arguments.
+
+    Type checkers know it as `CdFunction[P, T]`: its parameters and what it returns, as written.
+    """
 
     _call = _LongWay.__call__
+    __class_getitem__: Any = classmethod(GenericAlias)
 
     def __init__(
         self, definition: Definition, signature: inspect.Signature, backend: str | None = None
@@ -150,7 +178,7 @@ class CdFunction(_LongWay):
             self.__doc__ = definition.surface.doc
         else:
             functools.update_wrapper(self, definition.function, updated=())
-        self._elsewhere: dict[str, CdFunction] = {}
+        self._elsewhere: dict[str, CdFunction[P, T]] = {}
         params = signature.parameters.values()
         self._names = tuple(signature.parameters) if _are_plain(params) else None
         self._plans: list[Packed] = []
@@ -175,6 +203,12 @@ class CdFunction(_LongWay):
         lookup = definition.scope.lookup
         return specialise.Specialisations(definition.surface, lookup, self._backend, self._plans)
 
+    @overload
+    def __get__(self, owner: None, kind: type) -> Self: ...
+    @overload
+    def __get__(
+        self: CdFunction[Concatenate[Owner, Q], T], owner: Owner, kind: type | None = None
+    ) -> BoundFunction[Q, T]: ...
     def __get__(self, owner: object, kind: type | None = None) -> Any:
         return self if owner is None else BoundFunction(self, owner)
 
@@ -188,15 +222,15 @@ class CdFunction(_LongWay):
         """Return what another `@cd` function needs to inline this one."""
         return self.surface, self.definition.scope.lookup
 
-    def on(self, backend: str) -> CdFunction:
+    def on(self, backend: str) -> CdFunction[P, T]:
         """Return the same function on another backend; the same object every time."""
         if backend not in self._elsewhere:
-            made = CdFunction(self.definition, self.__signature__, backend)
+            made: CdFunction[P, T] = CdFunction(self.definition, self.__signature__, backend)
             self._elsewhere.setdefault(backend, made)
         return self._elsewhere[backend]
 
     @_told
-    def explain(self, *args: Any, **kwargs: Any) -> explain.Explanation:
+    def explain(self, *args: P.args, **kwargs: P.kwargs) -> explain.Explanation:
         """Return what a call with these arguments becomes and why: text, a page, and its parts.
 
         Nothing is run, and no later call is decided differently for having asked. Raises what
@@ -206,7 +240,7 @@ class CdFunction(_LongWay):
         return explain.explanation(*self._forms.peek(arguments), arguments)
 
     @_told
-    def procedure(self, *args: Any, **kwargs: Any) -> Procedure:
+    def procedure(self, *args: P.args, **kwargs: P.kwargs) -> Procedure:
         """Return the assignments that a call with these arguments means; nothing is compiled."""
         return self._forms.peek(self._bind(args, kwargs), compiled=False)[0].procedure
 
@@ -229,12 +263,12 @@ class CdFunction(_LongWay):
         form = self._forms.apart(arguments)
         return compiled.compiled(form, arguments, name or self.__name__, inline)
 
-    def specialise(self, *args: Any, **kwargs: Any) -> Specialisation:
+    def specialise(self, *args: P.args, **kwargs: P.kwargs) -> Specialisation:
         """Return the form for arguments, compiled and kept as by a call, without running it."""
         return self.matched(*args, **kwargs)[0].known
 
     @_told
-    def matched(self, *args: Any, **kwargs: Any) -> tuple[Match, dict[str, Any]]:
+    def matched(self, *args: P.args, **kwargs: P.kwargs) -> tuple[Match, dict[str, Any]]:
         """Return the form for arguments as `specialise` does, and what fits it of them."""
         arguments = self._bind(args, kwargs)
         return self._forms.find(arguments), arguments
@@ -306,7 +340,7 @@ class CdFunction(_LongWay):
         return self._adopted(dict(bound.arguments))
 
 
-class BoundFunction(functools.partial[Any]):
+class BoundFunction(_Part[P, T]):
     """A `@cd` function taken from an object: the object is its first argument."""
 
     @property
@@ -317,7 +351,7 @@ class BoundFunction(functools.partial[Any]):
     def __func__(self) -> Any:
         return self.func
 
-    def explain(self, *args: Any, **kwargs: Any) -> explain.Explanation:
+    def explain(self, *args: P.args, **kwargs: P.kwargs) -> explain.Explanation:
         """Return what a call becomes; see `CdFunction.explain`."""
         made: explain.Explanation = self.__func__.explain(*self.args, *args, **kwargs)
         return made
@@ -337,12 +371,22 @@ class BoundFunction(functools.partial[Any]):
         made: tuple[Match, dict[str, Any]] = self.__func__.matched(*self.args, *args, **kwargs)
         return made
 
-    def on(self, backend: str) -> BoundFunction:
+    def on(self, backend: str) -> BoundFunction[P, T]:
         """Return the same on another backend."""
         return BoundFunction(self.__func__.on(backend), *self.args)
 
 
-def cd(function: Callable[..., Any] | None = None, *, backend: str | None = None) -> Any:
+class _Decorator(Protocol):
+    """What `cd(backend=...)` is: it compiles the function that it stands above."""
+
+    def __call__(self, function: Callable[P, T], /) -> CdFunction[P, T]: ...
+
+
+@overload
+def cd(function: Callable[P, T], *, backend: str | None = None) -> CdFunction[P, T]: ...
+@overload
+def cd(function: None = None, *, backend: str | None = None) -> _Decorator: ...
+def cd(function: Any = None, *, backend: str | None = None) -> Any:
     """Return the function compiled: called like before, run as C (or on another backend).
 
     Use it as `@cd` or `@cd(backend="numpy")`. Raises CdSyntaxError where the source cannot be read
@@ -361,7 +405,7 @@ def cd(function: Callable[..., Any] | None = None, *, backend: str | None = None
 
 
 @_told
-def _defined(function: Callable[..., Any], backend: str | None) -> CdFunction:
+def _defined(function: Callable[P, T], backend: str | None) -> CdFunction[P, T]:
     definition = Definition(source.scope_of(function), function)
     if not front.is_known(definition):
         _ = definition.surface  # what it does not admit is told now
@@ -376,7 +420,7 @@ def cd_from_source(
     globals: Mapping[str, object] | None = None,
     name: str = "<text>",
     backend: str | None = None,
-) -> CdFunction:
+) -> CdFunction[..., Any]:
     """Return the function that a text defines, compiled, for where no source can be read.
 
     `globals` are the names around it (none unless given; Python's builtins always), `name` is

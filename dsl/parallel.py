@@ -44,8 +44,8 @@ class DataParallel:
 
     def __init__(
         self,
-        step: CdFunction,
-        update: CdFunction,
+        step: CdFunction[..., Any],
+        update: CdFunction[..., Any],
         streams: Sequence[Stream],
         merge: Sequence[Tensor | Field],
         with_update: Sequence[Any] = (),
@@ -60,7 +60,7 @@ class DataParallel:
         self._steps: dict[object, list[tuple[dict[str, Any], Routine]]] = {}
         """The linked steps by stream and kinds of arguments, with the numbers that they hold."""
         self._mergers: dict[tuple[int, Field], Routine] = {}
-        self._update: tuple[CdFunction, Sequence[Any]] = (update, with_update)
+        self._update: tuple[CdFunction[..., Any], Sequence[Any]] = (update, with_update)
         self._updater: Routine | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:

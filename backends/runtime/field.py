@@ -45,6 +45,8 @@ class Field(Refusing):
         "label", "latest", "name", "tensor",
     )  # fmt: skip
 
+    _SHOWN = ("constant", "dtype", "edit", "label", "name", "numpy", "shape", "tensor")
+
     def __init__(self, label: str, name: str, value: Array, dtype: DType, constant: bool) -> None:
         self.label = label if name == "value" else f"{label}.{name}"
         self.name = name

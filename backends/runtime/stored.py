@@ -110,9 +110,17 @@ class Snapshot(np.ndarray[Any, Any]):
 
 
 class Refusing:
-    """What has a label, and no operators that write in place: they would make a new object."""
+    """What has a label, and no operators that write in place: they would make a new object.
+
+    Completion shows `_SHOWN` of it: what users need of its names.
+    """
 
     __slots__ = ()
+    _SHOWN: tuple[str, ...] = ()
+
+    def __dir__(self) -> list[str]:
+        special = (name for name in object.__dir__(self) if name.startswith("__"))
+        return sorted({*special, *self._SHOWN})
 
 
 def _read_only(sign: str) -> CdError:

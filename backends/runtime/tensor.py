@@ -28,6 +28,10 @@ class Tensor(Refusing):
     `with t.edit() as a:`. A copy, also by pickling, is a tensor of its own with the same label.
     """
 
+    _SHOWN = (
+        "constant", "dtype", "edit", "field", "fields", "label", "memory", "numpy", "shape",
+    )  # fmt: skip
+
     def __init__(self, label: str, value: Array, fields: Sequence[str], constant: bool) -> None:
         self.label = label
         self.constant = constant
@@ -141,6 +145,9 @@ class Tensor(Refusing):
 
     def __len__(self) -> int:
         return len(self._value)
+
+    def __dir__(self) -> list[str]:
+        return sorted((*super().__dir__(), *self._fields))
 
     def __reduce__(self) -> tuple[Any, ...]:
         arrays = {name: field.numpy() for name, field in self._fields.items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any, get_origin
+
 from ...lowering.diagnostic import (
     CdSyntaxError,
     CdTypeError,
@@ -11,6 +13,7 @@ from ...lowering.diagnostic import (
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.indexing import Affine
 from .. import surface as s
+from .array_types import ArrayType
 from .arrays import describe
 from .bindings import bind
 from .context import error
@@ -24,7 +27,7 @@ from .values import Array, Scalar, Static, Value
 
 def declare(frame: Frame, statement: s.Declare) -> None:
     """`t: f32[n, m]` makes zeros, or checks a parameter; a plain Python annotation says nothing."""
-    target, annotation = statement.target, statement.annotation
+    target, annotation = statement.target, contract(frame, statement.annotation)
     if not isinstance(target, s.Name):
         raise error("CD0143", CdSyntaxError, "a declaration names one array", target.span)
     dtype, shape = declared(frame, annotation)
@@ -68,6 +71,47 @@ def declared(frame: Frame, annotation: s.Expr) -> tuple[DType, tuple[Affine, ...
             )
         sizes.append(size)
     return dtype, tuple(sizes)
+
+
+def contract(frame: Frame, annotation: s.Expr) -> s.Expr:
+    """Return what an annotation tells the language, `f32[n, m]`: it may have a name, and be the
+    last item of `Annotated[T, f32[n, m]]`."""
+    match annotation:
+        case s.Subscript(function, [_, *_, last]) if _object(frame, function) is Annotated:
+            return contract(frame, last)
+        case s.Name() | s.Attribute():
+            found = _object(frame, annotation)
+            if get_origin(found) is Annotated:
+                found = found.__metadata__[-1]
+            if isinstance(found, ArrayType) and found.sizes is not None:
+                evaluate(frame, annotation)  # what it is compared with by later calls
+                return _spelled(found, annotation.span)
+    return annotation
+
+
+def _object(frame: Frame, expr: s.Expr) -> Any:
+    """Return the object that a captured name, or an attribute of one, is; None for all others."""
+    match expr:
+        case s.Name(name) if name not in frame.locals:
+            return frame.lookup(name)
+        case s.Attribute(s.Name(name), attribute) if name not in frame.locals:
+            return getattr(frame.lookup(name), attribute, None)
+        case _:
+            return None
+
+
+def _spelled(kind: ArrayType, span: Span) -> s.Expr:
+    """Return the expression that makes a type with sizes."""
+    items: list[s.Expr] = []
+    for size in kind.sizes or ():
+        match size:
+            case None:
+                items.append(s.Slice(None, None, None, span))
+            case int():
+                items.append(s.Literal(size, span))
+            case str():
+                items.append(s.Name(size, span))
+    return s.Subscript(s.Name(kind.dtype.short, span), tuple(items), span)
 
 
 def dtype_of(value: Value) -> DType | None:

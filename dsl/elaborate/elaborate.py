@@ -271,6 +271,8 @@ def _check_annotations(frame: Frame, function: s.Function) -> None:
     sizes: dict[str, tuple[Affine, str]] = {}
     for param in function.params:
         note, value = param.annotation, frame.names[param.name]
+        if note is not None:
+            note = declarations.contract(frame, note)
         if not isinstance(note, s.Subscript) or not isinstance(value, Array):
             continue
         try:

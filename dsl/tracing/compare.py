@@ -127,7 +127,7 @@ def _kept(
 
 
 def bisect(
-    function: CdFunction | BoundFunction,
+    function: CdFunction[..., Any] | BoundFunction[..., Any],
     args: Sequence[Any] = (),
     rtol: float = 0.0,
     atol: float = 0.0,

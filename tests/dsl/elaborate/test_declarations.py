@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import typing
+
 import numpy as np
 import pytest
 
+from plusequals import cd_from_source, f64
 from plusequals.lowering.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Check
 from tests.compare import assert_same
@@ -52,3 +55,21 @@ def test_a_contract_that_holds_leaves_nothing_behind() -> None:
 def test_what_declares_nothing_or_something_else_is_refused(body: str, code: str) -> None:
     with pytest.raises(CdError, match=code):
         run("numpy", "x", body, X)
+
+
+def test_a_contract_may_have_a_name_or_stand_in_annotated() -> None:
+    row = f64[3]
+    names = {"f64": f64, "Row": row, "typing": typing, "Annotated": typing.Annotated, "np": np}
+    names["Either"] = typing.Annotated[np.ndarray, row]
+    for note in ("Row", "Annotated[np.ndarray, Row]", "Either", "typing.Annotated[int, f64[3]]"):
+        text = f"def f(x: {note}):\n    t: {note}\n    t += x\n    return t"
+        f = cd_from_source(text, names, backend="numpy")
+        assert_same(f(np.ones(3)), np.ones(3))
+        with pytest.raises(CdError, match="CD0301"):
+            f(np.ones(2))
+    names["Row"] = f64[2]
+    f = cd_from_source("def f(x: Row):\n    return x + 1", names, backend="numpy")
+    assert_same(f(np.ones(2)), np.full(2, 2.0))
+    names["Row"] = row
+    with pytest.raises(CdError, match="CD0301"):
+        f(np.ones(2))

@@ -75,7 +75,9 @@ class Settings:
     cache_timeout: float = _setting(
         60.0, "seconds to wait for another process that compiles, before compiling as well"
     )
-    threads: int = _setting(0, "how many threads one call may use; 0 is all that it may run on")
+    threads: int = _setting(
+        0, "how many threads one call may use; 0 is all processors that it may use"
+    )
     parallel_from: int = _setting(
         400_000, "work, counted in additions of vectors, from which on threads share a loop"
     )

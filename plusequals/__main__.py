@@ -1,7 +1,6 @@
 """`python -m plusequals`: what is here. Backends, compiler, cache, changed settings.
 
 It is what to look at when something is slow or missing, and what to send with a report.
-`python -m plusequals cache share FOLDER` copies the cache into a folder that others may read.
 """
 
 from __future__ import annotations
@@ -27,19 +26,49 @@ Facts = list[tuple[str, str]]
 OPTIONAL = ("pycuda", "cuda.bindings", "ziglang", "ml_dtypes")
 
 
-def main(words: Sequence[str] = ()) -> int:
-    """Print the report, or share the cache, as the words of the command line ask.
+USAGE = """\
+usage: plusequals                      what is here: backends, compiler, cache, changed settings
+       plusequals settings             every setting: its value here, its default, what it means
+       plusequals cache share FOLDER   copy the cache into a folder that others may read
+       plusequals --version | --help
+"""
 
-    Return 0 where the chosen backend can run or the cache was shared, 1 where not, 2 for words that
-    mean nothing.
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Print the report, or do what the words ask: those of the command line unless given.
+
+    Return 0 where the chosen backend can run or what was asked for was done, 1 where not, 2 for
+    words that mean nothing.
     """
-    match words:
+    match sys.argv[1:] if words is None else words:
         case []:
             return _report()
+        case ["settings"]:
+            return _print_settings()
         case ["cache", "share", folder]:
             return _share(folder)
-    print("usage: python -m plusequals [cache share FOLDER]", file=sys.stderr)
+        case ["-V" | "--version"]:
+            print(f"plusequals {__version__}")
+            return 0
+        case ["-h" | "--help"]:
+            print(USAGE, end="")
+            return 0
+    print(USAGE, end="", file=sys.stderr)
     return 2
+
+
+def _print_settings() -> int:
+    """Print every setting and the variables of the environment that are heard."""
+    try:
+        now = settings.current()
+    except CdError as why:
+        print(why, file=sys.stderr)
+        return 1
+    for name, default, text in settings.describe():
+        value = repr(getattr(now, name))
+        print(f"{name} = {value}" + ("" if value == default else f"  (default: {default})"))
+        print(f"    {settings.PREFIX}{name.upper()}: {text}")
+    return 0
 
 
 def _share(folder: str) -> int:
@@ -160,4 +189,4 @@ def _settings() -> Facts:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import plusequals
+from plusequals.__main__ import USAGE, main
+from plusequals.lowering.settings import describe
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -82,3 +86,32 @@ def test_a_cache_that_was_shared_serves_those_who_ask_for_it(tmp_path: Path) -> 
     done = doctor("cache", "share", shared, **found)
     assert done.returncode == 1 and "others can write" in done.stderr
     assert doctor("cache", "steal").returncode == 2
+
+
+def test_words_mean_something_or_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"plusequals {plusequals.__version__}\n"
+    assert main(["--help"]) == 0
+    assert capsys.readouterr().out == USAGE
+    assert main(["settings"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"PLUSEQUALS_{name.upper()}: {text}" in shown for name, _, text in describe())
+    for words in (["what"], ["--what"], ["cache"], ["settings", "threads"], ["--version", "x"]):
+        assert main(words) == 2
+        found = capsys.readouterr()
+        assert not found.out and found.err == USAGE
+
+
+def test_the_command_takes_its_words_from_the_command_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["plusequals", "--version"])
+    assert main() == 0
+    assert capsys.readouterr().out.startswith("plusequals 0")
+
+
+def test_a_page_has_every_setting() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text("utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    wanted = [f"| `{name}` | `{default}` | {text} |" for name, default, text in describe()]
+    assert rows[: len(wanted)] == wanted

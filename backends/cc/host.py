@@ -96,10 +96,19 @@ def fuses() -> bool:
 
 
 def processors() -> int:
-    """How many processors this process may run on."""
+    """How many processors this process may use: those that it may run on, of these as many as
+    `OMP_NUM_THREADS` allows, which batch systems and pools of processes set."""
+    there = os.cpu_count() or 1
     with contextlib.suppress(AttributeError):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        there = len(os.sched_getaffinity(0))
+    return min(there, _allowed() or there)
+
+
+@cache
+def _allowed() -> int:
+    """What `OMP_NUM_THREADS` says, as OpenMP reads it: once, the first of a list; 0 for nothing."""
+    first = settings.variable("OMP_NUM_THREADS").partition(",")[0].strip()
+    return int(first) if first.isdecimal() else 0
 
 
 @cache

@@ -194,6 +194,8 @@ class Runtime:
         self, procedures: Sequence[Procedure], backend: str | None = None
     ) -> Sequence[Code]:
         """Return code for several procedures, made as one where the backend can do that."""
+        if not procedures:
+            return ()
         made, timeline = self.backend(backend), self.timeline
         name = f"compile {', '.join(procedure.name for procedure in procedures)}"
         with nullcontext() if timeline is None else timeline.here(name, "compile"):

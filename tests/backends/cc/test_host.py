@@ -208,3 +208,17 @@ def test_where_the_system_says_nothing_the_compiler_is_asked_each_time(describe:
     assert toolchain.stamp((sys.executable, "cc")) is None
     assert toolchain.stamp(("/usr/bin/gcc",)) is None
     assert host.target().vector_bits == 128
+
+
+@pytest.mark.parametrize(
+    ("said", "count"), [("2", 2), ("3, 2", 3), ("64", 8), ("0", 8), ("", 8), ("many", 8)]
+)
+def test_no_more_processors_are_used_than_openmp_may_use(
+    monkeypatch: pytest.MonkeyPatch, said: str, count: int
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", said)
+    monkeypatch.setattr(host.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr(host, "_allowed", host._allowed.__wrapped__)
+    assert host.processors() == count == host.target().threads
+    with settings.override(threads=5):
+        assert host.target().threads == 5

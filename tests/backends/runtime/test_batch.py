@@ -73,3 +73,13 @@ def test_what_cannot_be_linked_leaves_nothing_behind() -> None:
     assert context.find(p.value) is None
     with pytest.raises(TypeError, match="CD0847"):
         pe.Batch(show.compile(total, p)).link(stream)
+
+
+def test_a_batch_of_what_is_compiled_notes_no_compilation() -> None:
+    p, _ = tensors()
+    code = grow.compile(p)
+    batch = pe.Batch(code)
+    batch.link(pe.device("numpy").stream().context())
+    with pe.profile() as timeline:
+        batch.link(pe.device("numpy").stream().context())
+    assert {work.kind for work in timeline.works} <= {"copy"}

@@ -12,6 +12,7 @@ from ...lowering.ir.ops import OPS, Op
 from .arrays import describe
 from .broadcasting import broadcast_to
 from .context import Context, error
+from .powers import require_nonnegative
 from .site import NONE, Body, Site, array_of
 from .stores import assign, logical, operated, writable
 from .types import Kind, cast
@@ -81,6 +82,8 @@ def ufunc_at(ufunc: np.ufunc) -> Body:
             raise part_accumulated(span, "a")
         read = place.base
         assert read is not None, "elements of what can be written can be written"
+        if ufunc is np.power and place.kind.dtype.kind in "iu":
+            require_nonnegative(site, a, b)
         value = broadcast_to(ctx, array_of(site, b), place.shape, span)
         element = Scalar(value.at(tuple(map(var, place.axes))), value.kind)
         access, free = Access(read.node, read.index), Domain(place.ranges)

@@ -7,14 +7,16 @@ from math import inf, nan
 
 import numpy as np
 
+from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Select
 from ...lowering.ir.indexing import const, var
 from ...lowering.ir.ops import OPS
-from .arrays import as_array, astype, count, elementwise, settled
-from .elementwise import arithmetic
+from .arrays import as_array, count, describe, elementwise, settled
+from .context import error
+from .elementwise import arithmetic, converted
 from .reductions import accumulate, operand, reducer, require_elements, require_ordered
 from .site import (
     NO,
@@ -31,7 +33,7 @@ from .site import (
     static_number,
 )  # fmt: skip
 from .types import BOOL, FALSE, TRUE, Kind, cast
-from .ufuncs import combine_of
+from .ufuncs import combine_of, strong_of
 from .values import Array, Scalar, Static, Value
 
 
@@ -108,6 +110,24 @@ def variance(root: bool) -> Body:
     return body
 
 
+def variance_method(root: bool) -> Body:
+    """Return the method `var`, or `std` with `root`, which takes no `correction`."""
+    function = variance(root)
+
+    def body(
+        site: Site,
+        a: Value,
+        axis: Value = NONE,
+        dtype: Value = NONE,
+        ddof: Value = ZERO,
+        *,
+        keepdims: Value = NO,
+    ) -> Value:
+        return function(site, a, axis, dtype, ddof, keepdims=keepdims)
+
+    return body
+
+
 def _variance(
     site: Site,
     array: Array,
@@ -121,6 +141,10 @@ def _variance(
     array = settled(site.ctx, array, "values", site.span)
     own = array.kind.dtype
     kind = Kind(dtype or (dtypes.float64 if own.kind in "biu" else own))
+    if own.kind == "c" and kind.dtype.kind != "c":
+        text = f"the variance of {describe(array)} is not worked out in {kind.dtype}"
+        helps = ("leave `dtype=` out, or take a part: `.real`, `.imag`",)
+        raise error("CD0404", CdTypeError, text, site.span, helps=helps)
     centre = mean_of(site, array, axes, kind.dtype, keepdims=True, where=where)
     centre = stored_once(site, centre, "mean")
     distance = elementwise(
@@ -187,34 +211,42 @@ def average(
     if is_none(weights):
         return mean(site, a, axis, keepdims=keepdims)
     array, factor = array_of(site, a), array_of(site, weights)
-    if not is_none(axis) and factor.rank < array.rank:
+    wide = dtypes.promote(strong_of(array.kind), strong_of(factor.kind))
+    if array.kind.dtype.kind in "biu":
+        wide = dtypes.promote(wide, dtypes.float64)
+    array, factor = (array_of(site, converted(site, one, wide)) for one in (array, factor))
+    if factor.rank != array.rank and (is_none(axis) or factor.rank != 1):
+        text = f"weights of shape {describe(factor)} are none of {describe(array)}"
+        helps = ("give one weight for each element, or one for each along `axis=`",)
+        raise error("CD0452", CdTypeError, text, site.span, helps=helps)
+    if factor.rank != array.rank:
         at = axis_of(site, axis, array.rank)
+        site.ctx.equal_extents(factor.shape[0], array.shape[at], "values and weights", site.span)
         names = site.ctx.axes(array.rank)
         shape = tuple(const(1) if n != at else factor.shape[0] for n in range(array.rank))
         factor = Array(names, shape, factor.at((var(names[at]),)), factor.kind, factor.copied)
-    result = dtypes.promote(array.kind.dtype, factor.kind.dtype)
-    if array.kind.dtype.kind in "biu":
-        result = dtypes.promote(result, dtypes.float64)
-    spread = elementwise(
-        site.ctx, lambda x, w: (cast(w[0], result.compute), Kind(result)), [array, factor],
-        site.span,
-    )  # fmt: skip
+    else:
+        for one, other in zip(array.shape, factor.shape, strict=True):
+            site.ctx.equal_extents(one, other, "values and weights", site.span)
     total = reducer("sum")
-    product = arithmetic(site, "*", astype(site.ctx, array, result, site.span), spread)
-    above = total(site, product, axis, keepdims=keepdims)
-    below = stored_once(site, total(site, spread, axis, keepdims=keepdims), "weight")
-    _require_weight(site, array_of(site, below))
-    return arithmetic(site, "/", above, below)
+    factor = settled(site.ctx, factor, "weights", site.span)
+    spread = elementwise(
+        site.ctx, lambda x, w: (cast(w[0], w[1].dtype.compute), w[1]), [array, factor], site.span
+    )
+    above = total(site, arithmetic(site, "*", array, factor), axis, keepdims=keepdims)
+    whole = stored_once(site, total(site, spread, axis, keepdims=keepdims), "weight")
+    _require_weight(site, array_of(site, whole))
+    return arithmetic(site, "/", above, whole)
 
 
 def _require_weight(site: Site, total: Array) -> None:
     """Require that no sum of weights is zero, as NumPy does."""
     dtype = total.kind.dtype.compute
-    nothing = cast(Const(0, dtypes.int64), dtype)
-    test = Apply(OPS["ne"], (cast(total.body, dtype), nothing), dtypes.bool_)
+    zero = cast(Const(0, dtypes.int64), dtype)
+    test = Apply(OPS["ne"], (cast(total.body, dtype), zero), dtypes.bool_)
     text = "weights sum to zero, so that there is no average"
     fault = Fault("CD0457", "CdZeroDivisionError", text, ("give weights whose sum is not zero",))
-    site.ctx.check(test, fault, (), site.span, Domain(total.ranges))
+    site.ctx.check(test, fault, (), site.span, Domain((*site.ctx.domain, *total.ranges)))
 
 
 def variance_skipping_nan(root: bool) -> Body:
@@ -260,8 +292,7 @@ def skipping_nan(name: str) -> Body:
         if name in ("max", "min"):
             require_ordered(site, array, f"nan{name}")
             require_elements(site, array, axes, f"nan{name}")
-            if array.kind.dtype.kind == "f":
-                return _extreme_skipping_nan(site, array, axes, kept, name)
+            return _extreme_skipping_nan(site, array, axes, kept, name)
         op = OPS[{"sum": "add", "prod": "mul"}.get(name, name)]
         result = accumulate(site, op, array, axes, Kind(array.kind.dtype), kept, where)
         if name in ("sum", "prod"):

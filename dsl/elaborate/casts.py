@@ -107,6 +107,8 @@ def cast_handler(dtype: DType, function: Callable[..., object] | None = None) ->
     """Return the handler of an element type called as a function: `np.float32(e)`, `i32(e)`."""
 
     def body(site: Site, value: Value = ZERO) -> Value:
+        if function is not None and isinstance(value, Array) and value.kind == Kind(dtype):
+            return value  # as NumPy's types do
         return converted(site, value, dtype)
 
     handler = takes(dtype.name, body)

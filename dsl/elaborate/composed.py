@@ -6,6 +6,8 @@ import ast
 import inspect
 from textwrap import indent
 
+import numpy as np
+
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
@@ -19,7 +21,8 @@ from .ordering import inlined
 from .outside import index_fault
 from .reductions import require_ordered
 from .shaping import reshape_method
-from .site import NO, NONE, Site, array_of, index_in, items_of
+from .site import NO, NONE, Site, array_of, index_in, is_none, items_of, text_of
+from .ufuncs import strong_of
 from .values import Group, Scalar, Static, Value
 
 _FEW = 16
@@ -229,8 +232,33 @@ def isin(
     kinds = [array_of(site, value).kind.dtype for value in (element, test_elements)]
     for value in (element, test_elements):
         require_ordered(site, array_of(site, value), "isin")
+    if not is_none(kind):
+        chosen = text_of(site, kind, "kind", ("sort", "table"))
+        if chosen == "table" and any(one.kind not in "biu" for one in kinds):
+            text = "`isin` looks up integers in a table, and no other numbers"
+            raise error("CD0404", CdTypeError, text, site.span, helps=("leave `kind=` out",))
     whole = all(one.kind in "iu" and one is not dtypes.uint64 for one in kinds)
     return inlined(site, ISIN_WHOLE if whole else ISIN, element, test_elements, invert)
+
+
+def ediff(site: Site, ary: Value, to_end: Value = NONE, to_begin: Value = NONE) -> Value:
+    """Return the differences of all neighbours, between numbers that are put around them.
+
+    CdTypeError CD0405 where these are not of the kind of the array.
+    """
+    dtype = strong_of(array_of(site, ary).kind)
+    ends: list[Value] = []
+    for end in (to_end, to_begin):
+        if is_none(end):
+            ends.append(end)
+            continue
+        given = strong_of(array_of(site, end).kind)
+        if not np.can_cast(given.numpy, dtype.numpy, "same_kind"):
+            text = f"{given} values are not put around differences of {dtype}"
+            helps = (f"convert them: `np.{dtype}(...)`",)
+            raise error("CD0405", CdTypeError, text, site.span, helps=helps)
+        ends.append(converted(site, end, dtype))
+    return inlined(site, EDIFF, ary, *ends)
 
 
 def vander(site: Site, x: Value, N: Value = NONE, increasing: Value = NO) -> Value:

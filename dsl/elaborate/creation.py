@@ -5,24 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import reduce
 
 import numpy as np
 
 from ...lowering.diagnostic import CdTypeError, CdValueError
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Const, Expr, Position, Select
-from ...lowering.ir.indexing import Affine, const, floordiv, var
+from ...lowering.ir.expressions import Apply, Const, Expr, Position, Read, Select
+from ...lowering.ir.indexing import Affine, Symbol, const, floordiv, var
 from ...lowering.ir.ops import OPS
-from .arrays import as_scalar, describe, stack
+from .arrays import as_scalar, describe, elementwise, stack
 from .averages import stored_once
 from .broadcasting import broadcast_to
 from .constant_tables import array_table
 from .context import compare, error
 from .elementwise import arithmetic, converted
-from .joining import own_type
-from .powers import kind_of
+from .joining import adapted, own_type
 from .reshaping import is_in_order
 from .shaping import ravel
 from .site import (
@@ -50,13 +49,18 @@ from .site import (
 )
 from .stores import assign
 from .types import WEAK_BOOL, WEAK_COMPLEX, WEAK_FLOAT, WEAK_INT, Kind, cast
-from .ufuncs import strong_of
+from .ufuncs import combine_of, strong_of
 from .values import Array, Group, Masked, Scalar, Static, Value
 from .views import subscript
 
-_CASTING = ("no", "equiv", "safe", "same_kind", "same_value", "unsafe")
 _PYTHON = {"b": WEAK_BOOL, "i": WEAK_INT, "u": WEAK_INT, "f": WEAK_FLOAT, "c": WEAK_COMPLEX}
 """What a NumPy number of each kind is as a Python one."""
+
+
+def require_c_order(site: Site, order: Value) -> None:
+    """Refuse (CdValueError CD0448) an order in which no new array lies: they lie row by row."""
+    if not is_none(order):
+        text_of(site, order, "the order of a new array", ("C", "K", "A"))
 
 
 def filled(site: Site, shape: tuple[Affine, ...], number: float, dtype: DType) -> Array:
@@ -69,6 +73,7 @@ def filler(number: int) -> Callable[..., Value]:
     """Return `np.zeros`, `np.ones` or `np.empty` (which is zeros here)."""
 
     def body(site: Site, shape: Value, dtype: Value = NONE, order: Value = NONE) -> Value:
+        require_c_order(site, order)
         sizes = static_shape(site, shape)
         return filled(site, sizes, number, dtype_of(site, dtype) or dtypes.float64)
 
@@ -83,9 +88,10 @@ def filler_like(number: int) -> Callable[..., Value]:
         a: Value,
         dtype: Value = NONE,
         order: Value = NONE,
-        subok: Value = NONE,
+        subok: Value = NONE,  # of arrays of NumPy's own class it changes nothing
         shape: Value = NONE,
     ) -> Value:
+        require_c_order(site, order)
         model = own_type(array_of(site, a))
         sizes = model.shape if is_none(shape) else static_shape(site, shape)
         return filled(site, sizes, number, dtype_of(site, dtype) or model.kind.dtype)
@@ -97,10 +103,13 @@ def full(
     site: Site, shape: Value, fill_value: Value, dtype: Value = NONE, order: Value = NONE
 ) -> Value:
     """Return an array of one value, of that value's type."""
+    require_c_order(site, order)
+    element = dtype_of(site, dtype)
+    if element is not None:
+        fill_value = fitting(site, fill_value, element)
     value = own_type(array_of(site, fill_value))
     made = broadcast_to(site.ctx, value, static_shape(site, shape), site.span)
-    element = dtype_of(site, dtype)
-    return made if element is None else converted(site, made, element)
+    return converted(site, made, element or made.kind.dtype)
 
 
 def full_like(
@@ -109,8 +118,9 @@ def full_like(
     """Return an array of one value with the shape and type of another array."""
     model = own_type(array_of(site, a))
     sizes = model.shape if is_none(shape) else static_shape(site, shape)
-    made = broadcast_to(site.ctx, array_of(site, fill_value), sizes, site.span)
-    return converted(site, made, dtype_of(site, dtype) or model.kind.dtype)
+    element = dtype_of(site, dtype) or model.kind.dtype
+    value = fitting(site, fill_value, element)
+    return converted(site, broadcast_to(site.ctx, array_of(site, value), sizes, site.span), element)
 
 
 def array(
@@ -120,18 +130,17 @@ def array(
     if isinstance(object, Masked):
         return array_of(site, object)
     element = dtype_of(site, dtype)
-    made = object if isinstance(object, Array) else _nested(site, object)
-    anew = constant(copy) is True or made is not object
+    made = object if isinstance(object, Array) else _nested(site, object, element)
+    forced = None if is_none(copy) else static_bool(site, copy, "copy")
+    anew = forced is True or made is not object
     if element is not None and made.kind.dtype is not element:
         made, anew = array_of(site, converted(site, made, element)), True
-    if anew and constant(copy) is False:
+    if anew and forced is False:
         raise error(
             "CD0453", CdValueError, f"{describe(object)} cannot be had without a copy", site.span,
             helps=("leave `copy=False` out", "or take what there is: `np.asarray(...)`"),
         )  # fmt: skip
     made = _leading(site, made, static_int(site, ndmin, "ndmin"))
-    if not made.rank and anew:
-        return Scalar(made.body, Kind(made.kind.dtype))
     if not anew:
         return made
     return Array(made.axes, made.shape, made.body, Kind(made.kind.dtype), copied=True)
@@ -144,28 +153,45 @@ def _leading(site: Site, array: Array, rank: int) -> Array:
     return replace(array, axes=axes, shape=(*(const(1),) * more, *array.shape))
 
 
-def _nested(site: Site, value: Value) -> Array:
-    """Return sequences as an array; Python numbers have their full type here."""
+def _nested(site: Site, value: Value, dtype: DType | None = None) -> Array:
+    """Return sequences as an array; Python numbers have their full type here, or have to fit."""
     items = items_of(value)
     if items is None or not items:
+        number = array_of(site, value)
+        if dtype is not None and number.kind == WEAK_INT:
+            value = fitting(site, value, dtype)
         return own_type(array_of(site, value))
     table = array_table(site.ctx, value, site.span)
     if table is not None:
+        _require_table_fits(site, table, dtype)
         return table
-    return stack(site.ctx, [_nested(site, item) for item in items], 0, site.span)
+    return stack(site.ctx, [_nested(site, item, dtype) for item in items], 0, site.span)
+
+
+def _require_table_fits(site: Site, table: Array, dtype: DType | None) -> None:
+    """Require that the integers of a constant table fit into an element type."""
+    if dtype is None or dtype.kind not in "iu" or table.kind.dtype is not dtypes.int64:
+        return
+    assert isinstance(table.body, Read), "a table is read"
+    data = site.ctx.tables[table.body.node]
+    for end in (data.min(), data.max()):
+        fitting(site, Static(int(end)), dtype)
 
 
 def asarray(site: Site, a: Value, dtype: Value = NONE, order: Value = NONE) -> Value:
     """Return the array itself where it is one of that type, else a new one."""
+    require_c_order(site, order)
     element = dtype_of(site, dtype)
     if isinstance(a, Array) and element in (None, a.kind.dtype):
-        return a
+        return a if constant(order) != "C" else in_c_order(site, a)
     return array(site, a, dtype)
 
 
 def in_c_order(site: Site, a: Value, dtype: Value = NONE) -> Value:
     """Return the array itself where it is one of that type that lies in C order, else a new one."""
     found = asarray(site, a, dtype)
+    if isinstance(found, Array) and not found.rank:
+        return array(site, found, ndmin=ONE)
     if isinstance(found, Array) and not is_in_order(site, found, range(found.rank)):
         return array(site, found)
     return found
@@ -173,6 +199,7 @@ def in_c_order(site: Site, a: Value, dtype: Value = NONE) -> Value:
 
 def copy(site: Site, a: Value, order: Value = NONE) -> Value:
     """Return a new array with the same elements."""
+    require_c_order(site, order)
     return array(site, a)
 
 
@@ -180,6 +207,7 @@ def new_array(
     site: Site, shape: Value, dtype: Value = NONE, buffer: Value = NONE, order: Value = NONE
 ) -> Value:
     """Return `np.ndarray(shape, dtype)`."""
+    require_c_order(site, order)
     if not is_none(buffer):
         raise error("CD0453", CdTypeError, "`np.ndarray` over a buffer is not supported", site.span)
     return filler(0)(site, shape, dtype)
@@ -199,57 +227,70 @@ def arange(
         start, stop = ZERO, start
     element = dtype_of(site, dtype)
     scalars = [as_scalar(value, site.span, "an end of `arange`") for value in (start, stop, step)]
+    own = reduce(dtypes.promote, (strong_of(one.kind) for one in scalars), dtypes.int64)
+    made = element or own
+    if own.kind == "c" or made.kind not in "iuf":
+        text = f"`arange` counts in integers and floats, not in {own if own.kind == 'c' else made}"
+        raise error("CD0453", CdTypeError, text, site.span, helps=("convert its result",))
     axis = site.ctx.symbol("i")
-    if all(scalar.kind.dtype.kind in "biu" for scalar in scalars):
+    if own.kind == "f":
+        extent, first, second = _float_range(site, start, stop, step)
+        body = _element(axis, first, second, made)
+    else:
         by = static_int(site, step, "the step of `arange`")
         if by == 0:
             raise error("CD0453", CdValueError, "the step of `arange` is zero", site.span)
-        first, last = index_in(site, start, "the start"), index_in(site, stop, "the stop")
-        gap = last - first + (by - 1) if by > 0 else first - last - (by + 1)
+        low, last = index_in(site, start, "the start"), index_in(site, stop, "the stop")
+        gap = last - low + (by - 1) if by > 0 else low - last - (by + 1)
         extent = sized(site, floordiv(gap, const(abs(by))))
-        body: Expr = Position(var(axis) * by + first)
-        own = dtypes.int64
-    else:
-        extent, body = _float_range(site, start, stop, step, Position(var(axis)))
-        own = dtypes.float64
-    dtype_now = element or own
-    return Array(
-        (axis,), (extent,), cast(body, dtype_now.compute), Kind(dtype_now), copied=True
-    )  # fmt: skip
+        body = Position(var(axis) * by + low)
+        if made.kind == "f" and made.bits < 64 and (by != 1 or low.constant != 0):
+            body = _element(axis, Position(low), Position(low + by), made)
+    return Array((axis,), (extent,), cast(body, made.compute), Kind(made), copied=True)
 
 
-def _float_range(
-    site: Site, start: Value, stop: Value, step: Value, at: Expr
-) -> tuple[Affine, Expr]:
-    """Return the length and the element of a range of floats, computed as NumPy does."""
+def _float_range(site: Site, start: Value, stop: Value, step: Value) -> tuple[Affine, Expr, Expr]:
+    """Return the length of a range of floats, and its first two numbers, as float64."""
     plain = [constant(value) for value in (start, stop, step)]
-    place = cast(at, dtypes.float64)
     if all(isinstance(number, int | float | np.number) for number in plain):
         first, last, by = (float(number) for number in plain)  # type: ignore[arg-type]
         if not by or not math.isfinite((last - first) / by):
             shown = f"{first:g}, {last:g}, {by:g}"
             raise error("CD0453", CdValueError, f"`arange` has no length for {shown}", site.span)
         length = max(0, math.ceil((last - first) / by))
-        delta = (first + by) - first
-        element = Apply(OPS["mul"], (place, Const(delta, dtypes.float64)), dtypes.float64)
-        return const(length), Apply(OPS["add"], (Const(first, dtypes.float64), element),
-                                    dtypes.float64)  # fmt: skip
+        ends = (Const(number, dtypes.float64) for number in (first, first + by))
+        return const(length), *ends
     first_value = stored_once(site, converted(site, start, dtypes.float64), "start")
     by_value = stored_once(site, converted(site, step, dtypes.float64), "step")
     ratio = arithmetic(site, "/", arithmetic(site, "-", stop, first_value), by_value)
-    scalar = as_scalar(ratio, site.span)
+    scalar = as_scalar(converted(site, ratio, dtypes.float64), site.span)
     whole = cast(Apply(OPS["ceil"], (scalar.expr,), dtypes.float64), dtypes.int64)
     extent = var(site.ctx.let("n", whole, site.span))
-    first_expr, by_expr = (as_scalar(v, site.span).expr for v in (first_value, by_value))
-    stride = Apply(
-        OPS["sub"], (Apply(OPS["add"], (first_expr, by_expr), dtypes.float64), first_expr),
-        dtypes.float64,
-    )  # fmt: skip
-    gap = stored_once(site, Scalar(stride, Kind(dtypes.float64)), "gap")
-    element = Apply(OPS["mul"], (place, as_scalar(gap, site.span).expr), dtypes.float64)
-    return site.ctx.known.maximum(extent, const(0)), Apply(
-        OPS["add"], (first_expr, element), dtypes.float64
-    )
+    second = stored_once(site, arithmetic(site, "+", first_value, by_value), "second")
+    first_expr, second_expr = (as_scalar(v, site.span).expr for v in (first_value, second))
+    return site.ctx.known.maximum(extent, const(0)), first_expr, second_expr
+
+
+def _element(axis: Symbol, first: Expr, second: Expr, dtype: DType) -> Expr:
+    """Return a number of a range, worked out in its own type from the first two as NumPy does.
+
+    The second is itself, which the first and their difference need not give again.
+    """
+    compute = dtype.compute
+    low, high = (cast(cast(end, dtype), compute) for end in (first, second))
+    place = cast(Position(var(axis)), compute)
+    step = Apply(OPS["sub"], (high, low), compute)
+    element = Apply(OPS["add"], (low, Apply(OPS["mul"], (place, step), compute)), compute)
+    if isinstance(low, Const) and isinstance(high, Const) and _is_exact(low, high):
+        return element
+    return Select(compare("eq", var(axis), const(1)), high, element)
+
+
+def _is_exact(low: Const, high: Const) -> bool:
+    """Whether the first number and the difference give the second one again."""
+    with np.errstate(all="ignore"):
+        first, second = (one.dtype.numpy.type(one.value) for one in (low, high))
+        return bool(first + (second - first) == second)
 
 
 def linspace(
@@ -287,6 +328,8 @@ def linspace(
         line = _ending(site, array_of(site, line), last)
     element = dtype_of(site, dtype)
     if element is not None:
+        if element.kind in "iu":
+            line = elementwise(site.ctx, combine_of(np.floor), [line], site.span)
         line = converted(site, line, element)
     return Group((line, step)) if static_bool(site, retstep, "retstep") else line
 
@@ -359,19 +402,16 @@ def make_dtype(site: Site, dtype: Value) -> Value:
 
 def fill(site: Site, a: Value, value: Value) -> Value:
     """Write one value everywhere, in place."""
-    assign(site.ctx, array_of(site, a), value, site.span)
+    array = array_of(site, a)
+    if array_of(site, value).kind == WEAK_INT:
+        value = fitting(site, value, array.kind.dtype)
+    assign(site.ctx, array, value, site.span)
     return NONE
 
 
-def _require_castable(site: Site, source: DType, target: DType, casting: Value) -> None:
-    """Require that a rule of NumPy lets values of a type be cast to another one."""
-    text_of(site, casting, "casting", _CASTING)
-    rule: Any = constant(casting)
-    if not np.can_cast(source.numpy, target.numpy, rule):
-        raise error(
-            "CD0404", CdTypeError, f"{source} is not cast to {target} by the rule {rule!r}",
-            site.span, helps=("leave `casting=` out: an explicit cast may change values",),
-        )  # fmt: skip
+def fitting(site: Site, value: Value, dtype: DType) -> Value:
+    """Return a value in an element type. CdTypeError CD0404 for an int that does not fit."""
+    return elementwise(site.ctx, lambda pair: adapted(pair, dtype), [value], site.span)
 
 
 def astype(
@@ -383,19 +423,36 @@ def astype(
     copy: Value = YES,
 ) -> Value:
     """Return the values in another element type."""
+    require_c_order(site, order)
     element = dtype_of(site, dtype)
     if element is None:
         element = dtypes.float64
+    if not is_none(casting):
+        _require_cast(site, strong_of(array_of(site, a).kind), element, casting)
     if constant(copy) is False and isinstance(a, Array) and a.kind == Kind(element):
         return a
-    if not is_none(casting):
-        _require_castable(site, strong_of(kind_of(site, a)), element, casting)
     result = converted(site, a, element)
     if isinstance(result, Array):
         return Array(result.axes, result.shape, result.body, result.kind, copied=True)
     if isinstance(a, Array) and isinstance(result, Scalar):
         return Array((), (), result.expr, result.kind, copied=True)
     return result
+
+
+_CASTING = ("no", "equiv", "safe", "same_kind", "unsafe", "same_value")
+
+
+def _require_cast(site: Site, source: DType, dtype: DType, casting: Value) -> None:
+    """Refuse (CdTypeError CD0405) a cast that a rule of NumPy does not permit."""
+    rule = text_of(site, casting, "casting", _CASTING)
+    if rule == "same_value":
+        text = "the rule 'same_value' is not part of the language"
+    elif np.can_cast(source.numpy, dtype.numpy, rule):  # type: ignore[arg-type]
+        return
+    else:
+        text = f"{source} values are not cast to {dtype} under the rule {rule!r}"
+    helps = ("leave `casting=` out to convert all values",)
+    raise error("CD0405", CdTypeError, text, site.span, helps=helps)
 
 
 def item(site: Site, a: Value, *args: Value) -> Value:

@@ -40,7 +40,7 @@ from .site import (
     stored,
     with_out,
 )  # fmt: skip
-from .types import WEAK_BOOL, WEAK_INT, Kind, cast, hold, join, truth
+from .types import WEAK_BOOL, WEAK_INT, Kind, cast, hold, join, join_all, truth
 from .ufuncs import OPERATORS, Combine, Pair, combine_of, resolved, strong_of
 from .values import Array, Group, Scalar, Static, Value
 
@@ -69,12 +69,36 @@ def ufunc_handler(ufunc: np.ufunc, python: bool = False) -> Handler:
                 helps=("use `np.where(condition, ..., ...)` for `where=`" if keywords else fix,),
             )  # fmt: skip
         if dtype is not None:
-            args = tuple(converted(site, value, dtype) for value in args)
+            args = _computed_in(site, ufunc, args, dtype)
         if ufunc in (np.power, np.float_power):
             return powers.power(site, args[0], args[1], ufunc, python)
         return elementwise(site.ctx, combine, args, site.span)
 
     return with_out(folds(ufunc, handle) if not python else handle, ufunc.nin)
+
+
+def _computed_in(
+    site: Site, ufunc: np.ufunc, args: Sequence[Value], dtype: DType
+) -> tuple[Value, ...]:
+    """Return the operands in the types that NumPy computes in for a result of a type.
+
+    CdTypeError CD0404 where it has no such function, or would cast beyond `same_kind`.
+    """
+    kinds = [Kind(strong_of(powers.kind_of(site, value))) for value in args]
+    wanted = (*(None,) * ufunc.nin, dtype.numpy)
+    try:
+        given = [kind.dtype.numpy for kind in kinds]
+        found = ufunc.resolve_dtypes((*given, None), signature=wanted, casting="same_kind")
+    except TypeError:
+        shown = " and ".join(map(repr, kinds))
+        text = f"`{ufunc.__name__}` with dtype={dtype.name} is not defined for {shown}"
+        helps = ("convert its result: `.astype(...)`",)
+        raise error("CD0404", CdTypeError, text, site.span, helps=helps) from None
+    types = [dtypes.from_numpy(one) for one in found[:-1]]
+    return tuple(
+        value if to is None else converted(site, value, to)
+        for value, to in zip(args, types, strict=True)
+    )
 
 
 def arithmetic(site: Site, symbol: str, left: Value, right: Value) -> Value:
@@ -211,7 +235,7 @@ def select_list(site: Site, condlist: Value, choicelist: Value, default: Value =
             helps=("give one choice for each condition: `np.select([x > 0], [x])`",),
         )
     kinds = [powers.kind_of(site, choice) for choice in (*choices, default)]
-    default = converted(site, default, strong_of(fold_left(join, kinds)))
+    default = converted(site, default, strong_of(join_all(kinds)))
     for test, choice in zip(reversed(tests), reversed(choices), strict=True):
         default = where(site, test, choice, default)
     return default
@@ -227,7 +251,9 @@ def real(site: Site, val: Value) -> Value:
 def imag(site: Site, val: Value) -> Value:
     """Return the imaginary part, zeros for real values."""
     if powers.kind_of(site, val).dtype.kind != "c":
-        return _zero_like(site, val)
+        zeros = _zero_like(site, val)
+        why = "is the imaginary part of real numbers"
+        return replace(zeros, sealed=why) if isinstance(zeros, Array) else zeros
     return part_of(site, val, "imag")
 
 
@@ -298,7 +324,15 @@ def parts_of(site: Site, x: Value) -> Value:
 
 def infinite(sign: str) -> Body:
     """Return `np.isposinf` or `np.isneginf`."""
-    return lambda site, x: arithmetic(site, "==", x, Static(float(f"{sign}inf")))
+
+    def body(site: Site, x: Value) -> Value:
+        if powers.kind_of(site, x).dtype.kind == "c":
+            text = "complex infinities have no sign"
+            helps = ("take a part: `.real`, `.imag`",)
+            raise error("CD0404", CdTypeError, text, site.span, helps=helps)
+        return arithmetic(site, "==", x, Static(float(f"{sign}inf")))
+
+    return body
 
 
 def fix(site: Site, x: Value) -> Value:
@@ -347,26 +381,28 @@ def nan_to_num(
 ) -> Value:
     """Return `np.nan_to_num`: NaN becomes `nan`, infinities the largest numbers of their type, or
     what is given. A new array, or `x` itself, written in place, with `copy=False`."""
-    made = _without_nan(site, x, nan, posinf, neginf)
+    numbers = _finite(site, x, nan, posinf, neginf)
     if static_bool(site, copy, "copy") or not isinstance(x, Array) or x.view is None:
-        return made
-    return x if made is x else stored(site, x, made)
+        return numbers
+    return stored(site, x, numbers) if x.kind.dtype.kind in "fc" else x
 
 
-def _without_nan(site: Site, x: Value, nan: Value, posinf: Value, neginf: Value) -> Value:
+def _finite(site: Site, x: Value, nan: Value, posinf: Value, neginf: Value) -> Value:
+    """Return new values without NaN and infinities, of the type that `x` has standing alone."""
     dtype = strong_of(powers.kind_of(site, x))
     if dtype.kind == "c":
-        parts = [_without_nan(site, part(site, x), nan, posinf, neginf) for part in (real, imag)]
+        parts = [_finite(site, part(site, x), nan, posinf, neginf) for part in (real, imag)]
         return operate(site.ctx, "complex", parts, site.span)
+    x = converted(site, x, dtype)
     if dtype.kind != "f":
         return converted(site, x, dtype)
     top = _LARGEST_BFLOAT16 if dtype is dtypes.bfloat16 else float(np.finfo(dtype.name).max)
     limited = clip(site, x, Static(-top), Static(top))
-    for given, end in ((posinf, math.inf), (neginf, -math.inf)):
+    for sign, given in (("+", posinf), ("-", neginf)):
         if not is_none(given):
-            limited = where(site, arithmetic(site, "==", x, Static(end)), given, limited)
+            limited = where(site, infinite(sign)(site, x), converted(site, given, dtype), limited)
     missing = elementwise(site.ctx, combine_of(np.isnan), [x], site.span)
-    return where(site, missing, nan, limited)
+    return where(site, missing, converted(site, nan, dtype), limited)
 
 
 def sinc(site: Site, x: Value) -> Value:

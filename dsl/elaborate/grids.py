@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce as fold_left
+from dataclasses import replace
 
 import numpy as np
 
 from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
 from ...lowering.ir.expressions import Position, Read
-from ...lowering.ir.indexing import const, var
+from ...lowering.ir.indexing import Affine, const, var
+from .arrays import elementwise
 from .broadcasting import broadcast_to
 from .context import error
 from .creation import arange, linspace
-from .elementwise import converted
-from .joining import column_stack, concatenate
-from .powers import kind_of
+from .elementwise import arithmetic, converted
+from .joining import adapted, column_stack, concatenate
 from .shaping import at_least
 from .site import (
     NO,
@@ -33,13 +33,17 @@ from .site import (
     static_shape,
     text_of,
 )
-from .types import Kind, cast, join
+from .types import Kind, cast, join_all
 from .ufuncs import strong_of
 from .values import Array, Group, Section, Static, Value
 
 
-def _points(site: Site, item: Value) -> Array:
-    """Return the points of one section of a grid: a range, or a number of points for `5j`."""
+def _points(site: Site, item: Value, alone: bool | None = None) -> Array:
+    """Return the points of one section: a range, or a number of points for `5j`.
+
+    In a grid they are worked out as NumPy does there, `index * step + start`; of a range that is
+    `alone` in it, and of what `np.r_` joins, they are those of `arange`.
+    """
     if not isinstance(item, Section):
         raise error("CD0453", CdTypeError, "a grid is made of slices", site.span)
     lower = ZERO if item.lower is None or is_none(item.lower) else item.lower
@@ -48,21 +52,34 @@ def _points(site: Site, item: Value) -> Array:
         raise error("CD0453", CdTypeError, "a slice of a grid needs its end", site.span)
     step = None if item.step is None or is_none(item.step) else item.step
     number = None if step is None else constant(step)
-    if isinstance(number, complex):
-        points = linspace(site, lower, item.upper, Static(int(abs(number))))
-    else:
-        points = arange(site, lower, item.upper, ONE if step is None else step)
-    return array_of(site, points)
+    if not isinstance(number, complex):
+        step = ONE if step is None else step
+        points = array_of(site, arange(site, lower, item.upper, step))
+        if alone is not False or points.kind.dtype.kind != "f":
+            return points
+        return _spaced(site, points.shape[0], lower, step)
+    size = int(abs(number))
+    if alone is None or size < 2:
+        return array_of(site, linspace(site, lower, item.upper, Static(size)))
+    gap = arithmetic(site, "-", item.upper, lower)
+    return _spaced(site, const(size), lower, arithmetic(site, "/", gap, Static(float(size - 1))))
 
 
-def _open_grid(site: Site, points: list[Array]) -> tuple[Array, ...]:
+def _spaced(site: Site, size: Affine, start: Value, step: Value) -> Array:
+    axis = site.ctx.symbol("i")
+    at = cast(Position(var(axis)), dtypes.float64)
+    line = Array((axis,), (size,), at, Kind(dtypes.float64), copied=True)
+    return array_of(site, arithmetic(site, "+", arithmetic(site, "*", line, step), start))
+
+
+def _open_grid(site: Site, points: list[Array], copied: bool = True) -> tuple[Array, ...]:
     """Return each line of points along its own axis of the common rank."""
     rank = len(points)
     out = []
     for n, line in enumerate(points):
         axes = site.ctx.axes(rank)
         shape = tuple(line.shape[0] if m == n else const(1) for m in range(rank))
-        out.append(Array(axes, shape, line.at((var(axes[n]),)), line.kind, copied=True))
+        out.append(Array(axes, shape, line.at((var(axes[n]),)), line.kind, copied))
     return tuple(out)
 
 
@@ -82,14 +99,17 @@ def _dense_grid(site: Site, points: list[Array]) -> Array:
 
 def mgrid(site: Site, items: tuple[Value, ...]) -> Value:
     """Return `np.mgrid[...]`."""
-    points = [_points(site, item) for item in items]
+    points = [_points(site, item, len(items) == 1) for item in items]
     return points[0] if len(points) == 1 else _dense_grid(site, points)
 
 
 def ogrid(site: Site, items: tuple[Value, ...]) -> Value:
     """Return `np.ogrid[...]`."""
-    points = [_points(site, item) for item in items]
-    return points[0] if len(points) == 1 else Group(_open_grid(site, points))
+    points = [_points(site, item, len(items) == 1) for item in items]
+    if len(points) == 1:
+        return points[0]
+    dtype = join_all([line.kind for line in points]).dtype
+    return Group(_open_grid(site, [array_of(site, converted(site, p, dtype)) for p in points]))
 
 
 def row_items(site: Site, items: tuple[Value, ...]) -> Value:
@@ -104,13 +124,12 @@ def column_items(site: Site, items: tuple[Value, ...]) -> Value:
 
 
 def _of_one_type(site: Site, items: tuple[Value, ...]) -> list[Value]:
-    """Return what is joined, Python's numbers in the type that all have together: they are weak."""
+    """Return what is joined in its joined type, to which Python's numbers adapt."""
     parts = [_points(site, item) if isinstance(item, Section) else item for item in items]
-    kinds = [kind_of(site, part) for part in parts]
-    dtype = strong_of(fold_left(join, kinds))
+    dtype = strong_of(join_all([array_of(site, part).kind for part in parts]))
     return [
-        converted(site, part, dtype) if kind.weak else part
-        for part, kind in zip(parts, kinds, strict=True)
+        elementwise(site.ctx, lambda pair: adapted(pair, dtype), [part], site.span)
+        for part in parts
     ]
 
 
@@ -144,8 +163,11 @@ def meshgrid(
     lines = [array_of(site, item) for item in xi]
     swapped = text_of(site, indexing, "indexing", ("xy", "ij")) == "xy" and len(lines) > 1
     order = [1, 0, *range(2, len(lines))] if swapped else list(range(len(lines)))
-    grid = list(_open_grid(site, [lines[n] for n in order]))
+    anew = static_bool(site, copy, "copy")
+    grid = list(_open_grid(site, [lines[n] for n in order], anew))
     if not static_bool(site, sparse, "sparse"):
         shape = tuple(lines[n].shape[0] for n in order)
-        grid = [broadcast_to(site.ctx, line, shape, site.span) for line in grid]
+        grid = [
+            replace(broadcast_to(site.ctx, line, shape, site.span), copied=anew) for line in grid
+        ]
     return Group(tuple(grid[n] for n in order))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -9,22 +10,22 @@ from ...lowering.diagnostic import CdShapeError, CdTypeError, CdValueError
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Fault
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Read, Select
+from ...lowering.ir.expressions import Const, Domain, Expr, Position, Read, Select
 from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply, var
 from ...lowering.ir.indexing import maximum as index_max
 from ...lowering.ir.indexing import minimum as index_min
-from ...lowering.ir.ops import OPS
-from .arrays import describe, settled, stack, strong, with_sums_stored
+from .arrays import as_scalar, describe, elementwise, settled, stack, strong, with_sums_stored
 from .context import compare, error
 from .elementwise import arithmetic
 from .python_reductions import as_number
-from .shaping import at_least, diagonal, expand_dims, ravel, remap, reshape
+from .shaping import at_least, diagonal, diagonal_place, expand_dims, ravel, remap, reshape
 from .site import (
     NONE,
     ZERO,
     Site,
     array_of,
     axis_of,
+    constant,
     dtype_of,
     extent_of,
     index_in,
@@ -35,8 +36,8 @@ from .site import (
     text_of,
 )
 from .stores import assign
-from .types import Kind, both, cast
-from .ufuncs import strong_of
+from .types import Kind, any_of, cast
+from .ufuncs import Pair, require_fit, strong_of
 from .values import Array, Group, Scalar, Section, Static, Value
 from .views import subscript
 
@@ -265,7 +266,7 @@ def diag(site: Site, v: Value, k: Value = ZERO) -> Value:
 
 def fill_diagonal(site: Site, a: Value, val: Value) -> Value:
     """Write the diagonal of a matrix in place."""
-    assign(site.ctx, array_of(site, diagonal(site, a)), val, site.span)
+    assign(site.ctx, diagonal_place(site, a), val, site.span)
     return NONE
 
 
@@ -282,76 +283,90 @@ def pad(
     widths = _widths(site, pad_width, base.rank)
     how = text_of(site, mode, "mode", ("constant", "edge", "wrap", "reflect"))
     axes = site.ctx.axes(base.rank)
-    shape, index, borders = [], [], []
-    for axis, size, (before, after) in zip(axes, base.shape, widths, strict=True):
+    shape, index, tests = [], [], []
+    for n, (axis, size, (before, after)) in enumerate(zip(axes, base.shape, widths, strict=True)):
         shape.append(size + before + after)
         if how != "constant" and not before == const(0) == after:
             _require_not_empty(site, size, how)
-        at, test = _padded(how, var(axis) - before, size)
-        index.append(at)
-        is_padded = test is not None and not before == const(0) == after
-        borders.append((test if is_padded else None, compare("lt", var(axis), before)))
-    inside = both(*(test for test, _ in borders))
+        at = var(axis) - before
+        index.append(at if how == "constant" else _padded(how, at, size))
+        if how == "constant" and not before == const(0) == after:
+            tests.append((n, compare("lt", at, const(0)), compare("le", size, at)))
+    element = base.at(tuple(index))
+    if tests:
+        values = _border_values(site, constant_values, base.rank)
+        return _bordered(site, Array(axes, tuple(shape), element, base.kind), tests, values)
     dtype = base.kind.dtype.compute
-    body: Expr = cast(base.at(tuple(index)), dtype)
-    if inside is not None:
-        edges = _edge_values(site, constant_values, base.rank)
-        body = Select(inside, body, _edged(site, edges, borders, dtype))
-    return Array(axes, tuple(shape), body, strong(base.kind), copied=True)
+    return Array(axes, tuple(shape), cast(element, dtype), strong(base.kind), copied=True)
 
 
-def _edge_values(site: Site, value: Value, rank: int) -> list[tuple[Value, Value]]:
-    """Return what is written before and behind each axis: one number, or pairs as of widths."""
+def _bordered(
+    site: Site,
+    inside: Array,
+    tests: Sequence[tuple[int, Expr, Expr]],
+    values: Sequence[tuple[Value, Value]],
+) -> Array:
+    """Return elements with a constant on each side of each axis, where later axes come first."""
+    dtype = strong(inside.kind).dtype
+    same = all(value == values[0][0] for pair in values for value in pair)
+    ends = {id(value): _border_value(site, value, dtype) for pair in values for value in pair}
+    body = cast(inside.body, dtype.compute)
+    if same:
+        outside = any_of(*(test for _, *sides in tests for test in sides))
+        body = Select(outside, ends[id(values[0][0])], body)
+    else:
+        for axis, below, above in tests:
+            first, last = (ends[id(value)] for value in values[axis])
+            body = Select(below, first, Select(above, last, body))
+    return Array(inside.axes, inside.shape, body, Kind(dtype), copied=True)
+
+
+def _border_values(site: Site, value: Value, rank: int) -> list[tuple[Value, Value]]:
+    """Return the constants before and after each axis. CdValueError CD0452 for others."""
     items = items_of(value)
     if items is None:
         return [(value, value)] * rank
-    if all(items_of(item) is None for item in items):
-        return [(items[0], items[-1])] * rank
-    pairs = [items_of(item) or (item,) for item in items]
-    pairs = pairs * rank if len(pairs) == 1 else pairs
-    if len(pairs) != rank:
-        text = f"`pad` of {rank} axes is given constants for {len(pairs)}"
-        raise error("CD0445", CdValueError, text, site.span)
-    return [(pair[0], pair[-1]) for pair in pairs]
+    rows = [items_of(item) for item in items]
+    if all(row is None for row in rows):
+        rows = [items]
+    pairs = [(row[0], row[-1]) for row in rows if row is not None and 1 <= len(row) <= 2]
+    if len(pairs) != len(rows) or len(pairs) not in (1, rank):
+        text = "`constant_values` is one number, or two, or two for each axis"
+        raise error("CD0452", CdValueError, text, site.span)
+    return pairs * rank if len(pairs) == 1 else pairs
 
 
-def _edged(
-    site: Site,
-    edges: Sequence[tuple[Value, Value]],
-    borders: Sequence[tuple[Expr | None, Expr]],
-    dtype: DType,
-) -> Expr:
-    """Return the constant of a point outside: the last axis that it is outside of decides.
-
-    `borders` say of each axis whether a point is inside, and whether before the first element.
-    """
-    numbers = [tuple(cast(array_of(site, v).body, dtype) for v in pair) for pair in edges]
-    out = numbers[0][0]
-    if all(number == out for pair in numbers for number in pair):
-        return out
-    for (low, high), (inside, is_before) in zip(numbers, borders, strict=True):
-        if inside is not None:
-            out = Select(inside, out, low if low == high else Select(is_before, low, high))
-    return out
+def _border_value(site: Site, value: Value, dtype: DType) -> Expr:
+    """Return a constant in the element type of the array, where it has to fit."""
+    number = constant(value)
+    if dtype.kind in "iu" and isinstance(number, float) and not math.isfinite(number):
+        text = f"{number} cannot be held by {dtype}"
+        raise error("CD0405", CdTypeError, text, site.span, helps=("give a whole number",))
+    made = elementwise(site.ctx, lambda pair: adapted(pair, dtype), [value], site.span)
+    return as_scalar(made, site.span, "a constant of `pad`").expr
 
 
-def _padded(how: str, at: Affine, size: Affine) -> tuple[Affine, Expr | None]:
-    if how != "constant" and size.constant == 0:
-        return const(0), None  # padded by nothing
+def adapted(pair: Pair, dtype: DType) -> Pair:
+    """Return an element converted; a Python int has to fit."""
+    require_fit(*pair, dtype)
+    return cast(cast(pair[0], dtype), dtype.compute), Kind(dtype)
+
+
+def _padded(how: str, at: Affine, size: Affine) -> Affine:
+    """Return which element stands at a position that may be outside of an axis."""
+    if size.constant == 0:
+        return const(0)  # padded by nothing
     match how:
-        case "constant":
-            below, above = compare("le", const(0), at), compare("lt", at, size)
-            return at, Apply(OPS["and"], (below, above), dtypes.bool_)
         case "edge":
-            return index_min(index_max(at, const(0)), size - 1), None
+            return index_min(index_max(at, const(0)), size - 1)
         case "wrap":
-            return mod(at, size), None
+            return mod(at, size)
         case _:
             period = (size - 1) * 2
             if size.constant == 1:
-                return const(0), None
+                return const(0)
             around = mod(at, period)
-            return index_min(around, period - around), None
+            return index_min(around, period - around)
 
 
 def _require_not_empty(site: Site, size: Affine, how: str) -> None:

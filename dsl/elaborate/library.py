@@ -125,17 +125,18 @@ def interpolate(x, xp, fp, out, left, right, has_nan):
                     lo = middle
                 else:
                     hi = middle
-            if lo == n - 1 or xp[clamp(lo)] == v:
-                out[k] = fp[clamp(lo)]
+            low, high = fp[clamp(lo)], fp[clamp(lo + 1)]
+            start, end = xp[clamp(lo)], xp[clamp(lo + 1)]
+            if lo == n - 1 or start == v:
+                out[k] = low
             else:
-                low, high = fp[clamp(lo)], fp[clamp(lo + 1)]
-                slope = (high - low) / (xp[clamp(lo + 1)] - xp[clamp(lo)])
-                y = slope * (v - xp[clamp(lo)]) + low
-                if y != y:
-                    y = slope * (v - xp[clamp(lo + 1)]) + high
-                    if y != y and low == high:
-                        y = low
-                out[k] = y
+                slope = (high - low) / (end - start)
+                between = slope * (v - start) + low
+                if between != between:
+                    between = slope * (v - end) + high
+                    if between != between and low == high:
+                        between = low
+                out[k] = between
 """
 """Piecewise linear interpolation; between infinities from whichever side gives a number."""
 

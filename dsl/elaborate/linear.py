@@ -18,6 +18,7 @@ from .broadcasting import shape_text
 from .context import error
 from .elementwise import arithmetic
 from .joining import stacked
+from .powers import power
 from .python_reductions import as_number
 from .reductions import accumulate
 from .shaping import diagonal, expand_dims, ravel, remap, reshape, squeeze, total_size
@@ -187,19 +188,18 @@ def vdot(site: Site, a: Value, b: Value) -> Value:
     return dot(site, _conjugated(site, ravel(site, a)), ravel(site, b))
 
 
+def _conjugated(site: Site, value: Value) -> Value:
+    """Return the conjugate of complex values, all others as they are: bools stay bools."""
+    if array_of(site, value).kind.dtype.kind != "c":
+        return value
+    return elementwise(site.ctx, combine_of(np.conjugate), [value], site.span)
+
+
 def vecdot(site: Site, x1: Value, x2: Value) -> Value:
     """Return the products over the last axis, the first conjugated, other axes broadcast."""
     product = array_of(site, arithmetic(site, "*", _conjugated(site, x1), x2))
-    op = OPS["or"] if product.kind.dtype.kind == "b" else OPS["add"]
+    op = OPS["or" if product.kind.dtype.kind == "b" else "add"]
     return accumulate(site, op, product, (product.rank - 1,), product.kind)
-
-
-def _conjugated(site: Site, value: Value) -> Array:
-    """Return an array conjugated; one of real numbers keeps its type, also of bools."""
-    array = array_of(site, value)
-    if array.kind.dtype.kind != "c":
-        return array
-    return array_of(site, elementwise(site.ctx, combine_of(np.conjugate), [array], site.span))
 
 
 def ufunc_outer(ufunc: np.ufunc, site: Site, a: Value, b: Value) -> Value:
@@ -208,6 +208,8 @@ def ufunc_outer(ufunc: np.ufunc, site: Site, a: Value, b: Value) -> Value:
     axes = (*left.axes, *site.ctx.axes(right.rank))
     shape = (*left.shape, *(const(1) for _ in range(right.rank)))
     spread = Array(axes, shape, left.body, left.kind, left.copied)
+    if ufunc in (np.power, np.float_power):
+        return power(site, spread, right, ufunc, False)
     return elementwise(site.ctx, combine_of(ufunc), [spread, right], site.span)
 
 
@@ -230,9 +232,12 @@ def tensordot(site: Site, a: Value, b: Value, axes: Value = Static(2)) -> Value:
         second[other] = first[one]
     summed = {first[one] for one, _ in pairs}
     output = "".join(letter for letter in (*first, *second) if letter not in summed)
-    return product_sum(
+    found = product_sum(
         site, [Operand(left, "".join(first)), Operand(right, "".join(second))], output
     )
+    if isinstance(found, Scalar):  # NumPy gives an array without axes
+        return Array((), (), found.expr, found.kind, copied=True)
+    return found
 
 
 def einsum(site: Site, subscripts: Value, *operands: Value, optimize: Value = NONE) -> Value:
@@ -336,6 +341,11 @@ def trace(
     line = array_of(site, diagonal(site, a, offset, axis1, axis2))
     kind = Kind(dtype_of(site, dtype) or line.kind.dtype.summed)
     return accumulate(site, OPS["add"], line, (line.rank - 1,), kind)
+
+
+def matrix_trace(site: Site, x: Value, *, offset: Value = ZERO, dtype: Value = NONE) -> Value:
+    """Return the sums of the diagonals of matrices, which are the last two axes."""
+    return trace(site, x, offset, Static(-2), Static(-1), dtype)
 
 
 def matrix_power(site: Site, a: Value, n: Value) -> Value:

@@ -62,11 +62,11 @@ def power(site: Site, base: Value, exponent: Value, ufunc: np.ufunc, python: boo
     if whole is not None and result.kind == "f" and abs(whole) <= _LARGEST_WHOLE:
         return _constant_power(site, base, "whole_pow", whole, Kind(result, all_weak))
     if number == 0.5 and result.kind == "f":
-        return elementwise(site.ctx, combine_of(np.sqrt, python), [base], site.span)
+        return _root(site, base, Kind(result, all_weak))
     if _is_half(number) and result.kind == "f":
         return _constant_power(site, base, "half_pow", number, Kind(result, all_weak))
     if result.kind == "i":
-        _require_nonnegative(site, base, exponent)
+        require_nonnegative(site, base, exponent)
     if all_weak:
         return elementwise(
             site.ctx, lambda *pairs: apply("pow", *pairs, to=Kind(result, True)),
@@ -108,6 +108,14 @@ def _product(site: Site, base: Value, exponent: int, kind: Kind) -> Value:
         return _repeated(cast(pair[0], dtype), exponent, dtype), kind
 
     return elementwise(site.ctx, combine, [base], site.span)
+
+
+def _root(site: Site, base: Value, kind: Kind) -> Value:
+    dtype = kind.dtype.compute
+    return elementwise(
+        site.ctx, lambda pair: (Apply(OPS["sqrt"], (cast(pair[0], dtype),), dtype), kind),
+        [base], site.span,
+    )  # fmt: skip
 
 
 def _constant_power(site: Site, base: Value, op: str, exponent: float, kind: Kind) -> Value:
@@ -153,7 +161,8 @@ def _float_base(site: Site, base: Value, rest: str = "") -> str:
     return f"make the base a float: `x.astype(float){rest}`"
 
 
-def _require_nonnegative(site: Site, base: Value, exponent: Value) -> None:
+def require_nonnegative(site: Site, base: Value, exponent: Value) -> None:
+    """Check that an integer exponent is not negative. CdValueError CD0450, in the run."""
     ctx = site.ctx
     array = exponent.array if isinstance(exponent, Masked) else as_array(ctx, exponent, site.span)
     if array.kind.dtype.kind != "i":

@@ -72,6 +72,10 @@ def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit
     fractions = unit != 1 or any(isinstance(constant(item), float) for item in items)
     wide = fractions and (several is not None or isinstance(constant(q), np.float64))
     found = [_quantile(site, a, s, axis, keepdims, "quantile", wide) for s in shares]
+    own = array_of(site, a).kind.dtype
+    whole = unit == 1 and all(isinstance(constant(item), int) for item in items)
+    if whole and own.kind in "iu":  # these are elements
+        found = [converted(site, one, own) for one in found]
     return found[0] if several is None else stacked(site, Group(tuple(found)))
 
 

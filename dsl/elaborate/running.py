@@ -14,10 +14,11 @@ from ...lowering.ir.expressions import Read
 from ...lowering.ir.indexing import Affine, const, var
 from ...lowering.ir.indexing import minimum as index_min
 from ...lowering.ir.ops import OPS
-from .arrays import as_scalar, describe, elementwise, settled, with_sums_stored
+from .arrays import as_scalar, describe, elementwise, operate, settled, with_sums_stored
 from .averages import mean, stored_once
+from .broadcasting import broadcast_to
 from .context import error
-from .elementwise import arithmetic, converted, converted_float
+from .elementwise import arithmetic, clip, converted, converted_float, imag, real
 from .joining import concatenate
 from .linear import matmul
 from .python_reductions import as_number
@@ -42,7 +43,7 @@ from .site import (
     static_number,
 )
 from .types import Kind, cast
-from .ufuncs import combine_of, resolved
+from .ufuncs import combine_of, resolved, strong_of
 from .values import Array, Group, Scalar, Static, Value
 
 REDUCERS: dict[np.ufunc, str] = {
@@ -61,10 +62,17 @@ def ufunc_reduce(ufunc: np.ufunc, name: str) -> Body:
     ) -> Value:
         if name in ("sum", "prod"):
             return reducer(name)(site, array, axis, dtype, keepdims=keepdims)
+        element = dtype_of(site, dtype)
+        if name in ("any", "all"):
+            if element not in (None, dtypes.bool_):
+                text = f"`{ufunc.__name__}.reduce` gives bools, and is asked for {element}"
+                helps = ("convert its result: `.astype(...)`",)
+                raise error("CD0404", CdTypeError, text, site.span, helps=helps)
+            return truth_reducer(name)(site, array, axis, keepdims=keepdims)
+        if element is not None:
+            array = converted(site, array, element)
         if name in ("max", "min"):
             return reducer(name)(site, array, axis, keepdims=keepdims)
-        if name in ("any", "all"):
-            return truth_reducer(name)(site, array, axis, keepdims=keepdims)
         values = array_of(site, array)
         if values.kind.dtype.kind not in "biu":
             text = f"`{ufunc.__name__}` is not defined for {describe(values)}"
@@ -77,12 +85,15 @@ def ufunc_reduce(ufunc: np.ufunc, name: str) -> Body:
     return body
 
 
-def cumulative(name: str) -> Body:
-    """Return `np.cumsum` or `np.cumprod`."""
+def cumulative(name: str, one_axis: bool = False) -> Body:
+    """Return `np.cumsum` or `np.cumprod`; with `one_axis` all elements are not joined to a line."""
     ufunc = np.add if name == "sum" else np.multiply
 
     def body(site: Site, a: Value, axis: Value = NONE, dtype: Value = NONE) -> Value:
         values = array_of(site, a)
+        if is_none(axis) and one_axis and values.rank != 1:
+            text = f"`cumulative_sum` of {describe(values)} needs an axis"
+            raise error("CD0452", CdTypeError, text, site.span, helps=("name it: `axis=0`",))
         if is_none(axis):
             values, axis = array_of(site, ravel(site, at_least(1, site, values))), ZERO
         element = dtype_of(site, dtype) or values.kind.dtype.summed
@@ -172,7 +183,7 @@ def _variables(site: Site, value: Value, in_rows: bool) -> Array:
     if array.rank > 2:
         text = f"`cov` takes one or two axes, and is given {describe(array)}"
         raise error("CD0452", CdTypeError, text, site.span)
-    wide = dtypes.promote(array.kind.dtype, dtypes.float64)
+    wide = dtypes.promote(strong_of(array.kind), dtypes.float64)
     table = array_of(site, at_least(2, site, converted(site, array, wide)))
     return table if in_rows or array.rank < 2 else array_of(site, transpose(site, table))
 
@@ -183,14 +194,16 @@ def corrcoef(site: Site, x: Value, y: Value = NONE, rowvar: Value = YES) -> Valu
     if not table.rank:
         return arithmetic(site, "/", table, table)
     axis = site.ctx.symbol("i")
-    line = remap(table, (axis,), table.shape[:1], (var(axis), var(axis)))
+    line = real(site, remap(table, (axis,), table.shape[:1], (var(axis), var(axis))))
     spread = stored_once(site, elementwise(site.ctx, combine_of(np.sqrt), [line], site.span), "std")
     column = array_of(site, spread)
     names = site.ctx.axes(2)
     rows = remap(column, names, (column.shape[0], const(1)), (var(names[0]),))
     ratio = arithmetic(site, "/", arithmetic(site, "/", table, rows), spread)
-    low = elementwise(site.ctx, combine_of(np.maximum), [ratio, Static(-1.0)], site.span)
-    return elementwise(site.ctx, combine_of(np.minimum), [low, Static(1.0)], site.span)
+    if table.kind.dtype.kind != "c":
+        return clip(site, ratio, Static(-1.0), Static(1.0))
+    parts = [clip(site, part(site, ratio), Static(-1.0), Static(1.0)) for part in (real, imag)]
+    return operate(site.ctx, "complex", parts, site.span)
 
 
 def shifted(value: Array, axis: int, by: int | Affine, size: Affine) -> Array:
@@ -243,6 +256,8 @@ def polyval(site: Site, p: Value, x: Value) -> Value:
         text = "`polyval` takes an array of coefficients, and is given one number"
         raise error("CD0452", CdTypeError, text, site.span, helps=("put it into a list: `[c]`",))
     size = static_int(site, as_number(factors.shape[0]), "the number of coefficients")
+    points = array_of(site, x)
+    x = points if points.rank else Scalar(points.body, Kind(strong_of(points.kind)))
     result: Value = arithmetic(site, "*", x, Static(0))
     for n in range(size):
         names = site.ctx.axes(factors.rank - 1)
@@ -319,7 +334,8 @@ def _vector_norm(site: Site, size: Value, over: Value, ord: Value, keepdims: Val
         name = "max" if kind == math.inf else "min"
         return reducer(name)(site, size, over, keepdims=keepdims)
     if kind == 0:
-        return count_nonzero(site, size, over, keepdims=keepdims)
+        dtype = array_of(site, size).kind.dtype
+        return converted(site, count_nonzero(site, size, over, keepdims=keepdims), dtype)
     power = static_number(site, ord, "the order of the norm")
     raised = arithmetic(site, "**", size, Static(power))
     found = reducer("sum")(site, raised, over, keepdims=keepdims)
@@ -330,6 +346,15 @@ def vector_norm(
     site: Site, x: Value, *, axis: Value = NONE, keepdims: Value = NO, ord: Value = NONE
 ) -> Value:
     """Return the norm of all elements, or along axes."""
-    if is_none(axis):
-        x, axis = ravel(site, x), ZERO
-    return norm(site, x, ord, axis, keepdims)
+    if not is_none(axis):
+        return norm(site, x, ord, axis, keepdims)
+    found = norm(site, ravel(site, x), ord, ZERO)
+    if not static_bool(site, keepdims, "keepdims"):
+        return found
+    ones = (const(1),) * array_of(site, x).rank
+    return broadcast_to(site.ctx, array_of(site, found), ones, site.span)
+
+
+def matrix_norm(site: Site, x: Value, *, keepdims: Value = NO, ord: Value = Static("fro")) -> Value:
+    """Return the norms of matrices, which are the last two axes."""
+    return norm(site, x, ord, Group((Static(-2), Static(-1))), keepdims)

@@ -20,6 +20,7 @@ from .site import (
     NONE,
     ONE,
     ZERO,
+    Body,
     Site,
     array_of,
     axes_of,
@@ -254,7 +255,20 @@ def rot90(site: Site, m: Value, k: Value = ONE, axes: Value = NONE) -> Value:
 def diagonal(
     site: Site, a: Value, offset: Value = ZERO, axis1: Value = ZERO, axis2: Value = ONE
 ) -> Value:
-    """Return the diagonal of two axes as the last axis."""
+    """Return the diagonal of two axes as the last axis, a view of it to be read only."""
+    line = diagonal_place(site, a, offset, axis1, axis2)
+    return replace(line, sealed="is a diagonal, which NumPy opens for reading only")
+
+
+def matrix_diagonal(site: Site, x: Value, *, offset: Value = ZERO) -> Value:
+    """Return the diagonals of matrices, which are the last two axes."""
+    return diagonal(site, x, offset, Static(-2), Static(-1))
+
+
+def diagonal_place(
+    site: Site, a: Value, offset: Value = ZERO, axis1: Value = ZERO, axis2: Value = ONE
+) -> Array:
+    """Return the diagonal of two axes as the last axis, to be written, too."""
     array = array_of(site, a)
     if array.rank < 2:
         raise error("CD0452", CdTypeError, "a diagonal needs at least two axes", site.span)
@@ -270,6 +284,15 @@ def diagonal(
     axes = [*(array.axes[n] for n in kept), axis]
     shape = [*(array.shape[n] for n in kept), known.maximum(extent, const(0))]
     return remap(array, axes, shape, index)
+
+
+def splitter(uneven: bool) -> Body:
+    """Return `np.split`, or `np.array_split` whose parts may be `uneven`."""
+
+    def body(site: Site, ary: Value, indices_or_sections: Value, axis: Value = ZERO) -> Value:
+        return split(site, ary, indices_or_sections, axis, uneven)
+
+    return body
 
 
 def split(

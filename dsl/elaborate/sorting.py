@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from ...lowering.diagnostic import CdTypeError
+import numpy as np
+
+from ...lowering.diagnostic import CdTypeError, CdValueError
 from ...lowering.ir import dtypes
 from ...lowering.ir.assignments import Access, Assign, Fault
 from ...lowering.ir.dtypes import DType
@@ -12,7 +15,7 @@ from ...lowering.ir.expressions import Apply, Const, Domain, Dynamic, Expr, Posi
 from ...lowering.ir.indexing import Affine, const, var
 from ...lowering.ir.ops import OPS
 from . import devices, library
-from .arrays import as_scalar, count, describe, operate, permuted, settled
+from .arrays import as_scalar, count, describe, elementwise, operate, permuted, settled
 from .averages import stored_once
 from .context import error
 from .creation import linspace
@@ -40,7 +43,8 @@ from .site import (
     text_of,
 )
 from .stores import assign
-from .types import Kind, apply, cast
+from .types import Kind, apply, cast, truth
+from .ufuncs import combine_of, strong_of
 from .values import Array, Group, Scalar, Static, Value
 from .ways_out import WAYS_OUT
 
@@ -140,9 +144,12 @@ def order_by_merging(site: Site, keys: Array, order: Array) -> None:
 def searchsorted(site: Site, a: Value, v: Value, side: Value = Static("left")) -> Value:
     """Return where values go into a sorted line so that it stays sorted."""
     after = text_of(site, side, "side", ("left", "right")) == "right"
-    line, values = flat(site, a, "line"), array_of(site, v)
     if array_of(site, a).rank != 1:
         raise error("CD0452", CdTypeError, "`searchsorted` looks along one axis", site.span)
+    line, values = flat(site, a, "line"), array_of(site, v)
+    common = dtypes.promote(strong_of(line.kind), strong_of(values.kind))
+    if common.kind == "f" and line.kind.dtype.kind in "iu" and values.kind.dtype.kind in "iu":
+        line, values = (array_of(site, converted(site, one, common)) for one in (line, values))
     found = fresh(site, values.shape, dtypes.int64, "places")
     wanted = flat(site, _with_axis(site, values), "values")
     inlined(site, library.SEARCH, line, wanted, _flat_view(site, found), Static(after))
@@ -165,17 +172,19 @@ def _flat_view(site: Site, value: Array) -> Array:
 
 
 def digitize(site: Site, x: Value, bins: Value, right: Value = NO) -> Value:
-    """Return the bin of each value between edges that rise or fall; others raise ValueError."""
-    line = flat(site, bins, "bins")
-    if array_of(site, bins).rank != 1:
-        raise error("CD0452", CdTypeError, "`digitize` takes edges along one axis", site.span)
-    for value in (line, array_of(site, x)):
-        require_ordered(site, value, "digitize")
-    rising = fresh(site, line.shape, line.kind.dtype, "edges")
-    falls = stored_once(site, inlined(site, library.RISING, line, rising), "falls")
+    """Return the bin of each value between edges that rise, or that fall."""
     side = "left" if static_bool(site, right, "right") else "right"
-    place = searchsorted(site, rising, x, Static(side))
-    return where(site, falls, arithmetic(site, "-", as_number(line.shape[0]), place), place)
+    edges = array_of(site, bins)
+    if edges.rank != 1:
+        text = f"`digitize` takes edges along one axis, and is given {describe(edges)}"
+        raise error("CD0452", CdTypeError, text, site.span)
+    for value in (edges, array_of(site, x)):
+        require_ordered(site, value, "digitize")
+    rising = fresh(site, edges.shape, strong_of(edges.kind), "rising")
+    falls = inlined(site, library.RISING, flat(site, edges, "edges"), rising)
+    found = stored_once(site, searchsorted(site, rising, x, Static(side)), "found")
+    turned = arithmetic(site, "-", as_number(edges.shape[0]), found)
+    return where(site, falls, turned, found)
 
 
 def histogram(
@@ -216,34 +225,41 @@ def histogram(
 def _equal_edges(site: Site, values: Array, number: Affine, ends: Value, dtype: DType) -> Array:
     """Return edges of bins of one width between given ends, or the extreme values."""
     given = items_of(ends)
-    if given is not None:
-        low, high = given
-        plain = [constant(end) for end in given]
-        if plain[0] is not NOT_CONSTANT and plain[0] == plain[1]:
-            low, high = (arithmetic(site, s, end, Static(0.5)) for s, end in zip("-+", given))
-    else:
+    plain = [constant(end) for end in given or ()]
+    if given is None:
         require_elements(site, values, (0,), "the range of a histogram")
         low, high = (
             stored_once(site, reducer(name)(site, values), name) for name in ("min", "max")
         )
+    else:
+        low, high = given
+    if given is None or NOT_CONSTANT in plain:
         _require_finite(site, low, high)
         same = arithmetic(site, "==", low, high)
         low, high = (
             stored_once(site, where(site, same, arithmetic(site, "+", end, Static(d)), end), "end")
             for end, d in ((low, -0.5), (high, 0.5))
         )
+    elif not plain[0] <= plain[1] or not all(map(math.isfinite, plain)):  # type: ignore
+        raise error("CD0457", CdValueError, _NO_RANGE, site.span, helps=WAYS_OUT["CD0457"])
+    elif plain[0] == plain[1]:
+        low, high = (arithmetic(site, s, end, Static(0.5)) for s, end in zip("-+", given))
     low, high = converted(site, low, dtype), converted(site, high, dtype)
     line = linspace(site, low, high, as_number(number + 1), dtype=Static(dtype))
     return site.ctx.materialize(array_of(site, line), "edges", site.span)
 
 
-def _require_finite(site: Site, *values: Value) -> None:
-    for value in values:
-        scalar = as_scalar(value, site.span)
-        test = Apply(OPS["isfinite"], (cast(scalar.expr, scalar.kind.dtype.compute),), dtypes.bool_)
-        text = "the values have no finite range"
-        fault = Fault("CD0457", "CdValueError", text, WAYS_OUT["CD0457"])
-        site.ctx.check(test, fault, (), site.span, Domain())
+_NO_RANGE = "the range of a histogram is not finite, or ends before it begins"
+
+
+def _require_finite(site: Site, low: Value, high: Value) -> None:
+    tests = [
+        elementwise(site.ctx, combine_of(np.isfinite), [value], site.span) for value in (low, high)
+    ]
+    tests.append(arithmetic(site, "<=", low, high))
+    fault = Fault("CD0457", "CdValueError", _NO_RANGE, WAYS_OUT["CD0457"])
+    for test in tests:
+        site.ctx.check(truth(as_scalar(test, site.span).expr), fault, (), site.span, Domain())
 
 
 def _weights(site: Site, values: Array, weights: Value) -> tuple[Array, DType, DType]:
@@ -319,11 +335,14 @@ def interp(
     site: Site, x: Value, xp: Value, fp: Value, left: Value = NONE, right: Value = NONE
 ) -> Value:
     """Return piecewise linear interpolation, the end values outside."""
-    points, places = array_of(site, x), flat(site, xp, "xp")
-    for value in (points, places):
-        require_ordered(site, value, "interp")
-    heights = array_of(site, fp)
-    if heights.kind.dtype.kind == "c":
+    for value in (x, xp):
+        require_ordered(site, array_of(site, value), "interp")
+    if array_of(site, xp).rank != 1 or array_of(site, fp).rank != 1:
+        text = "`interp` takes points along one axis"
+        raise error("CD0452", CdTypeError, text, site.span)
+    points = array_of(site, x)
+    places = flat(site, converted(site, xp, dtypes.float64), "xp")
+    if array_of(site, fp).kind.dtype.kind == "c":
         ends = [[NONE if is_none(end) else part(site, end) for end in (left, right)]
                 for part in (real, imag)]  # fmt: skip
         sides = [
@@ -344,9 +363,27 @@ def _interpolated(
     ends: list[Value] = []
     for given, at in zip(outside, (const(0), values.shape[0] - 1), strict=True):
         own = Scalar(values.at((at,)), values.kind)
-        ends.append(own if is_none(given) else given)
+        end = own if is_none(given) else given
+        require_ordered(site, array_of(site, end), "interp")
+        ends.append(converted(site, end, dtypes.float64))
     out = fresh(site, points.shape, dtypes.float64, "between")
     line = flat(site, converted(site, _with_axis(site, points), dtypes.float64), "x")
     inlined(site, library.INTERPOLATE, line, places, values, _flat_view(site, out), *ends,
             Static(has_nan))  # fmt: skip
     return Scalar(out.body, out.kind) if not points.rank else out
+
+
+def _complex_interp(site: Site, x: Value, xp: Value, fp: Value, left: Value, right: Value) -> Value:
+    """Return the interpolation of complex numbers, the parts one by one as NumPy computes them."""
+    values = array_of(site, fp)
+    require_elements(site, values, (0,), "interp")
+    last = Scalar(values.at((values.shape[0] - 1,)), values.kind)
+    ends = (
+        Scalar(values.at((const(0),)), values.kind) if is_none(left) else left,
+        last if is_none(right) else right,
+    )
+    parts = [
+        interp(site, x, xp, part(site, values), *(part(site, end) for end in ends))
+        for part in (real, imag)
+    ]
+    return operate(site.ctx, "complex", parts, site.span)

@@ -6,7 +6,9 @@ NumPy 2 promotes. Float16 and bfloat16 are computed in float32 and keep their ow
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
+from functools import reduce as fold_left
 from math import copysign, isnan
 
 import numpy as np
@@ -87,6 +89,15 @@ def join(left: Kind, right: Kind) -> Kind:
     if weak.dtype.kind == "c" and strong.dtype.kind == "f":
         return Kind(dtypes.complex128 if strong.dtype.bits == 64 else dtypes.complex64)
     return Kind(weak.dtype)
+
+
+def join_all(kinds: Sequence[Kind]) -> Kind:
+    """Return the kind of an operation on several, to which Python's numbers adapt last.
+
+    >>> join_all([Kind(dtypes.int8), WEAK_FLOAT, Kind(dtypes.float32)])
+    float32
+    """
+    return fold_left(join, sorted(kinds, key=lambda kind: kind.weak))
 
 
 def same_kind(source: Kind, target: DType) -> bool:
@@ -204,44 +215,34 @@ def digits(value: object) -> str:
 def compared_exactly(
     row: Op, left: tuple[Expr, Kind], right: tuple[Expr, Kind]
 ) -> tuple[Expr, Kind] | None:
-    """Return a comparison of integers by value, as NumPy compares, where no type holds both sides:
-    of a Python int with integers of a type, and of signed integers with uint64.
+    """Return a comparison of integers that no one type holds, by value as NumPy compares.
 
-    None for other operands: they are compared in their joined type.
+    A Python int beside integers of a type, and signed integers beside uint64. None for other
+    operands: they are compared in their joined type.
     """
-    kinds = (left[1], right[1])
-    if all(not kind.weak and kind.dtype.kind in "iu" for kind in kinds):
-        return _compared_with_unsigned(row, left, right)
-    weak = [pair for pair in (left, right) if pair[1] == WEAK_INT]
-    strong = [pair for pair in (left, right) if not pair[1].weak and pair[1].dtype.kind in "iu"]
-    if len(weak) != 1 or len(strong) != 1:
+    kinds = [left[1], right[1]]
+    if any(kind.dtype.kind not in "iu" for kind in kinds) or all(kind.weak for kind in kinds):
         return None
-    known = weak[0][0].value if isinstance(weak[0][0], Const) else None
-    if isinstance(known, int) and not fits(known, dtypes.int64):
-        return _compared_with_long(row, known, strong[0], weak[0] is left), BOOL
-    if strong[0][1].dtype is not dtypes.uint64:
+    for side, other in ((left, right), (right, left)):
+        known = whole_constant(side[0]) if side[1].weak else None
+        if known is not None and not fits(known, dtypes.int64):
+            return _compared_with_long(row, known, other, side is left), BOOL
+    wide = [kind.dtype is dtypes.uint64 for kind in kinds]
+    if not any(wide):
+        if not any(kind.weak for kind in kinds):
+            return None
         sides = tuple(cast(expr, dtypes.int64) for expr, _ in (left, right))
         return Apply(row, sides, dtypes.bool_), BOOL
-    below = Apply(OPS["lt"], (weak[0][0], ZERO), dtypes.bool_)
-    # a negative number is less than every element, whichever side it is on
-    answer = row.name in (("lt", "le", "ne") if weak[0] is left else ("gt", "ge", "ne"))
-    plain = Apply(row, tuple(cast(e, dtypes.uint64) for e, _ in (left, right)), dtypes.bool_)
-    return Select(below, Const(answer, dtypes.bool_), plain), BOOL
-
-
-def _compared_with_unsigned(
-    row: Op, left: tuple[Expr, Kind], right: tuple[Expr, Kind]
-) -> tuple[Expr, Kind] | None:
-    """Return a comparison of signed integers with uint64, None where one type holds both sides."""
-    kinds = (left[1].dtype, right[1].dtype)
-    if dtypes.uint64 not in kinds or all(dtype.kind == "u" for dtype in kinds):
+    if all(wide):
         return None
-    signed = left[0] if kinds[0].kind == "i" else right[0]
-    wide = cast(signed, dtypes.int64)
-    below = Apply(OPS["lt"], (wide, ZERO), dtypes.bool_)
-    # a negative number is less than every element of the other side
-    answer = row.name in (("lt", "le", "ne") if signed is left[0] else ("gt", "ge", "ne"))
+    signed = right if wide[0] else left
+    # a negative number is less than every element, whichever side it is on
+    answer = row.name in (("lt", "le", "ne") if signed is left else ("gt", "ge", "ne"))
     plain = Apply(row, tuple(cast(e, dtypes.uint64) for e, _ in (left, right)), dtypes.bool_)
+    known = whole_constant(signed[0])
+    if known is not None:
+        return (plain if known >= 0 else Const(answer, dtypes.bool_)), BOOL
+    below = Apply(OPS["lt"], (signed[0], cast(ZERO, signed[0].dtype)), dtypes.bool_)
     return Select(below, Const(answer, dtypes.bool_), plain), BOOL
 
 
@@ -254,6 +255,17 @@ def _compared_with_long(row: Op, number: int, other: tuple[Expr, Kind], is_left:
         return Apply(row, sides, dtypes.bool_)
     is_less = (number < 0) == is_left  # whether the left side is less than the right one
     return Const(row.name in (("lt", "le", "ne") if is_less else ("gt", "ge", "ne")), dtypes.bool_)
+
+
+def whole_constant(expr: Expr) -> int | None:
+    """Return the integer that an expression is, None where it is none or not known."""
+    match expr:
+        case Position(index):
+            return index.constant
+        case Const(int() as value, _) if not isinstance(value, bool):
+            return value
+        case _:
+            return None
 
 
 def admit(row: Op, kind: Kind) -> Kind:
@@ -288,6 +300,11 @@ def both(*tests: Expr | None) -> Expr | None:
             continue
         out = test if out is None else Apply(OPS["and"], (out, test), dtypes.bool_)
     return out
+
+
+def any_of(*tests: Expr) -> Expr:
+    """Return the disjunction of tests, of which there is one at least."""
+    return fold_left(lambda one, other: Apply(OPS["or"], (one, other), dtypes.bool_), tests)
 
 
 def negate(test: Expr) -> Expr:

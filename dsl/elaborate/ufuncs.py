@@ -16,9 +16,20 @@ import numpy as np
 
 from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Const, Expr, Position
+from ...lowering.ir.expressions import Apply, Const, Expr
 from ...lowering.ir.ops import OPS
-from .types import BOOL, WEAK_FLOAT, Kind, Unfit, apply, cast, compared_exactly, join, truth
+from .types import (
+    BOOL,
+    WEAK_FLOAT,
+    Kind,
+    Unfit,
+    apply,
+    cast,
+    compared_exactly,
+    join,
+    truth,
+    whole_constant,
+)
 
 Pair = tuple[Expr, Kind]
 Combine = Callable[..., Pair]
@@ -176,8 +187,6 @@ def _as_numpy(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
 
 
 def _result(name: str, operands: tuple[Expr, ...], output: DType) -> Expr:
-    if len({operand.dtype for operand in operands}) > 1:  # comparison of int64 with uint64
-        operands = tuple(cast(operand, dtypes.float64) for operand in operands)
     rule = _RULES.get(name)
     if rule is not None:
         return rule(operands, output.compute)
@@ -274,15 +283,7 @@ def require_fit(expr: Expr, kind: Kind, dtype: DType) -> None:
 
 
 def _weak_integer(expr: Expr, kind: Kind) -> int | None:
-    if not kind.weak or kind.dtype.kind != "i":
-        return None
-    match expr:
-        case Position(index):
-            return index.constant
-        case Const(int() as value, _):
-            return value
-        case _:
-            return None
+    return whole_constant(expr) if kind.weak and kind.dtype.kind == "i" else None
 
 
 def _fits(value: int, dtype: DType) -> bool:

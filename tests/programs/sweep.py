@@ -1,146 +1,270 @@
-"""Every expression of NumPy's functions x types x shapes, held against NumPy itself.
+"""Every function of NumPy that the language knows, with every parameter, against NumPy itself.
 
-    python -m tests.programs.sweep                                   a drawn part of all
-    python -m tests.programs.sweep --programs 0 --shapes small       all of them, on small arrays
-    python -m tests.programs.sweep --programs 0 --shapes large --jobs 2
+    python -m tests.programs.sweep --types all --shapes small --seed 1 --jobs 2
+    python -m tests.programs.sweep --types f8,u1 --shapes large --only cumsum --backend numpy
 
-Values, types, what is shared with arguments, arguments after the call and whether NumPy raises have
-to be the same; an expression may be refused. Each is interpreted, and compiled at default settings.
+A case is a row of `expressions` with one element type, one size and drawn values and layouts. It
+is right where results, their types, the arguments after the call and what shares memory are
+NumPy's, at default settings; where NumPy raises, an error is wanted. What is refused is counted.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from .check import Finding, check_all
+import plusequals as pe
+from plusequals.lowering import settings
+from plusequals.lowering.diagnostic import CdError, CdInternalError
+
+from . import batch
+from .agreement import Taken, parted, taken
+from .expressions import GROUPS, TOLERANCES
 from .isolate import Child, Crashed, first_ready
-from .model import ArgSpec, Program
-from .numpy_expressions import EXPRESSIONS
-from .ways import Ways
+from .operands import NAMES, Given, made
 
-TYPES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
-    "float32", "float64", "complex64", "complex128",
-)  # fmt: skip
-SHAPES = {"small": ((3, 4), (5, 3), (1, 2)), "large": ((130, 64), (64, 1500))}
-BATCH = 40
-_ROUNDED = (
-    "exp sqrt cbrt log sin cos tan arc hyp pow ** degrees radians deg2rad rad2deg angle mean var "
-    "std average cov corr norm linalg quantile percentile median trapezoid polyval gradient "
-    "convolve correlate interp linspace space @ dot inner outer einsum kron cross sum prod reduce "
-    "accumulate trace histogram density unwrap divide reciprocal / mgrid"
-).split()
-"""What may be rounded in another way than NumPy does, or adds in another order."""
+TYPES = "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split()
+SHAPES = ("small", "large")
+BATCH = 48
+"""Cases in one C file."""
 
 
-def program_of(expression: str, dtype: str, shape: tuple[int, int], seed: int) -> Program:
-    """Return the function of one expression, and arguments of a type and shape."""
-    rows, columns = shape
-    rng = random.Random(f"{expression} {dtype} {shape} {seed}")
-    kind = "exact" if rng.random() < 0.7 else "wild"
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A row with an element type, a size, and what draws its values."""
 
-    def spec(name: str, dtype: str, shape: tuple[int, ...], kind: str) -> ArgSpec:
-        return ArgSpec(name, dtype, shape, kind, "C", rng.randrange(2**31))
+    tolerance: str
+    text: str
+    dtype: str
+    size: str
+    seed: int
 
-    side = columns if columns < 100 else 40
-    specs = (
-        spec("a", dtype, shape, kind), spec("b", dtype, shape, kind),
-        spec("v", dtype, (columns,), kind), spec("w", dtype, (columns,), kind),
-        spec("q", dtype, (side, side), "exact"),
-        spec("t", dtype, (2, *shape), "exact"), spec("k", "int64", (columns,), f"index:{columns}"),
-        spec("m", "bool", shape, "exact"), spec("d", "float64", (columns,), kind),
-        spec("h", "float16", (columns,), "exact"), spec("l", "int64", (columns,), "wild"),
-        spec("u", "uint64", (columns,), "wild"), spec("r", "float64", (columns,), "rising"),
-        ArgSpec("i", "int", (), str(rng.randrange(-3, 6))),
-        ArgSpec("x", "float", (), rng.choice(("0.5", "-1.5", "2.675", "0.0", "0.15"))),
-    )  # fmt: skip
-    text = f"def f({', '.join(one.name for one in specs)}):\n    return {expression}\n"
-    rounds = np.dtype(dtype).kind == "c" or any(name in expression for name in _ROUNDED)
-    return Program(text, specs, "S", True, rounds)
+    @property
+    def source(self) -> str:
+        """The function of the row."""
+        *before, result = self.text.split(";")
+        names = ", ".join(name for name in NAMES if re.search(rf"\b{name}\b", self.text))
+        lines = [*(line.strip() for line in before), f"return {result.strip()}"]
+        return f"def f({names}):\n" + "".join(f"    {line}\n" for line in lines)
 
+    def given(self) -> dict[str, Given]:
+        """Return new arguments."""
+        drawn = random.Random(f"{self.seed}:{self.text}:{self.dtype}:{self.size}").randrange(2**32)
+        names = [name for name in NAMES if re.search(rf"\b{name}\b", self.text)]
+        plain = self.tolerance in ("sums", "loose")
+        unsigned = re.search(r"uint|'u[18]'", self.text) is not None
+        return made(names, self.dtype, self.size, drawn, plain, unsigned)
 
-def programs(seed: int, types: Sequence[str], shapes: Sequence[tuple[int, int]]) -> list[Program]:
-    """Return all programs, in an order that a seed draws."""
-    made = [
-        program_of(expression, dtype, shape, seed)
-        for expression in EXPRESSIONS
-        for dtype in types
-        for shape in shapes
-    ]
-    random.Random(seed).shuffle(made)
-    return made
+    def __str__(self) -> str:
+        given = ", ".join(f"{name}={one}" for name, one in self.given().items())
+        return f"{self.text}   [{self.dtype} {self.size} seed {self.seed}] {given}"
 
 
-def batch(chosen: Sequence[Program], compiled: bool) -> list[tuple[str, Finding | None]]:
-    """Return of each program why it was refused, and the finding."""
-    large = max(spec.shape[0] for spec in chosen[0].args if spec.shape) > 9
-    ways = Ways(c=compiled, profile="default", optimize=2, schedule=True, numpy=large)
-    return [(case.refused, case.finding) for case in check_all(chosen, ways)]
+@dataclass(slots=True)
+class Verdict:
+    """What became of a case: `same`, `refused`, `open` or `differs`, and why."""
+
+    case: Case
+    kind: str = ""
+    why: str = ""
 
 
-def sweep(chosen: Sequence[Program], jobs: int, compiled: bool) -> tuple[Counter[str], list[str]]:
-    """Run programs in processes of their own; return why some are refused, and the findings."""
-    refused: Counter[str] = Counter()
-    found: list[str] = []
-    waiting = [chosen[n : n + BATCH] for n in range(0, len(chosen), BATCH)]
-    running: dict[Child, Sequence[Program]] = {}
-    done, started = 0, time.monotonic()
+@dataclass(slots=True)
+class _Run:
+    verdict: Verdict
+    want: Taken
+    function: Any = None
+    code: batch.Deferred | None = None
+
+
+def check(cases: Sequence[Case], backend: str = "cc") -> list[Verdict]:
+    """Return what became of each case; C is compiled for all at once."""
+    with batch.installed() as deferring, settings.override(cache=False):
+        runs = [_begun(case, n, deferring) for n, case in enumerate(cases)]
+        ready = [run for run in runs if run.code is not None]
+        if backend == "cc":
+            _compile(ready)
+        for run in ready:
+            if not run.verdict.kind:
+                _finish(run)
+    return [run.verdict for run in runs]
+
+
+def _begun(case: Case, number: int, deferring: batch.Deferring) -> _Run:
+    names: dict[str, Any] = {"np": np}
+    exec(case.source, names)
+    run = _Run(Verdict(case), taken(names["f"], case.given()))
+    text = case.source.replace("def f(", f"def f{number}(", 1)
+    before = len(deferring.made)
+    try:
+        run.function = pe.cd_from_source(text, {"np": np}, backend=batch.NAME)
+        run.function.specialise(*(one.value for one in case.given().values()))
+    except Exception as why:
+        _told(run, why)
+        return run
+    if len(deferring.made) > before:
+        run.code = deferring.made[-1]
+    else:
+        _finish(run)
+    return run
+
+
+def _told(run: _Run, why: Exception) -> None:
+    """An error instead of a result: refused, or of the kind that nobody should see."""
+    if isinstance(why, CdError) and not isinstance(why, CdInternalError):
+        run.verdict.kind, run.verdict.why = "refused", f"{why.code} {why.diagnostics[0].message}"
+        return
+    at = traceback.extract_tb(why.__traceback__)[-1]
+    run.verdict.kind = "differs"
+    run.verdict.why = f"raw {type(why).__name__} {at.name}:{at.lineno}: {str(why)[:300]}"
+
+
+def _compile(runs: list[_Run]) -> None:
+    """Compile all at once; where that fails, one by one."""
+    codes = [run.code for run in runs if run.code is not None]
+    try:
+        made = batch.compile_all([code.procedure for code in codes])
+    except Exception:
+        made = []
+        for run, code in zip(runs, codes):
+            try:
+                code.code = batch.compile_all([code.procedure])[0]
+            except Exception as why:
+                run.verdict.kind = "differs"
+                run.verdict.why = f"not compiled: {str(why)[:300]}"
+        return
+    for code, one in zip(codes, made):
+        code.code = one
+
+
+def _finish(run: _Run) -> None:
+    case, verdict = run.verdict.case, run.verdict
+    got = taken(lambda *values: run.function(*values), case.given())
+    if got.raised is not None:
+        _told(run, got.raised)
+        return
+    if run.want.raised is not None:
+        verdict.kind = "differs"
+        verdict.why = f"gives {got.result!r:.80} where NumPy raises {run.want.raised!r:.120}"
+        return
+    if run.want.undefined:
+        verdict.kind = "open"
+        return
+    how = "ulps" if case.tolerance == "exact" and case.dtype in ("c8", "c16") else case.tolerance
+    why = parted(got, run.want, TOLERANCES[how], how)
+    verdict.kind, verdict.why = ("differs", why) if why else ("same", "")
+
+
+def cases_of(options: argparse.Namespace) -> list[Case]:
+    """Return the cases that the options ask for, those of one type beside each other."""
+    types = TYPES if options.types == "all" else options.types.split(",")
+    sizes = SHAPES if options.shapes == "both" else (options.shapes,)
+    groups = options.groups.split(",") if options.groups else list(GROUPS)
+    rows = [row for group in groups for row in GROUPS[group] if options.only in row[1]]
+    out = [
+        Case(tolerance, text, dtype, size, options.seed)
+        for size in sizes for dtype in types for tolerance, text in rows
+    ]  # fmt: skip
+    if options.cases and options.cases < len(out):
+        out = random.Random(options.seed).sample(out, options.cases)
+    return out
+
+
+@dataclass
+class Tally:
+    """What came out so far."""
+
+    started: float = field(default_factory=time.monotonic)
+    kinds: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    findings: list[Verdict] = field(default_factory=list)
+
+    def add(self, verdict: Verdict, told: bool) -> None:
+        """Count a verdict; print it where it is a finding."""
+        self.kinds[verdict.kind] += 1
+        if verdict.kind == "refused":
+            behind = f" <- {verdict.case.text}" if told else ""
+            self.refused[verdict.why[:60] + behind] += 1
+        if verdict.kind == "differs":
+            self.findings.append(verdict)
+            print(f"\n{verdict.case}\n    {verdict.why}", flush=True)
+
+    def line(self, wanted: int) -> str:
+        """Return the progress as one line."""
+        done = sum(self.kinds.values())
+        rate = done / max(time.monotonic() - self.started, 1e-9)
+        return (
+            f"{done}/{wanted} cases, {rate:.1f}/s, {self.kinds['same']} same, "
+            f"{self.kinds['refused']} refused, {self.kinds['open']} left open by NumPy, "
+            f"{len(self.findings)} findings"
+        )
+
+
+def sweep(cases: Sequence[Case], backend: str, jobs: int, told: bool = False) -> Tally:
+    """Run the cases, each batch in a process of its own; return the tally."""
+    tally = Tally()
+    waiting = [list(cases[n : n + BATCH]) for n in range(0, len(cases), BATCH)]
+    running: dict[Child, list[Case]] = {}
     while waiting or running:
         while waiting and len(running) < jobs:
-            now = waiting.pop(0)
-            running[Child(batch, now, compiled)] = now
+            some = waiting.pop(0)
+            running[Child(check, some, backend)] = some
         child = first_ready(list(running))
-        now = running.pop(child)
-        try:
-            results = child.result(600.0)
-        except Crashed as why:
-            results = [(f"crash: {why}", None)] * len(now)
-            found.append(f"a batch {why}: {[one.text for one in now]}")
-        for program, (reason, finding) in zip(now, results, strict=True):
-            if reason:
-                refused[" ".join(reason.split("`")[0].split()[:6])] += 1
-            if finding is not None:
-                found.append(_told(program, finding))
-                print(f"\n{found[-1]}", flush=True)
-        done += len(now)
-        rate = done / (time.monotonic() - started)
-        line = f"{done}/{len(chosen)}, {rate:.1f}/s, {sum(refused.values())} refused"
-        print(f"\r{line}, {len(found)} findings", end="", file=sys.stderr, flush=True)
+        some = running.pop(child)
+        for verdict in _answer(child, some, backend):
+            tally.add(verdict, told)
+        print(f"\r{tally.line(len(cases))}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    return refused, found
+    return tally
 
 
-def _told(program: Program, finding: Finding) -> str:
-    expression = program.text.split("return ")[1].strip()
-    first = program.args[0]
-    return f"{expression:40} {first.dtype:10} {first.shape} [{finding.check}] {finding.why[:300]}"
+def _answer(child: Child, cases: list[Case], backend: str) -> list[Verdict]:
+    """Return what a process found; after a crash, what a process for each case finds."""
+    try:
+        answer: list[Verdict] = child.result(900.0)
+        return answer
+    except Crashed as why:
+        if len(cases) == 1:
+            return [Verdict(cases[0], "differs", f"crashed: {why}")]
+    return [
+        one for case in cases for one in _answer(Child(check, [case], backend), [case], backend)
+    ]
+
+
+def options_of(arguments: list[str] | None) -> argparse.Namespace:
+    """Return the options of a command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--types", default="all", help="`all`, or some, as in `f8,u1`")
+    parser.add_argument("--shapes", choices=(*SHAPES, "both"), default="small")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--programs", "--cases", dest="cases", type=int, default=0, help="so many, drawn from all; 0: all")
+    parser.add_argument("--groups", default="", help=f"some of {','.join(GROUPS)}")
+    parser.add_argument("--only", default="", help="rows with that text in them")
+    parser.add_argument("--backend", choices=("cc", "numpy"), default="cc")
+    parser.add_argument("--refused", action="store_true", help="list what was refused, too")
+    return parser.parse_args(arguments)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run from the command line; return 1 where anything was found."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--programs", type=int, default=400, help="how many; 0: all")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--types", nargs="*", default=list(TYPES), choices=TYPES)
-    parser.add_argument("--shapes", choices=sorted(SHAPES), default="small")
-    parser.add_argument("--only", default="", help="expressions that contain this text")
-    parser.add_argument("--interpreted", action="store_true", help="compile nothing")
-    given = parser.parse_args(arguments)
-    chosen = programs(given.seed, given.types, SHAPES[given.shapes])
-    chosen = [one for one in chosen if given.only in one.text][: given.programs or None]
-    refused, found = sweep(chosen, given.jobs, not given.interpreted)
-    print(f"{len(chosen)} programs, {sum(refused.values())} refused, {len(found)} findings")
-    for reason, count in refused.most_common(25):
+    options = options_of(arguments)
+    cases = cases_of(options)
+    tally = sweep(cases, options.backend, options.jobs, options.refused)
+    print(tally.line(len(cases)))
+    for reason, count in tally.refused.most_common(None if options.refused else 20):
         print(f"  refused {count:5}  {reason}")
-    return 1 if found else 0
+    return 1 if tally.findings else 0
 
 
 if __name__ == "__main__":

@@ -1,59 +1,134 @@
-"""Expressions of NumPy's functions: a few of all, and those that once gave something else."""
+"""The sweep over NumPy's functions: its table is complete, and a small sample of it agrees."""
 
 from __future__ import annotations
 
+import ast
+import dis
+import inspect
+import random
+
+import numpy as np
 import pytest
 
-from .check import check_all
-from .numpy_expressions import EXPRESSIONS
-from .sweep import SHAPES, TYPES, main, program_of, programs
-from .ways import Ways
+from plusequals.dsl.elaborate import numpy_functions
+from plusequals.dsl.elaborate.site import Body, Handler, _signature
+from plusequals.dsl.elaborate.ufuncs import OP_OF
 
-FOUND = {
-    "np.nan_to_num(a)": "int8 bool", "np.nan_to_num(a, copy=False)": "float32 int16 complex64",
-    "np.nan_to_num(a, nan=2, posinf=3, neginf=-3)": "float64", "np.clip(a, None, None)": "int32",
-    "a.astype(np.float32, casting='equiv')": "float16 float32",
-    "a.astype(np.float64, casting='safe')": "int8 complex64",
-    "a.astype(np.int32).astype(np.float64)": "float64", "l == u": "bool", "u > l": "bool",
-    "u >= 2**63": "bool", "u == 2**64 - 1": "bool", "l < 2**70": "bool",
-    "a ** 0.5": "uint8 int16 bool", "a ** -1.0": "uint8", "np.cov(v, w)": "float16",
-    "np.corrcoef(a)": "float32", "np.vdot(v, w)": "bool", "np.vecdot(a, b)": "bool",
-    "np.r_[v, 1]": "uint8", "np.r_[v, 1.5]": "float32", "np.average(v, weights=h)": "uint8",
-    "np.average(v, weights=d - d)": "float64", "np.pad(v, (1, 2), constant_values=(4, 6))": "int8",
-    "np.pad(a, 1, constant_values=((1, 2), (3, 4)))": "float64", "np.nanmax(a)": "complex64",
-    "np.take(v, -1)": "int64", "np.arange(x, 3.0, 0.3)": "bool", "round(x, 1)": "bool",
-    "np.digitize(d, r[::-1])": "float64", "np.digitize(d, w)": "float64",
-    "np.histogram(d, [3, 1, 2])": "float64", "np.interp(d, r, 1 / d)": "float64",
-    "np.interp(d, r, v)": "complex128", "np.interp(v, r, d)": "complex64",
-    "np.round(a, 1)": "bool",
+from . import sweep
+from .agreement import Taken, parted
+from .expressions import GROUPS
+
+_TEXTS = [text for rows in GROUPS.values() for _, text in rows]
+_IGNORED = {
+    ("zeros_like", "subok"), ("ones_like", "subok"), ("empty_like", "subok"),
+    ("isin", "assume_unique"), ("einsum", "optimize"), ("argsort", "kind"), ("argsort", "stable"),
 }  # fmt: skip
-"""By the types of the arrays that differed."""
+"""Parameters without a meaning of their own: classes of arrays, hints, orders that are allowed."""
 
 
-def test_what_once_differed_is_as_numpy_has_it_or_refused() -> None:
-    chosen = [
-        program_of(expression, dtype, (3, 4), seed)
-        for expression, types in FOUND.items()
-        for dtype in types.split()
-        for seed in (1, 2)
-    ]
-    ways = Ways(profile="default", optimize=2, schedule=True, c=False)
-    findings = [str(case.finding) for case in check_all(chosen, ways) if case.finding]
-    assert not findings, "\n".join(findings)
+def _calls() -> dict[str, tuple[int, set[str]]]:
+    """Return how many positions, and which keywords, the calls of each function have."""
+    found: dict[str, tuple[int, set[str]]] = {}
+    for text in _TEXTS:
+        for node in ast.walk(ast.parse(text.replace("; ", "\n"))):
+            if isinstance(node, ast.Call):
+                path = ast.unparse(node.func)
+                name, own = path.rsplit(".", 1)[-1], not path.startswith("np.")
+                most, keywords = found.get(name, (0, set()))
+                named = {one.arg for one in node.keywords if one.arg}
+                found[name] = max(most, len(node.args) + own), keywords | named
+    return found
 
 
-def test_a_few_of_all() -> None:
-    assert main(["--programs", "20", "--seed", "4"]) == 0
+def _table(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Body]]:
+    """Return the name and the meaning of everything in the table of functions and methods."""
+    rows: list[tuple[str, Body]] = []
+
+    def takes(name: str, body: Body) -> Handler:
+        rows.append((name, body))
+        return lambda site, args, keywords: args[0]
+
+    monkeypatch.setattr(numpy_functions, "takes", takes)
+    monkeypatch.setattr(numpy_functions, "folds", lambda function, handler: handler)
+    functions = {function for function, _ in numpy_functions.handlers()}
+    assert set(OP_OF) <= functions
+    list(numpy_functions.methods())
+    return rows
 
 
-def test_each_is_there_for_each_type_and_shape() -> None:
-    made = programs(1, TYPES, SHAPES["small"])
-    assert len(made) == len(EXPRESSIONS) * len(TYPES) * len(SHAPES["small"])
-    assert len({(one.text, one.args[0]) for one in made}) > len(EXPRESSIONS) * len(TYPES)
+def test_each_function_stands_in_the_table_with_each_parameter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls, missing = _calls(), []
+    for name, body in _table(monkeypatch):
+        own = name.rsplit(".", 1)[-1]
+        most, keywords = calls.get(own, (0, set()))
+        parameters = list(_signature(body).parameters.values())[1:]
+        for at, one in enumerate(parameters):
+            if one.kind in (one.VAR_POSITIONAL, one.KEYWORD_ONLY):
+                told = one.name in keywords or (one.kind == one.VAR_POSITIONAL and most > at)
+            else:
+                told = at < max(most, 1) or one.name in keywords
+            if own not in calls or not told:
+                missing.append(f"{name}({one.name})")
+    assert missing == []
 
 
-def test_what_differs_from_numpy_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = "tests.programs.check.plain"
-    monkeypatch.setattr(other, lambda text, names: lambda **given: given["a"] + 1)
-    (case,) = check_all([program_of("a", "int64", (3, 4), 1)], Ways(c=False))
-    assert case.finding is not None and case.finding.check == "plain"
+def test_each_parameter_that_is_taken_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    unread = []
+    for name, body in _table(monkeypatch):
+        if not inspect.isfunction(body):
+            continue  # a text of the language, whose own statements read what it takes
+        code = body.__code__
+        loads = (one for one in dis.get_instructions(code) if one.opname.startswith("LOAD"))
+        read = {one.argval for one in loads} | set(code.co_cellvars)
+        taken = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+        unread += [(name, one) for one in taken if one not in read and (name, one) not in _IGNORED]
+    assert unread == []
+
+
+def test_a_sample_is_what_numpy_gives() -> None:
+    cases = sweep.cases_of(_options("--shapes", "both"))
+    sample = random.Random(20).sample(cases, 120)
+    found = [f"{v.case}: {v.why}" for v in sweep.check(sample, "numpy") if v.kind == "differs"]
+    assert found == []
+
+
+def test_a_small_sample_is_what_numpy_gives_in_c() -> None:
+    cases = sweep.cases_of(_options())
+    sample = random.Random(21).sample(cases, 24)
+    found = [f"{v.case}: {v.why}" for v in sweep.check(sample) if v.kind == "differs"]
+    assert found == []
+
+
+def _options(*arguments: str) -> sweep.argparse.Namespace:
+    return sweep.options_of(list(arguments))
+
+
+_ZEROS = "result: 1 of 1, at (0,) np.float64(-0.0), not np.float64(0.0)"
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "why"),
+    [
+        (np.float64(1.0), 1.0, "result: np.float64(1.0) is float64, not float 1.0"),
+        (np.zeros(2, "f4"), np.zeros(2), "result: float32, not float64"),
+        (np.zeros(2), np.zeros(3), "result: shape (2,), not (3,)"),
+        (-np.zeros(1), np.zeros(1), _ZEROS),
+        ((1, 2), [1, 2], "result: (1, 2), not [1, 2]"),
+        ((1, np.nan), (1, np.nan), None),
+    ],
+)
+def test_results_are_told_apart(got: object, want: object, why: str | None) -> None:
+    assert parted(Taken(got), Taken(want), 0.0, "exact") == why
+
+
+def test_memory_that_is_shared_is_told() -> None:
+    why = parted(Taken(1, (), ((True,),)), Taken(1, (), ((False,),)), 0.0, "exact")
+    assert why == "shares memory with arguments ((True,),), not ((False,),)"
+
+
+def test_one_case_runs_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    status = sweep.main(["--types", "f8", "--only", "np.cumsum(x, 1)", "--backend", "numpy"])
+    assert status == 0
+    assert "1/1 cases" in capsys.readouterr().out

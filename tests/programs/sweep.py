@@ -248,7 +248,14 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--shapes", choices=(*SHAPES, "both"), default="small")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--programs", "--cases", dest="cases", type=int, default=0, help="so many, drawn from all; 0: all")
+    parser.add_argument(
+        "--programs",
+        "--cases",
+        dest="cases",
+        type=int,
+        default=0,
+        help="so many, drawn from all; 0: all",
+    )
     parser.add_argument("--groups", default="", help=f"some of {','.join(GROUPS)}")
     parser.add_argument("--only", default="", help="rows with that text in them")
     parser.add_argument("--backend", choices=("cc", "numpy"), default="cc")

@@ -295,7 +295,7 @@ def test_ctrl_c_ends_a_long_call(cache_dir: Path, name: str, way: str) -> None:
     with long_call(cache_dir, name, way) as process:
         assert process.stdout is not None
         for _ in range(2):
-            time.sleep(0.5)
+            time.sleep(0.2)
             process.send_signal(signal.SIGINT)
             assert process.stdout.readline() == "interrupted\n"
         rest = process.stdout.read()

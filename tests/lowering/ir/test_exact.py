@@ -60,7 +60,7 @@ def test_random_expressions_keep_their_bits() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(10, 20))
+@pytest.mark.parametrize("seed", range(10, 13))
 def test_many_random_expressions_keep_their_bits(seed: int) -> None:
     assert _agree(seed, 10_000) > 1000
 

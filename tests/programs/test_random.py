@@ -21,7 +21,6 @@ from .outcomes import unlike
 from .strategies import layouts, programs
 from .ways import Ways, drawn, usual
 
-
 FEW = 15
 """Programs of a test; `python -m tests.hunt` takes as many as there is time for."""
 

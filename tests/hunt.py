@@ -57,6 +57,13 @@ PARTS = (
     Part(
         "nests", _PROGRAMS, ("--kind", "nest", "--settings", "random"), (10, 50, 4_500), jobs=True
     ),
+    Part(
+        "python",
+        _PROGRAMS,
+        ("--kind", "python", "--settings", "random"),
+        (10, 40, 5_000),
+        jobs=True,
+    ),
     Part("large", _PROGRAMS, ("--kind", "large"), (0, 20, 2_000), jobs=True),
     Part(
         "kernels",
@@ -68,13 +75,13 @@ PARTS = (
     Part("sweep", "tests.programs.sweep", (), (0, 60, 20_000), jobs=True),
     Part("wide", "tests.programs.sweep", ("--shapes", "large"), (0, 0, 12_000), jobs=True),
     Part("routines", "tests.backends.runtime.random_steps", ("--threads", "3"), (0, 200, 100_000)),
-    Part("cache", "tests.dsl.cache_attack", (), (0, 0, 300), "--rounds"),
+    Part("cache", "tests.dsl.cache_attack", (), (0, 0, 130), "--rounds"),
     Part("sources", "tests.errors.fuzz", (), (20, 200, 50_000), "--count", jobs=True),
 )
 """Programs of both notations, the same after each pass, nests with scratch arrays small (under
-drawn policy numbers) and large (as users run them), kernels whose threads are fibres, NumPy's
-functions on small and large arrays, routines over streams, processes that share a cache, and
-texts with faults."""
+drawn policy numbers) and large (as users run them), functions of plain Python, kernels whose
+threads are fibres, NumPy's functions on small and large arrays, routines over streams, processes
+that share a cache, and texts with faults."""
 
 
 def is_there(part: Part) -> bool:

@@ -17,6 +17,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -38,7 +39,7 @@ from plusequals.lowering.pipeline import optimize
 from . import batch
 from .devices import OnDevice, on_device, orders
 from .model import Program, plain
-from .open_sizes import open_sizes
+from .open_sizes import after_another_value, open_sizes
 from .outcomes import Outcome, difference, near, nudged, nudged_all, run
 from .thresholds import lowered
 from .variants import variant
@@ -126,7 +127,10 @@ def _elaborated(case: _Case, number: int, backend: batch.Deferring) -> None:
     text = case.program.text.replace("def f(", f"def f{number}(", 1)
     try:
         case.function = pe.cd_from_source(text, NAMES, backend=batch.NAME)
-        case.function.specialise(*case.program.make().values())
+        arguments = case.program.make()
+        several = case.ways.numbers
+        with after_another_value(case.function, arguments) if several else nullcontext():
+            case.function.specialise(*arguments.values())
         case.code = backend.made[-1]
     except CdInternalError:
         raise

@@ -5,6 +5,7 @@
     python -m tests.programs.hunt --programs 4000 --seed 3 --jobs 2 --backend cuda
     python -m tests.programs.hunt --programs 4500 --seed 4 --jobs 2 --kind nest --settings random
     python -m tests.programs.hunt --programs 400 --seed 5 --jobs 2 --kind large
+    python -m tests.programs.hunt --programs 5000 --seed 6 --jobs 2 --kind python --settings random
 
 Each finding is made small and stored in `tests/programs/found`, where `test_found` runs it.
 """

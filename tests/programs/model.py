@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,13 @@ SPECIAL = {
     "u": (0, 1, 2, 3, 7, 100),
 }
 
+_SCALARS: Mapping[str, Callable[[str], Any]] = {
+    "int": int,
+    "float": float,
+    "truth": lambda text: text == "True",
+    "tuple": lambda text: tuple(map(int, text.split(", "))),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ArgSpec:
@@ -25,11 +32,11 @@ class ArgSpec:
 
     name: str
     dtype: str
-    """A NumPy type, or `int`, `float`, `truth` for a Python scalar."""
+    """A NumPy type, or `int`, `float`, `truth` for a Python scalar, `tuple` for one of integers."""
     shape: tuple[int, ...] = ()
     kind: str = "exact"
     """`exact`: small multiples of 1/4; `wild`: anything; `rising`: each larger than the one before;
-    `index:n`: whole, below n; or a number."""
+    `index:n`: whole, below n; or a number, or numbers."""
     layout: str = "C"
     seed: int = 0
     view: tuple[str, str] | None = None
@@ -38,7 +45,7 @@ class ArgSpec:
     @property
     def is_array(self) -> bool:
         """Whether it is an array rather than a Python scalar."""
-        return self.dtype not in ("int", "float", "truth")
+        return self.dtype not in _SCALARS
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +81,8 @@ class Program:
 
 
 def scalar(spec: ArgSpec) -> Any:
-    """Return the Python scalar of a spec."""
-    return {"int": int, "float": float, "truth": lambda text: text == "True"}[spec.dtype](spec.kind)
+    """Return the Python scalar, or the tuple, of a spec."""
+    return _SCALARS[spec.dtype](spec.kind)
 
 
 def laid_out(spec: ArgSpec) -> Laid:

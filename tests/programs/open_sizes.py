@@ -1,11 +1,13 @@
-"""Run-time sizes from the first call on, as a function has them after it was called with many."""
+"""Run-time sizes and integers from the first call on, as a function has them after many calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
 
-from plusequals.dsl import sizes
+import plusequals as pe
+from plusequals.dsl import sizes, tables
 from plusequals.dsl.elaborate.inputs import ArraySpec
 
 
@@ -25,3 +27,25 @@ def _every(_: sizes.SizesSeen, profile: sizes.Profile) -> set[tuple[str, int]]:
     """Return all axes of a call, as if each had come in many sizes."""
     arrays = ((name, spec) for name, spec in profile if isinstance(spec, ArraySpec))
     return {(name, axis) for name, spec in arrays for axis in range(len(spec.shape))}
+
+
+@contextmanager
+def after_another_value(function: Any, arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Have integers that were compiled as constants come at run time, inside of the `with`.
+
+    The function is compiled for other integers, and one value counts as many.
+    """
+    before, other = tables.SIZES, {name: _next(value) for name, value in arguments.items()}
+    tables.SIZES = 1
+    try:
+        with suppress(pe.CdError):
+            function.specialise(*other.values())
+        yield
+    finally:
+        tables.SIZES = before
+
+
+def _next(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_next, value))
+    return value + 1 if type(value) is int else value

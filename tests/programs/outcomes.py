@@ -134,6 +134,8 @@ def unlike(a: Any, b: Any, signs: bool = True, rtol: float = 0.0) -> str | None:
     """Return how two values differ, None where they do not."""
     if isinstance(a, str) or a is None or isinstance(b, str) or b is None:
         return None if a == b else f"{a!r} against {b!r}"
+    if isinstance(a, tuple | list) or isinstance(b, tuple | list):
+        return _unlike_items(a, b, signs, rtol)
     one, other = np.asarray(a), np.asarray(b)
     if one.dtype.newbyteorder("=") != other.dtype.newbyteorder("="):
         return f"dtype {one.dtype} against {other.dtype}"
@@ -144,6 +146,13 @@ def unlike(a: Any, b: Any, signs: bool = True, rtol: float = 0.0) -> str | None:
     if np.all(_alike(one, other, signs, rtol)):
         return None
     return f"{one.tolist()!r} against {other.tolist()!r}"
+
+
+def _unlike_items(a: Any, b: Any, signs: bool, rtol: float) -> str | None:
+    if type(a) is not type(b) or len(a) != len(b):
+        return f"{a!r} against {b!r}"
+    pairs = (unlike(one, other, signs, rtol) for one, other in zip(a, b))
+    return next((f"{a!r} against {b!r}: {why}" for why in pairs if why), None)
 
 
 def _alike(one: np.ndarray, other: np.ndarray, signs: bool, rtol: float) -> np.ndarray:

@@ -12,8 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-PARAMETERS = ("x", "y", "t", "k", "m", "s")
-_HEAD = """def f(x, y, t, k, m, s):
+from .layouts import WRITABLE
+from .model import ArgSpec, Program
+
+PARAMETERS = ("x", "y", "t", "p", "r", "s")
+_HEAD = """def f(x, y, t, p, r, s):
     log = np.zeros(1, dtype=np.int64)
     def tick(v):
         log[0] = (log[0] * 7 + v) % 100003
@@ -30,7 +33,7 @@ class _Writer:
     rng: Random
     lines: list[str] = field(default_factory=list)
     indent: int = 1
-    ints: list[str] = field(default_factory=lambda: ["k", "m"])
+    ints: list[str] = field(default_factory=lambda: ["p", "r"])
     floats: list[str] = field(default_factory=lambda: ["s"])
     arrays: list[str] = field(default_factory=lambda: ["x", "y"])
     tuples: dict[str, int] = field(default_factory=lambda: {"t": 4})
@@ -52,8 +55,16 @@ class _Writer:
         return self.rng.choice(items)
 
 
-def generate(rng: Random) -> str:
-    """Return the text of a function `f` of `PARAMETERS`, as Python would run it."""
+def program(rng: Random) -> Program:
+    """Return a function of `PARAMETERS` with its arguments.
+
+    Names are none that stand for indices, so that its text means the same to Python.
+    """
+    text = _text(rng)
+    return Program(text, _arguments(rng), reorders=True, features=frozenset({"python"}))
+
+
+def _text(rng: Random) -> str:
     w = _Writer(rng)
     for _ in range(rng.randint(2, 7)):
         _statement(w, 2)
@@ -63,10 +74,24 @@ def generate(rng: Random) -> str:
     return _HEAD + "\n".join(w.lines) + "\n"
 
 
-def arguments(rng: Random) -> tuple[object, ...]:
-    """Return one value for each of `PARAMETERS`; arrays as lists, for the caller to make."""
-    x, y = ([rng.randint(-4, 4) + 0.5 * rng.randint(0, 1) for _ in range(_SIZE)] for _ in "xy")
-    return x, y, tuple(rng.sample(range(-5, 6), 4)), rng.randint(0, 3), rng.randint(0, 3), 1.5
+def _arguments(rng: Random) -> tuple[ArgSpec, ...]:
+    arrays = (
+        ArgSpec(
+            name,
+            "float64",
+            (_SIZE,),
+            layout=rng.choice(WRITABLE) if rng.random() < 0.3 else "C",
+            seed=rng.randrange(2**31),
+        )
+        for name in "xy"
+    )
+    numbers = ", ".join(map(str, rng.sample(range(-5, 6), 4)))
+    return (
+        *arrays,
+        ArgSpec("t", "tuple", kind=numbers),
+        *(ArgSpec(name, "int", kind=str(rng.randint(0, 3))) for name in "pr"),
+        ArgSpec("s", "float", kind="1.5"),
+    )
 
 
 # -- expressions --------------------------------------------------------------------------------
@@ -107,22 +132,22 @@ def _item(w: _Writer) -> str:
     size = w.tuples[name]
     if not size:
         return "0"
-    at = w.pick([str(w.rng.randrange(-size, size)), "k", "m", "k - m", "-k - 1"])
+    at = w.pick([str(w.rng.randrange(-size, size)), "p", "r", "p - r", "-p - 1"])
     return f"{name}[{at}]" if at.lstrip("-").isdigit() or size >= 4 else f"{name}[0]"
 
 
 def _tuple(w: _Writer, depth: int) -> tuple[str, bool]:
     """Return an expression of a tuple or list of integers, and whether it is a list."""
     name = w.pick(list(w.tuples))
-    ends = ["", "1", "k", "-k", "m", "k + 1", "-1", "len(t) - k", "2", "None"]
+    ends = ["", "1", "p", "-p", "r", "p + 1", "-1", "len(t) - p", "2", "None"]
     made: list[Callable[[], tuple[str, bool]]] = [
-        lambda: (name, name.startswith("l")),
-        lambda: (f"{name}[{w.pick(ends)}:{w.pick(ends)}]", name.startswith("l")),
-        lambda: (f"{name}[::{w.pick(['-1', '2', 'k + 1', '-m - 1'])}]", name.startswith("l")),
+        lambda: (name, name.startswith("z")),
+        lambda: (f"{name}[{w.pick(ends)}:{w.pick(ends)}]", name.startswith("z")),
+        lambda: (f"{name}[::{w.pick(['-1', '2', 'p + 1', '-r - 1'])}]", name.startswith("z")),
         lambda: (f"(*{name}[{w.pick(ends)}:], {_integer(w, depth - 1)})", False),
         lambda: (f"[*{name}, {_integer(w, depth - 1)}, {_integer(w, depth - 1)}]", True),
         lambda: (f"({_integer(w, depth - 1)}, {_integer(w, depth - 1)})", False),
-        lambda: (f"[{_integer(w, depth - 1)}] * {w.pick(['2', 'k', '3'])}", True),
+        lambda: (f"[{_integer(w, depth - 1)}] * {w.pick(['2', 'p', '3'])}", True),
         lambda: _joined(w, depth),
         lambda: (f"[c + {_integer(w, 0)} for c in {name}]", True),
         lambda: (
@@ -132,7 +157,7 @@ def _tuple(w: _Writer, depth: int) -> tuple[str, bool]:
         lambda: (f"tuple({name})", False),
         lambda: (f"list({name})", True),
         lambda: (f"[a - b for a, b in zip({name}, {name}[1:])]", True),
-        lambda: (f"[n * c for n, c in enumerate({name}, {w.pick(['0', '1', 'k'])})]", True),
+        lambda: (f"[d * c for d, c in enumerate({name}, {w.pick(['0', '1', 'p'])})]", True),
     ]
     return w.rng.choice(made if depth > 0 else made[:3])()
 
@@ -146,7 +171,7 @@ def _joined(w: _Writer, depth: int) -> tuple[str, bool]:
 
 
 def _comprehended(w: _Writer, depth: int) -> str:
-    over = w.pick(["t", "range(3)", "range(k)", "(1, 2)", "t[k:]", "reversed(t)"])
+    over = w.pick(["t", "range(3)", "range(p)", "(1, 2)", "t[p:]", "reversed(t)"])
     return (
         f"sum([{w.pick(['c', 'tick(c)', 'c * c % 5'])} + {_integer(w, depth - 1)} for c in {over}])"
     )
@@ -198,7 +223,7 @@ def _number(w: _Writer, depth: int) -> str:
 def _place(w: _Writer, depth: int = 0) -> str:
     """Return a position in an array: always in range."""
     if depth <= 0:
-        return w.pick(["k", "m", "k + 1", "0", "2", "-1"])
+        return w.pick(["p", "r", "p + 1", "0", "2", "-1"])
     return f"({_integer(w, depth)}) % {_SIZE}"
 
 
@@ -246,9 +271,14 @@ def _known(w: _Writer, names: list[str], kind: str) -> str:
     return w.pick(old or names)
 
 
+def _free(w: _Writer) -> list[str]:
+    """Return the names of integers that may be set: not what ends a loop."""
+    return [name for name in w.ints if name not in ("p", "r") and not name.startswith("c")]
+
+
 def _set_integer(w: _Writer) -> None:
-    value, name = _integer(w, 2), _known(w, [n for n in w.ints if n not in "km"] or ["k"], "i")
-    if name == "k":
+    value, name = _integer(w, 2), _known(w, _free(w) or ["p"], "e")
+    if name == "p":
         w.add(f"tick({value})")
         return
     w.add(f"{name} = {value}")
@@ -268,7 +298,7 @@ def _set_tuple(w: _Writer) -> None:
         _effect(w)
         return
     value, listed = _tuple(w, 2)
-    name = w.name("l" if listed else "u")
+    name = w.name("z" if listed else "u")
     w.add(f"{name} = {value}")
     w.tuples[name] = 0  # its length is not followed
 
@@ -277,7 +307,7 @@ def _augment_name(w: _Writer) -> None:
     if w.rng.random() < 0.5:
         w.add(f"{w.pick(w.floats)} {w.pick(['+=', '-='])} {_number(w, 2)}")
         return
-    names = [name for name in w.ints if name not in ("k", "m") and not name.startswith("n")]
+    names = [name for name in _free(w) if not name.startswith("d")]
     if names:
         w.add(f"{w.pick(names)} {w.pick(['+=', '-='])} {_integer(w, 2)}")
 
@@ -293,26 +323,26 @@ def _store(w: _Writer) -> None:
 
 
 def _slice_store(w: _Writer) -> None:
-    name, lower = w.pick(w.arrays), w.pick(["k", "1", "m", "tick(k)", ""])
+    name, lower = w.pick(w.arrays), w.pick(["p", "1", "r", "tick(p)", ""])
     sign = w.pick(["=", "+=", "*="])
     part = f"{w.pick(w.arrays)}[{lower}:{lower or 0} + 2]"
-    value = _number(w, 1) if lower == "tick(k)" else w.pick([_number(w, 1), part])
-    w.add(f"{name}[{lower}:{lower if lower != 'tick(k)' else 'k'} + 2] {sign} {value}"
+    value = _number(w, 1) if lower == "tick(p)" else w.pick([_number(w, 1), part])
+    w.add(f"{name}[{lower}:{lower if lower != 'tick(p)' else 'p'} + 2] {sign} {value}"
           if lower else f"{name}[:2] {sign} {_number(w, 1)}")  # fmt: skip
 
 
 def _unpack(w: _Writer) -> None:
     if w.indent > 1:
-        ints = [name for name in w.ints if name.startswith("i")]
+        ints = [name for name in w.ints if name.startswith("e")]
         if len(ints) >= 2:
             a, b = w.rng.sample(ints, 2)
             w.add(f"{a}, {b} = {_integer(w, 1)}, {_integer(w, 1)}")
         return
-    a, b = w.name("i"), w.name("i")
-    value = w.pick([f"{_integer(w, 1)}, {_integer(w, 1)}", "t[k:k + 2]", "t[:2]", "t[1:3][::-1]",
-                    f"divmod({_integer(w, 1)}, 4)", "[t[0], k]"])  # fmt: skip
-    if "t[k" in value:
-        w.add(f"({a}, {b}), {w.name('i')} = t[1:3], {_integer(w, 1)}")
+    a, b = w.name("e"), w.name("e")
+    value = w.pick([f"{_integer(w, 1)}, {_integer(w, 1)}", "t[p:p + 2]", "t[:2]", "t[1:3][::-1]",
+                    f"divmod({_integer(w, 1)}, 4)", "[t[0], p]"])  # fmt: skip
+    if "t[p" in value:
+        w.add(f"({a}, {b}), {w.name('e')} = t[1:3], {_integer(w, 1)}")
     else:
         w.add(f"{a}, {b} = {value}")
     w.ints += [a, b]
@@ -358,7 +388,7 @@ def _define(w: _Writer) -> None:
 
 
 def _operations(w: _Writer) -> None:
-    name, size = w.name("o"), w.rng.randint(1, 3)
+    name, size = w.name("ops"), w.rng.randint(1, 3)
     form = w.rng.randint(0, 3)
     if form == 0:
         items = [f"lambda v, c={_integer(w, 1)}: v + c" for _ in range(size)]
@@ -393,8 +423,8 @@ def _if(w: _Writer, depth: int) -> None:
 
 
 def _for(w: _Writer, depth: int) -> None:
-    name = w.name("n")
-    over = w.pick(["range(3)", "range(k)", "range(k, 4)", "range(3, 0, -1)", "range(tick(2))"])
+    name = w.name("d")
+    over = w.pick(["range(3)", "range(p)", "range(p, 4)", "range(3, 0, -1)", "range(tick(2))"])
     w.add(f"for {name} in {over}:")
     w.ints.append(name)
     _block(w, depth)
@@ -402,8 +432,8 @@ def _for(w: _Writer, depth: int) -> None:
 
 
 def _unrolled(w: _Writer, depth: int) -> None:
-    name = w.name("n")
-    over = w.pick(["t", "t[k:]", "(1, 2, 3)", "t[::-1]", "[tick(1), tick(2)]"])
+    name = w.name("d")
+    over = w.pick(["t", "t[p:]", "(1, 2, 3)", "t[::-1]", "[tick(1), tick(2)]"])
     w.add(f"for {name} in {over}:")
     w.ints.append(name)
     _block(w, depth)
@@ -418,8 +448,8 @@ def _unrolled(w: _Writer, depth: int) -> None:
 
 def _for_else(w: _Writer, depth: int) -> None:
     """Write a loop whose `break` and `else` both set a name."""
-    at, name = w.name("i"), w.name("n")
-    w.add(f"for {name} in {w.pick(['range(4)', 't', 'range(k)', '(1, 2)'])}:")
+    at, name = w.name("e"), w.name("d")
+    w.add(f"for {name} in {w.pick(['range(4)', 't', 'range(p)', '(1, 2)'])}:")
     w.ints.append(name)
     w.indent += 1
     if w.rng.random() < 0.5:
@@ -440,7 +470,7 @@ def _for_else(w: _Writer, depth: int) -> None:
 def _while(w: _Writer, depth: int) -> None:
     name = w.name("c")
     w.add(f"{name} = 0")
-    w.add(f"while {name} < {w.pick(['3', 'k', 'k + 1'])}{w.pick(['', f' and {_test(w, 1)}'])}:")
+    w.add(f"while {name} < {w.pick(['3', 'p', 'p + 1'])}{w.pick(['', f' and {_test(w, 1)}'])}:")
     w.indent += 1
     w.add(f"{name} += 1")
     w.indent -= 1

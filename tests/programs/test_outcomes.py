@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from .outcomes import Outcome, difference
+from .outcomes import Outcome, difference, unlike
 
 
 def one(*values: float, dtype: str = "f8") -> Outcome:
@@ -26,3 +26,9 @@ def test_numbers_are_as_near_as_the_largest_that_is_expected_allows() -> None:
 def test_signs_of_zeros_count_where_nothing_rounds() -> None:
     assert difference(one(0.0), one(-0.0)) is not None
     assert difference(one(0.0), one(-0.0), signs=False) is None
+
+
+def test_lists_and_tuples_are_alike_item_by_item() -> None:
+    assert unlike((1, [2.0, np.ones(2)]), (1, [2.0, np.ones(2)])) is None
+    for one, other in (([1], (1,)), ((1,), (1, 2)), ((1,), (1.0,)), ([True], [1]), ((), 0)):
+        assert unlike(one, other) is not None

@@ -89,3 +89,10 @@ def test_layouts_hold_what_they_are_given(layout: str, seed: int, dtype: str) ->
     expected = np.broadcast_to(values[:1], shape) if repeats else values
     assert unlike(laid.array, expected) is None
     assert laid.array.flags.writeable == (layout not in ("zero", "readonly"))
+
+
+def test_functions_of_plain_python_are_what_python_makes_of_them() -> None:
+    programs = [program_of(3, n, "python") for n in range(12)]
+    cases = check_all(programs, Ways(c=False, numbers=True))
+    assert not [str(case.finding) for case in cases if case.finding is not None]
+    assert not all(case.refused for case in cases)

@@ -38,6 +38,8 @@ class Ways:
     """The seed of the policy numbers of the schedules; 0 as they are. See `thresholds`."""
     open: bool = False
     """Whether sizes are run-time sizes from the first call on. See `open_sizes`."""
+    numbers: bool = False
+    """Whether integers of a call are no constants, as from their fourth value on."""
     poison: bool = False
     """Whether memory that nothing has written yet holds NaNs and odd numbers. See `poison`."""
     numpy: bool = False
@@ -74,7 +76,9 @@ def drawn(rng: random.Random, passes: bool, shared: float = 0.5) -> Ways:
         poison=rng.random() < 0.5,
         open=rng.random() < 0.3,
     )
-    if rng.random() >= shared:
+    is_shared = rng.random() < shared
+    ways = replace(ways, numbers=rng.random() < 0.3)
+    if not is_shared:
         return ways
     return replace(
         ways, schedule=True, threads=rng.choice((2, 2, 3, 7)), parallel_from=1, pipeline="whole",

@@ -40,6 +40,8 @@ class Known:
 
     bounds: Mapping[Symbol, tuple[Affine | None, Affine | None]] = field(default_factory=dict)
     facts: tuple[Affine, ...] = ()
+    proven: dict[Affine, bool] = field(default_factory=dict, compare=False, repr=False)
+    """Whether expressions that were asked about are proven to be >= 0: each is asked about often."""
 
     def with_ranges(self, ranges: Iterable[Range]) -> Known:
         """Return this knowledge and that each range's symbol lies in it."""
@@ -65,6 +67,12 @@ class Known:
 
     def nonnegative(self, e: Affine) -> bool:
         """Whether `e >= 0` is proven."""
+        found = self.proven.get(e)
+        if found is None:
+            found = self.proven[e] = self._is_nonnegative(e)
+        return found
+
+    def _is_nonnegative(self, e: Affine) -> bool:
         if self._at_least(e, 0):
             return True
         if any(self._at_least(e - fact, 0) for fact in self.facts):

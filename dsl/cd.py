@@ -200,7 +200,7 @@ class CdFunction(_Called[P, T]):
     def _forms(self) -> Specialisations:
         """What it was compiled to, made when something is compiled."""
         definition = self.definition
-        lookup = definition.scope.lookup
+        lookup = definition.around.lookup
         return specialise.Specialisations(definition.surface, lookup, self._backend, self._plans)
 
     @overload
@@ -220,7 +220,7 @@ class CdFunction(_Called[P, T]):
 
     def __cd_function__(self) -> tuple[s.Function, Lookup]:
         """Return what another `@cd` function needs to inline this one."""
-        return self.surface, self.definition.scope.lookup
+        return self.surface, self.definition.around.lookup
 
     def on(self, backend: str) -> CdFunction[P, T]:
         """Return the same function on another backend; the same object every time."""
@@ -297,7 +297,7 @@ class CdFunction(_Called[P, T]):
         way = plan.short_way(match)
         if way is None or (way.caller is None and not way.is_coming):
             return
-        lookup = self.definition.scope.lookup
+        lookup = self.definition.around.lookup
         found = plan.recipe_of(match, arguments, lookup)
         if found is not None and way.caller is not None:
             self._go_short(way.caller)

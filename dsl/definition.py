@@ -6,13 +6,13 @@ later does not change what the function is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..lowering.later import Later
 from ..lowering.once import once
-from . import source
+from . import roles, source
 from .lines import lines_of
 from .source import FunctionSource, Scope
 
@@ -34,7 +34,11 @@ class Definition:
         """Keep what is around the function; of a Python function its lines, too."""
         self.scope = scope
         self.function = function
-        self._lines = [] if function is None else lines_of(source.plain_function(function))
+        self._lines: list[str] = []
+        self._fixed: Mapping[str, object] = {}
+        if function is not None:
+            plain = source.plain_function(function)
+            self._lines, self._fixed = lines_of(plain), roles.fixed(plain, scope)
 
     @once
     def text(self) -> FunctionSource:
@@ -48,12 +52,37 @@ class Definition:
         return parse.parse(self.text)
 
     @once
+    def letters(self) -> Mapping[str, object]:
+        """What may stand for an index letter, whatever is bound to its name after the decoration.
+
+        Those that the module's own text assigns, other than in a loop, are none of them.
+        """
+        if not self._fixed or self.function is None:
+            return {}
+        plain = source.plain_function(self.function)
+        texts = roles.texts_around(plain, self._lines)
+        if texts is None:
+            return {}
+        apart = roles.assigned(self._fixed, texts, plain.__code__.co_firstlineno)
+        return {name: role for name, role in self._fixed.items() if name not in apart}
+
+    @once
+    def around(self) -> Scope:
+        """The names around the function, with the roles that some have for good."""
+        letters = self.letters
+        if letters:
+            alone = roles.subscripts(self.surface)
+            letters = {name: role for name, role in letters.items() if name in alone}
+        return self.scope._replace(letters=letters)
+
+    @once
     def fingerprint(self) -> str | None:
         """A digest of its text and code; None where another process could not make the same."""
         if self.function is None:
             return None
         try:
             plain = source.plain_function(self.function)
-            return identity.fingerprint(plain, self._lines)
+            known = identity.fingerprint(plain, self._lines)
+            return known if not self.letters else f"{known} {' '.join(self.letters)}"
         except identity.Unknown:
             return None

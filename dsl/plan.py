@@ -8,7 +8,7 @@ What has no place in a plan, such as tensors and what only Python can compare, g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from functools import partial
@@ -32,7 +32,7 @@ from .elaborate.values import Path
 from .forms import Arguments, Lookup, Match, Specialisation
 from .keys import describe_input, is_like_tuple, quick_key
 from .recipe import ALIGNED, WRITABLE, Form, Recipe, Step, packed
-from .source import Scope
+from .source import MISSING, Scope
 
 if TYPE_CHECKING:
     from ..backends.interface import Array
@@ -114,10 +114,13 @@ def _recipe(match: Match, arguments: Arguments, lookup: Lookup) -> Recipe:
     steps = _Steps(known, lookup)
     steps.arguments(arguments, match.key)
     for watch in known.watched:
-        prefix, colon, _ = watch.path.root.rpartition(":")
+        prefix, colon, name = watch.path.root.rpartition(":")
         if isinstance(known.typed.owners.get(prefix + colon), str):
             continue  # a name of the library's, which does not change
-        steps.check(steps.place(watch.path), watch.key, watch.get(arguments), watch.path)
+        value = watch.get(arguments)
+        if value is MISSING and name in steps.letters(prefix):
+            continue  # whatever number it may be bound to
+        steps.check(steps.place(watch.path), watch.key, value, watch.path)
     for path in (one for one in known.typed.passed if one.is_table):
         table = known.typed.constants[path.root]
         steps.check(steps.place(path), quick_key(table, True), table, path)
@@ -230,14 +233,23 @@ class _Steps:
         if root in typed.constants:
             return Source.CONSTANT, typed.constants[root]
         prefix, _, name = root.rpartition(":")
-        lookup = typed.roots[prefix + ":"] if prefix else self.lookup
-        scope = getattr(lookup, "__self__", None)
+        scope = self.scope(prefix)
         if not isinstance(scope, Scope):
             raise _Unfit
         around = (scope.globals, scope.builtins)
         if name not in scope.cells and not all(type(names) is dict for names in around):
             raise _Unfit
         return Source.NAME, scope, name
+
+    def scope(self, prefix: str) -> object:
+        """Return the scope that names with a prefix are looked up in."""
+        lookup = self.known.typed.roots[prefix + ":"] if prefix else self.lookup
+        return getattr(lookup, "__self__", None)
+
+    def letters(self, prefix: str) -> Mapping[str, object]:
+        """Return the names with a prefix that are index letters for good."""
+        scope = self.scope(prefix)
+        return scope.letters if isinstance(scope, Scope) else {}
 
     def check(self, at: int, key: Any, value: Any, path: Path) -> None:
         """Have a value compared with a key; see `keys.quick_key`."""

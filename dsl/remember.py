@@ -158,7 +158,8 @@ def _reads(
     for (prefix, name), noted in typed.read.items():
         if noted.words is None or prefix not in prefixes:
             raise Unknown
-        yield [prefixes.index(prefix), name, [], noted.words], noted.value
+        if name not in scopes[prefixes.index(prefix)].letters:  # which the function's digest tells
+            yield [prefixes.index(prefix), name, [], noted.words], noted.value
     for path, spec in typed.used.items():
         prefix, name = _split(path.root)
         is_constant = path.root in typed.constants
@@ -201,7 +202,7 @@ def _split(root: str) -> tuple[str, str]:
 
 
 def _scopes(typed: Typed, prefixes: list[str], definition: Definition) -> list[Scope]:
-    scopes = [definition.scope]
+    scopes = [definition.around]
     for prefix in prefixes[1:]:
         scope = getattr(typed.roots[prefix], "__self__", None)
         if not isinstance(scope, Scope):

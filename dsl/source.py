@@ -16,8 +16,10 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
 
 from ..lowering.dataclass import dataclass
 from ..lowering.diagnostic import (
@@ -305,9 +307,17 @@ class Scope(NamedTuple):
     cells: Mapping[str, CellType]
     globals: Mapping[str, object]
     builtins: Mapping[str, object]
+    letters: Mapping[str, object] = MappingProxyType({})
+    """What names are that are index letters for good, whatever number they are bound to now."""
 
     def lookup(self, name: str) -> object:
         """Return the object that `name` is bound to now, or `MISSING`."""
+        found = self._bound(name)
+        if self.letters and is_number(found):
+            return self.letters.get(name, found)
+        return found
+
+    def _bound(self, name: str) -> object:
         if name in self.cells:
             try:
                 return self.cells[name].cell_contents
@@ -320,6 +330,11 @@ class Scope(NamedTuple):
     def names(self) -> frozenset[str]:
         """Return every name bound somewhere, to propose the nearest one in an error."""
         return frozenset({*self.cells, *self.globals, *self.builtins})
+
+
+def is_number(value: object) -> bool:
+    """Whether a captured value is a number, which an index letter cannot be."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def scope_of(function: Callable[..., object]) -> Scope:

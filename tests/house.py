@@ -45,7 +45,7 @@ dsl/elaborate: arrays broadcasting adapting masks order short_circuit
 dsl/elaborate: standing
 dsl/elaborate: folding constant_tables
 dsl/elaborate: context outside proof values types ways_out
-dsl: front failing definition parse loops refused surface identity recipe source
+dsl: front failing definition roles parse loops refused surface identity recipe source
 dsl: private listing edited lines blocks idx __init__
 backends: __init__
 backends/runtime: __init__ saved batch inlined routine bound codes given link runs slots tensor

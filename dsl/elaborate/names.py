@@ -43,6 +43,9 @@ def resolve(frame: Frame, name: s.Name) -> Value:
         path = Path(frame.key + name.id, (), captured=True)
         return frame.inputs.wrap(frame.ctx, path, captured, True, name.span)
     if frame.letters is not None and is_letter(frame, name):
+        if captured is MISSING:
+            path = Path(frame.key + name.id, (), captured=True)
+            frame.inputs.used[path] = frame.inputs.describe(captured, True)  # as long as it is that
         return letter(frame, name.id, name.span)
     if name.id in WORDS:
         path = Path(frame.key + name.id, (), captured=True)

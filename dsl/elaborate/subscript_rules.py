@@ -13,7 +13,7 @@ from ...lowering.diagnostic import (
 )  # fmt: skip
 from .. import surface as s
 from ..idx import Letter
-from ..source import MISSING
+from ..source import MISSING, is_number
 from .arrays import describe
 from .context import error
 from .frame import LETTER, Frame
@@ -34,7 +34,7 @@ def refuse_captured_letters(frame: Frame, e: s.Subscript, array: bool) -> None:
         if not isinstance(item, s.Name) or not LETTER.fullmatch(item.id) or _is_own(frame, item):
             continue
         captured = frame.lookup(item.id)
-        if isinstance(captured, int | float | np.number) and not isinstance(captured, bool):
+        if is_number(captured):
             raise _looks_like_a_letter(
                 item, f"the number {captured!r}",
                 f"rename the outside variable, or `del {item.id}`, to use it as an index",

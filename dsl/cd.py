@@ -222,6 +222,10 @@ class CdFunction(_Called[P, T]):
         """Return what another `@cd` function needs to inline this one."""
         return self.surface, self.definition.around.lookup
 
+    def become(self, other: CdFunction[P, T]) -> None:
+        """Be the same function as another one from now on, with all that it was compiled to."""
+        self.__dict__ = other.__dict__
+
     def on(self, backend: str) -> CdFunction[P, T]:
         """Return the same function on another backend; the same object every time."""
         if backend not in self._elsewhere:
@@ -407,11 +411,27 @@ def cd(function: Any = None, *, backend: str | None = None) -> Any:
 @_told
 def _defined(function: Callable[P, T], backend: str | None) -> CdFunction[P, T]:
     definition = Definition(source.scope_of(function), function)
+    _tell_reloader()
     if not front.is_known(definition):
         _ = definition.surface  # what it does not admit is told now
     is_plain = isinstance(function, FunctionType)
     signature = inspect.signature(function, follow_wrapped=not is_plain)
     return CdFunction(definition, signature, backend)
+
+
+def _tell_reloader() -> None:
+    """Have `%autoreload` of IPython renew functions that others have imported, as Python's are."""
+    rules = getattr(sys.modules.get("IPython.extensions.autoreload"), "UPDATE_RULES", None)
+    if isinstance(rules, list) and not any(rule == _RENEWED for rule in rules):
+        rules.append(_RENEWED)
+
+
+def _are_functions(old: object, new: object) -> bool:
+    return isinstance(old, CdFunction) and isinstance(new, CdFunction)
+
+
+_RENEWED = (_are_functions, lambda old, new: old.become(new))
+"""How autoreload knows what it may renew, and what is to be done then."""
 
 
 @_told

@@ -9,11 +9,10 @@ In a notebook, an explanation that is the last line of a cell shows as the page.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backends.cc import host
 from ..backends.interface import Code, HasKernels, Origin
@@ -26,6 +25,7 @@ from ..lowering.ir.memory_mode import MATERIALIZED, NEVER_VIRTUAL, Decision
 from ..lowering.ir.node import Node
 from ..lowering.ir.printer import Line, procedure_lines, program_lines
 from ..lowering.ir.spelling import Scope
+from ..lowering.later import Later
 from ..lowering.lower import lower
 from ..lowering.passes.noticed import origins
 from ..lowering.pipeline import optimize
@@ -42,6 +42,11 @@ from .forms import Arguments, Specialisation
 from .reasons import path_text, spec_text
 from .source import MISSING
 
+if TYPE_CHECKING:
+    from .tracing import page
+else:
+    page = Later(".tracing.page", __package__)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation(Parts):
@@ -57,15 +62,14 @@ class Explanation(Parts):
 
         Raises OSError where the file cannot be written.
         """
-        page = page_of(self)
+        made = page_of(self)
         if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
+            Path(path).write_text(made, encoding="utf-8")
+        return made
 
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own, for notebooks."""
-        style = "width: 100%; height: 48em; border: 0"
-        return f'<iframe srcdoc="{html.escape(page_of(self))}" style="{style}"></iframe>'
+        return page.framed(page_of(self))
 
     @property
     def places(self) -> str:

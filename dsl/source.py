@@ -14,6 +14,7 @@ import contextlib
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from types import CellType, CodeType, FunctionType, MappingProxyType
@@ -220,7 +221,19 @@ def _wrap(node: Tree, source: Source) -> FunctionSource:
 def _shown(filename: str) -> str:
     """Return the name to print: `<cell 3>` for a notebook's, otherwise the file as it is."""
     cell = re.fullmatch(r"<ipython-input-(\d+)-\w+>", filename)
-    return f"<cell {cell[1]}>" if cell else filename
+    number = cell[1] if cell else _cell(filename)
+    return f"<cell {number}>" if number else filename
+
+
+def _cell(filename: str) -> str:
+    """Return the number of the cell that a notebook keeps in a temporary file, or ""."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    known = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    if known is None:
+        return ""
+    kind, name = known(filename) or ("", "")  # `Cell`, `In[3]`
+    found = re.fullmatch(r"In\s*\[(\d+)\]", name)
+    return found[1] if kind == "Cell" and found else ""
 
 
 def _parameter_names(args: ast.arguments) -> tuple[str, ...]:

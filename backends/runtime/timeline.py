@@ -8,6 +8,7 @@ Times are nanoseconds since the timeline was opened.
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import threading
@@ -27,7 +28,7 @@ _COLOURS = 10
 """How many names have a colour of their own in the picture."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Work:
     """Something that ran, and when."""
 
@@ -48,6 +49,9 @@ class Work:
     def waited(self) -> int:
         """How long it was queued, and waited for others."""
         return self.started - self.queued
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name} on {self.where}: {self.took / 1e3:.1f} us>"
 
 
 class Timeline:
@@ -93,7 +97,12 @@ class Timeline:
         return "\n".join((*_by_name(self.works), "", *_by_place(self.works)))
 
     def __repr__(self) -> str:
-        return f"<timeline of {len(self._works)} works>"
+        works, last = self.works, max((work.ended for work in self._works), default=0)
+        return f"<timeline: {len(works)} works in {last / 1e6:.3f} ms>"
+
+    def _repr_html_(self) -> str:
+        """Return the tables for notebooks."""
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def save_trace(self, path: str | os.PathLike[str]) -> Path:
         """Write a file for the usual viewers of timelines, JSON in trace event format; return it.

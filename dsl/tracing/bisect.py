@@ -30,7 +30,7 @@ Made = Callable[[Sequence[Array | None]], tuple[Array, ...]]
 Given = Sequence[Array | Placed]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Bisection:
     """The first stage after which a result is another one, and what it is."""
 
@@ -45,6 +45,8 @@ class Bisection:
 
     def __str__(self) -> str:
         return f"`{self.stage}` changed {self.what}"
+
+    __repr__ = __str__
 
 
 def bisected(

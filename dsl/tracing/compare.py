@@ -30,7 +30,7 @@ _LEAVES = (
 """What leads to no tensor."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
     """What several backends made of one call. True where all assigned the same."""
 
@@ -50,6 +50,8 @@ class Comparison:
         if dropped := max(trace.dropped for trace in self.traces):
             return f"{names} agree in {count} assignments; up to {dropped} more were dropped"
         return f"{names} agree in all of {count} assignments"
+
+    __repr__ = __str__
 
 
 def compare(

@@ -18,7 +18,7 @@ _DEPTH, _TERMS = 4, 4
 _NEVER = 1 << 62, 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Difference:
     """Where two traces part: a record of each, and what made them.
 
@@ -54,6 +54,8 @@ class Difference:
             if made is not None
         )  # fmt: skip
         return "\n\n".join((head, *told))
+
+    __repr__ = __str__
 
 
 def difference(

@@ -97,6 +97,12 @@ find.oninput = () => {
 """
 
 
+def framed(page: str) -> str:
+    """Return a page in a frame of its own, as notebooks show it."""
+    style = "width: 100%; height: 48em; border: 0"
+    return f'<iframe srcdoc="{escape(page)}" style="{style}"></iframe>'
+
+
 def page(trace: Recorded, head: int, tail: int) -> str:
     """Return the page: the source on the left, the tree on the right, which fold and search.
 

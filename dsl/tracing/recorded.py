@@ -20,7 +20,7 @@ from .where import fitted, parsed
 _NOTHING = np.zeros((0, 2), np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Group:
     """The points of one site in one run."""
 
@@ -38,6 +38,9 @@ class Group:
     def array(self) -> str:
         """What the array that is written is called there."""
         return called(self.statement.target.node, self.statement.names)
+
+    def __repr__(self) -> str:
+        return f"<{len(self.points)} records of {self.array} in run {self.run}>"
 
 
 Content = tuple[int, tuple[Group, ...], npt.NDArray[np.int64], tuple[Group, ...]]

@@ -52,7 +52,7 @@ class Recording:
     """Whether it may be given less room than what it records takes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Run:
     """What one run of a function recorded."""
 
@@ -80,6 +80,10 @@ class Run:
     """The arguments as they were before, by node; those that are too large are left out."""
     error: str = ""
     """What the run raised, empty for nothing."""
+
+    def __repr__(self) -> str:
+        failed = f", raised {self.error.splitlines()[0]}" if self.error else ""
+        return f"<run of {self.name} on {self.backend}: {self.points:,} points{failed}>"
 
     @property
     def lost(self) -> str:

@@ -30,7 +30,7 @@ _SUMS = ("dot", "matmul", "einsum", "@")
 """Other names of sums."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Operand:
     """Something that an assignment read: its text, and its value there."""
 
@@ -42,8 +42,11 @@ class Operand:
     expr: Expr
     span: Span
 
+    def __repr__(self) -> str:
+        return f"<operand {self.text} = {shown(self.value)}>"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Record:
     """One assignment to one element."""
 
@@ -89,6 +92,9 @@ class Record:
     def __str__(self) -> str:
         others = f" (with {self.repeats - 1} more)" if self.repeats > 1 else ""
         return f"{self.text}    {shown(self.before)} -> {shown(self.after)}{others}"
+
+    def __repr__(self) -> str:
+        return f"<record {self.order}: {self}>"
 
 
 def shown(value: Any) -> str:

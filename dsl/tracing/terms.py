@@ -15,7 +15,7 @@ from .points import Points
 from .records import Operand, Record, operands, shown, term_text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Term:
     """One term of a reduction."""
 
@@ -33,6 +33,9 @@ class Term:
         value = "" if self.is_read else f" = {shown(self.value)}"
         over = f"[{where}]" if where else ""
         return f"{reduction_name(self.reduce.op)}{over}: {self.text}{value}"
+
+    def __repr__(self) -> str:
+        return f"<term {self}>"
 
     @property
     def is_read(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .differences import Difference, difference
-from .page import as_json, page
+from .page import as_json, framed, page
 from .recorded import Recorded
 from .text import tree_text
 from .why import Why, chain_of
@@ -16,6 +16,17 @@ class Trace(Recorded):
 
     def __str__(self) -> str:
         return self.text()
+
+    def __repr__(self) -> str:
+        dropped = f", {self.dropped:,} dropped" if self.dropped else ""
+        names = ", ".join(dict.fromkeys(run.name for run in self.runs))
+        of = f" of {names}" if names else ""
+        runs = f"{len(self.runs)} run{'s' * (len(self.runs) != 1)}"
+        return f"<trace of {runs}{of}: {len(self):,} records{dropped}>"
+
+    def _repr_html_(self) -> str:
+        """Return the page, of few rounds and elements, in a frame of its own, for notebooks."""
+        return framed(page(self, 8, 2))
 
     def text(self, head: int = 3, tail: int = 1, color: bool = False) -> str:
         """Return the tree of calls, comments, loops and assignments.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +31,7 @@ _TERMS = 20_000
 """Most elements of one reduction that are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Why:
     """An assignment and those that made what it read; a tree, which prints itself."""
 
@@ -46,6 +47,12 @@ class Why:
     def __str__(self) -> str:
         return "\n".join(_lines(self, "", ""))
 
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the tree for notebooks."""
+        return f"<pre>{html.escape(str(self))}</pre>"
+
     @property
     def root(self) -> Cause:
         """What stands at the end when the first cause is followed, non-finite ones first."""
@@ -55,7 +62,7 @@ class Why:
         return at
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Source:
     """Something that no record made: it was given, or made where nothing was recorded."""
 
@@ -65,13 +72,19 @@ class Source:
     def __str__(self) -> str:
         return f"{self.text} = {shown(self.value)}" if self.value is not None else self.text
 
+    def __repr__(self) -> str:
+        return f"<source {self}>"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Part:
     """A term of a reduction, and what made what it read."""
 
     term: Term
     causes: tuple[Cause, ...]
+
+    def __repr__(self) -> str:
+        return f"<part {self.term}>"
 
 
 Cause = Why | Source | Part

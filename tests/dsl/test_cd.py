@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -401,3 +402,17 @@ def test_memory_that_is_short_is_told_as_memory(
     monkeypatch.setattr(type(function._forms), "find", short)
     with pytest.raises(pe.CdError, match="CD0705"):
         function(1.0)
+
+
+def test_reloaders_of_notebooks_renew_functions_that_were_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rules: list[Any] = []
+    reloader = SimpleNamespace(UPDATE_RULES=rules)
+    monkeypatch.setitem(sys.modules, "IPython.extensions.autoreload", reloader)
+    old, new = cd(lambda x: x + 1.0, backend="numpy"), cd(lambda x: x + 10.0, backend="numpy")
+    assert old(1.0) == 2.0
+    ((fits, renew),) = rules
+    assert fits(old, new) and not fits(old, np.sin)
+    renew(old, new)
+    assert old(1.0) == new(1.0) == 11.0 and old.surface is new.surface

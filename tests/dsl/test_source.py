@@ -4,8 +4,10 @@ import ast
 import builtins
 import functools
 import linecache
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -360,3 +362,15 @@ def test_scope_of_a_namespace() -> None:
     assert scope.lookup("rate") == 2
     assert scope.lookup("len") is builtins.len
     assert repr(scope.lookup("other")) == "MISSING"
+
+
+def test_a_cell_that_is_kept_in_a_temporary_file_is_shown_by_its_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = {"/tmp/ipykernel_1/2.py": ("Cell", "In[7]"), "/tmp/a.py": None}
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=names.get))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    namespace = run_cell("@cd\ndef f(x):\n    return x + 1\n", "/tmp/ipykernel_1/2.py")
+    assert read_source(namespace["f"]).source.name == "<cell 7>"
+    namespace = run_cell("@cd\ndef f(x):\n    return x + 1\n", "/tmp/a.py")
+    assert read_source(namespace["f"]).source.name == "/tmp/a.py"

@@ -83,3 +83,11 @@ def test_without_matplotlib_the_way_out_is_told(
     with pytest.raises(CdError, match="save_trace") as caught:
         made().save_picture(tmp_path / "timeline.png")
     assert caught.value.code == "CD0848"
+
+
+def test_it_is_short_to_look_at_and_whole_in_a_notebook() -> None:
+    timeline = made()
+    assert repr(timeline) == "<timeline: 3 works in 6.000 ms>"
+    assert repr(timeline.works[-1]) == "<copy copy w on cc:0 stream 1: 500.0 us>"
+    assert timeline._repr_html_() == f"<pre>{timeline}</pre>"
+    assert repr(Timeline()) == "<timeline: 0 works in 0.000 ms>"

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ..backends.runtime.routine import Compiled
     from ..backends.runtime.tensor import Tensor
     from ..lowering.ir.assignments import Procedure
-    from . import compiled, explain, front, plan, recipe, remember, results, specialise
+    from . import compiled, explain, front, pickled, plan, recipe, remember, results, specialise
     from . import surface as s
     from .forms import Lookup, Match, Specialisation
     from .recipe import Form
@@ -60,6 +60,7 @@ else:
     compiled, explain = Later(".compiled", __package__), Later(".explain", __package__)
     foreign = Later("..backends.cuda.foreign", __package__)
     front, log = Later(".front", __package__), Later(".tracing.log", __package__)
+    pickled = Later(".pickled", __package__)
     plan, remember = Later(".plan", __package__), Later(".remember", __package__)
     recipe, results = Later(".recipe", __package__), Later(".results", __package__)
     specialise = Later(".specialise", __package__)
@@ -215,8 +216,21 @@ class CdFunction(_Called[P, T]):
     def __repr__(self) -> str:
         return f"<cd function {self.__name__}{self.__signature__}>"
 
-    def __reduce__(self) -> str:
-        return self.__qualname__  # pickled by name, as functions are
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        if pickled.is_named(self):
+            return self.__qualname__  # pickled by name, as functions are
+        begin = self.__module__, self.__qualname__, pickled.digest(self)
+        return _restored, begin, pickled.state_of(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "definition" not in self.__dict__:  # it is not the one that is here anyway
+            pickled.fill(self, state)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
     def __cd_function__(self) -> tuple[s.Function, Lookup]:
         """Return what another `@cd` function needs to inline this one."""
@@ -342,6 +356,14 @@ class CdFunction(_Called[P, T]):
             raise CdTypeError(Diagnostic("CD0436", message, (label,), (), helps)) from None
         bound.apply_defaults()
         return self._adopted(dict(bound.arguments))
+
+
+def _restored(module: str, qualname: str, digest: str) -> CdFunction[..., Any]:
+    """Return the function that has this name and text here, else one that its state is to fill."""
+    found = pickled.named(module, qualname)
+    if isinstance(found, CdFunction) and pickled.digest(found) == digest:
+        return found
+    return CdFunction.__new__(CdFunction)
 
 
 class BoundFunction(_Part[P, T]):

@@ -22,7 +22,7 @@ dsl: public profile parallel
 dsl/tracing: __init__ compare
 dsl: cd explain explain_page explain_text explain_parts compiled
 dsl/tracing: bisect taking trace page text differences why producers recorded terms
-dsl: remember plan results specialise tables
+dsl: pickled remember plan results specialise tables
 dsl/tracing: log records points recording quick room printing instrument rows buffers columns
 dsl/tracing: boxes where library sites
 dsl: copies forms sizes reasons keys words build checked wrapping fitting

@@ -31,6 +31,7 @@ from .frame import Frame, Guard, Letters, names_in, parts, target_names
 from .names import is_letter
 from .operators import value_of
 from .ranges import bounded, inferred, no_range, pinned, tighten, undecided
+from .sharing import looking_at
 from .stores import part_updated, require_storable
 from .subscript_rules import refuse_captured_letters
 from .types import FALSE, TRUE, Kind, both, cast, negate
@@ -205,14 +206,10 @@ def _infer(
         if extent is not None:
             letters.extents[x] = extent
     if fresh and isinstance(bound, Array):
-        if bound.rank != len(letters.outer) or not bound.base:
-            same = False
-        else:
-            sizes = [letters.extents.get(x) for x in letters.outer.values()]
-            same = all(a is None or a == b for a, b in zip(sizes, bound.shape, strict=True))
-            if same:
-                letters.extents.update(zip(letters.outer.values(), bound.shape, strict=True))
-        fresh = not same
+        assert isinstance(target.value, s.Name)
+        fresh = not _is_written(frame, target.value, bound)
+        if not fresh:
+            letters.extents.update(zip(letters.outer.values(), bound.shape, strict=True))
     for x in letters.outer.values():
         if x in letters.extents:
             continue
@@ -233,6 +230,30 @@ def _infer(
         if x not in letters.extents:
             raise no_range(x, letters.spans[x], uses)
     return fresh
+
+
+def _is_written(frame: Frame, name: s.Name, bound: Array) -> bool:
+    """Whether a statement over all of its letters writes the array that a name has.
+
+    It makes a new one where the sizes differ. Raises CdShapeError CD0301 where only the run knows
+    whether they do, and others see the array that would be written or not.
+    """
+    letters = frame.letters
+    assert letters is not None
+    if bound.rank != len(letters.outer) or bound.base is None:
+        return False
+    sizes = [letters.extents.get(x) for x in letters.outer.values()]
+    pairs = [(a, b) for a, b in zip(sizes, bound.shape, strict=True) if a is not None]
+    known, node = frame.ctx.known, bound.base.node
+    if all(known.equal(a, b) for a, b in pairs):
+        return True
+    if any(known.differ(a, b) for a, b in pairs):
+        return False
+    given = (*frame.inputs.nodes.values(), *frame.inputs.fleeting.values())
+    others = (at for at in looking_at(frame, node) if at != (frame, name.id))
+    if node in given or next(others, None) is not None:
+        raise index_refusals.written_or_new(name)
+    return False
 
 
 def _settle_sizes(frame: Frame) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...lowering.diagnostic import (
+    CdError,
     CdIndexError,
+    CdShapeError,
     CdSyntaxError,
     CdTypeError,
     Span,
@@ -92,3 +94,19 @@ def of_writing(problem: CdIndexError, span: Span) -> CdIndexError:
         return problem
     message = found.message.replace("is read at", "is written at", 1)
     return CdIndexError(replace(found, message=message, helps=(_INSIDE,)))
+
+
+def written_or_new(name: s.Name) -> CdError:
+    """Return the error of a target whose array is written where its size is that of the letters,
+    and a new one otherwise, which only the run can tell."""
+    return error(
+        "CD0301",
+        CdShapeError,
+        f"only the run knows whether `{name.id}` is written, as where it has the sizes of the "
+        "letters, or becomes a new array",
+        name.span,
+        helps=(
+            f"write `{name.id}[:] = ...` to write it",
+            "or give the new array a name of its own",
+        ),
+    )

@@ -41,7 +41,7 @@ class Known:
     bounds: Mapping[Symbol, tuple[Affine | None, Affine | None]] = field(default_factory=dict)
     facts: tuple[Affine, ...] = ()
     proven: dict[Affine, bool] = field(default_factory=dict, compare=False, repr=False)
-    """Whether expressions that were asked about are proven to be >= 0: each is asked about often."""
+    """Whether each expression asked about is proven to be >= 0: most are asked about often."""
 
     def with_ranges(self, ranges: Iterable[Range]) -> Known:
         """Return this knowledge and that each range's symbol lies in it."""

@@ -9,7 +9,7 @@ run, with the pairs of arrays that would be one array in Python.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import reduce
 
@@ -230,6 +230,15 @@ def seeing(names: Mapping[str, Value], nodes: Iterable[Node]) -> list[str]:
 
 def holding(frame: Frame, one: object) -> Iterator[tuple[Frame, str]]:
     """Yield the names, here, around, in closures and of callers, that have or hold a list."""
+    return _with_part(frame, lambda part: isinstance(part, Group) and part.one == one)
+
+
+def looking_at(frame: Frame, node: Node) -> Iterator[tuple[Frame, str]]:
+    """Yield the names, here, around, in closures and of callers, whose arrays lie in a node."""
+    return _with_part(frame, lambda part: node in _nodes(part))
+
+
+def _with_part(frame: Frame, test: Callable[[Value], bool]) -> Iterator[tuple[Frame, str]]:
     seen: list[Frame] = []
     frames = [frame]
     while frames:
@@ -239,7 +248,7 @@ def holding(frame: Frame, one: object) -> Iterator[tuple[Frame, str]]:
         seen.append(here)
         for name, value in here.names.items():
             parts = list(_parts(value))
-            if any(isinstance(part, Group) and part.one == one for part in parts):
+            if any(map(test, parts)):
                 yield here, name
             frames += [x.scope for x in parts if isinstance(x, Lazy) and isinstance(x.scope, Frame)]
         around = (here.parent, here.closure, None if here.caller is None else here.caller[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.lowering.diagnostic import CdError
 from plusequals.lowering.ir.assignments import Assign, Check
 from tests.compare import assert_same
@@ -122,3 +123,30 @@ def test_data_dependent_indices_are_checked_at_each_point() -> None:
 def test_what_has_no_one_meaning_is_refused(body: str, code: str) -> None:
     with pytest.raises(CdError, match=code):
         run("numpy", "y, a, v", body, A.copy(), A, V)
+
+
+@pytest.mark.parametrize("bind", ["t = y", "t = y[:]", "t = y[::-1]", "u = (y,)\nt = u[0]"])
+def test_a_view_is_written_whatever_sizes_came_before(bind: str) -> None:
+    body = f"{bind}\nt[i, j] = a[i, j]".replace("\n", "\n    ")
+    function = pe.cd_from_source(f"def f(y, a):\n    {body}\n", backend="numpy")
+    for size in range(2, 8):  # sizes that came in three are run-time sizes
+        y, a = np.zeros((size, 3)), np.arange(3.0 * size).reshape(size, 3)
+        function(y, a)
+        assert_same(y, a[::-1] if "-1" in bind else a)
+
+
+def test_a_name_of_its_own_may_be_used_for_another_size() -> None:
+    text = "def f(x, y):\n    t[i] = 2 * x[i]\n    s = sum(t)\n    t[i] = y[i]\n    return s, t\n"
+    function = pe.cd_from_source(text, {"sum": np.sum}, backend="numpy")
+    for size in range(2, 8):
+        s, t = function(np.ones(size), np.arange(size + 1.0))
+        assert s == 2 * size
+        assert_same(t, np.arange(size + 1.0))
+
+
+def test_whether_others_see_what_is_written_is_not_left_to_the_run() -> None:
+    text = (
+        "def f(y, x):\n    n = np.sum(x > 0)\n    t = y\n    t[i] = np.ones(n)[i]\n    return t\n"
+    )
+    with pytest.raises(CdError, match="CD0301.*only the run knows whether `t` is written"):
+        pe.cd_from_source(text, {"np": np}, backend="numpy")(np.zeros(3), np.ones(3))

@@ -128,3 +128,4 @@ def test_the_first_cache_has_room_for_what_is_handed_on() -> None:
 
     assert bytes_of(1 << 20) == 3 * 256 * 8
     assert 0 < bytes_of(4096) <= 2048
+    assert 0 < bytes_of(16) <= bytes_of(4096)  # no room for one element of each

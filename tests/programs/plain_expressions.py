@@ -7,6 +7,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,56 +77,97 @@ class _Outside:
     fill: Any = 0
 
 
+Run = Callable[[Mapping[str, Any], Letters, Any], Any]
+"""Gives the value of an expression for variables, a point, and the statement it stands in."""
+
+
 def evaluate(node: ast.expr, state: Mapping[str, Any], point: Letters, statement: Any) -> Any:
     """Return the value of an expression at a point. Raises Unknown, IndexError."""
+    return _prepared(node)(state, point, statement)
 
-    def of(part: ast.expr) -> Any:
-        return evaluate(part, state, point, statement)
 
+def _prepared(node: ast.expr) -> Run:
+    """Return an expression as a function, made once: it is evaluated at many points."""
+    run: Run | None = getattr(node, "run", None)
+    if run is None:
+        run = node.run = _as_function(node)  # type: ignore[attr-defined]
+    return run
+
+
+def _as_function(node: ast.expr) -> Run:
     match node:
         case ast.Constant(value):
-            return value
+            return lambda state, point, of: value
         case ast.Name(id=name):
-            if name in point:
-                return point[name]
-            if name == "inf":
-                return float("inf")
-            return state[name]
+            return partial(_named, name)
         case ast.BinOp(left, op, right):
-            return _BINARY[type(op)](of(left), of(right))
+            binary, one, other = _BINARY[type(op)], _prepared(left), _prepared(right)
+            return lambda state, point, of: binary(one(state, point, of), other(state, point, of))
         case ast.UnaryOp(op, operand):
-            return _UNARY[type(op)](of(operand))
-        case ast.BoolOp(op=ast.And(), values=values):
-            return all(of(v) for v in values)
-        case ast.BoolOp(values=values):
-            return any(of(v) for v in values)
+            unary, inner = _UNARY[type(op)], _prepared(operand)
+            return lambda state, point, of: unary(inner(state, point, of))
+        case ast.BoolOp(op=op, values=values):
+            join, items = all if isinstance(op, ast.And) else any, [_prepared(v) for v in values]
+            return lambda state, point, of: join(item(state, point, of) for item in items)
         case ast.Compare(left, ops, comparators):
-            parts = [of(left), *map(of, comparators)]
-            results = [_COMPARE[type(op)](a, b) for op, a, b in zip(ops, parts, parts[1:])]
-            return results[0] if len(results) == 1 else all(results)
+            return _comparison([_COMPARE[type(op)] for op in ops], [left, *comparators])
         case ast.IfExp(test, yes, no):
-            return _select(bool(of(test)), lambda: of(yes), lambda: of(no))
+            return _selection(test, yes, no)
         case ast.Subscript(value=ast.Name(id=name), slice=index):
             subs = index.elts if isinstance(index, ast.Tuple) else [index]
-            return _element(state[name], [of(sub) for sub in subs])
+            runs = [_prepared(sub) for sub in subs]
+            return lambda state, point, of: _element(
+                state[name], [run(state, point, of) for run in runs]
+            )
+        case ast.Call(func=ast.Name(id="where"), args=[test, yes, no]):
+            return _selection(test, yes, no)
         case ast.Call():
-            return _called(node, state, point, statement, of)
+            words = (n for arg in node.args for n in ast.walk(arg) if isinstance(n, ast.Name))
+            return partial(_called, node, next(words, None) is None)
     raise Unknown(ast.unparse(node))
 
 
-def _called(node: ast.Call, state: Any, point: Letters, statement: Any, of: Any) -> Any:
+def _named(name: str, state: Mapping[str, Any], point: Letters, statement: Any) -> Any:
+    if name in point:
+        return point[name]
+    return float("inf") if name == "inf" else state[name]
+
+
+def _comparison(signs: list[Callable[[Any, Any], Any]], sides: list[ast.expr]) -> Run:
+    runs = [_prepared(side) for side in sides]
+
+    def run(state: Mapping[str, Any], point: Letters, statement: Any) -> Any:
+        parts = [side(state, point, statement) for side in runs]
+        results = [sign(a, b) for sign, a, b in zip(signs, parts, parts[1:])]
+        return results[0] if len(results) == 1 else all(results)
+
+    return run
+
+
+def _selection(test: ast.expr, yes: ast.expr, no: ast.expr) -> Run:
+    decides, one, other = _prepared(test), _prepared(yes), _prepared(no)
+    return lambda state, point, of: _select(
+        bool(decides(state, point, of)), lambda: one(state, point, of),
+        lambda: other(state, point, of),
+    )  # fmt: skip
+
+
+def _called(
+    node: ast.Call, is_constant: bool, state: Mapping[str, Any], point: Letters, statement: Any
+) -> Any:
+    def of(part: ast.expr) -> Any:
+        return _prepared(part)(state, point, statement)
+
     match node:
         case ast.Call(func=ast.Subscript(value=ast.Name(id=name), slice=binders), args=[expr]):
             parts = list(binders.elts) if isinstance(binders, ast.Tuple) else [binders]
             return statement.reduce(name, expr, parts, state, point)
         case ast.Call(func=ast.Name(id=name), args=[expr]) if name in REDUCTIONS:
             return statement.reduce(name, expr, None, state, point)
-        case ast.Call(func=ast.Name(id="where"), args=[test, yes, no]):
-            return _select(bool(of(test)), lambda: of(yes), lambda: of(no))
         case ast.Call(func=ast.Name(id=("max" | "min") as name), args=args):
             values = [of(arg) for arg in args]
             best = values[0]
-            if not any(isinstance(inner, ast.Name) for arg in args for inner in ast.walk(arg)):
+            if is_constant:
                 return (max if name == "max" else min)(values)  # as Python, when compiling
             if all(type(value) in (int, float) for value in values):
                 kind = float if float in map(type, values) else int

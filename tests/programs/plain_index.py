@@ -33,9 +33,13 @@ MOST = 50_000
 
 def letters_of(node: ast.AST) -> list[str]:
     """Return the index letters in a piece of a program, in the order of the text."""
-    names = [n for n in ast.walk(node) if isinstance(n, ast.Name) and LETTER.fullmatch(n.id)]
-    names.sort(key=lambda n: (n.lineno, n.col_offset))
-    return list(dict.fromkeys(n.id for n in names))
+    found: list[str] | None = getattr(node, "letters", None)
+    if found is None:
+        names = [n for n in ast.walk(node) if isinstance(n, ast.Name) and LETTER.fullmatch(n.id)]
+        names.sort(key=lambda n: (n.lineno, n.col_offset))
+        found = list(dict.fromkeys(n.id for n in names))
+        node.letters = found  # type: ignore[attr-defined]
+    return found
 
 
 @dataclass

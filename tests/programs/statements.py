@@ -16,7 +16,7 @@ AUGMENTED = ("+=", "-=", "*=", "+=", "-=", "*=", "/=", "//=", "%=", "&=", "|=", 
 
 def attempt(w: Writer, make: Callable[[Writer], None]) -> bool:
     """Run a generator of statements; take back what it wrote where that does not work."""
-    kept, depth, serial = list(w.lines), w.indent, w.serial
+    kept, depth, serial, runs = list(w.lines), w.indent, w.serial, w.runs
     try:
         make(w)
         if any(line.startswith("     ") for line in w.lines[len(kept) :]):
@@ -24,7 +24,8 @@ def attempt(w: Writer, make: Callable[[Writer], None]) -> bool:
         return True
     except Refused:
         w.lines, w.indent, w.serial = kept, depth, serial
-        w.replay()
+        if w.runs != runs:
+            w.replay()
         return False
 
 

@@ -45,6 +45,8 @@ class Writer:
     names: dict[str, Any] = field(default_factory=lambda: {"np": np})
     limit: int = LIMIT
     """How many elements an array has at most."""
+    runs: int = 0
+    """How often lines were run, whether or not they could."""
 
     def fresh(self, prefix: str) -> str:
         """Return a name that nothing has."""
@@ -86,6 +88,7 @@ class Writer:
 
     def run(self, lines: tuple[str, ...] | list[str]) -> None:
         """Run lines in the environment."""
+        self.runs += 1
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:

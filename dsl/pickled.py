@@ -17,7 +17,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, get_origin
+from typing import Annotated, Any, get_origin
 
 import numpy as np
 
@@ -28,11 +28,8 @@ from .definition import Definition
 from .elaborate.array_types import ArrayType, array_type
 from .identity import words
 
-if TYPE_CHECKING:
-    from .cd import CdFunction as _Function
-
-    Function = _Function[..., Any]
-
+Function = Any
+"""A `CdFunction`, whose module imports this one."""
 State = dict[str, Any]
 _TWINS = 64
 """Of how many functions the one that was restored last is kept."""

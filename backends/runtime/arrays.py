@@ -73,6 +73,7 @@ def as_array(value: object, name: str = "the argument") -> Array:
     if hasattr(value, "__cuda_array_interface__") and not hasattr(value, "__array__"):
         raise _refused("CD0701", f"`{name}` lies in the memory of a GPU",
                        "copy it to the host first")  # fmt: skip
+    _require_plain(value, name)
     try:
         return _converted(value)
     except (ValueError, TypeError, BufferError, RuntimeError) as why:
@@ -82,6 +83,28 @@ def as_array(value: object, name: str = "the argument") -> Array:
             raise _refused("CD0702", message, fix) from None
         message = f"`{name}` ({type(value).__name__}) makes no array: {why}"
         raise _refused("CD0701", message, f"pass a NumPy array as `{name}`") from None
+
+
+def _require_plain(value: object, name: str) -> None:
+    """Refuse (CdTypeError CD0701) what would lose its labels, or be computed or loaded as a whole.
+
+    Classes are known by what they have: pandas and xarray by labels, dask by its graph, arrays in
+    files by their chunks.
+    """
+    kind = type(value)
+    graph = getattr(kind, "__dask_graph__", None)
+    if graph is not None and graph(value) is not None:
+        raise _refused("CD0701", f"`{name}` is lazy ({kind.__name__}), and would be computed as a "
+                       "whole", "pass `x.compute()`, or run the function on each block, as with "
+                       "`dask.array.map_blocks`")  # fmt: skip
+    has_numbers = hasattr(kind, "to_numpy")
+    if hasattr(kind, "coords") or (has_numbers and hasattr(value, "index")):
+        numbers = "`x.to_numpy()`" if has_numbers else "array by array"
+        raise _refused("CD0701", f"the labels of `{name}` ({kind.__name__}) would be lost",
+                       f"pass its numbers, {numbers}, and label what comes back")  # fmt: skip
+    if hasattr(kind, "chunks"):
+        raise _refused("CD0701", f"`{name}` ({kind.__name__}) is stored in chunks, and would be "
+                       "loaded as a whole", "pass `x[...]`, or a part of it")  # fmt: skip
 
 
 def describe(value: object, name: str = "the argument") -> Layout:

@@ -225,3 +225,56 @@ def test_any_array_is_prepared_or_refused(data: st.DataObject) -> None:
     usable, _ = prepare(view, written=True)
     after = describe(usable)
     assert (after.native, after.aligned, after.shape) == (True, True, layout.shape)
+
+
+class Foreign:
+    """Something that makes an array, as those of other packages do."""
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.ones(3)
+
+
+class Lazy(Foreign):
+    def __dask_graph__(self) -> dict[str, object]:
+        return {}
+
+
+class Named(Foreign):
+    coords = "x"
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        return np.ones(3)
+
+    def __dask_graph__(self) -> None:
+        return None
+
+
+class Series(Foreign):
+    to_numpy = Named.to_numpy
+    index = range(3)
+
+
+class Stored(Foreign):
+    chunks = (2,)
+
+
+class Unlabelled(Foreign):
+    to_numpy = Named.to_numpy
+
+
+@pytest.mark.parametrize(
+    ("value", "message", "way"),
+    [
+        (Lazy(), "`x` is lazy (Lazy), and would be computed as a whole", "x.compute()"),
+        (Named(), "the labels of `x` (Named) would be lost", "x.to_numpy()"),
+        (Series(), "the labels of `x` (Series) would be lost", "x.to_numpy()"),
+        (Stored(), "`x` (Stored) is stored in chunks, and would be loaded as a whole", "x[...]"),
+    ],
+)
+def test_labels_are_not_lost_and_nothing_large_is_loaded(
+    value: object, message: str, way: str
+) -> None:
+    with pytest.raises(CdTypeError) as caught:
+        as_array(value, "x")
+    assert message in str(caught.value) and way in str(caught.value)
+    assert as_array(Unlabelled(), "x").tolist() == as_array(Foreign(), "x").tolist() == [1.0] * 3

@@ -125,7 +125,7 @@ def _in_registers(loop: For, rounds: Affine) -> Affine:
         return rounds
     match loop.body[0]:
         case Store(access) | Update(access) if _is_tile(access.node):
-            some = AT_ONCE // access.node.dtype.itemsize
+            some = max(1, AT_ONCE // access.node.dtype.itemsize)
             return floordiv(rounds + (some - 1), const(some))
         case _:
             return rounds

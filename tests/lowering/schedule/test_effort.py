@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from plusequals.lowering.ir.assignments import Alloc, Break, Continue, Fault, Let, Permute, Print
 from plusequals.lowering.ir.indexing import Affine, Symbol, const, evaluate, minimum, var
 from plusequals.lowering.ir.loops import (
@@ -20,6 +22,7 @@ from plusequals.lowering.ir.loops import (
 )
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.passes.cost import UNKNOWN, cost
+from plusequals.lowering.schedule import effort
 from plusequals.lowering.schedule.effort import (
     DEAR,
     MOST,
@@ -124,6 +127,13 @@ def test_rows_of_a_tile_in_registers_are_computed_at_once() -> None:
     strip = replace(node(8, "strip", 64), purpose="tile")
     down = Update(at(strip, j), OPS["add"], read(X, j))
     assert work_of_round(replace(loop(j, 0, 64, down), kind="vector")) == 64 + SCALAR
+
+
+def test_a_unit_has_one_element_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effort, "AT_ONCE", 1)
+    tile = replace(node(7, "tile", 6, 64), purpose="tile")
+    made = Update(at(tile, 0, j), OPS["add"], read(Y, j))
+    assert work_of_round(replace(loop(j, 0, 64, made), kind="vector")) >= 64
 
 
 def test_comments_and_what_ends_rounds_cost_nothing() -> None:

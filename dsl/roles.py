@@ -11,6 +11,7 @@ text assigns plainly is looked up at each call: a constant is never taken for a 
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FunctionType
@@ -69,7 +70,7 @@ def assigned(roles: Mapping[str, object], texts: Sequence[list[str]], line: int)
         text = "".join(lines)
         maybe = {name for name in roles if re.search(_ASSIGNED.format(re.escape(name)), text)}
         if maybe - found:
-            found |= maybe & _bound(parse_file(lines), line if at == 0 else 0, roles)
+            found |= maybe & _bound(_tree(text), line if at == 0 else 0, roles)
     return frozenset(found)
 
 
@@ -88,6 +89,12 @@ def _subscripts(node: object) -> Iterator[str]:
         for name in getattr(node, "__dataclass_fields__", ()):
             if name != "span":
                 yield from _subscripts(getattr(node, name))
+
+
+@functools.lru_cache(maxsize=1)
+def _tree(text: str) -> ast.Module:
+    """Return what Python reads of a text: the last one's, since a module has many functions."""
+    return parse_file([text])
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

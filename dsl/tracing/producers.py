@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...lowering.ir.assignments import Permute
 from ...lowering.ir.indexing import evaluate
@@ -15,6 +18,56 @@ from .records import Record, record_at
 
 Cell = tuple[int, tuple[int, ...]]
 """A node by its id, and an index."""
+Place = tuple[int, int]
+"""A row of a run and a number in it, in program order."""
+_Found = tuple[Place, Group, int]
+"""A record before it is made: its place, its group and its position there."""
+
+
+class _Written:
+    """The points of a group sorted by the element they write, those of one element in order.
+
+    Sorted once, an element is a binary search: a chain asks for each term of each reduction.
+    """
+
+    def __init__(self, group: Group) -> None:
+        points, target = group.points, group.statement.target
+        subscripts = points.index(target.index)
+        self.group = group
+        self.least = [int(one.min()) for one in subscripts]
+        self.sizes = [int(one.max()) - a + 1 for one, a in zip(subscripts, self.least, strict=True)]
+        keys = np.zeros(len(points), np.int64)
+        for one, least, size in zip(subscripts, self.least, self.sizes, strict=True):
+            keys = keys * size + (one - least)
+        self.by: npt.NDArray[np.int64] = np.argsort(keys, kind="stable")
+        self.keys, self.row, self.number = (
+            keys[self.by],
+            points.row[self.by],
+            points.number[self.by],
+        )
+
+    def of(self, index: Sequence[int]) -> tuple[int, int]:
+        """Return where the points that write an element begin and end in sorted order."""
+        key = 0
+        for one, least, size in zip(index, self.least, self.sizes, strict=True):
+            if not 0 <= one - least < size:
+                return 0, 0
+            key = key * size + int(one) - least
+        first, end = np.searchsorted(self.keys, (key, key + 1))
+        return int(first), int(end)
+
+    def last(self, index: Sequence[int], before: Place) -> _Found | None:
+        """Return the last point before a place that wrote an element."""
+        first, end = self.of(index)
+        if first == end:
+            return None
+        row, number = before
+        at = first + int(np.searchsorted(self.row[first:end], row))
+        same = first + int(np.searchsorted(self.row[first:end], row, "right"))
+        at += int(np.searchsorted(self.number[at:same], number)) - 1
+        if at < first:
+            return None
+        return (int(self.row[at]), int(self.number[at])), self.group, int(self.by[at])
 
 
 class Producers:
@@ -23,12 +76,17 @@ class Producers:
     def __init__(self, trace: Recorded, run: int) -> None:
         self.run, self.of = run, trace.runs[run]
         self.groups = [group for group in trace.groups if group.run == run]
+        self._written: dict[int, list[_Written]] = {}
+        self._moves: dict[int, tuple[list[int], list[int]]] = {}
         sites = {x.number: x.statement for x in self.of.layout.sites}
-        self.moves = [
-            (row, moved)
-            for row, number in enumerate(self.of.table[:, 0])
-            if isinstance(moved := sites[int(number)], Permute)
-        ]
+        moving = [number for number, one in sites.items() if isinstance(one, Permute)]
+        for row in np.flatnonzero(np.isin(self.of.table[:, 0], moving)):
+            moved = sites[int(self.of.table[row, 0])]
+            assert isinstance(moved, Permute)
+            for one, source in zip(moved.nodes, moved.sources, strict=True):
+                rows, sources = self._moves.setdefault(one.id, ([], []))
+                rows.append(int(row))
+                sources.append(source.id)
 
     def called(self, name: str) -> list[Node]:
         """Return the arrays that were written and have a name at the end of the run.
@@ -83,51 +141,55 @@ class Producers:
         for group in self.groups:
             points = group.points
             if points.site is record.site:
-                here = points.row == record.row
-                for values, wanted in zip(
-                    points.index(group.statement.target.index), record.index, strict=True
-                ):
-                    here = here & (values == wanted)
-                return [record_at(self.run, points, int(at)) for at in np.flatnonzero(here)]
+                written = next(
+                    one for one in self._of(group.statement.target.node.id) if one.group is group
+                )
+                first, end = written.of(record.index)
+                here = slice(
+                    first + int(np.searchsorted(written.row[first:end], record.row)),
+                    first + int(np.searchsorted(written.row[first:end], record.row, "right")),
+                )
+                return [record_at(self.run, points, int(at)) for at in written.by[here]]
         return [record]
 
-    def last(self, cell: Cell, before: tuple[int, int]) -> Record | None:
+    def last(self, cell: Cell, before: Place) -> Record | None:
         """Return the last record before a place (row and number) that wrote an element."""
+        found = self._handed_on(cell, before)
+        return None if found is None else record_at(self.run, found[1].points, found[2])
+
+    def value(self, cell: Cell, before: Place) -> Any:
+        """Return what the last record before a place made of an element, None for no record."""
+        found = self._handed_on(cell, before)
+        return None if found is None else found[1].points.column("after")[found[2]]
+
+    def _handed_on(self, cell: Cell, before: Place) -> _Found | None:
+        """Return the last point that wrote an element, that of the value where it is a copy."""
         found = self._moved(cell, before)
-        while found is not None and found.site.is_handed_on:
-            (one,) = found.operands
+        while found is not None and found[1].points.site.is_handed_on:
+            (one,) = record_at(self.run, found[1].points, found[2]).operands
             assert one.node is not None, "it is read from another array"
-            found = self._moved((one.node.id, one.index), (found.row, 0))
+            found = self._moved((one.node.id, one.index), (found[0][0], 0))
         return found
 
-    def _moved(self, cell: Cell, before: tuple[int, int]) -> Record | None:
-        """Return that record of what an array was before it traded places, too."""
+    def _moved(self, cell: Cell, before: Place) -> _Found | None:
+        """Return that point of what an array was before it traded places, too."""
         node, index = cell
-        for row, moved in reversed(self.moves):
-            ids = [one.id for one in moved.nodes]
-            if row >= before[0] or node not in ids:
-                continue
+        while True:
             found = self._last(node, index, before)
-            if found is not None and found.row > row:
+            rows, sources = self._moves.get(node, ([], []))
+            at = bisect_left(rows, before[0]) - 1
+            if at < 0 or found is not None and found[0][0] > rows[at]:
                 return found
-            node, before = moved.sources[ids.index(node)].id, (row, 0)
-        return self._last(node, index, before)
+            node, before = sources[at], (rows[at], 0)
 
-    def _last(self, node: int, index: tuple[int, ...], before: tuple[int, int]) -> Record | None:
-        best: tuple[tuple[int, int], Group, int] | None = None
-        for group in self.groups:
-            points, target = group.points, group.statement.target
-            if target.node.id != node:
-                continue
-            here = (points.row < before[0]) | (
-                (points.row == before[0]) & (points.number < before[1])
-            )
-            for values, wanted in zip(points.index(target.index), index, strict=True):
-                here = here & (values == wanted)
-            found = np.flatnonzero(here)
-            if len(found):
-                at = int(found[-1])
-                order = int(points.row[at]), int(points.number[at])
-                if best is None or order > best[0]:
-                    best = order, group, at
-        return None if best is None else record_at(self.run, best[1].points, best[2])
+    def _last(self, node: int, index: tuple[int, ...], before: Place) -> _Found | None:
+        found = (one.last(index, before) for one in self._of(node))
+        return max(filter(None, found), key=lambda one: one[0], default=None)
+
+    def _of(self, node: int) -> list[_Written]:
+        """Return the groups that write an array, sorted by element the first time."""
+        if node not in self._written:
+            self._written[node] = [
+                _Written(group) for group in self.groups if group.statement.target.node.id == node
+            ]
+        return self._written[node]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
 from pathlib import Path
 
 from .differences import Difference, difference
 from .page import as_json, framed, page
 from .recorded import Recorded
+from .records import Record
 from .text import tree_text
-from .why import Why, chain_of
+from .why import Why, chain, chain_of, owned
 
 
 class Trace(Recorded):
@@ -53,20 +56,30 @@ class Trace(Recorded):
 
     def why(
         self,
-        array: str,
+        array: str | Record | None,
         index: tuple[int, ...] | int = (),
         run: int = -1,
         depth: int = 12,
         terms: int = 4,
+        at: Record | None = None,
     ) -> Why:
-        """Return the assignments that made an element of an array, from the last one back.
+        """Return the assignments that made a record, or an element of an array by its name and
+        index, from the last one back: `t.why(t.first_nonfinite())`, `t.why("y", 3)`.
 
-        `run` is the number of a run, the last one unless given; `depth` how far to go back, and
-        `terms` how many terms of a reduction to follow, those that are not finite first. Raises
-        CdIndexError CD0872 where no record writes the element, CD0873 for too few indices.
+        An element is asked for as it was at the end of run number `run`, the last one unless given,
+        or, with `at=record`, as that record found it. `depth` is how far to go back, and `terms`
+        how many terms of a reduction to follow, those that are not finite first. Raises
+        CdIndexError CD0872 where no record writes the element, for None, and for a record of
+        another trace; CD0873 for too few indices.
         """
-        index = (index,) if isinstance(index, int) else tuple(index)
-        return chain_of(self, array, index, run % max(len(self.runs), 1), depth, terms)
+        if not isinstance(array, str):
+            return chain(self, owned(self, array), depth, terms)
+        where = tuple(map(int, index)) if isinstance(index, Sequence) else (operator.index(index),)
+        if at is not None:
+            at = owned(self, at)
+            run = at.run
+        end = None if at is None else (at.row, 0)
+        return chain_of(self, array, where, run % max(len(self.runs), 1), depth, terms, end)
 
     def diff(self, other: Trace, rtol: float = 0.0, atol: float = 0.0) -> Difference | None:
         """Return the first assignment after which an element differs, None where none does.

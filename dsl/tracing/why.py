@@ -19,7 +19,7 @@ from ...lowering.ir.node import Node
 from ...lowering.ir.ops import OPS
 from . import sites as s
 from .points import truth
-from .producers import Cell, Producers
+from .producers import Cell, Place, Producers
 from .recorded import Recorded
 from .recording import KEPT, Run
 from .records import Record, element, shown
@@ -127,10 +127,32 @@ def _lines(cause: Cause, lead: str, below: str) -> Iterator[str]:
             yield from _lines(one, below + mark, below + deeper)
 
 
+def owned(trace: Recorded, record: Record | None) -> Record:
+    """Return a record of a trace as it is. Raises CdIndexError CD0872 for anything else."""
+    if record is None:
+        helps = ("`first_nonfinite()` is None where every element that was recorded is finite",)
+        raise CdIndexError(Diagnostic("CD0872", "None is no record", helps=helps))
+    if not isinstance(record, Record):
+        helps = ("give a record of the trace, or the name of an array and an index",)
+        raise CdIndexError(Diagnostic("CD0872", f"{record!r} is no record", helps=helps))
+    runs = trace.runs
+    if record.run >= len(runs) or all(x is not record.site for x in runs[record.run].layout.sites):
+        helps = ("ask the trace that the record is of",)
+        message = f"no record of this trace is `{record.element}` of another one"
+        raise CdIndexError(Diagnostic("CD0872", message, helps=helps))
+    return record
+
+
 def chain_of(
-    trace: Recorded, array: str, index: tuple[int, ...], run: int, depth: int, terms: int
+    trace: Recorded,
+    array: str,
+    index: tuple[int, ...],
+    run: int,
+    depth: int,
+    terms: int,
+    before: Place | None = None,
 ) -> Why:
-    """Return what made an element of an array as it was at the end of a run.
+    """Return what made an element of an array as it was before a place, the end of a run for None.
 
     Raises CdIndexError CD0872 where no record wrote it, CD0873 for a wrong number of indices.
     """
@@ -142,13 +164,13 @@ def chain_of(
     if fitting:
         sizes = producers.shape(fitting[0])
         index = tuple(n + size if n < 0 else n for n, size in zip(index, sizes, strict=True))
-    end = (len(producers.of.table), 0)
+    end = (len(producers.of.table), 0) if before is None else before
     found = [record for node in fitting if (record := producers.last((node.id, index), end))]
     if not found:
         named = [group.array for group in producers.groups]
         raise _unwritten(element(array, index), named, producers.of.dropped)
     made = chain(trace, max(found, key=lambda record: record.order), depth, terms)
-    if not producers.of.dropped:
+    if not producers.of.dropped or before is not None:
         return made
     return replace(made, note="; ".join(filter(None, (made.note, _cut(producers.of.dropped)))))
 
@@ -237,8 +259,8 @@ class _Chains:
         for domain, value in _reductions(record, statement):
             terms = []
             for node, at in _terms(domain, value, _symbols(record, self.producers.of)):
-                made = self.producers.last((node.id, at), (record.row, 0))
-                known = self.producers.given(node, at) if made is None else made.after
+                known = self.producers.value((node.id, at), (record.row, 0))
+                known = self.producers.given(node, at) if known is None else known
                 text = element(s.called(node, statement.names), at)
                 terms.append((text, known, (node.id, at)))
                 count += 1

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.dsl.tracing import recording, why
+from plusequals import cd
+from plusequals.dsl.tracing import producers, recording, why
 from plusequals.dsl.tracing.why import Source, Why
 
 from .functions import CALLS, matrix, softmax, swapped
@@ -154,3 +156,39 @@ def test_an_array_whose_size_is_a_loop_variable_has_the_shape_of_the_last_round(
     assert trace.why("u", 3).record.at["k"] == 0, "what an earlier round wrote"
     with pytest.raises(IndexError, match=r"CD0873.*shape \(1,\), and 2 indices are given"):
         trace.why("u", (0, 0))
+
+
+@cd
+def accumulated(a):
+    c = np.zeros(a.shape[0])
+    for k in range(a.shape[1]):
+        c[:] += a[:, k]
+    return (c * c).sum()
+
+
+def test_a_record_and_an_element_at_a_record_are_asked_for() -> None:
+    a = np.arange(12.0).reshape(3, 4)
+    a[1, 2] = np.inf
+    with pe.trace() as trace:
+        accumulated.on("numpy")(a)
+    wrong = trace.first_nonfinite()
+    assert wrong is not None
+    made = trace.why(wrong)
+    assert made.record.element == "c[1]" and "a[1, 2] = inf" in str(made)
+    earlier = trace.why("c", np.int64(1), at=wrong)
+    assert earlier.record.after == a[1, :2].sum() and "inf" not in str(earlier)
+    with pe.trace() as other:
+        accumulated.on("numpy")(np.ones((3, 4)))
+    for one in (None, 3):
+        with pytest.raises(LookupError, match="is no record"):
+            other.why(one)  # type: ignore[arg-type]
+    with pytest.raises(LookupError, match="of another one"):
+        trace.why(replace(wrong, run=7))
+
+
+def test_an_array_is_sorted_once_for_all_terms_of_a_chain() -> None:
+    with pe.trace() as trace:
+        accumulated.on("numpy")(np.ones((40, 3)))
+    with mock.patch.object(producers, "_Written", wraps=producers._Written) as written:
+        text = str(trace.why("result"))
+    assert "... 36 more" in text and written.call_count == 3

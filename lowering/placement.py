@@ -12,7 +12,7 @@ from .ir.assignments import Alloc
 from .ir.loops import Program
 from .ir.node import Node, Purpose
 from .ir.walk import bodies, statements, writes
-from .passes.buffers import Memory, exchanged, memory
+from .passes.buffers import Layout, Memory, exchanged, memory
 from .passes.decision import Decision
 from .schedule.kinds import privates
 from .target import HOST
@@ -73,6 +73,7 @@ def place(
             places[made.node.id] = Place(made.outcome, str(made))
     apart = privates(program)
     plan = memory(program, stack_bytes, apart)
+    layout = plan.layout() if plan.is_static else Layout({}, 0)
     filled = {node.id for node in _filled(program)}
     for node in program.locals:
         if node.id in apart:
@@ -81,7 +82,7 @@ def place(
         because = "; ".join(dict.fromkeys(why.get(node.id, ())))
         if not because and node.id not in filled:
             because = "nothing writes it: only its zeros are read"
-        places[node.id] = _local(node, node.id in moving, because, plan)
+        places[node.id] = _local(node, node.id in moving, because, plan, layout)
     return Placement(places, decisions, plan)
 
 
@@ -91,7 +92,7 @@ def _filled(program: Program) -> tuple[Node, ...]:
     return writes(stmt for stmt in body if not isinstance(stmt, Alloc) and not bodies(stmt))
 
 
-def _local(node: Node, moving: bool, why: str, plan: Memory) -> Place:
+def _local(node: Node, moving: bool, why: str, plan: Memory, layout: Layout) -> Place:
     if node.static_shape is None and node not in (buffer.node for buffer in plan.arena):
         return Place("runtime", "its size is known only during the run")
     if node.rank == 0 and not moving:
@@ -99,7 +100,7 @@ def _local(node: Node, moving: bool, why: str, plan: Memory) -> Place:
     if node.rank == 0:
         return Place("scratch", "it is a scalar that trades places with another array")
     known = why or _MADE.get(node.purpose, "it is read after its loops have ended")
-    return Place("scratch", known, plan.said(node))
+    return Place("scratch", known, plan.said(node, layout))
 
 
 _MADE: Mapping[Purpose, str] = {

@@ -15,6 +15,7 @@ from plusequals.lowering.ir.indexing import Symbol, const, var
 from plusequals.lowering.ir.loops import Fill, Program, Store
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.lower import lower
+from plusequals.lowering.passes import buffers
 from plusequals.lowering.passes.buffers import (
     ALIGNMENT,
     Buffer,
@@ -247,3 +248,24 @@ def test_the_stack_takes_no_more_than_any_thread_has(stack_bytes: int) -> None:
     on_stack = sum(node.bytes for node in plan.stack)
     assert on_stack <= 128 * 1024
     assert bool(plan.stack) is (stack_bytes > 8 * 8192)
+
+
+def test_places_are_those_of_trying_all_that_meet() -> None:
+    drawn = np.random.default_rng(7)
+    for _ in range(50):
+        first = drawn.integers(0, 30, 25)
+        last = first + drawn.integers(0, drawn.choice([2, 30]), 25)
+        nodes = [
+            Node(n, "t", (const(int(drawn.integers(0, 50))),), dtypes.float64) for n in range(25)
+        ]
+        wanted = [
+            (buffers.Buffer(node, node.shape, int(a), int(b), False), 64 * (1 + node.bytes // 64))
+            for node, a, b in zip(nodes, first, last, strict=True)
+        ]
+        placed: list[tuple[int, int, buffers.Buffer]] = []
+        for one, size in wanted:
+            at = buffers._gap(sorted((lo, hi) for lo, hi, b in placed if one.meets(b)), size)
+            placed.append((at, at + size, one))
+        layout = buffers._packed(wanted)
+        assert layout.offsets == {one.node.id: lo for lo, _, one in placed}
+        assert layout.total == max(hi for _, hi, _ in placed)

@@ -29,7 +29,9 @@ class Remembers:
     ({'For'}, {'For'})
     """
 
-    __slots__ = ("inside", "later", "lists", "own", "serial", "sites", "summary", "uses")
+    __slots__ = (
+        "inside", "later", "lists", "own", "refusals", "serial", "sites", "summary", "uses",
+    )  # fmt: skip
 
     inside: Any
     """Every statement inside of it: `walk.inside`."""
@@ -39,6 +41,8 @@ class Remembers:
     """The accesses in the lists inside of it: `passes.access`."""
     own: Any
     """Its own expressions, reads and writes: `walk.own`."""
+    refusals: Any
+    """Why its iterations may not run in any order, by what was known: `schedule.legal`."""
     serial: Any
     """The highest number of a symbol that is bound in it: `fresh`."""
     sites: Any

@@ -22,7 +22,7 @@ two rounds use the same element: `y[t]` in the round t = 1 and `y[t - 1]` in the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
@@ -92,6 +92,21 @@ def independent(
     Rounds may end early by a `Continue`, and may fail a `Check`: which round fails first, who runs
     them has to find out.
     """
+    if known is not NOTHING:
+        return _refusal(loop, private, own, outer, known)
+    asked = (private, own, outer)
+    try:
+        found: dict[object, Refusal | None] = loop.refusals
+    except AttributeError:
+        found = keep(loop, "refusals", {})
+    if asked not in found:
+        found[asked] = _refusal(loop, private, own, outer, known)
+    return found[asked]
+
+
+def _refusal(
+    loop: For, private: frozenset[int], own: frozenset[int], outer: tuple[Range, ...], known: Bounds
+) -> Refusal | None:  # fmt: skip
     if is_left(loop.body):
         return Refusal(Dependent.JUMPS)
     found = accesses((loop,))
@@ -235,7 +250,7 @@ def _clash(
     loop: For, sites: tuple[Site, ...], outer: tuple[Range, ...], known: Bounds
 ) -> Refusal | None:
     """Return how two rounds use one element of a node, which one of them writes."""
-    for first, second in combinations_with_replacement(sites, 2):
+    for first, second in combinations_with_replacement(_distinct(sites), 2):
         if (first.writes or second.writes) and not _keeps_apart(loop, first, second, known):
             orders = ((first, second), (second, first)) if first is not second else ((first,) * 2,)
             for one, other in orders:
@@ -243,6 +258,15 @@ def _clash(
                 if refusal is not None:
                     return refusal
     return None
+
+
+def _distinct(sites: Iterable[Site]) -> Collection[Site]:
+    """Return the first of all sites that use a node alike: what meets one meets the others."""
+    found: dict[object, Site] = {}
+    for site in sites:
+        around = tuple(map(id, site.inside))
+        found.setdefault((site.index, site.writes, site.tests, around), site)
+    return found.values()
 
 
 def _keeps_apart(loop: For, one: Site, other: Site, known: Bounds) -> bool:

@@ -21,6 +21,7 @@ from plusequals.lowering.ir.loops import Check, Fill, For, If, Stmt, Store, Upda
 from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.walk import statements
 from plusequals.lowering.passes.access import accesses
+from plusequals.lowering.schedule import legal
 from plusequals.lowering.schedule.legal import (
     Dependent,
     ends_early,
@@ -323,3 +324,14 @@ def test_every_so_many_elements_are_crossed_out_at_once() -> None:
 def test_every_so_many_elements_are_looked_at_where_they_may_not_be_there() -> None:
     program = lowered(SIEVE.format(2, "i", "len(y) + 1"), y="i64[900]")
     assert any(isinstance(stmt, Check) for stmt in statements(program.kernels[0].body))
+
+
+def test_places_that_are_used_alike_are_asked_for_once() -> None:
+    text = "for i in range(1, 8):\n" + "    y[i] = y[i] * x[i]\n    y[i] = y[i - 1]\n" * 9
+    loop = lowered(text, y="f32[8]", x="f32[8]").kernels[0].body[0]
+    assert isinstance(loop, For)
+    (sites,) = (sites for sites in accesses((loop,)).sites.values() if sites[0].node.label == "y")
+    found = list(legal._distinct(sites))
+    assert len(sites) == 36 and len(found) == 3  # y[i] read and written, y[i - 1] read
+    assert [sites.index(site) for site in found] == [0, 1, 2]
+    assert str(independent(loop)).startswith("two rounds use the same element")

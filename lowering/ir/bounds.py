@@ -33,6 +33,11 @@ class Bounds:
     intervals: Mapping[Symbol, Interval] = field(default_factory=dict)
     ranges: tuple[tuple[Symbol, Affine, Affine], ...] = ()
     """Loop variables, outermost first, with their least and greatest value."""
+    _found: dict[Quasi, Interval] = field(init=False, repr=False, compare=False)
+    """The intervals of what was asked for before: each part of a nested one is, several times."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_found", {})
 
     def inside(self, loop: For | Range) -> Bounds:
         """Return what is known where the loop's variable is bound: there the loop has a round."""
@@ -120,6 +125,11 @@ class Bounds:
     def _atom(self, atom: Symbol | Quasi) -> Interval:
         if isinstance(atom, Symbol):
             return self.intervals.get(atom, UNKNOWN)
+        if atom not in self._found:
+            self._found[atom] = self._quasi(atom)
+        return self._found[atom]
+
+    def _quasi(self, atom: Quasi) -> Interval:
         left, right = self.interval(atom.left), self.interval(atom.right)
         match atom.op:
             case "min":

@@ -7,7 +7,7 @@ sure; "no" may also mean that it could not be seen. Used by `access` and the pas
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from math import gcd
 
 from ..clash import extreme, symbols_of
@@ -91,12 +91,17 @@ def is_least(value: Affine, known: tuple[Range, ...], tests: Iterable[Expr] = ()
     if wider != known and _is_not_negative(extreme(value, wider, -1)):
         return True
     if any(isinstance(atom, Quasi) for atom, _ in value.terms):
-        bounds = reduce(Bounds.inside, known, Bounds())
-        least = bounds.least(value)
+        least = _within(known).least(value)
         if least is not None and least >= 0:
             return True
     said = (fact for test in tests for fact in facts(test))
     return any(is_least(value - fact, known) for fact in said if fact.terms)
+
+
+@lru_cache(256)
+def _within(known: tuple[Range, ...]) -> Bounds:
+    """Return the bounds inside of loops: the places of one nest ask for them many times."""
+    return reduce(Bounds.inside, known, Bounds())
 
 
 def _is_not_negative(value: Affine | None) -> bool:

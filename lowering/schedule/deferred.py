@@ -162,6 +162,8 @@ class _Work(Outermost):
         it may be shared as it is; None where loops inside of it may."""
         if loop.kind != "serial" or not is_worth(loop, self.target.parallel_from):
             return None
+        if not any(map(self.may, statements(loop.body))):
+            return (loop,)  # before asking what takes longer
         mine = private(loop, self.only()[id(loop)])
         if independent(loop, mine, self.own, ranges(outer)) is None:
             return (loop,)
@@ -176,6 +178,12 @@ class _Work(Outermost):
             decision = Decision("deferred", Later.THREADS, one.node, span=span, variable=name)
             self.decisions.append(decision)
         return made.nests()
+
+    def may(self, stmt: Stmt) -> bool:
+        """Whether a statement may be an accumulation that some loop around it keeps."""
+        if not isinstance(stmt, Store | Update) or stmt.access.node.id not in self.own:
+            return False
+        return _added(stmt) is not None
 
     def is_legal(self, made: _Deferral, mine: frozenset[int], outer: tuple[For, ...]) -> bool:
         """Whether the rounds of a loop are independent now; `mine` are those of which each has its
@@ -201,6 +209,10 @@ class _Whole(_Work):
     """The work on one program, where sums know where their terms stand."""
 
     __slots__ = ()
+
+    def may(self, stmt: Stmt) -> bool:
+        """Whether a statement may be an accumulation that some loop around it keeps."""
+        return isinstance(stmt, Update) and bool(stmt.over) and super().may(stmt)
 
     def sums(self, loop: For, mine: frozenset[int]) -> list[_Sum]:
         """Return the accumulations of a loop if all of them add one term in each of its rounds, and

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
 from functools import cache
 
 from ...lowering.ir import dtypes
@@ -30,8 +31,18 @@ OF_C = (
 )
 """The files of C."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_CALL = re.compile(r"\b([A-Za-z_]\w*)\(")
 _COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"[^"\n]*"', re.DOTALL)
 """What names no piece: a comment, or an instruction of a device in quotes."""
+_EACH = "each_"
+"""What the names of functions begin with that compute an elemental one for elements of arrays."""
+_ELEMENTAL = "elemental "
+"""What stands before the functions that may be inlined or outlined."""
+INLINED = 32
+"""So many calls of elemental functions are inlined in a text; of more, those of functions that are
+called more than once are not. Measured with gcc 12 and AVX2: an inlined `exp` of float64 takes
+0.1 s to compile, a `sin` 0.25 s, a call of either 0.01 s; vectors of calls take 1.0 to 1.6 times
+as long as of inlined ones, as each call loads its constants."""
 _C_TYPES = {
     "bool": "bool", "f32": "float", "f64": "double", "c64": "pe_c64", "c128": "pe_c128",
     **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
@@ -42,18 +53,29 @@ _C_TYPES = {
 class Pieces(Mapping[str, str]):
     """Pieces by the name that each defines; a text is made when it is asked for."""
 
-    __slots__ = ("_parts",)
+    __slots__ = ("_parts", "elemental")
 
     def __init__(self, parts: Mapping[str, tuple[str, str]]) -> None:
         """Take of each name the text, and the type that it is to be filled in for, if any."""
         self._parts = parts
+        self.elemental = frozenset(name for name, (body, _) in parts.items() if _ELEMENTAL in body)
+        """The functions that may be inlined or outlined."""
 
     def __getitem__(self, name: str) -> str:
+        if name not in self._parts and name in self:
+            return _each(name.removeprefix(_EACH), self[name.removeprefix(_EACH)])
         body, short = self._parts[name]
+        body = body.replace(_ELEMENTAL, "inlined ") if name in self.elemental else body
         return _filled(body, _words_of(short)) if short else body
 
     def __contains__(self, name: object) -> bool:
-        return name in self._parts
+        if name in self._parts:
+            return True
+        return (
+            isinstance(name, str)
+            and name.startswith(_EACH)
+            and name[len(_EACH) :] in self.elemental
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._parts)
@@ -91,10 +113,67 @@ def is_piece(name: str) -> bool:
 
 
 def needed(text: str, files: tuple[str, ...] = OF_C) -> tuple[str, ...]:
-    """Return the pieces that a text names, and those that they name, each after what it needs."""
+    """Return the pieces that a text names, and those that they name, each after what it needs.
+
+    Elemental functions are inlined, but for those that `outlined` names.
+    """
     order: dict[str, str] = {}
-    _collect(text, pieces(files), order)
-    return tuple(order.values())
+    known = pieces(files)
+    _collect(text, known, order)
+    apart = _outlined(text, order, known.elemental)
+    if not apart:
+        return tuple(order.values())
+    order = {"inlined": order.pop("inlined"), "outlined": known["outlined"], **order}
+    return tuple(
+        re.sub(r"^inlined ", "outlined ", piece, flags=re.MULTILINE) if name in apart else piece
+        for name, piece in order.items()
+    )
+
+
+def outlined(text: str, files: tuple[str, ...] = OF_C) -> frozenset[str]:
+    """Return the elemental functions that have a body of their own where a text calls them.
+
+    These are those called more than once, by the text or by what it calls, where there are more
+    than `INLINED` calls in all: a call compiles in less time than a body. Both are bit-identical,
+    as both are the same operations in the same order.
+    """
+    order: dict[str, str] = {}
+    known = pieces(files)
+    _collect(text, known, order)
+    return _outlined(text, order, known.elemental)
+
+
+def _outlined(text: str, order: Mapping[str, str], elemental: Set[str]) -> frozenset[str]:
+    if not any(name in elemental for name in order):
+        return frozenset()
+    calls = Counter(_called(text))
+    for name, piece in reversed(order.items()):  # what calls others comes after them
+        bodies = min(calls[name], 1) if name.startswith(_EACH) else calls[name]
+        if bodies:
+            for other, count in Counter(_called(piece)).items():
+                calls[other] += bodies * count if other != name else 0
+    found = {name: calls[name] for name in order if name in elemental}
+    many = sum(found.values()) > INLINED
+    return frozenset(name for name, count in found.items() if many and count > 1)
+
+
+def _called(text: str) -> Iterator[str]:
+    """Yield each name that a text calls, as often as it does."""
+    return (found[1] for found in _CALL.finditer(_COMMENT.sub(" ", text)))
+
+
+def _each(name: str, piece: str) -> str:
+    """Return the function that stores an elemental one of each of some elements."""
+    found = re.search(rf"^inlined (\w+) {name}\((.*?)\)", piece, re.MULTILINE)
+    assert found is not None, f"{name} is not elemental"
+    kind, names = found[1], "abc"[: found[2].count(",") + 1]
+    given = "".join(f"const {kind} *restrict {one}, " for one in names)
+    values = ", ".join(f"{one}[i]" for one in names)
+    return (
+        "static __attribute__((noinline))\n"
+        f"void {_EACH}{name}({kind} *restrict y, {given}int64_t n)\n"
+        f"{{\n    for (int64_t i = 0; i < n; i++) y[i] = {name}({values});\n}}\n"
+    )
 
 
 def _collect(text: str, known: Mapping[str, str], order: dict[str, str]) -> None:

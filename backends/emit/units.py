@@ -15,6 +15,7 @@ from ...lowering.ir.loops import Comment, For, Stmt, Store, Update
 from ...lowering.ir.node import Node
 from ...lowering.ir.rewrite import substitute_expr
 from ...lowering.ir.walk import reads
+from . import prelude
 from .c_expression import Scope
 
 UNITS = {
@@ -42,6 +43,8 @@ def call(loop: For, scope: Scope) -> str | None:
             return _paired(loop, scope)
         case "atomic":
             return _atomic(loop, scope)
+        case "elemental":
+            return _elemental(loop, scope)
         case _:
             return None
 
@@ -146,6 +149,36 @@ def _atomic(loop: For, scope: Scope) -> str:
     place, value = update.access, scope.expression(update.value).text
     name = f"atomic_{update.op.name}_{place.node.dtype.short}"
     return f"{name}(&{scope.element(place.node, place.index)}, {value});"
+
+
+def _elemental(loop: For, scope: Scope) -> str | None:
+    """Return the call that stores a function of each of neighbours; None where what it stores or
+    is given are no neighbours, or where the function can only be inlined."""
+    store, start = _stored(loop), {loop.symbol: loop.lo}
+    value = substitute_expr(store.value, start)
+    assert isinstance(store.value, Apply) and isinstance(value, Apply)
+    name, paren, _ = scope.expression(value).text.partition("(")
+    places = [store.access]
+    for one in store.value.args:
+        if not isinstance(one, Read) or one.dtype is not store.value.dtype:
+            return None
+        places.append(Access(one.node, one.index))
+    nodes = {place.node.id for place in places}
+    if not paren or not prelude.is_piece(each := f"each_{name}") or len(nodes) < len(places):
+        return None
+    if not all(_is_neighbour(place, loop.symbol) for place in places):
+        return None
+    given = [_pointer(place, start, scope) for place in places]
+    return f"{each}({', '.join(given)}, {scope.affine(loop.hi - loop.lo).text});"
+
+
+def _is_neighbour(place: Access, symbol: Symbol) -> bool:
+    """Whether each iteration has the element that follows the one of the iteration before it."""
+    index, strides = place.index, place.node.element_strides
+    if not all(isinstance(one, Affine) for one in index) or not index:
+        return False
+    known = all(stride.constant is not None for stride in strides)
+    return known and _step(place, symbol) == 1
 
 
 def _store(body: tuple[Stmt, ...]) -> Store:

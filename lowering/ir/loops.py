@@ -58,13 +58,15 @@ LoopKind = Literal[
     "atomic",
     "last",
     "rolled",
+    "elemental",
 ]
 """How a loop runs. `packed`: 16 bytes at once. `tensor`: products of two tiles, by the threads of a
 warp together; the order of the sums, and how they are rounded, is then the device's. `warpgroup`:
 the same by four warps, whose sums may only be read behind a `settled`. `paired`: two neighbours, by
 one instruction. `atomic`: one round, that updates an element as one. `last`: one round, by the last
 block of those that come to it, behind a loop over blocks: what they wrote there is there. `rolled`:
-as a serial one, of which few rounds are written out."""
+as a serial one, of which few rounds are written out. `elemental`: one store of a function of
+elements, for which C calls what does all rounds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ inlined $T turned_as_$t($T y, $T x)
 }
 
 //! sin_$t: f32 f64
-inlined $T sin_$t($T x)
+elemental $T sin_$t($T x)
 {
     const pe_turned_f64 at = turned_$t(x);
     const double y = signed_f64(pick_f64(at.quarters & 1, at.cosine, at.sine), at.quarters);
@@ -154,14 +154,14 @@ inlined $T sin_$t($T x)
 }
 
 //! cos_$t: f32 f64
-inlined $T cos_$t($T x)
+elemental $T cos_$t($T x)
 {
     const pe_turned_f64 at = turned_$t(x);
     return ($T)signed_f64(pick_f64(at.quarters & 1, at.sine, at.cosine), at.quarters + 1);
 }
 
 //! tan_$t: f32 f64
-inlined $T tan_$t($T x)
+elemental $T tan_$t($T x)
 {
     const pe_turned_f64 at = turned_$t(x);
     const bool odd = at.quarters & 1;

@@ -56,10 +56,10 @@ inlined $T arc_$t($T a, $T b, bool back)
 }
 
 //! arctan_$t: f32 f64
-inlined $T arctan_$t($T x) { return copysign$f(arc_$t(fabs$f(x), 1, false), x); }
+elemental $T arctan_$t($T x) { return copysign$f(arc_$t(fabs$f(x), 1, false), x); }
 
 //! arctan2_$t: f32 f64
-inlined $T arctan2_$t($T y, $T x)
+elemental $T arctan2_$t($T y, $T x)
 {
     const $T a = fabs$f(y), b = fabs$f(x), large = $b == 32 ? 0x1p100 : 0x1p900;
     const bool small = (a < 1 / large) & (b < 1 / large);
@@ -119,7 +119,7 @@ inlined pe_arcsin_$t arcsin_part_$t($T x)
 }
 
 //! arcsin_$t: f32 f64
-inlined $T arcsin_$t($T x)
+elemental $T arcsin_$t($T x)
 {
     const double right = 0x1.921fb54442d18p0, right_low = 0x1.1a62633145c07p-54;
     const pe_arcsin_$t part = arcsin_part_$t(x);
@@ -129,7 +129,7 @@ inlined $T arcsin_$t($T x)
 }
 
 //! arccos_$t: f32 f64
-inlined $T arccos_$t($T x)
+elemental $T arccos_$t($T x)
 {
     const double right = 0x1.921fb54442d18p0, right_low = 0x1.1a62633145c07p-54;
     const pe_arcsin_$t part = arcsin_part_$t(x);

@@ -2,9 +2,20 @@
 // functions, and a vector's lane computes what the scalar code does, so results have the same
 // bits whatever the length of a loop and wherever it was cut. In these pieces $U is the unsigned
 // type of the width, $m the digits that a number stores, and $e the bias of its exponent.
+// A function of floats that takes many instructions is `elemental`: it is inlined, or outlined
+// where a text calls many of them; see `outlined` of the prelude.
 
 //! inlined
 #define inlined static inline __attribute__((always_inline))
+
+//! outlined
+/* A function with a body of its own, and one more for vectors of each length, which gcc calls from
+   loops that it vectorizes; other compilers know no such bodies and inline it. */
+#if defined __GNUC__ && !defined __clang__ && defined __x86_64__
+#define outlined static __attribute__((noinline, const, simd("notinbranch")))
+#else
+#define outlined inlined
+#endif
 
 //! bits_$t: f32 f64
 inlined $U bits_$t($T x)

@@ -111,7 +111,7 @@ inlined float erfc_log_f32(float x)
 }
 
 //! erf_f32
-inlined float erf_f32(float x)
+elemental float erf_f32(float x)
 {
     const float size = fabsf(x), near = mad_f32(x, erf_tail_f32(x * x), x);
     const uint32_t bits = bits_f32(size), four = bits_f32(4);
@@ -120,14 +120,14 @@ inlined float erf_f32(float x)
 }
 
 //! erf_f64
-inlined double erf_f64(double x)
+elemental double erf_f64(double x)
 {
     const double size = fabs(x), near = mad_f64(x, erf_tail_f64(x * x), x);
     return pick_f64(size < 1, near, copysign(1 - erfc_far_f64(size), x));
 }
 
 //! erfc_$t: f32 f64
-inlined $T erfc_$t($T x)
+elemental $T erfc_$t($T x)
 {
     const $T size = fabs$f(x), far = erfc_far_$t(size);
     const $T near = 1 - mad_$t(x, erf_tail_$t(x * x), x);

@@ -89,7 +89,7 @@ inlined float mid_exp_f32(float x)
 /* The power of 2 is a product of two, as no number is as small as 2**-150 or as large as 2**129.
    Where x is above 89 the product is infinite by itself, where x is below -104 the last step
    makes it 0. */
-inlined float exp_f32(float x)
+elemental float exp_f32(float x)
 {
     const int32_t near = (int32_t)bits_f32(mad_f32(x, (float)0x1.71547652b82fep0, count_f32));
     const int32_t most = (int32_t)bits_f32(count_f32 + 129), all = near < most ? near : most;
@@ -102,7 +102,7 @@ inlined float exp_f32(float x)
 }
 
 //! exp_f64
-inlined double exp_f64(double x)
+elemental double exp_f64(double x)
 {
     const pe_power_f64 part = parted_f64(x);
     const double y = scaled_f64(1 + (part.r + part.tail), part.n);
@@ -110,7 +110,7 @@ inlined double exp_f64(double x)
 }
 
 //! exp2_$t: f32 f64
-inlined $T exp2_$t($T x)
+elemental $T exp2_$t($T x)
 {
     const $T near = x + whole_$t, rest = x - (near - whole_$t);
     const $T r = rest * ($T)0x1.62e42fefa39efp-1;
@@ -131,7 +131,7 @@ inlined $T quarter_expm1_$t($T x)
 }
 
 //! expm1_$t: f32 f64
-inlined $T expm1_$t($T x)
+elemental $T expm1_$t($T x)
 {
     const $T low = $b == 32 ? -20 : -40, high = $b == 32 ? 89.5 : 710.5;
     const $T tiny = $b == 32 ? 0x1p-26f : 0x1p-55;
@@ -140,7 +140,7 @@ inlined $T expm1_$t($T x)
 }
 
 //! sinh_$t: f32 f64
-inlined $T sinh_$t($T x)
+elemental $T sinh_$t($T x)
 {
     const $T far = $b == 32 ? 89.5 : 710.5, tiny = $b == 32 ? 0x1p-13f : 0x1p-28, size = fabs$f(x);
     const $T half = 2 * quarter_expm1_$t(size), part = half / (2 * half + 1);
@@ -150,7 +150,7 @@ inlined $T sinh_$t($T x)
 }
 
 //! cosh_$t: f32 f64
-inlined $T cosh_$t($T x)
+elemental $T cosh_$t($T x)
 {
     const $T far = $b == 32 ? 89.5 : 710.5, size = fabs$f(x);
     const pe_power_$t part = parted_$t(size);
@@ -159,7 +159,7 @@ inlined $T cosh_$t($T x)
 }
 
 //! tanh_$t: f32 f64
-inlined $T tanh_$t($T x)
+elemental $T tanh_$t($T x)
 {
     const $T far = $b == 32 ? 10 : 20, tiny = $b == 32 ? 0x1p-13f : 0x1p-28, size = fabs$f(x);
     const bool near = size < ($T)0.7;
@@ -170,7 +170,7 @@ inlined $T tanh_$t($T x)
 }
 
 //! logaddexp_$t: f32 f64
-inlined $T logaddexp_$t($T a, $T b)
+elemental $T logaddexp_$t($T a, $T b)
 {
     const $T gap = a - b, top = pick_$t(gap > 0, a, b);
     const $T y = top + log1p_$t(exp_$t(-fabs$f(gap)));
@@ -178,7 +178,7 @@ inlined $T logaddexp_$t($T a, $T b)
 }
 
 //! arcsinh_$t: f32 f64
-inlined $T arcsinh_$t($T x)
+elemental $T arcsinh_$t($T x)
 {
     const $T size = fabs$f(x), far = $b == 32 ? 0x1p30 : 0x1p60;
     const $T near = size + size * size / (1 + sqrt$f(size * size + 1));
@@ -187,7 +187,7 @@ inlined $T arcsinh_$t($T x)
 }
 
 //! arccosh_$t: f32 f64
-inlined $T arccosh_$t($T x)
+elemental $T arccosh_$t($T x)
 {
     const $T over = x - 1, far = $b == 32 ? 0x1p30 : 0x1p60;
     const $T y = log1p_$t(pick_$t(x < far, over + sqrt$f(over * (2 + over)), x));
@@ -195,7 +195,7 @@ inlined $T arccosh_$t($T x)
 }
 
 //! arctanh_$t: f32 f64
-inlined $T arctanh_$t($T x)
+elemental $T arctanh_$t($T x)
 {
     const $T size = fabs$f(x);
     return copysign$f(($T)0.5 * log1p_$t(2 * size / (1 - size)), x);

@@ -60,14 +60,14 @@ inlined $T log_sum_$t($T k, $T f, $T rest)
 }
 
 //! log_$t: f32 f64
-inlined $T log_$t($T x)
+elemental $T log_$t($T x)
 {
     const pe_log_$t part = binary_$t(x);
     return log_edges_$t(x, log_sum_$t(part.k, part.f, 0));
 }
 
 //! log1p_$t: f32 f64
-inlined $T log1p_$t($T x)
+elemental $T log1p_$t($T x)
 {
     const $T whole = 1 + x, back = whole - 1;
     const $T lost = (1 - (whole - back)) + (x - back);
@@ -90,7 +90,7 @@ inlined $T log_by_$t($T f, $T whole, $T rest, $T high, $T low)
 }
 
 //! log2_f32
-inlined float log2_f32(float x)
+elemental float log2_f32(float x)
 {
     const pe_log_f32 part = binary_f32(x);
     const float y = log_by_f32(part.f, part.k, 0, 0x1.716p0f, -0x1.7135a8p-13f);
@@ -98,7 +98,7 @@ inlined float log2_f32(float x)
 }
 
 //! log2_f64
-inlined double log2_f64(double x)
+elemental double log2_f64(double x)
 {
     const pe_log_f64 part = binary_f64(x);
     const double y = log_by_f64(part.f, part.k, 0, 0x1.7154768p0, -0x1.6a3e80f444178p-27);
@@ -106,7 +106,7 @@ inlined double log2_f64(double x)
 }
 
 //! log10_f32
-inlined float log10_f32(float x)
+elemental float log10_f32(float x)
 {
     const pe_log_f32 part = binary_f32(x);
     const float whole = part.k * 0x1.3442p-2f, rest = part.k * -0x1.95ec1p-19f;
@@ -115,7 +115,7 @@ inlined float log10_f32(float x)
 }
 
 //! log10_f64
-inlined double log10_f64(double x)
+elemental double log10_f64(double x)
 {
     const pe_log_f64 part = binary_f64(x);
     const double whole = part.k * 0x1.34413509f78p-2, rest = part.k * 0x1.fef311f12b358p-46;

@@ -49,7 +49,7 @@ inlined double raised_f64(pe_pair_f64 log, double x, double y)
 }
 
 //! pow_f32
-inlined float pow_f32(float x, float y)
+elemental float pow_f32(float x, float y)
 {
     const pe_log_f64 part = binary_f64(fabs(x));
     const double log = log_sum_f64(part.k, part.f, 0);
@@ -57,7 +57,7 @@ inlined float pow_f32(float x, float y)
 }
 
 //! pow_f64
-inlined double pow_f64(double x, double y) { return raised_f64(log_pair_f64(fabs(x)), x, y); }
+elemental double pow_f64(double x, double y) { return raised_f64(log_pair_f64(fabs(x)), x, y); }
 
 //! next_power_f64
 /* x**n in two parts, where `half` is x to half of n, rounded down; whether x has one part. */
@@ -160,7 +160,7 @@ inlined float half_pow_f32(float x, float n)
 }
 
 //! cbrt_f64
-inlined double cbrt_f64(double x)
+elemental double cbrt_f64(double x)
 {
     const double size = fabs(x);
     const pe_log_f64 part = binary_f64(size);
@@ -183,17 +183,17 @@ inlined double cbrt_f64(double x)
 }
 
 //! cbrt_f32
-inlined float cbrt_f32(float x) { return (float)cbrt_f64(x); }
+elemental float cbrt_f32(float x) { return (float)cbrt_f64(x); }
 
 //! hypot_f32
-inlined float hypot_f32(float a, float b)
+elemental float hypot_f32(float a, float b)
 {
     const double x = a, y = b, size = sqrt(x * x + y * y);
     return (float)pick_f64((fabs(x) == INFINITY) | (fabs(y) == INFINITY), INFINITY, size);
 }
 
 //! hypot_f64
-inlined double hypot_f64(double a, double b)
+elemental double hypot_f64(double a, double b)
 {
     const double x = fabs(a), y = fabs(b);
     const bool large = (x > 0x1p500) | (y > 0x1p500), small = (x < 0x1p-400) & (y < 0x1p-400);

@@ -32,6 +32,26 @@ def test_pieces_come_after_what_they_need_and_only_once() -> None:
     assert all(name in text for name, text in zip(defined, found))
 
 
+def test_functions_that_are_called_often_are_outlined() -> None:
+    few = "exp_f64(x); " * prelude.INLINED
+    assert not prelude.outlined(few)
+    assert "\ninlined double exp_f64" in "\n".join(prelude.needed(few))
+    assert prelude.outlined(few + "log_f64(x);") == {"exp_f64"}  # log is called once
+    text = "\n".join(prelude.needed(few + "log_f64(x);"))
+    assert "\noutlined double exp_f64" in text and "\ninlined double log_f64" in text
+    assert prelude.outlined("logaddexp_f32(x, y);" * 20) == {  # by what calls them, too
+        "logaddexp_f32", "log1p_f32", "exp_f32"
+    }  # fmt: skip
+    assert not prelude.outlined("each_exp_f64(y, x, n);" * 100)  # one call in one body
+
+
+def test_functions_of_elements_that_follow_each_other() -> None:
+    text = prelude.needed("each_arctan2_f32(y, a, b, n)")[-1]
+    assert "each_arctan2_f32(float *restrict y, const float *restrict a, const float" in text
+    assert "y[i] = arctan2_f32(a[i], b[i]);" in text
+    assert not prelude.is_piece("each_exp_tail_f64") and not prelude.is_piece("each_")
+
+
 @needs_compiler
 def test_the_whole_prelude_compiles_without_a_warning() -> None:
     whole = prelude.needed(" ".join(prelude.pieces(prelude.OF_C)))

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from plusequals.backends.cc.backend import translate
+from plusequals.backends.emit import prelude
 from plusequals.lowering import settings
 from plusequals.lowering.ir.loops import For, Program
 from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.schedule import stages
 from plusequals.lowering.schedule.stages import Chained, in_stages
 
 from ..passes.shown import lowered
@@ -129,3 +132,57 @@ def test_the_first_cache_has_room_for_what_is_handed_on() -> None:
     assert bytes_of(1 << 20) == 3 * 256 * 8
     assert 0 < bytes_of(4096) <= 2048
     assert 0 < bytes_of(16) <= bytes_of(4096)  # no room for one element of each
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-310, -1e-40, 88.8, -104.5, 709.9, -746.2, 1e300, -1e22]
+SPECIAL += [float("inf"), float("-inf"), float("nan")]
+CHAIN = """
+def f(x):
+    y = np.exp(-x) + x
+    y = np.where(y > 0.5, np.log(y + 1.0), np.sin(x) - y)
+    z = np.tanh(y) * np.cos(x + y) + np.arctan2(y, x)
+    return np.cbrt(z) + np.arcsinh(y) - np.sqrt(np.exp2(z)), np.log1p(z * z)
+"""
+
+
+def _kinds(program: Program) -> list[str]:
+    loops = (s for k in program.kernels for s in statements(k.body) if isinstance(s, For))
+    return [loop.kind for loop in loops]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_functions_in_loops_of_their_own_give_the_bits_of_inlined_ones(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with np.errstate(all="ignore"):
+        x = np.resize(np.array(SPECIAL, dtype), 300)  # each value in each lane, and in what is left
+    results, texts = [], []
+    for inlined in (1000, 0):  # the second is a text that is no other's
+        monkeypatch.setattr(stages, "MANY", inlined)
+        monkeypatch.setattr(prelude, "INLINED", inlined)
+        made = function(CHAIN.replace("z", f"z{inlined}")).on("cc")
+        results.append(_bytes(np.where(np.isnan(y), np.nan, y) for y in made(x)))  # of any sign
+        texts.append(translate(made.procedure(x)).text)
+    assert results[0] == results[1]
+    assert "each_" not in texts[0] and "\noutlined" not in texts[0]
+    assert "each_exp_f" in texts[1] and "each_arctan2_f" in texts[1]
+
+
+@pytest.mark.parametrize("size", [3, 40, 300])
+@pytest.mark.parametrize("name", [*STAGED, "side by side", "under a test"])
+def test_many_functions_have_loops_of_their_own(
+    name: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (STAGED | STAY)[name]
+    monkeypatch.setattr(stages, "MANY", 0)
+    arrays = _arrays(text, size)
+    procedure = _made(text).procedure(*arrays)
+    plain, made = (scheduled(procedure, replace(MODEST, schedule=on)) for on in (False, True))
+    assert ("elemental" in _kinds(made)) == (size >= 40 and name != "under a test")
+    assert _bytes(interpreted(made, *arrays)) == _bytes(interpreted(plain, *arrays))
+
+
+def test_arrays_of_stages_are_used_again() -> None:
+    made = function("def f(x):\n" + "    x = np.sin(x) + 1\n" * 12 + "    return x\n")
+    program = scheduled(made.procedure(np.zeros(600)))
+    assert sum(node.purpose == "stage" for node in program.locals) == 2

@@ -22,6 +22,10 @@ from .frame import EXIT, LIBRARY, RESULT, Frame
 from .values import Array, Handle, Opaque
 
 
+_CALL = re.compile(r"(?:\w+\.)*(\w+)\(.*\)", re.DOTALL)
+_WORD = re.compile(r"\w+")
+
+
 def _is_library(frame: Frame) -> bool:
     return frame.function.span.source.name == LIBRARY
 
@@ -54,6 +58,15 @@ def naming(frame: Frame) -> Iterator[None]:
 def _serving(body: tuple[Statement, ...], serial: int) -> Iterator[tuple[Node, str]]:
     """Yield the arrays that calls of the library make and the user's statements read, each with a
     name that says of which call it is: `linspace_step`, a number behind where there are several."""
+    made: list[tuple[str, list[Node]]] = []
+    for one in statements(body):
+        new = [node for node in own_writes(one) if node.id > serial]
+        if new and isinstance(one, Assign):
+            call = _CALL.fullmatch((one.call or one.span).text)
+            if call is not None:
+                made.append((call[1], new))
+    if not made:
+        return
     read = {
         node for one in statements(body)
         if not isinstance(one, Assign) or (one.call is None and not _is_inner(one))
@@ -61,14 +74,10 @@ def _serving(body: tuple[Statement, ...], serial: int) -> Iterator[tuple[Node, s
     }  # fmt: skip
     found: dict[Node, str] = {}
     taken: Counter[str] = Counter()
-    for one in statements(body):
-        text = (one.call or one.span).text if isinstance(one, Assign) else ""
-        call = re.fullmatch(r"(?:\w+\.)*(\w+)\(.*\)", text, re.DOTALL)
-        if call is None:
-            continue
-        for node in read.intersection(own_writes(one)) - found.keys():
-            if node.id > serial and not node.label.startswith(call[1]):
-                name = f"{call[1]}_{node.label}"
+    for function, new in made:
+        for node in read.intersection(new) - found.keys():
+            if not node.label.startswith(function):
+                name = f"{function}_{node.label}"
                 taken[name] += 1
                 found[node] = name if taken[name] == 1 else f"{name}_{taken[name]}"
     yield from found.items()
@@ -134,9 +143,9 @@ def _named(statement: Statement, fresh: dict[Node, str]) -> Statement:
     new = [node for node in own if node in fresh and node not in known]
     if not new:
         return statement
-    text = (statement.call or statement.span).text
+    words = _WORD.findall((statement.call or statement.span).text)
     more = tuple(
         (node, fresh[node]) for node in sorted(new, key=lambda node: node.id)
-        if not re.search(rf"\b{re.escape(node.label)}\b", text)
+        if node.label not in words
     )  # fmt: skip
     return replace(statement, names=(*statement.names, *more)) if more else statement

@@ -21,7 +21,6 @@ from ...lowering.ir.walk import own_reads, own_writes, statements
 from .frame import EXIT, LIBRARY, RESULT, Frame
 from .values import Array, Handle, Opaque
 
-
 _CALL = re.compile(r"(?:\w+\.)*(\w+)\(.*\)", re.DOTALL)
 _WORD = re.compile(r"\w+")
 

@@ -20,7 +20,8 @@ for i in 0..7:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, cast
 
@@ -145,6 +146,8 @@ class _Inlining:
     """The memory modes that were asked for, by node id."""
     decided: set[int] = field(default_factory=set)
     gone: dict[int, _Made] = field(default_factory=dict)
+    writes: dict[int, tuple[list[Route], list[Site]]] = field(default_factory=dict)
+    """The writes of a node in the order of the program, found when they are first asked for."""
 
     def body(self, body: tuple[Stmt, ...], route: Route) -> tuple[Stmt, ...]:
         """Return a list of statements with values inlined, then the lists inside of them."""
@@ -172,7 +175,7 @@ class _Inlining:
     def is_settled(self, stmt: Stmt) -> bool:
         """Whether all that a statement writes was decided, and stays."""
         known = self.own & summary(stmt).writes
-        return known <= self.decided and known.isdisjoint(self.gone)
+        return known <= self.decided and not any(number in self.gone for number in known)
 
     def decide(self, made: _Made, current: list[Stmt | None], route: Route) -> None:
         """Inline what a node is computed from, or note why not."""
@@ -246,14 +249,21 @@ class _Inlining:
         last = max(site.route[depth][0] for site in uses)
         for one, at in zip(made.layers, made.places, strict=True):
             for node in one.sources:
-                for write in self.found.of(node):
-                    if write.writes and write.route[:depth] == route:
-                        place = write.route[depth][0]
-                        if at < place < last or (
-                            place == last and not self.survives(made, write, uses, depth)
-                        ):
-                            return Stored.CHANGED
+                for write in self.writes_behind(node, (*route, (at + 1, 0))):
+                    if write.route[:depth] != route or write.route[depth][0] > last:
+                        break  # they are in the order of the program
+                    place = write.route[depth][0]
+                    if place < last or not self.survives(made, write, uses, depth):
+                        return Stored.CHANGED
         return None
+
+    def writes_behind(self, node: Node, route: Route) -> Iterator[Site]:
+        """Yield the writes of a node from a place of the program on."""
+        if node.id not in self.writes:
+            sites = [site for site in self.found.of(node) if site.writes]
+            self.writes[node.id] = [site.route for site in sites], sites
+        routes, sites = self.writes[node.id]
+        return (sites[at] for at in range(bisect_left(routes, route), len(sites)))
 
     def unwise(
         self, made: _Made, uses: list[Site], current: list[Stmt | None], depth: int
@@ -272,9 +282,9 @@ class _Inlining:
         if made.is_guarded:
             return Virtual.ONCE if _is_single(uses, depth) else Stored.COSTLY
         if ratio <= 1:
-            between = (s for s in current[at + 1 : last] if s is not None)
-            near = all(isinstance(stmt, Comment | Store | Alloc) for stmt in between)
-            return Virtual.ONCE if near or len(kept) <= 1 else Stored.ALIVE
+            between = (current[place] for place in range(at + 1, last))
+            near = (isinstance(stmt, Comment | Store | Alloc | None) for stmt in between)
+            return Virtual.ONCE if len(kept) <= 1 or all(near) else Stored.ALIVE
         if made.node.rank == 0:
             return Stored.COSTLY
         if kept:

@@ -147,7 +147,7 @@ def _outlined(text: str, order: Mapping[str, str], elemental: Set[str]) -> froze
     if not any(name in elemental for name in order):
         return frozenset()
     calls = Counter(_called(text))
-    for name, piece in reversed(order.items()):  # what calls others comes after them
+    for name, piece in reversed(list(order.items())):  # what calls others comes after them
         bodies = min(calls[name], 1) if name.startswith(_EACH) else calls[name]
         if bodies:
             for other, count in Counter(_called(piece)).items():

@@ -42,6 +42,13 @@ def require_fits(ctx: Context, combine: Combine, operands: Sequence[Array], span
                 _check(ctx, array.body, dtype, span)
 
 
+def require_held(ctx: Context, array: Array, dtype: DType, span: Span) -> None:
+    """Emit the check that Python ints of the run fit an element type: CdOverflowError CD0464."""
+    narrow = ctx.uses is None and array.kind == WEAK_INT and _is_narrow(Kind(dtype))
+    if narrow and _is_of_the_run(ctx, array.body):
+        _check(ctx, array.body, dtype, span)
+
+
 def _is_narrow(kind: Kind) -> bool:
     """Whether there are int64 values that a type of integers does not hold."""
     return not kind.weak and kind.dtype.kind in "iu" and kind.dtype is not dtypes.int64

@@ -19,7 +19,7 @@ from .context import error
 from .elementwise import converted
 from .ordering import inlined
 from .outside import index_fault
-from .reductions import require_ordered
+from .reductions import require_ordered, require_subtracted
 from .shaping import reshape_method
 from .site import NO, NONE, Site, array_of, index_in, is_none, items_of, text_of
 from .ufuncs import strong_of
@@ -246,6 +246,7 @@ def ediff(site: Site, ary: Value, to_end: Value = NONE, to_begin: Value = NONE) 
 
     CdTypeError CD0405 where these are not of the kind of the array.
     """
+    require_subtracted(site, array_of(site, ary), "ediff1d")
     dtype = strong_of(array_of(site, ary).kind)
     ends: list[Value] = []
     for end in (to_end, to_begin):

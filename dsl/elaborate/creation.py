@@ -11,8 +11,9 @@ import numpy as np
 
 from ...lowering.diagnostic import CdTypeError, CdValueError
 from ...lowering.ir import dtypes
+from ...lowering.ir.assignments import Fault
 from ...lowering.ir.dtypes import DType
-from ...lowering.ir.expressions import Apply, Const, Expr, Position, Read, Select
+from ...lowering.ir.expressions import Apply, Const, Domain, Expr, Position, Read, Select
 from ...lowering.ir.indexing import Affine, Symbol, const, floordiv, var
 from ...lowering.ir.ops import OPS
 from .arrays import as_scalar, describe, elementwise, stack
@@ -21,7 +22,7 @@ from .broadcasting import broadcast_to
 from .constant_tables import array_table
 from .context import compare, error
 from .elementwise import arithmetic, converted
-from .joining import adapted, own_type
+from .joining import assigned, fitting, own_type
 from .reshaping import is_in_order
 from .shaping import ravel
 from .site import (
@@ -48,7 +49,7 @@ from .site import (
     text_of,
 )
 from .stores import assign
-from .types import WEAK_BOOL, WEAK_COMPLEX, WEAK_FLOAT, WEAK_INT, Kind, cast
+from .types import WEAK_BOOL, WEAK_COMPLEX, WEAK_FLOAT, WEAK_INT, Kind, cast, join_all
 from .ufuncs import combine_of, strong_of
 from .values import Array, Group, Masked, Scalar, Static, Value
 from .views import subscript
@@ -107,9 +108,13 @@ def full(
     element = dtype_of(site, dtype)
     if element is not None:
         fill_value = fitting(site, fill_value, element)
-    value = own_type(array_of(site, fill_value))
-    made = broadcast_to(site.ctx, value, static_shape(site, shape), site.span)
-    return converted(site, made, element or made.kind.dtype)
+    return _spread(site, own_type(array_of(site, fill_value)), static_shape(site, shape))
+
+
+def _spread(site: Site, value: Array, shape: tuple[Affine, ...]) -> Array:
+    """Return a new array of a shape that a value is broadcast to."""
+    made = broadcast_to(site.ctx, value, shape, site.span)
+    return Array(made.axes, made.shape, made.body, Kind(made.kind.dtype), copied=True)
 
 
 def full_like(
@@ -119,8 +124,7 @@ def full_like(
     model = own_type(array_of(site, a))
     sizes = model.shape if is_none(shape) else static_shape(site, shape)
     element = dtype_of(site, dtype) or model.kind.dtype
-    value = fitting(site, fill_value, element)
-    return converted(site, broadcast_to(site.ctx, array_of(site, value), sizes, site.span), element)
+    return _spread(site, array_of(site, fitting(site, fill_value, element)), sizes)
 
 
 def array(
@@ -157,9 +161,8 @@ def _nested(site: Site, value: Value, dtype: DType | None = None) -> Array:
     """Return sequences as an array; Python numbers have their full type here, or have to fit."""
     items = items_of(value)
     if items is None or not items:
-        number = array_of(site, value)
-        if dtype is not None and number.kind == WEAK_INT:
-            value = fitting(site, value, dtype)
+        if dtype is not None and array_of(site, value).kind in (WEAK_INT, WEAK_FLOAT):
+            value = assigned(site, value, dtype)
         return own_type(array_of(site, value))
     table = array_table(site.ctx, value, site.span)
     if table is not None:
@@ -169,13 +172,13 @@ def _nested(site: Site, value: Value, dtype: DType | None = None) -> Array:
 
 
 def _require_table_fits(site: Site, table: Array, dtype: DType | None) -> None:
-    """Require that the integers of a constant table fit into an element type."""
-    if dtype is None or dtype.kind not in "iu" or table.kind.dtype is not dtypes.int64:
+    """Require that the numbers of a constant table fit into an element type."""
+    if dtype is None or table.kind.dtype not in (dtypes.int64, dtypes.float64):
         return
     assert isinstance(table.body, Read), "a table is read"
     data = site.ctx.tables[table.body.node]
     for end in (data.min(), data.max()):
-        fitting(site, Static(int(end)), dtype)
+        assigned(site, Static(end.item()), dtype)
 
 
 def asarray(site: Site, a: Value, dtype: Value = NONE, order: Value = NONE) -> Value:
@@ -234,7 +237,7 @@ def arange(
         raise error("CD0453", CdTypeError, text, site.span, helps=("convert its result",))
     axis = site.ctx.symbol("i")
     if own.kind == "f":
-        extent, first, second = _float_range(site, start, stop, step)
+        extent, first, second = _float_range(site, start, stop, step, made)
         body = _element(axis, first, second, made)
     else:
         by = static_int(site, step, "the step of `arange`")
@@ -243,14 +246,21 @@ def arange(
         low, last = index_in(site, start, "the start"), index_in(site, stop, "the stop")
         gap = last - low + (by - 1) if by > 0 else low - last - (by + 1)
         extent = sized(site, floordiv(gap, const(abs(by))))
+        if extent.constant != 0:
+            fitting(site, Scalar(Position(low), WEAK_INT), made)
         body = Position(var(axis) * by + low)
         if made.kind == "f" and made.bits < 64 and (by != 1 or low.constant != 0):
             body = _element(axis, Position(low), Position(low + by), made)
     return Array((axis,), (extent,), cast(body, made.compute), Kind(made), copied=True)
 
 
-def _float_range(site: Site, start: Value, stop: Value, step: Value) -> tuple[Affine, Expr, Expr]:
-    """Return the length of a range of floats, and its first two numbers, as float64."""
+def _float_range(
+    site: Site, start: Value, stop: Value, step: Value, dtype: DType
+) -> tuple[Affine, Expr, Expr]:
+    """Return the length of a range of floats, and its first two numbers, as float64.
+
+    Python's numbers have to fit the type that the range is made in.
+    """
     plain = [constant(value) for value in (start, stop, step)]
     if all(isinstance(number, int | float | np.number) for number in plain):
         first, last, by = (float(number) for number in plain)  # type: ignore[arg-type]
@@ -258,12 +268,19 @@ def _float_range(site: Site, start: Value, stop: Value, step: Value) -> tuple[Af
             shown = f"{first:g}, {last:g}, {by:g}"
             raise error("CD0453", CdValueError, f"`arange` has no length for {shown}", site.span)
         length = max(0, math.ceil((last - first) / by))
+        for number in (plain[0], plain[0] + plain[2])[:length]:  # type: ignore[operator]
+            if not isinstance(number, np.generic):
+                assigned(site, Static(number), dtype)
         ends = (Const(number, dtypes.float64) for number in (first, first + by))
         return const(length), *ends
     first_value = stored_once(site, converted(site, start, dtypes.float64), "start")
     by_value = stored_once(site, converted(site, step, dtypes.float64), "step")
     ratio = arithmetic(site, "/", arithmetic(site, "-", stop, first_value), by_value)
     scalar = as_scalar(converted(site, ratio, dtypes.float64), site.span)
+    finite = Apply(OPS["isfinite"], (scalar.expr,), dtypes.bool_)
+    text, helps = "`arange` has no length: its step is zero", ("give another step",)
+    fault = Fault("CD0453", "CdValueError", text, helps)
+    site.ctx.check(finite, fault, (), site.span, Domain())
     whole = cast(Apply(OPS["ceil"], (scalar.expr,), dtypes.float64), dtypes.int64)
     extent = var(site.ctx.let("n", whole, site.span))
     second = stored_once(site, arithmetic(site, "+", first_value, by_value), "second")
@@ -306,23 +323,24 @@ def linspace(
     size = extent_of(site, num, "the number of points")
     closed = static_bool(site, endpoint, "endpoint")
     gaps = size - 1 if closed else size
-    ends = [own_type(array_of(site, value)) for value in (start, stop)]
+    ends = [array_of(site, value) for value in (start, stop)]
     if any(end.rank for end in ends):
         raise error("CD0453", CdTypeError, "`linspace` takes numbers as its ends here", site.span)
-    kind = dtypes.promote(ends[0].kind.dtype, ends[1].kind.dtype)
+    kind = strong_of(join_all([end.kind for end in ends]))
     kind = dtypes.float64 if kind.kind in "biu" else kind
     first, last = (converted(site, value, kind) for value in (start, stop))
     if all(constant(value) is NOT_CONSTANT for value in (start, stop)):
         first, last = stored_once(site, first, "start"), stored_once(site, last, "stop")
     number = Scalar(Position(gaps), Kind(dtypes.int64, True))
     step = arithmetic(site, "/", arithmetic(site, "-", last, first), number)
-    if gaps.constant == 0:
+    single = gaps.constant is not None and gaps.constant <= 0
+    if single:
         step = Static(float("nan"))
     step = stored_once(site, step, "step") if isinstance(step, Scalar) else step
     axis = site.ctx.symbol("i")
     at = Array((axis,), (size,), cast(Position(var(axis)), kind), Kind(kind), copied=True)
     line = arithmetic(site, "+", arithmetic(site, "*", at, step), first)
-    if gaps.constant == 0:
+    if single:
         line = arithmetic(site, "+", arithmetic(site, "*", at, ZERO), first)
     elif closed:
         line = _ending(site, array_of(site, line), last)
@@ -349,9 +367,12 @@ def logspace(
     num: Value = Static(50),
     endpoint: Value = YES,
     base: Value = Static(10.0),
+    dtype: Value = NONE,
 ) -> Value:
     """Return numbers evenly spaced on a logarithmic scale."""
-    return arithmetic(site, "**", base, linspace(site, start, stop, num, endpoint))
+    line = arithmetic(site, "**", base, linspace(site, start, stop, num, endpoint))
+    element = dtype_of(site, dtype)
+    return line if element is None else converted(site, line, element)
 
 
 def eye(site: Site, N: Value, M: Value = NONE, k: Value = ZERO, dtype: Value = NONE) -> Value:
@@ -407,11 +428,6 @@ def fill(site: Site, a: Value, value: Value) -> Value:
         value = fitting(site, value, array.kind.dtype)
     assign(site.ctx, array, value, site.span)
     return NONE
-
-
-def fitting(site: Site, value: Value, dtype: DType) -> Value:
-    """Return a value in an element type. CdTypeError CD0404 for an int that does not fit."""
-    return elementwise(site.ctx, lambda pair: adapted(pair, dtype), [value], site.span)
 
 
 def astype(

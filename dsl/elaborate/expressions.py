@@ -31,6 +31,7 @@ from .operators import (
     compare_values,
     inverted,
     now,
+    positive,
     unary_now,
     value_of,
 )
@@ -162,7 +163,7 @@ def _unary(frame: Frame, e: s.Unary) -> Value:
     if index is not None and e.op == "-" and isinstance(operand, Scalar):
         return Scalar(Position(-index), operand.kind)
     if e.op == "+":
-        return elementwise(frame.ctx, lambda pair: pair, [operand], e.span)
+        return elementwise(frame.ctx, positive, [operand], e.span)
     if e.op == "~":
         return elementwise(frame.ctx, inverted, [operand], e.span)
     return operate(frame.ctx, "neg", [operand], e.span)

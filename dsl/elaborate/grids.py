@@ -11,12 +11,11 @@ from ...lowering.diagnostic import CdTypeError
 from ...lowering.ir import dtypes
 from ...lowering.ir.expressions import Position, Read
 from ...lowering.ir.indexing import Affine, const, var
-from .arrays import elementwise
 from .broadcasting import broadcast_to
 from .context import error
 from .creation import arange, linspace
 from .elementwise import arithmetic, converted
-from .joining import adapted, column_stack, concatenate
+from .joining import column_stack, concatenate, fitting
 from .shaping import at_least
 from .site import (
     NO,
@@ -127,10 +126,7 @@ def _of_one_type(site: Site, items: tuple[Value, ...]) -> list[Value]:
     """Return what is joined in its joined type, to which Python's numbers adapt."""
     parts = [_points(site, item) if isinstance(item, Section) else item for item in items]
     dtype = strong_of(join_all([array_of(site, part).kind for part in parts]))
-    return [
-        elementwise(site.ctx, lambda pair: adapted(pair, dtype), [part], site.span)
-        for part in parts
-    ]
+    return [fitting(site, part, dtype) for part in parts]
 
 
 SPECIAL: tuple[tuple[object, Callable[[Site, tuple[Value, ...]], Value]], ...] = (

@@ -14,6 +14,7 @@ from ...lowering.ir.expressions import Const, Domain, Expr, Position, Read, Sele
 from ...lowering.ir.indexing import Affine, const, floordiv, mod, multiply, var
 from ...lowering.ir.indexing import maximum as index_max
 from ...lowering.ir.indexing import minimum as index_min
+from .adapting import require_held
 from .arrays import as_scalar, describe, elementwise, settled, stack, strong, with_sums_stored
 from .context import compare, error
 from .elementwise import arithmetic
@@ -338,18 +339,35 @@ def _border_values(site: Site, value: Value, rank: int) -> list[tuple[Value, Val
 
 def _border_value(site: Site, value: Value, dtype: DType) -> Expr:
     """Return a constant in the element type of the array, where it has to fit."""
+    return as_scalar(assigned(site, value, dtype), site.span, "a constant of `pad`").expr
+
+
+def assigned(site: Site, value: Value, dtype: DType) -> Value:
+    """Return a number in an element type, as one that is assigned to an element.
+
+    CdTypeError CD0405 for a float that no integer is made of, and as `fitting`.
+    """
     number = constant(value)
-    if dtype.kind in "iu" and isinstance(number, float) and not math.isfinite(number):
-        text = f"{number} cannot be held by {dtype}"
-        raise error("CD0405", CdTypeError, text, site.span, helps=("give a whole number",))
-    made = elementwise(site.ctx, lambda pair: adapted(pair, dtype), [value], site.span)
-    return as_scalar(made, site.span, "a constant of `pad`").expr
+    if dtype.kind in "iu" and type(number) is float:
+        if not math.isfinite(number):
+            text = f"{number} cannot be held by {dtype}"
+            raise error("CD0405", CdTypeError, text, site.span, helps=("give a whole number",))
+        value = Static(int(number))
+    return fitting(site, value, dtype)
 
 
-def adapted(pair: Pair, dtype: DType) -> Pair:
-    """Return an element converted; a Python int has to fit."""
-    require_fit(*pair, dtype)
-    return cast(cast(pair[0], dtype), dtype.compute), Kind(dtype)
+def fitting(site: Site, value: Value, dtype: DType) -> Value:
+    """Return a value in an element type, which a Python int has to fit.
+
+    CdTypeError CD0404 for a constant that does not, CdOverflowError CD0464 in the run.
+    """
+
+    def adapted(pair: Pair) -> Pair:
+        require_fit(*pair, dtype)
+        return cast(cast(pair[0], dtype), dtype.compute), Kind(dtype)
+
+    require_held(site.ctx, array_of(site, value), dtype, site.span)
+    return elementwise(site.ctx, adapted, [value], site.span)
 
 
 def _padded(how: str, at: Affine, size: Affine) -> Affine:

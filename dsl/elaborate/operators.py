@@ -32,6 +32,7 @@ from .types import (
     WEAK_INT,
     Kind,
     apply,
+    cast,
     fits,
     hold,
     join,
@@ -297,6 +298,13 @@ def inverted(pair: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
     if pair[1] == BOOL:
         return negate(pair[0]), BOOL
     return apply("invert", pair, to=WEAK_INT if pair[1] == WEAK_BOOL else pair[1])
+
+
+def positive(pair: tuple[Expr, Kind]) -> tuple[Expr, Kind]:
+    """Return `+x`: the number itself, an int of a Python bool."""
+    if pair[1] == BOOL:
+        raise TypeError("`+` is not defined for bools; convert them: `x.astype(int)`")
+    return (cast(pair[0], WEAK_INT.dtype), WEAK_INT) if pair[1] == WEAK_BOOL else pair
 
 
 def compare_values(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Value:

@@ -17,7 +17,7 @@ from .elementwise import arithmetic, converted, converted_float, where
 from .joining import stacked
 from .ordering import as_rows, fresh, in_order, inlined, parted
 from .python_reductions import as_number
-from .reductions import reducer, require_elements, require_ordered
+from .reductions import reducer, require_elements, require_ordered, require_subtracted
 from .reshaping import reshaped
 from .selection import turns_of
 from .shaping import remap
@@ -68,13 +68,15 @@ def _quantiles(site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit
     line = isinstance(q, Array) and q.rank == 1
     if line or not all(map(_is_known, items)):
         return _open_quantiles(site, a, q, axis, keepdims, unit)
+    own = array_of(site, a).kind.dtype
+    whole = unit == 1 and all(isinstance(constant(item), int) for item in items)
+    if not whole:
+        require_subtracted(site, array_of(site, a), "quantile" if unit == 1 else "percentile")
     shares = [static_number(site, item, "a share") / unit for item in items]
     fractions = unit != 1 or any(isinstance(constant(item), float) for item in items)
     wide = fractions and (several is not None or isinstance(constant(q), np.float64))
     found = [_quantile(site, a, s, axis, keepdims, "quantile", wide) for s in shares]
-    own = array_of(site, a).kind.dtype
-    whole = unit == 1 and all(isinstance(constant(item), int) for item in items)
-    if whole and own.kind in "iu":  # these are elements
+    if whole and own.kind in "biu":  # these are elements
         found = [converted(site, one, own) for one in found]
     return found[0] if several is None else stacked(site, Group(tuple(found)))
 
@@ -87,6 +89,7 @@ def _open_quantiles(
     site: Site, a: Value, q: Value, axis: Value, keepdims: bool, unit: int
 ) -> Value:
     """Return the quantiles for shares that the run knows."""
+    require_subtracted(site, array_of(site, a), "quantile" if unit == 1 else "percentile")
     several = isinstance(q, Array) or items_of(q) is not None
     lines, shape = _lines(site, a, axis, keepdims)
     wide = several or isinstance(q, Scalar) and not q.kind.weak

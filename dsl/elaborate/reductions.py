@@ -151,6 +151,14 @@ def require_ordered(site: Site, array: Array, name: str) -> None:
         raise error("CD0404", CdTypeError, message, site.span)
 
 
+def require_subtracted(site: Site, array: Array, name: str) -> None:
+    """Refuse (CdTypeError CD0404) what subtracts where it is given bools."""
+    if array.kind.dtype.kind == "b":
+        message = f"`{name}` subtracts, and `-` is not defined for bools"
+        helps = ("convert them: `x.astype(float)`",)
+        raise error("CD0404", CdTypeError, message, site.span, helps=helps)
+
+
 def require_elements(
     site: Site, array: Array, axes: Sequence[int], name: str, where: Expr | None = None
 ) -> None:

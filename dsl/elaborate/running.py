@@ -22,7 +22,7 @@ from .elementwise import arithmetic, clip, converted, converted_float, imag, rea
 from .joining import concatenate
 from .linear import matmul
 from .python_reductions import as_number
-from .reductions import accumulate, count_nonzero, reducer, truth_reducer
+from .reductions import accumulate, count_nonzero, reducer, require_subtracted, truth_reducer
 from .shaping import at_least, ravel, remap, squeeze, transpose
 from .site import (
     NO,
@@ -215,6 +215,7 @@ def shifted(value: Array, axis: int, by: int | Affine, size: Affine) -> Array:
 
 def gradient(site: Site, f: Value, *varargs: Value, axis: Value = NONE) -> Value:
     """Return slopes: central differences inside, one-sided ones at the ends."""
+    require_subtracted(site, array_of(site, f), "gradient")
     values = settled(site.ctx, array_of(site, converted_float(site, f)), "values", site.span)
     axes = axes_of(site, axis, values.rank)
     steps = varargs * len(axes) if len(varargs) == 1 else varargs or (Static(1.0),) * len(axes)
@@ -258,7 +259,8 @@ def polyval(site: Site, p: Value, x: Value) -> Value:
     size = static_int(site, as_number(factors.shape[0]), "the number of coefficients")
     points = array_of(site, x)
     x = points if points.rank else Scalar(points.body, Kind(strong_of(points.kind)))
-    result: Value = arithmetic(site, "*", x, Static(0))
+    nothing = arithmetic(site, "*", x, Static(0))
+    result = converted(site, nothing, dtypes.bool_) if points.kind.dtype.kind == "b" else nothing
     for n in range(size):
         names = site.ctx.axes(factors.rank - 1)
         factor = remap(factors, names, factors.shape[1:], (const(n), *map(var, names)))

@@ -197,6 +197,7 @@ def histogram(
 ) -> Value:
     """Return the counts of values in bins, and the edges of the bins."""
     values = array_of(site, ravel(site, a))
+    require_ordered(site, values, "histogram")
     edge_type = values.kind.dtype if values.kind.dtype.kind == "f" else dtypes.float64
     values = settled(site.ctx, array_of(site, converted(site, values, edge_type)), "a", site.span)
     equal = items_of(bins) is None and not (isinstance(bins, Array) and bins.rank)

@@ -120,6 +120,17 @@ def cast(expr: Expr, dtype: DType) -> Expr:
     return Cast(expr, dtype)
 
 
+def computed(expr: Expr, kind: Kind, dtype: DType) -> Expr:
+    """Return an operand of a kind in the type that `dtype` is computed in.
+
+    What 16 bits may not hold is rounded to them before, as NumPy converts operands.
+    """
+    held = kind.dtype is dtype or not kind.weak and kind.dtype.bits <= 8
+    if dtype.kind == "f" and dtype.bits == 16 and not held:
+        expr = cast(expr, dtype)
+    return cast(expr, dtype.compute)
+
+
 def apply(op: str | Op, *args: tuple[Expr, Kind], to: Kind | None = None) -> tuple[Expr, Kind]:
     """Return the operation on promoted operands and the kind of its result.
 
@@ -137,7 +148,7 @@ def apply(op: str | Op, *args: tuple[Expr, Kind], to: Kind | None = None) -> tup
     dtype = kind.dtype.compute
     for expr, other in args if row.result != "bool" else ():
         _require_fit(expr, other, kind)
-    operands = tuple(cast(expr, dtype) for expr, _ in args)
+    operands = tuple(computed(expr, other, kind.dtype) for expr, other in args)
     match row.result:
         case "bool":
             return Apply(row, operands, dtypes.bool_), Kind(dtypes.bool_, kind.weak)

@@ -26,6 +26,7 @@ from .types import (
     apply,
     cast,
     compared_exactly,
+    computed,
     join,
     truth,
     whole_constant,
@@ -182,7 +183,7 @@ def _as_numpy(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
     operands = []
     for (expr, kind), dtype in zip(pairs, inputs, strict=True):
         require_fit(expr, kind, dtype)
-        operands.append(cast(expr, dtype.compute))
+        operands.append(computed(expr, kind, dtype))
     return _result(OP_OF[ufunc], tuple(operands), output), Kind(output)
 
 
@@ -202,7 +203,7 @@ def _with_bfloat16(ufunc: np.ufunc, pairs: Sequence[Pair]) -> Pair:
     for _, other in pairs[1:]:
         kind = Kind(dtypes.promote(strong_of(kind), strong_of(other)))
         kind = Kind(dtypes.bfloat16) if all(_gives_way(k) for _, k in pairs) else kind
-    operands = tuple(cast(expr, kind.dtype.compute) for expr, _ in pairs)
+    operands = tuple(computed(expr, own, kind.dtype) for expr, own in pairs)
     boolean = OPS[OP_OF[ufunc]].result == "bool" if OP_OF[ufunc] in OPS else False
     output = dtypes.bool_ if boolean else kind.dtype
     return _result(OP_OF[ufunc], operands, output), Kind(output)

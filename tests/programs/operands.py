@@ -72,7 +72,7 @@ def _values(dtype: np.dtype, size: str, rng: np.random.Generator, wild: bool) ->
         "i": rng.integers(0, rows, 6), "j": rng.integers(0, columns, (rows, columns)),
         "n": rng.integers(0, 9, columns), "h": (rng.integers(0, 40, columns) / 4).astype("f2"),
         "s": draw(rng, dtype, (1,))[0], "o": np.zeros((rows, columns), dtype),
-        "k": int(rng.integers(1, 5)), "t": float(rng.choice([0.75, 0.5, 1.3, 2.675, 0.15])),
+        "k": int(rng.integers(1, 5)), "t": float(rng.choice([0.75, 0.25, 1.3, 2.675, 0.15])),
     }  # fmt: skip
     return out
 

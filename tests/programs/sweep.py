@@ -29,9 +29,10 @@ from plusequals.lowering.diagnostic import CdError, CdInternalError
 
 from . import batch
 from .agreement import Taken, parted, taken
-from .expressions import GROUPS, TOLERANCES
+from .expressions import GROUPS
 from .isolate import Child, Crashed, first_ready
 from .operands import NAMES, Given, made
+from .rows import TOLERANCES
 
 TYPES = "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split()
 SHAPES = ("small", "large")
@@ -166,7 +167,7 @@ def _finish(run: _Run) -> None:
 
 
 def cases_of(options: argparse.Namespace) -> list[Case]:
-    """Return the cases that the options ask for, those of one type beside each other."""
+    """Return the cases that the options ask for, in an order that the seed draws."""
     types = TYPES if options.types == "all" else options.types.split(",")
     sizes = SHAPES if options.shapes == "both" else (options.shapes,)
     groups = options.groups.split(",") if options.groups else list(GROUPS)
@@ -175,9 +176,8 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
         Case(tolerance, text, dtype, size, options.seed)
         for size in sizes for dtype in types for tolerance, text in rows
     ]  # fmt: skip
-    if options.cases and options.cases < len(out):
-        out = random.Random(options.seed).sample(out, options.cases)
-    return out
+    wanted = min(options.programs or len(out), len(out))
+    return random.Random(options.seed).sample(out, wanted)
 
 
 @dataclass
@@ -248,14 +248,7 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--shapes", choices=(*SHAPES, "both"), default="small")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument(
-        "--programs",
-        "--cases",
-        dest="cases",
-        type=int,
-        default=0,
-        help="so many, drawn from all; 0: all",
-    )
+    parser.add_argument("--programs", type=int, default=0, help="so many, drawn; 0: all")
     parser.add_argument("--groups", default="", help=f"some of {','.join(GROUPS)}")
     parser.add_argument("--only", default="", help="rows with that text in them")
     parser.add_argument("--backend", choices=("cc", "numpy"), default="cc")

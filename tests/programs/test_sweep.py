@@ -87,6 +87,33 @@ def test_each_parameter_that_is_taken_is_read(monkeypatch: pytest.MonkeyPatch) -
     assert unread == []
 
 
+FOUND = {
+    "+x": "?", "np.gradient(v)": "?", "np.ediff1d(v)": "?", "np.quantile(x, 0.3)": "? c8",
+    "np.quantile(v, 1)": "?", "np.percentile(v, k)": "?", "np.polyval(v[:3], u)": "?",
+    "x * t": "f2", "x % t": "f2", "np.multiply(x, t)": "f2", "np.histogram(v, 4, weights=n)": "c8",
+    "np.arange(0, 5, 1.5, dtype=np.int32)": "i1", "np.arange(t, 9, t, dtype=np.int32)": "i1",
+    "np.arange(1.0, 9.0, t - t)": "i1", "np.linspace(s, s, 3)": "f2 f4", "np.full((), t)": "i1",
+    "np.linspace(0, 1, 0, retstep=True)": "i1", "np.full(2, k * 100, x.dtype)": "i1 u1",
+    "np.array([k * 100, 1], x.dtype)": "u1", "np.array([[20, -1.5]], dtype=np.uint32)": "i1",
+    "np.nan_to_num(x, copy=False); x": "f4 i2 c8", "x ** 0.5": "u1 ?", "np.vdot(v, u)": "?",
+    "np.average(v, weights=h)": "u1", "np.take(v, k)": "i8", "np.digitize(v, d)": "f8",
+    "np.interp(v, e, u[:len(e)] * 1j)": "f8", "np.cov(v, u)": "f2",
+}  # fmt: skip
+"""Rows that once differed from NumPy, and the types of the arrays."""
+
+
+def test_what_once_differed_is_as_numpy_has_it_or_refused() -> None:
+    rows = {text: tolerance for some in GROUPS.values() for tolerance, text in some}
+    cases = [
+        sweep.Case(rows[text], text, dtype, "small", seed)
+        for text, types in FOUND.items()
+        for dtype in types.split()
+        for seed in (1, 2)
+    ]
+    found = [f"{v.case}: {v.why}" for v in sweep.check(cases, "numpy") if v.kind == "differs"]
+    assert found == []
+
+
 def test_a_sample_is_what_numpy_gives() -> None:
     cases = sweep.cases_of(_options("--shapes", "both"))
     sample = random.Random(20).sample(cases, 120)

@@ -28,15 +28,19 @@ def _matrix(site: Site, value: Value, name: str, dtype: DType | None = None) -> 
         )  # fmt: skip
     site.ctx.equal_extents(array.shape[0], array.shape[1], f"`{name}` takes square matrices",
                            site.span)  # fmt: skip
-    wanted = dtype or _solved_in(array.kind.dtype)
+    wanted = dtype or _solved_in(site, array.kind.dtype)
     return site.ctx.materialize(array_of(site, converted(site, array, wanted)), "a", site.span)
 
 
-def _solved_in(dtype: DType) -> DType:
-    """Return the type NumPy solves in: integers and half floats as float64 and float32."""
+def _solved_in(site: Site, dtype: DType) -> DType:
+    """Return the type NumPy solves in: float64 for integers. CdTypeError CD0404 for 16 bits."""
     if dtype.kind in "biu":
         return dtypes.float64
-    return dtype.compute
+    if dtype.bits == 16:
+        text = f"`linalg` does not solve in {dtype}"
+        helps = ("convert the matrix: `x.astype(np.float32)`",)
+        raise error("CD0404", CdTypeError, text, site.span, helps=helps)
+    return dtype
 
 
 def solve(site: Site, a: Value, b: Value) -> Value:
@@ -47,7 +51,9 @@ def solve(site: Site, a: Value, b: Value) -> Value:
             "CD0454", CdTypeError,
             f"`solve` takes one or two axes on the right, given {describe(right)}", site.span,
         )  # fmt: skip
-    dtype = dtypes.promote(_solved_in(array_of(site, a).kind.dtype), _solved_in(right.kind.dtype))
+    dtype = dtypes.promote(
+        _solved_in(site, array_of(site, a).kind.dtype), _solved_in(site, right.kind.dtype)
+    )
     matrix = _matrix(site, a, "solve", dtype)
     site.ctx.equal_extents(matrix.shape[0], right.shape[0], "`solve`: rows", site.span)
     made = site.ctx.materialize(array_of(site, converted(site, right, dtype)), "solved", site.span)
@@ -62,7 +68,7 @@ def solve(site: Site, a: Value, b: Value) -> Value:
 def inverse(site: Site, a: Value) -> Value:
     """Return the inverse of a matrix; a singular one raises in the run."""
     array = array_of(site, a)
-    dtype = _solved_in(array.kind.dtype)
+    dtype = _solved_in(site, array.kind.dtype)
     matrix = _matrix(site, array, "inv", dtype)
     unit = identity(site, as_number(matrix.shape[0]), Static(dtype))
     made = site.ctx.materialize(array_of(site, unit), "inverse", site.span)

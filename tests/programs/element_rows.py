@@ -287,8 +287,8 @@ REDUCTIONS = (
         np.unwrap(v, period=3)
         np.unwrap(x, 2.5, 1, period=4)
         sum(v)
-        max(v)
-        min(v)
+        max(n)
+        min(n)
     """),
     *rows("exact", """
         np.count_nonzero(x)

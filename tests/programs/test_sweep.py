@@ -90,6 +90,7 @@ def test_each_parameter_that_is_taken_is_read(monkeypatch: pytest.MonkeyPatch) -
 FOUND = {
     "+x": "?", "np.gradient(v)": "?", "np.ediff1d(v)": "?", "np.quantile(x, 0.3)": "? c8",
     "np.quantile(v, 1)": "?", "np.percentile(v, k)": "?", "np.polyval(v[:3], u)": "?",
+    "np.linalg.slogdet(p)": "f2", "np.linalg.solve(a=p, b=p[0])": "f2",
     "x * t": "f2", "x % t": "f2", "np.multiply(x, t)": "f2", "np.histogram(v, 4, weights=n)": "c8",
     "np.arange(0, 5, 1.5, dtype=np.int32)": "i1", "np.arange(t, 9, t, dtype=np.int32)": "i1",
     "np.arange(1.0, 9.0, t - t)": "i1", "np.linspace(s, s, 3)": "f2 f4", "np.full((), t)": "i1",

@@ -124,6 +124,14 @@ def compile_all(
     ]  # fmt: skip
 
 
+def warm() -> None:
+    """Make here what every forked process would make for itself: the library of threads, and what
+    is asked of the compiler."""
+    with settings.override(cache=False):
+        RUNTIME.backend("cc").threads()
+        poison.flags(_compiler().command)
+
+
 def _own(source: Source) -> str:
     """Return the text of a source without header and prelude."""
     return source.text.split("\n", source.above)[-1]

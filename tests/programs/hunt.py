@@ -21,11 +21,13 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from .batch import warm
 from .check import Finding, check_all
 from .findings import FOLDER, finding_of, kind_of, smaller, write
 from .generate import KINDS, SIZED, generate
 from .isolate import Child, Crashed, first_ready
 from .model import Program
+from .thresholds import lowered
 from .ways import Ways, drawn, usual
 
 BATCH = 40
@@ -93,6 +95,10 @@ def one_by_one(
 def hunt(options: argparse.Namespace) -> Tally:
     """Run the programs; return the tally."""
     tally = Tally()
+    with lowered(1):  # imports, once for all processes
+        check_all([program_of(1, 0)], Ways(c=False))
+    if options.backend == "cc":
+        warm()
     first, end = options.start, options.start + options.programs
     size = BATCH // 4 if options.kind in SIZED else BATCH
     waiting = [list(range(n, min(n + size, end))) for n in range(first, end, size)]

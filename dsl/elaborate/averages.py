@@ -225,15 +225,16 @@ def average(
         names = site.ctx.axes(array.rank)
         shape = tuple(const(1) if n != at else factor.shape[0] for n in range(array.rank))
         factor = Array(names, shape, factor.at((var(names[at]),)), factor.kind, factor.copied)
-    else:
-        for one, other in zip(array.shape, factor.shape, strict=True):
-            site.ctx.equal_extents(one, other, "values and weights", site.span)
     total = reducer("sum")
     factor = settled(site.ctx, factor, "weights", site.span)
     spread = elementwise(
         site.ctx, lambda x, w: (cast(w[0], w[1].dtype.compute), w[1]), [array, factor], site.span
     )
-    above = total(site, arithmetic(site, "*", array, factor), axis, keepdims=keepdims)
+    product = arithmetic(site, "*", array, factor)
+    if array_of(site, weights).rank == array.rank:
+        for one, other in zip(array.shape, factor.shape, strict=True):
+            site.ctx.equal_extents(one, other, "values and weights", site.span)
+    above = total(site, product, axis, keepdims=keepdims)
     whole = stored_once(site, total(site, spread, axis, keepdims=keepdims), "weight")
     _require_weight(site, array_of(site, whole))
     return arithmetic(site, "/", above, whole)

@@ -271,8 +271,8 @@ def _float_range(
         for number in (plain[0], plain[0] + plain[2])[:length]:  # type: ignore[operator]
             if not isinstance(number, np.generic):
                 assigned(site, Static(number), dtype)
-        ends = (Const(number, dtypes.float64) for number in (first, first + by))
-        return const(length), *ends
+        low, high = (Const(number, dtypes.float64) for number in (first, first + by))
+        return const(length), low, high
     first_value = stored_once(site, converted(site, start, dtypes.float64), "start")
     by_value = stored_once(site, converted(site, step, dtypes.float64), "step")
     ratio = arithmetic(site, "/", arithmetic(site, "-", stop, first_value), by_value)
@@ -307,7 +307,7 @@ def _is_exact(low: Const, high: Const) -> bool:
     """Whether the first number and the difference give the second one again."""
     with np.errstate(all="ignore"):
         first, second = (one.dtype.numpy.type(one.value) for one in (low, high))
-        return bool(first + (second - first) == second)
+        return bool(first + (second - first) == second)  # type: ignore[operator]
 
 
 def linspace(

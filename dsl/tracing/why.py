@@ -127,7 +127,7 @@ def _lines(cause: Cause, lead: str, below: str) -> Iterator[str]:
             yield from _lines(one, below + mark, below + deeper)
 
 
-def owned(trace: Recorded, record: Record | None) -> Record:
+def owned(trace: Recorded, record: object) -> Record:
     """Return a record of a trace as it is. Raises CdIndexError CD0872 for anything else."""
     if record is None:
         helps = ("`first_nonfinite()` is None where every element that was recorded is finite",)

@@ -65,7 +65,7 @@ class Affine:
             return Affine(self.terms, self.offset + other.offset) if other.offset else self
         if not self.terms:
             return Affine(other.terms, self.offset + other.offset)
-        return _sum(((self, 1), (other, 1)))
+        return _sum(self, other, 1)
 
     def __sub__(self, other: Affine | int) -> Affine:
         if isinstance(other, int):
@@ -73,13 +73,15 @@ class Affine:
         if not other.terms:
             return Affine(self.terms, self.offset - other.offset) if other.offset else self
         if self.terms == other.terms:
-            return Affine((), self.offset - other.offset)
-        return _sum(((self, 1), (other, -1)))
+            return const(self.offset - other.offset)
+        return _sum(self, other, -1)
 
     def __mul__(self, factor: int) -> Affine:
         if factor in (0, 1):
-            return self if factor else Affine()
-        return Affine(tuple((a, k * factor) for a, k in self.terms), self.offset * factor)
+            return self if factor else const(0)
+        if not self.terms:
+            return const(self.offset * factor)
+        return Affine(tuple([(a, k * factor) for a, k in self.terms]), self.offset * factor)
 
     def __neg__(self) -> Affine:
         return self * -1
@@ -100,10 +102,10 @@ class Affine:
 
     def symbols(self) -> frozenset[Symbol]:
         """Every symbol that appears, also inside `Quasi`."""
-        if len(self.terms) == 1 and isinstance(self.terms[0][0], Symbol):
-            return frozenset((self.terms[0][0],))
         if not self.terms:
             return _NONE
+        if len(self.terms) == 1 and isinstance(self.terms[0][0], Symbol):
+            return frozenset((self.terms[0][0],))
         found: set[Symbol] = set()
         for atom, _ in self.terms:
             if isinstance(atom, Symbol):
@@ -125,7 +127,11 @@ class Affine:
 
 def const(value: int) -> Affine:
     """Return the index expression of a plain number."""
-    return Affine((), value)
+    return _SMALL[value] if 0 <= value < len(_SMALL) else Affine((), value)
+
+
+_SMALL = tuple([Affine((), value) for value in range(65)])
+"""The expressions of small numbers, which most are."""
 
 
 def var(symbol: Symbol) -> Affine:
@@ -273,15 +279,21 @@ def substitute(index: Affine, values: Mapping[Symbol, Affine]) -> Affine:
             return index if value is None else value * factor + index.offset
     if not index.terms or values.keys().isdisjoint(index.symbols()):
         return index
-    parts = [(const(index.offset), 1)]
+    totals: dict[Atom, int] = {}
+    offset = index.offset
     for atom, factor in index.terms:
-        match atom:
-            case Symbol():
-                parts.append((values[atom] if atom in values else var(atom), factor))
-            case Quasi(op, left, right):
-                built = BUILDERS[op](substitute(left, values), substitute(right, values))
-                parts.append((built, factor))
-    return _sum(tuple(parts))
+        if isinstance(atom, Quasi):
+            left, right = substitute(atom.left, values), substitute(atom.right, values)
+            value = BUILDERS[atom.op](left, right)
+        elif atom in values:
+            value = values[atom]
+        else:
+            totals[atom] = totals.get(atom, 0) + factor
+            continue
+        offset += value.offset * factor
+        for one, k in value.terms:
+            totals[one] = totals.get(one, 0) + k * factor
+    return collected(totals, offset)
 
 
 def evaluate(index: Affine, values: Mapping[Symbol, int]) -> int:
@@ -343,25 +355,24 @@ BUILDERS: dict[QuasiOp, Callable[[Affine, Affine], Affine]] = {
 }  # fmt: skip
 
 
-def _sum(parts: tuple[tuple[Affine, int], ...]) -> Affine:
-    totals: dict[Atom, int] = {}
-    offset = 0
-    for affine, factor in parts:
-        offset += affine.offset * factor
-        for atom, k in affine.terms:
-            totals[atom] = totals.get(atom, 0) + k * factor
-    return collected(totals, offset)
+def _sum(one: Affine, other: Affine, factor: int) -> Affine:
+    """Return the first expression and so many times the second."""
+    totals = dict(one.terms)
+    for atom, k in other.terms:
+        totals[atom] = totals.get(atom, 0) + k * factor
+    return collected(totals, one.offset + other.offset * factor)
 
 
 def collected(totals: Mapping[Atom, int], offset: int) -> Affine:
     """Return the expression with these factors, which may be zero, in any order."""
     terms = [(atom, k) for atom, k in totals.items() if k]
     if len(terms) > 1:
-        terms.sort(key=lambda term: _order(term[0]))
-    return Affine(tuple(terms), offset)
+        terms.sort(key=_order)
+    return Affine(tuple(terms), offset) if terms else const(offset)
 
 
-def _order(atom: Atom) -> tuple[int, int, str]:
+def _order(term: tuple[Atom, int]) -> tuple[int, int, str]:
+    atom = term[0]
     return (0, atom.serial, "") if isinstance(atom, Symbol) else (1, 0, _show_quasi(atom, repr))
 
 

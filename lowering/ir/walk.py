@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar, assert_never
 
 from . import assignments, expressions, loops
 from .assignments import Access, Assign
-from .expressions import Domain, Dynamic, Expr, Index, Position, Read, Reduce, Select
+from .expressions import Cast, Const, Domain, Dynamic, Expr, Index, Position, Read, Reduce, Select
 from .indexing import Affine, Symbol
 from .loops import AnyStatement
 from .node import Node
@@ -187,12 +187,20 @@ def expressions_of(statement: AnyStatement) -> tuple[Expr, ...]:
 
 def own_reads(statement: AnyStatement) -> tuple[Node, ...]:
     """Return the nodes that a statement itself reads, not those inside it."""
-    return own(statement).reads
+    try:
+        reads_: tuple[Node, ...] = statement.own.reads
+    except AttributeError:
+        reads_ = own(statement).reads
+    return reads_
 
 
 def own_writes(statement: AnyStatement) -> tuple[Node, ...]:
     """Return the nodes that a statement itself writes, not those inside it."""
-    return own(statement).writes
+    try:
+        writes_: tuple[Node, ...] = statement.own.writes
+    except AttributeError:
+        writes_ = own(statement).writes
+    return writes_
 
 
 def reads(body: Iterable[AnyStatement]) -> tuple[Node, ...]:
@@ -232,8 +240,12 @@ def free_symbols(expr: Expr) -> frozenset[Symbol]:
             return outer | ((free_symbols(value) | last) - bound)
         case Read(_, index):
             return _of_subscripts(index)
+        case Const():
+            return _NO_SYMBOLS
+        case Cast(value):
+            return free_symbols(value)
         case _:
-            return _union(free_symbols(child) for child in expressions.children(expr))
+            return _NO_SYMBOLS.union(*map(free_symbols, expressions.children(expr)))
 
 
 def uses(statement: AnyStatement) -> frozenset[Symbol]:
@@ -251,8 +263,10 @@ def uses(statement: AnyStatement) -> frozenset[Symbol]:
 
 def _uses(statement: AnyStatement) -> frozenset[Symbol]:
     found = parts(statement)
-    targets = _union(_of_subscripts(access.index) for access in found.targets)
-    values = _union(map(free_symbols, found.values)) | _union(i.symbols() for i in found.indices)
+    targets = _union([_of_subscripts(access.index) for access in found.targets])
+    values = _NO_SYMBOLS.union(*map(free_symbols, found.values))
+    if found.indices:
+        values |= _union([i.symbols() for i in found.indices])
     match statement:
         case Assign():
             outer, free = _through(statement.free, frozenset())
@@ -279,8 +293,15 @@ def _through(
 
 
 def _of_subscripts(index: tuple[Index, ...]) -> frozenset[Symbol]:
-    return _union(free_symbols(i.value) if isinstance(i, Dynamic) else i.symbols() for i in index)
+    if len(index) == 1 and isinstance(index[0], Affine):
+        return index[0].symbols()
+    return _NO_SYMBOLS.union(
+        *[free_symbols(i.value) if isinstance(i, Dynamic) else i.symbols() for i in index]
+    )
 
 
 def _union(sets: Iterable[frozenset[Symbol]]) -> frozenset[Symbol]:
-    return frozenset[Symbol]().union(*sets)
+    return _NO_SYMBOLS.union(*sets)
+
+
+_NO_SYMBOLS: frozenset[Symbol] = frozenset()

@@ -32,10 +32,12 @@ from ..ir.node import Node
 
 def ranges(inside: Iterable[Stmt]) -> tuple[Range, ...]:
     """Return through what the symbols of the loops run, outermost first; steps are left out."""
-    found = [stmt for stmt in inside if isinstance(stmt, For)]
     return tuple(
-        Range(f.symbol, f.lo, f.hi) if f.step > 0 else Range(f.symbol, f.hi + 1, f.lo + 1)
-        for f in found
+        [
+            Range(f.symbol, f.lo, f.hi) if f.step > 0 else Range(f.symbol, f.hi + 1, f.lo + 1)
+            for f in inside
+            if isinstance(f, For)
+        ]
     )
 
 
@@ -87,13 +89,16 @@ def is_least(value: Affine, known: tuple[Range, ...], tests: Iterable[Expr] = ()
         return value.offset >= 0
     if _is_not_negative(extreme(value, known, -1)):
         return True
-    wider = tuple(map(_widened, known))
-    if wider != known and _is_not_negative(extreme(value, wider, -1)):
-        return True
+    if any(_has_sides(one) for one in known):
+        wider = tuple(map(_widened, known))
+        if wider != known and _is_not_negative(extreme(value, wider, -1)):
+            return True
     if any(isinstance(atom, Quasi) for atom, _ in value.terms):
         least = _within(known).least(value)
         if least is not None and least >= 0:
             return True
+    if not tests:
+        return False
     said = (fact for test in tests for fact in facts(test))
     return any(is_least(value - fact, known) for fact in said if fact.terms)
 
@@ -106,6 +111,13 @@ def _within(known: tuple[Range, ...]) -> Bounds:
 
 def _is_not_negative(value: Affine | None) -> bool:
     return value is not None and value.constant is not None and value.constant >= 0
+
+
+def _has_sides(known: Range) -> bool:
+    """Whether an end of a range may be the least or the greatest of some."""
+    return any(
+        len(end.terms) == 1 and isinstance(end.terms[0][0], Quasi) for end in (known.lo, known.hi)
+    )
 
 
 def _widened(known: Range) -> Range:

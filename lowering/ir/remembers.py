@@ -30,9 +30,28 @@ class Remembers:
     """
 
     __slots__ = (
-        "inside", "later", "lists", "own", "refusals", "serial", "sites", "summary", "uses",
-    )  # fmt: skip
+        "cost",
+        "covered",
+        "extents",
+        "inside",
+        "later",
+        "lists",
+        "own",
+        "refusals",
+        "scope",
+        "serial",
+        "sites",
+        "summary",
+        "uses",
+        "work",
+    )
 
+    cost: Any
+    """What its own expressions cost: `schedule.effort`."""
+    covered: Any
+    """Which arrays it reads only where it has written them before: `passes.access`."""
+    extents: Any
+    """The symbols of its ranges and sizes: `schedule.effort`."""
     inside: Any
     """Every statement inside of it: `walk.inside`."""
     later: Any
@@ -43,6 +62,8 @@ class Remembers:
     """Its own expressions, reads and writes: `walk.own`."""
     refusals: Any
     """Why its iterations may not run in any order, by what was known: `schedule.legal`."""
+    scope: Any
+    """The symbols that it needs, and those that it binds, with all that is inside: `verify`."""
     serial: Any
     """The highest number of a symbol that is bound in it: `fresh`."""
     sites: Any
@@ -51,6 +72,8 @@ class Remembers:
     """What it touches, with all that is inside of it: `passes.summary`."""
     uses: Any
     """The symbols that it uses itself: `walk.uses`."""
+    work: Any
+    """How much work one iteration is: `schedule.effort`."""
 
 
 def keep(value: Remembers, name: str, found: T) -> T:

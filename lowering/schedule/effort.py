@@ -36,7 +36,8 @@ from ..ir.indexing import (
 )
 from ..ir.loops import Barrier, Check, Comment, Fill, For, If, Stmt, Store, Update, While
 from ..ir.node import Node
-from ..ir.walk import expressions_of, statements
+from ..ir.remembers import keep
+from ..ir.walk import bodies, expressions_of, statements
 from ..passes.cost import READ, UNKNOWN, cost
 
 WRITE = 1
@@ -105,8 +106,53 @@ def work_of(loop: For | While, sizes: frozenset[Symbol] | None = None) -> Affine
     known = _Known(sizes)
     if isinstance(loop, While):
         return _work(loop.prelude + loop.body, known, SCALAR) + cost(loop.test) * SCALAR
+    return _round(loop, known)
+
+
+def _round(loop: For, known: _Known) -> Affine:
+    """Return how much work a round of a loop is; kept with it where no value is in its sizes."""
+    if not known.values.keys().isdisjoint(_extents(loop)):
+        return _computed(loop, known)
+    try:
+        found: dict[frozenset[Symbol] | None, Affine] = loop.work
+    except AttributeError:
+        found = keep(loop, "work", {})
+    work = found.get(known.sizes)
+    if work is None:
+        work = found[known.sizes] = _computed(loop, known)
+    return work
+
+
+def _computed(loop: For, known: _Known) -> Affine:
     middle = _middle(loop, known, known.rounds(loop))
     return _work(loop.body, known.inside(loop.symbol, middle), _scale(loop))
+
+
+def _extents(stmt: Stmt) -> frozenset[Symbol]:
+    """Return the symbols that ranges and sizes of arrays in a statement use, but for its own."""
+    try:
+        known: frozenset[Symbol] = stmt.extents
+    except AttributeError:
+        used = {symbol for body in bodies(stmt) for one in body for symbol in _extents(one)}
+        match stmt:
+            case For():
+                used.discard(stmt.symbol)
+                used |= stmt.lo.symbols() | stmt.hi.symbols()
+            case Fill(node) | Alloc(node):
+                used.update(*(extent.symbols() for extent in node.shape))
+            case _:
+                pass
+        known = keep(stmt, "extents", frozenset(used))
+    return known
+
+
+def _own_cost(stmt: Stmt) -> int:
+    """Return what the expressions of a statement cost, without the statements inside of it."""
+    try:
+        known: int = stmt.cost
+    except AttributeError:
+        known = keep(stmt, "cost", sum(map(cost, expressions_of(stmt))))
+    return known
 
 
 def total_of(loop: For, sizes: frozenset[Symbol] | None = None) -> Affine:
@@ -169,13 +215,11 @@ def _work(body: tuple[Stmt, ...], known: _Known, scale: int) -> Affine:
 
 
 def _one(stmt: Stmt, known: _Known, scale: int) -> Affine:
-    own = const(sum(map(cost, expressions_of(stmt))) * scale)
+    if isinstance(stmt, For):
+        rounds = _in_registers(stmt, known.rounds(stmt))
+        return _product(rounds, _round(stmt, known)) + SCALAR
+    own = const(_own_cost(stmt) * scale)
     match stmt:
-        case For():
-            rounds = known.rounds(stmt)
-            inside = known.inside(stmt.symbol, _middle(stmt, known, rounds))
-            work = _work(stmt.body, inside, _scale(stmt))
-            return _product(_in_registers(stmt, rounds), work) + SCALAR
         case While(prelude, _, body):
             return (own + _work(prelude + body, known, SCALAR)) * UNKNOWN
         case If(_, then, ()) if _looks_for_faults(then) or ends_in_failure(then):

@@ -24,7 +24,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import islice
 from operator import attrgetter
 from typing import Literal, NamedTuple, cast
@@ -82,6 +82,8 @@ class Accesses:
     """Every site of some statements, in program order, by the id of the node."""
 
     sites: Mapping[int, tuple[Site, ...]]
+    covered: dict[int, bool] = field(default_factory=dict, compare=False, repr=False)
+    """Whether all reads of a node are covered, as far as it was asked; kept with a loop."""
 
     def of(self, node: Node) -> tuple[Site, ...]:
         """Return the sites of a node."""
@@ -93,7 +95,11 @@ class Accesses:
 
     def read_before_written(self, node: Node) -> bool:
         """Whether some read may see an element that nothing here wrote before."""
-        return any(site.reads and not self.is_covered(site) for site in self.of(node))
+        known = self.covered.get(node.id)
+        if known is None:
+            reads = (site for site in self.of(node) if site.reads)
+            known = self.covered[node.id] = all(map(self.is_covered, reads))
+        return not known
 
     def is_covered(self, read: Site) -> bool:
         """Whether all that a site reads was surely written before: in the same round, or by rounds
@@ -306,7 +312,14 @@ def _is_between(found: Accesses, test: Expr, write: Site, read: Site, shared: in
 
 def accesses(body: Iterable[Stmt]) -> Accesses:
     """Return every access of some statements, those inside them too."""
-    return _by_node(_sites(body))
+    body = tuple(body)
+    if len(body) != 1:
+        return _by_node(_sites(body))
+    try:
+        covered: dict[int, bool] = body[0].covered
+    except AttributeError:
+        covered = keep(body[0], "covered", {})
+    return Accesses(_by_node(_sites(body)).sites, covered)
 
 
 def within(loop: For) -> Accesses:

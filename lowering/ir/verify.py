@@ -7,7 +7,9 @@ every problem. Checks that look at one statement alone are in `verify_local`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field
+from typing import NamedTuple
 
 from ..dataclass import dataclass
 from ..diagnostic import NOWHERE, CdInternalError, Diagnostic, Label
@@ -17,6 +19,7 @@ from .indexing import Symbol
 from .loops import AnyStatement, Program
 from .node import Node
 from .printer import print_statement
+from .remembers import keep
 from .rewrite import with_bodies
 from .walk import (
     Body,
@@ -44,6 +47,12 @@ class Unit:
     locals: tuple[Node, ...]
     results: tuple[Node, ...]
     body: Body
+    new: Sequence[AnyStatement]
+    """The statements that are not known to be sound, those inside others too, in program order."""
+    fine: Fine = field(default_factory=dict)
+    """The others: they are sound where they stood before, with all that is inside of them."""
+    grown: bool = True
+    """Whether every node that was declared there still is."""
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -60,7 +69,7 @@ class Unit:
 def verify_procedure(procedure: Procedure, *, built: bool = True) -> None:
     """Check IR 1; `built=False` admits `Reduce`. Raises CdInternalError naming every problem."""
     p = procedure
-    _verify(Unit(p.name, p.parameters, p.locals, p.results, p.body), {}, built)
+    _verify(Unit(p.name, p.parameters, p.locals, p.results, p.body, statements(p.body)), built)
 
 
 def verify_program(program: Program) -> None:
@@ -71,38 +80,53 @@ def verify_program(program: Program) -> None:
 class Verifier:
     """Checks programs that come one from another: statements that stay need no second look."""
 
-    __slots__ = ("_fine",)
+    __slots__ = ("_fine", "_known")
 
     def __init__(self) -> None:
         self._fine: Fine = {}
+        self._known: tuple[tuple[Parameter, ...], frozenset[Node]] = (), frozenset()
 
     def __call__(self, program: Program) -> None:
         """Check IR 2. Raises CdInternalError naming every problem."""
         p = program
         body = tuple(statement for kernel in p.kernels for statement in kernel.body)
-        _verify(Unit(p.name, p.parameters, p.locals, p.results, body), self._fine)
+        parameters, nodes = self._known
+        if parameters != p.parameters:
+            self._fine.clear()
+        self._known = p.parameters, frozenset((*p.locals, *p.results))
+        new = _without(self._fine, body)
+        grown = nodes <= self._known[1]
+        _verify(Unit(p.name, p.parameters, p.locals, p.results, body, new, self._fine, grown))
 
 
-def _verify(unit: Unit, fine: Fine, built: bool = True) -> None:
+def _without(fine: Fine, body: Iterable[AnyStatement]) -> list[AnyStatement]:
+    """Return every statement, those inside others too, that is not fine, in program order."""
+    found: list[AnyStatement] = []
+    for statement in body:
+        if id(statement) not in fine:
+            found.append(statement)
+            for one in bodies(statement):
+                found += _without(fine, one)
+    return found
+
+
+def _verify(unit: Unit, built: bool = True) -> None:
     problems = [
         _problem(unit, name, statement, detail)
         for name, check in CHECKS.items()
         for statement, detail in check(unit)
     ]
-    for statement in statements(unit.body):
-        if id(statement) not in fine:
-            look = verify_local.Look.at(statement)
-            found = [
-                _problem(unit, name, statement, detail)
-                for name, of_one in LOCAL.items()
-                if built or of_one is not verify_local.no_reduce
-                for detail in of_one(look)
-            ]
-            problems += found
-            if not found:
-                fine[id(statement)] = statement
+    for statement in unit.new:
+        look = verify_local.Look.at(statement)
+        problems += [
+            _problem(unit, name, statement, detail)
+            for name, of_one in LOCAL.items()
+            if built or of_one is not verify_local.no_reduce
+            for detail in of_one(look)
+        ]
     if problems:
         raise CdInternalError(*problems)
+    unit.fine.update({id(statement): statement for statement in unit.new})
 
 
 def _problem(unit: Unit, check: str, statement: AnyStatement, detail: str) -> Diagnostic:
@@ -118,18 +142,59 @@ def _problem(unit: Unit, check: str, statement: AnyStatement, detail: str) -> Di
 
 def symbols_are_bound(unit: Unit) -> Found:
     """Every symbol is bound, once, by what stands around it or before it in its list."""
-    yield from _unbound(unit.body, unit.sizes)
+    yield from _unbound(unit.body, unit.sizes, unit.fine)
 
 
-def _unbound(body: Body, known: frozenset[Symbol]) -> Found:
-    for statement in body:
+class _Scope(NamedTuple):
+    """The symbols that statements use and do not bind, and those that they bind at any depth."""
+
+    free: frozenset[Symbol]
+    bound: frozenset[Symbol]
+
+    def fits(self, known: frozenset[Symbol]) -> bool:
+        """Whether sound statements stay so where these symbols are bound."""
+        return self.free <= known and self.bound.isdisjoint(known)
+
+
+def _scope(statement: AnyStatement) -> _Scope:
+    """Return the scope of a statement with all that is inside of it."""
+    try:
+        known: _Scope = statement.scope
+    except AttributeError:
+        own = frozenset(binds(statement))
+        free, bound = set(uses(statement)), set(own)
         match statement:
             case assignments.While() | loops.While():
-                yield from _unbound(statement.prelude, known)
-                lets = (s for s in statement.prelude if isinstance(s, assignments.Let))
-                inner = known | {let.symbol for let in lets}  # the test sees what was read for it
+                lists = [(*statement.prelude, *statement.body)]
+                free -= _lets(statement.prelude)
+            case _:
+                lists = [*bodies(statement)]
+        for one in lists:
+            inner = own
+            for inside in one:
+                scope = _scope(inside)
+                free |= scope.free - inner
+                bound |= scope.bound
+                inner |= _lets((inside,))
+        known = keep(statement, "scope", _Scope(frozenset(free), frozenset(bound)))
+    return known
+
+
+def _lets(body: Body) -> frozenset[Symbol]:
+    return frozenset([one.symbol for one in body if isinstance(one, assignments.Let)])
+
+
+def _unbound(body: Body, known: frozenset[Symbol], fine: Fine) -> Found:
+    for statement in body:
+        if id(statement) in fine and _scope(statement).fits(known):
+            known |= _lets((statement,))
+            continue
+        match statement:
+            case assignments.While() | loops.While():
+                yield from _unbound(statement.prelude, known, fine)
+                inner = known | _lets(statement.prelude)  # the test sees what was read for it
                 yield from _misses(statement, free_symbols(statement.test) - inner)
-                yield from _unbound(statement.body, inner)
+                yield from _unbound(statement.body, inner, fine)
                 continue
             case _:
                 if not uses(statement) <= known:
@@ -141,7 +206,7 @@ def _unbound(body: Body, known: frozenset[Symbol]) -> Found:
         if isinstance(statement, assignments.Let):
             known |= {statement.symbol}
         for one in bodies(statement):
-            yield from _unbound(one, known.union(bound) if bound else known)
+            yield from _unbound(one, known.union(bound) if bound else known, fine)
 
 
 def _misses(statement: AnyStatement, symbols: frozenset[Symbol]) -> Found:
@@ -154,7 +219,7 @@ def nodes_are_declared(unit: Unit) -> Found:
     declared = {node.id: node for node in unit.nodes}
     if len(declared) < len(unit.nodes):
         yield Block("declarations", ()), "two nodes have the same id"
-    for statement in statements(unit.body):
+    for statement in unit.new if unit.grown else statements(unit.body):
         wrong = [
             n for n in _touched(statement) if (one := declared.get(n.id)) is not n and one != n
         ]
@@ -170,7 +235,7 @@ def _touched(statement: AnyStatement) -> tuple[Node, ...]:
 def written_nodes_are_writable(unit: Unit) -> Found:
     """Written are only locals, results, and parameters that say so."""
     fixed = {p.node.id for p in unit.parameters if not p.written}
-    for statement in statements(unit.body):
+    for statement in unit.new:
         if isinstance(statement, assignments.Permute):
             continue  # exchanges arrays, and writes into none
         for node in dict.fromkeys([n for n in own_writes(statement) if n.id in fixed]):
@@ -202,6 +267,8 @@ def storage_comes_first(unit: Unit) -> Found:
         + [n.id for n in sized]
         + [n.id for n in unit.nodes if n.static_shape is not None]
     )
+    if have.issuperset([node.id for node in unit.nodes]):
+        return  # as where every shape is known
     problems: list[tuple[AnyStatement, str]] = []
     have = _storage(unit.body, have, problems)
     yield from problems

@@ -190,6 +190,21 @@ def test_a_statement_that_is_new_is_looked_at() -> None:
         check(program((X,), (X,), fine))
 
 
+def test_a_sound_statement_is_looked_at_where_it_stands_now() -> None:
+    store = loops.Store(at(Y, I), read(X, I))
+    loop = loops.For(I, aff(0), aff(4), 1, (store,))
+    other = loops.For(J, aff(0), aff(4), 1, (loop,))
+    check = verify.Verifier()
+    check(program((Y,), (X,), loop))
+    check(program((Y,), (X,), other))
+    with pytest.raises(CdInternalError, match="symbol i is used before it is bound"):
+        check(program((Y,), (X,), store))
+    with pytest.raises(CdInternalError, match="symbol i is bound again"):
+        check(program((Y,), (X,), loops.For(I, aff(0), aff(4), 1, (loop,))))
+    with pytest.raises(CdInternalError, match="written but not declared as written"):
+        check(program((), (X, Y), loop))
+
+
 def test_every_problem_is_told_with_its_statement_and_place() -> None:
     span = Span(Source("demo.py", 3, "y[0] = x[i]"), 3, 0, 3, 11)
     first = replace(put(at(Y, 0), read(X, I)), span=span)

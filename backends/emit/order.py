@@ -21,7 +21,8 @@ from ...lowering.ir.expressions import Expr, Index, reads
 from ...lowering.ir.indexing import Affine, Symbol, substitute, var
 from ...lowering.ir.loops import Comment, For, If, Stmt, Store, Update
 from ...lowering.ir.node import Node
-from ...lowering.ir.walk import expressions_of
+from ...lowering.ir.walk import expressions_of, writes
+from ...lowering.ir.walk import reads as reads_of
 
 WRITTEN_OUT = 17
 """Compilers write out loops of so few iterations, so that a loop around them may become vectors."""
@@ -59,7 +60,8 @@ class _Uses:
 
 def is_in_danger(loop: For) -> bool:
     """Whether rounds of a loop must be kept apart for the compiler."""
-    if loop.kind != "serial":
+    written = {node for node in writes(loop.body) if node.rank}
+    if loop.kind != "serial" or written.isdisjoint(reads_of(loop.body)):
         return False
     uses: dict[int, _Uses] = {}
     for number, found in enumerate(_touches(loop.body, {})):

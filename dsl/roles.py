@@ -15,12 +15,18 @@ import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FunctionType
+from typing import TYPE_CHECKING
 
-from . import surface as s
-from .blocks import parse_file
+from ..lowering.later import later
 from .idx import Letter, is_letter_name
 from .lines import COMMAND
 from .source import MISSING, Scope
+
+if TYPE_CHECKING:
+    from . import blocks
+    from . import surface as s
+else:  # what decorating a function does not need
+    blocks, s = later(__package__, ".blocks", ".surface")
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
@@ -94,7 +100,7 @@ def _subscripts(node: object) -> Iterator[str]:
 @functools.lru_cache(maxsize=1)
 def _tree(text: str) -> ast.Module:
     """Return what Python reads of a text: the last one's, since a module has many functions."""
-    return parse_file([text])
+    return blocks.parse_file([text])
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

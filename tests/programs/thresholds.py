@@ -98,7 +98,7 @@ HOST: Choices = {
     "schedule.planes": {"OFTEN": (1, 2, 16)},
     "schedule.real_form": {"FEW": (1, 2, 8), "SMALL": (1, 64, 1 << 17)},
     "schedule.stage": {"NEAR": (1, 2, 8), "FEW": (1, 2, 16), "SAME": (64, 4096)},
-    "schedule.stages": {"ROUNDS": (2, 3, 256), "FEW": (1, 2, 32)},
+    "schedule.stages": {"ROUNDS": (2, 3, 256), "FEW": (1, 2, 32), "MANY": (0, 2, 16)},
     "schedule.stencil": {
         "MOST_STAGES": (1, 2, 32), "MOST_TEXT": (1, 3, 12), "NEAR": (16, 64, 256, 16 << 10),
         "FAR": (0, 256, 4 << 20), "PIECES": (1, 2, 4),
@@ -118,6 +118,7 @@ HOST: Choices = {
     "emit.heads": {"ROLLED": (1, 2, 16)},
     "emit.held": {"MOST_UNROLLED": (1, 4, 32)},
     "emit.parts": {"ROOM": (0, 64, 1024, 32 * 1024)},
+    "emit.prelude": {"INLINED": (0, 2, 32)},
     "emit.polls": {"LONG": (1, 64, 1 << 27)},
     "emit.rolled": {"SHORT": (1, 2, 4), "PIECE": (1, 16, 64)},
     "emit.vectors": {"PEELED": (1, 4, 16), "NARROW": (64, 256), "MANY": (1, 8)},

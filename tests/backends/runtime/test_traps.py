@@ -213,6 +213,8 @@ def test_who_needs_results_is_told_although_another_thread_was() -> None:
     sums = total.compile(p).link(routine.context)
     stream, gate, told = routine.context.stream, threading.Event(), []
     stream.submit(gate.wait)
+    while stream.worker.tasks:  # until it is being done
+        time.sleep(0.001)
     routine(7)
     thread = threading.Thread(target=lambda: told.append(pytest.raises(IndexError, sums)))
     thread.start()

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...lowering.diagnostic import CdError, CdSyntaxError, CdTypeError, Diagnostic, Span
 from ...lowering.ir.assignments import Block, Let
 from ...lowering.later import later
@@ -40,6 +42,7 @@ from .values import (
     Static,
     Unset,
     Value,
+    as_new,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +54,7 @@ else:  # what few programs need
     (named_tuples,) = later(__package__, ".named_tuples")
 
 _CACHED = functools._lru_cache_wrapper
+_ITSELF = (np.asarray, np.asanyarray, np.ascontiguousarray, np.array)
 _DEPTH = 40
 """How deeply calls may nest."""
 
@@ -126,7 +130,7 @@ def _call_value(
                 raise error(
                     "CD0426", CdTypeError, f"{describe(value)} has no method `{name}` here", e.span
                 )
-            made = handler(site, (value, *args), keywords)
+            made = as_new(handler(site, (value, *args), keywords))
             copied = name == "copy" and isinstance(value, Array)
             listed = value.listed if copied and isinstance(value, Array) else Listed.NO
             return replace(made, listed=listed) if isinstance(made, Array) else made
@@ -166,6 +170,8 @@ def _call_object(
         plain = tuple(_as_array(frame, arg, e.span) for arg in args)
         named = {key: _as_array(frame, arg, e.span) for key, arg in keywords.items()}
         made = handler(site, plain, named)
+        if not _gives_itself(function):
+            made = as_new(made)
         if function in (sum, max, min) and isinstance(made, Scalar) and _are_python(args):
             return Scalar(made.expr, Kind(made.kind.dtype, True))
         return made
@@ -208,6 +214,11 @@ def _call_object(
         frame.inputs.steady = False  # whatever it does
         return now(lambda *a: function(*a, **named_values), tuple(values), e.span)
     raise _not_called(function, e)
+
+
+def _gives_itself(function: object) -> bool:
+    """Whether a function of NumPy returns the very array that it is given, where it can."""
+    return any(function is one for one in _ITSELF)
 
 
 def _not_called(function: Any, e: s.Call) -> CdError:

@@ -39,7 +39,7 @@ from .order import after
 from .short_circuit import under
 from .site import Site, position_of
 from .subscript_rules import refuse_captured_letters, refuse_mixed
-from .types import BOOL, WEAK_BOOL, kind_of_number
+from .types import kind_of_number
 from .values import (
     Array,
     Bound,
@@ -54,6 +54,7 @@ from .values import (
     Section,
     Static,
     Value,
+    as_new,
 )
 from .views import as_read, spread_out, subscript
 
@@ -190,7 +191,8 @@ def _compared(frame: Frame, e: s.Compare, left: Value, place: int) -> Value:
     if isinstance(first, Static):
         return _compared(frame, e, right, behind) if first.value else first
     test, rest = under(frame.ctx, first.expr, lambda: _compared(frame, e, right, behind), e.span)
-    return truth.both_hold(frame, Scalar(test, first.kind), rest, e.span)
+    kind = truth.kind_of_bools(one, rest)
+    return truth.both(Scalar(test, kind), truth.test_of(frame, rest, e.span), False, kind)
 
 
 def tested(frame: Frame, e: s.Expr) -> Static | Scalar:
@@ -219,8 +221,7 @@ def _logical(frame: Frame, e: s.Logical, of: Callable[[Frame, s.Expr], Value]) -
         left = Scalar(test, left.kind)
     right = truth.test_of(frame, second, tail.span)
     if truth.is_bool(first) and truth.is_bool(second):
-        strong = all(isinstance(x, Scalar) and x.kind != WEAK_BOOL for x in (first, second))
-        return truth.both(left, right, stop, BOOL if strong else WEAK_BOOL)
+        return truth.both(left, right, stop, truth.kind_of_bools(first, second))
     sides = (first, second) if stop else (second, first)
     return choices.one_of(frame.ctx, test, *sides, e.span)
 
@@ -257,7 +258,7 @@ def subscript_value(frame: Frame, base: Value, e: s.Subscript, owner: s.Expr) ->
         case Array():
             items = spread_out([_subscript_item(frame, item) for item in e.items], e.comma)
             refuse_mixed(frame, e, items)
-            return subscript(frame.ctx, base, items, e.span, owner.span.text)
+            return as_new(subscript(frame.ctx, base, items, e.span, owner.span.text))
         case Handle():
             return subscript_value(
                 frame, frame.inputs.field(frame.ctx, base, "value", e.span), e, owner
@@ -395,7 +396,7 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
         case Array() | Scalar() | Masked() | Static():
             known = attributes.attribute(Site(frame.ctx, span), value, name)
             if known is not None:
-                return known
+                return as_new(known)
             if table.method(name) is not None:
                 return Bound(value, name)
         case Group():

@@ -32,6 +32,11 @@ def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> St
         frame.inputs.compare(left, right)
     elif isinstance(left, Static | Opaque) and isinstance(right, Static | Opaque):
         same = left.value is right.value
+    elif isinstance(left, Array) and isinstance(right, Array) and (left.given or right.given):
+        same = False
+        if left.given is not None and right.given is not None:
+            same = left.given.value is right.given.value
+            frame.inputs.compare(left.given, right.given, always=True)
     elif isinstance(left, Group) and isinstance(right, Group):
         same = left.one == right.one
     else:

@@ -287,9 +287,11 @@ class Inputs:
         if not identity.is_fixed(owner):
             self.asked[id(owner), name] = Noted.of(owner), name, Noted.of(found)
 
-    def compare(self, one: Opaque, other: Opaque) -> None:
-        """Note that it matters whether two objects are one, where no specification says."""
-        if one.path != other.path and is_instance(one.value) and is_instance(other.value):
+    def compare(self, one: Opaque, other: Opaque, always: bool = False) -> None:
+        """Note that it matters whether two objects are one, where no specification says; of arrays
+        none does, so of them `always`."""
+        both = one.value, other.value
+        if one.path != other.path and (always or all(map(is_instance, both))):
             self.compared |= {one.path: None, other.path: None}
 
     def root(self, owner: object, lookup: Callable[[str], object]) -> str:
@@ -321,7 +323,7 @@ class Inputs:
             case ArraySpec(dtype, shape, strides, listed, placed, nearest):
                 more = dtype, shape, strides, placed, nearest
                 node = self.node(ctx, path, path.label, *more)
-                return replace(ctx.whole(node, span), listed=listed)
+                return replace(ctx.whole(node, span), listed=listed, given=Opaque(given, path))
             case NumberSpec(kind):
                 return self._number(ctx, path, kind, span)
             case ConstantSpec(_, _, value):

@@ -98,6 +98,9 @@ def binary(frame: Frame, op: str, left: Value, right: Value, span: Span) -> Valu
         squares = isinstance(right, Static) and type(right.value) is int and right.value == 2
         if squares and isinstance(left, Array) and left.kind == BOOL:
             return _by_table(np.square, Site(ctx, span), left)  # as NumPy does: int8
+        half = isinstance(right, Static) and type(right.value) is float and right.value == 0.5
+        if half and isinstance(left, Array) and left.rank and left.kind.dtype.kind == "c":
+            return _by_table(np.sqrt, Site(ctx, span), left)  # as NumPy does, but of numbers
         return _by_table(np.power, Site(ctx, span), left, right)
     name = BINARY[op]
     return elementwise(ctx, lambda a, b: arithmetic(name, a, b), (left, right), span)

@@ -149,6 +149,12 @@ def is_bool(value: Value) -> bool:
     return isinstance(value, Scalar) and value.kind.dtype.kind == "b" or kind == WEAK_BOOL
 
 
+def kind_of_bools(one: Value, other: Value) -> Kind:
+    """Return the kind of a bool that is one of two: NumPy's where either is, as in branches."""
+    strong = (isinstance(x, Scalar | Array) and x.kind != WEAK_BOOL for x in (one, other))
+    return BOOL if any(strong) else WEAK_BOOL
+
+
 def both(left: Scalar, right: Static | Scalar, stop: bool, kind: Kind) -> Value:
     """Return `and` of bools, `or` where `stop` is true: the truth that decides it."""
     if isinstance(right, Static):

@@ -19,7 +19,7 @@ a contraction or a result needs it as an array.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from enum import IntEnum
 from typing import Protocol
 
@@ -152,6 +152,8 @@ class Array:
     """Whether the caller gave a list: its `+` is another one."""
     chosen: bool = field(default=False, compare=False)
     """Whether an array of positions chose it: to write there writes the base, to read copies."""
+    given: Opaque | None = field(default=None, compare=False)
+    """The caller's object that it is, with the way to it; None for what is made of one, `x[:]`."""
 
     @property
     def rank(self) -> int:
@@ -360,6 +362,12 @@ def replace_in_index(index: Index, values: Mapping[Symbol, Affine]) -> Index:
     if isinstance(index, Dynamic):
         return Dynamic(replace_symbols(index.value, values))
     return substitute(index, values)
+
+
+def as_new(value: Value) -> Value:
+    """Return what a subscript, an attribute or a method makes of an array: another object."""
+    is_given = isinstance(value, Array) and value.given is not None
+    return replace(value, given=None) if is_given else value
 
 
 def whole(node: Node, axes: tuple[Symbol, ...], kind: Kind, span: Span) -> Array:

@@ -37,6 +37,23 @@ def test_what_the_run_decides_is_refused(body: str) -> None:
     assert found.code == "CD0208"
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return a is b, b is a, a is not b, one(a, b), (a, b)[0] is b, np.asarray(a) is b",
+        "return a is W, b is W, m.w is m.w, m.w is W, m.w is a, m.v is m.w",
+        "t = a\na[0] += 1\nfor k in range(3):\n    t = a\nreturn t is a, t is b, a[:] is a",
+    ],
+)
+def test_arrays_that_are_given_are_the_callers_objects(body: str) -> None:
+    m, other = _Owner(), X.copy()
+    m.w = m.v = X  # type: ignore[attr-defined]  # an object of any attributes
+    names: dict[str, object] = {"W": X, "m": m, "one": lambda a, b: a is b}
+    f = compiled("a, b", body, **names).on("numpy")
+    for a, b in ((X, X), (X, other), (X, X[:]), (other, X), (other, other), (X, X)):
+        assert f(a, b) == plain("a, b", body, a, b, **names)
+
+
 class _Mode(enum.Enum):
     FAST = 1
     SLOW = 2

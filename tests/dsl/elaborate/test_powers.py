@@ -101,3 +101,14 @@ def test_powers_in_place_have_the_rules_of_powers(backend: str) -> None:
         g(np.array([2]), -1)
     with pytest.raises(pe.CdError, match="CD0464|CD0404"):
         pe.cd_from_source("def f(x):\n    x **= 300\n", backend=backend)(np.array([2], np.uint8))
+
+
+def test_halves_of_complex_arrays_are_square_roots() -> None:
+    z = np.array([complex(0, np.inf), complex(-np.inf, 1), -1, -4, 3 + 4j, complex(np.nan, 0)])
+    text = "def f(z):\n    y = z.copy()\n    y **= 0.5\n    return z ** 0.5, y, np.power(z, 0.5)"
+    with np.errstate(all="ignore"):
+        wanted = z**0.5
+        found = pe.cd_from_source(text, {"np": np}, backend="numpy")(z)
+    for got in found[:2]:
+        np.testing.assert_array_equal(got, wanted)
+    assert found[2][3] != found[0][3], "NumPy's function takes the general way"

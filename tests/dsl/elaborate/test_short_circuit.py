@@ -69,3 +69,19 @@ def test_what_stands_behind_is_done_only_where_the_test_holds(body: str) -> None
 
 def _given() -> tuple[np.ndarray, ...]:
     return np.array([1.0, 0.0, 2.0]), -np.ones((2, 2)), np.array([1, 0])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "0 < x[0] < 9", "9 < x[0] < 10", "k > 0 and x[0] > 0", "x[0] > 0 or k > 5", "0 < k < 5",
+        "True and x[0] > 0", "not 0 < x[0] < 9", "k < 9 and 0 < x[2] < 9",
+    ],
+)  # fmt: skip
+def test_bools_of_elements_are_numpys(body: str) -> None:
+    text = f"lambda x, k: (~({body}), ({body}) + ({body}), x * ~({body}))"
+    plain, function = eval(text), pe.cd_from_source(text)
+    x, _, _ = _given()
+    for got, wanted in zip(function.on("numpy")(x, 2), plain(x, 2), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+        assert np.asarray(got).dtype == np.asarray(wanted).dtype

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ from ...backends.runtime.printed import Printed
 from ...backends.runtime.state import RUNTIME, Recordable
 from ...lowering import settings
 from ...lowering.dataclass import dataclass
-from ...lowering.diagnostic import CdMemoryError, Diagnostic
+from ...lowering.diagnostic import CdError, CdMemoryError, Diagnostic
 from ...lowering.ir.assignments import Parameter, Procedure
 from ...lowering.ir.indexing import Symbol
 from ...lowering.locks import Locked
@@ -26,7 +27,7 @@ from . import sites as s
 from .instrument import instrument
 from .printing import buffers_of
 from .quick import is_quick
-from .room import Room, room_of
+from .room import Room, memory_left, room_of
 from .sites import Layout, Wanted
 
 Ints = npt.NDArray[np.int64]
@@ -37,9 +38,12 @@ _OPEN = 1 << 28
 """Bytes of a device for records of which nobody knows how many there are going to be."""
 _ALL = 1 << 62
 SHARE = 4
-"""So many times as much as is recorded there a device has to have."""
+"""So many times as much as is recorded the host, or a device, has to have when it begins."""
 KEPT = 1 << 23
 """Most bytes of an argument of which a copy is kept."""
+_LESS = (
+    "give back what is not needed, or record less: `pe.trace(arrays=...)`, `pe.trace(memory=...)`"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +97,36 @@ class Run:
             return told
         more = self.asked > self.room
         much = f"all of them take up to {self.asked:,} bytes, and " if more else ""
-        less = "; `arrays=` and `statements=` record less"
+        less = "; `arrays=` and `statements=` record less, `memory=` makes more room"
         return f"{told}: {much}there was room for {self.room:,}{'' if more else ' bytes'}{less}"
+
+    @property
+    def nbytes(self) -> int:
+        """How much host memory its records and the copies of its arguments take."""
+        kept = (one for one in self.given.values() if isinstance(one, np.ndarray))
+        return sum(one.nbytes for one in (self.table, self.floats, self.ints, *kept))
 
 
 class Recorder(Locked):
-    """Where runs are kept while a trace is taken; any thread may add one."""
+    """Where runs are kept while a trace is taken; any thread may add one.
 
-    def __init__(self, wanted: Wanted, limit: int, printed: Printed | None = None) -> None:
+    Invariant: what they hold, and what those that have begun may still take, is no more than
+    `memory` bytes. Where that was not enough for a run, those that begin later record nothing:
+    what is there are the first records of the trace.
+    """
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        limit: int,
+        printed: Printed | None = None,
+        memory: int | None = None,
+    ) -> None:
         super().__init__()
         self.wanted, self.limit = wanted, limit
+        self.memory = memory_left() // SHARE if memory is None else memory
+        self._taken = 0
+        self._is_full = False
         self._printed = printed
         self._runs: list[Run | None] = []
         self._shown: tuple[Run, ...] = ()
@@ -133,19 +157,16 @@ class Recorder(Locked):
             self._runs.append(None)
 
         def run() -> tuple[Array, ...]:
-            recording = made
             sizes = dict(_sizes(made.callee.parameters, arrays))
             asked = room_of(made.layout, sizes, self.wanted.printed)
-            buffers = _buffers(made.layout, self._left(place), asked, _room(title[1]))
+            most = self._reserve(made, asked)
+            room, recording = min(most, _room(title[1], asked)), made
+            buffers = _buffers(made.layout, self._left(place) if most else 0, asked, room)
             if not made.scarce and asked is not None and not _holds(buffers, asked):
                 scarce = replace(self.wanted, scarce=True)
                 recording = chosen.run(codes.recording, scarce, title[1])
-            room = sum(one.nbytes for one in buffers[:-1])
-            given = {
-                parameter.node.id: copied(array)
-                for parameter, array in zip(recording.callee.parameters, arrays, strict=False)
-                if (array.reach if isinstance(array, Placed) else array.nbytes) <= KEPT
-            }
+            room = sum(one.nbytes for one in buffers[:-1]) if most else 0
+            given = _given(recording.callee.parameters, arrays, most - room)
             error = ""
             lines: list[str] = []
             try:
@@ -154,16 +175,46 @@ class Recorder(Locked):
                 return recording.callee((*arrays, *buffers))
             except Exception as problem:
                 error = str(problem)
+                if isinstance(problem, MemoryError):
+                    raise self._out_of_memory(problem) from None
                 raise
             finally:
                 if self._printed is not None:
                     buffers = buffers_of(lines, recording.layout.width, buffers[-1])
-                most = 0 if asked is None else asked.bytes(recording.layout.width)
-                self._runs[place] = _taken(
-                    title, recording, buffers, sizes, given, error, (most, room)
-                )
+                asks = 0 if asked is None else asked.bytes(recording.layout.width)
+                done = _taken(title, recording, buffers, sizes, given, error, (asks, room))
+                self._keep(place, done, most)
 
         return run
+
+    def _reserve(self, made: Recording, asked: Room | None) -> int:
+        """Return how many bytes a run that begins may take, which nobody else gets until it ends:
+        what its records and arguments take, half of what is left where data decides how much."""
+        with self._lock:
+            left = 0 if self._is_full else max(self.memory - self._taken, 0)
+            if asked is None:
+                most = left // 2
+            else:
+                kept = KEPT * len(made.callee.parameters)
+                most = min(left, asked.within(Room(*_ROOM)).bytes(made.layout.width) + kept)
+            self._taken += most
+            return most
+
+    def _keep(self, place: int, run: Run, reserved: int) -> None:
+        """Keep what a run recorded, and let others have what it did not take."""
+        with self._lock:
+            self._taken += run.nbytes - reserved
+            self._is_full |= run.full
+            self._runs[place] = run
+
+    def _out_of_memory(self, problem: MemoryError) -> CdMemoryError:
+        """Return the error of a run that ran out of memory: what the trace holds, how to record
+        less."""
+        known = problem.diagnostics[0] if isinstance(problem, CdError) else None
+        first = known or Diagnostic("CD0705", f"there is not enough memory for a run: {problem}")
+        note = f"the trace takes up to {self._taken:,} bytes; what it has recorded stays readable"
+        helps = (_LESS,) if known is None else (*known.helps, _LESS)
+        return CdMemoryError(replace(first, notes=(*first.notes, note), helps=helps))
 
     def _printing(
         self, recording: Recording, arrays: Sequence[Any], backend: str, lines: list[str]
@@ -262,21 +313,34 @@ def _sizes(parameters: Sequence[Parameter], arrays: Sequence[Any]) -> Iterator[t
                 yield extent.symbol, size
 
 
-def _room(backend: str) -> int:
-    """Return how many bytes may be recorded: a share of what a device has left."""
+def _given(parameters: Sequence[Parameter], arrays: Sequence[Any], left: int) -> dict[int, Array]:
+    """Return copies of the arguments, by node, that are small enough and that there is memory
+    for."""
+    given: dict[int, Array] = {}
+    for parameter, array in zip(parameters, arrays, strict=False):
+        size = array.reach if isinstance(array, Placed) else array.nbytes
+        if size <= min(KEPT, left):
+            with suppress(MemoryError):
+                given[parameter.node.id] = copied(array)
+                left -= size
+    return given
+
+
+def _room(backend: str, asked: Room | None = None) -> int:
+    """Return how many bytes a device has for records: a share of what it has left, and less than
+    it could where it is not known how much is asked for."""
     made = RUNTIME.backend(backend)
-    return made.memory_left() // SHARE if isinstance(made, HasMemory) else _ALL
+    if not isinstance(made, HasMemory):
+        return _ALL
+    most = made.memory_left() // SHARE
+    return min(most, _OPEN) if asked is None else most
 
 
 def _buffers(
     layout: Layout, limit: int, asked: Room | None = None, most: int = _ALL
 ) -> tuple[Array, ...]:
-    """Return the table, floats, ints and counters: what is asked for, of at most so many bytes.
-
-    Where it is not known how much that is, a device gives less than it could.
-    """
+    """Return the table, floats, ints and counters: what is asked for, of at most so many bytes."""
     whole = Room(*_ROOM) if asked is None else asked.within(Room(*_ROOM))
-    most = min(most, _OPEN) if asked is None and most < _ALL else most
     used = np.zeros(s.COUNTERS, np.int64)
     used[s.LIMIT] = limit
     while True:
@@ -288,8 +352,15 @@ def _buffers(
             most = room.bytes(layout.width) // 2
             if most < _LEAST:
                 message = "there is not enough memory to record anything"
-                helps = ("give back what is not needed, or record less: `pe.trace(arrays=...)`",)
-                raise CdMemoryError(Diagnostic("CD0705", message, helps=helps)) from None
+                raise CdMemoryError(Diagnostic("CD0705", message, helps=(_LESS,))) from None
+
+
+def _used(buffer: np.ndarray, count: int) -> np.ndarray:
+    """Return the first of a buffer: a copy, so that the others go, where they are many."""
+    if 2 * count < len(buffer):
+        with suppress(MemoryError):
+            return buffer[:count].copy()
+    return buffer[:count]
 
 
 def _holds(buffers: Sequence[Array], asked: Room) -> bool:
@@ -312,9 +383,9 @@ def _taken(
         *title,
         recording.layout,
         recording.callee.parameters[: -len(buffers)],
-        table[: used[s.ROWS]].copy(),
-        floats[: used[s.FLOATS]].copy(),
-        ints[: used[s.INTS]].copy(),
+        _used(table, used[s.ROWS]),
+        _used(floats, used[s.FLOATS]),
+        _used(ints, used[s.INTS]),
         int(used[s.POINTS]),
         int(used[s.DROPPED]),
         *room,

@@ -15,13 +15,20 @@ Room(rows=50, floats=1000, ints=0)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from ...lowering.ir.assignments import For, While
 from ...lowering.ir.bounds import Bounds
 from ...lowering.ir.indexing import Range, Symbol
 from .sites import Layout, Site
+
+_UNKNOWN = 1 << 32
+"""Bytes of memory that a system is taken to have that does not say it."""
 
 
 class Room(NamedTuple):
@@ -97,3 +104,57 @@ def _of_site(site: Site, known: Bounds) -> Room | None:
             return None
         points *= max(0, most)
     return Room(rounds, points * site.floats, points * site.ints)
+
+
+def memory_left(root: str = "/") -> int:
+    """Return how many bytes of memory this process may still take, of the host, of its control
+    groups and under its own limits; a system that does not tell is asked what it has in all."""
+    base = Path(root)
+    return max(0, min([*_of_host(base), *_of_groups(base), *_of_limits(base)], default=_UNKNOWN))
+
+
+def _of_host(root: Path) -> Iterator[int]:
+    """Yield what the host has left."""
+    if "MemAvailable" in (told := _numbers(root / "proc/meminfo")):
+        yield told["MemAvailable"] << 10
+    else:
+        with suppress(AttributeError, OSError, ValueError):  # not on Windows
+            yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _of_groups(root: Path) -> Iterator[int]:
+    """Yield what the control groups of the process have left, pages of files apart."""
+    names = {"", *(line.split(":", 2)[-1].strip("/") for line in _lines(root / "proc/self/cgroup"))}
+    both = ("", "memory.max", "memory.current"), (
+        "memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+    )  # fmt: skip
+    for folder, most, used in both:
+        for name in names:
+            at = root / "sys/fs/cgroup" / folder / name
+            limits = [int(line) for line in _lines(at / most) if line.strip().isdigit()]
+            files = _numbers(at / "memory.stat").get("inactive_file", 0)
+            for line in _lines(at / used):
+                yield from (limit - int(line) + files for limit in limits)
+
+
+def _of_limits(root: Path) -> Iterator[int]:
+    """Yield what the limits of the process leave of its address space and data."""
+    told, used = _lines(root / "proc/self/limits"), _numbers(root / "proc/self/status")
+    for name, of in (("Max address space", "VmSize"), ("Max data size", "VmData")):
+        for line in told:
+            soft = line.removeprefix(name).split()[0] if line.startswith(name) else ""
+            if soft.isdigit() and of in used:
+                yield int(soft) - (used[of] << 10)
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    """Return the numbers of a file whose lines are a name and a number."""
+    found = (re.match(r"(\w+):?\s+(\d+)", line) for line in _lines(path))
+    return {one[1]: int(one[2]) for one in found if one}
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a file, none where it cannot be read."""
+    with suppress(OSError):
+        return path.read_text("utf-8", "replace").splitlines()
+    return []

@@ -28,17 +28,22 @@ def trace(
     limit: int | None = None,
     sample: int = 1,
     terms: bool = False,
+    memory: int | None = None,
 ) -> Iterator[Trace]:
     """Record every assignment that runs inside the `with`, on any backend; yield the trace.
 
     Only what is asked for is recorded: `arrays` by name, `statements` by line number or by a part
     of their text, `where` a test of indices and loop variables (`"i == 3 and t < 2"`),
     `first_nan` only what first makes a NaN, `sample` every n-th element, `limit` how many records
-    at most, in program order. No computed bit changes; but with `terms` each term of a reduction is
-    recorded, too, and they are added up one after another: the profile is `strict`. When the
-    `with` ends, everything that was queued is done. Raises CdValueError CD0871 for a `where` that
-    is no test, CdTypeError or CdValueError CD0875 for what else cannot be asked for: at the end, if
-    functions ran and none has an array, index or statement that was named.
+    at most, in program order, `memory` how many bytes the records of all runs take at most: a
+    quarter of what is free when the `with` begins, unless given. What that leaves no room for is
+    counted (`dropped`), and what is there stays readable, also after an error. No computed bit
+    changes; but with `terms` each term of a reduction is recorded, too, and they are added up one
+    after another: the profile is `strict`. When the `with` ends, everything that was queued is
+    done. Raises CdValueError CD0871 for a `where` that is no test, CdTypeError or CdValueError
+    CD0875 for what else cannot be asked for: at the end, if functions ran and none has an array,
+    index or statement that was named. Calls in it raise CdMemoryError CD0705 where memory runs
+    out.
     """
     labels, which = _listed("arrays", arrays, str), _listed("statements", statements, int | str)
     sample, room = _number("sample", sample, 1), _number("limit", limit, 0, _LIMIT)
@@ -47,7 +52,8 @@ def trace(
     if where:
         parsed(where)
     wanted = Wanted(frozenset(labels), which, where, first_nan, sample, limit is not None, terms)
-    recorder = Recorder(wanted, room)
+    most = None if memory is None else _number("memory", memory, 0)
+    recorder = Recorder(wanted, room, memory=most)
     RUNTIME.record(recorder)
     try:
         yield Trace(recorder)

@@ -54,6 +54,63 @@ def test_less_is_asked_for_where_there_is_less() -> None:
             recording._buffers(trace.runs[0].layout, 1)
 
 
+def test_all_runs_of_a_trace_share_its_memory(backend: str) -> None:
+    f = pe.cd_from_source("def f(x):\n    x[i] += 1\n    x[i] *= 2\n", backend=backend)
+    with pe.trace() as whole:
+        for _ in range(5):
+            f(np.arange(9.0))
+    one = whole.runs[0].nbytes
+    assert whole.dropped == 0 and sum(run.nbytes for run in whole.runs) == 5 * one
+    with pe.trace(memory=3 * one + 300) as trace:
+        for _ in range(5):
+            f(x := np.arange(9.0))
+    assert sum(run.nbytes for run in trace.runs) <= 3 * one + 300
+    count = len(trace)
+    assert 0 < count < 90 and trace.dropped == 90 - count
+    assert [*map(str, trace)] == [*map(str, whole)][:count]
+    assert x.tolist() == [2.0 * n + 2 for n in range(9)], "what records nothing runs all the same"
+    assert trace.runs[-1].full and "there was room for 0; `arrays=`" in str(trace)
+    assert f"{90 - count:,} dropped" in repr(trace)
+    with pe.trace(memory=0) as nothing:
+        f(np.zeros(9))
+    assert (len(nothing), nothing.dropped, nothing.runs[0].given) == (0, 18, {})
+
+
+def test_what_data_decides_leaves_memory_to_others() -> None:
+    text = "def f(y, n):\n    t = 0\n    while t < n:\n        y[i] += 1\n        t += 1\n"
+    f = pe.cd_from_source(text, backend="numpy")
+    with pe.trace(memory=1 << 14) as trace:
+        for _ in range(2):
+            f(np.zeros(4), 6)
+        f(np.zeros(4), 300)
+        f(np.zeros(4), 1)
+    assert [bool(run.dropped) for run in trace.runs] == [False, False, True, True]
+    assert sum(run.nbytes for run in trace.runs) <= 1 << 14
+
+
+def test_a_quarter_of_what_is_free() -> None:
+    with mock.patch.object(recording, "memory_left", lambda: 4000):
+        assert recording.Recorder(Wanted(), 1).memory == 1000
+
+
+def test_records_stay_where_memory_runs_out() -> None:
+    f = pe.cd_from_source("def f(x, n):\n    x[i] += n\n    return np.zeros((n, n))\n", {"np": np})
+    x = np.zeros(3)
+    with pe.trace() as trace, pytest.raises(MemoryError) as problem:
+        f(x, 2)
+        f(x, 10**9)
+    assert isinstance(problem.value, pe.CdError)
+    told = str(problem.value)
+    assert "error[CD0705]" in told and "what it has recorded stays readable" in told
+    assert "pe.trace(memory=...)" in told
+    assert [r.after for r in trace if r.array == "x"][:3] == [2.0] * 3
+    refused = mock.Mock(side_effect=MemoryError("no more"))
+    with pe.trace() as none, mock.patch.object(recording.link.Callee, "__call__", refused):
+        with pytest.raises(pe.CdError, match="CD0705.*for a run: no more"):
+            f(x, 2)
+    assert len(none) == 0
+
+
 def test_arguments_are_kept_as_they_were() -> None:
     x = np.zeros(3)
     (run,) = fill(x).runs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import plusequals as pe
-from plusequals.dsl.tracing import recording
+from plusequals.dsl.tracing import recording, room
 from plusequals.dsl.tracing.instrument import instrument
 from plusequals.dsl.tracing.room import Room, room_of
 from plusequals.dsl.tracing.sites import Wanted
@@ -78,6 +79,31 @@ def test_rows_that_take_turns_need_room_for_one() -> None:
     layout = instrument(procedure, Wanted(printed=True)).layout
     assert room_of(layout, {}) == Room(6, 52, 0)
     assert room_of(layout, {}, one_by_one=True) == Room(1, 12, 0)
+
+
+def test_memory_that_is_left(tmp_path: Path) -> None:
+    assert 0 < room.memory_left() < 1 << 50
+    files = {
+        "proc/meminfo": "MemTotal: 9000 kB\nMemAvailable: 5000 kB\n",
+        "proc/self/cgroup": "0::/jobs/one\n",
+        "sys/fs/cgroup/memory.max": "max\n",
+        "proc/self/status": "Name: x\nVmSize: 600 kB\nVmData: 100 kB\n",
+        "proc/self/limits": "Max data size  unlimited unlimited bytes\n",
+    }
+    steps = [
+        ({}, 5000 << 10),
+        ({"proc/self/limits": "Max address space  4096000 unlimited bytes\n"}, 3400 << 10),
+        ({"sys/fs/cgroup/jobs/one/memory.max": "3000000\n",
+          "sys/fs/cgroup/jobs/one/memory.current": "1000000\n",
+          "sys/fs/cgroup/jobs/one/memory.stat": "anon 1\ninactive_file 500000\n"}, 2500000),
+        ({"proc/self/limits": "Max data size  100 unlimited bytes\n"}, 0),
+    ]  # fmt: skip
+    for more, left in steps:
+        files |= more
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        assert room.memory_left(str(tmp_path)) == left
 
 
 def test_room_within_room() -> None:

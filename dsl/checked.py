@@ -220,7 +220,7 @@ def _check(
     Each value has to be one that is evaluated where the test fails.
     """
     scope, points = Scope(), tuple(Position(var(r.symbol)) for r in over.ranges)
-    names = [f"{r.symbol.name} = {{{n}}}" for n, r in enumerate(over.ranges)]
+    names = [f"{scope.symbol(r.symbol)} = {{{n}}}" for n, r in enumerate(over.ranges)]
     told = [(_name(value, scope, asked.made), value) for value in dict.fromkeys(values)]
     named = [(name, value) for name, value in told if name][:_SHOWN]
     shown = [value for _, value in named]

@@ -86,7 +86,7 @@ lowering/passes: inplace overwritten repeated regardless dead buffers access beg
 lowering/passes: products cost summary cells comments noticed decision
 lowering: lower many extents clash points
 lowering/ir: __init__ exact algebra interpret evaluate scalars verify verify_local printer spelling
-lowering/ir: alpha fresh bounds intervals rewrite walk faults
+lowering/ir: accuracy alpha fresh bounds intervals rewrite walk faults
 lowering/ir: loops assignments expressions node memory_mode indexing ops dtypes remembers
 lowering: target settings diagnostic modes later once locks ending collector dataclass
 """

@@ -58,8 +58,8 @@ def compare(
     function: Callable[..., Any],
     args: Sequence[Any] = (),
     backends: Sequence[str] = ("numpy", "cc"),
-    rtol: float = 0.0,
-    atol: float = 0.0,
+    rtol: float | None = None,
+    atol: float | None = None,
     **wanted: Any,
 ) -> Comparison:
     """Run a function on copies of its arguments on each backend, and compare every assignment.
@@ -68,10 +68,18 @@ def compare(
     Python function is run with each backend as the default: all calls and routines in it are
     compared. Arguments and tensors stay as they are, those among them that it captures or that
     attributes lead to; tensors that a plain function finds in other ways do not, and would differ
-    from backend to backend. Without tolerances every bit counts, and the calls have the profile
-    `strict`, in which backends compute the same. `wanted` are filters of `trace`. Raises what the
-    calls raise.
+    from backend to backend.
+
+    Without tolerances numbers may differ by what the elementary functions (`exp`, `sin`, `pow`, the
+    table of docs/numerics.md) of the statements so far may differ by on two backends; where there
+    are none every bit counts, as it does everywhere with `rtol=0`. Both times the calls have the
+    profile `strict`, in which backends compute the same but for these functions. With a tolerance
+    numbers may differ by `atol + rtol * abs(b)`, as in `np.allclose`, and the calls have the
+    profile that is set. Whole numbers and truth values have to be equal in any case. `wanted` are
+    filters of `trace`. Raises what the calls raise.
     """
+    by_table = rtol is None and atol is None
+    rtol, atol = rtol or 0.0, atol or 0.0
     traces, results = [], []
     for name in backends:
         given = copy.deepcopy(tuple(args), _copies(args, name))
@@ -82,7 +90,7 @@ def compare(
         traces.append(taken)
     apart = None
     for other in traces[1:]:
-        apart = apart or difference(traces[0], other, rtol, atol)
+        apart = apart or difference(traces[0], other, rtol, atol, by_table)
     return Comparison(tuple(backends), tuple(traces), tuple(results), apart)
 
 

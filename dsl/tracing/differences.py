@@ -7,11 +7,14 @@ import numpy.typing as npt
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdValueError, Diagnostic
+from ...lowering.ir.accuracy import ulps
 from ...lowering.ir.assignments import Assign
+from ...lowering.ir.expressions import Reduce, walk
 from .points import Points, Values, points_of
 from .recorded import Recorded
 from .recording import Run
 from .records import Record, record_at, shown
+from .sites import Site
 from .why import Why, chain
 
 _DEPTH, _TERMS = 4, 4
@@ -59,20 +62,26 @@ class Difference:
 
 
 def difference(
-    one: Recorded, other: Recorded, rtol: float = 0.0, atol: float = 0.0
+    one: Recorded,
+    other: Recorded,
+    rtol: float = 0.0,
+    atol: float = 0.0,
+    by_table: bool = False,
 ) -> Difference | None:
     """Return the first assignment after which an element differs, None where none does.
 
-    Without tolerances every bit counts, but not which NaN it is. Runs are compared in order, each
+    Without tolerances every bit counts, but not which NaN it is; `by_table` admits what elementary
+    functions may differ by, see `Drift`. Runs are compared in order, each
     up to where records of either were dropped.
     Raises CdValueError CD0874 for traces of different functions, or of different things.
     """
+    drift = Drift() if by_table else None
     for number, (run, theirs) in enumerate(zip(one.runs, other.runs, strict=False)):
         if [x.statement.span.text for x in run.layout.sites] != [
             x.statement.span.text for x in theirs.layout.sites
         ]:
             raise _other_functions(number, run, theirs)
-        found = _first(run, theirs, rtol, atol)
+        found = _first(run, theirs, rtol, atol, drift)
         if found is not None:
             made = [
                 _told(trace, number, row, place)
@@ -100,7 +109,66 @@ def _titles(run: Run, other: Run) -> tuple[str, str]:
 Found = tuple[tuple[int, int], tuple[int | None, int | None]]
 
 
-def _first(run: Run, other: Run, rtol: float, atol: float) -> Found | None:
+@dataclass
+class Drift:
+    """How far two backends may drift apart by elementary functions, over the runs of a trace.
+
+    Their ulps add up over the rows so far, and from the first such row on each row adds one for its
+    own arithmetic. A point may differ by these ulps of the largest number that it has to do with;
+    where its statement has an elementary function, times its operands, as `exp` makes what is off
+    by a part of x off by x times that part; where it has a reduction, of the largest number of all
+    so far, as its terms may cancel. First order: a chaotic program drifts further.
+    """
+
+    ulps: float = 0.0
+    largest: float = 0.0
+
+    def of(self, run: Run) -> npt.NDArray[np.float64]:
+        """Return the ulps for each row of a run; later runs begin with those of its end."""
+        each = np.array([_site_ulps(site) for site in run.layout.sites] or [0.0])
+        own = each[run.table[:, 0]]
+        total = self.ulps + np.cumsum(own)
+        total += np.cumsum(total > 0)
+        self.ulps = float(total[-1]) if len(total) else self.ulps
+        for site in run.layout.sites:
+            if site.is_assignment:
+                points = points_of(run, site)
+                self.largest = max(self.largest, float(_largest(points).max(initial=0)))
+        return total
+
+    def allowed(self, points: Points, ulps: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return how far each point may be off."""
+        site, most = points.site, _largest(points)
+        assert isinstance(site.statement, Assign)
+        dtype = points.column("after").dtype
+        if dtype.kind not in "fc" or not ulps.any():
+            return np.zeros(len(points))
+        if any(isinstance(part, Reduce) for part in walk(site.statement.value)):
+            most = np.full(len(points), self.largest)
+        if _site_ulps(site):
+            most = most * np.maximum(1.0, _largest(points, False))
+        eps = float(np.finfo(site.statement.target.node.dtype.numpy).eps)
+        return np.asarray(ulps[points.row] * eps * most)
+
+
+def _site_ulps(site: Site) -> float:
+    return ulps(site.statement.value) if isinstance(site.statement, Assign) else 0.0
+
+
+def _largest(points: Points, with_result: bool = True) -> npt.NDArray[np.float64]:
+    """Return the largest absolute value that each point has to do with, of those that are
+    finite."""
+    most = np.zeros(len(points))
+    for column, values in zip(points.site.columns, points.values, strict=True):
+        if values.dtype.kind in "fciu" and (with_result or column.what != "after"):
+            size = np.abs(values.astype(np.complex128))
+            most = np.maximum(most, np.where(np.isfinite(size), size, 0.0))
+    return most
+
+
+def _first(
+    run: Run, other: Run, rtol: float, atol: float, drift: Drift | None = None
+) -> Found | None:
     """Return the rows that differ, and the places among the points of their sites.
 
     Rows are held against each other by their statements: what a loop variable or a number is that
@@ -110,12 +178,17 @@ def _first(run: Run, other: Run, rtol: float, atol: float) -> Found | None:
     common = min(len(run.table), len(other.table))
     apart = np.flatnonzero(run.table[:common, 0] != other.table[:common, 0])
     end = int(apart[0]) if len(apart) else common
+    ulps_of = None if drift is None else drift.of(run)
     best: tuple[tuple[int, int], tuple[int | None, int | None]] | None = None
     for site in run.layout.sites:
         if not site.is_assignment:
             continue
         ours, theirs = points_of(run, site), points_of(other, other.layout.sites[site.number])
-        found = _mismatch(_within(ours, known), _within(theirs, known), end, rtol, atol)
+        ours, theirs = _within(ours, known), _within(theirs, known)
+        within: float | npt.NDArray[np.float64] = atol
+        if drift is not None and ulps_of is not None:
+            within = drift.allowed(ours, ulps_of)
+        found = _mismatch(ours, theirs, end, rtol, within)
         if found is not None and (best is None or found[0] < best[0]):
             best = found
     if best is not None:
@@ -160,7 +233,7 @@ def _start(run: Run, row: int) -> tuple[int, int | None]:
 
 
 def _mismatch(
-    one: Points, other: Points, end: int, rtol: float, atol: float
+    one: Points, other: Points, end: int, rtol: float, atol: float | npt.NDArray[np.float64]
 ) -> tuple[tuple[int, int], tuple[int | None, int | None]] | None:
     """Return the row and number of the first point that differs, and its places.
 
@@ -170,7 +243,8 @@ def _mismatch(
     count = min(len(ours), len(theirs))
     apart = np.delete(ours[:count] != theirs[:count], 1, axis=1).any(axis=1)
     one_after, other_after = (points.column("after")[:count] for points in (one, other))
-    wrong = np.flatnonzero(apart | ~alike(one_after, other_after, rtol, atol))
+    within = atol[:count] if isinstance(atol, np.ndarray) else atol
+    wrong = np.flatnonzero(apart | ~alike(one_after, other_after, rtol, within))
     if not len(wrong) and len(ours) == len(theirs):
         return None
     at = int(wrong[0]) if len(wrong) else count
@@ -200,14 +274,16 @@ def _order(key: npt.NDArray[np.int64]) -> tuple[int, int]:
     return int(key[0]), int(key[1])
 
 
-def alike(one: Values, other: Values, rtol: float, atol: float) -> npt.NDArray[np.bool_]:
+def alike(
+    one: Values, other: Values, rtol: float, atol: float | npt.NDArray[np.float64]
+) -> npt.NDArray[np.bool_]:
     """Return where values are the same: bit by bit, or within tolerances; any NaN is a NaN."""
     if one.dtype.kind not in "fcV":
         return np.asarray(one == other)
     with np.errstate(all="ignore"):
         a, b = one.astype(np.complex128), other.astype(np.complex128)
         same = np.asarray((a == b) & _signs(a, b))
-        if rtol or atol:
+        if rtol or np.any(atol):
             same |= np.abs(a - b) <= atol + rtol * np.abs(b)
         return np.asarray(same | (np.isnan(a) & np.isnan(b)))
 

@@ -224,6 +224,14 @@ _FITTING = [
 ]
 
 
+def test_indices_of_one_name_are_told_apart() -> None:
+    b = np.ones((3, 4))
+    b[1, 2] = 0
+    shown = r"at i = 1, i_2 = 2: a\[i, i_2\] = 5.0, b\[i, i_2\] = 0.0$"
+    with pytest.raises(ZeroDivisionError, match=re.compile(shown, re.MULTILINE)):
+        _run("y[i] = np.sum(a[i] / b[i])", "numpy", np.zeros(3), b * 0 + 5, b)
+
+
 @pytest.mark.parametrize(("value", "dtype", "a", "b", "fits"), _FITTING)
 def test_what_does_not_fit_an_integer(
     value: str, dtype: str, a: int, b: int, fits: bool, backend: str

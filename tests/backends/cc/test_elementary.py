@@ -1,11 +1,10 @@
 """The elementary functions in C: how near they are, at the edges too, and the same bits everywhere.
 
-The reference is the next wider type of NumPy. The bounds are those of docs/numerics.md.
+The reference is the next wider type of NumPy. The bounds are those of `lowering.ir.accuracy`.
 """
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,12 @@ import pytest
 from plusequals.backends.cc.inspection import inspect
 from plusequals.backends.cc.toolchain import Toolchain, find, run
 from plusequals.backends.emit.source import above
+from plusequals.lowering.ir.accuracy import ULPS
 
 Array = np.ndarray[Any, Any]
-PAGE = (Path(__file__).parents[3] / "docs" / "numerics.md").read_text("utf-8")
-ROW = re.compile(r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \|$", re.MULTILINE)
 BOUNDS = {
-    (name, short): float(bound)
-    for name, *bounds in ROW.findall(PAGE)
+    (name, short): bound
+    for name, bounds in ULPS.items()
     for short, bound in zip(("f32", "f64"), bounds)
 }
 TYPES: dict[str, tuple[str, Any, Any]] = {

@@ -37,6 +37,34 @@ TEXT = """def f(x, y, w):
 """
 
 
+ELEMENTARY = """def f(x, y):
+    t[i] = np.exp(x[i]) + np.sin(x[i]) ** 2.5
+    y[i] = np.log(t[i]) - x[i]
+    s = y.sum()
+    y[i] = np.tanh(y[i] * s) / t[i]
+    return y
+"""
+
+
+def test_elementary_functions_may_differ_in_their_last_bits() -> None:
+    f = pe.cd_from_source(ELEMENTARY, {"np": np})
+    args = np.linspace(0.1, 3.0, 301), np.zeros(301)
+    found = pe.compare(f, args)
+    assert found and "agree in all" in str(found)
+    exact = pe.compare(f, args, rtol=0)
+    assert not exact and exact.difference is not None, "NumPy's and ours differ in some bit"
+    for line, factor in ((2, 1 + 1e-13), (3, 1 + 1e-12), (4, 1 + 1e-12)):
+        with planted(line, lambda one, by=factor: replace(one, value=_times(one.value, by))):
+            wrong = pe.compare(pe.cd_from_source(ELEMENTARY, {"np": np}), args)
+        assert wrong.difference is not None, line
+        record = wrong.difference.records[0]
+        assert record is not None and record.line == line
+
+
+def _times(value: Expr, factor: float) -> Expr:
+    return Apply(OPS["mul"], (value, Const(factor, value.dtype)), value.dtype)
+
+
 def call() -> tuple[np.ndarray, ...]:
     return matrix() + 1, matrix() * 0, np.arange(4.0)
 

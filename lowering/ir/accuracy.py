@@ -1,0 +1,64 @@
+"""Accuracy of the elementary functions: the largest errors in units in the last place (ulp).
+
+They are tested for the C of the backend `cc`, and are the table of docs/numerics.md.
+"""
+
+from __future__ import annotations
+
+from .expressions import Apply, Expr, children
+
+ULPS: dict[str, tuple[float, float]] = {
+    "exp": (1.0, 1.0),
+    "exp2": (1.2, 1.2),
+    "expm1": (1.2, 1.2),
+    "log": (1.0, 1.0),
+    "log2": (1.0, 1.0),
+    "log10": (1.0, 1.0),
+    "log1p": (1.0, 1.0),
+    "sin": (0.6, 1.0),
+    "cos": (0.6, 1.0),
+    "tan": (0.6, 2.5),
+    "arcsin": (2.2, 2.2),
+    "arccos": (1.5, 1.5),
+    "arctan": (2.0, 2.0),
+    "arctan2": (2.0, 2.0),
+    "sinh": (2.0, 2.0),
+    "cosh": (1.5, 1.5),
+    "tanh": (2.5, 2.5),
+    "arcsinh": (2.5, 2.5),
+    "arccosh": (2.5, 2.5),
+    "arctanh": (2.5, 2.5),
+    "erf": (1.5, 1.5),
+    "erfc": (4.0, 5.0),
+    "pow": (0.6, 1.2),
+    "whole_pow": (0.6, 1.2),
+    "half_pow": (0.6, 1.5),
+    "cbrt": (0.6, 0.7),
+    "hypot": (0.6, 1.0),
+}
+"""The largest error of each function, in float32 and in float64."""
+LIBRARY = 4.0
+"""The bound of libraries that others take them from: NumPy, C libraries, those of devices."""
+_OTHER = ("logaddexp", "angle")
+"""Functions made of others, which no row of the table bounds."""
+
+
+def ulps(expr: Expr) -> float:
+    """Return how many ulp two backends may differ in one evaluation of an expression, to first
+    order: each elementary function has the bound of both; 0 where there is none.
+
+    >>> from . import dtypes
+    >>> from .expressions import Const
+    >>> from .ops import OPS
+    >>> ulps(Apply(OPS["exp"], (Const(1.0, dtypes.float64),), dtypes.float64))
+    5.0
+    """
+    found = sum(map(ulps, children(expr)))
+    if not isinstance(expr, Apply):
+        return found
+    name, dtype = expr.op.name, expr.dtype
+    if dtype.kind == "c" and (name in ULPS or name in _OTHER):
+        return found + 2 * LIBRARY
+    if name in ULPS and dtype.kind == "f":
+        return found + max(ULPS[name]) + LIBRARY
+    return found + (2 * LIBRARY if name in _OTHER else 0)

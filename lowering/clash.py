@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from math import gcd
 from typing import Literal
 
 from .ir import walk
@@ -106,7 +107,8 @@ def apart(
     read: tuple[Index, ...], write: tuple[Index, ...], ranges: tuple[Range, ...],
     around: Sequence[Range] = (),
 ) -> bool:  # fmt: skip
-    """Whether no two points read and write the same cell, for a reason that one axis gives.
+    """Whether no two points read and write the same cell, for a reason that one axis gives: a range
+    of it, or a greatest common divisor.
 
     >>> i, j, k = (Symbol(name, n) for n, name in enumerate("ijk"))
     >>> rows, columns = Range(i, var(k) + 1, var(k) + 9), Range(j, var(k), var(k) + 9)
@@ -122,7 +124,26 @@ def apart(
                 gap = extreme(least - most, tuple(around), -1)
                 if gap is not None and (gap.constant or 0) > 0:
                     return True
+        if _is_elsewhere(left, right, ranges):
+            return True
     return False
+
+
+def _is_elsewhere(read: Affine, write: Affine, ranges: tuple[Range, ...]) -> bool:
+    """Whether two subscripts are never equal as their difference is no multiple of the greatest
+    common divisor of all coefficients of symbols of the ranges: `4 * i` and `4 * j + 1`."""
+    symbols = {r.symbol for r in ranges}
+
+    def is_bound(atom: Atom) -> bool:
+        return bool(symbols & (_inside(atom) if isinstance(atom, Quasi) else {atom}))
+
+    coefficients = [k for side in (read, write) for atom, k in side.terms if is_bound(atom)]
+    rest = [
+        collected({atom: k for atom, k in side.terms if not is_bound(atom)}, side.offset)
+        for side in (read, write)
+    ]
+    gap, step = (rest[0] - rest[1]).constant, gcd(*coefficients)
+    return gap is not None and step > 1 and gap % step != 0
 
 
 def extreme(index: Affine, ranges: tuple[Range, ...], sign: int) -> Affine | None:

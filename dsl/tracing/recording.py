@@ -158,7 +158,7 @@ class Recorder(Locked):
 
         def run() -> tuple[Array, ...]:
             sizes = dict(_sizes(made.callee.parameters, arrays))
-            asked = room_of(made.layout, sizes, self.wanted.printed)
+            asked = room_of(made.layout, sizes, self.wanted.printed, self.wanted.first_nan)
             most = self._reserve(made, asked)
             room, recording = min(most, _room(title[1], asked)), made
             buffers = _buffers(made.layout, self._left(place) if most else 0, asked, room)
@@ -299,7 +299,9 @@ def recording_of(
         made = instrument(procedure, wanted)
     profile = "strict" if wanted.terms else now.profile
     quick = is_quick(procedure)
+    thorough = wanted.first_nan and not quick  # it looks at all elements, and records few
     effort: settings.Effort = 0 if quick or now.optimize == 0 else "g"
+    effort = now.optimize if thorough else effort
     passes = "short" if quick else now.pipeline
     with settings.override(profile=profile, optimize=effort, pipeline=passes):
         return Recording(link.link(build(made.procedure), backend), made.layout, wanted.scarce)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -63,10 +63,16 @@ class Room(NamedTuple):
         )
 
 
-def room_of(layout: Layout, sizes: Mapping[Symbol, int], one_by_one: bool = False) -> Room | None:
+def room_of(
+    layout: Layout,
+    sizes: Mapping[Symbol, int],
+    one_by_one: bool = False,
+    first_nan: bool = False,
+) -> Room | None:
     """Return what a run with arguments of such sizes records at most, None where data decides.
 
-    With `one_by_one` each row takes the place of the one before it.
+    With `one_by_one` each row takes the place of the one before it; with `first_nan`, too, its
+    numbers, but those of a call of the library are there together.
     """
     known = Bounds({symbol: (size, size) for symbol, size in sizes.items()})
     found = [_of_site(site, known) for site in layout.sites]
@@ -75,11 +81,22 @@ def room_of(layout: Layout, sizes: Mapping[Symbol, int], one_by_one: bool = Fals
     rooms = [one for one in found if one is not None]
     if len(rooms) < len(found):
         return None
+    if first_nan and not one_by_one:
+        rows = sum(one.rows for one in rooms)
+        each = [Room(1, *(n // max(1, one.rows) for n in one[1:])) for one in rooms]
+        calls = [site.reads is not None for site in layout.sites]
+        return Room(rows, *(_of_one([one[at] for one in each], calls) for at in (1, 2)))
     return Room(*(_in_all((one[at] for one in rooms), one_by_one) for at in range(3)))
 
 
 def _in_all(counts: Iterable[int], one_by_one: bool) -> int:
     return max(counts, default=0) if one_by_one else sum(counts)
+
+
+def _of_one(counts: Sequence[int], calls: Sequence[bool]) -> int:
+    """Return the most of one row, or of all those of calls of the library."""
+    together = sum(n for n, call in zip(counts, calls, strict=True) if call)
+    return max([together, *counts])
 
 
 def _of_site(site: Site, known: Bounds) -> Room | None:

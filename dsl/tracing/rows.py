@@ -6,6 +6,7 @@ Row     := [site, first float, first int, symbols...]   of the table, see `sites
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -30,6 +31,7 @@ from ...lowering.ir.expressions import (
     Read,
     Reduce,
     Select,
+    walk,
 )
 from ...lowering.ir.indexing import (
     Affine,
@@ -86,6 +88,8 @@ class Row:
         self.is_ranked = False
         """Whether points are counted one by one to tell which are within the limit."""
         self.is_scarce = wanted.scarce
+        self.is_late = False
+        """Whether only what the statement changes is recorded before it, see `found_late`."""
         self.columns = Columns()
         self.after: tuple[Cell, ...] = ()
         self.site = site
@@ -102,6 +106,7 @@ class Row:
         masked = masked or self.first_nan or is_uneven(self.ranges)
         self.columns.of(one, reduce, masked)
         after, self.after = self.columns.after(self.becomes(one, reduce))
+        self.is_late = self.first_nan and not wanted.printed and self.may_be_late(one)
         self.site = replace(
             site, axes=self.axes, columns=(*self.columns.found, after),
             floats=self.columns.floats, ints=self.columns.ints, masked=masked,
@@ -125,6 +130,20 @@ class Row:
         if not self.is_ranked:
             counters = (self.buffers.counter(s.LIMIT), self.buffers.counter(s.POINTS))
             self.left = compare("lt", self.flat, Apply(OPS["sub"], counters, dtypes.int64))
+
+    def may_be_late(self, one: Assign) -> bool:
+        """Whether which points are wanted, and where they are, can be told after a statement as
+        well as before it; not of calls of the library, which change more than their target."""
+        tests = [self.asked, *(x.value for x in one.target.index if isinstance(x, Dynamic))]
+        if self.site.reads is not None or self.site.reduce is not None or one.pair is not None:
+            return False
+        return not any(self.is_changed(test) for test in tests if test is not None)
+
+    def is_changed(self, value: Expr) -> bool:
+        """Whether a value reads what the statement writes."""
+        one = self.site.statement
+        assert isinstance(one, Assign)
+        return any(isinstance(part, Read) and part.node == one.target.node for part in walk(value))
 
     def becomes(self, one: Assign, reduce: Reduce | None) -> Expr:
         """Return what a point comes to: the element that is written, or a term."""
@@ -221,18 +240,53 @@ class Row:
             yield Assign(self.buffers.place(s.LIMIT), None, False, none, Domain())
 
     def before(self) -> Iterator[Statement]:
-        """Yield the row of the table, and all columns but the last."""
+        """Yield the row of the table, and all columns but the last; of a row that is looked at
+        after the statement only those that this changes."""
+        if self.is_late:
+            yield from self.missed()
+            yield from (self.store(x, self.wanted) for x in self.cells(True))
+            return
+        yield from self.listed()
+        yield from self.missed()
+        if self.site.masked:
+            yield from self.mask(self.wanted)
+        points = self.points if self.is_ranked else self.wanted
+        yield from (self.store(x, points) for _, cells in self.columns.cells for x in cells)
+
+    @property
+    def wanted(self) -> Domain:
+        """The points that are asked for and that there is room for."""
+        tests = [test for test in (self.asked, self.left, self.inside) if test is not None]
+        return Domain(self.ranges, all_of(tests))
+
+    def cells(self, changed: bool) -> Iterator[Cell]:
+        """Yield the cells whose values the statement changes, or the others."""
+        for _, cells in self.columns.cells:
+            yield from (cell for cell in cells if self.is_changed(cell[2]) == changed)
+
+    def found_late(self) -> Iterator[Statement]:
+        """Yield what looks for a NaN in what the statement wrote, and records the row if there is
+        one: all but a pass over the elements is left out where there is none."""
+        one = self.site.statement
+        assert isinstance(one, Assign)
+        after = Read(one.target.node, one.target.index, one.span)
+        tests = [*(x for x in (self.wanted.where,) if x is not None), is_nan(after)]
+        nans, found = Domain(self.ranges, all_of(tests)), self.buffers.symbol("found")
+        yield Let(found, self.counted(nans))
+        stores = [self.store(x, self.points) for x in (*self.cells(False), *self.after)]
+        stop = Assign(self.buffers.place(s.STOPPED), None, False, Position(const(1)), Domain())
+        record = (
+            *self.listed(), self.unmasked(), self.store((False, 0, Position(const(1))), nans),
+            *stores, *self.used(Position(var(found))), stop,
+        )  # fmt: skip
+        yield Branch(compare("gt", var(found), const(0)), record, ())
+
+    def listed(self) -> Iterator[Statement]:
+        """Yield the row of the table."""
         first = (const(self.site.number), var(self.first_float), var(self.first_int))
         for column, value in enumerate((*first, *map(var, self.site.symbols))):
             place = Access(self.buffers.table, (var(self.row), const(column)))
             yield Assign(place, None, False, Position(value), Domain())
-        wanted = [test for test in (self.asked, self.left, self.inside) if test is not None]
-        points = Domain(self.ranges, all_of(wanted))
-        yield from self.missed()
-        if self.site.masked:
-            yield from self.mask(points)
-        for _, cells in self.columns.cells:
-            yield from (self.store(x, self.points if self.is_ranked else points) for x in cells)
 
     def missed(self) -> Iterator[Statement]:
         """Yield what counts the points that a limit by numbers, and the room, leave out."""
@@ -282,21 +336,43 @@ class Row:
 
     def behind(self) -> Iterator[Statement]:
         """Yield the last column and the counts."""
+        if self.is_late:
+            yield from self.found_late()
+            yield from self.ended()
+            return
         points = self.points
         yield from (self.store(cell, points) for cell in self.after)
         if not self.first_nan:
             yield from self.used(self.counted(points))
             yield from self.ended()
             return
-        after = self.site.columns[-1].expr
-        assert after is not None
-        yield self.store((False, 0, number_of(is_nan(after))), points)
+        yield self.made_nan()
         found = self.buffers.symbol("found")
         yield Let(found, self.counted(points))
         stop = Assign(self.buffers.place(s.STOPPED), None, False, Position(const(1)), Domain())
         some = compare("gt", var(found), const(0))
         yield Branch(some, (*self.used(Position(var(found))), stop), ())
         yield from self.ended()
+
+    def made_nan(self) -> Assign:
+        """Return what leaves those of the recorded points that became NaN.
+
+        By their numbers, of what was recorded: each reads only what it writes, whatever the axes.
+        """
+        number = self.buffers.symbol("number")
+        parts = (
+            is_nan(Read(self.buffers.floats, (var(self.first_float) + at,)))
+            for _, place, _ in self.after
+            for at in (var(number) * self.site.floats + place,)
+        )
+        at = var(self.first_int) + var(number) * self.site.ints
+        mask = Read(self.buffers.ints, (at,))
+        some = functools.reduce(
+            lambda one, other: Apply(OPS["or"], (one, other), dtypes.bool_), parts
+        )
+        kept = Select(compare("eq", mask, const(1)), number_of(some), Position(const(0)))
+        box = Domain((Range(number, const(0), self.room),))
+        return Assign(Access(self.buffers.ints, (at,)), None, False, kept, box)
 
     def ended(self) -> Iterator[Statement]:
         """Yield what lets nothing more be recorded where not all of the row had room."""

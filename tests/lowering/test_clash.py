@@ -87,6 +87,11 @@ RANGES = (Range(i, const(1), const(5)), Range(j, const(0), var(i)))
         (at(0, j), at(0, 3), False),
         (at(0, var(i) * -1), at(0, i), True),
         (at(Dynamic(read(X, 0, 0)), i), at(t, i), False),
+        (at(0, var(i) * 6 + var(j) * 3), at(0, var(i) * 6 + var(j) * 3 + 1), True),
+        (at(0, var(t) + var(i) * 4), at(0, var(t) + multiply(var(k), var(j)) * 2 + 3), True),
+        (at(0, var(t) + var(i) * 4), at(0, var(k) + var(j) * 4 + 3), False),
+        (at(0, var(i) * 4), at(0, var(j) * 3 + 1), False),
+        (at(0, var(i) * 4), at(0, var(j) * 2 + 4), False),
     ],
 )
 def test_cells_are_apart_where_one_axis_says_so(left: Any, right: Any, result: bool) -> None:

@@ -34,3 +34,37 @@ def test_a_limit_keeps_all_that_it_could(wanted: dict, limit: int, backend: str)
     trace = traced(backend, limit=limit, **wanted)
     assert [str(r) for r in trace] == whole[:limit]
     assert trace.dropped == max(len(whole) - limit, 0)
+
+
+NANS = """def f(x, y, k, c):
+    for t in range(3):
+        y[i, j] = y[j, i] + 1.0 if i < j else y[i, j] - x[i, j]
+        y[y > 4] = 7
+        y[k[i], i] += sqrt(y[i, i])
+        c[i, j] = c[i, j] / (y[i, j] - 7) + k[0]
+        y[i, j] = sqrt(y[i, j] - t * 4)
+    z = np.sort(y, axis=1)
+    return z
+"""
+
+
+@pytest.mark.parametrize("wanted", [{}, {"arrays": "y"}, {"where": "i != 0"}, {"arrays": "z"}])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_first_nan_is_what_a_full_trace_shows(seed: int, wanted: dict, backend: str) -> None:
+    """Operands, old values and subscripts are those before the statement, though most are taken
+    behind it."""
+    f = pe.cd_from_source(NANS, {"np": np}, backend=backend)
+    rng = np.random.default_rng(seed)
+    x, y = rng.integers(0, 9, (2, 4, 4)) * 1.0
+    c = np.zeros((4, 4), complex) + (seed > 0)
+    taken = []
+    for first_nan in (False, True):
+        with np.errstate(all="ignore"), pe.trace(first_nan=first_nan, **wanted) as trace:
+            f(x, y.copy(), np.array([2, 0, 3, 1]), c.copy())
+        taken.append(trace)
+    whole, found = taken
+    nans = [r for r in whole if r.after != r.after]
+    assert nans, "else it shows nothing"
+    first = [r for r in nans if r.order[:2] == nans[0].order[:2]]
+    assert [str(r) for r in found] == [str(r) for r in first]
+    assert found.dropped == 0

@@ -120,7 +120,8 @@ def _of_site(site: Site, known: Bounds) -> Room | None:
         if most is None:
             return None
         points *= max(0, most)
-    return Room(rounds, points * site.floats, points * site.ints)
+    floats, ints = site.spare
+    return Room(rounds, points * (site.floats + floats), points * (site.ints + ints))
 
 
 def memory_left(root: str = "/") -> int:
@@ -132,8 +133,9 @@ def memory_left(root: str = "/") -> int:
 
 def _of_host(root: Path) -> Iterator[int]:
     """Yield what the host has left."""
-    if "MemAvailable" in (told := _numbers(root / "proc/meminfo")):
-        yield told["MemAvailable"] << 10
+    free = _number(root / "proc/meminfo", "MemAvailable")
+    if free is not None:
+        yield free << 10
     else:
         with suppress(AttributeError, OSError, ValueError):  # not on Windows
             yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -149,25 +151,26 @@ def _of_groups(root: Path) -> Iterator[int]:
         for name in names:
             at = root / "sys/fs/cgroup" / folder / name
             limits = [int(line) for line in _lines(at / most) if line.strip().isdigit()]
-            files = _numbers(at / "memory.stat").get("inactive_file", 0)
-            for line in _lines(at / used):
-                yield from (limit - int(line) + files for limit in limits)
+            for line in _lines(at / used) if limits else ():
+                files = _number(at / "memory.stat", "inactive_file") or 0
+                yield min(limits) - int(line) + files
 
 
 def _of_limits(root: Path) -> Iterator[int]:
     """Yield what the limits of the process leave of its address space and data."""
-    told, used = _lines(root / "proc/self/limits"), _numbers(root / "proc/self/status")
+    told = _lines(root / "proc/self/limits")
     for name, of in (("Max address space", "VmSize"), ("Max data size", "VmData")):
         for line in told:
             soft = line.removeprefix(name).split()[0] if line.startswith(name) else ""
-            if soft.isdigit() and of in used:
-                yield int(soft) - (used[of] << 10)
+            used = _number(root / "proc/self/status", of) if soft.isdigit() else None
+            if used is not None:
+                yield int(soft) - (used << 10)
 
 
-def _numbers(path: Path) -> dict[str, int]:
-    """Return the numbers of a file whose lines are a name and a number."""
-    found = (re.match(r"(\w+):?\s+(\d+)", line) for line in _lines(path))
-    return {one[1]: int(one[2]) for one in found if one}
+def _number(path: Path, name: str) -> int | None:
+    """Return the number behind a name in a file, a line each; None where there is none."""
+    found = re.search(rf"^{name}:?\s+(\d+)", "\n".join(_lines(path)), re.MULTILINE)
+    return int(found[1]) if found else None
 
 
 def _lines(path: Path) -> list[str]:

@@ -88,6 +88,8 @@ class Row:
         self.is_ranked = False
         """Whether points are counted one by one to tell which are within the limit."""
         self.is_scarce = wanted.scarce
+        self.spare = {True: 0, False: 0}
+        """How many floats and ints of a point have a second place, see `plane`."""
         self.is_late = False
         """Whether only what the statement changes is recorded before it, see `found_late`."""
         self.columns = Columns()
@@ -107,9 +109,12 @@ class Row:
         self.columns.of(one, reduce, masked)
         after, self.after = self.columns.after(self.becomes(one, reduce))
         self.is_late = self.first_nan and not wanted.printed and self.may_be_late(one)
+        kept = [cell[0] for cell in self.cells(True)] if self.is_late else []
+        self.spare = {True: kept.count(True), False: kept.count(False)}
         self.site = replace(
             site, axes=self.axes, columns=(*self.columns.found, after),
             floats=self.columns.floats, ints=self.columns.ints, masked=masked,
+            spare=(self.spare[True], self.spare[False]),
         )  # fmt: skip
 
     def ask(self, one: Assign, wanted: Wanted, fits: Fits, guard: Expr | None) -> None:
@@ -211,7 +216,8 @@ class Row:
         needs = [
             (var(first), per_point, buffers.room[place])
             for first, per_point, place in (
-                (self.first_float, site.floats, s.FLOATS), (self.first_int, site.ints, s.INTS),
+                (self.first_float, site.floats + self.spare[True], s.FLOATS),
+                (self.first_int, site.ints + self.spare[False], s.INTS),
             ) if per_point
         ]  # fmt: skip
         if self.is_scarce:
@@ -244,7 +250,9 @@ class Row:
         after the statement only those that this changes."""
         if self.is_late:
             yield from self.missed()
-            yield from (self.store(x, self.wanted) for x in self.cells(True))
+            for place, (is_float, _, value) in self.planes():
+                node = self.buffers.floats if is_float else self.buffers.ints
+                yield Assign(Access(node, (place,)), None, False, value, self.wanted)
             return
         yield from self.listed()
         yield from self.missed()
@@ -264,6 +272,15 @@ class Row:
         for _, cells in self.columns.cells:
             yield from (cell for cell in cells if self.is_changed(cell[2]) == changed)
 
+    def planes(self) -> Iterator[tuple[Affine, Cell]]:
+        """Yield where the numbers are kept, one after another behind the row, that are seldom
+        looked at again, and their cells."""
+        used = {True: self.site.floats, False: self.site.ints}
+        for cell in self.cells(True):
+            first = self.first_float if cell[0] else self.first_int
+            yield var(first) + multiply(self.room, const(used[cell[0]])) + self.flat, cell
+            used[cell[0]] += 1
+
     def found_late(self) -> Iterator[Statement]:
         """Yield what looks for a NaN in what the statement wrote, and records the row if there is
         one: all but a pass over the elements is left out where there is none."""
@@ -273,7 +290,12 @@ class Row:
         tests = [*(x for x in (self.wanted.where,) if x is not None), is_nan(after)]
         nans, found = Domain(self.ranges, all_of(tests)), self.buffers.symbol("found")
         yield Let(found, self.counted(nans))
-        stores = [self.store(x, self.points) for x in (*self.cells(False), *self.after)]
+        kept = (
+            (cell[0], cell[1], Read(self.buffers.floats if cell[0] else self.buffers.ints, (at,)))
+            for at, cell in self.planes()
+        )
+        cells = (*kept, *self.cells(False), *self.after)
+        stores = [self.store(x, self.points) for x in cells]
         stop = Assign(self.buffers.place(s.STOPPED), None, False, Position(const(1)), Domain())
         record = (
             *self.listed(), self.unmasked(), self.store((False, 0, Position(const(1))), nans),

@@ -101,6 +101,8 @@ class Site:
     """All that a function of the library reads, where it is a call of one that is recorded."""
     is_part: bool = False
     """Whether such a call may leave elements as they are: these are no records."""
+    spare: tuple[int, int] = (0, 0)
+    """How many floats and ints of a point have a second place behind the row while it runs."""
 
     @property
     def is_assignment(self) -> bool:

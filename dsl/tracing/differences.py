@@ -147,7 +147,7 @@ class Drift:
             most = np.full(len(points), self.largest)
         if _site_ulps(site):
             most = most * np.maximum(1.0, _largest(points, False))
-        eps = float(np.finfo(site.statement.target.node.dtype.numpy).eps)
+        eps = float(np.finfo(np.dtype(site.statement.target.node.dtype.numpy).name).eps)
         return np.asarray(ulps[points.row] * eps * most)
 
 

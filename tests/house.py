@@ -33,6 +33,7 @@ dsl/elaborate: declarations effects requests index_notation index_refusals range
 dsl/elaborate: expressions choices bindings merging sharing called
 dsl/elaborate: named_tuples
 dsl/elaborate: owners parents
+dsl/elaborate: recovery
 dsl/elaborate: operators identity subscript_rules truth names frame inputs instances numpy_table
 dsl/elaborate: array_types
 dsl/elaborate: numpy_functions accumulate composed

@@ -21,6 +21,7 @@ from .frame import RESULT, Frame, Guard, Run, names_in, parts, sources
 from .index_notation import index_statement
 from .names import is_letter
 from .proof import Known
+from .recovery import Problems
 from .sharing import binds
 from .truth import given_in, require_alike, select, settle_test
 from .types import join, negate
@@ -60,13 +61,15 @@ def branch(frame: Frame, statement: s.If, run: Run) -> None:
         _select_branch(frame, statement, test.expr, run)
         return
     entry, variables, known = dict(frame.names), dict(frame.variables), ctx.known
-    with _side(ctx, known.assuming(test.expr)) as then:
+    problems = Problems(frame)
+    with _side(ctx, known.assuming(test.expr)) as then, problems.kept():
         run(frame, statement.then)
-        first, first_variables = frame.names, frame.variables
+    first, first_variables = frame.names, frame.variables
     frame.names, frame.variables = dict(entry), dict(variables)
-    with _side(ctx, known.assuming(negate(test.expr))) as other:
+    with _side(ctx, known.assuming(negate(test.expr))) as other, problems.kept():
         run(frame, statement.other)
-        second = frame.names
+    second = frame.names
+    problems.tell()
     frame.variables = {**first_variables, **frame.variables}
     leaves = [_jumps(statement.then), _jumps(statement.other)]
     if leaves[0] or leaves[1]:

@@ -44,6 +44,7 @@ from .values import (
     Value,
     as_new,
 )
+from .ways_out import before_the_points
 
 if TYPE_CHECKING:
     from . import bindings, control, declarations, effects, named_tuples, rounds
@@ -436,7 +437,8 @@ def library_call(
     parsed = frame.inputs.parsed
     if frame.ctx.pointwise:
         message = f"`{span.text}` needs an array of its own at every point of the index letters"
-        raise error("CD0522", CdSyntaxError, message, span)
+        helps = before_the_points(span.text)
+        raise error("CD0522", CdSyntaxError, message, span, helps=helps)
     if text not in parsed:
         parsed[text] = parse(source_from_text(text, LIBRARY))
     lookup = scope_of_namespace(table.LIBRARY_SCOPE).lookup

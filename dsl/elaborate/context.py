@@ -48,7 +48,7 @@ from .outside import index_fault
 from .proof import Known, corner, factors, says_of_indices
 from .types import TRUE, WEAK_INT, Kind, cast
 from .values import Array, Handle, Path, Scalar, Value, whole
-from .ways_out import WAYS_OUT
+from .ways_out import WAYS_OUT, before_the_points
 
 _CUT = WAYS_OUT["CD0301"]
 AXIS_NAMES = "ijklmnopqrstuvw"
@@ -206,6 +206,7 @@ class Context:
             raise error(
                 "CD0522", CdSyntaxError,
                 f"`{statement.span.text}` {what} at every point of {names}", statement.span,
+                helps=before_the_points(statement.span.text),
             )  # fmt: skip
         if self.called and isinstance(statement, Assign):
             statement = replace(statement, names=self.called)

@@ -22,7 +22,7 @@ from .requests import is_request, request
 from .truth import settle_test, test_of
 from .types import FALSE, cast
 from .values import Array, Group, Opaque, Scalar, Static, Value
-from .ways_out import WAYS_OUT
+from .ways_out import WAYS_OUT, before_the_points
 
 
 def _message(frame: Frame, messages: tuple[s.Expr, ...]) -> tuple[str, tuple[Expr, ...]]:
@@ -95,6 +95,7 @@ def raising(frame: Frame, statement: s.Raise) -> None:
         raise error(
             "CD0522", CdSyntaxError,
             "`raise` would have to run at every point of the index letters", statement.span,
+            helps=before_the_points("raise"),
         )  # fmt: skip
     match statement.error:
         case s.Call(s.Name() | s.Attribute() as named, args, ()):

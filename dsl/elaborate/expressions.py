@@ -22,7 +22,7 @@ from .bindings import frozen
 from .constant_tables import LEAST, items_table
 from .context import error
 from .frame import Frame
-from .merging import merge_of
+from .merging import merge_of, of_a_field
 from .names import is_letter, resolve
 from .operators import (
     as_affine,
@@ -403,6 +403,9 @@ def attribute(frame: Frame, value: Value, name: str, span: Span) -> Value:
             return attributes.of_group(value, name, span)
         case _:
             pass
+    if isinstance(value, Array) and (field := of_a_field(frame, value, name)) is not None:
+        text = f"an array has no field `{name}`: its tensor has it"
+        raise error("CD0414", CdNameError, text, span, helps=(f"write it so: `{field}`",))
     pool = (*_ARRAY_PROPERTIES, *table.methods()) if isinstance(value, Array | Scalar) else ()
     raise attributes.missing(describe(value), name, pool, span)
 

@@ -32,7 +32,7 @@ def merge_of(frame: Frame, array: Array, span: Span) -> Array:
     Raises CdNameError CD0831 for what is no whole field of a tensor, or is one in the merge buffer.
     """
     node = array.body.node if isinstance(array.body, Read) else None
-    path = next((path for path, known in frame.inputs.nodes.items() if known is node), None)
+    path = _path_of(frame, array)
     last = "" if path is None or not path.steps else str(path.steps[-1])
     if (
         path is None
@@ -52,6 +52,25 @@ def merge_of(frame: Frame, array: Array, span: Span) -> Array:
     owner = Path(path.root, path.steps[:-1], path.captured)
     handle = frame.inputs.handles[owner]  # a path to a field goes through its tensor
     return frame.inputs.field(frame.ctx, handle, last[1:], span, merged=True)
+
+
+def _path_of(frame: Frame, array: Array) -> Path | None:
+    """Return the path of the input that an array is, or is a part of."""
+    node = array.body.node if isinstance(array.body, Read) else None
+    return next((path for path, known in frame.inputs.nodes.items() if known is node), None)
+
+
+def of_a_field(frame: Frame, array: Array, name: str) -> str | None:
+    """Return how a field of a tensor is written that was asked of the array of another field.
+
+    `p.merge.grad` is `p.grad.merge`, `p.value.grad` is `p.grad`; None for what is no such thing.
+    """
+    path = _path_of(frame, array)
+    owner = None if path is None else path.owner
+    if path is None or owner is None or name not in frame.inputs.handles[owner].tensor.fields:
+        return None
+    merged = MERGED if str(path.steps[-1]).endswith(MERGED) else ""
+    return _shown(Path(owner.root, (*owner.steps, f"@{name}{merged}"), owner.captured))
 
 
 def check_merges(parameters: Mapping[Path, Parameter], body: tuple[Statement, ...]) -> None:

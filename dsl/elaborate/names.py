@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...lowering.diagnostic import CdNameError, CdTypeError, Span, nearest
+from ...lowering.diagnostic import CdNameError, CdTypeError, Diagnostic, Label, Span, nearest
 from ...lowering.ir.expressions import Position
 from ...lowering.ir.indexing import Symbol, var
 from .. import surface as s
@@ -17,6 +17,10 @@ from .types import WEAK_INT
 from .values import Path, Scalar, Unset, Value
 
 
+class Consequence(CdNameError):
+    """What is wrong only because a statement before is; nobody is told."""
+
+
 def resolve(frame: Frame, name: s.Name) -> Value:
     """Return the value of a bare name.
 
@@ -27,6 +31,9 @@ def resolve(frame: Frame, name: s.Name) -> Value:
         if name.id in owner.names:
             value = owner.names[name.id]
             if isinstance(value, Unset):
+                if value.failed:
+                    text = f"`{name.id}` has no value: what binds it is wrong"
+                    raise Consequence(Diagnostic("CD0202", text, (Label(name.span),)))
                 raise error(
                     "CD0202", CdNameError, f"`{name.id}` {value.reason}", name.span,
                     helps=value.helps,

@@ -29,6 +29,7 @@ from .index_notation import index_statement, scalar_statement, uses_letters
 from .names import is_letter
 from .operators import BINARY, binary
 from .order import after, fixed
+from .recovery import Problems
 from .sharing import holding
 from .stores import assign, assign_product
 from .values import (
@@ -60,36 +61,61 @@ def run(frame: Frame, body: tuple[s.Statement, ...]) -> None:
     Nor is what follows an `assert` or `raise` at which every run ends: whatever is wrong with it,
     Python does not get there.
     """
+    problems = Problems(frame)
     for at, statement in enumerate(body):
         if _ended(frame):
-            return
-        if isinstance(statement, s.If):
-            rest = body[at + 1 :]
-            if branches.returns(statement) and rest and not _has_letters(frame, statement.test):
-                # `if c: return a` before other statements is an `else` around them
-                whole = branches.with_rest(statement, rest)
-                branches.branch(frame, whole, run)
-                return
-        if isinstance(statement, s.For | s.While) and frame.exits is None:
-            if leaving.returns_inside(statement.body):
-                run(frame, (*_left(frame, statement), *body[at + 1 :]))
-                return
-        try:
-            with naming(frame):
-                step(frame, statement)
-        except CdError:
-            if _ended(frame):  # in a function that the statement calls
-                return
-            raise
-        except OverflowError as problem:
-            text = f"a number here is too large: {problem}"
-            raise error("CD0461", CdValueError, text, statement.span) from None
-        if isinstance(statement, s.Break | s.Continue):
-            if not (at and isinstance(body[at - 1], s.Return)):
-                frame.jumps.append(dict(frame.names))
-            return
-        if RESULT in frame.names:
-            return
+            break
+        rest, more = body[at + 1 :], False
+        takes_rest = _takes_rest(frame, statement, rest)
+        with problems.kept():
+            if takes_rest:
+                _run_with_rest(frame, statement, rest)
+            else:
+                more = _run_one(frame, body, at)
+        if takes_rest or not (more or problems.goes_on(statement)):
+            break
+    problems.tell()
+
+
+def _takes_rest(frame: Frame, statement: s.Statement, rest: tuple[s.Statement, ...]) -> bool:
+    """Whether a statement returns on some paths, so that the rest is elaborated with it."""
+    match statement:
+        case s.If(test, _, _):
+            returns = branches.returns(statement) and bool(rest)
+            return returns and not _has_letters(frame, test)
+        case s.For() | s.While():
+            return frame.exits is None and leaving.returns_inside(statement.body)
+        case _:
+            return False
+
+
+def _run_with_rest(frame: Frame, statement: s.Statement, rest: tuple[s.Statement, ...]) -> None:
+    if isinstance(statement, s.If):
+        # `if c: return a` before other statements is an `else` around them
+        branches.branch(frame, branches.with_rest(statement, rest), run)
+        return
+    assert isinstance(statement, s.For | s.While), "what returns on some paths"
+    run(frame, (*_left(frame, statement), *rest))
+
+
+def _run_one(frame: Frame, body: tuple[s.Statement, ...], at: int) -> bool:
+    """Elaborate one statement of a body; return whether those after it are still to come."""
+    statement = body[at]
+    try:
+        with naming(frame):
+            step(frame, statement)
+    except CdError:
+        if _ended(frame):  # in a function that the statement calls
+            return False
+        raise
+    except OverflowError as problem:
+        text = f"a number here is too large: {problem}"
+        raise error("CD0461", CdValueError, text, statement.span) from None
+    if isinstance(statement, s.Break | s.Continue):
+        if not (at and isinstance(body[at - 1], s.Return)):
+            frame.jumps.append(dict(frame.names))
+        return False
+    return RESULT not in frame.names
 
 
 _UNGUARDED = (s.Return, s.Assert, s.Raise, s.Evaluate, s.Declare, s.Break, s.Continue, s.Define)

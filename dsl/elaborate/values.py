@@ -328,6 +328,8 @@ class Unset:
     helps: tuple[str, ...] = ()
     reserved: bool = False
     """Whether the loop at `span` sets it, whichever way it is left."""
+    failed: bool = False
+    """Whether the statement that binds it is wrong: reading it is no error of its own."""
 
 
 Value = (

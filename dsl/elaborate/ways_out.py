@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -76,10 +77,6 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CD0518": ("write the sum: `c[i, j] = sum(a[i, k] * b[k, j])`",),
         "CD0520": ("put the loop outside: `for t in range(n):` around the statement",),
         "CD0521": ("in a statement with index letters: `y[i] = sum[k](x[i, k])`",),
-        "CD0522": (
-            "make that array before, for all points: `t = np.sort(x, axis=-1)`, and index `t`",
-            "or write the statement inside `for t in range(n):` instead of with the letter",
-        ),
         "CD0553": ("use NumPy's: `np.sum(x)`, `np.max(x)`, `x.size`",),
         "CD0574": ('name an array and a mode: `memory(t, "virtual")`',),
         "CD0601": (
@@ -91,3 +88,18 @@ WAYS_OUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Code to helps. Codes that always say more where they are raised are not listed."""
+
+
+def before_the_points(text: str) -> tuple[str, ...]:
+    """Return what to type instead of `text`, which cannot run at each point of index letters.
+
+    >>> before_the_points("np.median(x[i])")[0]
+    'call it before, for all points: `t = np.median(...)`, and index `t`'
+    """
+    found = re.match(r"[A-Za-z_][\w.]*(?=\()", text)
+    name = "" if found is None or found[0] in ("print", "raise", "assert") else found[0]
+    before = (f"call it before, for all points: `t = {name}(...)`, and index `t`",) if name else ()
+    return (
+        *before,
+        "write the statement inside `for t in range(n):` instead of with the letter",
+    )

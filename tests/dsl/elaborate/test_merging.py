@@ -65,6 +65,8 @@ def test_the_tensor_may_be_an_element_of_a_list() -> None:
         ("p.grad.merge[i] = p[i]", "CD0832", "`p.grad.merge` is written"),
         ("p[i] = p.merge[i] + p.grad.merge[i]", "CD0832", "one routine merges one array"),
         ("p[i] = p.grad.merge.merge[i]", "CD0831", "no `.merge` of its own"),
+        ("p[i] = p.merge.grad[i]", "CD0414", "write it so: `p.grad.merge`"),
+        ("p[i] = p.value.grad[i]", "CD0414", "write it so: `p.grad`"),
         ("p[i] = x.merge[i]", "CD0831", "only a field of a tensor"),
     ],
 )

@@ -1,0 +1,126 @@
+"""Error recovery: elaboration goes on after a statement that is wrong, to tell all at once.
+
+The names that such a statement binds have no value from there on. What is wrong only because of
+that is a `Consequence`, which nobody is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...lowering.diagnostic import CdError, CdNameError, Diagnostic, Span
+from .. import surface as s
+from ..source import MISSING
+from .context import NeedKind, NeedStatic
+from .frame import LIBRARY, Frame, assigned_names, names_in, parts, rebound_names
+from .names import Consequence, is_letter, unknown
+from .numpy_table import WORDS
+from .values import Group, Unset
+
+_LASTING = s.Return | s.Assert | s.Raise | s.Break | s.Continue
+"""Where these fail it is not known what holds after them."""
+
+
+class Problems:
+    """What was found wrong with the statements of one body, in order."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._found: list[CdError] = []
+        self._spoiled: Consequence | None = None
+        self._failed = False
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep an error that is raised inside.
+
+        Any other exception after an error ends the search, and what was found is raised: but not a
+        restart with more facts, which comes to the same errors.
+        """
+        self._failed = False
+        ctx, letters = self._frame.ctx, self._frame.letters
+        state = ctx.control, ctx.unsure, ctx.domain, ctx.known, ctx.conditions, ctx.uses
+        try:
+            yield
+        except CdError as problem:
+            self._failed, self._frame.letters = True, letters
+            ctx.control, ctx.unsure, ctx.domain, ctx.known, ctx.conditions, ctx.uses = state
+            if isinstance(problem, Consequence):
+                self._spoiled = problem
+            else:
+                self._found.append(problem)
+        except (NeedKind, NeedStatic, MemoryError):
+            raise
+        except Exception:
+            self.tell()
+            raise
+
+    def goes_on(self, statement: s.Statement) -> bool:
+        """Whether a statement failed and those after it are looked at; what it binds is spoiled."""
+        frame = self._frame
+        library = frame.function.span.source.name == LIBRARY
+        if not self._failed or library:
+            return False
+        self._found += _nothing_in(frame, statement)
+        if isinstance(statement, _LASTING):
+            return False
+        names = set(rebound_names((statement,)))
+        names |= {name for name in assigned_names((statement,)) if name not in frame.names}
+        names |= {n.id for n in names_in(statement) if isinstance(frame.names.get(n.id), Group)}
+        for name in names:
+            frame.names[name] = Unset("has no value", statement.span, failed=True)
+        return True
+
+    def tell(self) -> None:
+        """Raise what was found as one error, of the class of the first; nothing if there is none.
+
+        Postcondition: no two diagnostics have one code at one place, or are of one unknown name.
+        """
+        unique: dict[tuple[str, Span | str], Diagnostic] = {}
+        for problem in self._found:
+            for one in problem.diagnostics:
+                alike = one.code == "CD0201" or not one.labels
+                place = one.message if alike else one.labels[0].span
+                unique.setdefault((one.code, place), one)
+        if unique:
+            raise type(self._found[0])(*unique.values()) from self._found[0].__cause__
+        if self._spoiled is not None:
+            raise self._spoiled
+
+
+def _nothing_in(frame: Frame, statement: s.Statement) -> Iterator[CdNameError]:
+    """Yield the errors of the names of a statement that are nothing."""
+    for name in _evaluated(statement):
+        if _is_nothing(frame, name):
+            yield unknown(frame, name)
+
+
+def _evaluated(statement: s.Statement) -> Iterator[s.Name]:
+    """Yield the names in a statement that are surely evaluated, not those of statements inside."""
+    match statement:
+        case s.If(test, _, _) | s.While(test, _):
+            yield from names_in(test)
+        case s.For(_, iterable, _):
+            yield from names_in(iterable)
+        case s.Assign() | s.Augment() | s.Evaluate() | s.Return():
+            if not any(isinstance(part, s.Conditional | s.Lambda) for part in _all(statement)):
+                yield from names_in(statement)
+        case _:
+            pass
+
+
+def _all(node: object) -> Iterator[object]:
+    yield node
+    for part in parts(node):
+        yield from _all(part)
+
+
+def _is_nothing(frame: Frame, name: s.Name) -> bool:
+    owner: Frame | None = frame
+    while owner is not None:
+        if name.id in owner.names or name.id in owner.locals:
+            return False
+        owner = owner.parent
+    known = name.id in WORDS or name.id == frame.function.name or is_letter(frame, name)
+    return not known and frame.lookup(name.id) is MISSING

@@ -1,0 +1,73 @@
+"""All independent errors of a function are told at once, consequences of others are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plusequals as pe
+from plusequals import cd
+
+
+def told(caught: pytest.ExceptionInfo[pe.CdError]) -> list[tuple[str, str]]:
+    return [(one.code, one.labels[0].span.text) for one in caught.value.diagnostics]
+
+
+def test_independent_errors_are_told_at_once() -> None:
+    @cd(backend="numpy")
+    def f(x):  # type: ignore[no-untyped-def]
+        y = x + first * second  # type: ignore[name-defined]
+        z = np.nothing(x)  # type: ignore[attr-defined]
+        w = y + third  # type: ignore[name-defined]
+        v = y + 1.0
+        u = np.zeros(3) + np.zeros(4)
+        return z + w + v + u + fourth  # type: ignore[name-defined]
+
+    with pytest.raises(pe.CdError) as caught:
+        f(np.ones(3))
+    assert told(caught) == [
+        ("CD0201", "first"),
+        ("CD0201", "second"),
+        ("CD0414", "np.nothing"),
+        ("CD0201", "third"),
+        ("CD0302", "np.zeros(3) + np.zeros(4)"),
+        ("CD0201", "fourth"),
+    ]
+
+
+def test_both_sides_of_branches_bodies_of_loops_and_functions() -> None:
+    def helper(v):  # type: ignore[no-untyped-def]
+        a = v + inside  # type: ignore[name-defined]
+        return a
+
+    @cd(backend="numpy")
+    def f(x, n):  # type: ignore[no-untyped-def]
+        s = 0
+        for q in range(n):
+            s += x[q]
+            s += body  # type: ignore[name-defined]
+        if x[0] > 1.0:
+            x[1] = one  # type: ignore[name-defined]
+        else:
+            x[1] = other  # type: ignore[name-defined]
+        p, q = helper(x), helper(x)
+        if x[0] > 2.0:
+            return x[:n]
+        x[0] = last  # type: ignore[name-defined]
+        return p + q + s
+
+    with pytest.raises(pe.CdError) as caught:
+        f(np.ones(3), 2)
+    assert [text for _, text in told(caught)] == ["body", "one", "other", "inside", "last"]
+
+
+def test_nothing_is_told_after_a_failed_assertion_and_of_names_that_are_letters() -> None:
+    @cd(backend="numpy")
+    def f(x, y):  # type: ignore[no-untyped-def]
+        y[i] = x[i] + missing  # type: ignore[name-defined]
+        assert x.shape == unknown  # type: ignore[name-defined]
+        y[i] = more  # type: ignore[name-defined]
+
+    with pytest.raises(pe.CdError) as caught:
+        f(np.ones(3), np.ones(3))
+    assert [text for _, text in told(caught)] == ["missing", "unknown"]

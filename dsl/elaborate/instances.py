@@ -56,6 +56,23 @@ def is_instance(value: object) -> bool:
     return not callable(value) or (runs_source(value) and not is_method(value))
 
 
+def has_plain(value: object, name: str) -> bool:
+    """Whether an attribute is the object's own, and assigning what it has already does nothing.
+
+    >>> class Point:
+    ...     kind = 1
+    ...     def __init__(self):
+    ...         self.x = 2
+    >>> has_plain(Point(), "x"), has_plain(Point(), "kind")
+    (True, False)
+    """
+    if type(value).__setattr__ is not object.__setattr__:
+        return False
+    found = getattr_static(type(value), name, MISSING)
+    slot = isinstance(found, types.MemberDescriptorType)
+    return slot or (not hasattr(type(found), "__set__") and name in getattr(value, "__dict__", ()))
+
+
 def runs_source(value: object) -> bool:
     """Whether an object is called by a function of its class that can be read."""
     called = getattr(type(value), "__call__", None)  # noqa: B004 - it may be inherited

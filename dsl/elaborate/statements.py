@@ -19,6 +19,7 @@ from ...lowering.ir.assignments import Block, Break, Continue
 from ...lowering.ir.ops import OPS
 from ...lowering.later import later
 from .. import surface as s
+from . import shaping
 from .arrays import as_array, describe
 from .called import naming
 from .carried import closed_over
@@ -26,11 +27,13 @@ from .context import error
 from .expressions import default_values, elements, evaluate, subscript_value
 from .frame import EXIT, RESULT, Frame, names_in
 from .index_notation import index_statement, scalar_statement, uses_letters
+from .instances import has_plain
 from .names import is_letter
 from .operators import BINARY, binary
 from .order import after, fixed
 from .recovery import Problems
 from .sharing import holding
+from .site import Site
 from .stores import assign, assign_product
 from .values import (
     Array,
@@ -244,6 +247,8 @@ def store_to(frame: Frame, target: s.Expr, value: Value, span: Span) -> None:
             find = partial(place_of, frame, target, rebinds=True)
             place = after(frame.ctx, values, find, span)
             assign(frame.ctx, place, values[0], span)
+        case s.Attribute(owner, "shape") if isinstance(evaluate(frame, owner), Array):
+            _reshape(frame, target, value, span)
         case s.Attribute(owner, name):
             assign(frame.ctx, _field_place(frame, owner, name, target.span), value, span)
         case s.Sequence(items, _):
@@ -278,26 +283,80 @@ def place_of(frame: Frame, target: s.Subscript, rebinds: bool = False) -> Array 
     )  # fmt: skip
 
 
-def _field_place(frame: Frame, owner: s.Expr, name: str, span: Span) -> Array:
+def _field_place(frame: Frame, owner: s.Expr, name: str, span: Span, op: str = "") -> Array:
+    """Return the array that `owner.name = value` or, with `op`, `owner.name op= value` writes.
+
+    CdTypeError CD0418 where Python would rebind an attribute to another object.
+    """
     base = evaluate(frame, owner)
     match base:
         case Handle():
             return frame.inputs.field(frame.ctx, base, name, span)
         case Opaque():
             found = evaluate(frame, s.Attribute(owner, name, span))
-            if isinstance(found, Array | Handle):
-                raise error(
-                    "CD0418",
-                    CdTypeError,
-                    f"`{span.text} = ...` would rebind an attribute of an object",
-                    span,
-                    helps=(f"to write the array in place: `{span.text}[...] = ...`",),
-                )
+            if isinstance(found, Handle) and op:
+                found = frame.inputs.field(frame.ctx, found, "value", span)
+            if isinstance(found, Array) and op and not found.listed and has_plain(base.value, name):
+                return found
+            raise _rebinding(found, op, span)
         case Array() if name in ("real", "imag"):
             part = evaluate(frame, s.Attribute(owner, name, span))
             assert isinstance(part, Array), "a part of an array is one"
             return part
     raise error("CD0418", CdTypeError, f"attributes of {describe(base)} cannot be assigned", span)
+
+
+def _rebinding(found: Value, op: str, span: Span) -> CdError:
+    sign = f"{op}=" if op else "="
+    text = f"`{span.text} {sign} ...` would rebind an attribute of an object"
+    array = isinstance(found, Array | Handle)
+    helps = (
+        (f"to write the array in place: `{span.text}[...] {sign} ...`",)
+        if array
+        else (
+            "return the new value, and assign it outside",
+            f"or make it an array of one number: `{span.text} = np.zeros(())`",
+        )
+    )
+    label = "" if array else f"this is {describe(found)}"
+    return error("CD0418", CdTypeError, text, span, label=label, helps=helps)
+
+
+def _may_be(value: Value, array: Array) -> bool:
+    """Whether a value may be that very array, or hold it."""
+    if isinstance(value, Group):
+        return any(_may_be(item, array) for item in value.items)
+    if isinstance(value, Lazy | Bound):
+        return True
+    if not isinstance(value, Array) or value.view is None or array.view is None:
+        return False
+    return value.view.node is array.view.node and value.shape == array.shape
+
+
+def _reshape(frame: Frame, target: s.Attribute, value: Value, span: Span) -> None:
+    """Give a local array another shape: `x.shape = n`, seen by this name alone.
+
+    CdTypeError CD0418 where others have that array, or its elements would have to move.
+    """
+    name = target.value.id if isinstance(target.value, s.Name) else ""
+    old = frame.names.get(name)
+    if isinstance(old, Array) and name not in frame.parameters and not frame.in_loop:
+        read = old.view
+        given = read is not None and read.node in frame.inputs.nodes.values()
+        whole = given and read is not None and old.shape == read.node.shape
+        others = [one for other, one in frame.names.items() if other != name]
+        shared = any(_may_be(one, old) for one in others)
+        new = shaping.reshape(Site(frame.ctx, span), old, value)
+        seen = new.view if isinstance(new, Array) else None
+        kept = seen is not None and read is not None and seen.node is read.node
+        if kept and not (whole or shared or name in frame.slots):
+            frame.names[name] = new
+            return
+    raise error(
+        "CD0418", CdTypeError, f"`{target.span.text} = ...` changes the array for all that have it",
+        target.span, helps=(f"bind a name to the new shape: `{name or 'y'} = "
+                            f"{target.value.span.text}.reshape(...)`",),
+    )  # fmt: skip
 
 
 def _unpack(frame: Frame, items: tuple[s.Expr, ...], value: Value, span: Span) -> None:
@@ -351,7 +410,7 @@ def _augment(frame: Frame, statement: s.Augment) -> None:
         index_statement(frame, target, OPS[BINARY[statement.op]], statement.value, span)
         return
     _refuse_guarded(frame, span)
-    place = _augmented_place(frame, target)
+    place = _augmented_place(frame, target, statement.op)
     with frame.ctx.block() as out:
         value = evaluate(frame, statement.value)
     place, old = fixed(frame.ctx, place, out, span)
@@ -394,7 +453,7 @@ def _refuse_shared(frame: Frame, target: s.Name, group: Group, statement: s.Augm
         )  # fmt: skip
 
 
-def _augmented_place(frame: Frame, target: s.Expr) -> Value:
+def _augmented_place(frame: Frame, target: s.Expr, op: str) -> Value:
     """Return what `target op= value` changes, found once and before the value, as in Python."""
     match target:
         case s.Name():
@@ -405,7 +464,7 @@ def _augmented_place(frame: Frame, target: s.Expr) -> Value:
         case s.Subscript():
             return place_of(frame, target)
         case s.Attribute(owner, name):
-            return _field_place(frame, owner, name, target.span)
+            return _field_place(frame, owner, name, target.span, op)
         case _:
             raise error("CD0142", CdSyntaxError, "this cannot be assigned to", target.span)
 

@@ -132,7 +132,7 @@ def f(y):
 def f(y):
     y[0] == 1
 
-=== shape_set: np.ones(4) => `f64[4]`
+=== shape_set: np.ones(4) => `y.shape`
 def f(y):
     y.shape = (2, 2)
 

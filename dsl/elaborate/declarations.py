@@ -7,10 +7,10 @@ from typing import Annotated, Any, get_origin
 from ...lowering.diagnostic import (
     CdSyntaxError,
     CdTypeError,
-    CdValueError,
     Span,
 )  # fmt: skip
 from ...lowering.ir.dtypes import DType
+from ...lowering.ir.expressions import Position
 from ...lowering.ir.indexing import Affine
 from .. import surface as s
 from .array_types import ArrayType
@@ -20,8 +20,9 @@ from .context import error
 from .expressions import evaluate
 from .frame import Frame
 from .operators import as_affine, value_of
-from .site import dtype_object
+from .site import Site, dtype_object, extent_of
 from .stores import assign
+from .types import WEAK_INT
 from .values import Array, Scalar, Static, Value
 
 
@@ -64,12 +65,8 @@ def declared(frame: Frame, annotation: s.Expr) -> tuple[DType, tuple[Affine, ...
                 "CD0420", CdTypeError, "a declared size is an integer", item.span,
                 helps=("write sizes one by one, without quotes: `f32[n, m]`",),
             )  # fmt: skip
-        frame.ctx.require_static_parameters(size)
-        if size.constant is not None and size.constant < 0:
-            raise error(
-                "CD0445", CdValueError, f"a declared size is negative: {size.constant}", item.span
-            )
-        sizes.append(size)
+        as_number = Scalar(Position(size), WEAK_INT)
+        sizes.append(extent_of(Site(frame.ctx, item.span), as_number, "a declared size"))
     return dtype, tuple(sizes)
 
 

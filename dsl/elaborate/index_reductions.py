@@ -212,7 +212,7 @@ def _range_of(frame: Frame, iterable: s.Expr) -> tuple[Affine, Affine]:
             ends = [as_affine(value_of(evaluate(frame, arg))) for arg in iterable.args]
             for end in ends:
                 if end is not None:
-                    frame.ctx.require_static_parameters(end)
+                    frame.ctx.prefer_static(end)
             if all(end is not None for end in ends):
                 lo, hi = (const(0), ends[0]) if len(ends) == 1 else ends
                 assert lo is not None and hi is not None

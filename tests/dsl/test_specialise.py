@@ -412,6 +412,31 @@ def test_a_static_integer_is_a_value_of_the_run_from_the_fourth_value_on(
 
 
 @pytest.mark.parametrize(
+    ("body", "plain"),
+    [
+        ("return x * a if n > 3 else x + a", ""),
+        ("return x[n:n + 10] * a", ""),
+        ("return np.zeros(n) + a", ""),
+        ("return a * sum[k in range(n)](x[k])", "return a * x[:n].sum()"),
+        ("return a + max[k in range(n, 70)](x[k])", "return a + x[n:70].max()"),
+        ("t: f64[n]\n    t += a\n    return t", "return np.full(n, a)"),
+    ],
+)
+def test_fifty_values_of_a_static_integer_and_floats_after_them(body: str, plain: str) -> None:
+    names: dict[str, Any] = {"np": np}
+    exec(f"def f(x, n, a):\n    {plain or body}\n", names)
+    scope = {"np": np, "f64": pe.f64}
+    f = pe.cd_from_source(f"def f(x, n, a):\n    {body}\n", scope, backend="numpy")
+    x, made = np.arange(70.0), {}
+    for n in range(2, 52):
+        np.testing.assert_array_equal(f(x, n, 0.5 * n), names["f"](x, n, 0.5 * n))
+        form = f.specialise(x, n, 0.5 * n)
+        made[id(form.procedure)] = form
+    assert len(made) <= 4
+    assert made[id(form.procedure)].reason.startswith("`n` came with more than 3 values")
+
+
+@pytest.mark.parametrize(
     "body",
     [
         "return 1 if n > 4 else 2.5",  # the type

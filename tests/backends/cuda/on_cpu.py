@@ -11,6 +11,7 @@ import atexit
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -46,6 +47,8 @@ MARGIN = 64
 """Bytes before and behind each array that nobody may change."""
 FILL = 0xA5
 MOST_ARGUMENTS = 96
+TURN = threading.RLock()
+"""Held by what uses the memory of a device: a launch keeps its threads in globals of its text."""
 UNASKED, MOST_SHARED = 48 * 1024, 227 * 1024
 """How many bytes a launch may give to a block, of kernels that did not ask for more, and did."""
 
@@ -140,18 +143,20 @@ class CpuContext:
         self.driver.log.append((self.device, *what))
 
     def allocate(self, size: int, stream: Any) -> int:
-        if self.used + size > self.driver.memory:
-            raise OutOfMemory("out of memory")
-        self.used += size
-        held = np.full(size + 2 * MARGIN, FILL, np.uint8)
-        address = held.ctypes.data + MARGIN
-        self.arrays[address] = held
+        with TURN:
+            if self.used + size > self.driver.memory:
+                raise OutOfMemory("out of memory")
+            self.used += size
+            held = np.full(size + 2 * MARGIN, FILL, np.uint8)
+            address = held.ctypes.data + MARGIN
+            self.arrays[address] = held
         self.note("allocate", size)
         return int(address)
 
     def free(self, address: int, stream: Any) -> None:
-        held = self.arrays.pop(address)
-        self.used -= held.nbytes - 2 * MARGIN
+        with TURN:
+            held = self.arrays.pop(address)
+            self.used -= held.nbytes - 2 * MARGIN
         self.note("free", held.nbytes - 2 * MARGIN)
 
     def free_memory(self) -> int:
@@ -162,10 +167,11 @@ class CpuContext:
 
     def _memory(self, address: int, size: int) -> Array:
         """The bytes at an address, which have to be of one array."""
-        for start, held in self.arrays.items():
-            if start <= address and address + size <= start + held.nbytes - 2 * MARGIN:
-                at = MARGIN + address - start
-                return held[at : at + size]
+        with TURN:
+            for start, held in self.arrays.items():
+                if start <= address and address + size <= start + held.nbytes - 2 * MARGIN:
+                    at = MARGIN + address - start
+                    return held[at : at + size]
         raise DriverError(f"{size} bytes at {address:#x} are of no array")
 
     def upload(self, address: int, array: Array, stream: Any) -> None:
@@ -257,10 +263,11 @@ class CpuContext:
         faults = next((a for a in arguments if a % 8 == 0 and a - 8 * ANSWERS in self.arrays), None)
         values = [*arguments, *[0] * (MOST_ARGUMENTS - len(arguments))]
         values.append(faults or nothing.ctypes.data)
-        said = start(kernel, shape, ffi.new("int64_t[]", values), self.driver.seed)
-        if said != ffi.NULL:
-            raise DriverError(f"{name}: {ffi.string(said).decode()}")
-        self.inspect(name)
+        with TURN:
+            said = start(kernel, shape, ffi.new("int64_t[]", values), self.driver.seed)
+            if said != ffi.NULL:
+                raise DriverError(f"{name}: {ffi.string(said).decode()}")
+            self.inspect(name)
 
     def prepared(
         self, function: Any, grid: Any, block: Any, arguments: Sequence[int], stream: Any,

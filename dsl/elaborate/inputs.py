@@ -407,15 +407,20 @@ class Inputs:
             return self.node(ctx, path, label, tensor.dtype, tensor.shape, None)
         if not _is_nowhere(tensor):
             node = self.node(ctx, path, label, tensor.dtype, tensor.shape, None)
-            known = self.alias.get(path, path)
-            ctx.parameters[known] = Parameter(replace(node, request=asked), False)
+            known = path
+            while known in self.alias:
+                known = self.alias[known]
+            parameter = ctx.parameters[known]
+            if parameter.node.request is None:  # later ones are joined to it, see `requests`
+                new = replace(parameter.node, request=asked)
+                ctx.parameters[known] = replace(parameter, node=new)
             return node
         path = self._first_path(path, tensor)
         if path not in self.fleeting:
             node = ctx.node(label, tuple(map(const, tensor.shape)), tensor.dtype)
             self.fleeting[path] = ctx.locals[-1] = replace(node, request=asked)
         node = self.fleeting[path]
-        if node not in ctx.locals:  # what it was first used in is being elaborated again
+        if all(one.id != node.id for one in ctx.locals):  # its first use is being elaborated again
             ctx.locals.append(node)
         return node
 

@@ -73,3 +73,27 @@ def test_no_request_is_none() -> None:
     assert asked_of("t", None, True, True) is None
     assert not is_fleeting(None)
     assert pe.tensor("t", (4,)).memory == ""
+
+
+def test_requests_of_a_tensor_and_of_a_function_meet_or_are_refused() -> None:
+    text = "def f(y, t):\n    memory(t.value, {!r})\n    t[i] += 1\n    y[i] = t[i]\n"
+    refused = {
+        "local": ("virtual", "on-device", "hosted"),
+        "virtual": ("never virtual", "local"),
+        "hosted": ("virtual", "local", "on-device"),
+        "never virtual": ("virtual", "local"),
+    }
+    modes = dict.fromkeys((*refused, "on-device"))
+    for first in refused:
+        for second in modes:
+            t, y = pe.tensor("t", (2,), "float64", memory=first), np.zeros(2)
+            function = pe.cd_from_source(text.format(second), backend="numpy")
+            if second in refused[first] or (first, second) == ("virtual", "virtual"):
+                with pytest.raises(CdError, match="CD057[12]"):
+                    function(y, t)
+                continue
+            if first == "virtual":
+                continue
+            function(y, t)
+            function(y, t)
+            assert y.tolist() == [1.0 if first == "local" else 2.0] * 2, (first, second)

@@ -12,7 +12,7 @@ import numpy as np
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import NOWHERE, Span
 from ...lowering.ir.assignments import Assign
-from ...lowering.ir.expressions import Expr, Index, Read, Reduce, reads
+from ...lowering.ir.expressions import Expr, Index, Read, Reduce, reads, walk
 from ...lowering.ir.node import Node
 from ...lowering.ir.ops import Op
 from ...lowering.ir.spelling import (
@@ -274,18 +274,27 @@ def _places(
     operand: Operand, statement: Assign, start: int, names: list[tuple[str, int, int]]
 ) -> list[tuple[int, int]]:
     """Return where in a statement's text something is read, from `start` on."""
-    inner, span = operand.span, statement.span
-    if (
-        inner.source is span.source
+    span = statement.span
+    spans = [operand.span, *(one.span for one in _equals(operand.expr, statement))]
+    found = [
+        (inner.column - span.column, inner.end_column - span.column)
+        for inner in dict.fromkeys(spans)
+        if inner.source is span.source
         and inner.line == inner.end_line == span.line
         and span.column + start <= inner.column < inner.end_column <= span.end_column
-    ):
-        return [(inner.column - span.column, inner.end_column - span.column)]
-    if operand.node is None:
-        return []
+    ]
+    if found or operand.node is None:
+        return found
     array = called(operand.node, statement.names)
     whole = [(a, b) for name, a, b in names if name == array]
     return [(a, b) for a, b in whole if span.text[b : b + 1] not in ("[", "(", ".")]
+
+
+def _equals(expr: Expr, statement: Assign) -> Iterator[Read | Reduce]:
+    """Yield what a statement reads where it reads the same: it is recorded once."""
+    for one in walk(statement.value):
+        if isinstance(one, Read | Reduce) and one == expr:
+            yield one
 
 
 def in_ir(record: Record) -> str:

@@ -82,7 +82,6 @@ class Routine:
         code = compiled.codes.on(context.device.code)
         lane = context.stream.lane
         self._code = code.in_lane(lane) if isinstance(code, HasLanes) else code
-        self._logged = settings.current().debug_log_from_routines
         compiled.require_writable(context)  # all of it before any array is made
         compiled.require_kept(context)  # also by those that are linked before it in a batch
         self._again = compiled.again(context)
@@ -131,7 +130,7 @@ class Routine:
         does not hold what it merges, and on an inline stream what the routine raises.
         """
         prepared = self._prepared
-        if prepared is not None and not args and not kwargs and prepared():
+        if prepared is not None and not args and not kwargs and not _is_logged() and prepared():
             return None
         return self._call_with(args, kwargs)
 
@@ -140,7 +139,7 @@ class Routine:
         stream = self.context.stream
         if self._whole is not None and not args and not kwargs:
             self._require_order()
-            recorded = RUNTIME.recording(self._logged) is not None
+            recorded = RUNTIME.recording(_is_logged()) is not None
             run = self._call(self._arrays) if recorded else self._whole
             stream.worker.make_room()
             stream.flush(self._schedule(run, self.reads))
@@ -221,7 +220,7 @@ class Routine:
 
     def _made_ready(self) -> Callable[[], bool] | None:
         """Return the call without arguments, prepared; None where a call has more to do."""
-        if self._whole is None or self._logged or self._awaited or self._again or self._ran:
+        if self._whole is None or self._awaited or self._again or self._ran:
             return None
         return self._step(self._whole)
 
@@ -277,7 +276,7 @@ class Routine:
 
     def _call(self, arrays: Mapping[int, Any]) -> Callable[[], Any]:
         """Return the call of the code with arrays for its parameters; results are made for it."""
-        recorder, stream = RUNTIME.recording(self._logged), self.context.stream
+        recorder, stream = RUNTIME.recording(_is_logged()), self.context.stream
         if recorder is None:
             return self._plain(arrays)
         given = [arrays[at] for at in range(len(arrays))]
@@ -327,3 +326,8 @@ class Routine:
 
     def __repr__(self) -> str:
         return f"<routine {self.name} on {self.context.stream.name}>"
+
+
+def _is_logged() -> bool:
+    """Whether the settings of now ask for a log of what runs."""
+    return settings.current().debug_log_from_routines

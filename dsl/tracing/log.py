@@ -27,7 +27,7 @@ from ...backends.runtime.printed import Printed
 from ...backends.runtime.state import RUNTIME, Recordable
 from ...lowering import settings
 from ...lowering.dataclass import dataclass
-from ...lowering.ir.assignments import Assign, Block, For, Parameter
+from ...lowering.ir.assignments import Assign, Block, For, Parameter, While
 from ...lowering.locks import Locked
 from ...lowering.settings import Settings
 from . import sites as s
@@ -137,35 +137,36 @@ def log_of(run: Run, arrays: Sequence[Any]) -> tuple[LogEntry, ...]:
     head = list(_parameters(run.parameters, arrays))
     stack = [_Open(run.name)]
     path: tuple[Level, ...] = ()
-    at: dict[int, int] = {}
+    before: list[int] = []
+    last = -1
     points: dict[int, Points] = {}
     for number, row in enumerate(run.table):
         site = run.layout.sites[int(row[0])]
         if site.reduce is not None:
             continue
-        shared = sum(1 for _ in _shared(path, site.path))
+        at = [
+            int(row[s.FIRST + site.symbols.index(level.symbol)]) if isinstance(level, For) else 0
+            for level in site.path
+        ]
+        shared = _still_open(path, site.path, before, at, site.number > last)
         for level in reversed(path[shared:]):
             if isinstance(level, Block):
                 _close(stack)
-            at.pop(id(level), None)
-        for place, level in enumerate(site.path):
-            if isinstance(level, Block) and place >= shared:
+        for level, value in zip(site.path[shared:], at[shared:], strict=True):
+            if isinstance(level, Block):
                 stack.append(_Open(level.comment))
             if isinstance(level, For):
-                value = int(row[s.FIRST + site.symbols.index(level.symbol)])
-                if at.get(id(level)) != value:
-                    at[id(level)] = value
-                    stack[-1].inner.append(f"index {level.symbol.name} = {value}")
-        path = site.path
+                stack[-1].inner.append(f"index {level.symbol.name} = {value}")
+        path, before, last = site.path, at, site.number
         if isinstance(site.statement, Assign):
             if site.number not in points:
                 points[site.number] = points_of(run, site)
             stack[-1].inner += _assigned(points[site.number], number)
     while len(stack) > 1:
         _close(stack)
-    last = [run.lost] if run.dropped else []
-    last += [f"error: {run.error}"] if run.error else []
-    return (*head, Comment(run.name, (*stack[0].inner, *last)))
+    end = [run.lost] if run.dropped else []
+    end += [f"error: {run.error}"] if run.error else []
+    return (*head, Comment(run.name, (*stack[0].inner, *end)))
 
 
 def _parameters(parameters: Sequence[Parameter], arrays: Sequence[Any]) -> Iterator[str]:
@@ -177,11 +178,31 @@ def _parameters(parameters: Sequence[Parameter], arrays: Sequence[Any]) -> Itera
         yield f"{node.dtype.short} *{node.label} &{list(array.shape)} = {address:#x}"
 
 
-def _shared(one: tuple[Level, ...], other: tuple[Level, ...]) -> Iterator[Level]:
-    for a, b in zip(one, other, strict=False):
-        if a is not b and a != b:
-            return
-        yield a
+def _still_open(
+    path: tuple[Level, ...],
+    new: tuple[Level, ...],
+    before: Sequence[int],
+    now: Sequence[int],
+    is_further: bool,
+) -> int:
+    """Return how many levels stay open from one row to the next, outermost first.
+
+    A loop whose variable has another value has begun another iteration: what is in it is closed.
+    So has the innermost `while` around both rows where the next one is neither further down nor
+    in a later iteration of an inner loop.
+    """
+    count = 0
+    for one, other, was, value in zip(path, new, before, now, strict=False):
+        if one is not other and one != other:
+            break
+        if isinstance(one, For) and was != value:
+            is_further = (value > was) == (one.step > 0)
+            break
+        count += 1
+    if not is_further:
+        loops = [place for place in range(count) if isinstance(path[place], While)]
+        return loops[-1] + 1 if loops else count
+    return count
 
 
 def _close(stack: list[_Open]) -> None:

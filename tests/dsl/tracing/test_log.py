@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -141,6 +141,78 @@ def test_routines_have_files_of_their_own(tmp_path: Path) -> None:
     (name,) = logs(tmp_path)
     assert name == f"debug-{stream.name}-double.log".replace(":", "-").replace("/", "-")
     assert "p[1]{=1.0} = 2.0 = 1.0 * (2.0)" in logs(tmp_path)[name]
+
+
+def test_a_routine_is_logged_as_the_settings_at_each_call_say(tmp_path: Path) -> None:
+    p = pe.tensor("p", 2, dtype="float64", init=1.0)
+    double = pe.cd_from_source("def double(p):\n    p[i] *= 2\n", backend="numpy")
+    compiled = double.compile(p)
+    stream = pe.device("numpy").stream()
+    before = compiled.link(stream.context())
+    before()
+    chosen = {"debug_log_from_routines": True, "dump_dir": str(tmp_path / "first")}
+    with pe.override(**chosen):
+        under = compiled.link(stream.context())
+        stream.synchronize()
+        assert not logs(tmp_path / "first")
+        before()
+        stream.synchronize()
+    found = logs(tmp_path / "first")
+    (text,) = found.values()
+    assert "p[1]{=2.0} = 4.0 = 2.0 * (2.0)" in text
+    under()
+    stream.synchronize()
+    assert logs(tmp_path / "first") == found
+    with pe.override(**chosen | {"dump_dir": str(tmp_path / "second")}):
+        under()
+        stream.synchronize()
+    (text,) = logs(tmp_path / "second").values()
+    assert "p[1]{=4.0} = 8.0 = 4.0 * (2.0)" in text
+
+
+LOOPS = {
+    "for t in range(2):\n C": [["index t = 0", "C"], ["index t = 1", "C"]],
+    "for t in range(1, -1, -1):\n for k in range(2):\n  C": [
+        ["index t = 1", "index k = 0", "C"], ["index k = 1", "C"],
+        ["index t = 0", "index k = 0", "C"], ["index k = 1", "C"],
+    ],
+    "for t in range(2):\n C\n  for k in range(1):\n   C": [
+        ["index t = 0", "C", "index k = 0", "C"], ["index t = 1", "C", "index k = 0", "C"],
+    ],
+    "while x[0] < 2:\n C": [["C"], ["C"]],
+    "while x[0] < 4:\n for k in range(2):\n  C": [
+        ["index k = 0", "C"], ["index k = 1", "C"], ["index k = 0", "C"], ["index k = 1", "C"],
+    ],
+    "for t in range(2):\n while x[0] < 2 * t + 2:\n  C": [
+        ["index t = 0", "C"], ["C"], ["index t = 1", "C"], ["C"],
+    ],
+}  # fmt: skip
+"""Loops whose body is one comment, `C` for its head, and what their iterations log."""
+
+
+@pytest.mark.parametrize("loops", LOOPS)
+def test_a_comment_ends_with_each_iteration_of_the_loops_around_it(
+    loops: str, tmp_path: Path
+) -> None:
+    lines = loops.replace("C", 'with comment("C"):').split("\n")
+    lines.append(" " * (len(lines[-1]) - len(lines[-1].lstrip()) + 1) + "x[0] += 1")
+    text = "def f(x):\n" + "".join(f" {line}\n" for line in lines)
+    with pe.override(debug_log_from_routines=True, dump_dir=str(tmp_path), backend="numpy"):
+        pe.cd_from_source(text)(np.zeros(1))
+    (found,) = logs(tmp_path).values()
+    *_, outer = log_tree(found.splitlines())
+    assert isinstance(outer, Comment) and outer.is_closed
+    assert list(_heads(outer)) == [head for iteration in LOOPS[loops] for head in iteration]
+
+
+def _heads(entry: Comment) -> Iterator[str]:
+    for one in entry.inner:
+        if isinstance(one, Comment):
+            assert one.is_closed
+            yield one.text
+            yield from _heads(one)
+        elif isinstance(one, str):
+            yield one
 
 
 class Printer(Interpreter):

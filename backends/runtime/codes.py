@@ -74,6 +74,6 @@ class Codes:
         return frozenset(
             at
             for at, parameter in enumerate(self.procedure.parameters)
-            if found.read_before_written(parameter.node)
+            if found.is_input(parameter.node)
             or (parameter.written and not found.is_overwritten(parameter.node))
         )

@@ -45,6 +45,8 @@ from .reading import negated, nodes_of, reads_in
 from .summary import summary
 
 Kind = Literal["read", "write", "update"]
+PARTS, BRANCHES, CUTS = 8, 4, 8
+"""So many writes, branches and ends of writes are considered together."""
 FIRST = 4
 """So many first rounds of a loop are looked at one by one."""
 _route = attrgetter("route")
@@ -173,10 +175,66 @@ class Accesses:
         return False
 
     def is_overwritten(self, node: Node) -> bool:
-        """Whether every element is surely written, by one of the statements or both sides of it."""
+        """Whether every element is surely written: by one statement, by several that write parts
+        of it, or on both sides of branches."""
+        return self._is_filled(node, [site for site in self.of(node) if site.kind == "write"])
+
+    def is_input(self, node: Node) -> bool:
+        """Whether some read may see an element from before, all statements before it considered."""
+        return any(
+            site.reads
+            and not self.is_covered(site)
+            and not self._is_filled(node, [one for one in self._ahead(site) if one.kind == "write"])
+            for site in self.of(node)
+        )
+
+    def _ahead(self, read: Site) -> Iterator[Site]:
+        """Yield the sites of its node in statements before the outermost one around a site."""
+        return (one for one in self._before(read) if one.route[0][0] < read.route[0][0])
+
+    def _is_filled(self, node: Node, writes: list[Site]) -> bool:
+        """Whether writes surely reach every element."""
         index, whole = _everywhere(node)
-        writes = [site for site in self.of(node) if site.kind == "write"]
-        return any(self._reaches(site, index, whole, (), 0) for site in (*writes, *_sides(writes)))
+        if any(self._reaches(site, index, whole, (), 0) for site in (*writes, *_sides(writes))):
+            return True
+        if 2 <= len(writes) <= PARTS and self._reach_in_parts(writes, index, whole, 0):
+            return True
+        branches = {one.route[0][0] for one in writes if one.inside and type(one.inside[0]) is If}
+        if len(writes) > PARTS or len(branches) > BRANCHES:
+            return False
+        return any(
+            all(self._is_filled(node, _on_side(writes, place, side)) for side in (0, 1))
+            for place in branches
+        )
+
+    def _reach_in_parts(
+        self, writes: list[Site], index: tuple[Index, ...], known: tuple[Range, ...], first: int
+    ) -> bool:
+        """Whether each element of some ranges is reached by one of several writes.
+
+        The ranges from `first` on are cut where writes begin and end: what is reached up to a cut
+        is extended from there, so nothing has to be known of the order of the cuts.
+        """
+        if any(self._reaches(site, index, known, (), 0) for site in writes):
+            return True
+        for at in range(first, len(known)):
+            symbol, lo, hi = known[at].symbol, known[at].lo, known[at].hi
+            axis = next(n for n, one in enumerate(index) if one == var(symbol))
+            cuts = dict.fromkeys((hi, *(cut for one in writes for cut in _ends(one, axis))))
+            reached, left = [lo], [cut for cut in cuts if cut != lo][:CUTS]
+            for start in reached:
+                for cut in tuple(left):
+                    here: tuple[Index, ...] = index
+                    part: tuple[Range, ...] = (Range(symbol, start, cut),)
+                    if (cut - start).constant == 1:
+                        here, part = (*index[:axis], start, *index[axis + 1 :]), ()
+                    around = (*known[:at], *part, *known[at + 1 :])
+                    if self._reach_in_parts(writes, here, around, at + len(part)):
+                        if cut == hi:
+                            return True
+                        left.remove(cut)
+                        reached.append(cut)
+        return False
 
     def only(self, node: Node, sites: tuple[Site, ...]) -> Accesses:
         """Return the accesses as if a node had those sites only."""
@@ -242,6 +300,31 @@ def _sides(writes: Iterable[Site]) -> Iterator[Site]:
                 yield left[-1]
 
 
+def _on_side(writes: Iterable[Site], place: int, side: int) -> list[Site]:
+    """Return writes as they are where a branch, the statement at a place, takes one side."""
+    found: list[Site] = []
+    for one in writes:
+        (at, number), *route = one.route
+        if at != place:
+            found.append(one)
+        elif number == side:
+            inner = (at, route[0][1]), *route[1:]
+            found.append(one._replace(inside=one.inside[1:], route=inner, tests=own_tests(one, 1)))
+    return found
+
+
+def _ends(write: Site, axis: int) -> Iterator[Affine]:
+    """Yield where the cells of a write may begin or end on an axis."""
+    one = None if write.index is None else write.index[axis]
+    if isinstance(one, Affine):
+        loops = [stmt for stmt in write.inside if isinstance(stmt, For)]
+        for end in (
+            substitute(one, {loop.symbol: loop.lo for loop in loops}),
+            substitute(one, {loop.symbol: loop.hi for loop in loops}),
+        ):
+            yield from (end, end + 1)
+
+
 def _firsts(write: Site, shared: int) -> Iterator[Site]:
     """Yield a write, then what it surely does in the first rounds of the loops around it."""
     yield write
@@ -268,10 +351,11 @@ def _wanted(read: Site) -> Iterator[tuple[tuple[Index, ...], tuple[Range, ...]]]
 
 
 def _everywhere(node: Node) -> tuple[tuple[Index, ...], tuple[Range, ...]]:
-    """Return an index of symbols that run over all elements of a node, and their ranges."""
-    symbols = [Symbol(f"axis{axis}", -1 - axis) for axis in range(node.rank)]
-    ranges = (Range(s, const(0), n) for s, n in zip(symbols, node.shape, strict=True))
-    return tuple(map(var, symbols)), tuple(ranges)
+    """Return an index that runs over all elements of a node, and the ranges of its symbols."""
+    sizes = [(axis, n) for axis, n in enumerate(node.shape) if n.constant != 1]
+    symbols = {axis: Symbol(f"axis{axis}", -1 - axis) for axis, _ in sizes}
+    index = (var(symbols[a]) if a in symbols else const(0) for a in range(node.rank))
+    return tuple(index), tuple(Range(symbols[axis], const(0), n) for axis, n in sizes)
 
 
 def _anywhere(node: Node, index: tuple[Index, ...]) -> tuple[tuple[Index, ...], tuple[Range, ...]]:

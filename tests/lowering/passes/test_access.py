@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import plusequals as pe
 from plusequals.lowering.ir.loops import For, If, Program
 from plusequals.lowering.ir.node import Node
 from plusequals.lowering.ir.walk import statements
+from plusequals.lowering.lower import lower
 from plusequals.lowering.passes.access import accesses, has_effects, has_jumps, within
 from plusequals.lowering.passes.reading import negated
 
@@ -318,3 +321,37 @@ def test_sites_say_what_holds_around_them_outermost_first() -> None:
     assert one.tests[1:] == (inner.test,) and other.tests[1:] == (negated(inner.test),)
     assert (one.route[2][1], other.route[2][1]) == (0, 1)
     assert found.of(node_of(program, "t"))[0].tests == one.tests
+
+
+@pytest.mark.parametrize(
+    ("body", "from_before"),
+    [
+        ("t[0] = 1\n    t[1:4] = 2\n    t[4] = 1", False),
+        ("t[0] = 1\n    t[2:4] = 2\n    t[4] = 1", True),
+        ("t[2:] = 1\n    t[:2] = 2\n    y[i] = t[i]", False),
+        ("t[:2] = 1\n    t[3:] = 2", True),
+        ("t[:2] = 1\n    y[i] = t[i]\n    t[2:] = 1", True),
+        ("y[i] = t[i]\n    t[:2] = 1\n    t[2:] = 1", True),
+        ("for k in range(2):\n        y[i] = t[i]\n        t[:2] = 1\n        t[2:] = 1", True),
+        ("if x[0] > 1:\n        t[i] = 1\n    else:\n        t[:] = 2\n    y[i] = t[i]", False),
+        ("if x[0] > 1:\n        t[i] = 1\n    else:\n        t[1:] = 2", True),
+        ("if x[0] > 1:\n        t[:2] = 1\n    t[2:] = 1", True),
+        ("if x[0] > 1:\n        t[:2] = 1\n    else:\n        t[0] = 1\n        t[1] = 2"
+         "\n    t[2:] = 1", False),
+        ("if x[0] > 1:\n        t[:2] = 1\n        t[2:] = 1\n    elif x[1] > 1:\n"
+         "        t[:3] = 2\n        t[3:] = 1\n    else:\n        t[:] = 0", False),
+        ("if x[0] > 1:\n        t[i] = 1\n    if x[1] > 1:\n        t[i] = 2", True),
+        ("g[:2] = 1\n    g[2:, 0] = 1\n    g[2:, 1:] = 2\n    t[:] = 0", False),
+        ("g[:2] = 1\n    g[2:, 0] = 1\n    g[3:, 1:] = 2\n    t[:] = 0", True),
+        ("o[0] = 1\n    t[:] = 0", False),
+    ],
+)  # fmt: skip
+def test_parts_and_branches_together_write_all(body: str, from_before: bool) -> None:
+    text = f"def f(t, g, o, x, y):\n    {body}\n"
+    arrays = np.zeros(5), np.zeros((4, 3)), np.zeros(1), np.zeros(5), np.zeros(5)
+    procedure = pe.cd_from_source(text, backend="numpy").compile(*arrays).codes.procedure
+    found = accesses(s for kernel in lower(procedure).kernels for s in kernel.body)
+    nodes = {p.node for p in procedure.parameters if p.written and p.node.label != "y"}
+    assert from_before is any(
+        found.is_input(node) or not found.is_overwritten(node) for node in nodes
+    )

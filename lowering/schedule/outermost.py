@@ -33,7 +33,7 @@ from ..ir.bounds import Bounds, bounds_of
 from ..ir.fresh import Fresh, fresh_for
 from ..ir.indexing import Affine, Symbol, const, floordiv, maximum
 from ..ir.loops import For, Program, Stmt
-from ..ir.rewrite import map_bodies, with_bodies
+from ..ir.rewrite import map_bodies
 from ..ir.walk import BODIES
 from ..passes.cells import ranges
 from ..passes.decision import Decided, Decision
@@ -79,14 +79,14 @@ class Outermost(ABC):
         """Return a list of statements with the outermost nests changed that can be."""
         out: list[Stmt] = []
         for stmt in body:
-            if type(stmt) not in BODIES:
-                out.append(stmt)
-            elif not isinstance(stmt, For):
-                out.append(map_bodies(stmt, partial(self.body, outer=outer)))
-            elif (made := self.nest(stmt, outer)) is not None:
+            made = self.nest(stmt, outer) if isinstance(stmt, For) else None
+            if made is not None:
                 out += made
+            elif type(stmt) in BODIES:
+                inside = (*outer, stmt) if isinstance(stmt, For) else outer
+                out.append(map_bodies(stmt, partial(self.body, outer=inside)))
             else:
-                out.append(with_bodies(stmt, (self.body(stmt.body, (*outer, stmt)),)))
+                out.append(stmt)
         return tuple(out)
 
     def is_free(self, chain: tuple[For, ...], outer: tuple[For, ...]) -> bool:

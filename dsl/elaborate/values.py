@@ -368,8 +368,9 @@ def replace_in_index(index: Index, values: Mapping[Symbol, Affine]) -> Index:
 
 def as_new(value: Value) -> Value:
     """Return what a subscript, an attribute or a method makes of an array: another object."""
-    is_given = isinstance(value, Array) and value.given is not None
-    return replace(value, given=None) if is_given else value
+    if isinstance(value, Array) and value.given is not None:
+        return replace(value, given=None)
+    return value
 
 
 def whole(node: Node, axes: tuple[Symbol, ...], kind: Kind, span: Span) -> Array:

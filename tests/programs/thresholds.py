@@ -107,7 +107,9 @@ HOST: Choices = {
     "schedule.strips": {"ROWS": (1, 2, 4), "FEW": (1, 2, 12), "UNKNOWN": (1, 2, 8)},
     "schedule.sweeps": {"ROOM": (16, 256, 64 << 10), "MOST_PERIOD": (1, 2, 4)},
     "schedule.together": {"CHEAP": (0, 8, 64)},
-    "passes.access": {"FIRST": (1, 2, 4, 8)},
+    "passes.access": {
+        "FIRST": (1, 2, 4, 8), "BRANCHES": (0, 1, 4), "CUTS": (1, 2, 8), "PARTS": (1, 2, 8),
+    },
     "passes.buffers": {"STACK_SHARE": (1, 2, 16)},
     "passes.cost": {"CHEAP": (0, 2, 8), "UNKNOWN": (2, 64), "STORE": (0, 4, 30), "READ": (1, 4)},
     "passes.fuse": {"BACK": (1, 3, 64)},

@@ -35,8 +35,9 @@ def identity(frame: Frame, op: str, left: Value, right: Value, span: Span) -> St
     elif isinstance(left, Array) and isinstance(right, Array) and (left.given or right.given):
         same = False
         if left.given is not None and right.given is not None:
-            same = left.given.value is right.given.value
-            frame.inputs.compare(left.given, right.given, always=True)
+            (one, path), (other, way) = left.given, right.given
+            same = one == other
+            frame.inputs.compare_paths(path, way)
     elif isinstance(left, Group) and isinstance(right, Group):
         same = left.one == right.one
     else:

@@ -287,12 +287,15 @@ class Inputs:
         if not identity.is_fixed(owner):
             self.asked[id(owner), name] = Noted.of(owner), name, Noted.of(found)
 
-    def compare(self, one: Opaque, other: Opaque, always: bool = False) -> None:
-        """Note that it matters whether two objects are one, where no specification says; of arrays
-        none does, so of them `always`."""
-        both = one.value, other.value
-        if one.path != other.path and (always or all(map(is_instance, both))):
-            self.compared |= {one.path: None, other.path: None}
+    def compare(self, one: Opaque, other: Opaque) -> None:
+        """Note that it matters whether two objects are one, where no specification says."""
+        if is_instance(one.value) and is_instance(other.value):
+            self.compare_paths(one.path, other.path)
+
+    def compare_paths(self, one: Path, other: Path) -> None:
+        """Note that it matters whether two inputs are one, of which no specification says so."""
+        if one != other:
+            self.compared |= {one: None, other: None}
 
     def root(self, owner: object, lookup: Callable[[str], object]) -> str:
         """Return the prefix of captured paths of an inlined function; the same for the same one."""
@@ -323,7 +326,7 @@ class Inputs:
             case ArraySpec(dtype, shape, strides, listed, placed, nearest):
                 more = dtype, shape, strides, placed, nearest
                 node = self.node(ctx, path, path.label, *more)
-                return replace(ctx.whole(node, span), listed=listed, given=Opaque(given, path))
+                return replace(ctx.whole(node, span), listed=listed, given=(id(given), path))
             case NumberSpec(kind):
                 return self._number(ctx, path, kind, span)
             case ConstantSpec(_, _, value):

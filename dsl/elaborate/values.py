@@ -152,8 +152,9 @@ class Array:
     """Whether the caller gave a list: its `+` is another one."""
     chosen: bool = field(default=False, compare=False)
     """Whether an array of positions chose it: to write there writes the base, to read copies."""
-    given: Opaque | None = field(default=None, compare=False)
-    """The caller's object that it is, with the way to it; None for what is made of one, `x[:]`."""
+    given: tuple[int, Path] | None = field(default=None, compare=False)
+    """Which object of the caller's it is, and the way to it; None for what is made of one, `x[:]`.
+    By its `id`: what elaboration leaves behind must not keep the caller's memory."""
 
     @property
     def rank(self) -> int:

@@ -5,6 +5,7 @@ The reference is the next wider type of NumPy. The bounds are those of `lowering
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any

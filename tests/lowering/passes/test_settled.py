@@ -65,7 +65,7 @@ def opened(body: str) -> Program:
     ("body", "sized", "whole"),
     [
         ("return x * 2", True, True),
-        ("return np.concatenate([x, x[1:]])", True, False),
+        ("return np.concatenate([x, x[1:]])", True, True),
         ("return a.T + 1", True, True),
         ("return np.outer(x, x)[1:]", True, True),
         ("r = np.zeros(len(x))\nr[1:] = x[1:]\nreturn r", True, True),  # its zeros are stored

@@ -24,7 +24,7 @@ def scaled(x: Vector, by: float = 2.0) -> Vector:
 
 
 @cd
-def untyped(y, x):  # type: ignore[no-untyped-def]
+def untyped(y, x):  # type: ignore[no-untyped-def]  # what users write
     y[:] = x
 
 
@@ -58,9 +58,9 @@ def test_a_function_keeps_its_parameters_and_its_result() -> None:
     function: Callable[[Vector, float], Vector] = scaled
     assert function(X, 2.0).tolist() == [0.0, 2.0, 4.0]
     with pytest.raises(pe.CdError, match="wrong arguments"):
-        scaled()  # type: ignore[call-arg]
+        scaled()  # type: ignore[call-arg]  # has to be an error
     with pytest.raises(pe.CdError, match="wrong arguments"):
-        scaled.explain(X, too="many")  # type: ignore[call-arg]
+        scaled.explain(X, too="many")  # type: ignore[call-arg]  # has to be an error
 
 
 def test_a_method_is_bound_to_its_object() -> None:
@@ -73,7 +73,7 @@ def test_a_method_is_bound_to_its_object() -> None:
     assert_type(Net.double(X), Vector)
     assert net.step(X, count=4).tolist() == [0.0, 2.0, 4.0]
     with pytest.raises(pe.CdError, match="wrong arguments"):
-        net.step(X)  # type: ignore[call-arg]
+        net.step(X)  # type: ignore[call-arg]  # has to be an error
 
 
 def test_a_contract_stands_beside_the_type_for_checkers() -> None:

@@ -1,13 +1,14 @@
-"""Where a compiler might exchange what rounds of a loop need of each other.
+"""Where a compiler might exchange what iterations of a loop need of each other.
 
 A compiler that makes vectors of a loop takes neighbouring elements that it reads together where the
 first of them is read, and those that it writes where the last is written. Where reads and writes of
-one array take turns in a round, and a later round reads what an earlier one writes, that can go
+one array take turns in an iteration, and a later one reads what an earlier one writes, that can go
 wrong: gcc 12 lets
 
     for i: x[6*i + 6] = a; t[2*i] = x[6*i]; x[6*i + 7] = b; t[2*i + 1] = x[6*i + 1]
 
-read before the round before has written. Such loops are few; they are kept from becoming vectors.
+read before the iteration before has written. Such loops are few; they are kept from becoming
+vectors.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Values = Mapping[Symbol, Affine]
 
 
 class _Touch(NamedTuple):
-    """One use of an element in a round."""
+    """One use of an element in an iteration."""
 
     place: tuple[Index, ...]
     is_written: bool
@@ -59,7 +60,7 @@ class _Uses:
 
 
 def is_in_danger(loop: For) -> bool:
-    """Whether rounds of a loop must be kept apart for the compiler."""
+    """Whether iterations of a loop must be kept apart for the compiler."""
     written = {node for node in writes(loop.body) if node.rank}
     if loop.kind != "serial" or written.isdisjoint(reads_of(loop.body)):
         return False
@@ -89,8 +90,8 @@ def _takes_turns(found: _Uses, loop: For) -> bool:
 
 
 def _is_read_later(written: tuple[Index, ...], read: tuple[Index, ...], loop: For) -> bool:
-    """Whether a later round may read the element that a round writes."""
-    rounds = set[int]()
+    """Whether a later iteration may read the element that one writes."""
+    distances = set[int]()
     for one, other in zip(written, read, strict=True):
         if not isinstance(one, Affine) or not isinstance(other, Affine):
             continue
@@ -102,14 +103,14 @@ def _is_read_later(written: tuple[Index, ...], read: tuple[Index, ...], loop: Fo
             later, rest = divmod(gap, by * loop.step)
             if rest or later < 1:
                 return False
-            rounds.add(later)
+            distances.add(later)
         elif gap:
             return False
-    return len(rounds) < 2
+    return len(distances) < 2
 
 
 def _touches(body: Sequence[Stmt], values: Values) -> Iterator[tuple[Node, _Touch] | None]:
-    """Yield the arrays that a round uses, in its order, each with the place; None for a round of
+    """Yield the arrays that an iteration uses, in its order, each with the place; None for one of
     which no vectors are made."""
     for stmt in body:
         match stmt:
@@ -125,15 +126,15 @@ def _touches(body: Sequence[Stmt], values: Values) -> Iterator[tuple[Node, _Touc
                 for part in (stmt.then, stmt.other):
                     yield from _touches(part, values)
             case For(symbol, lo, _, step, inner):
-                rounds = _written_out(stmt)
+                count = _written_out(stmt)
                 found = list(_touches(inner, {**values, symbol: substitute(lo, values)}))
-                if not rounds or rounds * len(found) > PEELED or None in found:
+                if not count or count * len(found) > PEELED or None in found:
                     yield None
                     continue
                 yield from found
-                for number in range(1, rounds):
-                    at_round = substitute(lo, values) + step * number
-                    yield from _touches(inner, {**values, symbol: at_round})
+                for number in range(1, count):
+                    start = substitute(lo, values) + step * number
+                    yield from _touches(inner, {**values, symbol: start})
             case Comment():
                 pass
             case _:
@@ -152,8 +153,8 @@ def _at(index: tuple[Index, ...], values: Values) -> tuple[Index, ...]:
 
 def _written_out(loop: For) -> int:
     """Return how many iterations a short loop has, 0 where it is long or not known."""
-    rounds = (loop.hi - loop.lo).constant
-    if rounds is None or loop.kind == "vector":
+    length = (loop.hi - loop.lo).constant
+    if length is None or loop.kind == "vector":
         return 0
-    count = max(0, -(-rounds // loop.step))
+    count = max(0, -(-length // loop.step))
     return count if count <= WRITTEN_OUT else 0

@@ -56,6 +56,7 @@ else:  # what few programs need
 
 _CACHED = functools._lru_cache_wrapper
 _ITSELF = (np.asarray, np.asanyarray, np.ascontiguousarray, np.array)
+"""Functions of NumPy that return the very array that they are given, where it is one."""
 _DEPTH = 40
 """How deeply calls may nest."""
 
@@ -171,7 +172,7 @@ def _call_object(
         plain = tuple(_as_array(frame, arg, e.span) for arg in args)
         named = {key: _as_array(frame, arg, e.span) for key, arg in keywords.items()}
         made = handler(site, plain, named)
-        if not _gives_itself(function):
+        if not any(function is one for one in _ITSELF):
             made = as_new(made)
         if function in (sum, max, min) and isinstance(made, Scalar) and _are_python(args):
             return Scalar(made.expr, Kind(made.kind.dtype, True))
@@ -215,11 +216,6 @@ def _call_object(
         frame.inputs.steady = False  # whatever it does
         return now(lambda *a: function(*a, **named_values), tuple(values), e.span)
     raise _not_called(function, e)
-
-
-def _gives_itself(function: object) -> bool:
-    """Whether a function of NumPy returns the very array that it is given, where it can."""
-    return any(function is one for one in _ITSELF)
 
 
 def _not_called(function: Any, e: s.Call) -> CdError:

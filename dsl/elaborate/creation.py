@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def filler_like(number: int) -> Callable[..., Value]:
         a: Value,
         dtype: Value = NONE,
         order: Value = NONE,
-        subok: Value = NONE,  # of arrays of NumPy's own class it changes nothing
+        subok: Value = NONE,  # without a meaning where there are no subclasses of arrays
         shape: Value = NONE,
     ) -> Value:
         require_c_order(site, order)
@@ -136,16 +137,16 @@ def array(
     element = dtype_of(site, dtype)
     made = object if isinstance(object, Array) else _nested(site, object, element)
     forced = None if is_none(copy) else static_bool(site, copy, "copy")
-    anew = forced is True or made is not object
+    copied = forced is True or made is not object
     if element is not None and made.kind.dtype is not element:
-        made, anew = array_of(site, converted(site, made, element)), True
-    if anew and forced is False:
+        made, copied = array_of(site, converted(site, made, element)), True
+    if copied and forced is False:
         raise error(
             "CD0453", CdValueError, f"{describe(object)} cannot be had without a copy", site.span,
             helps=("leave `copy=False` out", "or take what there is: `np.asarray(...)`"),
         )  # fmt: skip
     made = _leading(site, made, static_int(site, ndmin, "ndmin"))
-    if not anew:
+    if not copied:
         return made
     return Array(made.axes, made.shape, made.body, Kind(made.kind.dtype), copied=True)
 
@@ -261,14 +262,14 @@ def _float_range(
 
     Python's numbers have to fit the type that the range is made in.
     """
-    plain = [constant(value) for value in (start, stop, step)]
+    plain: list[Any] = [constant(value) for value in (start, stop, step)]
     if all(isinstance(number, int | float | np.number) for number in plain):
-        first, last, by = (float(number) for number in plain)  # type: ignore[arg-type]
+        first, last, by = map(float, plain)
         if not by or not math.isfinite((last - first) / by):
             shown = f"{first:g}, {last:g}, {by:g}"
             raise error("CD0453", CdValueError, f"`arange` has no length for {shown}", site.span)
         length = max(0, math.ceil((last - first) / by))
-        for number in (plain[0], plain[0] + plain[2])[:length]:  # type: ignore[operator]
+        for number in (plain[0], plain[0] + plain[2])[:length]:
             if not isinstance(number, np.generic):
                 assigned(site, Static(number), dtype)
         low, high = (Const(number, dtypes.float64) for number in (first, first + by))
@@ -306,8 +307,8 @@ def _element(axis: Symbol, first: Expr, second: Expr, dtype: DType) -> Expr:
 def _is_exact(low: Const, high: Const) -> bool:
     """Whether the first number and the difference give the second one again."""
     with np.errstate(all="ignore"):
-        first, second = (one.dtype.numpy.type(one.value) for one in (low, high))
-        return bool(first + (second - first) == second)  # type: ignore[operator]
+        first, second = np.array([low.value, high.value], low.dtype.numpy)
+        return bool(first + (second - first) == second)
 
 
 def linspace(
@@ -460,10 +461,10 @@ _CASTING = ("no", "equiv", "safe", "same_kind", "unsafe", "same_value")
 
 def _require_cast(site: Site, source: DType, dtype: DType, casting: Value) -> None:
     """Refuse (CdTypeError CD0405) a cast that a rule of NumPy does not permit."""
-    rule = text_of(site, casting, "casting", _CASTING)
+    rule: Any = text_of(site, casting, "casting", _CASTING)
     if rule == "same_value":
         text = "the rule 'same_value' is not part of the language"
-    elif np.can_cast(source.numpy, dtype.numpy, rule):  # type: ignore[arg-type]
+    elif np.can_cast(source.numpy, dtype.numpy, rule):
         return
     else:
         text = f"{source} values are not cast to {dtype} under the rule {rule!r}"

@@ -159,11 +159,11 @@ def meshgrid(
     lines = [array_of(site, item) for item in xi]
     swapped = text_of(site, indexing, "indexing", ("xy", "ij")) == "xy" and len(lines) > 1
     order = [1, 0, *range(2, len(lines))] if swapped else list(range(len(lines)))
-    anew = static_bool(site, copy, "copy")
-    grid = list(_open_grid(site, [lines[n] for n in order], anew))
+    copied = static_bool(site, copy, "copy")
+    grid = list(_open_grid(site, [lines[n] for n in order], copied))
     if not static_bool(site, sparse, "sparse"):
         shape = tuple(lines[n].shape[0] for n in order)
         grid = [
-            replace(broadcast_to(site.ctx, line, shape, site.span), copied=anew) for line in grid
+            replace(broadcast_to(site.ctx, line, shape, site.span), copied=copied) for line in grid
         ]
     return Group(tuple(grid[n] for n in order))

@@ -235,7 +235,7 @@ def _infer(
 def _is_written(frame: Frame, name: s.Name, bound: Array) -> bool:
     """Whether a statement over all of its letters writes the array that a name has.
 
-    It makes a new one where the sizes differ. Raises CdShapeError CD0301 where only the run knows
+    It makes a new one where the sizes differ. Raises CdShapeError CD0301 where only run time tells
     whether they do, and others see the array that would be written or not.
     """
     letters = frame.letters

@@ -102,8 +102,8 @@ def written_or_new(name: s.Name) -> CdError:
     return error(
         "CD0301",
         CdShapeError,
-        f"only the run knows whether `{name.id}` is written, as where it has the sizes of the "
-        "letters, or becomes a new array",
+        f"it is known at run time only whether `{name.id}` is written, as where it has the sizes "
+        "of the letters, or becomes a new array",
         name.span,
         helps=(
             f"write `{name.id}[:] = ...` to write it",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -226,7 +227,7 @@ def histogram(
 def _equal_edges(site: Site, values: Array, number: Affine, ends: Value, dtype: DType) -> Array:
     """Return edges of bins of one width between given ends, or the extreme values."""
     given = items_of(ends)
-    plain = [constant(end) for end in given or ()]
+    plain: list[Any] = [constant(end) for end in given or ()]
     if given is None:
         require_elements(site, values, (0,), "the range of a histogram")
         low, high = (
@@ -241,7 +242,7 @@ def _equal_edges(site: Site, values: Array, number: Affine, ends: Value, dtype: 
             stored_once(site, where(site, same, arithmetic(site, "+", end, Static(d)), end), "end")
             for end, d in ((low, -0.5), (high, 0.5))
         )
-    elif not plain[0] <= plain[1] or not all(map(math.isfinite, plain)):  # type: ignore
+    elif not plain[0] <= plain[1] or not all(map(math.isfinite, plain)):
         raise error("CD0457", CdValueError, _NO_RANGE, site.span, helps=WAYS_OUT["CD0457"])
     elif plain[0] == plain[1]:
         low, high = (arithmetic(site, s, end, Static(0.5)) for s, end in zip("-+", given))

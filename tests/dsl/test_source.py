@@ -367,10 +367,10 @@ def test_scope_of_a_namespace() -> None:
 def test_a_cell_that_is_kept_in_a_temporary_file_is_shown_by_its_number(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    names = {"/tmp/ipykernel_1/2.py": ("Cell", "In[7]"), "/tmp/a.py": None}
+    names = {"ipykernel_1/2.py": ("Cell", "In[7]"), "cells/a.py": None}
     shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=names.get))
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    namespace = run_cell("@cd\ndef f(x):\n    return x + 1\n", "/tmp/ipykernel_1/2.py")
+    namespace = run_cell("@cd\ndef f(x):\n    return x + 1\n", "ipykernel_1/2.py")
     assert read_source(namespace["f"]).source.name == "<cell 7>"
-    namespace = run_cell("@cd\ndef f(x):\n    return x + 1\n", "/tmp/a.py")
-    assert read_source(namespace["f"]).source.name == "/tmp/a.py"
+    namespace = run_cell("@cd\ndef f(x):\n    return x + 1\n", "cells/a.py")
+    assert read_source(namespace["f"]).source.name == "cells/a.py"

@@ -8,7 +8,7 @@ from tests.faults.rows import Row
 def _row(name: str, subject: str = "arguments", **more: object) -> Row:
     limit = "resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))\n"
     more["body"] = f"{limit}{more['body']}"
-    return Row(subject=subject, name=name, **more)  # type: ignore[arg-type]
+    return Row(subject=subject, name=name, **more)
 
 
 _ODD = {

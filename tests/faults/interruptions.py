@@ -7,7 +7,7 @@ from tests.faults.rows import Row
 
 
 def _row(name: str, subject: str = "interruptions", **more: object) -> Row:
-    return Row(subject=subject, name=name, **more)  # type: ignore[arg-type]
+    return Row(subject=subject, name=name, **more)
 
 
 _TIMER = """

@@ -90,7 +90,7 @@ def _prepared(node: ast.expr) -> Run:
     """Return an expression as a function, made once: it is evaluated at many points."""
     run: Run | None = getattr(node, "run", None)
     if run is None:
-        run = node.run = _as_function(node)  # type: ignore[attr-defined]
+        run = node.run = _as_function(node)
     return run
 
 

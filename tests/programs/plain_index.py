@@ -38,7 +38,7 @@ def letters_of(node: ast.AST) -> list[str]:
         names = [n for n in ast.walk(node) if isinstance(n, ast.Name) and LETTER.fullmatch(n.id)]
         names.sort(key=lambda n: (n.lineno, n.col_offset))
         found = list(dict.fromkeys(n.id for n in names))
-        node.letters = found  # type: ignore[attr-defined]
+        node.letters = found
     return found
 
 
@@ -197,7 +197,7 @@ class IndexStatement:
         subscripts = self._subscripts()
         if not all(isinstance(s, ast.Name) for s in subscripts):
             raise Unknown("the size of a new array")
-        sizes = [len(self.ranges[s.id]) for s in subscripts]  # type: ignore[attr-defined]
+        sizes = [len(self.ranges[s.id]) for s in subscripts]
         return np.zeros(sizes, dtype)
 
     def reduce(self, name: str, expr: ast.expr, binders: list[ast.expr] | None,

@@ -47,7 +47,7 @@ def test_what_the_run_decides_is_refused(body: str) -> None:
 )
 def test_arrays_that_are_given_are_the_callers_objects(body: str) -> None:
     m, other = _Owner(), X.copy()
-    m.w = m.v = X  # type: ignore[attr-defined]  # an object of any attributes
+    m.w = m.v = X
     names: dict[str, object] = {"W": X, "m": m, "one": lambda a, b: a is b}
     f = compiled("a, b", body, **names).on("numpy")
     for a, b in ((X, X), (X, other), (X, X[:]), (other, X), (other, other), (X, X)):

@@ -148,5 +148,5 @@ def test_whether_others_see_what_is_written_is_not_left_to_the_run() -> None:
     text = (
         "def f(y, x):\n    n = np.sum(x > 0)\n    t = y\n    t[i] = np.ones(n)[i]\n    return t\n"
     )
-    with pytest.raises(CdError, match="CD0301.*only the run knows whether `t` is written"):
+    with pytest.raises(CdError, match="CD0301.*known at run time only whether `t` is written"):
         pe.cd_from_source(text, {"np": np}, backend="numpy")(np.zeros(3), np.ones(3))

@@ -15,13 +15,13 @@ def told(caught: pytest.ExceptionInfo[pe.CdError]) -> list[tuple[str, str]]:
 
 def test_independent_errors_are_told_at_once() -> None:
     @cd(backend="numpy")
-    def f(x):  # type: ignore[no-untyped-def]
-        y = x + first * second  # type: ignore[name-defined]
-        z = np.nothing(x)  # type: ignore[attr-defined]
-        w = y + third  # type: ignore[name-defined]
+    def f(x):
+        y = x + first * second
+        z = np.nothing(x)
+        w = y + third
         v = y + 1.0
         u = np.zeros(3) + np.zeros(4)
-        return z + w + v + u + fourth  # type: ignore[name-defined]
+        return z + w + v + u + fourth
 
     with pytest.raises(pe.CdError) as caught:
         f(np.ones(3))
@@ -36,24 +36,24 @@ def test_independent_errors_are_told_at_once() -> None:
 
 
 def test_both_sides_of_branches_bodies_of_loops_and_functions() -> None:
-    def helper(v):  # type: ignore[no-untyped-def]
-        a = v + inside  # type: ignore[name-defined]
+    def helper(v):
+        a = v + inside
         return a
 
     @cd(backend="numpy")
-    def f(x, n):  # type: ignore[no-untyped-def]
+    def f(x, n):
         s = 0
         for q in range(n):
             s += x[q]
-            s += body  # type: ignore[name-defined]
+            s += body
         if x[0] > 1.0:
-            x[1] = one  # type: ignore[name-defined]
+            x[1] = one
         else:
-            x[1] = other  # type: ignore[name-defined]
+            x[1] = other
         p, q = helper(x), helper(x)
         if x[0] > 2.0:
             return x[:n]
-        x[0] = last  # type: ignore[name-defined]
+        x[0] = last
         return p + q + s
 
     with pytest.raises(pe.CdError) as caught:
@@ -63,10 +63,10 @@ def test_both_sides_of_branches_bodies_of_loops_and_functions() -> None:
 
 def test_nothing_is_told_after_a_failed_assertion_and_of_names_that_are_letters() -> None:
     @cd(backend="numpy")
-    def f(x, y):  # type: ignore[no-untyped-def]
-        y[i] = x[i] + missing  # type: ignore[name-defined]
-        assert x.shape == unknown  # type: ignore[name-defined]
-        y[i] = more  # type: ignore[name-defined]
+    def f(x, y):
+        y[i] = x[i] + missing
+        assert x.shape == unknown
+        y[i] = more
 
     with pytest.raises(pe.CdError) as caught:
         f(np.ones(3), np.ones(3))

@@ -181,7 +181,7 @@ def test_a_record_and_an_element_at_a_record_are_asked_for() -> None:
         accumulated.on("numpy")(np.ones((3, 4)))
     for one in (None, 3):
         with pytest.raises(LookupError, match="is no record"):
-            other.why(one)  # type: ignore[arg-type]
+            other.why(one)
     with pytest.raises(LookupError, match="of another one"):
         trace.why(replace(wrong, run=7))
 

@@ -27,7 +27,7 @@ from ...lowering.ir.walk import own_writes, statements
 from .c_expression import Scope
 from .c_text import POSTFIX, UNARY, Text, infix
 from .held import Plan, count, is_unrolled, width_of
-from .lane_shape import COMPARED, INFIX, LOGIC, Bound, Shape, joined
+from .lane_shape import COMPARED, INFIX, LOGIC, Bound, Shape, is_counted, joined
 from .names import Names
 from .order import is_in_danger
 from .prelude import is_piece
@@ -169,7 +169,7 @@ class _Piece:
         place = self.place(access.node, access.index)
         if isinstance(stmt, Store):
             return f"{place} = {self.vector(value).text};"
-        if isinstance(value, Cast) and value.value.dtype is dtypes.bool_:  # -1 where it holds
+        if is_counted(access.node) and isinstance(value, Cast):  # -1 where the test holds
             return f"{place} -= {self.counted(value.value, access.node.dtype)};"
         if stmt.op.name in INFIX:
             return f"{place} {INFIX[stmt.op.name]}= {self.either(value).text};"

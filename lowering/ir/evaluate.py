@@ -35,7 +35,7 @@ from .expressions import (
 from .faults import raise_fault
 from .indexing import Affine, Quasi, Range, Symbol
 from .node import Node
-from .ops import neutral_of
+from .ops import Op, neutral_of
 from .scalars import beats, conversion_of, meaning_of
 
 Array = NDArray[Any]
@@ -169,6 +169,9 @@ class Writer:
                 return self._element(node, index, depth)
             case Position(index):
                 return f"int64({self.number(index, depth)})"
+            case Apply(Op(name="and" | "or" as word), (left, right), _):
+                # an earlier test may guard the reads of a later one, as in C
+                return f"({self.value(left, depth)} {word} {self.value(right, depth)})"
             case Apply(op, args, _):
                 meaning = self.knows(meaning_of(op, args[0].dtype))
                 return f"{meaning}({', '.join(self.value(arg, depth) for arg in args)})"

@@ -21,13 +21,14 @@ from plusequals.lowering.ir.ops import OPS
 from plusequals.lowering.ir.verify import verify_program
 from plusequals.lowering.placement import place
 
-from ...lowering.ir.build import ap, at, f32, f64, i64, num, pos, read, symbols
+from ...lowering.ir.build import ap, at, bool_, f32, f64, i64, num, pos, read, symbols
 from ...lowering.ir.build import node as array
 from .harness import FFI, load, needs_compiler
 
 i, j, r, lane, k = symbols("i j r lane k")
 Y, X, Z, W = array(0, "y", 96), array(1, "x", 96), array(2, "z", 96), array(3, "w", 96, dtype=f64)
 S, T, N = array(4, "s"), array(5, "t"), array(8, "n", dtype=i64)
+B = array(9, "b", 4, dtype=bool_)
 TILE = Node(6, "tile", (const(3), const(16)), f32, purpose="tile")
 SUMS = Node(7, "sums", (const(16),), f64, purpose="lanes")
 LANES = 16
@@ -44,7 +45,7 @@ def over(*body: Stmt, lanes: int = LANES) -> For:
 def program(*body: Stmt) -> Program:
     made = Program(
         "f", (*(Parameter(n, n in (Y, W)) for n in (Y, X, Z, W)), Parameter(S, False)),
-        (T, TILE, SUMS, N), (), (Kernel("f", body),),
+        (T, TILE, SUMS, N, B), (), (Kernel("f", body),),
     )  # fmt: skip
     verify_program(made)
     return made
@@ -120,6 +121,12 @@ BODIES: dict[str, tuple[Stmt, ...]] = {
                     Select(ap("ne", there(X), there(Z)), there(W, 3), num(-0.0, f64)))),
     ),
     "wider": (over(Update(at(W, lane), OPS["add"], Cast(there(X), f64))),),
+    "a truth for all": (
+        For(k, const(0), const(4), 1, (Store(at(B, k), ap("gt", read(X, k), num(0.0))),)),
+        over(Update(at(W, lane), OPS["add"], Cast(read(B, 0), f64))),
+        over(Update(at(W, lane), OPS["mul"], Cast(read(B, 1), f64)), lanes=4),
+        over(Update(at(Y, lane), OPS["max"], Cast(ap("lt", read(S), num(2.0)), f32))),
+    ),
     "few": (
         over(Update(at(Y, lane), OPS["add"], there(Y, 2)), lanes=2),
         over(Update(at(Y, var(lane) + 8), OPS["mul"], there(X)), lanes=4),

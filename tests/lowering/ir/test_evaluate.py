@@ -64,6 +64,17 @@ def test_select_evaluates_only_the_chosen_side() -> None:
     assert found == [-1, 5, 6]
 
 
+@pytest.mark.parametrize(("name", "found"), [("and", [False, True, True]), ("or", [True] * 3)])
+def test_the_second_test_is_evaluated_where_the_first_leaves_it_open(
+    name: str, found: list[bool]
+) -> None:
+    x = node(0, "x", 3)
+    first = ap("gt" if name == "and" else "eq", pos(I), num(0, i64))
+    expr = ap(name, first, ap("gt", read(x, aff(I) - 1), num(0)))
+    state = State(print, {0: np.float32([5, 6, 7])})
+    assert [bool(value_of(expr)(state)) for state.numbers[key(I)] in range(3)] == found
+
+
 @pytest.mark.parametrize(
     ("index", "wanted"),
     [

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import Span
-from ...lowering.ir import dtypes
 from ...lowering.ir.dtypes import DType
 from ...lowering.ir.expressions import Apply, Cast, Const, Expr, Index, Read, Select
 from ...lowering.ir.indexing import Affine, Symbol, const, evaluate, var
@@ -250,9 +249,17 @@ class _Piece:
             number = infix("-", [count, before]) if bound.offset + self.first else count
         value = replace(self, filled=number.text).vector(yes)
         other = self.writer.scope.expression(no)
-        if isinstance(yes, Read) and isinstance(no, Const) and repr(no.value) == "0.0":
+        if self.is_loaded(yes) and isinstance(no, Const) and repr(no.value) == "0.0":
             return value  # what is not read is 0
         return self.called("padded", yes.dtype, [value, number, other])
+
+    def is_loaded(self, expr: Expr) -> bool:
+        """Whether lanes of an expression are read from memory, each its own."""
+        match expr:
+            case Read(node, (_, *_)):
+                return node.id not in self.writer.names and self.shape.varies(expr)
+            case _:
+                return False
 
     def counted(self, test: Expr, dtype: DType) -> str:
         """Return the mask of a test as integers of a type."""

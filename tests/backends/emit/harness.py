@@ -31,6 +31,11 @@ FLAGS = (
     "-std=gnu11 -O2 -fwrapv -fno-strict-aliasing -ffp-contract=off -fno-math-errno"
     " -fPIC -shared -Wall -Wextra -Werror -Wno-missing-braces"
 ).split()
+VECTORS = (
+    "-march=native -fopenmp-simd -Wno-psabi -Wno-unused-variable -Wno-unused-parameter"
+    " -Wno-unused-but-set-variable"
+).split()
+"""Further ones for loops over lanes."""
 COMPILER = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler on this machine")
 FFI = cffi.FFI()

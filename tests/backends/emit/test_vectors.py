@@ -23,7 +23,8 @@ from plusequals.lowering.placement import place
 
 from ...lowering.ir.build import ap, at, bool_, f32, f64, i64, num, pos, read, symbols
 from ...lowering.ir.build import node as array
-from .harness import FFI, load, needs_compiler
+from .harness import FFI, VECTORS, load, needs_compiler
+from .random_lanes import LOOPS, differences, made
 
 i, j, r, lane, k = symbols("i j r lane k")
 Y, X, Z, W = array(0, "y", 96), array(1, "x", 96), array(2, "z", 96), array(3, "w", 96, dtype=f64)
@@ -32,10 +33,6 @@ B = array(9, "b", 4, dtype=bool_)
 TILE = Node(6, "tile", (const(3), const(16)), f32, purpose="tile")
 SUMS = Node(7, "sums", (const(16),), f64, purpose="lanes")
 LANES = 16
-FLAGS = (
-    "-march=native -fopenmp-simd -Wno-psabi -Wno-unused-variable -Wno-unused-parameter"
-    " -Wno-unused-but-set-variable"
-).split()
 
 
 def over(*body: Stmt, lanes: int = LANES) -> For:
@@ -63,7 +60,7 @@ def inputs() -> list[Any]:
 
 
 def ran(source: Source, arrays: Sequence[Any]) -> list[bytes]:
-    library = load(source.text, f"int {source.entry}(void **);", FLAGS)
+    library = load(source.text, f"int {source.entry}(void **);", VECTORS)
     mine = [np.array(one) for one in arrays]
     pointers = [FFI.cast("void *", one.ctypes.data) for one in mine]
     assert getattr(library, source.entry)(FFI.new("void *[]", [*pointers, *[FFI.NULL] * 3])) == 0
@@ -188,6 +185,13 @@ def test_vectors_give_the_bits_of_loops(name: str, bits: int) -> None:
     assert found == [np.where(np.isnan(one), np.nan, one).tobytes() for one in expected]
     loops = sum("lane" in line for line in source.text.splitlines() if "for (" in line)
     assert (loops == 0) == (bits > 0)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("seed", "bits"), [(1, 128), (2, 256)])
+def test_random_vectors_give_the_bits_of_loops(seed: int, bits: int) -> None:
+    assert made(seed)[1] >= LOOPS // 3
+    assert differences(seed, bits) == []
 
 
 STAYS: dict[str, Stmt] = {

@@ -25,7 +25,7 @@ from .context import compare, error
 from .elementwise import arithmetic, converted
 from .joining import assigned, fitting, own_type
 from .reshaping import is_in_order
-from .shaping import ravel
+from .shaping import elements
 from .site import (
     NO,
     NONE,
@@ -484,7 +484,7 @@ def item(site: Site, a: Value, *args: Value) -> Value:
                 "CD0453", CdValueError, f"`item` of {describe(made)} needs a position", site.span
             )
     if len(chosen) == 1 and made.rank > 1:
-        made = array_of(site, ravel(site, made))
+        made = elements(site, made)
     found = as_scalar(subscript(site.ctx, made, list(chosen), site.span, "the array"), site.span)
     weak = _PYTHON[found.kind.dtype.kind]
     return Scalar(cast(found.expr, weak.dtype), weak)

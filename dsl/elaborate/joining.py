@@ -19,7 +19,7 @@ from .arrays import as_scalar, describe, elementwise, settled, stack, strong, wi
 from .context import compare, error
 from .elementwise import arithmetic
 from .python_reductions import as_number
-from .shaping import at_least, diagonal, diagonal_place, expand_dims, ravel, remap, reshape
+from .shaping import at_least, diagonal, diagonal_place, elements, expand_dims, remap, reshape
 from .site import (
     NONE,
     ZERO,
@@ -73,7 +73,7 @@ def concatenate(site: Site, arrays: Value, axis: Value = ZERO, *, dtype: Value =
     """Return the arrays joined along an axis they have; None joins all elements."""
     parts = arrays_in(site, arrays)
     if is_none(axis):
-        parts, axis = [array_of(site, ravel(site, part)) for part in parts], ZERO
+        parts, axis = [elements(site, part) for part in parts], ZERO
     if any(part.rank != parts[0].rank for part in parts) or not parts[0].rank:
         shown = " and ".join(describe(part) for part in parts)
         raise error(
@@ -152,7 +152,7 @@ def repeat(site: Site, a: Value, repeats: Value, axis: Value = NONE) -> Value:
     """Return each element repeated. CdTypeError CD0554 for a count for each element."""
     array = _stored(site, a)
     if is_none(axis):
-        array, axis = array_of(site, ravel(site, array)), ZERO
+        array, axis = elements(site, array), ZERO
     place = axis_of(site, axis, array.rank)
     if isinstance(repeats, Array) and repeats.rank or items_of(repeats) is not None:
         raise error(
@@ -202,7 +202,7 @@ def roll(site: Site, a: Value, shift: Value, axis: Value = NONE) -> Value:
     """Return the elements moved around an axis; those that fall off come in at the other end."""
     array = array_of(site, a)
     if is_none(axis):
-        flat = roll(site, ravel(site, array), shift, ZERO)
+        flat = roll(site, elements(site, array), shift, ZERO)
         return flat if array.rank == 1 else reshape(site, flat, _shape_value(array))
     axes, shifts = items_of(axis), items_of(shift)
     places = axes if axes is not None else (axis,)
@@ -415,7 +415,7 @@ def take(site: Site, a: Value, indices: Value, axis: Value = NONE) -> Value:
     """Return the elements at positions along an axis."""
     array = array_of(site, a)
     if is_none(axis):
-        array, axis = array_of(site, ravel(site, array)), ZERO
+        array, axis = elements(site, array), ZERO
     items: list[Value] = [Section(None, None, None)] * array.rank
     picks = items_of(indices)
     items[axis_of(site, axis, array.rank)] = (

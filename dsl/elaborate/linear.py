@@ -21,7 +21,7 @@ from .joining import stacked
 from .powers import power
 from .python_reductions import as_number
 from .reductions import accumulate
-from .shaping import diagonal, expand_dims, ravel, remap, reshape, squeeze, total_size
+from .shaping import diagonal, elements, expand_dims, remap, reshape, squeeze, total_size
 from .site import (
     NONE,
     NOT_CONSTANT,
@@ -179,13 +179,13 @@ def inner(site: Site, a: Value, b: Value) -> Value:
 
 def outer(site: Site, a: Value, b: Value) -> Value:
     """Return all products of the elements of two arrays, flattened."""
-    left, right = (_made_array(site, ravel(site, side)) for side in (a, b))
+    left, right = (_made_array(site, elements(site, side)) for side in (a, b))
     return product_sum(site, [Operand(left, "i"), Operand(right, "j")], "ij")
 
 
 def vdot(site: Site, a: Value, b: Value) -> Value:
     """Return the product of flattened arrays, the first conjugated."""
-    return dot(site, _conjugated(site, ravel(site, a)), ravel(site, b))
+    return dot(site, _conjugated(site, elements(site, a)), elements(site, b))
 
 
 def _conjugated(site: Site, value: Value) -> Value:

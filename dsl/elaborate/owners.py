@@ -39,7 +39,7 @@ def called_by(frame: Frame, value: object, path: Path | None, span: Span) -> tup
     owner = held(frame, value, span) if path is None else Opaque(value, path)
     called = getattr(type(value), CALL)
     if isinstance(owner, Opaque):
-        _compare(frame, _below(owner.path, "__class__", CALL), called)
+        compare(frame, below(owner.path, "__class__", CALL), called)
     return owner, called
 
 
@@ -51,19 +51,19 @@ def defaults_of(
     if not isinstance(owner, FunctionType):
         return None
     path = _way_to(frame, owner)
-    _compare(frame, _below(path, "__code__"), owner.__code__)
+    compare(frame, below(path, "__code__"), owner.__code__)
     plain = [p.name for p in function.params if p.kind in ("positional", "any")]
     given = owner.__defaults__ or ()
     found: dict[str, tuple[Path, object]] = {
-        name: (_below(path, "__defaults__", (-at, name)), value)
+        name: (below(path, "__defaults__", (-at, name)), value)
         for at, (name, value) in enumerate(zip(plain[::-1], given[::-1], strict=False), 1)
     }
     for name, value in (owner.__kwdefaults__ or {}).items():
-        found[name] = _below(path, "__kwdefaults__", (name,)), value
+        found[name] = below(path, "__kwdefaults__", (name,)), value
     return found
 
 
-def _compare(frame: Frame, path: Path, value: object) -> None:
+def compare(frame: Frame, path: Path, value: object) -> None:
     """Have it noticed when a way leads to another object."""
     frame.inputs.used[path] = ObjectSpec(id(value), value)
 
@@ -78,5 +78,6 @@ def _way_to(frame: Frame, function: FunctionType) -> Path:
     return Path(root, captured=True)
 
 
-def _below(path: Path, *steps: str | tuple[object, ...]) -> Path:
+def below(path: Path, *steps: str | tuple[object, ...]) -> Path:
+    """Return the way that goes on from another one."""
     return Path(path.root, (*path.steps, *steps), path.captured)

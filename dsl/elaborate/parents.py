@@ -12,10 +12,10 @@ from typing import Any
 from ...lowering.dataclass import dataclass
 from ...lowering.diagnostic import CdNameError, CdTypeError, Span, nearest
 from ..identity import is_fixed
-from ..source import MISSING
 from .arrays import describe
 from .context import error
 from .frame import Frame
+from .owners import below, compare
 from .values import Opaque, Static, Value
 
 
@@ -24,7 +24,9 @@ class Above:
     """What `super()` gives: the classes behind one of them, and the object or class asked about."""
 
     classes: tuple[type, ...]
-    owner: Value
+    owner: Opaque
+    skipped: int
+    """How many classes of the owner's come before those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +49,15 @@ def above(frame: Frame, args: tuple[Value, ...], span: Span) -> Above:
     else:
         first = next((p.name for p in frame.function.params), "")
         found, owner = frame.lookup("__class__"), frame.names.get(first, Static(None))
-    own = type(owner.value) if isinstance(owner, Opaque) else None
-    if found is MISSING or not isinstance(found, type) or own is None or found not in own.__mro__:
+    own = type(owner.value).__mro__ if isinstance(owner, Opaque) else ()
+    if not isinstance(owner, Opaque) or not isinstance(found, type) or found not in own:
         raise error(
             "CD0427", CdTypeError, f"`super` stands in a method of a class here, and takes an "
             f"object of that class, not {describe(owner)}", span,
             helps=("name the class whose function is meant: `Base.scale(self, x)`",),
         )  # fmt: skip
-    return Above(own.__mro__[own.__mro__.index(found) + 1 :], owner)
+    skipped = own.index(found) + 1
+    return Above(own[skipped:], owner, skipped)
 
 
 def attribute(frame: Frame, above: Above, name: str, span: Span) -> Value:
@@ -62,24 +65,26 @@ def attribute(frame: Frame, above: Above, name: str, span: Span) -> Value:
 
     CdNameError CD0414 where none has it, CdTypeError CD0427 for properties and class methods.
     """
-    for kind in above.classes:
-        if name in vars(kind):
-            break
-    else:
+    having = [kind for kind in above.classes if name in vars(kind)]
+    if not having:
         pool = sorted({name for kind in above.classes for name in vars(kind)})
         near = nearest(name, pool)
         raise error(
             "CD0414", CdNameError, f"no class above has an attribute `{name}`, which `super` looks "
             "for", span, helps=(f"did you mean `{near}`?",) if near else (),
         )  # fmt: skip
-    found = vars(kind)[name]
-    frame.inputs.ask(kind, name, getattr(kind, name))
+    kind, number = having[0], above.skipped + above.classes.index(having[0])
+    found, given = vars(kind)[name], getattr(kind, name)
+    frame.inputs.ask(kind, name, given)
+    path = below(above.owner.path, "__class__", "__mro__", (number,), name)
     if isinstance(found, staticmethod):
+        compare(frame, path, given)
         return Static(Method(found.__func__, above.owner, False))
     if isinstance(found, FunctionType) or hasattr(found, "__cd_function__"):
+        compare(frame, path, given)
         return Static(Method(found, above.owner, True))
     if is_fixed(found):
-        return Static(found)
+        return frame.inputs.wrap(frame.ctx, path, found, True, span)
     raise error(
         "CD0427", CdTypeError, f"`super().{name}` is {describe(Static(found))}, and `super` gives "
         "functions and constants here", span,

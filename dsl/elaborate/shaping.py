@@ -119,14 +119,22 @@ def reshape_method(site: Site, a: Value, *shape: Value, order: Value = Static("C
 
 
 def ravel(site: Site, a: Value, order: Value = Static("C")) -> Value:
-    """Return all elements along one axis: a view where NumPy gives one."""
+    """Return all elements along one axis: a view where they follow each other in memory."""
+    flat = elements(site, a, order)
+    if is_in_order(site, flat, range(1)):
+        return flat
+    return Array(flat.axes, flat.shape, flat.body, flat.kind, copied=True)
+
+
+def elements(site: Site, a: Value, order: Value = Static("C")) -> Array:
+    """Return all elements along one axis, where it does not matter which memory they share."""
     array = array_of(site, a)
-    return array if array.rank == 1 else reshape(site, array, Static(-1), order)
+    return array if array.rank == 1 else array_of(site, reshape(site, array, Static(-1), order))
 
 
 def flatten(site: Site, a: Value, order: Value = Static("C")) -> Value:
     """Return all elements along one axis, as a new array."""
-    flat = array_of(site, ravel(site, a, order))
+    flat = elements(site, a, order)
     return Array(flat.axes, flat.shape, flat.body, flat.kind, copied=True)
 
 

@@ -57,3 +57,32 @@ def test_what_super_does_not_give_is_named() -> None:
         Derived().wrong(np.ones(2))
     with pytest.raises(CdError, match="`super` stands in a method"):
         pe.cd_from_source("def f(x):\n    return super().scale(x)\n", {}, backend="numpy")(1.0)
+
+
+class First:
+    by = 2.0
+
+    def scale(self, v: Any) -> Any:
+        return v * 2.0
+
+
+class Second(First):
+    def scale(self, v: Any) -> Any:
+        return super().scale(v) * super().by
+
+
+@pe.cd
+def scaled(owner: Any, x: Any) -> Any:
+    return owner.scale(x)
+
+
+def test_a_class_above_that_was_changed_is_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    owner, x = Second(), np.arange(3.0)
+    np.testing.assert_array_equal(scaled(owner, x), x * 4)
+    np.testing.assert_array_equal(scaled(owner, x), x * 4)
+    monkeypatch.setattr(First, "scale", lambda self, v: v * 5.0)
+    np.testing.assert_array_equal(scaled(owner, x), x * 10)
+    monkeypatch.setattr(First, "by", 3.0)
+    np.testing.assert_array_equal(scaled(owner, x), x * 15)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 import plusequals as pe
@@ -83,3 +86,22 @@ LAYOUTS = (
 def test_the_order_of_elements_may_be_that_of_memory(array: str, order: str) -> None:
     assert_same_as_numpy(f"({array}).ravel(order={order!r})")
     assert_same_as_numpy(f"np.reshape({array}, (-1,), order={order!r})")
+
+
+def _plain(d: Any) -> Any:
+    return (
+        d[:, 1].ravel(), d[1].ravel(), d[:, :1].ravel(), d[::2].ravel(), d.T.ravel(),
+        d[::-1].ravel(), d.T.ravel("F"), np.ravel(d[:, 0]), d[:, 0].reshape(-1), d.ravel(),
+    )  # fmt: skip
+
+
+_raveled = pe.cd(_plain)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_ravel_shares_memory_where_elements_follow_each_other(n: int) -> None:
+    d = np.arange(6.0 * n).reshape(n + n, 3) if n > 1 else np.ones((2, 2))
+    found, wanted = _raveled(d), _plain(d)
+    shared = [[np.shares_memory(one, d) for one in some] for some in (found, wanted)]
+    assert shared[0] == shared[1]
+    assert all(map(np.array_equal, found, wanted))

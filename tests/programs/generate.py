@@ -22,6 +22,9 @@ SIZES = (3, 4, 2, 5, 1, 3, 4, 3, 7, 0, 4, 9, 17)
 EVEN = (3, 4, 5, 6, 7, 9, 11, 17)
 """Sizes at which a C compiler makes vectors."""
 
+BESIDE = ("bool", "float32", "int32", "int64", "uint8", "float64")
+"""Types of arrays beside others of one type."""
+
 CURVES = ("exp", "sin", "cos", "tanh", "log1p", "arctan", "cbrt", "exp2", "expm1", "sinh", "log",
           "log2", "arcsinh", "log10", "cosh", "tan")  # fmt: skip
 
@@ -68,11 +71,12 @@ def arguments(rng: random.Random, tier: str) -> list[ArgSpec]:
 
 
 def _even(rng: random.Random, tier: str) -> list[ArgSpec]:
-    """Return arrays of one element type, and most of one shape: what vectors are made of."""
+    """Return arrays of mostly one type and of mostly one shape: what vectors are made of."""
     dtype, sizes = rng.choice(DTYPES), (rng.choice(EVEN), rng.choice(EVEN))
     return [
         ArgSpec(
-            name, dtype, sizes if rng.random() < 0.8 else sizes[1:],
+            name, dtype if rng.random() < 0.85 else rng.choice(BESIDE),
+            sizes if rng.random() < 0.8 else sizes[1:],
             "exact" if tier == "E" else "wild", rng.choice(READABLE) if rng.random() < 0.1 else "C",
             rng.randrange(2**31),
         )

@@ -74,7 +74,7 @@ def _begun(rng: random.Random, large: bool) -> Nest:
         many, rows = max(many // 2, 2), max(rows * 2 // 3, 30)
     if rng.random() < 0.2:
         rows, columns = columns, rows
-    dtype = rng.choice(("float64",) * 5 + ("float32", "int64", "int32"))
+    dtype = rng.choice(("float64",) * 5 + ("float32", "int64", "int32", "int16", "uint8"))
     n = Nest(Writer(rng), many, rows, columns, rng.random() < 0.4, dtype, large)
     n.w.limit = 1 << 22
     inner = (columns, rows) if n.turned else (rows, columns)

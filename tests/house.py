@@ -30,9 +30,10 @@ dsl/elaborate: __init__ elaborate typed calls index_reductions statements
 dsl/elaborate: comprehensions control branches
 dsl/elaborate: carried leaving
 dsl/elaborate: declarations effects requests index_notation index_refusals ranges rounds
-dsl/elaborate: expressions choices bindings merging sharing called
+dsl/elaborate: expressions choices bindings merging sharing storage called
 dsl/elaborate: named_tuples
-dsl/elaborate: owners parents
+dsl/elaborate: parents
+dsl/elaborate: owners
 dsl/elaborate: recovery
 dsl/elaborate: operators identity subscript_rules truth names frame inputs instances numpy_table
 dsl/elaborate: array_types

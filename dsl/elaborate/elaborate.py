@@ -48,6 +48,7 @@ from .inputs import Inputs, Spec
 from .merging import check_merges
 from .sharing import check_sharing
 from .standing import standing_in
+from .storage import stored
 from .typed import Argument, Constant, Many, New, Part, Return, Strided, Typed
 from .types import Kind
 from .values import (
@@ -163,7 +164,10 @@ def _elaborate(
     ctx.called = called(frame)
     results: list[Node] = []
     returns = _returned(ctx, inputs, result, results, function)
-    body = (*ctx.prologue, *ctx.out)
+    body = stored(
+        (*ctx.prologue, *ctx.out), ctx.locals, ctx.sizes,
+        [parameter.node for parameter in ctx.parameters.values()],
+    )  # fmt: skip
     written = set(writes(body))
     _refuse_captured_writes(inputs, body, function)
     seen = (*results, *inputs.nodes.values())

@@ -26,6 +26,7 @@ from .walk import (
     binds,
     bodies,
     free_symbols,
+    inside,
     own_reads,
     own_writes,
     parallel_loops,
@@ -142,7 +143,7 @@ def _problem(unit: Unit, check: str, statement: AnyStatement, detail: str) -> Di
 
 def symbols_are_bound(unit: Unit) -> Found:
     """Every symbol is bound, once, by what stands around it or before it in its list."""
-    yield from _unbound(unit.body, unit.sizes, unit.fine)
+    yield from unbound(unit.body, unit.sizes, unit.fine)
 
 
 class _Scope(NamedTuple):
@@ -184,17 +185,21 @@ def _lets(body: Body) -> frozenset[Symbol]:
     return frozenset([one.symbol for one in body if isinstance(one, assignments.Let)])
 
 
-def _unbound(body: Body, known: frozenset[Symbol], fine: Fine) -> Found:
+def unbound(body: Body, known: frozenset[Symbol], fine: Fine) -> Found:
+    """Yield statements that use a symbol where it is not bound, or bind it again, and say so.
+
+    `known` are those bound around the body; what is `fine` was looked at before.
+    """
     for statement in body:
         if id(statement) in fine and _scope(statement).fits(known):
             known |= _lets((statement,))
             continue
         match statement:
             case assignments.While() | loops.While():
-                yield from _unbound(statement.prelude, known, fine)
+                yield from unbound(statement.prelude, known, fine)
                 inner = known | _lets(statement.prelude)  # the test sees what was read for it
                 yield from _misses(statement, free_symbols(statement.test) - inner)
-                yield from _unbound(statement.body, inner, fine)
+                yield from unbound(statement.body, inner, fine)
                 continue
             case _:
                 if not uses(statement) <= known:
@@ -206,7 +211,7 @@ def _unbound(body: Body, known: frozenset[Symbol], fine: Fine) -> Found:
         if isinstance(statement, assignments.Let):
             known |= {statement.symbol}
         for one in bodies(statement):
-            yield from _unbound(one, known.union(bound) if bound else known, fine)
+            yield from unbound(one, known.union(bound) if bound else known, fine)
 
 
 def _misses(statement: AnyStatement, symbols: frozenset[Symbol]) -> Found:
@@ -269,9 +274,9 @@ def storage_comes_first(unit: Unit) -> Found:
     )
     if have.issuperset([node.id for node in unit.nodes]):
         return  # as where every shape is known
-    problems: list[tuple[AnyStatement, str]] = []
-    have = _storage(unit.body, have, problems)
-    yield from problems
+    missing, have = unstored(unit.body, have)
+    for statement, node in missing:
+        yield statement, f"{node} has no storage yet"
     for node in unit.results:
         if node.id not in have:
             yield Block("the end", ()), f"result {node} may have no storage"
@@ -281,29 +286,46 @@ def _symbols_of(node: Node) -> frozenset[Symbol]:
     return frozenset[Symbol]().union(*(extent.symbols() for extent in node.shape))
 
 
-def _storage(
-    body: Body, have: frozenset[int], problems: list[tuple[AnyStatement, str]]
-) -> frozenset[int]:
-    """Note the accesses without storage; return the ids that surely have it after the body."""
-    for statement in body:
-        for node in dict.fromkeys([n for n in _needs(statement) if n.id not in have]):
-            problems.append((statement, f"{node} has no storage yet"))
-        match statement:
-            case assignments.Alloc(node):
-                have |= {node.id}
-            case assignments.For() | loops.For():
-                _storage(statement.body, have, problems)
-            case assignments.While() | loops.While():
-                have = _storage(statement.prelude, have, problems)
-                _storage(statement.body, have, problems)
-            case assignments.Block():
-                have = _storage(statement.body, have, problems)
-            case assignments.Branch() | loops.If():
-                then = _storage(statement.then, have, problems)
-                have = then & _storage(statement.other, have, problems)
-            case _:
-                pass
-    return have
+def unstored(
+    body: Body, have: frozenset[int]
+) -> tuple[list[tuple[AnyStatement, Node]], frozenset[int]]:
+    """Return accesses to nodes that may have no storage, and which surely have it after the body.
+
+    `have` are the ids of those that have it before the body.
+    """
+    missing: list[tuple[AnyStatement, Node]] = []
+
+    def after(body: Body, have: frozenset[int]) -> frozenset[int]:
+        for statement in body:
+            needed = dict.fromkeys(n for n in _needs(statement) if n.id not in have)
+            missing.extend((statement, node) for node in needed)
+            match statement:
+                case assignments.Alloc(node):
+                    have |= {node.id}
+                case assignments.For() | loops.For():
+                    inner = after(statement.body, have)
+                    if _has_iteration(statement):
+                        have = inner
+                case assignments.While() | loops.While():
+                    have = after(statement.prelude, have)
+                    after(statement.body, have)
+                case assignments.Block():
+                    have = after(statement.body, have)
+                case assignments.Branch() | loops.If():
+                    then = after(statement.then, have)
+                    have = then & after(statement.other, have)
+                case _:
+                    pass
+        return have
+
+    return missing, after(body, have)
+
+
+def _has_iteration(loop: assignments.For | loops.For) -> bool:
+    """Whether a loop surely comes to the end of an iteration."""
+    jumps = (assignments.Break, assignments.Continue)
+    size = (loop.hi - loop.lo).constant or 0
+    return size * loop.step > 0 and not any(isinstance(one, jumps) for one in inside(loop))
 
 
 def _needs(statement: AnyStatement) -> tuple[Node, ...]:

@@ -189,12 +189,17 @@ class IndexStatement:
     def _array(self, state: Mapping[str, Any], values: list[Any], points: list[Letters]) -> Any:
         """Return the target, a new array where there is none."""
         name = ast.unparse(self.target.value)
+        subscripts = self._subscripts()
         if name in state:
+            spans = {s.id: self.ranges[s.id] for s in subscripts if isinstance(s, ast.Name)
+                     and s.id in self.ranges}  # fmt: skip
+            sizes = [len(span) for span in spans.values()]
+            if len(spans) == len(subscripts) and sizes != list(state[name].shape):
+                raise Unknown("whether an array of another size takes its place")
             return state[name]
         if not values:
             raise Unknown("the type of nothing")
         dtype = _joined(values)
-        subscripts = self._subscripts()
         if not all(isinstance(s, ast.Name) for s in subscripts):
             raise Unknown("the size of a new array")
         sizes = [len(self.ranges[s.id]) for s in subscripts]

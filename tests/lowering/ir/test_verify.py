@@ -129,7 +129,9 @@ def test_jumps_are_in_loops(jump: AnyStatement) -> None:
     [
         (TOUCH,),
         (LET, Branch(TEST, (Alloc(ROW),), ()), TOUCH),
-        (LET, For(T, aff(0), aff(4), 1, (Alloc(ROW),)), TOUCH),
+        (LET, For(T, aff(0), aff(N), 1, (Alloc(ROW),)), TOUCH),
+        (LET, For(T, aff(0), aff(4), -1, (Alloc(ROW),)), TOUCH),
+        (LET, For(T, aff(0), aff(4), 1, (Branch(TEST, (Break(),), ()), Alloc(ROW))), TOUCH),
         (LET, While((TOUCH,), TEST, (Alloc(ROW),))),
         (LET, put(at(Y, 0), read(ROW, 0)), Alloc(ROW)),
     ],
@@ -141,6 +143,8 @@ def test_storage_comes_first(statements: tuple[AnyStatement, ...]) -> None:
 def test_storage_on_every_path_is_enough() -> None:
     both = Branch(TEST, (Alloc(ROW),), (Block("b", (Alloc(ROW),)),))
     assert verify.verify_procedure(body(LET, both, TOUCH)) is None
+    sure = For(T, aff(4), aff(0), -1, (Alloc(ROW),))
+    assert verify.verify_procedure(body(LET, sure, TOUCH)) is None
 
 
 def test_result_without_storage_at_the_end() -> None:
